@@ -1,0 +1,27 @@
+# What every target of the project shares. Included by the build itself; assay_add_plugin lives in AssayAddPlugin.cmake,
+# which is installed too: our own plugins use the door that everyone uses.
+
+# The build tree has the layout of an installed tree, so that the host finds plugins and devices by one rule.
+set(ASSAY_PLUGIN_SUBDIR lib/assay/plugins)
+set(ASSAY_DEVICE_SUBDIR lib/assay/devices)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+include(AssayAddPlugin)
+
+add_library(assay_build_options INTERFACE)
+target_compile_features(assay_build_options INTERFACE cxx_std_20 c_std_11)
+target_compile_options(assay_build_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${ASSAY_WERROR}>:-Werror>)
+if(ASSAY_SANITIZE)
+  target_compile_options(assay_build_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                                       -fno-omit-frame-pointer)
+  target_link_options(assay_build_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# assay_target(NAME): the project's warnings, language level and visibility for a target of ours.
+function(assay_target name)
+  target_link_libraries(${name} PRIVATE assay_build_options)
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF C_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden
+                                           C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

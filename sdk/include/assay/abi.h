@@ -1,0 +1,264 @@
+/* assay/abi.h - the border between the host and a workload plugin.
+ *
+ * C11 and C++17. Depends on <stddef.h> and <stdint.h> alone.
+ *
+ *   Rule 1  A released struct only grows at its end; every struct starts with its size.
+ *   Rule 2  Whoever made a thing frees it. Text is borrowed for the call and copied by the receiver.
+ *   Rule 3  Nothing is thrown across this file; no C++ type and no allocator crosses it.
+ *
+ * A plugin exports one data symbol, `assay_entry_v1`. Everything else is reached from it. The tables it points to
+ * (workloads, parameters, metrics, phases) are constant data with static storage: the host reads them without running
+ * plugin code.
+ *
+ * Threads. [any-thread]: may be called at any time from any thread. [main-thread]: the thread that loaded the plugin.
+ * [measure-thread]: the one thread that runs a case; the case's device is current on it. Calls on one workload object
+ * never overlap.
+ */
+#ifndef ASSAY_ABI_H
+#define ASSAY_ABI_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
+#define ASSAY_ABI_MINOR 0u /* counts appended fields */
+
+#if defined(_WIN32)
+#define ASSAY_EXPORT __declspec(dllexport)
+#else
+#define ASSAY_EXPORT __attribute__((visibility("default")))
+#endif
+#ifdef __cplusplus
+#define ASSAY_NOEXCEPT noexcept
+extern "C" {
+#else
+#define ASSAY_NOEXCEPT
+#endif
+
+/* True when `p`, made by the other side, is long enough to hold `field`. */
+#define ASSAY_HAS(p, type, field) ((p)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
+
+/* ---- status ---------------------------------------------------------------------------------------------------- */
+
+typedef int32_t assay_status; /* a fixed width: the size of a C enum is the compiler's choice */
+#define ASSAY_OK 0
+#define ASSAY_INVALID_ARGUMENT 1 /* a parameter, or a combination of them, that cannot be */
+#define ASSAY_UNSUPPORTED 2      /* sound, but not available here: the case is skipped, not failed */
+#define ASSAY_OUT_OF_MEMORY 3
+#define ASSAY_DEVICE_ERROR 4
+#define ASSAY_WRONG_RESULT 5
+#define ASSAY_INTERNAL 6
+
+/* A borrowed view of UTF-8 text, not NUL-terminated. Valid until the call that received it returns. */
+typedef struct assay_str {
+  const char* data;
+  size_t size;
+} assay_str;
+
+/* ---- what a workload declares (static storage, read without creating anything) ---------------------------------- */
+
+typedef int32_t assay_type;
+#define ASSAY_TYPE_BOOL 1
+#define ASSAY_TYPE_INT 2
+#define ASSAY_TYPE_FLOAT 3
+#define ASSAY_TYPE_STRING 4
+
+#define ASSAY_PARAM_REQUIRED 1u    /* has no default: the experiment must set it */
+#define ASSAY_PARAM_HAS_MIN 2u     /* `min` holds, for int and float */
+#define ASSAY_PARAM_HAS_MAX 4u     /* `max` holds */
+#define ASSAY_PARAM_INPUT_PATH 8u  /* string: a file that must exist; relative to the experiment file; "" is none */
+#define ASSAY_PARAM_OUTPUT_PATH 16u /* string: a file the plugin writes; relative to the run folder; "" is none */
+
+/* One row of a workload's parameter table. */
+typedef struct assay_param {
+  size_t struct_size;
+  const char* name;
+  const char* unit; /* NULL: a pure number, a name, a switch */
+  const char* help;
+  assay_type type;
+  uint32_t flags;
+  int64_t default_int; /* of an int; 0 or 1 of a bool */
+  double default_float;
+  const char* default_string;
+  double min, max;            /* inclusive */
+  const char* const* choices; /* of a string; NULL: any text */
+  uint64_t choice_count;
+} assay_param;
+
+typedef int32_t assay_direction;
+#define ASSAY_LOWER_IS_BETTER (-1)
+#define ASSAY_NEITHER_IS_BETTER 0
+#define ASSAY_HIGHER_IS_BETTER 1
+
+typedef int32_t assay_scope;
+#define ASSAY_PER_STEP 0 /* reported in every run(); the host keeps each value and its statistics */
+#define ASSAY_PER_CASE 1 /* reported once, in any call that has a launch; the last value counts */
+
+/* One row of a workload's table of metrics. */
+typedef struct assay_metric {
+  size_t struct_size;
+  const char* name;
+  const char* unit; /* NULL: a pure number */
+  const char* help;
+  assay_direction direction;
+  assay_scope scope;
+} assay_metric;
+
+/* Work of one step, counted analytically by the plugin's own formula. Zero: not stated. */
+typedef struct assay_work {
+  size_t struct_size;
+  uint64_t flops; /* floating-point operations; a multiply-add is two */
+  uint64_t bytes; /* least traffic to the device's main memory */
+  uint64_t items; /* of assay_workload.item_unit */
+} assay_work;
+
+/* ---- what the host offers --------------------------------------------------------------------------------------- */
+
+typedef struct assay_config assay_config;               /* opaque: the resolved parameters of one case */
+typedef struct assay_workload_self assay_workload_self; /* opaque: the plugin's object */
+
+/* One per plugin, alive until after assay_entry.deinit has returned. */
+typedef struct assay_host {
+  size_t struct_size;
+  uint32_t abi_major, abi_minor;
+  void* impl;
+  /* [any-thread] level: 0 debug, 1 info, 2 warning, 3 error. Lands in the case's log, never on the user's terminal. */
+  void (*log)(const struct assay_host*, int32_t level, assay_str text) ASSAY_NOEXCEPT;
+  /* [calling-thread] The text for the status about to be returned. With ASSAY_OK from verify: what was checked. */
+  void (*set_message)(const struct assay_host*, assay_status, assay_str text) ASSAY_NOEXCEPT;
+  /* [main-thread] ASSAY_INVALID_ARGUMENT: no such parameter, or of another type; *out is untouched. Every parameter of
+   * the table is present, defaults included. The text of get_string lives as long as the config. */
+  assay_status (*get_bool)(const assay_config*, assay_str key, int32_t* out) ASSAY_NOEXCEPT;
+  assay_status (*get_int)(const assay_config*, assay_str key, int64_t* out) ASSAY_NOEXCEPT;
+  assay_status (*get_float)(const assay_config*, assay_str key, double* out) ASSAY_NOEXCEPT;
+  assay_status (*get_string)(const assay_config*, assay_str key, assay_str* out) ASSAY_NOEXCEPT;
+  /* [any-thread] NULL when not offered. Ids read "assay.name/1"; the table is the host's and lives as long as it. */
+  const void* (*get_extension)(const struct assay_host*, const char* id) ASSAY_NOEXCEPT;
+} assay_host;
+
+/* What create() is told of the case. */
+typedef struct assay_case {
+  size_t struct_size;
+  const assay_config* config; /* lives until destroy() has returned */
+  uint64_t seed;              /* of everything random in the workload */
+  int32_t rank, rank_count;   /* 0 and 1 without ranks */
+  const char* device_kind;    /* "cpu", "cuda", ... */
+} assay_case;
+
+typedef int32_t assay_stage;
+#define ASSAY_STAGE_SETUP 0
+#define ASSAY_STAGE_WARMUP 1
+#define ASSAY_STAGE_MEASURE 2
+#define ASSAY_STAGE_FINISH 3
+#define ASSAY_STAGE_VERIFY 4
+
+/* The context of one call. Made by the host, valid until the call returns. */
+typedef struct assay_launch {
+  size_t struct_size;
+  void* impl;
+  void* stream;   /* of the case's device: a CUstream as void* on CUDA, NULL on the CPU. Enqueue on it, only. */
+  int32_t device; /* ordinal; already current on the calling thread */
+  assay_stage stage;
+  uint64_t iteration; /* of run(): 0-based, warm-up included */
+  /* [measure-thread] Marks of one phase, by its index in assay_workload.phases. The host reads the device's own
+   * timeline and its own clock at both. Phases may nest, and may occur several times in a step: their times add up. */
+  void (*phase_begin)(const struct assay_launch*, uint32_t phase) ASSAY_NOEXCEPT;
+  void (*phase_end)(const struct assay_launch*, uint32_t phase) ASSAY_NOEXCEPT;
+  /* [measure-thread] Reports a value, by the metric's index in assay_workload.metrics. */
+  void (*metric)(const struct assay_launch*, uint32_t metric, double value) ASSAY_NOEXCEPT;
+} assay_launch;
+
+/* ---- extension "assay.memory/1": memory with a kind -------------------------------------------------------------- */
+
+typedef int32_t assay_memory_kind;
+#define ASSAY_MEMORY_PARAMETERS 0
+#define ASSAY_MEMORY_GRADIENTS 1
+#define ASSAY_MEMORY_OPTIMIZER_STATE 2
+#define ASSAY_MEMORY_ACTIVATIONS 3
+#define ASSAY_MEMORY_WORKSPACE 4
+#define ASSAY_MEMORY_COMMUNICATION 5
+#define ASSAY_MEMORY_DATA 6
+#define ASSAY_MEMORY_KIND_COUNT 7
+
+typedef struct assay_memory {
+  size_t struct_size;
+  void* impl;
+  /* [measure-thread] Memory on the case's device, 256-byte aligned, touched but not initialised to any value.
+   * ASSAY_OUT_OF_MEMORY comes with text (bytes wanted, bytes free, what is held by kind). */
+  assay_status (*allocate)(const struct assay_memory*, assay_memory_kind, size_t bytes, assay_str label,
+                           void** out) ASSAY_NOEXCEPT;
+  void (*release)(const struct assay_memory*, void* address) ASSAY_NOEXCEPT;
+  /* [any-thread] Accounts for memory the plugin obtains in another way: positive when taken, negative when given up. */
+  void (*report)(const struct assay_memory*, assay_memory_kind, int64_t delta_bytes, assay_str label) ASSAY_NOEXCEPT;
+  /* [measure-thread] Names this moment: the host notes current and peak by kind. The peak starts anew from here. */
+  void (*moment)(const struct assay_memory*, assay_str name) ASSAY_NOEXCEPT;
+} assay_memory;
+#define ASSAY_EXT_MEMORY "assay.memory/1"
+
+/* ---- extension "assay.device/1": the case's device, see assay/device.h ------------------------------------------- */
+
+struct assay_device;
+struct assay_device_api;
+typedef struct assay_device_access {
+  size_t struct_size;
+  const struct assay_device_api* api;
+  struct assay_device* device;
+} assay_device_access;
+#define ASSAY_EXT_DEVICE "assay.device/1"
+
+/* ---- the plugin ---------------------------------------------------------------------------------------------------- */
+
+typedef struct assay_workload {
+  size_t struct_size;
+  const char* id; /* the name an experiment uses: lower case, digits, '_', '.' */
+  const char* summary;
+  const char* item_unit; /* what assay_work.items counts, plural: "tokens"; NULL: nothing */
+  /* Arrays of pointers, so that a row may grow. */
+  const assay_param* const* params;
+  const assay_metric* const* metrics;
+  const char* const* phases;
+  uint32_t param_count, metric_count, phase_count;
+  uint32_t device_flags; /* ASSAY_ANY_DEVICE, or the kinds it runs on */
+  /* [main-thread] Reads and checks parameters. No device work, no large memory. On failure *out stays NULL. */
+  assay_status (*create)(const assay_host*, const assay_case*, assay_workload_self** out) ASSAY_NOEXCEPT;
+  /* [measure-thread] In any state. Frees all that create and setup made. */
+  void (*destroy)(assay_workload_self*) ASSAY_NOEXCEPT;
+  /* [measure-thread] Allocates, fills inputs, prepares kernels. May block. */
+  assay_status (*setup)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+  /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log. */
+  assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+  /* [measure-thread] May be NULL. Once, after the last step: reports per-case metrics, writes files. May block. */
+  assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+  /* [measure-thread] May be NULL, and then the record says 'not checked'. ASSAY_OK or ASSAY_WRONG_RESULT, with text.
+   * After finish; may run further steps and spoil the state. May block. */
+  assay_status (*verify)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+  /* [main-thread] May be NULL. Valid after create. */
+  assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
+  /* [any-thread] May be NULL. Unknown ids give NULL. */
+  const void* (*get_extension)(const assay_workload_self*, const char* id) ASSAY_NOEXCEPT;
+} assay_workload;
+
+#define ASSAY_ANY_DEVICE 0u
+#define ASSAY_DEVICE_CPU 1u
+#define ASSAY_DEVICE_CUDA 2u
+
+/* The one exported symbol. Constant data: read without running plugin code. */
+typedef struct assay_entry {
+  size_t struct_size;
+  uint32_t abi_major, abi_minor; /* what the plugin was compiled against */
+  uint32_t min_host_minor;       /* the oldest host this plugin accepts */
+  uint32_t workload_count;
+  const char* id;      /* "org.example.axpy" */
+  const char* version; /* "1.2.0" */
+  const char* build;   /* "g++ 12.2 Release" */
+  const assay_workload* const* workloads;
+  assay_status (*init)(const assay_host*) ASSAY_NOEXCEPT; /* [main-thread] may be NULL */
+  void (*deinit)(void) ASSAY_NOEXCEPT;                    /* [main-thread] may be NULL; joins every plugin thread */
+} assay_entry;
+
+#define ASSAY_ENTRY_SYMBOL "assay_entry_v1"
+extern ASSAY_EXPORT const assay_entry assay_entry_v1;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
