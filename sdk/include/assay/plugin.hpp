@@ -215,16 +215,21 @@ class Launch {
   // Marks a phase for as long as it lives: `auto forward = launch.phase(0);`
   class [[nodiscard]] Phase {
    public:
-    Phase(const assay_launch* abi, std::uint32_t index) noexcept : abi_(abi), index_(index) {
+    Phase(const assay_launch* abi, std::uint32_t index) noexcept
+        : abi_(abi), index_(index), exceptions_(std::uncaught_exceptions()) {
       abi_->phase_begin(abi_, index_);
     }
     Phase(const Phase&) = delete;
     Phase& operator=(const Phase&) = delete;
-    ~Phase() { abi_->phase_end(abi_, index_); }
+    // Left open while an exception passes through, so that the record names the phase that failed.
+    ~Phase() {
+      if (std::uncaught_exceptions() == exceptions_) abi_->phase_end(abi_, index_);
+    }
 
    private:
     const assay_launch* abi_;
     std::uint32_t index_;
+    int exceptions_;
   };
   template <class Index>
   Phase phase(Index index) const noexcept {

@@ -1,0 +1,59 @@
+# What `cmake --install` puts where. The tree can be moved: nothing in it names the folder it was installed to.
+#
+#   bin/assay                  finds the rest from its own place
+#   lib/assay/plugins/*.so     workloads; lib/assay/devices/*.so: device backends
+#   include/assay/             the SDK's headers
+#   lib/cmake/assay/           find_package(assay)
+#   share/assay/configs/       the experiments
+#
+# The host, the plugins and the devices are installed by their own folders; the SDK and its package are installed here,
+# included last by the top CMakeLists.txt, when all targets exist. Always lib/, never lib64/ or lib/<triplet>/: the host
+# looks in one place.
+include(CMakePackageConfigHelpers)
+
+set(assay_package_dir lib/cmake/assay)
+
+set(assay_exported assay_sdk)
+set(ASSAY_PACKAGE_DEPENDENCIES "")
+foreach(part compute train)
+  if(NOT TARGET assay_${part})
+    continue()
+  endif()
+  list(APPEND assay_exported assay_${part})
+  get_target_property(type assay_${part} TYPE)
+  if(type STREQUAL INTERFACE_LIBRARY)
+    get_target_property(links assay_${part} INTERFACE_LINK_LIBRARIES)
+  else()
+    get_target_property(links assay_${part} LINK_LIBRARIES)
+  endif()
+  # Who links a static library links what it stands on: our options (a sanitizer's runtime), and other packages.
+  if("assay_build_options" IN_LIST links)
+    list(APPEND assay_exported assay_build_options)
+  endif()
+  foreach(package fmt nlohmann_json Threads OpenMP)
+    if("${links}" MATCHES "(^|;)${package}::")
+      string(APPEND ASSAY_PACKAGE_DEPENDENCIES "find_dependency(${package})\n")
+    endif()
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES assay_exported)
+foreach(target IN LISTS assay_exported)
+  string(REPLACE "assay_" "" export_name ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name})
+endforeach()
+install(TARGETS ${assay_exported} EXPORT assayTargets ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
+install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${assay_package_dir})
+
+foreach(headers sdk/include sdk/compute/include sdk/train/include)
+  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${headers}")
+    install(DIRECTORY ${headers}/assay DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  endif()
+endforeach()
+
+set(ASSAY_HOST_PATH bin/assay)
+configure_package_config_file(cmake/assayConfig.cmake.in "${PROJECT_BINARY_DIR}/package/assayConfig.cmake"
+                              INSTALL_DESTINATION ${assay_package_dir} PATH_VARS ASSAY_HOST_PATH)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/assayConfigVersion.cmake"
+                                 COMPATIBILITY SameMajorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/package/assayConfig.cmake" "${PROJECT_BINARY_DIR}/package/assayConfigVersion.cmake"
+              cmake/AssayAddPlugin.cmake cmake/assay_plugin.map DESTINATION ${assay_package_dir})

@@ -1,0 +1,130 @@
+// assay describe PLUGIN
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.hpp"
+#include "plugin/search.hpp"
+
+namespace assay::host {
+namespace {
+
+namespace po = boost::program_options;
+using json = nlohmann::ordered_json;
+
+const char* direction_name(Direction d) {
+  return d == Direction::lower_is_better ? "lower is better" : d == Direction::higher_is_better ? "higher is better" : "";
+}
+
+json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
+  json params = json::array();
+  for (const ParamSpec& p : schema.params) {
+    json row = {{"name", p.name}, {"type", name_of(p.type)}, {"unit", p.unit}, {"help", p.help}};
+    if (p.required)
+      row["required"] = true;
+    else
+      row["default"] = json(to_json(p.default_value));
+    if (p.min) row["min"] = *p.min;
+    if (p.max) row["max"] = *p.max;
+    if (!p.choices.empty()) row["choices"] = p.choices;
+    if (p.input_path) row["path"] = "input";
+    if (p.output_path) row["path"] = "output";
+    params.push_back(std::move(row));
+  }
+  json metrics = json::array();
+  for (const MetricSpec& m : schema.metrics)
+    metrics.push_back({{"name", m.name},
+                       {"unit", m.unit},
+                       {"scope", m.per_step ? "step" : "case"},
+                       {"direction", static_cast<int>(m.direction)},
+                       {"help", m.help}});
+  json devices = json::array();
+  if (schema.runs_on_cpu) devices.push_back("cpu");
+  if (schema.runs_on_cuda) devices.push_back("cuda");
+  return {{"workload", schema.id},    {"summary", schema.summary}, {"plugin", entry.id},
+          {"version", entry.version}, {"build", entry.build},      {"params", std::move(params)},
+          {"phases", schema.phases},  {"metrics", std::move(metrics)}, {"items", schema.item_unit},
+          {"devices", devices},       {"verifies", schema.verifies}};
+}
+
+std::string number_text(double v) {
+  return v == static_cast<double>(static_cast<std::int64_t>(v)) ? fmt::format("{}", static_cast<std::int64_t>(v))
+                                                                 : fmt::format("{}", v);
+}
+
+std::string allowed_text(const ParamSpec& p) {
+  if (!p.choices.empty()) {
+    std::string text;
+    for (const std::string& c : p.choices) text += (text.empty() ? "" : " | ") + c;
+    return text;
+  }
+  if (p.min && p.max) return number_text(*p.min) + " to " + number_text(*p.max);
+  if (p.min) return ">= " + number_text(*p.min);
+  if (p.max) return "<= " + number_text(*p.max);
+  return p.input_path ? "existing file" : p.output_path ? "file in the run folder" : "";
+}
+
+void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
+  fmt::print("{}: {}\n{} {} ({})\n\nParameters\n", schema.id, schema.summary, entry.id, entry.version, entry.build);
+  std::size_t name_width = 4;
+  std::size_t default_width = 7;
+  const auto default_text = [](const ParamSpec& p) {
+    const std::string text = p.required ? "required" : to_text(p.default_value);
+    return text.empty() ? std::string("\"\"") : text;
+  };
+  for (const ParamSpec& p : schema.params) {
+    name_width = std::max(name_width, p.name.size());
+    default_width = std::max(default_width, default_text(p).size());
+  }
+  for (const ParamSpec& p : schema.params) {
+    const std::string allowed = allowed_text(p);
+    fmt::print("  {:<{}}  {:<6}  {:<{}}  {}{}{}\n", p.name, name_width, name_of(p.type), default_text(p), default_width, p.help,
+               p.unit.empty() ? "" : fmt::format(" [{}]", p.unit), allowed.empty() ? "" : fmt::format(" ({})", allowed));
+  }
+  fmt::print("\nPhases      step");
+  for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
+  fmt::print("\nMetrics    ");
+  if (schema.metrics.empty()) fmt::print(" none");
+  for (const MetricSpec& m : schema.metrics)
+    fmt::print("{} {}{} (per {}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
+               m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
+               *direction_name(m.direction) ? ", " : "", direction_name(m.direction));
+  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\n", schema.item_unit.empty() ? "none" : schema.item_unit,
+             schema.runs_on_cpu ? "cpu " : "", schema.runs_on_cuda ? "cuda" : "",
+             schema.verifies ? "yes: a case that fails verification has no time" : "no");
+}
+
+}  // namespace
+
+int describe_command(const Arguments& arguments) {
+  po::options_description visible("Options");
+  visible.add_options()("json", "print JSON")("plugin-path", po::value<std::vector<std::string>>()->composing(),
+                                              "folder with plugins, searched first; may be repeated");
+  const ParsedOptions options = parse_options(
+      arguments, "assay describe PLUGIN [options]",
+      "Prints what a workload declares: parameters with type, default and range, phases, metrics.\n"
+      "PLUGIN is a name on the plugin path, 'plugin:workload', or a path with a slash to a .so file.",
+      visible, "plugin");
+  if (options.help) return exit_ok;
+  const auto& values = options.values;
+  if (!values.count("plugin")) throw UsageError("describe needs the name of a plugin; 'assay list' shows them");
+  const auto folders = plugin_folders(values.count("plugin-path") ? values["plugin-path"].as<Arguments>() : Arguments{});
+  FoundWorkload found;
+  try {
+    found = find_workload(values["plugin"].as<Arguments>().front(), folders, std::filesystem::current_path());
+  } catch (const PluginError& e) {
+    fmt::print(stderr, "assay: {}\n", e.what());
+    return exit_usage;
+  }
+  const WorkloadSchema schema = copy_schema(*found.workload);
+  if (values.count("json"))
+    fmt::print("{}\n", schema_json(schema, found.library->entry()).dump(2));
+  else
+    print_schema(schema, found.library->entry());
+  return exit_ok;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,75 @@
+// The executable: finds the subcommand, and turns what it throws into a message and an exit code.
+#include <fmt/format.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+
+#include "cli/command.hpp"
+#include "cli/options.hpp"
+#include "experiment/suggest.hpp"
+#include "results/files.hpp"
+#include "telemetry/environment.hpp"
+#include "worker/worker_process.hpp"
+
+namespace {
+
+using namespace assay::host;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments&);
+};
+constexpr Command commands[] = {
+    {"run", "run an experiment file and write its results", run_command},
+    {"list", "list the plugins and devices that this host finds", list_command},
+    {"describe", "print a workload's parameters, phases and metrics", describe_command},
+    {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
+};
+
+void print_help() {
+  fmt::print("assay {}: a plugin-based benchmark host for training workloads\n\n"
+             "Usage: assay COMMAND [arguments]\n\nCommands:\n",
+             assay_version());
+  for (const Command& command : commands) fmt::print("  {:<10} {}\n", command.name, command.summary);
+  fmt::print("\n  --version  version, source revision and compiler\n"
+             "  --help     this text; 'assay COMMAND --help' for one command\n\n"
+             "Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or experiment,\n"
+             "130 interrupted (finished cases are kept).\n");
+}
+
+int dispatch(const std::string& name, const Arguments& arguments) {
+  if (name == "--help" || name == "-h" || name == "help") return print_help(), exit_ok;
+  if (name == "--version") {
+    fmt::print("assay {} (revision {}, {})\n", assay_version(), assay_revision(), assay_compiler());
+    return exit_ok;
+  }
+  if (name == "worker") return worker_main();  // started by the host itself, never by a user
+  for (const Command& command : commands)
+    if (name == command.name) return command.run(arguments);
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.emplace_back(command.name);
+  const auto near = nearest(name, names);
+  throw UsageError(fmt::format("unknown command '{}'; expected run, list, describe or new{}", name,
+                               near ? fmt::format("; did you mean '{}'?", *near) : ""));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments all(argv + 1, argv + argc);
+  if (all.empty()) {
+    print_help();
+    return exit_usage;
+  }
+  try {
+    return dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
+  } catch (const UsageError& e) {
+    fmt::print(stderr, "assay: {}; see 'assay --help'\n", e.what());
+    return exit_usage;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "assay: {}\n", e.what());
+    return exit_failed;
+  }
+}

@@ -1,0 +1,40 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <sstream>
+
+namespace assay::host {
+
+namespace po = boost::program_options;
+
+ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
+                            po::options_description visible, const std::string& positional, int positional_count) {
+  visible.add_options()("help,h", "this text");
+  po::options_description all;
+  all.add(visible);
+  po::positional_options_description places;
+  if (!positional.empty()) {
+    all.add_options()(positional.c_str(), po::value<std::vector<std::string>>());
+    places.add(positional.c_str(), positional_count);
+  }
+  ParsedOptions parsed;
+  try {
+    // No abbreviations: an option added later must not change what an old script means.
+    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(arguments).options(all).positional(places).style(style).run(), parsed.values);
+    po::notify(parsed.values);
+  } catch (const po::error& e) {
+    throw UsageError(e.what());
+  }
+  if (parsed.values.count("help")) {
+    std::ostringstream text;
+    text << "Usage: " << usage << "\n\n" << about << "\n\n" << visible;
+    fmt::print("{}", text.str());
+    parsed.help = true;
+  }
+  return parsed;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,28 @@
+// Boost.Program_options, as every subcommand uses it.
+#pragma once
+#include <boost/program_options.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "cli/command.hpp"
+
+namespace assay::host {
+
+// A wrong command line: printed with a pointer to --help, exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct ParsedOptions {
+  boost::program_options::variables_map values;
+  bool help = false;  // printed already
+};
+
+// `usage`: "assay run EXPERIMENT.toml [options]". `about`: a paragraph for --help. `positional`: the name of the option
+// that takes what comes without a name, at most `positional_count` of them (-1: any number).
+ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
+                            boost::program_options::options_description visible, const std::string& positional = "",
+                            int positional_count = 1);
+
+}  // namespace assay::host

@@ -1,0 +1,83 @@
+#include "cli/reporter.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "results/case_text.hpp"
+#include "results/table.hpp"
+
+namespace assay::host {
+
+Reporter::Reporter(ReportMode mode)
+    : mode_(mode), progress_(Progress::for_stream(stderr, mode != ReportMode::people)) {}
+
+// Replacing invalid UTF-8: a plugin's text must not end the run.
+void Reporter::emit(const Record& event) {
+  if (mode_ != ReportMode::json) return;
+  fmt::print("{}\n", event.dump(-1, ' ', false, Record::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+void Reporter::run_started(const Experiment& experiment, const std::string& run_folder, bool resumed, std::size_t skipped) {
+  emit({{"event", "run_started"},
+        {"name", experiment.name},
+        {"cases", experiment.cases.size()},
+        {"skipped", skipped},
+        {"resumed", resumed},
+        {"folder", run_folder}});
+  if (mode_ == ReportMode::people && resumed)
+    message(fmt::format("resuming {}: {} of {} cases are finished", run_folder, skipped, experiment.cases.size()));
+}
+
+void Reporter::case_started(const Case& c, std::size_t position, std::size_t count) {
+  Record axes = Record::object();
+  for (const auto& [key, value] : c.axes) axes[key] = Record(to_json(value));
+  emit({{"event", "case_started"}, {"index", c.index}, {"axes", axes}});
+  progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count), case_label(c.axes));
+  stage_.clear();
+}
+
+void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) {
+  if (stage_ != stage) {
+    stage_ = stage;
+    stage_begin_ = std::chrono::steady_clock::now();
+    emit({{"event", "stage"}, {"stage", stage_}});
+  }
+  progress_.update(stage_, step, total_steps, phase, std::chrono::steady_clock::now() - stage_begin_);
+}
+
+void Reporter::case_finished(const Record& record) {
+  emit({{"event", "case_finished"}, {"record", record}});
+  progress_.case_finished(record.value("status", ""), case_summary(record));
+}
+
+void Reporter::message(const std::string& text) {
+  if (mode_ == ReportMode::json) return emit({{"event", "message"}, {"text", text}});
+  progress_.message(text);
+}
+
+void Reporter::run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder,
+                            bool interrupted, int exit_code) {
+  progress_.finish();
+  Record files = Record::array();
+  for (const auto& file : views.files) files.push_back(file.string());
+  emit({{"event", "run_finished"},
+        {"folder", run_folder},
+        {"files", files},
+        {"finished", views.records.size()},
+        {"interrupted", interrupted},
+        {"exit_code", exit_code}});
+  if (mode_ != ReportMode::people) return;
+  for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (!views.records.empty()) fmt::print("{}", to_terminal(views.table, terminal_width(STDOUT_FILENO)));
+  for (const std::string& line : problem_lines(views.records, experiment.cases.front().run.allow)) fmt::print("{}\n", line);
+  for (const std::string& line : note_lines(views.records)) fmt::print("{}\n", line);
+  if (interrupted)
+    fmt::print("interrupted: {} of {} cases are finished; --resume runs the rest\n", views.records.size(),
+               experiment.cases.size());
+  fmt::print("results: {}\n", run_folder);
+}
+
+}  // namespace assay::host

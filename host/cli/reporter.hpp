@@ -1,0 +1,37 @@
+// What a run tells: progress and a table for people, one JSON event a line for programs.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.hpp"
+#include "results/record.hpp"
+#include "results/summary.hpp"
+#include "results/terminal.hpp"
+
+namespace assay::host {
+
+enum class ReportMode { people, quiet, json };
+
+class Reporter {
+ public:
+  explicit Reporter(ReportMode mode);
+
+  void run_started(const Experiment& experiment, const std::string& run_folder, bool resumed, std::size_t skipped);
+  void case_started(const Case& c, std::size_t position, std::size_t count);
+  void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase);
+  void case_finished(const Record& record);
+  void message(const std::string& text);
+  void run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder, bool interrupted,
+                    int exit_code);
+
+ private:
+  void emit(const Record& event);
+
+  ReportMode mode_;
+  Progress progress_;
+  std::string stage_;
+  std::chrono::steady_clock::time_point stage_begin_{};
+};
+
+}  // namespace assay::host

@@ -1,0 +1,104 @@
+// assay run EXPERIMENT.toml
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/options.hpp"
+#include "cli/reporter.hpp"
+#include "cli/session.hpp"
+#include "experiment/hash.hpp"
+#include "experiment/parse.hpp"
+#include "plugin/search.hpp"
+#include "results/case_text.hpp"
+#include "results/files.hpp"
+
+namespace assay::host {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+constexpr const char* about =
+    "Validates the experiment, runs each of its cases in a worker process, and leaves the results below\n"
+    "results/NAME/. All mistakes of the file are reported in one pass, before anything starts.";
+
+Arguments list_of(const po::variables_map& values, const char* name) {
+  return values.count(name) ? values[name].as<Arguments>() : Arguments{};
+}
+
+po::options_description visible_options() {
+  po::options_description visible("Options");
+  const auto text = [] { return po::value<std::string>(); };
+  const auto texts = [] { return po::value<Arguments>()->composing(); };
+  visible.add_options()("set", texts(), "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
+      "filter", texts(), "key=value: run only the cases that match; repeatable")("dry-run", "print the cases, start nothing")(
+      "resume", "go on with the newest run of this experiment: finished cases are not run again")(
+      "output", text(), "folder for results instead of [output] dir")("plugin-path", texts(),
+                                                                      "folder with plugins, searched first; repeatable")(
+      "in-process", "run cases in this process, for a debugger; a crash ends the run")("quiet", "print errors only")(
+      "json", "print one JSON event per line on standard output");
+  return visible;
+}
+
+void print_cases(const Experiment& experiment) {
+  fmt::print("{}: {} cases\n", experiment.name, experiment.cases.size());
+  for (const Case& c : experiment.cases) {
+    const std::string label = case_label(c.axes);
+    fmt::print("  {:>3}  {}\n", c.index + 1, label.empty() ? "(no sweep)" : label);
+  }
+}
+
+int report(const std::vector<Mistake>& mistakes) {
+  for (const Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+  fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
+  return exit_usage;
+}
+
+// Says of settings that this version reads but cannot honour that it does not.
+void warn_of_unserved(const Experiment& experiment, Reporter& reporter) {
+  if (experiment.cases.front().profile.memory_snapshot)
+    reporter.message("warning: [profile] memory_snapshot is not available in this version; no snapshot is written");
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments) {
+  const ParsedOptions options =
+      parse_options(arguments, "assay run EXPERIMENT.toml [options]", about, visible_options(), "experiment");
+  if (options.help) return exit_ok;
+  const po::variables_map& values = options.values;
+  if (!values.count("experiment")) throw UsageError("run needs an experiment file");
+  if (values.count("quiet") && values.count("json")) throw UsageError("--quiet and --json exclude each other");
+  const fs::path file = list_of(values, "experiment").front();
+
+  Arguments settings = list_of(values, "set");
+  const ExperimentFile parsed = ExperimentFile::read(file, settings);
+  std::vector<Mistake> more;
+  std::optional<RunTarget> target;
+  if (parsed.plugin()) {
+    try {
+      const fs::path base = file.has_parent_path() ? file.parent_path() : fs::path(".");
+      FoundWorkload found = find_workload(*parsed.plugin(), plugin_folders(list_of(values, "plugin-path")), base);
+      WorkloadSchema schema = copy_schema(*found.workload);
+      const std::string file_hash = hash_file(found.library->file());
+      target.emplace(RunTarget{std::move(found), std::move(schema), file_hash});
+    } catch (const PluginError& e) {
+      more.push_back(parsed.plugin_mistake(e.what()));
+    }
+  }
+  ParseResult result = parsed.finish(target ? &target->schema : nullptr, list_of(values, "filter"), more);
+  if (!result.mistakes.empty()) return report(result.mistakes);
+  Experiment& experiment = *result.experiment;
+  if (values.count("output")) experiment.output.dir = values["output"].as<std::string>();
+  if (values.count("dry-run")) return print_cases(experiment), exit_ok;
+
+  const ReportMode mode = values.count("json")    ? ReportMode::json
+                          : values.count("quiet") ? ReportMode::quiet
+                                                  : ReportMode::people;
+  Reporter reporter(mode);
+  warn_of_unserved(experiment, reporter);
+  Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter);
+  return session.run();
+}
+
+}  // namespace assay::host

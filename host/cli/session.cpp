@@ -1,0 +1,150 @@
+#include "cli/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "experiment/hash.hpp"
+#include "results/reader.hpp"
+#include "results/utc.hpp"
+#include "telemetry/environment.hpp"
+#include "worker/device_probe.hpp"
+
+namespace assay::host {
+namespace {
+
+// What another run could not make better: a case with one of these is finished; the others run again on --resume.
+bool is_finished(const Record& record, const std::vector<std::string>& allow) {
+  const std::string status = record.value("status", "");
+  return status == "ok" || status == "unsupported" || std::find(allow.begin(), allow.end(), status) != allow.end();
+}
+
+}  // namespace
+
+Session::Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter)
+    : experiment_(experiment), target_(target), options_(options), reporter_(reporter) {}
+
+void Session::open_folder() {
+  if (options_.resume) {
+    if (const auto newest = find_newest_run(experiment_.output.dir, experiment_.name)) {
+      folder_ = RunFolder::reopen(*newest);
+      resumed_ = true;
+    } else {
+      reporter_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
+                                    experiment_.output.dir.string()));
+    }
+  }
+  if (!folder_)
+    folder_ = RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml, capture_environment());
+  for (const std::string& note : folder_->notes()) reporter_.message("note: " + note);
+}
+
+const Session::Device& Session::device_for(const Case& c) {
+  const auto known = devices_.find(c.run.device);
+  if (known != devices_.end()) return known->second;
+  Device device;
+  device.probe = options_.in_process ? probe_device(c.run.device)
+                                     : probe_in_process_of_its_own(c.run.device, folder_->logs_path() / "devices.log", interrupts_);
+  if (const std::string note = device.probe.value("note", ""); !note.empty()) reporter_.message("note: " + note);
+  return devices_.emplace(c.run.device, std::move(device)).first->second;
+}
+
+std::string Session::hash_of(const Case& c, const Device& device) const {
+  std::vector<std::pair<std::string, std::string>> identity = {{"plugin", target_.file_hash}};
+  if (device.usable())
+    for (const char* key : {"kind", "name", "libraries"})
+      identity.emplace_back(std::string("device.") + key, device.probe["device"].value(key, ""));
+  return case_hash(c, target_.schema.id, identity);
+}
+
+std::map<std::string, Record> Session::finished_before() const {
+  std::map<std::string, Record> finished;
+  if (!resumed_) return finished;
+  for (const Record& record : read_cases(folder_->cases_path()).records)
+    if (is_finished(record, experiment_.cases.front().run.allow)) finished[record.value("hash", "")] = record;
+  return finished;
+}
+
+Record Session::unsupported(const std::string& status, const std::string& reason) const {
+  return {{"status", status}, {"reason", reason}, {"stage", "load"}, {"phase", ""}};
+}
+
+Record Session::full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
+                            const std::string& started) const {
+  Record record = {{"schema", 1}, {"index", c.index}, {"hash", hash}, {"axes", Record::object()}};
+  for (const auto& [key, value] : c.axes) record["axes"][key] = Record(to_json(value));
+  for (const char* key : {"status", "reason", "stage", "phase"}) record[key] = worker_part.value(key, "");
+  record["rank"] = nullptr;
+  record["workload"] = target_.schema.id;
+  const assay_entry& entry = target_.found.library->entry();
+  record["plugin"] = {{"id", entry.id}, {"version", entry.version}, {"build", entry.build}, {"file_hash", target_.file_hash}};
+  if (device.usable()) record["device"] = device.probe["device"];
+  record["params"] = Record::object();
+  for (const ParamSpec& p : target_.schema.params) record["params"][p.name] = Record(to_json(c.params.at(p.name)));
+  record["settings"] = Record::object();
+  for (const auto& [key, value] : c.settings()) record["settings"][key] = Record(to_json(value));
+  for (const auto& [key, value] : worker_part.items())
+    if (!record.contains(key) || key == "device") record[key] = value;
+  record["started"] = started;
+  return record;
+}
+
+int Session::run() {
+  open_folder();
+  const std::map<std::string, Record> finished = finished_before();
+  std::vector<const Case*> to_run;
+  for (const Case& c : experiment_.cases)
+    if (!finished.contains(hash_of(c, device_for(c)))) to_run.push_back(&c);
+  reporter_.run_started(experiment_, folder_->path().string(), resumed_, experiment_.cases.size() - to_run.size());
+
+  const CaseContext context{target_, interrupts_, folder_->path(),
+                            [&](const char* stage, std::int64_t step, std::int64_t total, const std::string& phase) {
+                              reporter_.progress(stage, step, total, phase);
+                            },
+                            options_.in_process};
+  bool interrupted = false;
+  for (std::size_t i = 0; i < to_run.size() && !interrupted; ++i) {
+    const Case& c = *to_run[i];
+    if (interrupts_.count()->load() > 0) {
+      interrupted = true;
+      break;
+    }
+    const Device& device = device_for(c);
+    reporter_.case_started(c, i, to_run.size());
+    const std::string started = utc_text(std::chrono::system_clock::now());
+    Record part;
+    if (c.run.ranks != 1) {
+      part = unsupported("unsupported", "run.ranks: this version of assay starts one rank; set ranks = 1");
+    } else if (!device.usable()) {
+      part = unsupported(device.probe.value("status", "failed"), device.probe.value("reason", ""));
+    } else {
+      CaseOutcome outcome = run_case_on(c, device.probe["device"]["kind"], context);
+      interrupted = outcome.interrupted;
+      part = std::move(outcome.record);
+    }
+    if (part.is_null()) break;
+    const Record record = full_record(c, hash_of(c, device), device, std::move(part), started);
+    folder_->append(record);
+    reporter_.case_finished(record);
+  }
+  const Views views = write_views(folder_->path(), experiment_);
+  const int code = exit_code(views.records, interrupted);
+  reporter_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
+  return code;
+}
+
+int Session::exit_code(const std::vector<Record>& records, bool interrupted) const {
+  if (interrupted) return exit_interrupted;
+  std::set<std::int64_t> wanted;
+  for (const Case& c : experiment_.cases) wanted.insert(c.index);
+  for (const Record& record : records) {
+    if (!wanted.contains(record.value("index", std::int64_t{-1}))) continue;
+    const std::string status = record.value("status", "");
+    const auto& allow = experiment_.cases.front().run.allow;
+    if (status != "ok" && std::find(allow.begin(), allow.end(), status) == allow.end()) return exit_failed;
+  }
+  return exit_ok;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,52 @@
+// Carries one experiment through: devices, cases, records, views.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/case_process.hpp"
+#include "cli/command.hpp"
+#include "cli/reporter.hpp"
+#include "experiment/experiment.hpp"
+#include "launch/signals.hpp"
+#include "results/store.hpp"
+
+namespace assay::host {
+
+struct SessionOptions {
+  bool resume = false;
+  bool in_process = false;
+};
+
+class Session {
+ public:
+  Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter);
+  // Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses:
+  // finished cases are kept then, too.
+  int run();
+
+ private:
+  struct Device {
+    Record probe;
+    bool usable() const { return probe.value("status", "") == "ok"; }
+  };
+  void open_folder();
+  const Device& device_for(const Case& c);
+  std::string hash_of(const Case& c, const Device& device) const;
+  std::map<std::string, Record> finished_before() const;
+  Record full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
+                     const std::string& started) const;
+  Record unsupported(const std::string& status, const std::string& reason) const;
+  int exit_code(const std::vector<Record>& records, bool interrupted) const;
+
+  const Experiment& experiment_;
+  const RunTarget& target_;
+  SessionOptions options_;
+  Reporter& reporter_;
+  InterruptHandler interrupts_;
+  std::optional<RunFolder> folder_;
+  bool resumed_ = false;
+  std::map<std::string, Device> devices_;
+};
+
+}  // namespace assay::host

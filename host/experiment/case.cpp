@@ -1,0 +1,23 @@
+#include "experiment/experiment.hpp"
+#include "experiment/settings.hpp"
+
+#include <algorithm>
+
+namespace assay::host {
+
+std::map<std::string, Value> Case::settings() const {
+  std::map<std::string, Value> result;
+  for (const auto& setting : settings_table())
+    if (auto value = setting.read(*this)) result.emplace(setting.name, std::move(*value));
+  return result;
+}
+
+std::optional<Value> Case::find(const std::string& key) const {
+  const auto axis = std::find_if(axes.begin(), axes.end(), [&](const auto& entry) { return entry.first == key; });
+  if (axis != axes.end()) return axis->second;
+  if (const auto param = params.find(key); param != params.end()) return param->second;
+  const Setting* setting = find_setting(key);
+  return setting ? setting->read(*this) : std::nullopt;
+}
+
+}  // namespace assay::host

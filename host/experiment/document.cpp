@@ -1,0 +1,157 @@
+#include "experiment/document.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <tuple>
+
+namespace assay::host {
+namespace {
+
+Place place_of(const toml::source_region& region, const std::string& file) {
+  return {file, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
+}
+
+Node convert(const toml::node& from, const std::string& file) {
+  Node node;
+  node.place = place_of(from.source(), file);
+  if (const auto* table = from.as_table()) {
+    node.kind = Node::Kind::table;
+    for (auto&& [key, value] : *table)
+      node.members.push_back({std::string(key.str()), place_of(key.source(), file), convert(value, file)});
+    // toml++ sorts its tables by name; the order of a sweep's axes is that of the file.
+    std::stable_sort(node.members.begin(), node.members.end(), [](const Member& a, const Member& b) {
+      return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
+    });
+  } else if (const auto* array = from.as_array()) {
+    node.kind = Node::Kind::array;
+    for (auto&& element : *array) node.elements.push_back(convert(element, file));
+  } else {
+    node.kind = Node::Kind::scalar;
+    if (const auto* flag = from.as_boolean())
+      node.value = flag->get();
+    else if (const auto* integer = from.as_integer())
+      node.value = integer->get();
+    else if (const auto* real = from.as_floating_point())
+      node.value = real->get();
+    else if (const auto* text = from.as_string())
+      node.value = text->get();
+    else {
+      node.kind = Node::Kind::other;
+      std::ostringstream written;
+      if (const auto* date = from.as_date()) written << date->get();
+      if (const auto* time = from.as_time()) written << time->get();
+      if (const auto* date_time = from.as_date_time()) written << date_time->get();
+      node.value = written.str();
+    }
+  }
+  return node;
+}
+
+void set_places(Node& node, const Place& place) {
+  node.place = place;
+  for (auto& element : node.elements) set_places(element, place);
+  for (auto& member : node.members) {
+    member.place = place;
+    set_places(member.node, place);
+  }
+}
+
+void flatten_into(std::vector<Member>& out, const std::string& prefix, Member&& member,
+                  const std::vector<std::string_view>& keep) {
+  member.key = prefix + member.key;
+  const bool kept = std::find(keep.begin(), keep.end(), member.key) != keep.end();
+  if (!member.node.is_table() || member.node.members.empty() || kept) {
+    out.push_back(std::move(member));
+    return;
+  }
+  const std::string inner = member.key + ".";
+  for (auto& child : member.node.members) flatten_into(out, inner, std::move(child), keep);
+}
+
+void flatten_sections(Node& root) {
+  if (Member* workload = root.find("workload"))
+    if (Member* params = workload->node.find("params")) flatten(params->node);
+  Member* sweep = root.find("sweep");
+  if (!sweep) return;
+  flatten(sweep->node, {"zip", "exclude"});
+  for (const char* key : {"zip", "exclude"})
+    if (Member* groups = sweep->node.find(key))
+      for (auto& group : groups->node.elements) flatten(group);
+}
+
+}  // namespace
+
+const Member* Node::find(std::string_view key) const {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+  return it == members.end() ? nullptr : &*it;
+}
+
+Member* Node::find(std::string_view key) {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+  return it == members.end() ? nullptr : &*it;
+}
+
+std::string shown(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
+  std::string text = to_text(value);
+  const auto* real = std::get_if<double>(&value);
+  if (real && std::isfinite(*real) && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string Node::shown() const {
+  switch (kind) {
+    case Kind::scalar: return host::shown(value);
+    case Kind::array: return "an array";
+    case Kind::table: return "a table";
+    case Kind::other: return std::get<std::string>(value) + " (a date or time)";
+  }
+  return "";
+}
+
+void flatten(Node& table, const std::vector<std::string_view>& keep) {
+  std::vector<Member> flat;
+  for (auto& member : table.members) flatten_into(flat, "", std::move(member), keep);
+  table.members = std::move(flat);
+}
+
+std::optional<Node> parse_document(std::string_view text, const std::string& file, Mistakes& mistakes) {
+  try {
+    const toml::table table = toml::parse(text, std::string_view(file));
+    Node root = convert(table, file);
+    flatten_sections(root);
+    return root;
+  } catch (const toml::parse_error& error) {
+    mistakes.add(place_of(error.source(), file), fmt::format("not TOML: {}; expected TOML 1.0", error.description()));
+    return std::nullopt;
+  }
+}
+
+std::optional<Node> parse_argument(std::string_view text, const Place& place, Mistakes& mistakes) {
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.place = place;
+  node.value = std::string(text);
+  std::string problem = "more than one value";
+  try {
+    const toml::table table = toml::parse(fmt::format("value = {}", text), std::string_view(place.source));
+    if (table.size() == 1) {
+      Node parsed = convert(*table.get("value"), place.source);
+      if (parsed.kind == Node::Kind::other) return node;
+      set_places(parsed, place);
+      return parsed;
+    }
+  } catch (const toml::parse_error& error) {
+    problem = error.description();
+  }
+  const bool meant_as_toml = !text.empty() && std::string_view("[{\"'").find(text.front()) != std::string_view::npos;
+  if (!meant_as_toml && text.find('\n') == std::string_view::npos) return node;
+  mistakes.add(place, fmt::format("the value is not TOML: {}; expected a TOML value or a bare word", problem));
+  return std::nullopt;
+}
+
+}  // namespace assay::host

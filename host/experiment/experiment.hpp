@@ -1,0 +1,80 @@
+// An experiment, as its file says it after validation, and the cases it expands to.
+#pragma once
+#include "common/value.hpp"
+#include "plugin/schema.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::host {
+
+// Measure until the mean is known well enough.
+struct StoppingRule {
+  double relative_error = 0.01;  // half width of the mean's confidence interval over the mean
+  double confidence = 0.95;
+  std::int64_t min_steps = 10;
+  std::int64_t max_steps = 1000;
+};
+
+struct MeasureSettings {
+  std::int64_t warmup = 5;  // steps
+  std::int64_t steps = 10;  // when `until` is absent
+  std::optional<StoppingRule> until;
+  bool sync = true;                              // wait for the device after every step
+  std::chrono::milliseconds timeout{600'000};  // for the whole case
+};
+
+struct RunSettings {
+  std::string device = "auto";  // auto | cpu | cuda
+  std::int64_t ranks = 1;       // 0: "all", one per device
+  bool isolate = true;          // a worker process per case
+  std::vector<std::string> allow;
+  std::uint64_t seed = 1234;
+  std::int64_t threads = 0;  // of the CPU device, per rank; 0: all cores / ranks
+  std::optional<std::uint64_t> memory_limit_bytes;  // of the worker's resident memory
+};
+
+struct OutputSettings {
+  std::filesystem::path dir = "results";
+  std::vector<std::string> formats = {"json", "csv", "markdown"};
+  std::vector<std::string> columns;  // empty: chosen from the workload's tables
+};
+
+struct ProfileSettings {
+  bool nvtx = true;
+  bool memory_snapshot = false;
+};
+
+// One resolved set of values: what a worker process is started for.
+struct Case {
+  std::int64_t index = 0;  // 0-based, in sweep order
+  std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
+  MeasureSettings measure;
+  RunSettings run;
+  ProfileSettings profile;
+  std::vector<std::pair<std::string, Value>> axes;  // the swept keys and their values, in the file's order
+
+  // The settings by their dotted names ("measure.warmup", "run.device", ...), for columns, filters and the record.
+  std::map<std::string, Value> settings() const;
+  // Axis, parameter or setting by name; nothing when there is none.
+  std::optional<Value> find(const std::string& key) const;
+};
+
+struct Experiment {
+  std::int64_t schema = 1;
+  std::string name;
+  std::string description;
+  std::filesystem::path file;  // as given
+  std::string plugin;          // as written in the file: a name, or a path
+  OutputSettings output;
+  std::vector<Case> cases;
+  std::string resolved_toml;  // the file with --set applied and every default written out; parses to the same cases
+};
+
+}  // namespace assay::host

@@ -1,0 +1,71 @@
+#include "experiment/hash.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+namespace assay::host {
+namespace {
+
+class Fnv1a {
+ public:
+  void add(std::string_view bytes) {
+    for (const char c : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  std::string hex() const { return fmt::format("{:016x}", hash_); }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+// The type stands before the value, so that 1, 1.0, true and "1" differ.
+std::string typed_text(const Value& value) {
+  constexpr std::array types{"bool", "int", "float", "string"};
+  return fmt::format("{} {}", types[value.index()], to_text(value));
+}
+
+// With their lengths, so that no text can pass for two.
+void add_entry(Fnv1a& hash, std::string_view group, std::string_view key, std::string_view text) {
+  hash.add(fmt::format("{}:{} {}:{} {}:{}\n", group.size(), group, key.size(), key, text.size(), text));
+}
+
+}  // namespace
+
+std::string case_hash(const Case& c, const std::string& workload_id,
+                      const std::vector<std::pair<std::string, std::string>>& identity) {
+  Fnv1a hash;
+  hash.add("assay case 1\n");
+  add_entry(hash, "workload", "id", workload_id);
+  for (const auto& [key, value] : c.params) add_entry(hash, "param", key, typed_text(value));
+  for (const auto& [key, value] : c.settings())
+    if (key != "measure.timeout" && key != "run.isolate") add_entry(hash, "setting", key, typed_text(value));
+  auto sorted = identity;
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& [key, text] : sorted) add_entry(hash, "identity", key, text);
+  return hash.hex();
+}
+
+std::string hash_file(const std::filesystem::path& path) {
+  const auto fail = [&](int error) {
+    return std::system_error(error, std::generic_category(), "cannot read " + path.string());
+  };
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw fail(errno ? errno : EIO);
+  Fnv1a hash;
+  std::array<char, 65536> block;
+  do {
+    file.read(block.data(), block.size());
+    hash.add({block.data(), static_cast<std::size_t>(file.gcount())});
+  } while (file);
+  if (!file.eof()) throw fail(errno ? errno : EIO);
+  return hash.hex();
+}
+
+}  // namespace assay::host

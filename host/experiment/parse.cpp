@@ -1,0 +1,143 @@
+#include "experiment/parse.hpp"
+
+#include "experiment/overrides.hpp"
+#include "experiment/resolved.hpp"
+#include "experiment/sections.hpp"
+#include "experiment/sweep.hpp"
+#include "experiment/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <tuple>
+
+namespace assay::host {
+namespace {
+
+const Member* member_at(const Node& root, std::string_view table, std::string_view key) {
+  const Member* member = root.find(table);
+  return member ? member->node.find(key) : nullptr;
+}
+
+// Where the sweep has `key` or, for "measure.until.", any key that begins so.
+std::optional<Place> swept_place(const Node& root, std::string_view key) {
+  const Member* sweep = root.find("sweep");
+  if (!sweep) return std::nullopt;
+  const auto search = [&](const Node& table) -> std::optional<Place> {
+    for (const auto& member : table.members)
+      if (member.key == key || (key.ends_with('.') && member.key.starts_with(key))) return member.place;
+    return std::nullopt;
+  };
+  if (auto place = search(sweep->node)) return place;
+  if (const Member* zip = sweep->node.find("zip"))
+    for (const auto& group : zip->node.elements)
+      if (auto place = search(group)) return place;
+  return std::nullopt;
+}
+
+bool is_later(const Place& a, const Place& b) {
+  return std::tuple(a.line <= 0, a.line, a.column) > std::tuple(b.line <= 0, b.line, b.column);
+}
+
+// A fixed count of steps and a rule that chooses the count contradict each other.
+void check_steps_and_until(const Node& root, Draft& draft, Mistakes& mistakes) {
+  const auto swept_steps = swept_place(root, "measure.steps");
+  const auto swept_until = swept_place(root, "measure.until.");
+  if (swept_until && !draft.base.measure.until) draft.base.measure.until.emplace();
+  const auto steps = draft.steps_place ? draft.steps_place : swept_steps;
+  const auto until = draft.until_place ? draft.until_place : swept_until;
+  if (!steps || !until) return;
+  mistakes.add(is_later(*steps, *until) ? *steps : *until,
+               "[measure] has both 'steps' and 'until'; expected one of them: 'steps' for a fixed count, 'until' for a "
+               "stopping rule");
+}
+
+void check_rule(const Node& root, const Draft& draft, const std::vector<Case>& cases, Mistakes& mistakes) {
+  for (const auto& c : cases) {
+    const auto& rule = c.measure.until;
+    if (!rule || rule->min_steps <= rule->max_steps) continue;
+    const auto swept = swept_place(root, "measure.until.");
+    mistakes.add(draft.until_place ? *draft.until_place : swept.value_or(Place{}),
+                 fmt::format("[measure] until has min_steps {} above max_steps {}; expected min_steps <= max_steps",
+                             rule->min_steps, rule->max_steps));
+    return;
+  }
+}
+
+}  // namespace
+
+ExperimentFile ExperimentFile::read(const std::filesystem::path& file, const std::vector<std::string>& set) {
+  ExperimentFile result(file);
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (stream && stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
+  if (stream.is_open() && !stream.bad() && !text.bad()) {
+    result.load(text.str(), set);
+    return result;
+  }
+  result.mistakes_.add({file.string(), 0, 0}, fmt::format("cannot be read: {}; expected an experiment file (TOML)",
+                                                          std::generic_category().message(errno ? errno : EIO)));
+  return result;
+}
+
+ExperimentFile ExperimentFile::from_text(std::string_view text, const std::filesystem::path& file,
+                                         const std::vector<std::string>& set) {
+  ExperimentFile result(file);
+  result.load(text, set);
+  return result;
+}
+
+void ExperimentFile::load(std::string_view text, const std::vector<std::string>& set) {
+  plugin_place_ = {file_.string(), 1, 1};
+  argument_count_ = static_cast<int>(set.size());
+  root_ = parse_document(text, file_.string(), mistakes_);
+  if (!root_) return;
+  set_keys_ = apply_overrides(*root_, set, mistakes_);
+  const Member* plugin = member_at(*root_, "workload", "plugin");
+  const auto* name = plugin ? std::get_if<std::string>(&plugin->node.value) : nullptr;
+  if (!name || plugin->node.kind != Node::Kind::scalar || name->empty()) return;
+  plugin_ = *name;
+  plugin_place_ = plugin->node.place;
+}
+
+Mistake ExperimentFile::plugin_mistake(std::string text) const {
+  return {plugin_place_.source, plugin_place_.line, plugin_place_.column, std::move(text)};
+}
+
+ParseResult ExperimentFile::finish(const WorkloadSchema* schema, const std::vector<std::string>& filters,
+                                   const std::vector<Mistake>& more) const {
+  Mistakes mistakes = mistakes_;
+  for (const auto& mistake : more) mistakes.add({mistake.file, mistake.line, mistake.column}, mistake.text);
+  if (!root_) return {std::nullopt, mistakes.sorted()};
+
+  const Vocabulary vocabulary(schema, std::filesystem::absolute(file_).parent_path());
+  Draft draft;
+  draft.experiment.file = file_;
+  read_sections(*root_, vocabulary, draft, mistakes);
+  const Member* sweep = root_->find("sweep");
+  const Member* params = member_at(*root_, "workload", "params");
+  const SweepPlan plan =
+      read_sweep(sweep ? &sweep->node : nullptr, params ? params->node.members : std::vector<Member>{}, set_keys_,
+                 vocabulary, mistakes);
+  check_steps_and_until(*root_, draft, mistakes);
+  if (!schema || !mistakes.empty()) return {std::nullopt, mistakes.sorted()};
+
+  auto cases = expand(plan, draft.base, vocabulary);
+  if (cases.empty())
+    mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
+  check_rule(*root_, draft, cases, mistakes);
+  if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
+  if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
+
+  Experiment experiment = std::move(draft.experiment);
+  experiment.resolved_toml = resolved_toml(experiment, draft.base, plan, *schema);
+  experiment.cases = std::move(cases);
+  return {std::move(experiment), {}};
+}
+
+}  // namespace assay::host

@@ -1,0 +1,121 @@
+#include "experiment/resolved.hpp"
+
+#include "experiment/document.hpp"
+#include "experiment/settings.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace assay::host {
+namespace {
+
+// Strings and keys go through toml++, one at a time: a whole toml::table would sort the axes by name.
+constexpr auto plain_flags = toml::toml_formatter::default_flags & ~toml::format_flags::allow_multi_line_strings &
+                             ~toml::format_flags::allow_literal_strings;
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::toml_formatter{toml::value<std::string>(text), plain_flags};
+  return out.str();
+}
+
+std::string written(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  return shown(value);
+}
+
+std::string written_key(const std::string& key) {
+  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return bare ? key : quoted(key);
+}
+
+class Writer {
+ public:
+  void table(const std::string& name) { text_ += fmt::format("\n[{}]\n", name); }
+  void table_in_array(const std::string& name) { text_ += fmt::format("\n[[{}]]\n", name); }
+  void put(const std::string& key, const Value& value) {
+    text_ += fmt::format("{} = {}\n", written_key(key), written(value));
+  }
+  void put(const std::string& key, const std::vector<Value>& values) {
+    std::string list;
+    for (const auto& value : values) list += (list.empty() ? "" : ", ") + written(value);
+    text_ += fmt::format("{} = [{}]\n", written_key(key), list);
+  }
+  void put(const std::string& key, const std::vector<std::string>& values) {
+    put(key, std::vector<Value>(values.begin(), values.end()));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// The settings of one section that `base` has, in the table's order.
+void put_section(Writer& out, const std::string& section, const Case& base) {
+  const std::string prefix = section + ".";
+  for (const auto& setting : settings_table()) {
+    const bool here = setting.name.starts_with(prefix) && setting.name.find('.', prefix.size()) == std::string::npos;
+    if (!here) continue;
+    if (const auto value = setting.read(base)) out.put(setting.name.substr(prefix.size()), *value);
+  }
+}
+
+void put_axis(Writer& out, const Axis& axis) {
+  for (std::size_t k = 0; k < axis.keys.size(); ++k) {
+    std::vector<Value> values;
+    for (const auto& row : axis.rows) values.push_back(row[k]);
+    out.put(axis.keys[k], values);
+  }
+}
+
+void put_sweep(Writer& out, const SweepPlan& plan) {
+  const auto zipped = [](const Axis& axis) { return axis.zipped; };
+  if (!std::all_of(plan.axes.begin(), plan.axes.end(), zipped)) out.table("sweep");
+  for (const auto& axis : plan.axes) {
+    if (axis.zipped) out.table_in_array("sweep.zip");
+    put_axis(out, axis);
+  }
+  for (const auto& exclusion : plan.exclusions) {
+    out.table_in_array("sweep.exclude");
+    for (const auto& [key, value] : exclusion) out.put(key, value);
+  }
+}
+
+}  // namespace
+
+std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
+                          const WorkloadSchema& schema) {
+  Writer out;
+  out.put("schema", Value(experiment.schema));
+  out.put("name", Value(experiment.name));
+  if (!experiment.description.empty()) out.put("description", Value(experiment.description));
+  out.table("workload");
+  out.put("plugin", Value(experiment.plugin));
+  out.table("workload.params");
+  for (const auto& spec : schema.params)
+    if (!plan.sweeps(spec.name)) out.put(spec.name, base.params.at(spec.name));
+  put_sweep(out, plan);
+  out.table("measure");
+  put_section(out, "measure", base);
+  if (base.measure.until) {
+    out.table("measure.until");
+    put_section(out, "measure.until", base);
+  }
+  out.table("run");
+  put_section(out, "run", base);
+  out.put("allow", base.run.allow);
+  out.table("output");
+  out.put("dir", Value(experiment.output.dir.string()));
+  out.put("formats", experiment.output.formats);
+  if (!experiment.output.columns.empty()) out.put("columns", experiment.output.columns);
+  out.table("profile");
+  put_section(out, "profile", base);
+  return out.take();
+}
+
+}  // namespace assay::host

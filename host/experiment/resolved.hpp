@@ -1,0 +1,13 @@
+// The resolved experiment file: --set applied, every default written out; it parses to the same cases.
+#pragma once
+#include "experiment/experiment.hpp"
+#include "experiment/sweep.hpp"
+
+#include <string>
+
+namespace assay::host {
+
+std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
+                          const WorkloadSchema& schema);
+
+}  // namespace assay::host

@@ -1,0 +1,215 @@
+#include "experiment/settings.hpp"
+
+#include "experiment/document.hpp"
+#include "experiment/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace assay::host {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_processes = 65536;  // far above any machine, far below where a count overflows
+
+// `field` is a generic lambda: the member of a case, const or not.
+template <class Field>
+Setting integer(std::string name, Field field, std::int64_t min, std::int64_t max = most) {
+  const auto initial = field(Case{});
+  const std::string range = max == most ? fmt::format(">= {}", min) : fmt::format(">= {} and <= {}", min, max);
+  return {std::move(name),
+          fmt::format("an integer {} (default {})", range, initial),
+          {},
+          [=](const Value& found, Case& into) -> std::optional<Value> {
+            const auto* number = std::get_if<std::int64_t>(&found);
+            if (!number || *number < min || *number > max) return std::nullopt;
+            field(into) = static_cast<std::decay_t<decltype(field(into))>>(*number);
+            return found;
+          },
+          [=](const Case& from) -> std::optional<Value> { return static_cast<std::int64_t>(field(from)); }};
+}
+
+template <class Field>
+Setting flag(std::string name, Field field) {
+  return {std::move(name),
+          fmt::format("true or false (default {})", static_cast<bool>(field(Case{}))),
+          {},
+          [=](const Value& found, Case& into) -> std::optional<Value> {
+            const auto* on = std::get_if<bool>(&found);
+            if (!on) return std::nullopt;
+            field(into) = *on;
+            return found;
+          },
+          [=](const Case& from) -> std::optional<Value> { return static_cast<bool>(field(from)); }};
+}
+
+// A member of measure.until; setting one of them makes the rule exist. `field` takes a StoppingRule.
+template <class Field>
+Setting until(std::string name, Field field, std::int64_t min) {
+  return {std::move(name),
+          fmt::format("an integer >= {} (default {})", min, field(StoppingRule{})),
+          {},
+          [=](const Value& found, Case& into) -> std::optional<Value> {
+            const auto* number = std::get_if<std::int64_t>(&found);
+            if (!number || *number < min) return std::nullopt;
+            if (!into.measure.until) into.measure.until.emplace();
+            field(*into.measure.until) = *number;
+            return found;
+          },
+          [=](const Case& from) -> std::optional<Value> {
+            if (!from.measure.until) return std::nullopt;
+            return field(*from.measure.until);
+          }};
+}
+
+// The same for a share between 0 and 1, both excluded.
+template <class Field>
+Setting until_share(std::string name, Field field) {
+  return {std::move(name),
+          fmt::format("a number > 0 and < 1 (default {})", field(StoppingRule{})),
+          {},
+          [=](const Value& found, Case& into) -> std::optional<Value> {
+            const auto* number = std::get_if<double>(&found);
+            if (!number || !(*number > 0 && *number < 1)) return std::nullopt;
+            if (!into.measure.until) into.measure.until.emplace();
+            field(*into.measure.until) = *number;
+            return found;
+          },
+          [=](const Case& from) -> std::optional<Value> {
+            if (!from.measure.until) return std::nullopt;
+            return field(*from.measure.until);
+          }};
+}
+
+Setting steps() {
+  Setting setting = integer(
+      "measure.steps", [](auto&& c) -> auto&& { return (c.measure.steps); }, 1);
+  setting.read = [](const Case& from) -> std::optional<Value> {
+    if (from.measure.until) return std::nullopt;
+    return from.measure.steps;
+  };
+  return setting;
+}
+
+Setting timeout() {
+  return {"measure.timeout",
+          R"(a duration above 0: "10m", "90s", "500ms", "1h30m", or a number of seconds (default "10m"))",
+          {},
+          [](const Value& found, Case& into) -> std::optional<Value> {
+            std::optional<std::chrono::milliseconds> duration;
+            if (const auto* text = std::get_if<std::string>(&found)) duration = parse_duration(*text);
+            if (const auto* whole = std::get_if<std::int64_t>(&found))
+              duration = duration_from_seconds(static_cast<double>(*whole));
+            if (const auto* seconds = std::get_if<double>(&found)) duration = duration_from_seconds(*seconds);
+            if (!duration || duration->count() == 0) return std::nullopt;
+            into.measure.timeout = *duration;
+            return to_text(*duration);
+          },
+          [](const Case& from) -> std::optional<Value> { return to_text(from.measure.timeout); }};
+}
+
+Setting device() {
+  const std::vector<std::string> kinds{"auto", "cpu", "cuda"};
+  return {"run.device", "one of auto, cpu, cuda (default auto)", kinds,
+          [=](const Value& found, Case& into) -> std::optional<Value> {
+            const auto* text = std::get_if<std::string>(&found);
+            if (!text || std::find(kinds.begin(), kinds.end(), *text) == kinds.end()) return std::nullopt;
+            into.run.device = *text;
+            return found;
+          },
+          [](const Case& from) -> std::optional<Value> { return from.run.device; }};
+}
+
+Setting ranks() {
+  return {"run.ranks",
+          fmt::format("an integer >= 1 and <= {}, or \"all\" (default 1)", most_processes),
+          {"all"},
+          [](const Value& found, Case& into) -> std::optional<Value> {
+            if (found == Value(std::string("all"))) {
+              into.run.ranks = 0;
+              return found;
+            }
+            const auto* number = std::get_if<std::int64_t>(&found);
+            if (!number || *number < 1 || *number > most_processes) return std::nullopt;
+            into.run.ranks = *number;
+            return found;
+          },
+          [](const Case& from) -> std::optional<Value> {
+            if (from.run.ranks == 0) return std::string("all");
+            return from.run.ranks;
+          }};
+}
+
+Setting memory_limit() {
+  return {"run.memory_limit",
+          R"(a size above 0: "4GiB", "512MiB" (units B, KiB, MiB, GiB, TiB), or an integer of bytes (default none))",
+          {},
+          [](const Value& found, Case& into) -> std::optional<Value> {
+            std::optional<std::uint64_t> bytes;
+            if (const auto* text = std::get_if<std::string>(&found)) bytes = parse_bytes(*text);
+            if (const auto* number = std::get_if<std::int64_t>(&found); number && *number > 0)
+              bytes = static_cast<std::uint64_t>(*number);
+            if (!bytes || *bytes == 0) return std::nullopt;
+            into.run.memory_limit_bytes = *bytes;
+            return bytes_to_text(*bytes);
+          },
+          [](const Case& from) -> std::optional<Value> {
+            if (!from.run.memory_limit_bytes) return std::nullopt;
+            return bytes_to_text(*from.run.memory_limit_bytes);
+          }};
+}
+
+std::vector<Setting> make_table() {
+  return {
+      integer(
+          "measure.warmup", [](auto&& c) -> auto&& { return (c.measure.warmup); }, 0),
+      steps(),
+      flag(
+          "measure.sync", [](auto&& c) -> auto&& { return (c.measure.sync); }),
+      timeout(),
+      until_share(
+          "measure.until.relative_error", [](auto&& rule) -> auto&& { return (rule.relative_error); }),
+      until_share(
+          "measure.until.confidence", [](auto&& rule) -> auto&& { return (rule.confidence); }),
+      until(
+          "measure.until.min_steps", [](auto&& rule) -> auto&& { return (rule.min_steps); }, 2),
+      until(
+          "measure.until.max_steps", [](auto&& rule) -> auto&& { return (rule.max_steps); }, 2),
+      device(),
+      ranks(),
+      flag(
+          "run.isolate", [](auto&& c) -> auto&& { return (c.run.isolate); }),
+      integer(
+          "run.seed", [](auto&& c) -> auto&& { return (c.run.seed); }, 0),
+      integer(
+          "run.threads", [](auto&& c) -> auto&& { return (c.run.threads); }, 0, most_processes),
+      memory_limit(),
+      flag(
+          "profile.nvtx", [](auto&& c) -> auto&& { return (c.profile.nvtx); }),
+      flag(
+          "profile.memory_snapshot", [](auto&& c) -> auto&& { return (c.profile.memory_snapshot); }),
+  };
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings_table() {
+  static const std::vector<Setting> table = make_table();
+  return table;
+}
+
+const Setting* find_setting(std::string_view name) {
+  const auto& table = settings_table();
+  const auto it = std::find_if(table.begin(), table.end(), [&](const Setting& s) { return s.name == name; });
+  return it == table.end() ? nullptr : &*it;
+}
+
+std::vector<std::string> setting_names() {
+  std::vector<std::string> names;
+  for (const auto& setting : settings_table()) names.push_back(setting.name);
+  return names;
+}
+
+}  // namespace assay::host

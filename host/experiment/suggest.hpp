@@ -1,0 +1,67 @@
+// The known name that a mistyped one was meant to be.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::host {
+
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (no part edited twice).
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+// How many edits still make a typing slip of a word this long; a short word turns into any other with few edits.
+inline std::size_t slip_limit(std::size_t length) { return length <= 3 ? 0 : length <= 5 ? 1 : length / 3; }
+
+// The nearest of `known` when it is near enough, upper and lower case being equal. Failing that, the one dotted name
+// whose last part is `word`: "steps" is "measure.steps".
+inline std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  const auto lower = [](std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+  };
+  const std::string wanted = lower(word);
+  std::optional<std::string> best;
+  std::size_t best_distance = 0;
+  for (const auto& name : known) {
+    const std::size_t distance = edit_distance(wanted, lower(name));
+    if (distance > slip_limit(std::max(word.size(), name.size())) || (best && distance >= best_distance)) continue;
+    best = name, best_distance = distance;
+  }
+  if (best) return best;
+  for (const auto& name : known) {
+    const auto dot = name.rfind('.');
+    if (dot == std::string::npos || lower(name.substr(dot + 1)) != wanted) continue;
+    if (best) return std::nullopt;
+    best = name;
+  }
+  return best;
+}
+
+// "; did you mean 'x'?", or nothing.
+inline std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const auto name = nearest(word, known);
+  return name ? fmt::format("; did you mean '{}'?", *name) : "";
+}
+
+}  // namespace assay::host

@@ -1,0 +1,212 @@
+// From the tree of [sweep] to a SweepPlan.
+#include "experiment/overrides.hpp"
+#include "experiment/suggest.hpp"
+#include "experiment/sweep.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace assay::host {
+namespace {
+
+class SweepReader {
+ public:
+  SweepReader(const std::vector<Member>& fixed, const std::set<std::string>& set_keys, const Vocabulary& vocabulary,
+              Mistakes& mistakes)
+      : fixed_(fixed), set_keys_(set_keys), vocabulary_(vocabulary), mistakes_(mistakes) {}
+
+  SweepPlan read(const Node& sweep) {
+    if (!sweep.is_table()) {
+      mistakes_.add(sweep.place, fmt::format("sweep is {}; expected a table [sweep] of axes", sweep.shown()));
+      return {};
+    }
+    for (const auto& member : sweep.members)
+      if (member.key != "zip" && member.key != "exclude") read_axis(member);
+    for (const Node* group : groups_of(sweep, "zip")) read_zip(*group);
+    check_size(sweep);
+    for (const Node* group : groups_of(sweep, "exclude")) read_exclusion(*group);
+    return std::move(plan_);
+  }
+
+ private:
+  std::vector<const Node*> groups_of(const Node& sweep, const char* key) {
+    std::vector<const Node*> groups;
+    const Member* member = sweep.find(key);
+    if (!member) return groups;
+    if (!member->node.is_array()) {
+      mistakes_.add(member->place, fmt::format("[sweep] {} is {}; expected an array of tables: write [[sweep.{}]]", key,
+                                               member->node.shown(), key));
+      return groups;
+    }
+    for (const auto& group : member->node.elements) {
+      if (group.is_table() && !group.members.empty())
+        groups.push_back(&group);
+      else
+        mistakes_.add(group.place, fmt::format("[[sweep.{}]] is {}; expected at least one key", key,
+                                               group.is_table() ? "empty" : group.shown()));
+    }
+    return groups;
+  }
+
+  // The key in its plain form, if it can be swept here; nothing also when only the missing schema could know it.
+  std::optional<std::string> axis_key(const Member& member, const char* section) {
+    const std::string key = plain_key(member.key);
+    const bool is_known = known(key, member.place, section);
+    if (!is_known && vocabulary_.can_judge(key)) return std::nullopt;
+    const auto [seen, first] = axis_places_.emplace(key, member.place);
+    if (!first) {
+      mistakes_.add(member.place, fmt::format("'{}' in {} is swept a second time (first {}); expected each axis once",
+                                              key, section, where(seen->second)));
+      return std::nullopt;
+    }
+    const auto fixed = std::find_if(fixed_.begin(), fixed_.end(), [&](const Member& m) { return m.key == key; });
+    if (fixed != fixed_.end()) {
+      mistakes_.add(member.place,
+                    fmt::format("'{}' in {} also has a fixed value in [workload.params] ({}); expected one of the two",
+                                key, section, where(fixed->place)));
+      return std::nullopt;
+    }
+    return is_known ? std::optional(key) : std::nullopt;
+  }
+
+  static std::string where(const Place& place) {
+    return place.line > 0 ? fmt::format("line {}", place.line) : place.source;
+  }
+
+  bool known(const std::string& key, const Place& place, const char* section) {
+    if (vocabulary_.knows(key)) return true;
+    if (!vocabulary_.can_judge(key)) return false;
+    mistakes_.add(place, vocabulary_.unknown_key(key, section));
+    return false;
+  }
+
+  // The values of an axis; nothing when they are not a filled array, fewer when some are wrong.
+  std::optional<std::vector<Value>> read_values(const Member& member, const std::optional<std::string>& key,
+                                                const char* section) {
+    const Node& node = member.node;
+    const std::string label = fmt::format("{} {}", section, member.key);
+    if (!node.is_array()) {
+      mistakes_.add(node.place, fmt::format("{} is {}; expected an array of values, as in {} = [{}]", label,
+                                            node.shown(), member.key, node.is_table() ? "..." : node.shown()));
+      return std::nullopt;
+    }
+    if (node.elements.empty()) {
+      mistakes_.add(node.place, fmt::format("{} is an empty array; expected at least one value", label));
+      return std::nullopt;
+    }
+    std::vector<Value> values;
+    if (!key) return values;
+    for (const auto& element : node.elements)
+      if (auto value = vocabulary_.check(*key, element, label, mistakes_)) values.push_back(std::move(*value));
+    return values;
+  }
+
+  void read_axis(const Member& member) {
+    const auto key = axis_key(member, "[sweep]");
+    const auto values = read_values(member, key, "[sweep]");
+    if (!key || !values || values->size() != member.node.elements.size()) return;
+    Axis axis{{*key}, {}, false};
+    for (const auto& value : *values) axis.rows.push_back({value});
+    plan_.axes.push_back(std::move(axis));
+  }
+
+  void read_zip(const Node& group) {
+    Axis axis;
+    axis.zipped = true;
+    const Member* first = nullptr;
+    bool whole = true;
+    for (const auto& member : group.members) {
+      const auto key = axis_key(member, "[[sweep.zip]]");
+      const auto values = read_values(member, key, "[[sweep.zip]]");
+      if (!values) {
+        whole = false;
+        continue;
+      }
+      const std::size_t count = member.node.elements.size();
+      if (!first) {
+        first = &member;
+        axis.rows.resize(count);
+      } else if (count != first->node.elements.size()) {
+        mistakes_.add(
+            member.node.place,
+            fmt::format("[[sweep.zip]] {} has {} values and {} has {}; expected the same number: the keys of a "
+                        "group move together",
+                        member.key, count, first->key, first->node.elements.size()));
+        whole = false;
+        continue;
+      }
+      if (!key || values->size() != count) {
+        whole = false;
+        continue;
+      }
+      axis.keys.push_back(*key);
+      for (std::size_t i = 0; i < count; ++i) axis.rows[i].push_back((*values)[i]);
+    }
+    if (whole) plan_.axes.push_back(std::move(axis));
+  }
+
+  void check_size(const Node& sweep) {
+    std::uint64_t count = 1;
+    for (const auto& axis : plan_.axes) {
+      count *= axis.rows.size();
+      if (count <= most_cases) continue;
+      mistakes_.add(sweep.place,
+                    fmt::format("[sweep] has more than {} cases; expected fewer: sweep fewer values", most_cases));
+      return;
+    }
+  }
+
+  void read_exclusion(const Node& group) {
+    Exclusion exclusion;
+    bool can_match = true;
+    for (const auto& member : group.members) {
+      const std::string key = plain_key(member.key);
+      if (!known(key, member.place, "[[sweep.exclude]]")) continue;
+      const auto value = vocabulary_.check(key, member.node, "[[sweep.exclude]] " + member.key, mistakes_);
+      if (!value) continue;
+      can_match = is_on_axis(key, *value, member.node.place) && can_match;
+      exclusion.emplace_back(key, *value);
+    }
+    plan_.exclude_place = group.place;
+    if (can_match) plan_.exclusions.push_back(std::move(exclusion));
+  }
+
+  // False when `key` is swept without `value`: a mistake, unless the axis was changed on the command line.
+  bool is_on_axis(const std::string& key, const Value& value, const Place& place) {
+    for (const auto& axis : plan_.axes) {
+      const auto at = std::find(axis.keys.begin(), axis.keys.end(), key);
+      if (at == axis.keys.end()) continue;
+      const auto column = static_cast<std::size_t>(at - axis.keys.begin());
+      std::vector<std::string> values;
+      for (const auto& row : axis.rows) {
+        if (row[column] == value) return true;
+        values.push_back(to_text(row[column]));
+      }
+      if (!set_keys_.count(key))
+        mistakes_.add(place,
+                      fmt::format("[[sweep.exclude]] {} is {}, which its axis does not have; expected one of {}{}", key,
+                                  shown(value), fmt::join(values, ", "), did_you_mean(to_text(value), values)));
+      return false;
+    }
+    return true;
+  }
+
+  const std::vector<Member>& fixed_;
+  const std::set<std::string>& set_keys_;
+  const Vocabulary& vocabulary_;
+  Mistakes& mistakes_;
+  SweepPlan plan_;
+  std::map<std::string, Place> axis_places_;
+};
+
+}  // namespace
+
+SweepPlan read_sweep(const Node* sweep, const std::vector<Member>& fixed, const std::set<std::string>& set_keys,
+                     const Vocabulary& vocabulary, Mistakes& mistakes) {
+  return sweep ? SweepReader(fixed, set_keys, vocabulary, mistakes).read(*sweep) : SweepPlan{};
+}
+
+}  // namespace assay::host

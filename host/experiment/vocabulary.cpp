@@ -1,0 +1,159 @@
+#include "experiment/vocabulary.hpp"
+
+#include "experiment/overrides.hpp"
+#include "experiment/settings.hpp"
+#include "experiment/suggest.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+
+namespace assay::host {
+namespace {
+
+std::string suggestion_for(const Node& node, const std::vector<std::string>& choices) {
+  const auto* text = std::get_if<std::string>(&node.value);
+  return node.kind == Node::Kind::scalar && text ? did_you_mean(*text, choices) : "";
+}
+
+std::string wrong(const std::string& label, const Node& node, const std::string& expected,
+                  const std::vector<std::string>& choices) {
+  return fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices));
+}
+
+bool in_range(const ParamSpec& spec, double number) {
+  return !std::isnan(number) && (!spec.min || number >= *spec.min) && (!spec.max || number <= *spec.max);
+}
+
+// The value as the parameter's type has it, or nothing when it is not one of its values.
+std::optional<Value> typed(const ParamSpec& spec, const Value& found) {
+  switch (spec.type) {
+    case ParamType::boolean:
+      if (std::holds_alternative<bool>(found)) return found;
+      break;
+    case ParamType::integer:
+      if (const auto* number = std::get_if<std::int64_t>(&found))
+        if (in_range(spec, static_cast<double>(*number))) return found;
+      break;
+    case ParamType::real: {
+      std::optional<double> number;
+      if (const auto* whole = std::get_if<std::int64_t>(&found)) number = static_cast<double>(*whole);
+      if (const auto* real = std::get_if<double>(&found)) number = *real;
+      if (number && in_range(spec, *number)) return *number;
+      break;
+    }
+    case ParamType::text:
+      if (const auto* text = std::get_if<std::string>(&found))
+        if (spec.choices.empty() || std::find(spec.choices.begin(), spec.choices.end(), *text) != spec.choices.end())
+          return found;
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string expectation(const ParamSpec& spec) {
+  std::string text;
+  switch (spec.type) {
+    case ParamType::boolean: text = "true or false"; break;
+    case ParamType::integer: text = "an integer"; break;
+    case ParamType::real: text = "a number"; break;
+    case ParamType::text: text = "a string"; break;
+  }
+  if (!spec.choices.empty()) text = fmt::format("one of {}", fmt::join(spec.choices, ", "));
+  if (spec.min) text += fmt::format(" >= {}", *spec.min);
+  if (spec.max) text += fmt::format("{} <= {}", spec.min ? " and" : "", *spec.max);
+  if (spec.required) return text + " (required)";
+  const bool empty_text = spec.default_value == Value(std::string());
+  return text + fmt::format(" (default {})", empty_text ? "\"\"" : to_text(spec.default_value));
+}
+
+Vocabulary::Vocabulary(const WorkloadSchema* schema, std::filesystem::path folder)
+    : schema_(schema), folder_(std::move(folder)) {}
+
+const ParamSpec* Vocabulary::param(const std::string& key) const {
+  if (!schema_) return nullptr;
+  const auto& params = schema_->params;
+  const auto it = std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == key; });
+  return it == params.end() ? nullptr : &*it;
+}
+
+bool Vocabulary::knows(const std::string& key) const { return param(key) || find_setting(key); }
+
+bool Vocabulary::can_judge(const std::string& key) const { return schema_ || is_layout_key(key); }
+
+std::vector<std::string> Vocabulary::param_names() const {
+  std::vector<std::string> names;
+  if (schema_)
+    for (const auto& spec : schema_->params) names.push_back(spec.name);
+  return names;
+}
+
+std::vector<std::string> Vocabulary::names() const {
+  auto names = param_names();
+  const auto settings = setting_names();
+  names.insert(names.end(), settings.begin(), settings.end());
+  return names;
+}
+
+std::string Vocabulary::unknown_key(const std::string& key, const std::string& where) const {
+  const bool as_setting = is_layout_key(key) || !schema_;
+  const std::string expected = as_setting ? fmt::format("a setting: {}", fmt::join(setting_names(), ", "))
+                                          : fmt::format("a parameter ({}) or a dotted setting as measure.warmup",
+                                                        fmt::join(param_names(), ", "));
+  return fmt::format("unknown key '{}'{}{}; expected {}{}", key, where.empty() ? "" : " in ", where, expected,
+                     did_you_mean(key, names()));
+}
+
+std::optional<Value> Vocabulary::check_param(const ParamSpec& spec, const Node& node, const std::string& label,
+                                             Mistakes& mistakes) const {
+  auto value = node.kind == Node::Kind::scalar ? typed(spec, node.value) : std::nullopt;
+  if (!value) {
+    mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices));
+    return std::nullopt;
+  }
+  const auto* path = std::get_if<std::string>(&*value);
+  if (!spec.input_path || !path || path->empty()) return value;
+  const auto absolute = (folder_ / *path).lexically_normal();
+  std::error_code error;
+  const auto status = std::filesystem::status(absolute, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) return absolute.string();
+  mistakes.add(
+      node.place,
+      fmt::format("{} is {}, but {} {}; expected an existing file, relative to the experiment file's folder, or "
+                  "\"\" for none",
+                  label, node.shown(), absolute.string(),
+                  std::filesystem::is_directory(status) ? "is a folder" : "does not exist"));
+  return std::nullopt;
+}
+
+std::optional<Value> Vocabulary::check(const std::string& key, const Node& node, const std::string& label,
+                                       Mistakes& mistakes) const {
+  if (const ParamSpec* spec = param(key)) return check_param(*spec, node, label, mistakes);
+  const Setting& setting = *find_setting(key);
+  Case scratch;
+  auto value = node.kind == Node::Kind::scalar ? setting.apply(node.value, scratch) : std::nullopt;
+  if (!value) mistakes.add(node.place, wrong(label, node, setting.expected, setting.choices));
+  return value;
+}
+
+void Vocabulary::set(Case& into, const std::string& key, const Value& value) const {
+  if (param(key))
+    into.params[key] = value;
+  else
+    find_setting(key)->apply(value, into);
+}
+
+std::string Vocabulary::filter_text(const std::string& key, const std::string& text) const {
+  if (!knows(key)) return text;
+  Mistakes ignored;  // a text that is no value of the key simply matches no case, which the caller reports
+  const auto node = parse_argument(text, {}, ignored);
+  const auto value = node ? check(key, *node, "", ignored) : std::nullopt;
+  return value ? to_text(*value) : text;
+}
+
+}  // namespace assay::host

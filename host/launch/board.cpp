@@ -1,0 +1,170 @@
+#include "launch/board.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "launch/launch_error.hpp"
+#include "launch/log_tail.hpp"
+
+namespace assay::host {
+namespace {
+
+constexpr std::size_t text_bytes = 512;
+constexpr std::size_t text_words = text_bytes / sizeof(std::uint64_t);
+constexpr std::uint64_t board_magic = 0x0001'6472'616f'6231;  // names layout 1
+
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
+              "a lock in shared memory would stay locked when its holder is killed");
+
+}  // namespace
+
+struct ProgressBoard::Layout {
+  std::uint64_t magic;
+  std::atomic<std::int32_t> stage;
+  std::atomic<std::int32_t> phase;
+  Word step, total_steps, heartbeat;
+  std::array<Word, memory_kind_count> current_bytes, peak_bytes;
+  // A sequence lock: odd while the text is being written.
+  Word text_sequence, text_size;
+  std::array<Word, text_words> text;
+};
+
+ProgressBoard::ProgressBoard(Fd fd, Layout* shared) noexcept : fd_(std::move(fd)), shared_(shared) {}
+
+ProgressBoard ProgressBoard::create() {
+  Fd fd(memfd_create("assay-board", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) throw LaunchError::from_errno("cannot create shared memory for the progress board (memfd_create)");
+  if (ftruncate(fd.get(), sizeof(Layout)) != 0)
+    throw LaunchError::from_errno(fmt::format("cannot give the progress board its {} bytes", sizeof(Layout)));
+  // A worker that cut the file short would otherwise kill its parent by SIGBUS.
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    throw LaunchError::from_errno("cannot seal the progress board's size");
+  void* at = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) throw LaunchError::from_errno("cannot map the progress board");
+  auto* shared = new (at) Layout{};
+  shared->phase.store(-1, std::memory_order_relaxed);
+  shared->magic = board_magic;
+  return ProgressBoard(std::move(fd), shared);
+}
+
+ProgressBoard ProgressBoard::attach(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(sizeof(Layout)))
+    throw LaunchError(
+        fmt::format("descriptor {} is not a progress board of {} bytes; a worker is started by the host, "
+                    "not by hand (use 'assay run --in-process' to debug)",
+                    fd, sizeof(Layout)));
+  void* at = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) throw LaunchError::from_errno("cannot map the progress board");
+  auto* shared = std::launder(static_cast<Layout*>(at));
+  ProgressBoard board(Fd(), shared);
+  if (shared->magic != board_magic)
+    throw LaunchError(
+        fmt::format("descriptor {} holds no progress board of this build; host and worker must be the same "
+                    "executable",
+                    fd));
+  return board;
+}
+
+ProgressBoard::ProgressBoard(ProgressBoard&& other) noexcept
+    : fd_(std::move(other.fd_)), shared_(std::exchange(other.shared_, nullptr)) {}
+
+ProgressBoard& ProgressBoard::operator=(ProgressBoard&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    fd_ = std::move(other.fd_);
+    shared_ = std::exchange(other.shared_, nullptr);
+  }
+  return *this;
+}
+
+ProgressBoard::~ProgressBoard() { unmap(); }
+
+void ProgressBoard::unmap() noexcept {
+  if (shared_) munmap(shared_, sizeof(Layout));
+  shared_ = nullptr;
+}
+
+void ProgressBoard::enter(Stage stage, std::uint64_t total_steps) noexcept {
+  shared_->phase.store(-1, std::memory_order_relaxed);
+  shared_->step.store(0, std::memory_order_relaxed);
+  shared_->total_steps.store(total_steps, std::memory_order_relaxed);
+  shared_->stage.store(static_cast<std::int32_t>(stage), std::memory_order_release);
+  beat();
+}
+
+void ProgressBoard::set_step(std::uint64_t step) noexcept {
+  shared_->step.store(step, std::memory_order_release);
+  beat();
+}
+
+void ProgressBoard::set_phase(std::int32_t phase) noexcept {
+  shared_->phase.store(phase, std::memory_order_release);
+  beat();
+}
+
+void ProgressBoard::beat() noexcept {
+  // One writer: a load and a store do, and cost less than a locked increment.
+  shared_->heartbeat.store(shared_->heartbeat.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void ProgressBoard::set_memory(std::size_t kind, std::uint64_t current_bytes, std::uint64_t peak_bytes) noexcept {
+  if (kind >= memory_kind_count) return;
+  shared_->current_bytes[kind].store(current_bytes, std::memory_order_relaxed);
+  shared_->peak_bytes[kind].store(peak_bytes, std::memory_order_release);
+}
+
+void ProgressBoard::set_last_allocation(std::string_view text) noexcept {
+  const std::size_t size = std::min(text.size(), text_bytes);
+  std::array<std::uint64_t, text_words> words{};
+  std::memcpy(words.data(), text.data(), size);
+  const std::uint64_t sequence = shared_->text_sequence.load(std::memory_order_relaxed);
+  shared_->text_sequence.store(sequence + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (std::size_t i = 0; i < text_words; ++i) shared_->text[i].store(words[i], std::memory_order_relaxed);
+  shared_->text_size.store(size, std::memory_order_relaxed);
+  shared_->text_sequence.store(sequence + 2, std::memory_order_release);
+}
+
+BoardView ProgressBoard::read() const {
+  BoardView view;
+  view.heartbeat = shared_->heartbeat.load(std::memory_order_acquire);
+  // A worker may have scribbled over its board: nothing read here is trusted to be in range.
+  const std::int32_t stage = shared_->stage.load(std::memory_order_acquire);
+  view.stage = static_cast<Stage>(
+      std::clamp(stage, static_cast<std::int32_t>(Stage::load), static_cast<std::int32_t>(Stage::done)));
+  view.phase = std::max(-1, shared_->phase.load(std::memory_order_acquire));
+  view.step = shared_->step.load(std::memory_order_acquire);
+  view.total_steps = shared_->total_steps.load(std::memory_order_relaxed);
+  for (std::size_t kind = 0; kind < memory_kind_count; ++kind) {
+    view.peak_bytes[kind] = shared_->peak_bytes[kind].load(std::memory_order_acquire);
+    view.current_bytes[kind] = shared_->current_bytes[kind].load(std::memory_order_relaxed);
+  }
+  std::array<std::uint64_t, text_words> words{};
+  std::size_t size = 0;
+  // Bounded: a worker that died in the middle of writing leaves the sequence odd for ever. What is there then is still
+  // worth showing.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const std::uint64_t before = shared_->text_sequence.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < text_words; ++i) words[i] = shared_->text[i].load(std::memory_order_relaxed);
+    size = std::min<std::size_t>(shared_->text_size.load(std::memory_order_relaxed), text_bytes);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (before % 2 == 0 && shared_->text_sequence.load(std::memory_order_relaxed) == before) break;
+  }
+  std::string text(size, '\0');
+  std::memcpy(text.data(), words.data(), size);
+  view.last_allocation = printable_utf8(text);
+  return view;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,306 @@
+#include "launch/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "launch/reap.hpp"
+
+namespace assay::host {
+namespace {
+
+// Descriptors that the child moves into place must not lie where they go to.
+constexpr int first_free_fd = 10;
+constexpr int child_error_fd = 6;
+
+Fd moved_up(Fd fd, const char* what) {
+  if (!fd) throw LaunchError::from_errno(fmt::format("cannot open {}", what));
+  Fd high(fcntl(fd.get(), F_DUPFD_CLOEXEC, first_free_fd));
+  if (!high) throw LaunchError::from_errno(fmt::format("cannot duplicate the descriptor of {}", what));
+  return high;
+}
+
+struct Pipe {
+  Fd read, write;
+};
+Pipe make_pipe(const char* what) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw LaunchError::from_errno(fmt::format("cannot create {}", what));
+  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
+  pipe.read = moved_up(std::move(pipe.read), what);
+  pipe.write = moved_up(std::move(pipe.write), what);
+  return pipe;
+}
+
+// A sealed memory file: no size limit as with arguments, no file to clean up, and the worker cannot change it.
+Fd make_spec(const std::string& text) {
+  Fd fd = moved_up(Fd(memfd_create("assay-spec", MFD_CLOEXEC | MFD_ALLOW_SEALING)), "the worker's case text (memfd)");
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = pwrite(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      throw LaunchError::from_errno(fmt::format("cannot write the worker's case text of {} bytes", text.size()));
+    done += static_cast<std::size_t>(n);
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    throw LaunchError::from_errno("cannot seal the worker's case text");
+  return fd;
+}
+
+std::vector<std::string> environment_of(const SpawnRequest& request, const std::string& tag) {
+  auto changes = request.environment;
+  changes[worker_tag_variable] = tag;
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    if (!changes.contains(std::string(text.substr(0, text.find('='))))) entries.emplace_back(text);
+  }
+  for (const auto& [name, value] : changes)
+    if (value) entries.push_back(name + "=" + *value);
+  return entries;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+enum class ChildStep : int { descriptors, group, parent_death, limits, exec };
+const char* describe(ChildStep step) {
+  switch (step) {
+    case ChildStep::descriptors: return "its descriptors could not be put in place";
+    case ChildStep::group: return "it could not get a process group of its own";
+    case ChildStep::parent_death: return "it could not be tied to the host's life";
+    case ChildStep::limits: return "its core file limit could not be set";
+    case ChildStep::exec: return "the executable could not be run";
+  }
+  return "unknown step";
+}
+
+struct ChildFailure {
+  int error;
+  ChildStep step;
+};
+
+struct ChildPlan {
+  const char* executable;
+  char* const* arguments;
+  char* const* environment;
+  int null_fd, log_fd, event_fd, spec_fd, board_fd, error_fd;
+  pid_t parent;
+};
+
+[[noreturn]] void fail_child(int fd, ChildStep step) {
+  const ChildFailure failure{errno, step};
+  // A failure to report the failure shows as a worker that ended with code 127 and no result.
+  [[maybe_unused]] const ssize_t n = write(fd, &failure, sizeof failure);
+  _exit(127);
+}
+
+void close_from(int first) {
+  if (close_range(static_cast<unsigned>(first), UINT_MAX, 0) == 0) return;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
+  for (int fd = first; fd < last; ++fd) close(fd);
+}
+
+// Between fork and exec: async-signal-safe calls alone, since another thread may have held any lock at the fork.
+[[noreturn]] void become_worker(const ChildPlan& plan) {
+  int error_fd = plan.error_fd;
+  if (setpgid(0, 0) != 0) fail_child(error_fd, ChildStep::group);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail_child(error_fd, ChildStep::parent_death);
+  // The parent may have died before the line above took effect.
+  if (getppid() != plan.parent) _exit(127);
+
+  if (dup2(plan.null_fd, 0) < 0 || dup2(plan.log_fd, 1) < 0 || dup2(plan.log_fd, 2) < 0 ||
+      dup2(plan.event_fd, worker_event_fd) < 0 || dup2(plan.spec_fd, worker_spec_fd) < 0 ||
+      dup2(plan.board_fd, worker_board_fd) < 0 || dup3(error_fd, child_error_fd, O_CLOEXEC) < 0)
+    fail_child(error_fd, ChildStep::descriptors);
+  error_fd = child_error_fd;
+  close_from(child_error_fd + 1);
+
+  const rlimit no_core{0, 0};
+  if (setrlimit(RLIMIT_CORE, &no_core) != 0) fail_child(error_fd, ChildStep::limits);
+  // Best effort: some containers forbid it, and the case can run without.
+  if (const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
+    [[maybe_unused]] const ssize_t n = write(fd, "800", 3);
+    close(fd);
+  }
+
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &by_default, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+
+  execve(plan.executable, plan.arguments, plan.environment);
+  fail_child(error_fd, ChildStep::exec);
+}
+
+// All signals are held back over the fork, so that no handler of the host runs in the child.
+pid_t fork_worker(const ChildPlan& plan) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork();
+  if (pid == 0) become_worker(plan);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
+// With SIGCHLD ignored, as some batch systems start their jobs, the kernel throws exit statuses away.
+void keep_exit_statuses() {
+  struct sigaction current {};
+  sigaction(SIGCHLD, nullptr, &current);
+  if (current.sa_handler != SIG_IGN && !(current.sa_flags & SA_NOCLDWAIT)) return;
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &by_default, nullptr);
+}
+
+// glibc's pidfd_open() has no C linkage in the headers of Debian 12.
+int open_pid_fd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+std::string new_tag() {
+  static std::atomic<unsigned> count{0};  // told apart from other workers of this host, nothing more
+  return fmt::format("{}-{}", getpid(), count.fetch_add(1));
+}
+
+}  // namespace
+
+Process::Process(pid_t pid, std::string tag) : pid_(pid), tag_(std::move(tag)), pid_fd_(open_pid_fd(pid)) {}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      tag_(std::move(other.tag_)),
+      pid_fd_(std::move(other.pid_fd_)),
+      event_fd_(std::move(other.event_fd_)),
+      log_begin_offset_(other.log_begin_offset_) {}
+
+Process::~Process() {
+  try {
+    kill_and_reap(std::chrono::seconds(5));
+  } catch (...) {  // out of memory while looking for descendants: the worker itself is tied to the host's life
+  }
+}
+
+bool Process::has_ended() const {
+  if (pid_ < 0) return true;
+  siginfo_t info{};
+  // WNOWAIT: as long as it is not reaped, its number and its group cannot be given to another process.
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+}
+
+void Process::signal_group(int signal) const noexcept {
+  if (pid_ > 0) kill(-pid_, signal);
+}
+
+std::uint64_t Process::rss_bytes() const {
+  if (pid_ < 0) return 0;
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/statm", static_cast<int>(pid_));
+  const Fd fd(open(path, O_RDONLY | O_CLOEXEC));
+  char text[128] = {};
+  if (!fd || read(fd.get(), text, sizeof text - 1) <= 0) return 0;
+  unsigned long long size_pages = 0, resident_pages = 0;
+  if (std::sscanf(text, "%llu %llu", &size_pages, &resident_pages) != 2) return 0;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::optional<Exit> Process::kill_and_reap(std::chrono::milliseconds patience) {
+  if (pid_ < 0) return std::nullopt;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  signal_group(SIGKILL);
+  int status = 0;
+  rusage usage{};
+  pid_t reaped = 0;
+  for (;;) {
+    reaped = has_ended() ? wait4(pid_, &status, WNOHANG, &usage) : 0;
+    if (reaped != 0 || std::chrono::steady_clock::now() >= deadline) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (reaped == 0) {  // in the kernel's hands; it stays a child of the host
+    pid_ = -1;
+    return std::nullopt;
+  }
+  reap_descendants(pid_, tag_, patience);
+  pid_ = -1;
+  Exit exit;
+  exit.by_signal = reaped > 0 && WIFSIGNALED(status);
+  exit.number = reaped < 0 ? -1 : exit.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
+  exit.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  return exit;
+}
+
+Process spawn(const SpawnRequest& request) {
+  if (request.board_fd < 0) throw LaunchError("a worker needs a progress board; ProgressBoard::create() makes one");
+  Fd log = moved_up(
+      Fd(open(request.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
+      fmt::format("the worker's log {} (is its folder there and writable?)", request.log_file.string()).c_str());
+  struct stat log_status {};
+  fstat(log.get(), &log_status);
+  Fd null = moved_up(Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)), "/dev/null");
+  Fd board = moved_up(Fd(fcntl(request.board_fd, F_DUPFD_CLOEXEC, first_free_fd)), "the progress board");
+  Fd spec = make_spec(request.spec);
+  Pipe events = make_pipe("the worker's event pipe");
+  Pipe errors = make_pipe("the worker's start-up pipe");
+
+  const std::string tag = new_tag();
+  std::vector<std::string> arguments = request.arguments;
+  arguments.insert(arguments.begin(), request.executable.string());
+  std::vector<std::string> environment = environment_of(request, tag);
+  const std::vector<char*> argument_pointers = pointers_to(arguments);
+  const std::vector<char*> environment_pointers = pointers_to(environment);
+  keep_exit_statuses();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+
+  const pid_t pid =
+      fork_worker({request.executable.c_str(), argument_pointers.data(), environment_pointers.data(), null.get(),
+                   log.get(), events.write.get(), spec.get(), board.get(), errors.write.get(), getpid()});
+  if (pid < 0)
+    throw LaunchError::from_errno(
+        "cannot start a worker process (fork); the limit on processes (ulimit -u) may be reached");
+  Process process(pid, tag);
+  // Also done by the child: whichever comes first, the group exists before anyone signals it.
+  setpgid(pid, pid);
+  process.log_begin_offset_ = static_cast<std::uint64_t>(log_status.st_size);
+
+  errors.write.reset();
+  ChildFailure failure{};
+  ssize_t n = 0;
+  do n = read(errors.read.get(), &failure, sizeof failure);
+  while (n < 0 && errno == EINTR);
+  if (n == static_cast<ssize_t>(sizeof failure))
+    throw LaunchError::from_errno(
+        fmt::format("cannot start the worker {}: {}", request.executable.string(), describe(failure.step)),
+        failure.error);
+
+  fcntl(events.read.get(), F_SETFL, O_NONBLOCK);
+  fcntl(events.read.get(), F_SETPIPE_SZ, 1 << 20);  // best effort: a worker should not have to wait for its parent
+  process.event_fd_ = std::move(events.read);
+  return process;
+}
+
+}  // namespace assay::host

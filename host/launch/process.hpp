@@ -1,0 +1,81 @@
+// Starting a worker process and owning it.
+//
+// The worker finds: standard input /dev/null, standard output and error the log file, and the three descriptors below;
+// nothing else is open. It leads a process group of its own, is killed when the host's starting thread ends, is the
+// kernel's first choice when memory runs out, leaves no core file, and has default signal handling.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/fd.hpp"
+#include "launch/launch_error.hpp"
+
+namespace assay::host {
+
+constexpr int worker_event_fd = 3;  // a pipe's write end: one JSON object a line
+constexpr int worker_spec_fd = 4;   // a sealed memory file: the JSON text of the case
+constexpr int worker_board_fd = 5;  // the ProgressBoard
+
+// Every descendant of a worker has this variable, so that those that left its process group are found as well.
+constexpr const char* worker_tag_variable = "ASSAY_WORKER_TAG";
+
+struct SpawnRequest {
+  std::filesystem::path executable;
+  std::vector<std::string> arguments;                             // argv[1] and on
+  std::map<std::string, std::optional<std::string>> environment;  // set; nothing: unset; the rest is inherited
+  std::filesystem::path log_file;                                 // appended to, made when missing
+  std::string spec;
+  int board_fd = -1;
+};
+
+// How a process ended.
+struct Exit {
+  bool by_signal = false;
+  int number = 0;                    // the exit code, or the signal; -1: another part of the host took the exit status
+  std::uint64_t peak_rss_bytes = 0;  // the kernel's high-water mark, of the process alone
+};
+
+class Process {
+ public:
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) = delete;
+  // Kills the group and every tagged descendant, and reaps them. Waits no longer than 5 s for a process that the kernel
+  // does not let die.
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  // Readable once the process has ended; -1 on a kernel without pidfd (before 5.3), where has_ended() must be polled.
+  int pid_fd() const { return pid_fd_.get(); }
+  int event_fd() const { return event_fd_.get(); }  // non-blocking
+  std::uint64_t log_begin_offset() const { return log_begin_offset_; }
+
+  bool has_ended() const;                        // does not reap
+  void signal_group(int signal) const noexcept;  // no effect once reaped
+  std::uint64_t rss_bytes() const;               // now; 0 once it has ended
+  // Kills what is left of the group and its tagged descendants, and reaps. Nothing when the process is still there
+  // after `patience`. At most once.
+  std::optional<Exit> kill_and_reap(std::chrono::milliseconds patience);
+
+ private:
+  friend Process spawn(const SpawnRequest& request);
+  Process(pid_t pid, std::string tag);
+
+  pid_t pid_ = -1;
+  std::string tag_;
+  Fd pid_fd_;
+  Fd event_fd_;
+  std::uint64_t log_begin_offset_ = 0;
+};
+
+// Throws LaunchError, also when the executable cannot be run. The worker dies with the calling thread, so that thread
+// must be the one that waits for it. Makes the host adopt orphaned descendants (PR_SET_CHILD_SUBREAPER).
+Process spawn(const SpawnRequest& request);
+
+}  // namespace assay::host

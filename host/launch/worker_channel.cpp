@@ -1,0 +1,84 @@
+#include "launch/worker_channel.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "launch/launch_error.hpp"
+#include "launch/process.hpp"
+
+namespace assay::host {
+namespace {
+
+constexpr const char* remedy =
+    "a worker is started by the host, not by hand (use 'assay run --in-process' to debug a case)";
+
+Fd take_events(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode))
+    throw LaunchError(fmt::format("descriptor {} is not the event pipe; {}", fd, remedy));
+  // A high number where the limit on descriptors allows it.
+  int high = -1;
+  for (const int from : {800, 200, 10})
+    if (high = fcntl(fd, F_DUPFD_CLOEXEC, from); high >= 0) break;
+  if (high < 0) throw LaunchError::from_errno("cannot move the event pipe");
+  close(fd);
+  return Fd(high);
+}
+
+std::string take_spec(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    throw LaunchError(fmt::format("descriptor {} is not the case text; {}", fd, remedy));
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw LaunchError::from_errno(fmt::format("cannot read the case text of {} bytes", text.size()));
+    done += static_cast<std::size_t>(n);
+  }
+  close(fd);
+  return text;
+}
+
+ProgressBoard take_board(int fd) {
+  ProgressBoard board = ProgressBoard::attach(fd);
+  close(fd);
+  return board;
+}
+
+}  // namespace
+
+WorkerChannel::WorkerChannel()
+    : board_(take_board(worker_board_fd)), spec_(take_spec(worker_spec_fd)), events_(take_events(worker_event_fd)) {
+  signal(SIGPIPE, SIG_IGN);
+  setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+}
+
+void WorkerChannel::send(std::string_view json_line) {
+  if (json_line.find('\n') != std::string_view::npos)
+    throw LaunchError("an event must be one line of JSON, found a newline in it; dump it without indentation");
+  std::string line(json_line);
+  line += '\n';
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t n = write(events_.get(), line.data() + done, line.size() - done);
+    if (n >= 0) {
+      done += static_cast<std::size_t>(n);
+    } else if (errno == EPIPE) {
+      _exit(1);
+    } else if (errno == EAGAIN) {  // a plugin made the shared file description non-blocking
+      pollfd ready{events_.get(), POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      throw LaunchError::from_errno("cannot send an event to the host");
+    }
+  }
+}
+
+}  // namespace assay::host

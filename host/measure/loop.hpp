@@ -1,0 +1,28 @@
+// Warm-up, then measured steps until the plan says enough.
+#pragma once
+#include "measure/recorder.hpp"
+#include "measure/stopping.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace assay::host {
+
+struct LoopHooks {
+  // Enqueues step `iteration` (0-based, warm-up included). Throws to end the measurement.
+  std::function<void(std::uint64_t iteration, bool warmup)> run_step;
+  // Between steps, outside every timed window: progress and heartbeats. `total` 0: not known.
+  std::function<void(bool warmup, std::int64_t done, std::int64_t total)> after_step;
+  // Once, between warm-up and the first measured step.
+  std::function<void()> after_warmup;
+};
+
+struct LoopResult {
+  Samples samples;
+  Verdict verdict = Verdict::enough;
+  double window_s = 0;  // host time from the first measured step to the last
+};
+
+LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& plan, const LoopHooks& hooks);
+
+}  // namespace assay::host

@@ -1,0 +1,133 @@
+#include "measure/recorder.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace assay::host {
+namespace {
+
+constexpr std::uint32_t most_marks = 1u << 16;  // a device event each; beyond it the pool grows as it is used
+constexpr double not_reported = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+Recorder::Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metric_count)
+    : timeline_(timeline), phase_count_(phase_count), metric_count_(metric_count) {
+  metric_now_.assign(metric_count, not_reported);
+  metrics_.resize(metric_count);
+  samples_.phases.resize(phase_count);
+  samples_.phase_seen.assign(phase_count, false);
+}
+
+void Recorder::prepare(std::int64_t steps, bool read_each_step) {
+  const auto n = static_cast<std::size_t>(steps);
+  const std::size_t unread = read_each_step ? 1 : n;
+  const std::size_t marks_per_step = 2 + 4 * phase_count_;  // each phase twice: a guess that a workload may exceed
+  marks_.reserve(std::max(marks_.capacity(), unread * 2 * phase_count_ + 64));
+  stack_.reserve(64), stack_slots_.reserve(64);
+  steps_.reserve(unread + 1);
+  step_ns_.reserve(n), samples_.step_ns.reserve(n), samples_.step_device_ns.reserve(n), samples_.enqueue_ns.reserve(n);
+  for (PhaseSamples& p : samples_.phases) p.device_ns.reserve(n), p.host_ns.reserve(n);
+  for (std::vector<double>& m : metrics_) m.reserve(n);
+  const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(most_marks, unread * marks_per_step + 64));
+  if (wanted > marks_reserved_) timeline_.reserve(marks_reserved_ = wanted);
+}
+
+std::uint32_t Recorder::next_mark() {
+  if (marks_used_ == marks_reserved_) timeline_.reserve(marks_reserved_ = marks_reserved_ * 2 + 64);
+  timeline_.mark(marks_used_);
+  return marks_used_++;
+}
+
+void Recorder::begin_step() {
+  in_step_ = true;
+  for (double& m : metric_now_) m = not_reported;
+  Step step{};
+  step.first_mark = marks_.size();
+  step.host_begin_ns = timeline_.host_now_ns();
+  step.begin_mark = next_mark();
+  steps_.push_back(step);
+}
+
+void Recorder::end_step() {
+  Step& step = steps_.back();
+  if (!stack_.empty()) {
+    blame("a phase was begun and not ended in the same step");
+    stack_.clear(), stack_slots_.clear();
+  }
+  step.end_mark = next_mark();
+  step.host_end_ns = timeline_.host_now_ns();
+  step.mark_count = marks_.size() - step.first_mark;
+  for (std::size_t i = 0; i < metric_count_; ++i) metrics_[i].push_back(metric_now_[i]);
+  in_step_ = false;
+}
+
+void Recorder::phase_begin(std::uint32_t phase) {
+  if (!in_step_) return;
+  if (phase >= phase_count_) return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
+                                          std::to_string(phase_count_) + " phases");
+  Mark mark{phase, next_mark(), 0, timeline_.host_now_ns(), -1};
+  stack_slots_.push_back(marks_.size());
+  marks_.push_back(mark);
+  stack_.push_back(mark);
+}
+
+void Recorder::phase_end(std::uint32_t phase) {
+  if (!in_step_) return;
+  if (stack_.empty() || stack_.back().phase != phase)
+    return blame("phase_end with index " + std::to_string(phase) + " does not match the innermost open phase");
+  Mark& mark = marks_[stack_slots_.back()];
+  mark.end_mark = next_mark();
+  mark.host_end_ns = timeline_.host_now_ns();
+  stack_.pop_back(), stack_slots_.pop_back();
+}
+
+void Recorder::metric(std::uint32_t metric, double value) {
+  if (metric >= metric_count_)
+    return blame("metric with index " + std::to_string(metric) + ", but the workload declares " +
+                 std::to_string(metric_count_));
+  if (in_step_) metric_now_[metric] = value;
+}
+
+void Recorder::blame(std::string text) {
+  if (misuse_.empty()) misuse_ = std::move(text);
+}
+
+void Recorder::flush() {
+  for (const Step& step : steps_) {
+    const double device_ns = timeline_.elapsed_ns(step.begin_mark, step.end_mark);
+    samples_.step_device_ns.push_back(device_ns);
+    samples_.enqueue_ns.push_back(static_cast<double>(step.host_end_ns - step.host_begin_ns));
+    for (PhaseSamples& p : samples_.phases) p.device_ns.push_back(0), p.host_ns.push_back(0);
+    for (std::size_t i = step.first_mark; i < step.first_mark + step.mark_count; ++i) {
+      const Mark& mark = marks_[i];
+      if (mark.host_end_ns < 0) continue;  // never ended: blamed already
+      PhaseSamples& p = samples_.phases[mark.phase];
+      p.device_ns.back() += timeline_.elapsed_ns(mark.begin_mark, mark.end_mark);
+      p.host_ns.back() += static_cast<double>(mark.host_end_ns - mark.host_begin_ns);
+      samples_.phase_seen[mark.phase] = true;
+    }
+  }
+  steps_.clear(), marks_.clear();
+  marks_used_ = 0;
+}
+
+void Recorder::discard() {
+  steps_.clear(), marks_.clear(), step_ns_.clear();
+  marks_used_ = 0;
+  samples_.step_ns.clear(), samples_.step_device_ns.clear(), samples_.enqueue_ns.clear();
+  for (PhaseSamples& p : samples_.phases) p.device_ns.clear(), p.host_ns.clear();
+  samples_.phase_seen.assign(phase_count_, false);
+  for (std::vector<double>& m : metrics_) m.clear();
+}
+
+Samples Recorder::take() {
+  // Whatever the loop did not time on the host's clock is timed on the device's.
+  samples_.step_ns = step_ns_;
+  for (std::size_t i = step_ns_.size(); i < samples_.step_device_ns.size(); ++i)
+    samples_.step_ns.push_back(samples_.step_device_ns[i]);
+  samples_.metrics = metrics_;
+  return std::move(samples_);
+}
+
+}  // namespace assay::host

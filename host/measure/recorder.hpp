@@ -1,0 +1,78 @@
+// Collects what happens in a step: phase marks on both clocks, and reported metrics. Used by one thread.
+#pragma once
+#include "measure/timeline.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+struct PhaseSamples {
+  std::vector<double> device_ns;  // one entry a step; the sum of the phase's occurrences
+  std::vector<double> host_ns;
+};
+
+struct Samples {
+  std::vector<double> step_ns;         // sync: the host's clock to the end of a synchronisation; else the device's timeline
+  std::vector<double> step_device_ns;  // always the device's timeline
+  std::vector<double> enqueue_ns;      // the host's clock over the run call alone
+  std::vector<PhaseSamples> phases;    // by phase index; a phase that never occurred has only zeros
+  std::vector<bool> phase_seen;
+  std::vector<std::vector<double>> metrics;  // by metric index, per step; only of metrics reported in every step
+};
+
+class Recorder {
+ public:
+  Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metric_count);
+
+  // Room for `steps` steps whose marks are read only when flush() is called. Allocates; not for the measured window.
+  void prepare(std::int64_t steps, bool read_each_step);
+
+  void begin_step();
+  void end_step();  // records the end mark; no waiting
+  // After the device is idle: reads the marks of all steps since the last flush into samples().
+  void flush();
+  void discard();  // forget everything recorded: the end of warm-up
+
+  // By the workload, inside a step; outside one they are ignored. A misuse is remembered, not thrown: it comes from C.
+  void phase_begin(std::uint32_t phase);
+  void phase_end(std::uint32_t phase);
+  void metric(std::uint32_t metric, double value);
+
+  void set_step_ns(double ns) { step_ns_.push_back(ns); }  // of the step just ended, by the loop when it synchronised
+  const std::vector<double>& step_device_ns() const { return samples_.step_device_ns; }  // of the flushed steps
+  const std::string& misuse() const { return misuse_; }    // "" while all marks were sound
+  std::int32_t open_phase() const { return stack_.empty() ? -1 : static_cast<std::int32_t>(stack_.back().phase); }
+  Samples take();
+
+ private:
+  struct Mark {
+    std::uint32_t phase;
+    std::uint32_t begin_mark, end_mark;
+    std::int64_t host_begin_ns, host_end_ns;
+  };
+  struct Step {
+    std::uint32_t begin_mark, end_mark;
+    std::int64_t host_begin_ns, host_end_ns;
+    std::size_t first_mark, mark_count;  // in marks_
+  };
+  std::uint32_t next_mark();
+  void blame(std::string text);
+
+  Timeline& timeline_;
+  std::size_t phase_count_, metric_count_;
+  std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
+  std::vector<Mark> marks_;   // closed and open phases of the steps not yet flushed
+  std::vector<Mark> stack_;   // open phases
+  std::vector<std::size_t> stack_slots_;
+  std::vector<Step> steps_;
+  std::vector<double> step_ns_;
+  std::vector<double> metric_now_;      // NaN: not reported in this step
+  std::vector<std::vector<double>> metrics_;
+  Samples samples_;
+  bool in_step_ = false;
+  std::string misuse_;
+};
+
+}  // namespace assay::host

@@ -1,0 +1,71 @@
+#include "plugin/device_library.hpp"
+
+#include <fmt/format.h>
+
+#include "plugin/shared_object.hpp"
+
+namespace assay::host {
+
+struct DeviceLibrary::Handle {
+  boost::dll::shared_library library;
+};
+
+DeviceLibrary::DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api* api)
+    : file_(std::move(file)), handle_(std::move(handle)), api_(api) {}
+DeviceLibrary::~DeviceLibrary() = default;
+
+std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::path& file) {
+  auto handle = std::make_unique<Handle>();
+  boost::dll::fs::error_code load_error;
+  handle->library = open_shared_object(file, load_error);
+  if (load_error || !handle->library.is_loaded()) {
+    void* again = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const char* why = again ? nullptr : dlerror();
+    throw PluginError(fmt::format("{}: the device backend cannot be loaded: {}", file.string(),
+                                  why ? why : load_error.message()));
+  }
+  if (!handle->library.has(ASSAY_DEVICE_SYMBOL))
+    throw PluginError(fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend",
+                                  file.string()));
+  const assay_device_api* api = &handle->library.get<const assay_device_api>(ASSAY_DEVICE_SYMBOL);
+  if (api->struct_size < sizeof(assay_device_api) || api->abi_major != ASSAY_DEVICE_ABI_MAJOR)
+    throw PluginError(fmt::format("{}: its device table is of version {}.{}, this host needs {}.{}; install the backend "
+                                  "that came with this host",
+                                  file.string(), api->abi_major, api->abi_minor, ASSAY_DEVICE_ABI_MAJOR,
+                                  ASSAY_DEVICE_ABI_MINOR));
+  return std::shared_ptr<const DeviceLibrary>(new DeviceLibrary(file, std::move(handle), api));
+}
+
+OpenDevice::OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal)
+    : library_(std::move(library)), ordinal_(ordinal) {
+  std::int32_t count = 0;
+  check(api().count(&count), "counting devices");
+  if (ordinal >= count)
+    throw DeviceError(ASSAY_UNSUPPORTED,
+                      fmt::format("{} device {} was asked for, but there are {}", api().kind, ordinal, count));
+  check(api().open(ordinal, &device_), "opening the device");
+  if (const assay_status s = api().stream_create(device_, &stream_); s != ASSAY_OK) {
+    const std::string text = api().error_text();
+    api().close(device_);
+    throw DeviceError(s, fmt::format("{} device {}: creating a stream: {}", api().kind, ordinal, text));
+  }
+}
+
+OpenDevice::~OpenDevice() {
+  api().stream_destroy(device_, stream_);
+  api().close(device_);
+}
+
+assay_device_info OpenDevice::info() const {
+  assay_device_info info{};
+  info.struct_size = sizeof info;
+  check(api().info(device_, &info), "asking for its name and memory");
+  return info;
+}
+
+void OpenDevice::check(assay_status status, const char* doing) const {
+  if (status != ASSAY_OK)
+    throw DeviceError(status, fmt::format("{} device {}: {}: {}", api().kind, ordinal_, doing, api().error_text()));
+}
+
+}  // namespace assay::host

@@ -1,0 +1,67 @@
+// One loaded device backend (libassay_device_<kind>.so), and the device it drives.
+#pragma once
+#include <assay/device.h>
+
+#include "plugin/entry_check.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace assay::host {
+
+class DeviceLibrary {
+ public:
+  // Throws PluginError that names the file or says which folders were searched for the kind.
+  static std::shared_ptr<const DeviceLibrary> open(const std::filesystem::path& file);
+
+  const assay_device_api& api() const { return *api_; }
+  const std::filesystem::path& file() const { return file_; }
+
+  DeviceLibrary(const DeviceLibrary&) = delete;
+  DeviceLibrary& operator=(const DeviceLibrary&) = delete;
+  ~DeviceLibrary();
+
+ private:
+  struct Handle;
+  DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api* api);
+
+  std::filesystem::path file_;
+  std::unique_ptr<Handle> handle_;
+  const assay_device_api* api_;
+};
+
+// A failure that a device reported; `status` is the table's own.
+class DeviceError : public std::runtime_error {
+ public:
+  DeviceError(assay_status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  assay_status status() const { return status_; }
+
+ private:
+  assay_status status_;
+};
+
+// An opened device with the stream that a case runs on. The thread that made it uses it.
+class OpenDevice {
+ public:
+  OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal);  // throws DeviceError
+  OpenDevice(const OpenDevice&) = delete;
+  OpenDevice& operator=(const OpenDevice&) = delete;
+  ~OpenDevice();
+
+  const assay_device_api& api() const { return library_->api(); }
+  assay_device* handle() const { return device_; }
+  void* stream() const { return stream_; }
+  std::int32_t ordinal() const { return ordinal_; }
+  assay_device_info info() const;
+  // Throws DeviceError with the backend's text when `status` is not ASSAY_OK.
+  void check(assay_status status, const char* doing) const;
+
+ private:
+  std::shared_ptr<const DeviceLibrary> library_;
+  assay_device* device_ = nullptr;
+  void* stream_ = nullptr;
+  std::int32_t ordinal_;
+};
+
+}  // namespace assay::host

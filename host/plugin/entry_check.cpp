@@ -1,0 +1,104 @@
+#include "plugin/entry_check.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
+
+namespace assay::host {
+namespace {
+
+// The smallest structs of version 1.0: a plugin with less was built against a header that was never released.
+constexpr std::size_t entry_size_1_0 = offsetof(assay_entry, deinit) + sizeof(assay_entry::deinit);
+constexpr std::size_t workload_size_1_0 = offsetof(assay_workload, get_extension) + sizeof(assay_workload::get_extension);
+constexpr std::size_t param_size_1_0 = offsetof(assay_param, choice_count) + sizeof(assay_param::choice_count);
+constexpr std::size_t metric_size_1_0 = offsetof(assay_metric, scope) + sizeof(assay_metric::scope);
+
+class Checker {
+ public:
+  explicit Checker(const std::string& file) : where_(file) {}
+
+  template <class... Args>
+  void require(bool sound, fmt::format_string<Args...> text, Args&&... args) const {
+    if (!sound) throw PluginError(where_ + ": " + fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  void workload(const assay_workload* w, std::uint32_t index) const {
+    require(w != nullptr, "workload {} of its table is NULL; the plugin is broken, ask its author", index);
+    require(w->struct_size >= workload_size_1_0,
+            "workload {} has struct_size {}, less than the {} bytes of ABI 1.0; rebuild the plugin against a released SDK",
+            index, w->struct_size, workload_size_1_0);
+    require(is_name(w->id), "workload {} has no valid id; expected letters, digits, '_', '-' or '.'", index);
+    require(w->create && w->destroy && w->setup && w->run,
+            "workload '{}' lacks one of create, destroy, setup, run; all four are required", w->id);
+    std::set<std::string_view> names;
+    require(w->param_count == 0 || w->params, "workload '{}' counts {} parameters but its table is NULL", w->id,
+            w->param_count);
+    for (std::uint32_t i = 0; i < w->param_count; ++i) param(*w, w->params[i], i, names);
+    require(w->metric_count == 0 || w->metrics, "workload '{}' counts {} metrics but its table is NULL", w->id,
+            w->metric_count);
+    for (std::uint32_t i = 0; i < w->metric_count; ++i) {
+      const assay_metric* m = w->metrics[i];
+      require(m && m->struct_size >= metric_size_1_0 && is_name(m->name), "workload '{}': metric {} is malformed", w->id,
+              i);
+      require(names.insert(m->name).second, "workload '{}' uses the name '{}' twice; rename the metric", w->id, m->name);
+      require(m->scope == ASSAY_PER_STEP || m->scope == ASSAY_PER_CASE, "workload '{}': metric '{}' has scope {}", w->id,
+              m->name, m->scope);
+    }
+    require(w->phase_count == 0 || w->phases, "workload '{}' counts {} phases but its table is NULL", w->id,
+            w->phase_count);
+    std::set<std::string_view> phases{"step"};
+    for (std::uint32_t i = 0; i < w->phase_count; ++i) {
+      require(is_name(w->phases[i]), "workload '{}': phase {} has no valid name", w->id, i);
+      require(phases.insert(w->phases[i]).second,
+              "workload '{}' names the phase '{}' twice or uses the reserved name 'step'", w->id, w->phases[i]);
+    }
+  }
+
+ private:
+  static bool is_name(const char* s) {
+    if (!s || !*s) return false;
+    for (; *s; ++s)
+      if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' || *s == '.' ||
+            *s == '-'))
+        return false;
+    return true;
+  }
+
+  void param(const assay_workload& w, const assay_param* p, std::uint32_t i, std::set<std::string_view>& names) const {
+    require(p && p->struct_size >= param_size_1_0 && is_name(p->name), "workload '{}': parameter {} is malformed", w.id, i);
+    require(names.insert(p->name).second, "workload '{}' has the parameter '{}' twice; rename one", w.id, p->name);
+    require(p->type >= ASSAY_TYPE_BOOL && p->type <= ASSAY_TYPE_STRING, "workload '{}': parameter '{}' has type {}", w.id,
+            p->name, p->type);
+    require(p->choice_count == 0 || p->choices, "workload '{}': parameter '{}' counts choices but has none", w.id, p->name);
+    const bool bounded = (p->flags & ASSAY_PARAM_HAS_MIN) && (p->flags & ASSAY_PARAM_HAS_MAX);
+    require(!bounded || p->min <= p->max, "workload '{}': parameter '{}' has min above max", w.id, p->name);
+  }
+
+  std::string where_;
+};
+
+}  // namespace
+
+void check_entry(const std::string& file, const assay_entry& entry) {
+  const Checker check(file);
+  check.require(entry.struct_size >= entry_size_1_0,
+                "its entry has struct_size {}, less than the {} bytes of ABI 1.0; rebuild it against a released SDK",
+                entry.struct_size, entry_size_1_0);
+  check.require(entry.abi_major == ASSAY_ABI_MAJOR,
+                "it was built for ABI {}.{}, this host speaks {}.{}; rebuild the plugin against this host's SDK",
+                entry.abi_major, entry.abi_minor, ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR);
+  check.require(entry.min_host_minor <= ASSAY_ABI_MINOR,
+                "it needs a host with ABI {}.{} or newer, this host speaks {}.{}; update assay", entry.abi_major,
+                entry.min_host_minor, ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR);
+  check.require(entry.id && *entry.id && entry.version && entry.build, "its entry lacks id, version or build text");
+  check.require(entry.workload_count > 0 && entry.workloads, "it offers no workloads");
+  std::set<std::string_view> ids;
+  for (std::uint32_t i = 0; i < entry.workload_count; ++i) {
+    check.workload(entry.workloads[i], i);
+    check.require(ids.insert(entry.workloads[i]->id).second, "it has two workloads with the id '{}'",
+                  entry.workloads[i]->id);
+  }
+}
+
+}  // namespace assay::host

@@ -1,0 +1,59 @@
+#include "plugin/plugin_library.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "plugin/shared_object.hpp"
+
+namespace assay::host {
+
+struct PluginLibrary::Handle {
+  boost::dll::shared_library library;
+};
+
+PluginLibrary::PluginLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_entry* entry)
+    : file_(std::move(file)), handle_(std::move(handle)), entry_(entry) {}
+PluginLibrary::~PluginLibrary() = default;
+
+std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::path& given) {
+  std::error_code status;
+  const std::filesystem::path file = std::filesystem::absolute(given, status).lexically_normal();
+  if (!std::filesystem::is_regular_file(file, status))
+    throw PluginError(fmt::format("{}: no such plugin file", file.string()));
+  auto handle = std::make_unique<Handle>();
+  dlerror();  // Boost reports a bare errno; the loader's own words are still there after a failure
+  boost::dll::fs::error_code load_error;
+  handle->library = open_shared_object(file, load_error);
+  if (load_error || !handle->library.is_loaded()) {
+    void* again = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const char* why = again ? nullptr : dlerror();
+    throw PluginError(fmt::format("{}: cannot be loaded: {}; rebuild it against this SDK, or install what it needs",
+                                  file.string(), why ? why : load_error.message()));
+  }
+  if (!handle->library.has(ASSAY_ENTRY_SYMBOL))
+    throw PluginError(fmt::format("{}: does not export '" ASSAY_ENTRY_SYMBOL
+                                  "'; either it is no assay plugin (ASSAY_PLUGIN is missing), or it was built for "
+                                  "another major version of the ABI than this host's {}",
+                                  file.string(), ASSAY_ABI_MAJOR));
+  const assay_entry* entry = &handle->library.get<const assay_entry>(ASSAY_ENTRY_SYMBOL);
+  check_entry(file.string(), *entry);
+  return std::shared_ptr<const PluginLibrary>(new PluginLibrary(file, std::move(handle), entry));
+}
+
+std::vector<std::string> PluginLibrary::workload_ids() const {
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 0; i < entry_->workload_count; ++i) ids.emplace_back(entry_->workloads[i]->id);
+  return ids;
+}
+
+const assay_workload& PluginLibrary::workload(const std::string& id) const {
+  if (id.empty() && entry_->workload_count == 1) return *entry_->workloads[0];
+  for (std::uint32_t i = 0; i < entry_->workload_count; ++i)
+    if (id == entry_->workloads[i]->id) return *entry_->workloads[i];
+  throw PluginError(id.empty() ? fmt::format("{}: has several workloads; name one as 'plugin:workload', from: {}",
+                                             file_.string(), fmt::join(workload_ids(), ", "))
+                               : fmt::format("{}: has no workload '{}'; it has: {}", file_.string(), id,
+                                             fmt::join(workload_ids(), ", ")));
+}
+
+}  // namespace assay::host

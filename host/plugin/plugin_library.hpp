@@ -1,0 +1,38 @@
+// One loaded workload plugin. Held by shared_ptr: whatever uses its tables or code keeps it.
+#pragma once
+#include <assay/abi.h>
+
+#include "plugin/entry_check.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+class PluginLibrary {
+ public:
+  // Opens, finds `assay_entry_v1`, negotiates. Throws PluginError. No plugin code runs beyond static constructors.
+  static std::shared_ptr<const PluginLibrary> open(const std::filesystem::path& file);
+
+  const assay_entry& entry() const { return *entry_; }
+  const std::filesystem::path& file() const { return file_; }
+  // By id; with an empty id the only workload. Throws PluginError that lists what there is.
+  const assay_workload& workload(const std::string& id) const;
+  std::vector<std::string> workload_ids() const;
+
+  PluginLibrary(const PluginLibrary&) = delete;
+  PluginLibrary& operator=(const PluginLibrary&) = delete;
+  ~PluginLibrary();
+
+ private:
+  struct Handle;
+  PluginLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_entry* entry);
+
+  std::filesystem::path file_;
+  std::unique_ptr<Handle> handle_;
+  const assay_entry* entry_;
+};
+
+}  // namespace assay::host

@@ -1,0 +1,61 @@
+#include "plugin/schema.hpp"
+
+#include "plugin/entry_check.hpp"
+
+namespace assay::host {
+
+const char* name_of(ParamType type) {
+  switch (type) {
+    case ParamType::boolean: return "bool";
+    case ParamType::integer: return "int";
+    case ParamType::real: return "float";
+    case ParamType::text: return "string";
+  }
+  return "?";
+}
+
+namespace {
+
+std::string text_or_empty(const char* s) { return s ? s : ""; }
+
+ParamSpec copy_param(const assay_param& p) {
+  ParamSpec spec;
+  spec.name = p.name;
+  spec.unit = text_or_empty(p.unit);
+  spec.help = text_or_empty(p.help);
+  switch (p.type) {
+    case ASSAY_TYPE_BOOL: spec.type = ParamType::boolean, spec.default_value = p.default_int != 0; break;
+    case ASSAY_TYPE_INT: spec.type = ParamType::integer, spec.default_value = p.default_int; break;
+    case ASSAY_TYPE_FLOAT: spec.type = ParamType::real, spec.default_value = p.default_float; break;
+    default: spec.type = ParamType::text, spec.default_value = text_or_empty(p.default_string); break;
+  }
+  spec.required = (p.flags & ASSAY_PARAM_REQUIRED) != 0;
+  if (p.flags & ASSAY_PARAM_HAS_MIN) spec.min = p.min;
+  if (p.flags & ASSAY_PARAM_HAS_MAX) spec.max = p.max;
+  spec.input_path = (p.flags & ASSAY_PARAM_INPUT_PATH) != 0;
+  spec.output_path = (p.flags & ASSAY_PARAM_OUTPUT_PATH) != 0;
+  for (std::uint64_t i = 0; i < p.choice_count; ++i) spec.choices.emplace_back(p.choices[i]);
+  return spec;
+}
+
+}  // namespace
+
+WorkloadSchema copy_schema(const assay_workload& w) {
+  WorkloadSchema schema;
+  schema.id = w.id;
+  schema.summary = text_or_empty(w.summary);
+  schema.item_unit = text_or_empty(w.item_unit);
+  for (std::uint32_t i = 0; i < w.param_count; ++i) schema.params.push_back(copy_param(*w.params[i]));
+  for (std::uint32_t i = 0; i < w.metric_count; ++i) {
+    const assay_metric& m = *w.metrics[i];
+    schema.metrics.push_back({m.name, text_or_empty(m.unit), text_or_empty(m.help),
+                              static_cast<Direction>(m.direction), m.scope == ASSAY_PER_STEP});
+  }
+  for (std::uint32_t i = 0; i < w.phase_count; ++i) schema.phases.emplace_back(w.phases[i]);
+  schema.runs_on_cpu = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CPU) != 0;
+  schema.runs_on_cuda = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CUDA) != 0;
+  schema.verifies = w.verify != nullptr;
+  return schema;
+}
+
+}  // namespace assay::host

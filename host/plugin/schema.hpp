@@ -1,0 +1,49 @@
+// What a workload declares, copied out of its tables: the schema that an experiment is validated against.
+#pragma once
+#include "common/value.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+enum class ParamType { boolean, integer, real, text };
+
+struct ParamSpec {
+  std::string name;
+  std::string unit;  // "" when none
+  std::string help;
+  ParamType type = ParamType::integer;
+  Value default_value;  // of the alternative that `type` names
+  bool required = false;
+  std::optional<double> min, max;    // inclusive
+  std::vector<std::string> choices;  // of a text; empty: any
+  bool input_path = false;           // an existing file, relative to the experiment file; "" is none
+  bool output_path = false;          // written by the workload, relative to the run folder; "" is none
+};
+
+enum class Direction { lower_is_better = -1, neither = 0, higher_is_better = 1 };
+
+struct MetricSpec {
+  std::string name;
+  std::string unit;
+  std::string help;
+  Direction direction = Direction::neither;
+  bool per_step = true;
+};
+
+struct WorkloadSchema {
+  std::string id;
+  std::string summary;
+  std::string item_unit;  // "tokens"; "" when the workload counts nothing
+  std::vector<ParamSpec> params;
+  std::vector<MetricSpec> metrics;
+  std::vector<std::string> phases;
+  bool runs_on_cpu = true, runs_on_cuda = true;
+  bool verifies = false;
+};
+
+const char* name_of(ParamType type);  // "bool", "int", "float", "string"
+
+}  // namespace assay::host

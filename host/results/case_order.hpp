@@ -1,0 +1,17 @@
+// Which records of a run count, and in which order.
+#pragma once
+#include "results/record.hpp"
+
+#include <vector>
+
+namespace assay::host {
+
+struct Experiment;
+
+// The last record of each case, in the order of the experiment's cases. A record belongs to the case that has its axes
+// and parameters, wherever that case stood when it ran: an experiment may have grown since, and then the record gets
+// the case's index. Records of cases that the experiment has no more (or that a filter leaves out) stay, by their
+// index.
+std::vector<Record> current_records(const Experiment& experiment, const std::vector<Record>& records);
+
+}  // namespace assay::host

@@ -1,0 +1,223 @@
+#include "results/columns.hpp"
+
+#include "common/memory_kinds.hpp"
+#include "experiment/experiment.hpp"
+#include "results/text_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+namespace assay::host {
+namespace {
+
+// The value at a chain of keys, or null.
+const Record& at(const Record& json, std::string_view key) {
+  static const Record kNull;
+  if (!json.is_object()) return kNull;
+  const auto it = json.find(std::string(key));
+  return it == json.end() ? kNull : *it;
+}
+template <class... Key>
+const Record& at(const Record& json, std::string_view first, std::string_view second, Key... rest) {
+  return at(at(json, first), second, rest...);
+}
+
+// Divides by 1000, which unlike a multiplication by 0.001 rounds once.
+Record thousandth(const Record& number) {
+  return number.is_number() ? Record(number.get<double>() / 1000.0) : Record();
+}
+
+// A count that crossed the plugin's border as a double is a count again.
+Record whole_if_exact(const Record& number) {
+  constexpr double kExactBelow = 9007199254740992.0;  // 2^53
+  if (!number.is_number_float()) return number;
+  const double value = number.get<double>();
+  if (std::trunc(value) != value || std::abs(value) >= kExactBelow) return number;
+  return static_cast<std::int64_t>(value);
+}
+
+struct DottedName {
+  std::string_view head, tail;
+};
+// Splits at the last dot.
+std::optional<DottedName> split_last(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  return DottedName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+constexpr std::array<std::string_view, 8> kCoreNames{"status", "reason", "index", "hash",
+                                                     "verify", "drift",  "notes", "device"};
+constexpr std::array<std::string_view, 5> kPlaceNames{"stage", "phase", "rank", "workload", "started"};
+constexpr std::array<std::string_view, 5> kStepMetricStatistics{"mean", "std", "min", "max", "last"};
+constexpr std::array<std::string_view, 4> kRates{"gflop_per_s", "tflop_per_s", "gbytes_per_s", "items_per_s"};
+
+template <std::size_t N>
+bool is_one_of(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Record core_value(const Record& record, std::string_view column) {
+  if (column == "verify") return at(record, "verify", "status");
+  if (column == "device") return at(record, "device", "kind");
+  if (column != "notes") return at(record, column);
+  std::vector<std::string> texts;
+  for (const Record& note : at(record, "notes"))
+    if (note.is_string()) texts.push_back(note.get<std::string>());
+  return texts.empty() ? Record() : Record(fmt::format("{}", fmt::join(texts, "; ")));
+}
+
+Record step_metric_value(const Record& metric, std::string_view statistic) {
+  if (statistic == "mean" || statistic == "std") return at(metric, statistic);
+  std::vector<double> samples;
+  for (const Record& sample : at(metric, "samples"))
+    if (sample.is_number()) samples.push_back(sample.get<double>());
+  if (samples.empty()) return {};
+  if (statistic == "min") return *std::min_element(samples.begin(), samples.end());
+  if (statistic == "max") return *std::max_element(samples.begin(), samples.end());
+  return statistic == "last" ? Record(samples.back()) : Record();
+}
+
+Record phase_value(const Record& phase, std::string_view statistic) {
+  if (statistic == "cv_percent") {
+    const Record& cv = at(phase, "cv");
+    return cv.is_number() ? Record(cv.get<double>() * 100.0) : Record();
+  }
+  if (statistic == "mean_s") return thousandth(at(phase, "mean_ms"));
+  if (statistic == "std_s") return thousandth(at(phase, "std_ms"));
+  const Record& value = at(phase, statistic);
+  return value.is_number() ? value : Record();  // not the raw samples
+}
+
+Record rate_value(const Record& record, std::string_view column) {
+  if (column == "tflop_per_s") return thousandth(at(record, "rates", "gflop_per_s"));
+  if (is_one_of(column, kRates)) return at(record, "rates", column);
+  const Record& unit = at(record, "work", "item_unit");
+  if (unit.is_string() && !unit.get_ref<const std::string&>().empty() && column == unit.get<std::string>() + "_per_s")
+    return at(record, "rates", "items_per_s");
+  return {};
+}
+
+// A moment that occurred several times: the last.
+const Record& moment_named(const Record& record, std::string_view name) {
+  static const Record kNull;
+  const Record* found = &kNull;
+  for (const Record& moment : at(record, "memory", "moments"))
+    if (at(moment, "name") == Record(std::string(name))) found = &moment;
+  return *found;
+}
+
+// The amount of a kind. Records leave out kinds of which nothing was held: where the account stands, that is 0.
+Record amount_of(const Record& amounts, std::string_view kind) {
+  const Record& amount = at(amounts, kind);
+  if (!amount.is_null() || !amounts.is_object()) return amount;
+  for (std::size_t i = 0; i < memory_kind_count; ++i)
+    if (kind == memory_kind_name(i)) return 0.0;
+  return {};
+}
+
+// `column` without its "memory.".
+Record memory_value(const Record& record, std::string_view column) {
+  if (column == "peak_mib") return at(record, "memory", "peak_total_mib");
+  if (column == "process_peak_mib") return at(record, "memory", "process_peak_mib");
+  const std::optional<DottedName> name = split_last(column);
+  if (!name || (name->tail != "mib" && name->tail != "peak_mib")) return {};
+  const bool peak = name->tail == "peak_mib";
+  if (const Record& moment = moment_named(record, name->head); !moment.is_null())
+    return at(moment, peak ? "peak_total_mib" : "current_total_mib");
+  if (const std::optional<DottedName> of_kind = split_last(name->head))
+    return amount_of(at(moment_named(record, of_kind->head), peak ? "peak_mib" : "current_mib"), of_kind->tail);
+  return peak ? amount_of(at(record, "memory", "peak_mib"), name->head) : Record();
+}
+
+Record measured_value(const Record& record, std::string_view column) {
+  if (const Record& metric = at(record, "metrics", column); !metric.is_null())
+    return whole_if_exact(at(metric, "value"));
+  if (const std::optional<DottedName> name = split_last(column)) {
+    if (is_one_of(name->tail, kStepMetricStatistics))
+      return step_metric_value(at(record, "step_metrics", name->head), name->tail);
+    if (Record value = phase_value(at(record, "phases", name->head), name->tail); !value.is_null()) return value;
+  }
+  if (Record rate = rate_value(record, column); !rate.is_null()) return rate;
+  if (column.starts_with("memory.")) return memory_value(record, column.substr(7));
+  if (column.starts_with("wall_s.")) return at(record, "wall_s", column.substr(7));
+  if (column == "device.name") return at(record, "device", "name");
+  return is_one_of(column, kPlaceNames) ? at(record, column) : Record();
+}
+
+}  // namespace
+
+Cell cell_of(const Record& record, std::string_view column) {
+  Cell cell;
+  if (is_one_of(column, kCoreNames)) {
+    cell.value = core_value(record, column);
+    cell.verbatim = column == "index";
+  } else {
+    for (const char* group : {"axes", "params", "settings"})
+      if (const Record& input = at(record, group, column); !input.is_null()) {
+        cell.value = input;
+        cell.verbatim = true;
+        break;
+      }
+    if (cell.empty()) cell.value = measured_value(record, column);
+  }
+  // A number that is none has no place in a table of figures; JSON spells it null.
+  if (cell.value.is_number_float() && !std::isfinite(cell.value.get<double>())) cell.value = nullptr;
+  if (cell.value.is_structured()) cell.value = nullptr;
+  return cell;
+}
+
+std::string csv_text(const Cell& cell) {
+  if (cell.empty()) return {};
+  return cell.value.is_string() ? cell.value.get<std::string>() : cell.value.dump();
+}
+
+std::string display_text(const Cell& cell) {
+  if (cell.empty()) return {};
+  if (cell.value.is_string()) return one_line(cell.value.get_ref<const std::string&>());
+  if (cell.verbatim && cell.value.is_number_float()) return fmt::format("{}", cell.value.get<double>());
+  if (cell.verbatim || cell.value.is_boolean()) return cell.value.dump();
+  return cell.value.is_number_integer() ? group_thousands(cell.value.dump()) : four_digits(cell.value.get<double>());
+}
+
+std::vector<std::string> default_columns(const Experiment& experiment, const std::vector<Record>& records) {
+  std::vector<std::string> columns;
+  const auto add = [&columns](std::string name) {
+    if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(std::move(name));
+  };
+  const auto has_value = [&records](const std::string& column) {
+    return std::any_of(records.begin(), records.end(),
+                       [&column](const Record& record) { return !cell_of(record, column).empty(); });
+  };
+  const auto add_if_any = [&](const std::string& name) {
+    if (has_value(name)) add(name);
+  };
+  const auto add_keys = [&](const char* group, const char* suffix, std::string_view except) {
+    for (const Record& record : records)
+      for (const auto& item : at(record, group).items())
+        if (item.key() != except) add_if_any(item.key() + suffix);
+  };
+
+  for (const Case& c : experiment.cases)
+    for (const auto& axis : c.axes) add(axis.first);
+  add_keys("axes", "", "");  // of runs whose experiment has changed since
+  add_keys("metrics", "", "");
+  const std::size_t before_phases = columns.size();
+  add_keys("phases", ".mean_ms", "step");
+  const bool step_alone = columns.size() == before_phases;
+  add_if_any("step.mean_ms");
+  add_if_any("step.std_ms");
+  if (step_alone) add_if_any("step.cv_percent");
+  for (const Record& record : records)
+    if (const Record& unit = at(record, "work", "item_unit"); unit.is_string())
+      add_if_any(unit.get<std::string>() + "_per_s");
+  add_if_any(has_value("memory.peak_mib") ? "memory.peak_mib" : "memory.process_peak_mib");
+  add("status");
+  return columns;
+}
+
+}  // namespace assay::host

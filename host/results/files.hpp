@@ -1,0 +1,59 @@
+// Writing files so that a reader, a full disk or a kill never meets half of one.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+// The disk refused. The text names the file, what was tried, why it failed and the remedy.
+class StorageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What the user can do about `error_number`, as the last clause of a message.
+std::string storage_remedy(int error_number);
+// "cannot <action> <path>: <reason>; <remedy>". Takes the value of errno, since building text may change it.
+[[noreturn]] void throw_storage_error(std::string_view action, const std::filesystem::path& path, int error_number);
+
+// A file descriptor, closed with its owner. Move-only.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct WriteOutcome {
+  std::size_t written_bytes = 0;
+  int error_number = 0;  // 0: all of it was written
+};
+// Writes all of `text`, going on after signals.
+WriteOutcome write_all(int fd, std::string_view text) noexcept;
+
+enum class Durable { no, yes };
+// Replaces `path` in one step, by a temporary file beside it and a rename. `Durable::yes` waits for the disk first.
+// Throws StorageError, and leaves no temporary file.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable = Durable::no);
+
+// The whole file; throws StorageError.
+std::string read_file(const std::filesystem::path& path);
+
+// What this user may still write on the file system of `path`; nothing when it cannot be told.
+std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path);
+// A line for the user when less than `wanted_bytes` are free, nothing otherwise.
+std::optional<std::string> low_space_note(const std::filesystem::path& path,
+                                          std::uint64_t wanted_bytes = std::uint64_t{64} << 20);
+
+}  // namespace assay::host

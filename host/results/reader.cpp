@@ -1,0 +1,83 @@
+#include "results/reader.hpp"
+
+#include "results/files.hpp"
+#include "results/utc.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <system_error>
+
+namespace assay::host {
+namespace {
+
+bool is_record(const Record& json) { return json.is_object() && json.contains("status") && json["status"].is_string(); }
+
+}  // namespace
+
+CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
+  CasesFile result;
+  std::error_code ignored;
+  if (!std::filesystem::exists(cases_jsonl, ignored)) return result;
+  const std::string text = read_file(cases_jsonl);
+  const std::string_view view = text;
+  std::size_t line_number = 0;
+  for (std::size_t begin = 0; begin < view.size();) {
+    ++line_number;
+    const std::size_t end = view.find('\n', begin);
+    const bool complete = end != std::string_view::npos;
+    const std::string_view line = view.substr(begin, complete ? end - begin : std::string_view::npos);
+    begin = complete ? end + 1 : view.size();
+
+    Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (is_record(record)) {
+      result.records.push_back(std::move(record));
+      result.whole_bytes = begin;
+      result.newline_missing = !complete;
+    } else if (complete) {
+      result.whole_bytes = begin;
+      if (!line.empty())
+        result.warnings.push_back(fmt::format(
+            "{}:{}: {} bytes that are no record; expected a JSON object with a status; the line does not count",
+            cases_jsonl.string(), line_number, line.size()));
+    } else {
+      result.torn = true;
+      result.warnings.push_back(fmt::format(
+          "{}:{}: the last line is torn after {} bytes (the host was stopped while writing it); that case does not "
+          "count, and --resume runs it again",
+          cases_jsonl.string(), line_number, line.size()));
+    }
+  }
+  return result;
+}
+
+std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder) {
+  const std::string name = run_folder.filename().string();
+  const std::size_t dash = name.find('-');
+  if (dash == std::string::npos) return std::nullopt;
+  std::string stamp = name.substr(0, dash);
+  if (stamp.size() != 16 || !parse_utc(stamp)) return std::nullopt;
+  return stamp;
+}
+
+std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name) {
+  const std::filesystem::path parent = dir / name;
+  std::error_code error;
+  const std::filesystem::path latest = std::filesystem::read_symlink(parent / "latest", error).filename();
+  std::optional<std::filesystem::path> newest;
+  std::string newest_stamp;
+  for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+    const std::optional<std::string> stamp = stamp_of_run(it->path());
+    std::error_code ignored;
+    if (!stamp || !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored)) continue;
+    const bool newer = *stamp > newest_stamp || (*stamp == newest_stamp && it->path().filename() == latest) ||
+                       (*stamp == newest_stamp && newest->filename() != latest && it->path() > *newest);
+    if (!newest || newer) {
+      newest = it->path();
+      newest_stamp = *stamp;
+    }
+  }
+  return newest;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,33 @@
+// Reading runs back: their records, and which run is the newest.
+#pragma once
+#include "results/record.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+struct CasesFile {
+  std::vector<Record> records;  // in the file's order; a case that was run again stands twice
+  // The host was killed while it wrote the last line: it holds no record and does not count.
+  bool torn = false;
+  std::uint64_t whole_bytes = 0;      // the length of the file without the torn line
+  bool newline_missing = false;       // the last record is whole but for its line end
+  std::vector<std::string> warnings;  // for the user, one line each
+};
+
+// No file: no records. Lines that are no record are left out and named in the warnings. Throws StorageError when the
+// file cannot be read.
+CasesFile read_cases(const std::filesystem::path& cases_jsonl);
+
+// The newest run of the experiment below `dir`/`name` that holds an experiment.toml. Among runs of one second, the one
+// that `latest` points at.
+std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name);
+
+// "20261120T120000Z" of ".../20261120T120000Z-9f2c"; nothing when the folder's name is of another form.
+std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder);
+
+}  // namespace assay::host

@@ -1,0 +1,52 @@
+// The folder of one run, while it is being written.
+//
+//   <dir>/<name>/<UTC stamp>-<4 hex digits>/   experiment.toml  environment.json  cases.jsonl  logs/  and the views
+//   <dir>/<name>/latest                        a link to the newest
+#pragma once
+#include "results/files.hpp"
+#include "results/record.hpp"
+#include "results/utc.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+// Holds the lock on its cases.jsonl: two hosts never append to one run. Everything that fails throws StorageError.
+class RunFolder {
+ public:
+  static RunFolder create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
+                          const Record& environment, WallTime now = std::chrono::system_clock::now());
+  // To append to. A torn last line is cut off; notes() says so.
+  static RunFolder reopen(const std::filesystem::path& run_folder);
+
+  // One line, on the disk when this returns. On failure the file is as it was before the call.
+  void append(const Record& record);
+
+  // For a run that goes on with an experiment that has changed since: the file then tells what the run holds from now
+  // on.
+  void replace_experiment(const std::string& resolved_toml);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path cases_path() const { return path_ / "cases.jsonl"; }
+  std::filesystem::path logs_path() const { return path_ / "logs"; }
+  // What the user should be told: little free space, a torn line, no `latest`.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  void open_cases();
+
+  std::filesystem::path path_;
+  FileDescriptor cases_;
+  std::vector<std::string> notes_;
+};
+
+// Makes `parent`/`stamp`-<id> with the first id of `draw_id` (its low 16 bits) that is not taken.
+std::filesystem::path make_unique_folder(const std::filesystem::path& parent, const std::string& stamp,
+                                         const std::function<std::uint32_t()>& draw_id);
+
+}  // namespace assay::host

@@ -1,0 +1,157 @@
+#include "results/table.hpp"
+
+#include "results/text_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace assay::host {
+namespace {
+
+// The displayed texts of one column, and how they stand in it.
+struct Column {
+  std::vector<std::string> header;  // its lines
+  std::vector<std::string> cells;
+  Align align = Align::left;
+
+  std::size_t width() const {
+    std::size_t result = 0;
+    for (const std::string& line : header) result = std::max(result, display_width(line));
+    for (const std::string& cell : cells) result = std::max(result, display_width(cell));
+    return result;
+  }
+};
+
+std::string without_bars(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::vector<Column> displayed(const Table& table) {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    Column column;
+    column.header = {one_line(table.columns[i])};
+    bool numbers = false, others = false;
+    for (const std::vector<Cell>& row : table.rows) {
+      column.cells.push_back(display_text(row[i]));
+      (row[i].is_number() ? numbers : others) |= !row[i].empty();
+    }
+    column.align = numbers && !others ? Align::right : Align::left;
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+// "forward.mean_ms" -> "forward", ".mean_ms"; with `all_dots`, at each dot and before "_per_s" too.
+std::vector<std::string> broken_header(const std::string& name, bool all_dots) {
+  std::vector<std::string> lines(1);
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool dot = name[i] == '.' && (all_dots || lines.size() == 1);
+    if (i > 0 && (dot || (all_dots && name.compare(i, std::string::npos, "_per_s") == 0))) lines.emplace_back();
+    lines.back() += name[i];
+  }
+  return lines;
+}
+
+constexpr std::size_t kGap = 2;
+
+std::size_t total_width(const std::vector<Column>& columns) {
+  return std::accumulate(columns.begin(), columns.end(), std::size_t{0},
+                         [](std::size_t sum, const Column& c) { return sum + c.width() + kGap; }) -
+         (columns.empty() ? 0 : kGap);
+}
+
+void add_line(std::string& out, std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  out += line;
+  out += '\n';
+}
+
+}  // namespace
+
+Table make_table(std::vector<std::string> columns, const std::vector<Record>& records) {
+  const bool some_not_ok = std::any_of(records.begin(), records.end(),
+                                       [](const Record& r) { return cell_of(r, "status").value != Record("ok"); });
+  if (some_not_ok && std::find(columns.begin(), columns.end(), "status") == columns.end()) columns.push_back("status");
+  Table table{std::move(columns), {}};
+  for (const Record& record : records) {
+    std::vector<Cell> row;
+    for (const std::string& column : table.columns) row.push_back(cell_of(record, column));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string to_csv(const Table& table) {
+  std::vector<std::string> fields;
+  for (const std::string& column : table.columns) fields.push_back(csv_field(column));
+  std::string out = fmt::format("{}\n", fmt::join(fields, ","));
+  for (const std::vector<Cell>& row : table.rows) {
+    fields.clear();
+    for (const Cell& cell : row) fields.push_back(csv_field(csv_text(cell)));
+    // To a reader an empty line is no row at all.
+    if (fields.size() == 1 && fields[0].empty()) fields[0] = "\"\"";
+    out += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  return out;
+}
+
+std::string to_markdown(const Table& table) {
+  std::vector<Column> columns = displayed(table);
+  std::vector<std::string> lines(table.rows.size() + 2, "|");
+  for (Column& column : columns) {
+    column.header[0] = without_bars(column.header[0]);
+    for (std::string& cell : column.cells) cell = without_bars(cell);
+    const std::size_t width = std::max<std::size_t>(column.width(), 3);
+    const bool right = column.align == Align::right;
+    lines[0] += fmt::format(" {} |", pad_to(column.header[0], width, column.align));
+    lines[1] += fmt::format(" {:-<{}}{} |", "", width - 1, right ? ":" : "-");
+    for (std::size_t row = 0; row < table.rows.size(); ++row)
+      lines[row + 2] += fmt::format(" {} |", pad_to(column.cells[row], width, column.align));
+  }
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+std::string to_terminal(const Table& table, std::size_t width_columns) {
+  std::vector<Column> columns = displayed(table);
+  for (const bool all_dots : {false, true}) {
+    if (total_width(columns) <= width_columns) break;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      columns[i].header = broken_header(one_line(table.columns[i]), all_dots);
+  }
+  std::size_t header_lines = 0;
+  for (const Column& column : columns) header_lines = std::max(header_lines, column.header.size());
+
+  std::string out;
+  const std::string gap(kGap, ' ');
+  for (std::size_t line = 0; line < header_lines; ++line) {
+    std::string text;
+    for (const Column& c : columns) {
+      // Headers stand on the rule below them.
+      const std::size_t skipped = header_lines - c.header.size();
+      text += pad_to(line < skipped ? "" : c.header[line - skipped], c.width(), c.align) + gap;
+    }
+    add_line(out, text);
+  }
+  std::string rule;
+  for (const Column& c : columns) {
+    for (std::size_t i = 0; i < c.width(); ++i) rule += "─";
+    rule += gap;
+  }
+  add_line(out, rule);
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    std::string text;
+    for (const Column& c : columns) text += pad_to(c.cells[row], c.width(), c.align) + gap;
+    add_line(out, text);
+  }
+  return out;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,65 @@
+// How far a run has come, for whoever is watching.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+enum class ProgressMode {
+  terminal,  // one line, redrawn in place at most ten times a second; finished cases stay above it
+  plain,     // one line when a case starts and one when it ends: logs, pipes
+  quiet      // nothing
+};
+
+struct ProgressOutput {
+  std::function<void(std::string_view)> write;
+  std::function<std::size_t()> width_columns;
+  std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
+};
+
+// Not for several threads at once.
+class Progress {
+ public:
+  Progress(ProgressMode mode, ProgressOutput output);
+  // `terminal` when the stream is one that can redraw a line, else `plain`. The stream outlives the object.
+  static Progress for_stream(std::FILE* stream, bool quiet);
+
+  // Cases count from 0 here and from 1 on the screen. `label` as in case_label().
+  void case_started(std::int64_t index, std::int64_t count, std::string label);
+  // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known.
+  void update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
+              std::chrono::nanoseconds elapsed);
+  // `summary` as in case_summary(); printed alone when it starts with the status, after the status otherwise.
+  void case_finished(std::string_view status, std::string_view summary);
+  // A whole line of its own: a warning, a note.
+  void message(std::string_view text);
+  // Erases the line; nothing is drawn until the next case.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string case_text() const;
+  std::string eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const;
+  void draw(const std::string& line);
+  void print(const std::string& line);
+
+  ProgressMode mode_;
+  ProgressOutput output_;
+  std::int64_t index_ = 0, count_ = 0, finished_cases_ = 0;
+  std::chrono::nanoseconds finished_time_{0};
+  std::string label_;
+  Clock::time_point case_start_{}, last_draw_{};
+  bool has_drawn_ = false, line_on_screen_ = false;
+};
+
+// "0:42", "12:03", "1:02:03"
+std::string duration_text(std::chrono::nanoseconds duration);
+// Of the terminal behind the descriptor; `otherwise` when there is none.
+std::size_t terminal_width(int fd, std::size_t otherwise = 120);
+
+}  // namespace assay::host

@@ -1,0 +1,140 @@
+#include "results/text_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+namespace assay::host {
+namespace {
+
+struct Decoded {
+  std::uint32_t code_point = 0xfffd;  // what stands for a byte that is no UTF-8
+  std::size_t bytes = 1;
+};
+
+Decoded decode(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return {first, 1};
+  const std::size_t length = first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (length == 0 || first >= 0xf8 || at + length > text.size()) return {};
+  std::uint32_t code_point = first & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xc0) != 0x80) return {};
+    code_point = code_point << 6 | (byte(at + i) & 0x3fu);
+  }
+  return {code_point, length};
+}
+
+struct Range {
+  std::uint32_t first, last;
+};
+
+template <std::size_t N>
+bool contains(const std::array<Range, N>& ranges, std::uint32_t code_point) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [code_point](const Range& r) { return code_point >= r.first && code_point <= r.last; });
+}
+
+// The blocks that names and units meet in practice, not the whole of Unicode's tables.
+constexpr std::array<Range, 6> kNoWidth{
+    {{0x0300, 0x036f}, {0x1ab0, 0x1aff}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}}};
+constexpr std::array<Range, 8> kDoubleWidth{{{0x1100, 0x115f},
+                                             {0x2e80, 0x303e},
+                                             {0x3041, 0xa4cf},
+                                             {0xac00, 0xd7a3},
+                                             {0xf900, 0xfaff},
+                                             {0xff00, 0xff60},
+                                             {0x1f300, 0x1faff},
+                                             {0x20000, 0x3fffd}}};
+
+std::size_t width_of(std::uint32_t code_point) {
+  if (code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) || contains(kNoWidth, code_point)) return 0;
+  return contains(kDoubleWidth, code_point) ? 2 : 1;
+}
+
+}  // namespace
+
+std::string group_thousands(std::string_view number) {
+  std::size_t begin = 0;
+  if (!number.empty() && (number[0] == '-' || number[0] == '+')) begin = 1;
+  std::size_t end = begin;
+  while (end < number.size() && number[end] >= '0' && number[end] <= '9') ++end;
+  std::string result(number.substr(0, begin));
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i > begin && (end - i) % 3 == 0) result += ',';
+    result += number[i];
+  }
+  result += number.substr(end);
+  return result;
+}
+
+std::string four_digits(double number) {
+  if (number == 0) return "0";
+  const std::string scientific = fmt::format("{:.3e}", number);
+  const double size = std::abs(number);
+  if (!std::isfinite(number) || size < 1e-4 || size >= 1e15) return scientific;
+  // The exponent after rounding, so that 9.99996 becomes 10.00 and not 10.000.
+  const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
+  return group_thousands(fmt::format("{:.{}f}", number, std::max(0, 3 - exponent)));
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded d = decode(text, at);
+    width += width_of(d.code_point);
+    at += d.bytes;
+  }
+  return width;
+}
+
+std::string fit_to_width(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return {};
+  std::size_t used = 0, at = 0;
+  while (at < text.size()) {
+    const Decoded d = decode(text, at);
+    if (used + width_of(d.code_point) > width - 1) break;
+    used += width_of(d.code_point);
+    at += d.bytes;
+  }
+  return std::string(text.substr(0, at)) + "…";
+}
+
+std::string one_line(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded d = decode(text, at);
+    const bool control = d.code_point < 0x20 || (d.code_point >= 0x7f && d.code_point < 0xa0);
+    if (control)
+      result += ' ';
+    else
+      result += d.code_point == 0xfffd ? "\xef\xbf\xbd" : text.substr(at, d.bytes);
+    at += d.bytes;
+  }
+  return result;
+}
+
+std::string pad_to(std::string_view text, std::size_t width, Align align) {
+  const std::size_t used = display_width(text);
+  const std::string blank(used < width ? width - used : 0, ' ');
+  return align == Align::left ? std::string(text) + blank : blank + std::string(text);
+}
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + "\"";
+}
+
+}  // namespace assay::host

@@ -1,0 +1,27 @@
+// Numbers and text as people read them in a table, and the width they take on a screen.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+// "128625408" -> "128,625,408"; groups the integer part of what starts with an optional sign and digits.
+std::string group_thousands(std::string_view number);
+// Rounded to 4 significant digits, no digit of the integer part dropped: 0.01235, 12.35, 12,346, 1.235e-06.
+std::string four_digits(double number);
+
+// Columns on a terminal: UTF-8 is decoded; combining marks take none, East Asian and emoji two.
+std::size_t display_width(std::string_view text);
+// At most `width` columns, the end replaced by "…" when something is cut.
+std::string fit_to_width(std::string_view text, std::size_t width);
+// Control characters become spaces, so that a plugin's text can neither break a line nor drive the terminal.
+std::string one_line(std::string_view text);
+
+enum class Align { left, right };
+std::string pad_to(std::string_view text, std::size_t width, Align align);
+
+// A field of a CSV line as in RFC 4180: quoted when it holds a comma, a quote or a line break.
+std::string csv_field(std::string_view text);
+
+}  // namespace assay::host

@@ -1,0 +1,65 @@
+#include "results/utc.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace assay::host {
+namespace {
+
+struct Fields {
+  int year, month, day, hour, minute, second;
+};
+
+Fields split(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const auto day = std::chrono::floor<std::chrono::days>(seconds);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(seconds - day);
+  return {static_cast<int>(date.year()),
+          static_cast<int>(static_cast<unsigned>(date.month())),
+          static_cast<int>(static_cast<unsigned>(date.day())),
+          static_cast<int>(clock.hours().count()),
+          static_cast<int>(clock.minutes().count()),
+          static_cast<int>(clock.seconds().count())};
+}
+
+}  // namespace
+
+std::string utc_stamp(WallTime time) {
+  const Fields f = split(time);
+  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z", f.year, f.month, f.day, f.hour, f.minute, f.second);
+}
+
+std::string utc_text(WallTime time) {
+  const Fields f = split(time);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", f.year, f.month, f.day, f.hour, f.minute, f.second);
+}
+
+std::optional<WallTime> parse_utc(std::string_view text) {
+  // Patterns of equal meaning: a letter takes a digit, anything else stands for itself.
+  const std::string_view pattern = text.size() == 16 ? "YYYYMMDDTHHMMSSZ" : "YYYY-MM-DDTHH:MM:SSZ";
+  if (text.size() != pattern.size()) return std::nullopt;
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool literal = pattern[i] == 'T' || pattern[i] == 'Z' || pattern[i] == '-' || pattern[i] == ':';
+    if (literal && text[i] != pattern[i]) return std::nullopt;
+    if (literal) continue;
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+    digits += text[i];
+  }
+  const auto number = [&digits](std::size_t at, std::size_t count) {
+    int value = 0;
+    std::from_chars(digits.data() + at, digits.data() + at + count, value);
+    return value;
+  };
+  const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(4, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(6, 2))));
+  const int hour = number(8, 2), minute = number(10, 2), second = number(12, 2);
+  if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second);
+}
+
+}  // namespace assay::host

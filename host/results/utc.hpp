@@ -1,0 +1,17 @@
+// UTC times as the results spell them, to the second.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+std::string utc_stamp(WallTime time);  // "20261120T120000Z", for names of files and folders
+std::string utc_text(WallTime time);   // "2026-11-20T12:00:00Z", for records
+// Either of the two spellings; nothing when it is neither.
+std::optional<WallTime> parse_utc(std::string_view text);
+
+}  // namespace assay::host

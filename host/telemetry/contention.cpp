@@ -1,0 +1,128 @@
+#include "telemetry/contention.hpp"
+
+#include "telemetry/text_files.hpp"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+namespace assay::host {
+namespace {
+
+constexpr double kShortestWindow_s = 0.2;
+
+// Takes the next number off the front; false when there is none.
+bool take_number(std::string_view& text, std::uint64_t& number) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return false;
+  const auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+ContentionSample sample() {
+  ContentionSample result;
+  const std::set<int> usable = usable_processors();
+  if (const auto text = read_text("/proc/stat"))
+    for (const auto& [processor, ticks] : parse_proc_stat(*text))
+      if (usable.contains(processor)) result.ticks[processor] = ticks;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end; it.increment(error))
+    if (const auto text = read_text(it->path() / "schedstat"))
+      if (const auto times = parse_schedstat(*text)) {
+        result.scheduler.run_ns += times->run_ns;
+        result.scheduler.wait_ns += times->wait_ns;
+      }
+  timespec own{};
+  // Not from schedstat, which forgets a thread when it ends.
+  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
+    result.own_cpu_ns =
+        static_cast<std::uint64_t>(own.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(own.tv_nsec);
+  result.time = std::chrono::steady_clock::now();
+  return result;
+}
+
+double growth(std::uint64_t begin, std::uint64_t end) { return end > begin ? static_cast<double>(end - begin) : 0.0; }
+
+}  // namespace
+
+std::map<int, CpuTicks> parse_proc_stat(std::string_view text) {
+  std::map<int, CpuTicks> result;
+  for_each_line(text, [&result](std::string_view line) {
+    if (!line.starts_with("cpu") || line.size() < 4 || line[3] < '0' || line[3] > '9') return;
+    line.remove_prefix(3);
+    std::uint64_t processor = 0;
+    // user nice system idle iowait irq softirq steal; guest time, which follows, is within user and nice already.
+    std::array<std::uint64_t, 8> fields{};
+    if (!take_number(line, processor)) return;
+    for (std::uint64_t& field : fields)
+      if (!take_number(line, field)) break;  // old kernels end early
+    result[static_cast<int>(processor)] = {fields[0] + fields[1] + fields[2] + fields[5] + fields[6],
+                                           fields[3] + fields[4], fields[7]};
+  });
+  return result;
+}
+
+std::optional<SchedulerTimes> parse_schedstat(std::string_view text) {
+  SchedulerTimes times;
+  if (!take_number(text, times.run_ns) || !take_number(text, times.wait_ns)) return std::nullopt;
+  return times;
+}
+
+Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s) {
+  Contention result;
+  result.window_s = std::chrono::duration<double>(end.time - begin.time).count();
+  result.own_cpu_s = growth(begin.own_cpu_ns, end.own_cpu_ns) * 1e-9;
+  if (result.window_s < kShortestWindow_s) return result;
+
+  double busy_ticks = 0, idle_ticks = 0, steal_ticks = 0;
+  for (const auto& [processor, after] : end.ticks) {
+    const auto before = begin.ticks.find(processor);
+    if (before == begin.ticks.end()) continue;  // came online in the window
+    busy_ticks += growth(before->second.busy, after.busy);
+    idle_ticks += growth(before->second.idle, after.idle);
+    steal_ticks += growth(before->second.steal, after.steal);
+  }
+  const double all_ticks = busy_ticks + idle_ticks + steal_ticks;
+  if (all_ticks > 0 && ticks_per_s > 0) {
+    // Ticks are counted, own time is exact: the difference can come out slightly below zero.
+    result.others_share = std::clamp((busy_ticks - result.own_cpu_s * ticks_per_s) / all_ticks, 0.0, 1.0);
+    result.steal_share = steal_ticks / all_ticks;
+  }
+  const double run_ns = growth(begin.scheduler.run_ns, end.scheduler.run_ns);
+  const double wait_ns = growth(begin.scheduler.wait_ns, end.scheduler.wait_ns);
+  if (run_ns + wait_ns > 0) result.wait_share = wait_ns / (run_ns + wait_ns);
+  return result;
+}
+
+std::set<int> usable_processors() {
+  std::set<int> result;
+  // The kernel refuses a set smaller than its own, whose size it does not tell.
+  for (int count = 1024; count <= 1 << 20; count *= 2) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(count));
+    if (!set) return result;
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(count));
+    CPU_ZERO_S(bytes, set);
+    const bool filled = ::sched_getaffinity(0, bytes, set) == 0;
+    for (int i = 0; filled && i < count; ++i)
+      if (CPU_ISSET_S(static_cast<std::size_t>(i), bytes, set)) result.insert(i);
+    CPU_FREE(set);
+    if (filled) break;
+  }
+  return result;
+}
+
+void ContentionProbe::begin() { begin_ = sample(); }
+
+Contention ContentionProbe::end() const {
+  return compare(begin_, sample(), static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+}  // namespace assay::host

@@ -1,0 +1,30 @@
+// What machine and software a run was made with: an allow-list, never the whole environment.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::host {
+
+// Where the facts come from; tests put files of their own below `root`.
+struct EnvironmentSource {
+  std::filesystem::path root = "/";
+  // The process's variables, all of them; the allow-list picks.
+  std::function<std::vector<std::pair<std::string, std::string>>()> variables;
+  EnvironmentSource();
+};
+
+// Keys: cpu, memory, os, load_average, assay, variables. What this machine does not tell is absent.
+nlohmann::ordered_json capture_environment(const EnvironmentSource& source = {});
+
+// True for the variables that change what is measured: OMP_*, NCCL_*, CUDA_VISIBLE_DEVICES, ... by a fixed list.
+bool is_recorded_variable(const std::string& name);
+
+std::string assay_version();   // "1.0.0"
+std::string assay_revision();  // the source's git revision, "+changes" when it had uncommitted ones; "unknown"
+std::string assay_compiler();  // "GNU 12.2.0 Release"
+
+}  // namespace assay::host

@@ -1,0 +1,148 @@
+#include "worker/case_record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "measure/statistics.hpp"
+
+namespace assay::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr double mib = 1024.0 * 1024.0;
+constexpr double unsteady_cv = 0.05;
+
+std::vector<double> to_ms(const std::vector<double>& ns) {
+  std::vector<double> ms(ns.size());
+  std::transform(ns.begin(), ns.end(), ms.begin(), [](double v) { return v * 1e-6; });
+  return ms;
+}
+
+json phase_record(const std::vector<double>& ns, const std::vector<double>& host_ns, double step_mean_ms,
+                  double confidence) {
+  const std::vector<double> ms = to_ms(ns);
+  const Statistics s = summarize(ms, confidence);
+  const double host_mean_ms = summarize(to_ms(host_ns), confidence).mean;
+  return {{"mean_ms", s.mean}, {"std_ms", s.std},       {"cv", s.cv},
+          {"min_ms", s.min},   {"max_ms", s.max},       {"p50_ms", s.p50},
+          {"p90_ms", s.p90},   {"p99_ms", s.p99},       {"ci_low_ms", s.ci_low},
+          {"ci_high_ms", s.ci_high}, {"confidence", s.confidence}, {"n", s.n},
+          {"samples_ms", ms},  {"host_mean_ms", host_mean_ms}, {"share", s.mean / step_mean_ms}};
+}
+
+json amounts_record(const MemoryAmounts& amounts) {
+  json out = json::object();
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (amounts.bytes[k] != 0) out[memory_kind_name(k)] = static_cast<double>(amounts.bytes[k]) / mib;
+  return out;
+}
+
+}  // namespace
+
+json device_record(const char* kind, std::int32_t ordinal, const assay_device_info& info) {
+  return {{"kind", kind},
+          {"ordinal", ordinal},
+          {"name", info.name},
+          {"compute_units", info.compute_units},
+          {"memory_total_mib", static_cast<double>(info.memory_total_bytes) / mib},
+          {"libraries", info.libraries}};
+}
+
+json memory_record(const MemoryLedger& ledger) {
+  json moments = json::array();
+  for (const MemoryMoment& m : ledger.moments())
+    moments.push_back({{"name", m.name},
+                       {"current_mib", amounts_record(m.current)},
+                       {"peak_mib", amounts_record(m.peak)},
+                       {"current_total_mib", static_cast<double>(m.current.total()) / mib},
+                       {"peak_total_mib", static_cast<double>(m.peak_total) / mib}});
+  return {{"moments", std::move(moments)},
+          {"peak_mib", amounts_record(ledger.peak())},
+          {"peak_total_mib", static_cast<double>(ledger.peak_total()) / mib}};
+}
+
+json phases_record(const Samples& samples, const WorkloadSchema& schema, double confidence) {
+  const double step_mean_ms = summarize(to_ms(samples.step_ns), confidence).mean;
+  json out = json::object();
+  out["step"] = phase_record(samples.step_ns, samples.enqueue_ns, step_mean_ms, confidence);
+  out["step"]["device_mean_ms"] = summarize(to_ms(samples.step_device_ns), confidence).mean;
+  for (std::size_t i = 0; i < schema.phases.size(); ++i)
+    if (samples.phase_seen[i])
+      out[schema.phases[i]] =
+          phase_record(samples.phases[i].device_ns, samples.phases[i].host_ns, step_mean_ms, confidence);
+  return out;
+}
+
+json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, double confidence) {
+  json out = json::object();
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    if (!metric.per_step) continue;
+    std::vector<double> reported;
+    for (const double v : samples.metrics[i])
+      if (!std::isnan(v)) reported.push_back(v);
+    if (reported.empty()) continue;
+    const Statistics s = summarize(reported, confidence);
+    out[metric.name] = {{"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)},
+                        {"mean", s.mean},      {"std", s.std},
+                        {"min", s.min},        {"max", s.max},
+                        {"last", reported.back()}, {"n", s.n},
+                        {"samples", reported}};
+  }
+  return out;
+}
+
+json case_metrics_record(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema) {
+  json out = json::object();
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    if (metric.per_step || !values[i]) continue;
+    json value = *values[i];
+    // Counts stay counts: 128625408, not 128625408.0.
+    if (std::abs(*values[i]) < 9e15 && *values[i] == std::floor(*values[i])) value = static_cast<std::int64_t>(*values[i]);
+    out[metric.name] = {{"value", value}, {"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)}};
+  }
+  return out;
+}
+
+json work_record(const assay_work& work, const std::string& item_unit) {
+  return {{"flops", work.flops}, {"bytes", work.bytes}, {"items", work.items}, {"item_unit", item_unit}};
+}
+
+json rates_record(const assay_work& work, double step_mean_ms) {
+  json out = json::object();
+  const double per_second = 1e3 / step_mean_ms;
+  if (work.flops) out["gflop_per_s"] = static_cast<double>(work.flops) * per_second * 1e-9;
+  if (work.bytes) out["gbytes_per_s"] = static_cast<double>(work.bytes) * per_second * 1e-9;
+  if (work.items) out["items_per_s"] = static_cast<double>(work.items) * per_second;
+  return out;
+}
+
+std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
+                                  std::int64_t allocations_while_measuring) {
+  std::vector<std::string> notes;
+  const Statistics step = summarize(result.samples.step_ns, spec.confidence);
+  if (step.n > 1 && step.cv > unsteady_cv)
+    notes.push_back(fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
+                                step.cv * 100, unsteady_cv * 100));
+  if (const auto d = drift(result.samples.step_ns); d && std::abs(*d) > unsteady_cv)
+    notes.push_back(fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
+  if (result.verdict == Verdict::gave_up)
+    notes.push_back(fmt::format("stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
+                                spec.plan.until->max_steps,
+                                relative_error(result.samples.step_ns, spec.plan.until->confidence) * 100,
+                                spec.plan.until->relative_error * 100));
+  if (!spec.plan.sync)
+    notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+  if (allocations_while_measuring > 0)
+    notes.push_back(fmt::format("the workload took device memory {} times inside the measured window",
+                                allocations_while_measuring));
+  if (!recorder.misuse().empty()) notes.push_back("phase or metric misuse by the workload: " + recorder.misuse());
+  return notes;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,27 @@
+// All that a worker needs to know of its case. Travels from the host to the worker as JSON.
+#pragma once
+#include "common/value.hpp"
+#include "measure/stopping.hpp"
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace assay::host {
+
+struct CaseSpec {
+  std::string plugin_file;
+  std::string workload;
+  std::string device_kind;  // "cpu", "cuda": resolved, never "auto"
+  std::int32_t device_ordinal = 0;
+  std::map<std::string, Value> params;
+  MeasurePlan plan;
+  double confidence = 0.95;
+  std::uint64_t seed = 0;
+  std::int32_t rank = 0, rank_count = 1;
+};
+
+nlohmann::json to_json(const CaseSpec& spec);
+CaseSpec case_spec_from_json(const nlohmann::json& json);
+
+}  // namespace assay::host

@@ -1,0 +1,26 @@
+// The Timeline of a real device: its events are the marks.
+#pragma once
+#include "measure/timeline.hpp"
+#include "plugin/device_library.hpp"
+
+#include <vector>
+
+namespace assay::host {
+
+class DeviceTimeline final : public Timeline {
+ public:
+  explicit DeviceTimeline(const OpenDevice& device) : device_(device) {}
+  ~DeviceTimeline() override;
+
+  void mark(std::uint32_t index) override;
+  void reserve(std::uint32_t count) override;
+  void synchronize() override;
+  double elapsed_ns(std::uint32_t begin, std::uint32_t end) override;
+  std::int64_t host_now_ns() override;
+
+ private:
+  const OpenDevice& device_;
+  std::vector<assay_event*> events_;
+};
+
+}  // namespace assay::host

@@ -1,0 +1,189 @@
+#include "worker/host_services.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace assay::host {
+namespace {
+
+std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
+
+template <class T, class Out>
+assay_status get(const assay_config* config, assay_str key, Out&& assign) {
+  const auto found = config->params.find(view(key));
+  if (found == config->params.end()) return ASSAY_INVALID_ARGUMENT;
+  const T* value = std::get_if<T>(&found->second);
+  if (!value) return ASSAY_INVALID_ARGUMENT;
+  assign(*value);
+  return ASSAY_OK;
+}
+
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+
+}  // namespace
+
+HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std::size_t metric_count)
+    : device_(device), observer_(observer), case_metrics_(metric_count) {
+  host_.struct_size = sizeof host_;
+  host_.abi_major = ASSAY_ABI_MAJOR, host_.abi_minor = ASSAY_ABI_MINOR;
+  host_.impl = this;
+  host_.log = [](const assay_host* h, std::int32_t level, assay_str text) noexcept {
+    static constexpr const char* levels[] = {"debug", "info", "warning", "error"};
+    const std::lock_guard lock(from(h).mutex_);
+    std::fprintf(stderr, "[plugin %s] %.*s\n", levels[level < 0 || level > 3 ? 1 : level], static_cast<int>(text.size),
+                 text.data ? text.data : "");
+  };
+  host_.set_message = [](const assay_host* h, assay_status status, assay_str text) noexcept {
+    from(h).set_message(status, std::string(view(text)));
+  };
+  host_.get_bool = [](const assay_config* c, assay_str key, std::int32_t* out) noexcept {
+    return get<bool>(c, key, [&](bool v) { *out = v ? 1 : 0; });
+  };
+  host_.get_int = [](const assay_config* c, assay_str key, std::int64_t* out) noexcept {
+    return get<std::int64_t>(c, key, [&](std::int64_t v) { *out = v; });
+  };
+  host_.get_float = [](const assay_config* c, assay_str key, double* out) noexcept {
+    return get<double>(c, key, [&](double v) { *out = v; });
+  };
+  host_.get_string = [](const assay_config* c, assay_str key, assay_str* out) noexcept {
+    return get<std::string>(c, key, [&](const std::string& v) { *out = {v.data(), v.size()}; });
+  };
+  host_.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
+    if (std::strcmp(id, ASSAY_EXT_MEMORY) == 0) return &from(h).memory_;
+    if (std::strcmp(id, ASSAY_EXT_DEVICE) == 0) return &from(h).device_access_;
+    return nullptr;
+  };
+
+  memory_.struct_size = sizeof memory_;
+  memory_.impl = this;
+  memory_.allocate = [](const assay_memory* m, assay_memory_kind kind, std::size_t bytes, assay_str label,
+                        void** out) noexcept { return from(m).allocate(kind, bytes, view(label), out); };
+  memory_.release = [](const assay_memory* m, void* address) noexcept { from(m).release(address); };
+  memory_.report = [](const assay_memory* m, assay_memory_kind kind, std::int64_t delta, assay_str) noexcept {
+    if (kind < 0 || kind >= ASSAY_MEMORY_KIND_COUNT) return;
+    HostServices& self = from(m);
+    self.ledger_.add(static_cast<std::size_t>(kind), delta);
+    self.observer_.memory(self.ledger_.current(), self.ledger_.peak());
+  };
+  memory_.moment = [](const assay_memory* m, assay_str name) noexcept {
+    from(m).ledger_.moment(std::string(view(name)));
+  };
+  device_access_ = {sizeof device_access_, &device.api(), device.handle()};
+}
+
+HostServices::~HostServices() {
+  for (const auto& [address, block] : blocks_) device_.api().release(device_.handle(), address);
+}
+
+assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, Recorder* recorder) {
+  stage_ = stage;
+  recorder_ = recorder;
+  assay_launch launch{};
+  launch.struct_size = sizeof launch;
+  launch.impl = this;
+  launch.stream = device_.stream();
+  launch.device = device_.ordinal();
+  launch.stage = stage;
+  launch.iteration = iteration;
+  launch.phase_begin = [](const assay_launch* l, std::uint32_t phase) noexcept {
+    HostServices& self = from(l);
+    self.observer_.phase(static_cast<std::int32_t>(phase));
+    self.record([&](Recorder& recorder) { recorder.phase_begin(phase); });
+  };
+  launch.phase_end = [](const assay_launch* l, std::uint32_t phase) noexcept {
+    HostServices& self = from(l);
+    self.record([&](Recorder& recorder) { recorder.phase_end(phase); });
+    self.observer_.phase(self.recorder_ ? self.recorder_->open_phase() : -1);
+  };
+  launch.metric = [](const assay_launch* l, std::uint32_t metric, double value) noexcept {
+    HostServices& self = from(l);
+    self.record([&](Recorder& recorder) { recorder.metric(metric, value); });
+    if (metric < self.case_metrics_.size()) self.case_metrics_[metric] = value;
+  };
+  return launch;
+}
+
+template <class F>
+void HostServices::record(F&& f) noexcept {
+  if (!recorder_ || mark_failure_) return;
+  try {
+    f(*recorder_);
+  } catch (...) {
+    mark_failure_ = std::current_exception();
+  }
+}
+
+void HostServices::rethrow_mark_failure() {
+  if (mark_failure_) std::rethrow_exception(std::exchange(mark_failure_, nullptr));
+}
+
+void HostServices::set_message(assay_status, std::string text) {
+  const std::lock_guard lock(mutex_);
+  message_ = std::move(text);
+}
+
+std::string HostServices::take_message() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(message_, {});
+}
+
+std::size_t HostServices::blocks_left() const {
+  const std::lock_guard lock(mutex_);
+  return blocks_.size();
+}
+
+std::string HostServices::held_by_kind() const {
+  const MemoryAmounts held = ledger_.current();
+  std::string text;
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (held.bytes[k] > 0)
+      text += fmt::format("{}{} {:.1f} MiB", text.empty() ? "" : ", ", memory_kind_name(k), mib(held.bytes[k]));
+  return text.empty() ? "nothing" : text;
+}
+
+assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, std::string_view label, void** out) {
+  if (kind < 0 || kind >= ASSAY_MEMORY_KIND_COUNT) {
+    set_message(ASSAY_INVALID_ARGUMENT, fmt::format("memory kind {} does not exist", kind));
+    return ASSAY_INVALID_ARGUMENT;
+  }
+  const char* kind_name = memory_kind_name(static_cast<std::size_t>(kind));
+  observer_.allocation(fmt::format("{:.1f} MiB of {} ({})", mib(static_cast<std::int64_t>(bytes)), kind_name, label));
+  if (stage_ == ASSAY_STAGE_MEASURE) ++allocations_while_measuring_;
+  void* address = nullptr;
+  if (const assay_status s = device_.api().allocate(device_.handle(), bytes, &address); s != ASSAY_OK) {
+    set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", mib(static_cast<std::int64_t>(bytes)), kind_name,
+                               label, device_.api().error_text(), held_by_kind()));
+    return s;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_[address] = {bytes, kind};
+  }
+  ledger_.add(static_cast<std::size_t>(kind), static_cast<std::int64_t>(bytes));
+  observer_.memory(ledger_.current(), ledger_.peak());
+  observer_.allocation("");
+  *out = address;
+  return ASSAY_OK;
+}
+
+void HostServices::release(void* address) {
+  Block block{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) {
+      std::fprintf(stderr, "[host warning] the plugin released %p, which was not allocated here\n", address);
+      return;
+    }
+    block = found->second;
+    blocks_.erase(found);
+  }
+  device_.api().release(device_.handle(), address);
+  ledger_.add(static_cast<std::size_t>(block.kind), -static_cast<std::int64_t>(block.bytes));
+  observer_.memory(ledger_.current(), ledger_.peak());
+}
+
+}  // namespace assay::host

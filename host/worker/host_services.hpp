@@ -1,0 +1,76 @@
+// What the host offers a plugin while one case runs: assay_host, its extensions, and the launch context.
+#pragma once
+#include <assay/abi.h>
+
+#include "measure/recorder.hpp"
+#include "plugin/device_library.hpp"
+#include "worker/observer.hpp"
+
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+// The opaque type of the border: the resolved parameters of one case.
+struct assay_config {
+  std::map<std::string, assay::host::Value, std::less<>> params;
+};
+
+namespace assay::host {
+
+// Not movable: plugins hold its address.
+class HostServices {
+ public:
+  HostServices(const OpenDevice& device, CaseObserver& observer, std::size_t metric_count);
+  HostServices(const HostServices&) = delete;
+  HostServices& operator=(const HostServices&) = delete;
+  ~HostServices();  // releases device memory that the plugin left behind
+
+  const assay_host* abi() const { return &host_; }
+  // A launch for the coming call. `recorder` null outside the measuring loop: marks and per-step metrics are ignored.
+  assay_launch launch(assay_stage stage, std::uint64_t iteration, Recorder* recorder);
+  // The text set for the status that a call has just returned; cleared by the reading.
+  std::string take_message();
+
+  // A device that failed inside a phase mark cannot throw through the plugin: the loop asks after each call.
+  void rethrow_mark_failure();
+
+  MemoryLedger& ledger() { return ledger_; }
+  const std::vector<std::optional<double>>& case_metrics() const { return case_metrics_; }
+  std::int64_t allocations_while_measuring() const { return allocations_while_measuring_; }
+  std::size_t blocks_left() const;
+
+ private:
+  struct Block {
+    std::size_t bytes;
+    assay_memory_kind kind;
+  };
+  static HostServices& from(const assay_host* host) { return *static_cast<HostServices*>(host->impl); }
+  static HostServices& from(const assay_memory* memory) { return *static_cast<HostServices*>(memory->impl); }
+  static HostServices& from(const assay_launch* launch) { return *static_cast<HostServices*>(launch->impl); }
+  template <class F>
+  void record(F&& f) noexcept;
+  assay_status allocate(assay_memory_kind kind, std::size_t bytes, std::string_view label, void** out);
+  void release(void* address);
+  void set_message(assay_status status, std::string text);
+  std::string held_by_kind() const;
+
+  const OpenDevice& device_;
+  CaseObserver& observer_;
+  MemoryLedger ledger_;
+  assay_host host_{};
+  assay_memory memory_{};
+  assay_device_access device_access_{};
+  mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
+  std::string message_;
+  std::map<void*, Block> blocks_;
+  std::vector<std::optional<double>> case_metrics_;
+  Recorder* recorder_ = nullptr;
+  std::exception_ptr mark_failure_;
+  assay_stage stage_ = ASSAY_STAGE_SETUP;
+  std::int64_t allocations_while_measuring_ = 0;
+};
+
+}  // namespace assay::host

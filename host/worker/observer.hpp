@@ -1,0 +1,25 @@
+// Who watches a case while it runs: the shared board in a worker process, the terminal with --in-process.
+#pragma once
+#include "common/stage.hpp"
+#include "measure/memory_ledger.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace assay::host {
+
+// Called on the measuring thread, also inside a step: an implementation stores, and neither waits nor allocates.
+class CaseObserver {
+ public:
+  CaseObserver() = default;
+  CaseObserver(const CaseObserver&) = delete;
+  CaseObserver& operator=(const CaseObserver&) = delete;
+  virtual ~CaseObserver() = default;
+  virtual void stage(Stage, std::int64_t /*total steps, 0: unknown*/) {}
+  virtual void step(std::int64_t /*done*/) {}
+  virtual void phase(std::int32_t /*index, -1: none*/) {}
+  virtual void memory(const MemoryAmounts& /*current*/, const MemoryAmounts& /*peak*/) {}
+  virtual void allocation(std::string_view /*what is being allocated, for the case that it ends the process*/) {}
+};
+
+}  // namespace assay::host

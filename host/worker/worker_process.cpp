@@ -1,0 +1,52 @@
+#include "worker/worker_process.hpp"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "launch/worker_channel.hpp"
+#include "worker/case_runner.hpp"
+#include "worker/device_probe.hpp"
+
+namespace assay::host {
+namespace {
+
+// Everything the observer hears goes to the shared board.
+class BoardObserver final : public CaseObserver {
+ public:
+  explicit BoardObserver(ProgressBoard& board) : board_(board) {}
+  void stage(Stage stage, std::int64_t total_steps) override {
+    board_.enter(stage, static_cast<std::uint64_t>(total_steps));
+  }
+  void step(std::int64_t done) override { board_.set_step(static_cast<std::uint64_t>(done)); }
+  void phase(std::int32_t index) override { board_.set_phase(index); }
+  void memory(const MemoryAmounts& current, const MemoryAmounts& peak) override {
+    for (std::size_t k = 0; k < memory_kind_count; ++k)
+      board_.set_memory(k, static_cast<std::uint64_t>(current.bytes[k]), static_cast<std::uint64_t>(peak.bytes[k]));
+  }
+  void allocation(std::string_view text) override { board_.set_last_allocation(text); }
+
+ private:
+  ProgressBoard& board_;
+};
+
+}  // namespace
+
+int worker_main() try {
+  WorkerChannel channel;
+  const nlohmann::json spec = nlohmann::json::parse(channel.read_spec());
+  nlohmann::ordered_json event = {{"event", "result"}};
+  if (spec.contains("probe")) {
+    event["probe"] = probe_device(spec["probe"].get<std::string>());
+  } else {
+    BoardObserver observer(channel.board());
+    event["record"] = run_case(case_spec_from_json(spec), observer);
+  }
+  // A plugin's text may hold bytes that are no UTF-8: they are replaced, the record survives.
+  channel.send(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "assay worker: %s\n", e.what());
+  return 1;
+}
+
+}  // namespace assay::host

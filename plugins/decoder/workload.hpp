@@ -1,0 +1,65 @@
+// The decoder workload: one step of a decoder Transformer, in three phases.
+#pragma once
+#include <assay/train/backend_access.hpp>
+#include <functional>
+#include <memory>
+
+#include "settings.hpp"
+
+namespace decoder {
+
+// What one run leaves for the verification. Without a backward the logits stand in for the gradients.
+struct Outcome {
+  double loss = 0;
+  std::vector<std::vector<float>> samples;
+};
+
+class Workload {
+ public:
+  static constexpr auto id = "decoder";
+  static constexpr auto summary = "decoder-only Transformer language model: forward, backward, optimizer step";
+  static constexpr auto item_unit = "tokens";
+  static constexpr auto params = decoder::params;
+  enum Phase { forward_phase, backward_phase, optimizer_phase };
+  static constexpr auto phases = assay::names("forward", "backward", "optimizer");
+  enum Metric { parameters_metric, loss_metric };
+  static constexpr auto metrics =
+      assay::table(assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
+                   assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"));
+
+  explicit Workload(const assay::Case& c);
+  void setup(const assay::Launch& launch);
+  void run(const assay::Launch& launch);
+  void finish(const assay::Launch& launch);
+  std::string verify(const assay::Launch& launch);
+  assay::Work work() const;
+
+ private:
+  void step(const assay::Launch& launch);
+  void load_inputs();
+  void start_parameters();
+  // Finds kernels and reserves workspace for everything that `enqueue` does, without touching a tensor.
+  void prepare(const std::function<void()>& enqueue);
+  void dump();
+
+  // verification.cpp; each returns what it found right, or throws WRONG_RESULT
+  Outcome outcome_of(const assay::train::DecoderModel& model);
+  std::string check_finite();
+  std::string check_start(double loss) const;
+  std::string compare(const Outcome& timed, const Outcome& reference) const;
+
+  assay::Host host_;
+  Settings settings_;
+  assay::train::ParameterSet parameters_;
+  assay::train::DecoderParameters ids_;
+  assay::train::DecoderModel model_;
+  assay::train::Optimizer optimizer_;
+  std::unique_ptr<assay::compute::Backend> backend_;
+  assay::DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_,
+      data_memory_;
+  assay::compute::Tensor inputs_, labels_;  // i64 [rows]
+  std::int64_t valid_rows_ = 0;
+  std::int64_t first_token_ = 0;  // its embedding has a gradient: the verification samples that row
+};
+
+}  // namespace decoder

@@ -1,0 +1,213 @@
+# shellcheck shell=bash
+# What scripts/run and scripts/test share: install the packages that are missing, configure a preset, build it.
+# Sourced, not run. Everything it says goes to stderr; stdout belongs to the program that is run in the end.
+#
+#   ensure_packages PACKAGE...   installs those that are missing, or prints the command and exits 2
+#   build_preset PRESET          configures and builds build/PRESET; what the tools say goes to build/PRESET/build.log
+#
+# Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone).
+
+if [[ -z ${BASH_VERSION:-} ]]; then
+  echo "assay: the scripts need bash" >&2
+  exit 2
+fi
+
+assay_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+# Present under these names in Debian 12 and Ubuntu 24.04. Boost.DLL is header-only (libboost-dev); oneDNN's CMake
+# package asks for OpenCL (ocl-icd-opencl-dev) where it was built with it, although the CPU engine never uses it.
+packages_to_build=(
+  g++ cmake ninja-build
+  libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
+  libdnnl-dev ocl-icd-opencl-dev
+)
+# shellcheck disable=SC2034  # read by scripts/test
+packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git)
+
+say() { printf 'assay: %s\n' "$*" >&2; }
+
+die() { # STATUS TEXT...
+  local status=$1
+  shift
+  say "$@"
+  exit "$status"
+}
+
+# ---- packages ----------------------------------------------------------------------------------------------------------
+
+# A tool may come from elsewhere (pip, /usr/local, a module system): what counts is that it is there.
+has_package() { # PACKAGE, with `installed` set to the installed packages, one a line
+  case $1 in
+    g++) command -v g++ && return ;;
+    cmake) command -v cmake && return ;;
+    ninja-build) command -v ninja && return ;;
+    git) command -v git && return ;;
+  esac >/dev/null
+  grep -qxF -- "$1" <<<"$installed"
+}
+
+distribution() { # "debian 12"
+  (
+    ID=unknown VERSION_ID=
+    # shellcheck disable=SC1091
+    [[ ! -r /etc/os-release ]] || . /etc/os-release
+    printf '%s %s' "$ID" "$VERSION_ID"
+  )
+}
+
+ensure_packages() { # PACKAGE...
+  [[ ${ASSAY_SKIP_PACKAGES:-0} != 1 ]] || return 0
+  local distribution installed package
+  local -a missing=() as_root=()
+  distribution=$(distribution)
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "'$distribution' is not a system whose packages this script can install; going on with what is there."
+    say "expected, by their names in Debian 12: $*"
+    return 0
+  fi
+
+  # dpkg-query fails when it does not know one of the names: to be expected here.
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' || true)
+  for package in "$@"; do
+    has_package "$package" || missing+=("$package")
+  done
+  ((${#missing[@]} > 0)) || return 0
+
+  case $distribution in
+    'debian 12' | 'ubuntu 24.04') ;;
+    *) say "'$distribution' is not tested (Debian 12 and Ubuntu 24.04 are); trying the same package names." ;;
+  esac
+  if ((EUID != 0)); then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      as_root=(sudo -n)
+    else
+      say "packages are missing: ${missing[*]}"
+      say "installing them needs root, or sudo without a password. Run this, then call again:"
+      printf '  sudo apt-get update && sudo apt-get install -y --no-install-recommends %s\n' "${missing[*]}" >&2
+      exit 2
+    fi
+  fi
+
+  say "installing ${missing[*]}"
+  local log
+  log=$(mktemp)
+  # An update can fail because of a foreign source that has nothing to do with us: the install decides.
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 ||
+    say "apt-get update failed ($(tail -n 1 "$log")); trying to install from the lists that are there"
+  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    die 1 "installing packages failed, see above (all of it: $log). On Ubuntu, 'universe' must be enabled."
+  fi
+  rm -f -- "$log"
+}
+
+# ---- building ----------------------------------------------------------------------------------------------------------
+
+# Compilers at once: as many as there are CPUs, and one per 1.5 GiB of the memory that is free, as far as the container
+# may use it.
+jobs() {
+  if [[ -n ${ASSAY_JOBS:-} ]]; then
+    [[ $ASSAY_JOBS =~ ^[1-9][0-9]*$ ]] || die 2 "ASSAY_JOBS is '$ASSAY_JOBS'; expected an integer >= 1"
+    printf '%s' "$ASSAY_JOBS"
+    return
+  fi
+  local cpus kib limit used by_memory
+  cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc heeds these two; a compiler does not
+  kib=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo 2>/dev/null || true)
+  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || true)
+  used=$(cat /sys/fs/cgroup/memory.current 2>/dev/null || true)
+  if [[ $limit =~ ^[0-9]+$ && $used =~ ^[0-9]+$ ]]; then
+    limit=$(((limit - used) / 1024))
+    [[ -n $kib ]] && ((kib < limit)) || kib=$limit
+  fi
+  by_memory=$((${kib:-1572864} / 1572864))
+  ((by_memory >= 1)) || by_memory=1
+  printf '%s' $((cpus < by_memory ? cpus : by_memory))
+}
+
+# Runs a command with all it says appended to $log. On a terminal its last line is shown as it goes.
+logged() { # COMMAND...
+  if [[ -t 2 ]]; then
+    local line width
+    width=$(tput cols 2>/dev/null || echo 80)
+    "$@" 2>&1 | tee -a -- "$log" | while IFS= read -r line; do
+      printf '\r\033[K%s' "${line:0:$((width - 1))}" >&2
+    done
+    printf '\r\033[K' >&2
+  else
+    "$@" >>"$log" 2>&1
+  fi
+}
+
+# All that decides how a build folder is configured, apart from what CMake itself watches.
+configuration() { # PRESET
+  printf '%s\n' "preset $1" "source $assay_root" "launcher ${launcher[*]}"
+  printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
+  sha256sum <"$assay_root/CMakePresets.json"
+}
+
+configure() { # [--fresh]; with preset, folder, log and launcher set
+  rm -f -- "$folder/.configured"
+  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" || return
+  configuration "$preset" >"$folder/.configured"
+}
+
+# Succeeds when what went wrong is the state of the build folder, not the sources: no step of the build has failed (then
+# it never got to one), or a step met a file that an interrupted build or a full disk has cut short.
+folder_is_broken() {
+  ! grep -q '^FAILED: ' "$log" ||
+    grep -qE 'file truncated|file too short|file not recognized|file format not recognized|file in wrong format|malformed archive' "$log"
+}
+
+# In a subshell: what it locks and sets ends with it.
+# shellcheck disable=SC2030
+build_preset() ( # PRESET
+  local preset=$1 folder=$assay_root/build/$1 log=$assay_root/build/$1/build.log
+  # Always given, empty too: a build folder remembers a ccache that has since been removed.
+  local ccache
+  ccache=$(command -v ccache || true)
+  local -a launcher=("-DCMAKE_C_COMPILER_LAUNCHER=$ccache" "-DCMAKE_CXX_COMPILER_LAUNCHER=$ccache")
+  mkdir -p -- "$folder" || die 1 "cannot write to $folder; the build needs a writable source folder"
+
+  # Two calls at once in one folder would spoil it: the second waits, and then finds nothing left to do.
+  local lock
+  exec {lock}>"$folder/.lock"
+  if ! flock -n "$lock"; then
+    say "another call is building $folder; waiting for it"
+    flock "$lock"
+  fi
+
+  : >"$log"
+  # The rule of all targets is among the last lines: a file cut short lacks it, and would pass for one with no work.
+  if ! grep -qs '^build all:' "$folder/build.ninja" ||
+    [[ $(cat -- "$folder/.configured" 2>/dev/null) != "$(configuration "$preset")" ]]; then
+    say "configuring build/$preset"
+    if ! configure; then
+      : >"$log"
+      configure --fresh || build_failed configuring
+    fi
+  fi
+  [[ -x $folder/bin/assay ]] || say "building build/$preset (the first time takes minutes; log: $log)"
+  local count
+  count=$(jobs)
+  if ! logged cmake --build "$folder" -j "$count"; then
+    if ((count > 1)) && grep -qE 'Killed signal|internal compiler error: Killed' "$log"; then
+      say "a compiler was killed for want of memory; building one file at a time"
+      : >"$log"
+      ! logged cmake --build "$folder" -j 1 || return 0
+    fi
+    folder_is_broken || build_failed building
+    say "build/$preset is damaged; configuring and building it anew"
+    : >"$log"
+    rm -rf -- "${folder:?}"/{bin,lib,host,sdk,plugins,tests,CMakeFiles,.ninja_deps,.ninja_log,build.ninja}
+    configure --fresh || build_failed configuring
+    logged cmake --build "$folder" -j "$count" || build_failed building
+  fi
+)
+
+# shellcheck disable=SC2031  # called inside build_preset alone
+build_failed() { # WHAT; with preset and log set
+  tail -n 40 -- "$log" >&2
+  die 1 "$1 build/$preset failed; the last lines are above, all of them in $log"
+}

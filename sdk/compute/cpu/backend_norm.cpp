@@ -1,0 +1,154 @@
+// RMS and layer normalisation: argument checks, and scratch for the gradients by weight and bias.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cpu_backend.hpp"
+#include "kernels/norm.hpp"
+
+namespace assay::cpu {
+namespace {
+
+// The fields that every normalisation shares, checked: x of [rows, columns], weight of [columns].
+NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight, float eps) {
+  require_dtype(operation, x, {DType::f32, DType::bf16});
+  require_contiguous(operation, x);
+  require_dtype(operation, weight, {DType::f32, x.dtype});
+  if (x.rank == 0 || x.dim(-1) == 0)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the CPU: x has no columns; expected at least one in its last dimension", operation));
+  NormArgs args{};
+  args.types = x.dtype == DType::f32        ? NormTypes::f32
+               : weight.dtype == DType::f32 ? NormTypes::bf16_with_f32_weight
+                                            : NormTypes::bf16;
+  args.columns = x.dim(-1);
+  args.rows = x.elements() / args.columns;
+  args.eps = eps;
+  args.x = x.data;
+  args.weight = weight.data;
+  return args;
+}
+
+void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns) {
+  require_contiguous(operation, t);
+  if (t.elements() != columns)
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the CPU: {} has {} elements; expected one for each of the "
+                                                    "{} columns of x",
+                                                    operation, name, t.elements(), columns));
+}
+
+float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
+  require_dtype(operation, t, {DType::f32});
+  require_contiguous(operation, t);
+  if (t.elements() != rows)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the CPU: {} has {} elements; expected one for each of the {} rows of x", operation,
+                            name, t.elements(), rows));
+  return static_cast<float*>(t.data);
+}
+
+void require_like_x(const char* operation, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {x.dtype});
+  require_same_shape(operation, x, t);
+  require_contiguous(operation, t);
+}
+
+void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {DType::f32, x.dtype});
+  require_columns(operation, name, t, x.dim(-1));
+}
+
+std::int64_t row_blocks(const NormArgs& args) { return std::min(args.rows, max_norm_row_blocks); }
+
+void add_partials(const NormKernels& kernels, const float* partials, const NormArgs& args, const Tensor& total) {
+  if (total.dtype == DType::f32)
+    kernels.add_partials_f32(partials, row_blocks(args), args.columns, static_cast<float*>(total.data));
+  else
+    kernels.add_partials_bf16(partials, row_blocks(args), args.columns, static_cast<std::uint16_t*>(total.data));
+}
+
+}  // namespace
+
+void CpuBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
+                                  float eps) {
+  constexpr const char* operation = "rms_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  require_like_x(operation, x, y);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.y = y.data;
+  if (!preparing()) norm_kernels(isa_).rms_forward(args);
+}
+
+void CpuBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum, const Tensor& weight,
+                                      const Tensor& y, const Tensor& rstd, float eps) {
+  constexpr const char* operation = "add_rms_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&residual, &sum, &y}) require_like_x(operation, x, *t);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.residual = residual.data;
+  args.sum = sum.data;
+  args.y = y.data;
+  if (!preparing()) norm_kernels(isa_).rms_forward(args);
+}
+
+void CpuBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                                   const Tensor& dx, bool accumulate_dx, const Tensor& dweight) {
+  constexpr const char* operation = "rms_norm_backward";
+  NormArgs args = norm_args(operation, x, weight, 0.0F);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  require_gradient(operation, "dweight", x, dweight);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.dy = dy.data;
+  args.dx = dx.data;
+  args.accumulate_dx = accumulate_dx;
+  args.weight_partials =
+      static_cast<float*>(scratch(static_cast<std::size_t>(row_blocks(args) * args.columns) * sizeof(float)));
+  if (preparing()) return;
+  const NormKernels& kernels = norm_kernels(isa_);
+  kernels.rms_backward(args);
+  add_partials(kernels, args.weight_partials, args, dweight);
+}
+
+void CpuBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                                    const Tensor& mean, const Tensor& rstd, float eps) {
+  constexpr const char* operation = "layer_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  require_dtype(operation, bias, {weight.dtype});
+  require_columns(operation, "bias", bias, args.columns);
+  require_like_x(operation, x, y);
+  args.mean = require_statistic(operation, "mean", mean, args.rows);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.bias = bias.data;
+  args.y = y.data;
+  if (!preparing()) norm_kernels(isa_).layer_forward(args);
+}
+
+void CpuBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                     const Tensor& rstd, const Tensor& dx, bool accumulate_dx, const Tensor& dweight,
+                                     const Tensor& dbias) {
+  constexpr const char* operation = "layer_norm_backward";
+  NormArgs args = norm_args(operation, x, weight, 0.0F);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  require_gradient(operation, "dweight", x, dweight);
+  require_gradient(operation, "dbias", x, dbias);
+  args.mean = require_statistic(operation, "mean", mean, args.rows);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.dy = dy.data;
+  args.dx = dx.data;
+  args.accumulate_dx = accumulate_dx;
+  const std::int64_t partial_elements = row_blocks(args) * args.columns;
+  args.weight_partials = static_cast<float*>(scratch(static_cast<std::size_t>(2 * partial_elements) * sizeof(float)));
+  if (preparing()) return;
+  args.bias_partials = args.weight_partials + partial_elements;
+  const NormKernels& kernels = norm_kernels(isa_);
+  kernels.layer_backward(args);
+  add_partials(kernels, args.weight_partials, args, dweight);
+  add_partials(kernels, args.bias_partials, args, dbias);
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,241 @@
+// The CPU as a device of the host's table. Work is done when the call that asked for it returns, so a stream is NULL
+// and an event is the moment at which it was recorded.
+#include <assay/device.h>
+#include <fmt/format.h>
+#include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "cpu_backend.hpp"
+#include "host_memory.hpp"
+
+using Clock = std::chrono::steady_clock;
+
+struct assay_event {
+  std::optional<Clock::time_point> recorded;
+};
+
+struct assay_device {
+  std::unordered_map<void*, std::size_t> mapped_bytes;  // munmap needs the length
+};
+
+namespace {
+
+using assay::Error;
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+// Trivial storage: a thread that ends after the library is gone has nothing to run.
+thread_local char last_error[1024] = "";
+
+assay_status fail(assay_status status, const char* text) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s", text);
+  return status;
+}
+
+template <class F>
+assay_status guard(F&& f) noexcept {
+  try {
+    f();
+    return ASSAY_OK;
+  } catch (const Error& e) {
+    return fail(e.status(), e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ASSAY_OUT_OF_MEMORY, "the CPU device has no host memory left for its own bookkeeping");
+  } catch (const std::exception& e) {
+    return fail(ASSAY_INTERNAL, e.what());
+  }
+}
+
+void* map_pages(std::size_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return address == MAP_FAILED ? nullptr : address;
+}
+
+// Aligned to huge pages where they can help: maps one page too many and returns both ends.
+void* map_huge_aligned(std::size_t bytes) {
+  char* const wide = static_cast<char*>(map_pages(bytes + huge_page_bytes));
+  if (!wide) return nullptr;
+  const auto misalignment = reinterpret_cast<std::uintptr_t>(wide) % huge_page_bytes;
+  const std::size_t head = misalignment ? huge_page_bytes - misalignment : 0;
+  if (head) munmap(wide, head);
+  munmap(wide + head + bytes, huge_page_bytes - head);
+  madvise(wide + head, bytes, MADV_HUGEPAGE);  // advice: without it the pages are small, and nothing else changes
+  return wide + head;
+}
+
+// Backs every page now, by the thread whose share it will be under a static schedule (first touch decides the node).
+void touch_pages(void* address, std::size_t bytes, std::size_t page_bytes) {
+  auto* const first = static_cast<volatile char*>(address);
+  const auto pages = static_cast<std::int64_t>(bytes / page_bytes);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < pages; ++i) first[static_cast<std::size_t>(i) * page_bytes] = 0;
+}
+
+void* allocate_bytes(assay_device& device, std::size_t bytes) {
+  const std::uint64_t free_bytes = assay::cpu::read_host_memory().free_bytes;
+  if (bytes > free_bytes)
+    throw Error(ASSAY_OUT_OF_MEMORY,
+                fmt::format("out of memory on the CPU: {} bytes wanted, {} bytes free (available memory and "
+                            "control-group limit); use a smaller case or raise the limit",
+                            bytes, free_bytes));
+  const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t length = std::max(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes);
+  void* const address = length >= huge_page_bytes ? map_huge_aligned(length) : map_pages(length);
+  if (!address)
+    throw Error(ASSAY_OUT_OF_MEMORY,
+                fmt::format("out of memory on the CPU: {} bytes wanted, {} bytes free, but the kernel refused: {}; "
+                            "check the address-space limit (ulimit -v) and overcommit settings",
+                            bytes, free_bytes, std::strerror(errno)));
+  try {
+    device.mapped_bytes.emplace(address, length);
+  } catch (...) {
+    munmap(address, length);
+    throw;
+  }
+  touch_pages(address, length, page_bytes);
+  return address;
+}
+
+template <std::size_t N>
+void copy_text(char (&target)[N], const std::string& text) {
+  std::snprintf(target, N, "%s", text.c_str());
+}
+
+const char* openmp_version() {
+  switch (_OPENMP) {
+    case 201307: return "4.0";
+    case 201511: return "4.5";
+    case 201811: return "5.0";
+    case 202011: return "5.1";
+    default: return "of unknown version";
+  }
+}
+
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+const char* error_text() noexcept { return last_error; }
+
+assay_status count(std::int32_t* out) noexcept {
+  *out = 1;
+  return ASSAY_OK;
+}
+
+assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
+  return guard([&] {
+    if (ordinal != 0)
+      throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CPU device {}; expected 0, the only one", ordinal));
+    *out = new assay_device;
+  });
+}
+
+void close(assay_device* device) noexcept {
+  if (!device) return;
+  for (const auto& [address, bytes] : device->mapped_bytes) munmap(address, bytes);
+  delete device;
+}
+
+assay_status info(assay_device*, assay_device_info* out) noexcept {
+  return guard([&] {
+    if (!ASSAY_HAS(out, assay_device_info, libraries))
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  fmt::format("assay_device_info of {} bytes; expected at least {}: set struct_size", out->struct_size,
+                              sizeof(assay_device_info)));
+    const assay::cpu::HostMemory memory = assay::cpu::read_host_memory();
+    const dnnl_version_t* const v = dnnl_version();
+    const int threads = omp_get_max_threads();
+    out->memory_total_bytes = memory.total_bytes;
+    out->memory_free_bytes = memory.free_bytes;
+    out->compute_units = threads;
+    out->reserved = 0;
+    copy_text(out->name, assay::cpu::read_cpu_model());
+    copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}", v->major, v->minor,
+                                          v->patch, openmp_version(), threads, threads == 1 ? "" : "s",
+                                          assay::cpu::name_of(assay::cpu::machine_isa())));
+  });
+}
+
+assay_status stream_create(assay_device*, void** out) noexcept {
+  *out = nullptr;
+  return ASSAY_OK;
+}
+void stream_destroy(assay_device*, void*) noexcept {}
+assay_status stream_synchronize(assay_device*, void*) noexcept { return ASSAY_OK; }
+
+assay_status event_create(assay_device*, assay_event** out) noexcept {
+  return guard([&] { *out = new assay_event; });
+}
+void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
+assay_status event_record(assay_device*, assay_event* event, void*) noexcept {
+  event->recorded = Clock::now();
+  return ASSAY_OK;
+}
+assay_status event_synchronize(assay_device*, assay_event* event) noexcept {
+  if (!event->recorded)
+    return fail(ASSAY_INVALID_ARGUMENT, "wait for an event that was never recorded; call event_record first");
+  return ASSAY_OK;
+}
+assay_status event_elapsed_ns(assay_device*, assay_event* begin, assay_event* end, double* out) noexcept {
+  if (!begin->recorded || !end->recorded)
+    return fail(ASSAY_INVALID_ARGUMENT, "elapsed time of an event that was never recorded; call event_record on both");
+  *out = std::chrono::duration<double, std::nano>(*end->recorded - *begin->recorded).count();
+  return ASSAY_OK;
+}
+
+assay_status allocate(assay_device* device, std::size_t bytes, void** out) noexcept {
+  return guard([&] { *out = allocate_bytes(*device, bytes); });
+}
+void release(assay_device* device, void* address) noexcept {
+  const auto found = device->mapped_bytes.find(address);
+  if (found == device->mapped_bytes.end()) return;
+  munmap(address, found->second);
+  device->mapped_bytes.erase(found);
+}
+
+assay::compute::Backend* create_backend(assay_device*, void* stream) {
+  if (stream)
+    throw Error(ASSAY_INVALID_ARGUMENT, "the CPU device has no streams; expected the NULL that stream_create gave");
+  return new assay::cpu::CpuBackend;
+}
+constexpr assay::compute::BackendFactory factory{assay::compute::interface_id, create_backend};
+
+const void* get_extension(const char* id) noexcept {
+  return std::strcmp(id, "assay.compute/1") == 0 ? &factory : nullptr;
+}
+
+}  // namespace
+
+extern "C" ASSAY_EXPORT const assay_device_api assay_device_v1 = {
+    sizeof(assay_device_api),
+    ASSAY_DEVICE_ABI_MAJOR,
+    ASSAY_DEVICE_ABI_MINOR,
+    "cpu",
+    ASSAY_BUILD_INFO,
+    error_text,
+    count,
+    open,
+    close,
+    info,
+    stream_create,
+    stream_destroy,
+    stream_synchronize,
+    event_create,
+    event_destroy,
+    event_record,
+    event_synchronize,
+    event_elapsed_ns,
+    allocate,
+    release,
+    nullptr,
+    nullptr,
+    get_extension,
+};

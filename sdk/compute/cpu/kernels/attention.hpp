@@ -1,0 +1,36 @@
+// Tiled attention: softmax(scale q k^T) v and its gradients, without the matrix of all scores.
+#pragma once
+#include <stdint.h>
+
+#include "isa.hpp"
+
+namespace assay::cpu {
+
+// One of q, k, v, ...: element [batch, time, head, depth] lies at the sum of index times stride; depth has stride 1.
+struct AttentionView {
+  void* data;
+  int64_t batch_stride, time_stride, head_stride;  // in elements
+};
+
+struct AttentionArgs {
+  AttentionView q, k, v, out, dout, dq, dk, dv;  // the gradients are for the backward alone
+  float* lse;                                    // [batch, heads, queries]
+  int64_t batch, heads, queries, keys, depth;
+  float scale;
+  bool causal;  // key j is visible to query i when j <= i + (keys - queries)
+  bool bf16;    // the type of all views; fp32 otherwise
+  int threads;
+  void* scratch;  // 64-byte aligned, as many bytes as the *_scratch_bytes function says for these arguments
+};
+
+// A query that sees no key gets out 0 and lse -infinity. The results do not depend on the number of threads.
+struct AttentionKernels {
+  int64_t (*forward_scratch_bytes)(const AttentionArgs&);
+  void (*forward)(const AttentionArgs&);
+  int64_t (*backward_scratch_bytes)(const AttentionArgs&);
+  void (*backward)(const AttentionArgs&);
+};
+
+}  // namespace assay::cpu
+
+ASSAY_DECLARE_KERNELS(AttentionKernels, attention_kernels)

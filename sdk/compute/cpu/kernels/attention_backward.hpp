@@ -1,0 +1,214 @@
+// Backward of the tiled attention. Included by attention.cpp alone.
+//
+// With p = exp(scale q k - lse) and delta = rowsum(dout * out):
+//   dv = p^T dout,  ds = p * (dout v^T - delta),  dq = scale ds k,  dk = scale ds^T q.
+// Whole heads: one pass over the key tiles makes all three gradients. Where heads are too few for the threads (or too
+// long for the scratch), dk and dv are made per key tile and dq per panel of queries, each computing p anew. Both ways
+// add the same numbers in the same order, so the results are the same to the bit.
+#pragma once
+#include <omp.h>
+
+#include "attention_tiles.hpp"
+
+namespace assay::cpu::ASSAY_ISA {
+
+constexpr int64_t whole_head_limit_floats = int64_t(8) << 20;  // 32 MiB per thread
+
+struct BackwardScratch {
+  float *q, *dout, *dq, *lse, *delta;                // of the panel; lse in powers of two
+  float *k, *k_transposed, *v_transposed, *dk, *dv;  // of the key tile
+  float *p, *ds;                                     // of the score tile
+
+  static int64_t floats(int64_t panel, int64_t padded) {
+    return panel * (3 * padded + 2) + tile_keys * 5 * padded + 2 * tile_queries * tile_keys;
+  }
+  BackwardScratch(float* at, int64_t panel, int64_t padded) {
+    q = at, at += panel * padded;
+    dout = at, at += panel * padded;
+    dq = at, at += panel * padded;
+    lse = at, at += panel;
+    delta = at, at += panel;
+    k = at, at += tile_keys * padded;
+    k_transposed = at, at += padded * tile_keys;
+    v_transposed = at, at += padded * tile_keys;
+    dk = at, at += tile_keys * padded;
+    dv = at, at += tile_keys * padded;
+    p = at, at += tile_queries * tile_keys;
+    ds = at;
+  }
+};
+
+enum class Gradients { all, of_queries, of_keys };
+
+template <class T>
+struct HeadBackward {
+  const AttentionArgs& a;
+  const BackwardScratch& s;
+  int64_t batch, head;
+  int64_t padded = round_to_lanes(a.depth), offset = a.keys - a.queries;
+
+  void pack_panel(int64_t first, int64_t rows) const {
+    pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
+    pack_rows(row_of<const T>(a.dout, batch, head, first), a.dout.time_stride, rows, a.depth, 1.0f, s.dout);
+    const float* lse = a.lse + (batch * a.heads + head) * a.queries + first;
+    for (int64_t i = 0; i < rows; ++i) {
+      const T* out = row_of<const T>(a.out, batch, head, first + i);
+      s.delta[i] = sum_each(
+          a.depth, [&](int64_t c, auto span) { return load_span(out + c, span) * load_vec(s.dout + i * padded + c); });
+      s.lse[i] = lse[i] * log2_e;
+    }
+  }
+  int pack_keys(int64_t first) const {
+    const int count = int(smaller(tile_keys, a.keys - first));
+    const T* k = row_of<const T>(a.k, batch, head, first);
+    pack_rows(k, a.k.time_stride, count, a.depth, 1.0f, s.k);
+    pack_transposed(k, a.k.time_stride, count, a.depth, s.k_transposed, tile_keys);
+    pack_transposed(row_of<const T>(a.v, batch, head, first), a.v.time_stride, count, a.depth, s.v_transposed,
+                    tile_keys);
+    return count;
+  }
+  void write(const AttentionView& to, int64_t first, int64_t rows, float factor, const float* from) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      T* row = row_of<T>(to, batch, head, first + i);
+      each(a.depth, [&](int64_t c, auto span) { store_span(row + c, factor * load_vec(from + i * padded + c), span); });
+    }
+  }
+
+  void score_rows(const ScoreTile& tile, int64_t block) const {
+    const int tile_width = int(round_to_lanes(tile.key_count));
+    for (int i = 0; i < tile.rows; ++i) {
+      float* p = s.p + i * tile_keys;
+      float* ds = s.ds + i * tile_keys;
+      const int width = close_row(p, tile.visible(i), -__builtin_inff());
+      const Vec lse = splat(s.lse[block + i]), delta = splat(s.delta[block + i]);
+      for (int j = 0; j < width; j += lanes) {
+        const Vec probability = exp2_vec(load_vec(p + j) - lse);
+        store_vec(p + j, probability);
+        store_vec(ds + j, probability * (load_vec(ds + j) - delta));
+      }
+      clear(p, width, tile_width);
+      clear(ds, width, tile_width);
+    }
+  }
+
+  // Adds one tile's share to the panel's dq and to the key tile's dk and dv.
+  template <Gradients wanted>
+  void add_tile(const ScoreTile& tile, int64_t block) const {
+    const float* q = s.q + block * padded;
+    const float* dout = s.dout + block * padded;
+    const int depth = int(a.depth), width = int(padded);
+    const auto scores = [&](int row, int n) { return Reach{0, depth, tile.visible(row + n - 1)}; };
+    multiply_tiles<Stored::as_is, Into::zero>(Tiles{q, padded, s.k_transposed, tile_keys, s.p, tile_keys}, tile.rows,
+                                              tile.key_count, scores);
+    multiply_tiles<Stored::as_is, Into::zero>(Tiles{dout, padded, s.v_transposed, tile_keys, s.ds, tile_keys},
+                                              tile.rows, tile.key_count, scores);
+    score_rows(tile, block);
+    if constexpr (wanted != Gradients::of_queries) {
+      const auto queries = [&](int key, int) { return Reach{tile.first_row_of_key(key), tile.rows, width}; };
+      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.p, tile_keys, dout, padded, s.dv, padded}, tile.key_count,
+                                                    width, queries);
+      multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.ds, tile_keys, q, padded, s.dk, padded}, tile.key_count,
+                                                    width, queries);
+    }
+    if constexpr (wanted != Gradients::of_keys) {
+      multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.ds, tile_keys, s.k, padded, s.dq + block * padded, padded},
+                                               tile.rows, width, [&](int row, int n) {
+                                                 return Reach{0, tile.visible(row + n - 1), width};
+                                               });
+    }
+  }
+
+  template <Gradients wanted>
+  void add_panel(int64_t first, int64_t rows, int64_t key, int key_count) const {
+    int64_t block = a.causal ? larger(0, key - offset - first) / tile_queries * tile_queries : 0;
+    for (; block < rows; block += tile_queries)
+      add_tile<wanted>(
+          ScoreTile{first + block, key, int(smaller(tile_queries, rows - block)), key_count, a.causal, offset}, block);
+  }
+  void clear_key_gradients() const {
+    clear(s.dk, 0, tile_keys * padded);
+    clear(s.dv, 0, tile_keys * padded);
+  }
+  void write_key_gradients(int64_t key, int key_count) const {
+    write(a.dk, key, key_count, ln_2, s.dk);  // q was packed times scale * log2(e)
+    write(a.dv, key, key_count, 1.0f, s.dv);
+  }
+
+  // All keys against one panel of queries, which is all queries where dk and dv are wanted.
+  template <Gradients wanted>
+  void panel(int64_t first, int64_t rows) const {
+    pack_panel(first, rows);
+    clear(s.dq, 0, rows * padded);
+    const int64_t key_end =
+        a.causal && wanted == Gradients::of_queries ? smaller(a.keys, first + rows + offset) : a.keys;
+    for (int64_t key = 0; key < key_end; key += tile_keys) {
+      const int key_count = pack_keys(key);
+      if constexpr (wanted == Gradients::all) clear_key_gradients();
+      add_panel<wanted>(first, rows, key, key_count);
+      if constexpr (wanted == Gradients::all) write_key_gradients(key, key_count);
+    }
+    write(a.dq, first, rows, a.scale, s.dq);
+  }
+  // All queries against one tile of keys.
+  void keys(int64_t key, int64_t panel_size) const {
+    const int key_count = pack_keys(key);
+    clear_key_gradients();
+    const int64_t start = a.causal ? larger(0, key - offset) / panel_size * panel_size : 0;
+    for (int64_t first = start; first < a.queries; first += panel_size) {
+      const int64_t rows = smaller(panel_size, a.queries - first);
+      pack_panel(first, rows);
+      add_panel<Gradients::of_keys>(first, rows, key, key_count);
+    }
+    write_key_gradients(key, key_count);
+  }
+};
+
+// Twice two of five products are computed in the split form: it pays where it fills the threads half again as well.
+static bool by_whole_heads(const AttentionArgs& a) {
+  const int64_t heads = a.batch * a.heads, rounds = divide_up(heads, a.threads);
+  return 3 * heads >= 2 * a.threads * rounds &&
+         BackwardScratch::floats(a.queries, round_to_lanes(a.depth)) <= whole_head_limit_floats;
+}
+static int64_t backward_panel(const AttentionArgs& a) {
+  return by_whole_heads(a) ? divide_up(a.queries, tile_queries) * tile_queries : panel_rows(a);
+}
+static int64_t backward_scratch_bytes(const AttentionArgs& a) {
+  return 4 * a.threads * BackwardScratch::floats(backward_panel(a), round_to_lanes(a.depth));
+}
+
+template <class T>
+static void backward_typed(const AttentionArgs& a) {
+  const int64_t size = backward_panel(a), padded = round_to_lanes(a.depth), heads = a.batch * a.heads;
+  const int64_t panels = divide_up(a.queries, size), tiles = divide_up(a.keys, tile_keys);
+  const bool whole = by_whole_heads(a);
+#pragma omp parallel num_threads(a.threads)
+  {
+    const BackwardScratch scratch(
+        static_cast<float*>(a.scratch) + omp_get_thread_num() * BackwardScratch::floats(size, padded), size, padded);
+    const auto head = [&](int64_t unit) {
+      return HeadBackward<T>{a, scratch, unit % heads / a.heads, unit % heads % a.heads};
+    };
+    if (whole) {
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t unit = 0; unit < heads; ++unit) head(unit).template panel<Gradients::all>(0, a.queries);
+    } else {
+      // Longest first: the first keys are seen by the most queries, the last queries see the most keys.
+#pragma omp for schedule(dynamic, 1) nowait
+      for (int64_t unit = 0; unit < tiles * heads; ++unit) head(unit).keys(unit / heads * tile_keys, size);
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t unit = 0; unit < panels * heads; ++unit) {
+        const int64_t first = (panels - 1 - unit / heads) * size;
+        head(unit).template panel<Gradients::of_queries>(first, smaller(size, a.queries - first));
+      }
+    }
+  }
+}
+
+static void backward(const AttentionArgs& a) {
+  if (a.bf16)
+    backward_typed<bf16>(a);
+  else
+    backward_typed<float>(a);
+}
+
+}  // namespace assay::cpu::ASSAY_ISA

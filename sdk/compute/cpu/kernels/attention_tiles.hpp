@@ -1,0 +1,66 @@
+// What the forward and the backward of attention share: tile sizes, the causal mask, addresses. Kernel files only.
+#pragma once
+#include "attention.hpp"
+#include "tile_gemm.hpp"
+
+namespace assay::cpu::ASSAY_ISA {
+
+// Measured: smaller tiles cost packing and row bookkeeping, larger ones gain nothing.
+constexpr int tile_queries = 96;  // a multiple of block_rows and of lanes
+constexpr int tile_keys = 128;
+// Scores are kept in powers of two (q is packed times scale * log2(e)), since 2^x is cheaper than e^x.
+constexpr float log2_e = 1.44269504f;
+constexpr float ln_2 = 0.69314718f;
+
+ASSAY_INLINE int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+ASSAY_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+ASSAY_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Queries per unit of work: as many as share a packed key tile while their rows stay in the second-level cache, fewer
+// where the threads would run out of units.
+static int64_t panel_rows(const AttentionArgs& a) {
+  const int64_t in_cache = 32768 / round_to_lanes(a.depth) / tile_queries;
+  int64_t blocks = larger(1, smaller(in_cache, divide_up(a.queries, tile_queries)));
+  while (blocks > 1 && a.batch * a.heads * divide_up(a.queries, blocks * tile_queries) < 4 * a.threads)
+    blocks = divide_up(blocks, 2);
+  return blocks * tile_queries;
+}
+
+template <class T>
+ASSAY_INLINE T* row_of(const AttentionView& view, int64_t batch, int64_t head, int64_t time) {
+  return static_cast<T*>(view.data) + batch * view.batch_stride + time * view.time_stride + head * view.head_stride;
+}
+
+// One tile of the scores: queries from first_query on, keys [first_key, first_key + key_count).
+struct ScoreTile {
+  int64_t first_query, first_key;
+  int rows, key_count;
+  bool causal;
+  int64_t offset;  // keys - queries
+
+  // How many of the tile's keys row i sees: always its first ones.
+  int visible(int i) const {
+    if (!causal) return key_count;
+    const int64_t n = first_query + i + offset + 1 - first_key;
+    return int(n < 0 ? 0 : n > key_count ? key_count : n);
+  }
+  // The first row that sees key j of the tile.
+  int first_row_of_key(int j) const {
+    if (!causal) return 0;
+    const int64_t i = first_key + j - offset - first_query;
+    return int(i < 0 ? 0 : i > rows ? rows : i);
+  }
+};
+
+// Makes whole vectors of a row of scores: what lies past `visible` up to a whole vector becomes `rest`.
+ASSAY_INLINE int close_row(float* row, int visible, float rest) {
+  const int whole = visible / lanes * lanes;
+  if (whole == visible) return visible;
+  store_vec(row + whole, only(load_vec(row + whole), Part{visible - whole}, rest));
+  return whole + lanes;
+}
+ASSAY_INLINE void clear(float* row, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) row[i] = 0.0f;
+}
+
+}  // namespace assay::cpu::ASSAY_ISA

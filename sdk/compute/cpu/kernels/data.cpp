@@ -1,0 +1,281 @@
+#include "data.hpp"
+
+#include "math.hpp"
+#include "parallel.hpp"
+#include "philox.hpp"
+#include "vec.hpp"
+
+namespace assay::cpu::ASSAY_ISA {
+namespace {
+
+template <class T>
+void fill_bytes(void* to, uint64_t bits, int64_t count) {
+  T* const out = static_cast<T*>(to);
+  const T value = T(bits);
+  parallel_ranges(count, 64, parallel_bytes / int64_t{sizeof(T)}, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = value;
+  });
+}
+
+template <class T>
+void fill_float(void* to, float value, int64_t count) {
+  T stored;
+  store(&stored, value);
+  T* const out = static_cast<T*>(to);
+  parallel_ranges(count, 64, parallel_bytes / int64_t{sizeof(T)}, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = stored;
+  });
+}
+
+// ---- copies --------------------------------------------------------------------------------------------------------
+
+struct KeepBits {
+  template <class T>
+  ASSAY_INLINE void move(T* to, const T* from) {
+    *to = *from;
+  }
+};
+struct Convert {
+  template <class To, class From>
+  ASSAY_INLINE void move(To* to, const From* from) {
+    store(to, load(from));
+  }
+};
+
+template <class Move, class To, class From>
+ASSAY_INLINE void copy_run(To* __restrict to, const From* __restrict from, int64_t n, int64_t to_step,
+                           int64_t from_step) {
+  if (to_step == 1 && from_step == 1) {
+    for (int64_t i = 0; i < n; ++i) Move::move(to + i, from + i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) Move::move(to + i * to_step, from + i * from_step);
+  }
+}
+
+template <class Move, class To, class From>
+void copy(void* to_address, const void* from_address, const CopyShape& s) {
+  To* const to = static_cast<To*>(to_address);
+  const From* const from = static_cast<const From*>(from_address);
+  const int64_t rows = s.extent[0] * s.extent[1] * s.extent[2], width = s.extent[3];
+  const int64_t bytes = int64_t{sizeof(To)};
+  if (rows == 1) {
+    parallel_ranges(width, 64, parallel_bytes / bytes, [&](int64_t begin, int64_t end) {
+      copy_run<Move>(to + begin * s.to_step[3], from + begin * s.from_step[3], end - begin, s.to_step[3],
+                     s.from_step[3]);
+    });
+    return;
+  }
+  parallel_rows(rows, width * bytes, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t i2 = r % s.extent[2], i1 = r / s.extent[2] % s.extent[1], i0 = r / s.extent[2] / s.extent[1];
+      copy_run<Move>(to + i0 * s.to_step[0] + i1 * s.to_step[1] + i2 * s.to_step[2],
+                     from + i0 * s.from_step[0] + i1 * s.from_step[1] + i2 * s.from_step[2], width, s.to_step[3],
+                     s.from_step[3]);
+    }
+  });
+}
+
+// ---- random numbers ------------------------------------------------------------------------------------------------
+
+// cos and sin of 2 pi v, v in [0, 1): the nearest quarter turn leaves an angle within pi/4.
+ASSAY_INLINE void cos_sin_turns(float v, float* cosine, float* sine) {
+  const int32_t quarter = int32_t(v * 4.0f + 0.5f);
+  const float a = (v - float(quarter) * 0.25f) * 6.28318530717958648f;
+  const float a2 = a * a;
+  float s = 1.0f / 362880.0f;
+  s = s * a2 - 1.0f / 5040.0f;
+  s = s * a2 + 1.0f / 120.0f;
+  s = s * a2 - 1.0f / 6.0f;
+  s = a + a * a2 * s;
+  float c = -1.0f / 3628800.0f;
+  c = c * a2 + 1.0f / 40320.0f;
+  c = c * a2 - 1.0f / 720.0f;
+  c = c * a2 + 1.0f / 24.0f;
+  c = c * a2 - 0.5f;
+  c = c * a2 + 1.0f;
+  const bool swapped = quarter & 1;
+  const float x = swapped ? s : c, y = swapped ? c : s;
+  *cosine = ((quarter + 1) & 2) ? -x : x;
+  *sine = (quarter & 2) ? -y : y;
+}
+
+// Box and Muller on 24-bit uniforms: the radius from (0, 1], so that its logarithm is finite.
+ASSAY_INLINE void normal_tile(const uint32_t* __restrict word, float* __restrict z) {
+  for (int i = 0; i < philox_words / 2; ++i) {
+    const float u = float(int32_t(word[2 * i] >> 8) + 1) * 0x1p-24f;
+    const float v = float(int32_t(word[2 * i + 1] >> 8)) * 0x1p-24f;
+    const float radius = __builtin_sqrtf(-2.0f * log_f32(u));
+    float c, s;
+    cos_sin_turns(v, &c, &s);
+    z[2 * i] = radius * c;
+    z[2 * i + 1] = radius * s;
+  }
+}
+
+template <class T>
+void random_normal(void* to, int64_t count, uint64_t seed, uint64_t stream, float mean, float std) {
+  T* const out = static_cast<T*>(to);
+  parallel_ranges(count, philox_words, 16 * philox_words, [=](int64_t begin, int64_t end) {
+    uint32_t word[philox_words];
+    float z[philox_words];
+    for (int64_t i = begin; i < end; i += philox_words) {
+      philox_tile({seed, stream}, uint64_t(i) / 4, word);
+      normal_tile(word, z);
+      const int64_t n = end - i < philox_words ? end - i : philox_words;
+      for (int64_t j = 0; j < n; ++j) store(out + i + j, mean + std * z[j]);
+    }
+  });
+}
+
+void random_integers(int64_t* to, int64_t count, uint64_t seed, uint64_t stream, int64_t low, uint64_t range) {
+  __extension__ typedef unsigned __int128 Wide;
+  constexpr int64_t tile = philox_words / 2;
+  parallel_ranges(count, tile, 16 * tile, [=](int64_t begin, int64_t end) {
+    uint32_t word[philox_words];
+    for (int64_t i = begin; i < end; i += tile) {
+      philox_tile({seed, stream}, uint64_t(i) / 2, word);
+      const int64_t n = end - i < tile ? end - i : tile;
+      for (int64_t j = 0; j < n; ++j) {
+        const uint64_t bits = word[2 * j] | uint64_t(word[2 * j + 1]) << 32;
+        to[i + j] = int64_t(uint64_t(low) + uint64_t(Wide(bits) * range >> 64));
+      }
+    }
+  });
+}
+
+// ---- embedding and position ----------------------------------------------------------------------------------------
+
+template <class Out, class Table>
+void embedding_forward(void* out_address, const void* table_address, const int64_t* ids, int64_t rows, int64_t width) {
+  Out* const out = static_cast<Out*>(out_address);
+  const Table* const table = static_cast<const Table*>(table_address);
+  parallel_rows(rows, width * int64_t{sizeof(Out)}, [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) copy_run<Convert>(out + r * width, table + ids[r] * width, width, 1, 1);
+  });
+}
+
+// Threads own ranges of columns and take the rows in order: the same sum whatever their number.
+template <class Dout>
+void add_rows(float* dtable, const Dout* dout, const int64_t* ids, int64_t rows, int64_t width) {
+  const int64_t threshold = parallel_bytes / int64_t{sizeof(Dout)} / (rows > 0 ? rows : 1) + 1;
+  parallel_ranges(width, 16, threshold, [=](int64_t begin, int64_t end) {
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const target = dtable + ids[r] * width;
+      const Dout* const source = dout + r * width;
+#pragma GCC ivdep
+      for (int64_t c = begin; c < end; ++c) target[c] += load(source + c);
+    }
+  });
+}
+
+// A bf16 table would round at every addition, so the rows of one id are walked through a linked list and summed first.
+template <class Dout>
+void add_rows(bf16* dtable, const Dout* dout, const int64_t* ids, int64_t rows, int64_t width, int64_t table_rows,
+              int32_t* links) {
+  int32_t* const next = links;
+  int32_t* const head = links + rows;
+  for (int64_t id = 0; id < table_rows; ++id) head[id] = -1;
+  for (int64_t r = rows; r-- > 0;) {
+    next[r] = head[ids[r]];
+    head[ids[r]] = int32_t(r);
+  }
+  parallel_ranges(table_rows, 1, parallel_bytes / (width > 0 ? width : 1) + 1, [=](int64_t begin, int64_t end) {
+    constexpr int64_t tile = 64;
+    float sum[tile];
+    for (int64_t id = begin; id < end; ++id) {
+      if (head[id] < 0) continue;
+      for (int64_t c = 0; c < width; c += tile) {
+        const int64_t n = width - c < tile ? width - c : tile;
+        bf16* const target = dtable + id * width + c;
+        for (int64_t j = 0; j < n; ++j) sum[j] = 0.0f;
+        for (int32_t r = head[id]; r >= 0; r = next[r])
+          for (int64_t j = 0; j < n; ++j) sum[j] += load(dout + r * width + c + j);
+        for (int64_t j = 0; j < n; ++j) store(target + j, load(target + j) + sum[j]);
+      }
+    }
+  });
+}
+
+template <class Table, class Dout>
+void embedding_backward(void* dtable, const void* dout, const int64_t* ids, int64_t rows, int64_t width,
+                        int64_t table_rows, int32_t* links) {
+  if constexpr (sizeof(Table) == sizeof(float)) {
+    (void)table_rows, (void)links;
+    add_rows(static_cast<float*>(dtable), static_cast<const Dout*>(dout), ids, rows, width);
+  } else {
+    add_rows(static_cast<bf16*>(dtable), static_cast<const Dout*>(dout), ids, rows, width, table_rows, links);
+  }
+}
+
+// A bf16 in the upper half of each lane; the lower half is what rounding left.
+ASSAY_INLINE BitVec bf16_bits(Vec x) {
+  const BitVec u = reinterpret_cast<BitVec>(x);
+  const BitVec rounded = u + 0x7fffu + ((u >> 16) & 1u);
+  return (u & 0x7fffffffu) > 0x7f800000u ? (u | 0x400000u) : rounded;
+}
+
+// Turns the pairs of one head.
+ASSAY_INLINE void turn_head(float* head, const float* c, const float* n, float sign, int64_t pairs) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float even = head[2 * i], odd = head[2 * i + 1], turn = sign * n[i];
+    head[2 * i] = even * c[i] - odd * turn;
+    head[2 * i + 1] = even * turn + odd * c[i];
+  }
+}
+
+// A bf16 pair is a 32-bit word, whose halves need no shuffling to become two floats.
+ASSAY_INLINE void turn_head(bf16* head, const float* c, const float* n, float sign, int64_t pairs) {
+  typedef uint32_t PairVec __attribute__((vector_size(4 * lanes), aligned(2), may_alias));
+  int64_t i = 0;
+  for (; i + lanes <= pairs; i += lanes) {
+    const BitVec bits = *reinterpret_cast<const PairVec*>(head + 2 * i);
+    const Vec even = reinterpret_cast<Vec>(bits << 16), odd = reinterpret_cast<Vec>(bits & 0xffff0000u);
+    const Vec cosine = load_vec(c + i), turn = load_vec(n + i) * sign;
+    const BitVec first = bf16_bits(even * cosine - odd * turn), second = bf16_bits(even * turn + odd * cosine);
+    *reinterpret_cast<PairVec*>(head + 2 * i) = first >> 16 | (second & 0xffff0000u);
+  }
+  for (; i < pairs; ++i) {
+    const float even = load(head + 2 * i), odd = load(head + 2 * i + 1), turn = sign * n[i];
+    store(head + 2 * i, even * c[i] - odd * turn);
+    store(head + 2 * i + 1, even * turn + odd * c[i]);
+  }
+}
+
+template <class T>
+void rotary(void* address, const float* cos, const float* sin, const RotaryShape& s, bool inverse) {
+  T* const x = static_cast<T*>(address);
+  const float sign = inverse ? -1.0f : 1.0f;
+  parallel_rows(s.batch * s.positions, 2 * s.pairs * s.heads * int64_t{sizeof(T)}, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t position = r % s.positions;
+      const float* const c = cos + position * s.pairs;
+      const float* const n = sin + position * s.pairs;
+      for (int64_t h = 0; h < s.heads; ++h) {
+        T* const head = x + r / s.positions * s.batch_step + position * s.position_step + h * s.head_step;
+        turn_head(head, c, n, sign, s.pairs);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+extern const DataKernels data_kernels = {
+    {fill_bytes<uint8_t>, fill_bytes<uint16_t>, fill_bytes<uint32_t>, fill_bytes<uint64_t>},
+    {fill_float<float>, fill_float<bf16>, fill_float<f16>},
+    {copy<KeepBits, uint8_t, uint8_t>, copy<KeepBits, uint16_t, uint16_t>, copy<KeepBits, uint32_t, uint32_t>,
+     copy<KeepBits, uint64_t, uint64_t>},
+    {{copy<Convert, float, float>, copy<Convert, float, bf16>, copy<Convert, float, f16>},
+     {copy<Convert, bf16, float>, copy<Convert, bf16, bf16>, copy<Convert, bf16, f16>},
+     {copy<Convert, f16, float>, copy<Convert, f16, bf16>, copy<Convert, f16, f16>}},
+    {random_normal<float>, random_normal<bf16>, random_normal<f16>},
+    random_integers,
+    {{embedding_forward<float, float>, embedding_forward<float, bf16>},
+     {embedding_forward<bf16, float>, embedding_forward<bf16, bf16>}},
+    {{embedding_backward<float, float>, embedding_backward<float, bf16>},
+     {embedding_backward<bf16, float>, embedding_backward<bf16, bf16>}},
+    {rotary<float>, rotary<bf16>},
+};
+
+}  // namespace assay::cpu::ASSAY_ISA

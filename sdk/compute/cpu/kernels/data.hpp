@@ -1,0 +1,44 @@
+// Kernels that move and make data. Where two element types meet, tables are indexed by [to][from].
+#pragma once
+#include <stdint.h>
+
+#include "isa.hpp"
+
+namespace assay::cpu {
+
+// Index of a floating-point type in kernel tables; the values of compute::DType.
+inline constexpr int kernel_f32 = 0;
+inline constexpr int kernel_bf16 = 1;
+inline constexpr int kernel_f16 = 2;
+
+struct CopyShape {
+  int64_t extent[4];  // outermost first; the last two may be 1
+  int64_t to_step[4], from_step[4];
+};
+
+struct RotaryShape {
+  int64_t batch, positions, heads, pairs;        // pairs: half the head dimension
+  int64_t batch_step, position_step, head_step;  // in elements; pairs are adjacent elements
+};
+
+struct DataKernels {
+  void (*fill_bytes[4])(void* to, uint64_t bits, int64_t count);  // elements of 1, 2, 4, 8 bytes
+  void (*fill_float[3])(void* to, float value, int64_t count);
+  void (*copy_bytes[4])(void* to, const void* from, const CopyShape&);  // same type: bits are kept
+  void (*convert[3][3])(void* to, const void* from, const CopyShape&);
+  // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
+  // cosine.
+  void (*random_normal[3])(void* to, int64_t count, uint64_t seed, uint64_t stream, float mean, float std);
+  // Element i: words 2 (i mod 2) and the next of block i / 2, as one 64-bit number, scaled to [0, range).
+  void (*random_integers)(int64_t* to, int64_t count, uint64_t seed, uint64_t stream, int64_t low, uint64_t range);
+  void (*embedding_forward[2][2])(void* out, const void* table, const int64_t* ids, int64_t rows, int64_t width);
+  // Sums in fp32 in the order of rows, and rounds once. `links`: scratch of rows + table_rows entries, used when the
+  // table is bf16.
+  void (*embedding_backward[2][2])(void* dtable, const void* dout, const int64_t* ids, int64_t rows, int64_t width,
+                                   int64_t table_rows, int32_t* links);
+  void (*rotary[2])(void* x, const float* cos, const float* sin, const RotaryShape&, bool inverse);
+};
+
+}  // namespace assay::cpu
+
+ASSAY_DECLARE_KERNELS(DataKernels, data_kernels)

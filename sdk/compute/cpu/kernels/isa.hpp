@@ -1,0 +1,33 @@
+// One source, three instruction sets. Every file in this folder is compiled once each for baseline x86-64 (or whatever
+// the machine's baseline is), AVX2 and AVX-512, with ASSAY_ISA naming the namespace that all of its code lives in;
+// dispatch happens once, when the backend is made.
+//
+// Trap: an inline function of another namespace (anything of the standard library that is not a builtin) compiled here
+// with AVX-512 may be the copy that the linker keeps for the whole library, and then fails on an older machine. So:
+// kernels use plain loops over raw pointers, __builtin_ functions and the helpers in math.hpp, nothing of std::.
+#pragma once
+
+namespace assay::cpu {
+
+enum class Isa { baseline, avx2, avx512 };
+
+// The best that this machine runs; the environment variable ASSAY_CPU_ISA (baseline, avx2, avx512) lowers it.
+Isa machine_isa();
+const char* name_of(Isa);
+
+// `select(isa, baseline::x, avx2::x, avx512::x)`
+template <class T>
+const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
+  return isa == Isa::avx512 ? avx512 : isa == Isa::avx2 ? avx2 : baseline;
+}
+
+}  // namespace assay::cpu
+
+// Declares `extern const Type name` in each instruction set's namespace and `const Type& name(Isa)` to choose.
+#define ASSAY_DECLARE_KERNELS(Type, name)                            \
+  namespace assay::cpu {                                             \
+  namespace baseline { extern const Type name; }                     \
+  namespace avx2 { extern const Type name; }                         \
+  namespace avx512 { extern const Type name; }                       \
+  inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
+  }

@@ -1,0 +1,194 @@
+// A row is read from memory once and stays in cache for the second and third look. Rows of fp32 keep their
+// exponentials in the output between two looks; rows of bf16 would round them, and compute them again.
+#include "loss.hpp"
+
+#include "parallel.hpp"
+#include "vec.hpp"
+
+namespace assay::cpu::ASSAY_ISA {
+
+constexpr float infinity = __builtin_inff();
+
+// The largest scale * x[i]. NaN may get lost here: the exponentials bring it back.
+template <class T>
+ASSAY_INLINE float row_max(const T* x, int64_t n, float scale) {
+  Vec m0 = splat(-infinity), m1 = m0, m2 = m0, m3 = m0;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = max_vec(load_vec(x + i) * scale, m0);
+    m1 = max_vec(load_vec(x + i + lanes) * scale, m1);
+    m2 = max_vec(load_vec(x + i + 2 * lanes) * scale, m2);
+    m3 = max_vec(load_vec(x + i + 3 * lanes) * scale, m3);
+  }
+  each(n - i,
+       [&](int64_t j, auto span) { m0 = max_vec(only(load_span(x + i + j, span) * scale, span, -infinity), m0); });
+  return max_lanes(max_vec(max_vec(m0, m1), max_vec(m2, m3)));
+}
+
+template <class T>
+ASSAY_INLINE float sum_exponentials(const T* x, int64_t n, float scale, float shift) {
+  return sum_each(
+      n, [&](int64_t i, auto span) { return only(exp_vec(load_span(x + i, span) * scale - shift), span, 0.0f); });
+}
+
+// y = exp(scale * x - shift) and its sum. y may be x.
+ASSAY_INLINE float store_exponentials(const float* x, float* y, int64_t n, float scale, float shift) {
+  return sum_each(n, [&](int64_t i, auto span) {
+    const Vec e = exp_vec(load_span(x + i, span) * scale - shift);
+    store_span(y + i, e, span);
+    return only(e, span, 0.0f);
+  });
+}
+
+// y = factor * exp(scale * x - shift). y may be x.
+template <class T>
+ASSAY_INLINE void store_scaled_exponentials(const T* x, T* y, int64_t n, float scale, float shift, float factor) {
+  each(n, [&](int64_t i, auto span) {
+    store_span(y + i, exp_vec(load_span(x + i, span) * scale - shift) * factor, span);
+  });
+}
+
+template <class T>
+ASSAY_INLINE void multiply_row(T* x, int64_t n, float factor) {
+  each(n, [&](int64_t i, auto span) { store_span(x + i, load_span(x + i, span) * factor, span); });
+}
+
+template <class T>
+ASSAY_INLINE void fill_row(T* x, int64_t n, float value) {
+  each(n, [&](int64_t i, auto span) { store_span(x + i, splat(value), span); });
+}
+
+// ---- softmax -------------------------------------------------------------------------------------------------------
+template <class T>
+static void softmax_forward_typed(const SoftmaxArgs& a) {
+  parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const x = static_cast<const T*>(a.x) + r * a.columns;
+      T* const y = static_cast<T*>(a.out) + r * a.columns;
+      int64_t visible = a.columns;
+      if (a.causal) {
+        const int64_t seen = r % a.queries + 1 + a.columns - a.queries;
+        visible = seen < 0 ? 0 : seen < visible ? seen : visible;
+      }
+      if (visible > 0) {
+        const float shift = row_max(x, visible, a.scale);
+        if constexpr (sizeof(T) == sizeof(float)) {
+          const float sum = store_exponentials(x, y, visible, a.scale, shift);
+          multiply_row(y, visible, 1.0f / sum);
+        } else {
+          const float sum = sum_exponentials(x, visible, a.scale, shift);
+          store_scaled_exponentials(x, y, visible, a.scale, shift, 1.0f / sum);
+        }
+      }
+      fill_row(y + visible, a.columns - visible, 0.0f);
+    }
+  });
+}
+
+template <class T>
+static void softmax_backward_typed(const SoftmaxArgs& a) {
+  parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const y = static_cast<const T*>(a.x) + r * a.columns;
+      const T* const dy = static_cast<const T*>(a.dy) + r * a.columns;
+      T* const dx = static_cast<T*>(a.out) + r * a.columns;
+      const float dot =
+          sum_each(a.columns, [&](int64_t i, auto span) { return load_span(y + i, span) * load_span(dy + i, span); });
+      each(a.columns, [&](int64_t i, auto span) {
+        store_span(dx + i, load_span(y + i, span) * (load_span(dy + i, span) - dot) * a.scale, span);
+      });
+    }
+  });
+}
+
+// ---- cross-entropy -------------------------------------------------------------------------------------------------
+enum class Label { counts, ignored, out_of_range };
+ASSAY_INLINE Label kind_of(int64_t label, int64_t columns) {
+  return label < 0 ? Label::ignored : label < columns ? Label::counts : Label::out_of_range;
+}
+
+template <class T>
+static void cross_entropy_forward_typed(const CrossEntropyArgs& a) {
+  parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const x = static_cast<const T*>(a.logits) + r * a.columns;
+      const Label kind = kind_of(a.labels[r], a.columns);
+      const float shift = row_max(x, a.columns, 1.0f);
+      const float log_sum = __builtin_logf(sum_exponentials(x, a.columns, 1.0f, shift));
+      const float lse = kind == Label::out_of_range ? __builtin_nanf("") : shift + log_sum;
+      a.lse[r] = lse;
+      // (shift - x) first: exact where the label's logit is near the largest, however large both are.
+      a.losses[r] = kind == Label::counts    ? (shift - load(x + a.labels[r])) + log_sum
+                    : kind == Label::ignored ? 0.0f
+                                             : lse;
+    }
+  });
+}
+
+template <class T>
+static void cross_entropy_backward_typed(const CrossEntropyArgs& a) {
+  parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const x = static_cast<const T*>(a.logits) + r * a.columns;
+      T* const dx = static_cast<T*>(a.dlogits) + r * a.columns;
+      const int64_t label = a.labels[r];
+      const Label kind = kind_of(label, a.columns);
+      if (kind != Label::counts) {
+        fill_row(dx, a.columns, kind == Label::ignored ? 0.0f : __builtin_nanf(""));
+        continue;
+      }
+      const float at_label = exp_vec(splat(load(x + label) - a.lse[r]))[0];
+      store_scaled_exponentials(x, dx, a.columns, 1.0f, a.lse[r], a.scale);
+      store(dx + label, (at_label - 1.0f) * a.scale);
+    }
+  });
+}
+
+template <class T>
+static void cross_entropy_in_place_typed(const CrossEntropyArgs& a) {
+  parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      T* const x = static_cast<T*>(a.dlogits) + r * a.columns;
+      const int64_t label = a.labels[r];
+      const Label kind = kind_of(label, a.columns);
+      if (kind != Label::counts) {
+        a.losses[r] = kind == Label::ignored ? 0.0f : __builtin_nanf("");
+        fill_row(x, a.columns, a.losses[r]);
+        continue;
+      }
+      const float shift = row_max(x, a.columns, 1.0f);
+      const float below = shift - load(x + label);
+      float sum;
+      if constexpr (sizeof(T) == sizeof(float)) {
+        sum = store_exponentials(x, x, a.columns, 1.0f, shift);
+        multiply_row(x, a.columns, a.scale / sum);
+      } else {
+        sum = sum_exponentials(x, a.columns, 1.0f, shift);
+        store_scaled_exponentials(x, x, a.columns, 1.0f, shift, a.scale / sum);
+      }
+      store(x + label, (exp_vec(splat(-below))[0] / sum - 1.0f) * a.scale);
+      a.losses[r] = below + __builtin_logf(sum);
+    }
+  });
+}
+
+static void softmax_forward(const SoftmaxArgs& a) {
+  a.bf16 ? softmax_forward_typed<bf16>(a) : softmax_forward_typed<float>(a);
+}
+static void softmax_backward(const SoftmaxArgs& a) {
+  a.bf16 ? softmax_backward_typed<bf16>(a) : softmax_backward_typed<float>(a);
+}
+static void cross_entropy_forward(const CrossEntropyArgs& a) {
+  a.bf16 ? cross_entropy_forward_typed<bf16>(a) : cross_entropy_forward_typed<float>(a);
+}
+static void cross_entropy_backward(const CrossEntropyArgs& a) {
+  a.bf16 ? cross_entropy_backward_typed<bf16>(a) : cross_entropy_backward_typed<float>(a);
+}
+static void cross_entropy_in_place(const CrossEntropyArgs& a) {
+  a.bf16 ? cross_entropy_in_place_typed<bf16>(a) : cross_entropy_in_place_typed<float>(a);
+}
+
+const LossKernels loss_kernels = {softmax_forward, softmax_backward, cross_entropy_forward, cross_entropy_backward,
+                                  cross_entropy_in_place};
+
+}  // namespace assay::cpu::ASSAY_ISA

@@ -1,0 +1,42 @@
+// Softmax and cross-entropy over the last dimension.
+#pragma once
+#include <stdint.h>
+
+#include "isa.hpp"
+
+namespace assay::cpu {
+
+struct SoftmaxArgs {
+  bool bf16;
+  const void* x;  // forward: scores; backward: the probabilities
+  const void* dy;
+  void* out;  // may be x (forward) or dy (backward)
+  int64_t rows, columns;
+  float scale;
+  bool causal;      // row r sees columns j <= r % queries + (columns - queries)
+  int64_t queries;  // rows of one score matrix
+};
+
+struct CrossEntropyArgs {
+  bool bf16;
+  const void* logits;
+  void* dlogits;  // may be logits
+  const int64_t* labels;
+  float* losses;
+  float* lse;
+  int64_t rows, columns;
+  float scale;
+};
+
+// A label that is not below `columns` makes its row NaN: loss, lse and gradient.
+struct LossKernels {
+  void (*softmax_forward)(const SoftmaxArgs&);
+  void (*softmax_backward)(const SoftmaxArgs&);
+  void (*cross_entropy_forward)(const CrossEntropyArgs&);
+  void (*cross_entropy_backward)(const CrossEntropyArgs&);
+  void (*cross_entropy_in_place)(const CrossEntropyArgs&);
+};
+
+}  // namespace assay::cpu
+
+ASSAY_DECLARE_KERNELS(LossKernels, loss_kernels)

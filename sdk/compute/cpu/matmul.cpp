@@ -1,0 +1,262 @@
+#include "matmul.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <dnnl.hpp>
+#include <string_view>
+#include <unordered_map>
+
+#include "cpu_backend.hpp"
+
+namespace assay::cpu {
+namespace {
+
+using compute::size_of;
+using memory_type = dnnl::memory::data_type;
+
+// ---- the problem, as oneDNN is told of it --------------------------------------------------------------------------
+
+// A product [batch..., m, k] x [batch..., k, n]. Also the key of the cache: no padding, compared as bytes.
+struct Problem {
+  std::int64_t batch[2] = {1, 1};
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a_step[4] = {}, b_step[4] = {}, c_step[4] = {};
+  std::int32_t batch_rank = 0;
+  DType input{}, output{};
+  std::uint32_t alpha_bits = 0;
+  std::int64_t accumulate = 0;
+};
+static_assert(std::has_unique_object_representations_v<Problem>);
+
+struct SameProblem {
+  bool operator()(const Problem& x, const Problem& y) const { return std::memcmp(&x, &y, sizeof x) == 0; }
+};
+struct HashProblem {
+  std::size_t operator()(const Problem& p) const {
+    std::uint64_t word[sizeof(Problem) / sizeof(std::uint64_t)];
+    std::memcpy(word, &p, sizeof word);
+    std::uint64_t hash = 0;
+    for (const std::uint64_t w : word) hash = (hash ^ w) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    return hash;
+  }
+};
+
+std::string describe(const Problem& p) {
+  std::string batch;
+  for (int i = 0; i < p.batch_rank; ++i) batch += fmt::format("{}x", p.batch[i]);
+  return fmt::format("matmul {}->{} {}[{}x{}]*[{}x{}]{}{}", name_of(p.input), name_of(p.output), batch, p.m, p.k, p.k,
+                     p.n, p.accumulate ? " accumulate" : "",
+                     std::bit_cast<float>(p.alpha_bits) == 1.0F ? "" : " scaled");
+}
+
+// The steps of a matrix of `rows` by `columns`. Where an extent is 1 its step is never taken; a canonical one lets
+// oneDNN see that the matrix is dense.
+struct MatrixSteps {
+  std::int64_t row, column;
+};
+MatrixSteps matrix_steps(const Tensor& t, bool transpose, std::int64_t rows, std::int64_t columns) {
+  MatrixSteps s{t.step(-2), t.step(-1)};
+  if (transpose) std::swap(s.row, s.column);
+  if (columns == 1) s.column = 1;
+  if (rows == 1) s.row = s.column == 1 ? columns : 1;
+  return s;
+}
+
+[[noreturn]] void invalid(const std::string& text) {
+  throw Error(ASSAY_INVALID_ARGUMENT, "matmul on the CPU: " + text);
+}
+
+Problem problem_of(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& o) {
+  if (a.rank < 2 || a.rank != b.rank || a.rank != c.rank)
+    invalid(fmt::format("tensors of {}, {} and {} dimensions; expected the same, 2 to 4", a.rank, b.rank, c.rank));
+  for (const Tensor* t : {&a, &b}) require_dtype("matmul", *t, {DType::f32, DType::bf16});
+  require_dtype("matmul", b, {a.dtype});
+  require_dtype("matmul", c, {a.dtype, DType::f32});
+  Problem p;
+  const int rank = a.rank;
+  p.m = c.dim(-2), p.n = c.dim(-1);
+  p.k = o.transpose_a ? a.dim(-2) : a.dim(-1);
+  const bool fits = (o.transpose_a ? a.dim(-1) : a.dim(-2)) == p.m && (o.transpose_b ? b.dim(-1) : b.dim(-2)) == p.k &&
+                    (o.transpose_b ? b.dim(-2) : b.dim(-1)) == p.n;
+  if (!fits)
+    invalid(
+        fmt::format("a is [{}, {}]{}, b is [{}, {}]{}, c is [{}, {}]; expected [m, k] x [k, n] -> [m, n] after "
+                    "transposing",
+                    a.dim(-2), a.dim(-1), o.transpose_a ? " transposed" : "", b.dim(-2), b.dim(-1),
+                    o.transpose_b ? " transposed" : "", p.m, p.n));
+  if (p.k == 0) invalid("the inner dimension is 0; expected at least 1");
+  // Leading dimensions of 1 are dropped, and two that all operands walk in one stride become one: a plain batch is what
+  // oneDNN knows best.
+  int batch_rank = 0;
+  for (int i = rank - 3; i >= 0; --i) {  // innermost first
+    if (a.dim(i) != b.dim(i) || a.dim(i) != c.dim(i))
+      invalid(fmt::format("leading dimension {} is {}, {} and {}; expected the same", i, a.dim(i), b.dim(i), c.dim(i)));
+    if (c.dim(i) == 1) continue;
+    if (batch_rank == 1 && a.step(i) == p.a_step[0] * p.batch[0] && b.step(i) == p.b_step[0] * p.batch[0] &&
+        c.step(i) == p.c_step[0] * p.batch[0]) {
+      p.batch[0] *= c.dim(i);
+      continue;
+    }
+    if (batch_rank == 1)
+      p.batch[1] = p.batch[0], p.a_step[1] = p.a_step[0], p.b_step[1] = p.b_step[0], p.c_step[1] = p.c_step[0];
+    p.batch[0] = c.dim(i), p.a_step[0] = a.step(i), p.b_step[0] = b.step(i), p.c_step[0] = c.step(i);
+    ++batch_rank;
+  }
+  p.batch_rank = batch_rank;
+  const auto put = [&](std::int64_t(&step)[4], const Tensor& t, bool transpose, std::int64_t rows,
+                       std::int64_t columns) {
+    const MatrixSteps s = matrix_steps(t, transpose, rows, columns);
+    if (s.row != 1 && s.column != 1)
+      reject("matmul",
+             fmt::format("an operand of {} by {} steps by {} and {} elements; expected one of them to be 1: copy "
+                         "it first",
+                         rows, columns, s.row, s.column));
+    step[batch_rank] = s.row, step[batch_rank + 1] = s.column;
+  };
+  put(p.a_step, a, o.transpose_a, p.m, p.k);
+  put(p.b_step, b, o.transpose_b, p.k, p.n);
+  put(p.c_step, c, false, p.m, p.n);
+  p.input = a.dtype, p.output = c.dtype;
+  p.alpha_bits = std::bit_cast<std::uint32_t>(o.alpha);
+  p.accumulate = o.accumulate;
+  return p;
+}
+
+// ---- oneDNN --------------------------------------------------------------------------------------------------------
+
+memory_type type_of(DType t) { return t == DType::f32 ? memory_type::f32 : memory_type::bf16; }
+
+dnnl::memory::dims dims_of(const Problem& p, std::int64_t rows, std::int64_t columns) {
+  dnnl::memory::dims d(p.batch, p.batch + p.batch_rank);
+  d.push_back(rows);
+  d.push_back(columns);
+  return d;
+}
+
+dnnl::memory::desc desc_of(const Problem& p, std::int64_t rows, std::int64_t columns, DType t,
+                           const std::int64_t (&step)[4]) {
+  return {dims_of(p, rows, columns), type_of(t), dnnl::memory::dims(step, step + p.batch_rank + 2)};
+}
+
+dnnl::primitive_attr attributes_of(const Problem& p) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops then;
+  const float alpha = std::bit_cast<float>(p.alpha_bits);
+#if DNNL_VERSION_MAJOR < 3
+  if (alpha != 1.0F) attributes.set_output_scales(0, {alpha});
+  if (p.accumulate) then.append_sum(1.0F);
+#else
+  if (alpha != 1.0F) then.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0.0F);
+  if (p.accumulate) then.append_sum(1.0F);
+#endif
+  if (then.len() > 0) attributes.set_post_ops(then);
+  return attributes;
+}
+
+dnnl::matmul::primitive_desc primitive_desc_of(const Problem& p, const dnnl::engine& engine) {
+  const auto a = desc_of(p, p.m, p.k, p.input, p.a_step);
+  const auto b = desc_of(p, p.k, p.n, p.input, p.b_step);
+  const auto c = desc_of(p, p.m, p.n, p.output, p.c_step);
+#if DNNL_VERSION_MAJOR < 3
+  return {dnnl::matmul::desc(a, b, c), attributes_of(p), engine};
+#else
+  return {engine, a, b, c, attributes_of(p)};
+#endif
+}
+
+bool is_reference(std::string_view implementation) { return implementation.starts_with("ref"); }
+
+}  // namespace
+
+struct MatmulCache::Plan {
+  std::string operation, implementation;
+  dnnl::matmul primitive;
+  dnnl::memory a, b, c, scratch;
+  std::size_t scratch_bytes = 0;
+  std::array<dnnl_exec_arg_t, 4> arguments{};
+};
+
+struct MatmulCache::Impl {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::unordered_map<Problem, std::unique_ptr<Plan>, HashProblem, SameProblem> plans;
+  std::vector<const Plan*> in_order;  // of creation
+
+  std::unique_ptr<Plan> make(const Problem& p) {
+    auto plan = std::make_unique<Plan>();
+    plan->operation = describe(p);
+    dnnl::matmul::primitive_desc chosen;
+    try {
+      chosen = primitive_desc_of(p, engine);
+    } catch (const dnnl::error& e) {
+      reject(plan->operation.c_str(), fmt::format("oneDNN has no implementation of this shape and type on this machine "
+                                                  "({}); expected one: use another precision or size",
+                                                  e.what()));
+    }
+    plan->implementation = chosen.impl_info_str();
+    if (is_reference(plan->implementation))
+      reject(plan->operation.c_str(),
+             fmt::format("oneDNN would run its unoptimised \"{}\" on this machine; expected an optimised one: use "
+                         "another precision or size",
+                         plan->implementation));
+    plan->primitive = dnnl::matmul(chosen);
+    plan->scratch_bytes = chosen.scratchpad_desc().get_size();
+    plan->a = dnnl::memory(chosen.src_desc(), engine, nullptr);
+    plan->b = dnnl::memory(chosen.weights_desc(), engine, nullptr);
+    plan->c = dnnl::memory(chosen.dst_desc(), engine, nullptr);
+    plan->scratch = dnnl::memory(chosen.scratchpad_desc(), engine, nullptr);
+    plan->arguments = {{{DNNL_ARG_SRC, plan->a.get()},
+                        {DNNL_ARG_WEIGHTS, plan->b.get()},
+                        {DNNL_ARG_DST, plan->c.get()},
+                        {DNNL_ARG_SCRATCHPAD, plan->scratch.get()}}};
+    return plan;
+  }
+};
+
+MatmulCache::MatmulCache() : impl_(std::make_unique<Impl>()) {}
+MatmulCache::~MatmulCache() = default;
+
+MatmulCache::Plan& MatmulCache::find(const Tensor& a, const Tensor& b, const Tensor& c,
+                                     const compute::MatmulOptions& options) {
+  const Problem problem = problem_of(a, b, c, options);
+  if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) return *found->second;
+  Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem)).first->second;
+  impl_->in_order.push_back(&plan);
+  return plan;
+}
+
+std::size_t MatmulCache::scratch_bytes(const Plan& plan) { return plan.scratch_bytes; }
+
+void MatmulCache::execute(Plan& plan, void* a, void* b, void* c, void* scratch) {
+  plan.a.set_data_handle(a);
+  plan.b.set_data_handle(b);
+  plan.c.set_data_handle(c);
+  plan.scratch.set_data_handle(scratch);
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(plan.primitive.get(), impl_->stream.get(),
+                                                 static_cast<int>(plan.arguments.size()), plan.arguments.data()),
+                          "oneDNN did not run a matrix product");
+}
+
+std::vector<PrimitiveInfo> MatmulCache::primitives() const {
+  std::vector<PrimitiveInfo> list;
+  for (const Plan* plan : impl_->in_order) list.push_back({plan->operation, plan->implementation});
+  return list;
+}
+
+void CpuBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
+  if (c.rank >= 2 && c.step(-1) != 1 && c.step(-2) == 1 && c.dim(-1) != 1) {
+    // oneDNN writes rows: a c that lies by columns is written as its transpose, c' = b' a'.
+    const MatmulOptions swapped{!options.transpose_b, !options.transpose_a, options.alpha, options.accumulate};
+    matmul(b, a, c.transposed(c.rank - 2, c.rank - 1), swapped);
+    return;
+  }
+  if (c.elements() == 0) return;
+  MatmulCache::Plan& plan = matmuls_->find(a, b, c, options);
+  void* const memory = scratch(MatmulCache::scratch_bytes(plan));
+  if (!preparing()) matmuls_->execute(plan, a.data, b.data, c.data, memory);
+}
+
+}  // namespace assay::cpu

@@ -1,0 +1,33 @@
+// oneDNN matrix products, one primitive per (shapes, strides, types, options), made once and then found in well under a
+// microsecond.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace assay::cpu {
+
+class MatmulCache {
+ public:
+  struct Plan;  // a primitive with all it needs to run on given addresses
+
+  MatmulCache();
+  ~MatmulCache();
+
+  // The plan of these tensors' geometry, made when it is new. Throws assay::Error (UNSUPPORTED) when oneDNN offers no
+  // optimised implementation.
+  Plan& find(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,
+             const compute::MatmulOptions& options);
+  static std::size_t scratch_bytes(const Plan& plan);
+  void execute(Plan& plan, void* a, void* b, void* c, void* scratch);
+
+  std::vector<compute::PrimitiveInfo> primitives() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace assay::cpu

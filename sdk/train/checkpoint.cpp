@@ -1,0 +1,98 @@
+#include "assay/train/checkpoint.hpp"
+
+#include <bit>
+#include <cstring>
+#include <set>
+#include <string>
+
+namespace assay::train {
+
+using compute::DType;
+using compute::Tensor;
+
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& dims) {
+  std::string text = "[";
+  for (const std::int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
+  return text + "]";
+}
+
+float half_to_float(std::uint16_t h) {
+  const std::uint32_t sign = std::uint32_t(h & 0x8000u) << 16;
+  const std::uint32_t exponent = h >> 10 & 0x1fu;
+  const std::uint32_t mantissa = h & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // subnormal
+  return sign ? -magnitude : magnitude;
+}
+
+std::uint16_t float_to_bf16(float x) {
+  const auto u = std::bit_cast<std::uint32_t>(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(u >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+std::vector<float> to_f32(const std::byte* bytes, DType dtype, std::size_t n) {
+  std::vector<float> out(n);
+  if (dtype == DType::f32) {
+    std::memcpy(out.data(), bytes, n * 4);
+    return out;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint16_t h;
+    std::memcpy(&h, bytes + 2 * i, 2);
+    out[i] = dtype == DType::bf16 ? std::bit_cast<float>(std::uint32_t(h) << 16) : half_to_float(h);
+  }
+  return out;
+}
+
+}  // namespace
+
+void load_parameters(compute::Backend& backend, const ParameterSet& set, const SafetensorsReader& file) {
+  std::string problems;
+  const auto problem = [&](const std::string& text) { problems += (problems.empty() ? "" : "; ") + text; };
+  std::set<std::string> expected;
+  for (const Parameter& p : set.all()) {
+    expected.insert(p.name);
+    const auto found = file.tensors().find(p.name);
+    if (found == file.tensors().end())
+      problem("tensor '" + p.name + "' is missing, expected shape " + shape_text(p.dims));
+    else if (found->second.dims != p.dims)
+      problem("tensor '" + p.name + "' has shape " + shape_text(found->second.dims) + ", expected " + shape_text(p.dims));
+    else if (found->second.dtype != DType::f32 && found->second.dtype != DType::bf16 && found->second.dtype != DType::f16)
+      problem("tensor '" + p.name + "' has dtype " + compute::name_of(found->second.dtype) + ", expected a floating-point one");
+  }
+  for (const auto& [name, tensor] : file.tensors())
+    if (!expected.contains(name)) problem("tensor '" + name + "' is not a parameter of this model");
+  if (!problems.empty()) throw Error(ASSAY_INVALID_ARGUMENT, file.file().string() + ": " + problems);
+
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {
+    const Tensor target = set.value(id);
+    const StoredTensor& stored = file.at(set.all()[id].name);
+    const std::vector<std::byte> bytes = file.read(set.all()[id].name);
+    if (stored.dtype == target.dtype) {
+      backend.upload(target, bytes.data());
+      continue;
+    }
+    const std::vector<float> values = to_f32(bytes.data(), stored.dtype, static_cast<std::size_t>(target.elements()));
+    if (target.dtype == DType::f32) {
+      backend.upload(target, values.data());
+    } else {
+      std::vector<std::uint16_t> rounded(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = float_to_bf16(values[i]);
+      backend.upload(target, rounded.data());
+    }
+  }
+  set.refresh_compute_copy(backend);
+  backend.synchronize();
+}
+
+std::vector<float> download_f32(compute::Backend& backend, const Tensor& t) {
+  std::vector<std::byte> bytes(t.bytes());
+  backend.download(bytes.data(), t);
+  return to_f32(bytes.data(), t.dtype, static_cast<std::size_t>(t.elements()));
+}
+
+}  // namespace assay::train

@@ -1,0 +1,125 @@
+// A decoder-only Transformer language model with explicit forward and backward.
+//
+//   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
+//   y = rms_norm(x); final rms_norm; untied output head. No biases. Rotary pairs are interleaved, theta 10000, eps 1e-5.
+//
+// N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <assay/train/buffer_plan.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace assay::train {
+
+struct DecoderConfig {
+  std::int64_t vocab_size = 10'000;
+  std::int64_t batch_size = 4;
+  std::int64_t context_length = 512;
+  std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
+  PrecisionPolicy precision;
+  // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
+  // Otherwise one operation each, as a framework without a compiler runs them.
+  bool fused = true;
+  bool flash = true;          // tiled attention; otherwise the score matrix is made
+  bool backward = true;       // plan for a backward pass
+  bool checkpointing = false; // keep each layer's input alone and recompute the rest in backward
+  bool keep_logits = false;   // a copy of the logits survives the step
+
+  std::int64_t rows() const { return batch_size * context_length; }
+  std::int64_t head_dim() const { return d_model / heads; }
+  void validate() const;  // throws assay::Error
+};
+
+// Ids of the parameters of one layer, in the order of the arena.
+struct DecoderLayerParameters {
+  ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
+};
+struct DecoderParameters {
+  ParameterSet::Id lm_head, ln_final, embeddings;
+  std::vector<DecoderLayerParameters> layers;
+};
+
+// Names as in mission and safetensors files; matrices (out, in). Initial values: normal with std sqrt(2 / (in + out))
+// for matrices, std 1 for the embedding, ones for norms.
+DecoderParameters add_decoder_parameters(ParameterSet& set, const DecoderConfig& config);
+
+// Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
+// as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
+std::uint64_t decoder_forward_flops(const DecoderConfig& config);
+
+class DecoderModel {
+ public:
+  // The parameters must outlive the model.
+  DecoderModel(const DecoderConfig& config, const ParameterSet& set, const DecoderParameters& ids);
+
+  const DecoderConfig& config() const { return config_; }
+  const BufferPlan& plan() const { return plan_; }
+  void bind(void* activations) { plan_.bind(activations); }  // plan().total_bytes() at `activations`
+  // Once after bind: tables that depend on the shape alone.
+  void initialize(compute::Backend& backend) const;
+
+  // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels the
+  // head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
+  void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
+               std::int64_t valid_rows) const;
+  // After forward with labels. Gradients of all parameters are written, not accumulated.
+  void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
+                std::int64_t valid_rows) const;
+
+  compute::Tensor loss() const { return plan_[loss_]; }
+  compute::Tensor logits() const { return plan_[logits_]; }  // [N, vocab], until the fused loss or backward overwrites it
+  compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
+
+ private:
+  using Id = BufferPlan::Id;
+  // What one run of a layer's forward writes. With checkpointing there are two runs, with buffers of their own.
+  struct Forward {
+    Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
+        branch2;
+  };
+  struct Backward {
+    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dscores, normed1, dnormed1;
+  };
+  // A packed buffer's two halves: columns of [N, 2 d_ff] when fused, else two tensors [N, d_ff] one after the other.
+  struct GateUp {
+    compute::Tensor packed, gate, up;
+  };
+
+  void plan_buffers();
+  Forward plan_layer_forward(std::int64_t layer, int begin, int end_of_saved, Id input);
+  Backward plan_layer_backward(std::int64_t layer, int begin);
+
+  // From normed1 to the end of the feed-forward's hidden state; shared by forward and recomputation.
+  void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
+  void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void layer_backward(compute::Backend& b, std::int64_t layer) const;
+  void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f,
+                             const Backward& g) const;
+  void attention_forward(compute::Backend& b, const Forward& f) const;
+  void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
+  void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows) const;
+
+  // dw = dy^T x
+  void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x, ParameterSet::Id first,
+                       std::size_t count = 1) const;
+  compute::Tensor heads_of(const compute::Tensor& packed, int which) const;  // [B, T, H, D] of [N, 3 d_model]
+  compute::Tensor split_heads(const compute::Tensor& x) const;               // [B, T, H, D] of [N, d_model]
+  GateUp gate_up(const Forward& f) const;
+
+  DecoderConfig config_;
+  const ParameterSet& set_;
+  const DecoderParameters& ids_;
+  BufferPlan plan_;
+  std::vector<Forward> forward_;     // by layer
+  std::vector<Forward> recomputed_;  // by layer; the same as forward_ without checkpointing
+  std::vector<Backward> backward_;   // by layer
+  Id cos_ = 0, sin_ = 0;
+  Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
+  Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
+  Id dx_ = 0, dfinal_ = 0;
+};
+
+}  // namespace assay::train

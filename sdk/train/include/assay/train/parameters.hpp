@@ -1,0 +1,72 @@
+// The parameters of a model in one arena, in the order in which backward finishes their gradients, so that a
+// communication bucket, a shard or a registration window is a range of the arena and not a copy.
+//
+// Parameters that one matrix product reads together (query, key and value; gate and up) form a group: adjacent, without
+// padding between them, so that the group is itself a matrix.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <assay/train/precision.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::train {
+
+struct Parameter {
+  std::string name;                     // as in a safetensors file
+  std::vector<std::int64_t> dims;       // (out, in) for matrices
+  std::int64_t offset = 0;              // elements from the arena's begin
+  float init_mean = 0, init_std = 0;    // of the normal distribution it starts from; std 0: the constant mean
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (const std::int64_t d : dims) n *= d;
+    return n;
+  }
+};
+
+class ParameterSet {
+ public:
+  using Id = std::size_t;
+
+  explicit ParameterSet(const PrecisionPolicy& policy) : policy_(policy) {}
+  // Adds a group of parameters; returns the first one's id, the others follow.
+  Id add(std::vector<Parameter> group);
+
+  const std::vector<Parameter>& all() const { return parameters_; }
+  std::int64_t parameter_count() const;                      // without padding
+  std::int64_t arena_elements() const { return elements_; }  // with padding
+  const PrecisionPolicy& policy() const { return policy_; }
+
+  // Bytes of each arena. The compute copy is 0 where the policy needs none; it counts as parameters.
+  std::size_t value_bytes() const { return bytes(policy_.parameter); }
+  std::size_t copy_bytes() const { return policy_.compute_copy() ? bytes(policy_.activation) : 0; }
+  std::size_t gradient_bytes() const { return bytes(policy_.gradient); }
+
+  void bind(void* values, void* compute_copy, void* gradients);
+
+  // One parameter, or `count` adjacent ones of a group as a single matrix (their first dimensions add up).
+  compute::Tensor value(Id id, std::size_t count = 1) const;    // what the optimizer updates
+  compute::Tensor compute(Id id, std::size_t count = 1) const;  // what a step reads
+  compute::Tensor gradient(Id id, std::size_t count = 1) const;
+  compute::Tensor all_values() const;  // the whole arena, flat
+  compute::Tensor all_gradients() const;
+  compute::Tensor compute_copy() const;  // flat; empty when there is none
+
+  // Every parameter from its distribution; the same numbers for any device and number of threads.
+  void initialize(compute::Backend& backend, std::uint64_t seed) const;
+  void refresh_compute_copy(compute::Backend& backend) const;
+
+ private:
+  std::size_t bytes(compute::DType dtype) const { return static_cast<std::size_t>(elements_) * compute::size_of(dtype); }
+  compute::Tensor at(void* base, compute::DType dtype, Id id, std::size_t count) const;
+
+  PrecisionPolicy policy_;
+  std::vector<Parameter> parameters_;
+  std::int64_t elements_ = 0;
+  void* values_ = nullptr;
+  void* copy_ = nullptr;
+  void* gradients_ = nullptr;
+};
+
+}  // namespace assay::train

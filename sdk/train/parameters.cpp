@@ -1,0 +1,72 @@
+#include "assay/train/parameters.hpp"
+
+#include <cassert>
+
+namespace assay::train {
+
+using compute::DType;
+using compute::Tensor;
+
+namespace {
+// In elements: 256 bytes of fp32, 128 of bf16.
+constexpr std::int64_t group_alignment = 64;
+}  // namespace
+
+ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
+  const Id first = parameters_.size();
+  for (Parameter& p : group) {
+    p.offset = elements_;
+    elements_ += p.elements();
+    parameters_.push_back(std::move(p));
+  }
+  elements_ = (elements_ + group_alignment - 1) / group_alignment * group_alignment;
+  return first;
+}
+
+std::int64_t ParameterSet::parameter_count() const {
+  std::int64_t n = 0;
+  for (const Parameter& p : parameters_) n += p.elements();
+  return n;
+}
+
+void ParameterSet::bind(void* values, void* compute_copy, void* gradients) {
+  values_ = values, copy_ = compute_copy, gradients_ = gradients;
+}
+
+Tensor ParameterSet::at(void* base, DType dtype, Id id, std::size_t count) const {
+  const Parameter& first = parameters_[id];
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < count; ++i) rows += parameters_[id + i].dims[0];
+  void* data = base ? static_cast<char*>(base) + static_cast<std::size_t>(first.offset) * compute::size_of(dtype) : nullptr;
+  assert(first.dims.size() <= 2);
+  return first.dims.size() == 1 ? Tensor(data, dtype, {rows}) : Tensor(data, dtype, {rows, first.dims[1]});
+}
+
+Tensor ParameterSet::value(Id id, std::size_t count) const { return at(values_, policy_.parameter, id, count); }
+Tensor ParameterSet::gradient(Id id, std::size_t count) const { return at(gradients_, policy_.gradient, id, count); }
+Tensor ParameterSet::compute(Id id, std::size_t count) const {
+  return policy_.compute_copy() ? at(copy_, policy_.activation, id, count) : value(id, count);
+}
+Tensor ParameterSet::all_values() const { return Tensor(values_, policy_.parameter, {elements_}); }
+Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {elements_}); }
+Tensor ParameterSet::compute_copy() const {
+  return policy_.compute_copy() ? Tensor(copy_, policy_.activation, {elements_}) : Tensor();
+}
+
+void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) const {
+  backend.fill(all_values(), 0.0);  // the padding too: optimizers walk over it
+  for (Id id = 0; id < parameters_.size(); ++id) {
+    const Parameter& p = parameters_[id];
+    if (p.init_std == 0)
+      backend.fill(value(id), p.init_mean);
+    else
+      backend.random_normal(value(id), seed, id, p.init_mean, p.init_std);
+  }
+  refresh_compute_copy(backend);
+}
+
+void ParameterSet::refresh_compute_copy(compute::Backend& backend) const {
+  if (policy_.compute_copy()) backend.copy(compute_copy(), all_values());
+}
+
+}  // namespace assay::train

@@ -1,0 +1,166 @@
+#include "assay/train/safetensors.hpp"
+
+#include <assay/plugin.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace assay::train {
+
+using compute::DType;
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint64_t longest_header = 100'000'000;  // the limit of the format
+
+struct DTypeName {
+  DType dtype;
+  const char* name;
+};
+constexpr DTypeName dtype_names[] = {{DType::f32, "F32"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
+                                     {DType::i64, "I64"}, {DType::i32, "I32"},   {DType::u8, "U8"}};
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& text) {
+  throw Error(ASSAY_INVALID_ARGUMENT, file.string() + ": " + text);
+}
+[[noreturn]] void fail_errno(const std::filesystem::path& file, const char* doing) {
+  throw Error(ASSAY_INTERNAL, file.string() + ": " + doing + ": " + std::strerror(errno));
+}
+
+void write_all(int fd, const void* data, std::size_t bytes, const std::filesystem::path& file) {
+  const char* p = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::write(fd, p, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail_errno(file, "writing");
+    p += n, bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace
+
+SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::move(file)) {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) fail(file_, "cannot be opened");
+  in.seekg(0, std::ios::end);
+  const auto size = static_cast<std::uint64_t>(in.tellg());
+  in.seekg(0);
+  unsigned char length_bytes[8] = {};
+  if (!in.read(reinterpret_cast<char*>(length_bytes), 8)) fail(file_, "is no safetensors file: shorter than 8 bytes");
+  std::uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
+  if (length > longest_header || 8 + length > size)
+    fail(file_, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) + " bytes of " +
+                    std::to_string(size));
+  std::string text(length, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(length));
+  const json header = json::parse(text, nullptr, false);
+  if (!header.is_object()) fail(file_, "its header is no JSON object");
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    StoredTensor t;
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::string dtype;
+    try {
+      dtype = entry.at("dtype").get<std::string>();
+      entry.at("shape").get_to(t.dims);
+      begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
+      end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+    } catch (const json::exception&) {
+      fail(file_, "tensor '" + name + "': malformed header entry " + entry.dump());
+    }
+    bool known = false;
+    for (const DTypeName& d : dtype_names)
+      if (dtype == d.name) t.dtype = d.dtype, known = true;
+    if (!known) fail(file_, "tensor '" + name + "' has dtype " + dtype + "; known: F32, BF16, F16, I64, I32, U8");
+    std::uint64_t expected = compute::size_of(t.dtype);
+    for (const std::int64_t d : t.dims) expected *= static_cast<std::uint64_t>(d);
+    if (end < begin || end - begin != expected || 8 + length + end > size)
+      fail(file_, "tensor '" + name + "' claims bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+                      ", which does not fit its shape or the file's size; is the file cut short?");
+    t.offset = 8 + length + begin;
+    t.bytes = expected;
+    tensors_[name] = t;
+  }
+}
+
+const StoredTensor& SafetensorsReader::at(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) fail(file_, "has no tensor '" + name + "'");
+  return found->second;
+}
+
+std::vector<std::byte> SafetensorsReader::read(const std::string& name) const {
+  const StoredTensor& t = at(name);
+  std::vector<std::byte> bytes(t.bytes);
+  std::ifstream in(file_, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(t.offset));
+  if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(t.bytes)))
+    fail(file_, "tensor '" + name + "' cannot be read");
+  return bytes;
+}
+
+SafetensorsWriter::SafetensorsWriter(std::filesystem::path file) : file_(std::move(file)), partial_(file_) {
+  partial_ += ".partial";
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(partial_.c_str());
+}
+
+void SafetensorsWriter::declare(const std::string& name, DType dtype, const std::vector<std::int64_t>& dims) {
+  StoredTensor t{dtype, dims, 0, compute::size_of(dtype)};
+  for (const std::int64_t d : dims) t.bytes *= static_cast<std::uint64_t>(d);
+  t.offset = tensors_.empty() ? 0 : tensors_.back().second.offset + tensors_.back().second.bytes;
+  tensors_.emplace_back(name, t);
+}
+
+void SafetensorsWriter::begin() {
+  json header = json::object();
+  for (const auto& [name, t] : tensors_) {
+    const char* dtype = "";
+    for (const DTypeName& d : dtype_names)
+      if (d.dtype == t.dtype) dtype = d.name;
+    header[name] = {{"dtype", dtype}, {"shape", t.dims}, {"data_offsets", {t.offset, t.offset + t.bytes}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // readers that map the file want aligned data
+  std::error_code ignored;
+  std::filesystem::create_directories(file_.parent_path(), ignored);
+  fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail_errno(partial_, "opening for writing");
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(text.size() >> (8 * i) & 0xff);
+  write_all(fd_, length, 8, partial_);
+  write_all(fd_, text.data(), text.size(), partial_);
+}
+
+void SafetensorsWriter::write(const std::string& name, const void* data, std::size_t bytes) {
+  if (fd_ < 0) begin();
+  if (next_ >= tensors_.size() || tensors_[next_].first != name || tensors_[next_].second.bytes != bytes)
+    throw Error(ASSAY_INTERNAL, file_.string() + ": tensor '" + name + "' does not come as it was declared");
+  write_all(fd_, data, bytes, partial_);
+  ++next_;
+}
+
+void SafetensorsWriter::finish() {
+  if (fd_ < 0) begin();
+  if (next_ != tensors_.size()) throw Error(ASSAY_INTERNAL, file_.string() + ": not all declared tensors were written");
+  const int fd = std::exchange(fd_, -1);
+  if (::fsync(fd) != 0 || ::close(fd) != 0) fail_errno(partial_, "closing");
+  std::error_code error;
+  std::filesystem::rename(partial_, file_, error);
+  if (error) throw Error(ASSAY_INTERNAL, file_.string() + ": " + error.message());
+}
+
+}  // namespace assay::train

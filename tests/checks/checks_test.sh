@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# checks_test.sh SCRIPTS WORK: the checks of scripts/check-* find what they are there to find. Each mistake is planted
+# alone in a small tree that is right otherwise, and must be reported at its line.
+set -euo pipefail
+scripts=$1 work=$2
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  failures=$((failures + 1))
+}
+
+new_tree() {
+  rm -rf -- "$work"
+  mkdir -p "$work"/{host/measure,sdk/include/assay,sdk/compute/include/assay/compute,sdk/train/include/assay/train}
+  mkdir -p "$work"/{plugins/one,plugins/two,tests}
+  cd "$work"
+  printf '#include <stdint.h>\n' >sdk/include/assay/abi.h
+  printf '#include <assay/abi.h>\n\n#include <vector>\n' >sdk/include/assay/plugin.hpp
+  printf '#include <assay/abi.h>\n' >sdk/compute/include/assay/compute/tensor.hpp
+  printf '#include <assay/compute/tensor.hpp>\n' >sdk/train/include/assay/train/layer.hpp
+  printf '#include <assay/abi.h>\n' >host/measure/stats.hpp
+  printf '#include "measure/stats.hpp"\n\n#include <fmt/format.h>\n' >host/measure/stats.cpp
+  printf '#pragma once\n' >plugins/one/model.hpp
+  printf '#include <assay/train/layer.hpp>\n\n#include "model.hpp"\n' >plugins/one/one.cpp
+  printf '#pragma once\n' >plugins/two/two.hpp
+}
+
+expect_clean() { # CHECK
+  new_tree
+  "$scripts/check-$1" "$work" >"$work/../said.txt" 2>&1 || fail "check-$1 refuses a tree without a mistake: $(cat ../said.txt)"
+}
+
+expect_mistake() { # CHECK TEXT
+  if "$scripts/check-$1" "$work" >"$work/../said.txt" 2>&1; then
+    fail "check-$1 overlooks: $2"
+  elif ! grep -qF -- "$2" "$work/../said.txt"; then
+    fail "check-$1 does not say '$2', but: $(cat "$work/../said.txt")"
+  fi
+}
+
+planted() { # FILE LINE-TO-APPEND EXPECTED-TEXT
+  new_tree
+  printf '%s\n' "$2" >>"$1"
+  expect_mistake layering "$1:$(wc -l <"$1"): $3"
+}
+
+expect_clean layering
+planted sdk/include/assay/abi.h '#include <fmt/format.h>' "the border includes 'fmt/format.h'"
+planted sdk/include/assay/plugin.hpp '#  include "abi.h"' "the border includes 'abi.h'"
+planted sdk/include/assay/plugin.hpp '#include <assay/compute/tensor.hpp>' "the border includes 'assay/compute/tensor.hpp'"
+planted sdk/compute/include/assay/compute/tensor.hpp '#include "measure/stats.hpp"' "the sdk includes 'measure/stats.hpp'"
+planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/train/layer.hpp>' 'sdk/compute includes'
+planted host/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
+planted host/measure/stats.cpp '#include "../../sdk/train/include/assay/train/layer.hpp"' 'the host includes'
+planted host/measure/stats.cpp '#include "plugins/one/model.hpp"' "the host includes 'plugins/one/model.hpp'"
+planted plugins/one/one.cpp '#include "measure/stats.hpp"' "a plugin includes 'measure/stats.hpp' of host/"
+planted plugins/one/one.cpp '#include "host/measure/stats.hpp"' "a plugin includes 'host/measure/stats.hpp' of host/"
+planted plugins/one/one.cpp '#include "../../host/measure/stats.hpp"' 'a plugin includes'
+planted plugins/one/one.cpp '#include "../two/two.hpp"' "a plugin includes '../two/two.hpp' of plugins/two"
+new_tree
+rm sdk/include/assay/abi.h
+expect_mistake layering 'expected the root of the sources'
+
+if command -v git >/dev/null; then
+  new_tree
+  git init -q .
+  "$scripts/check-size" "$work" >/dev/null || fail 'check-size refuses a tree of small files'
+  head -c 1048576 /dev/zero >plugins/one/weights.bin
+  "$scripts/check-size" "$work" >/dev/null || fail 'check-size refuses a file of 1 MiB exactly'
+  printf 'x' >>plugins/one/weights.bin
+  expect_mistake size 'plugins/one/weights.bin: 1048577 bytes'
+fi
+
+expect_format_clean=0
+new_tree
+"$scripts/check-format" "$work" >/dev/null 2>&1 || expect_format_clean=$?
+case $expect_format_clean in
+  77) ;; # no clang-format 14 here
+  0)
+    printf 'int  f( ){return 1;}\n' >host/measure/stats.cpp
+    expect_mistake format 'host/measure/stats.cpp:1'
+    ;;
+  *) fail 'check-format refuses a formatted tree' ;;
+esac
+
+((failures == 0)) || exit 1
+echo 'the checks find every planted mistake'

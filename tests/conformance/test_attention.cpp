@@ -1,0 +1,298 @@
+// Softmax and tiled attention against the matrix of all scores in float64.
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+using compute::AttentionShape;
+constexpr DType types[] = {DType::f32, DType::bf16};
+
+// ---- softmax -------------------------------------------------------------------------------------------------------
+// The columns that row `i` of a score matrix sees.
+std::int64_t visible(std::int64_t i, std::int64_t queries, std::int64_t keys, bool causal) {
+  return causal ? std::max<std::int64_t>(0, std::min(keys, i + 1 + keys - queries)) : keys;
+}
+
+Values softmax(const Values& x, std::int64_t queries, std::int64_t keys, double scale, bool causal) {
+  Values y(x.size());
+  for (std::size_t r = 0; r < x.size() / static_cast<std::size_t>(keys); ++r) {
+    const std::size_t first = r * static_cast<std::size_t>(keys);
+    const std::size_t end =
+        first + static_cast<std::size_t>(visible(static_cast<std::int64_t>(r) % queries, queries, keys, causal));
+    double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    for (std::size_t i = first; i < end; ++i) high = std::max(high, scale * x[i]);
+    for (std::size_t i = first; i < end; ++i) sum += y[i] = std::exp(scale * x[i] - high);
+    for (std::size_t i = first; i < end; ++i) y[i] /= sum;
+  }
+  return y;
+}
+
+const Shape score_shapes[] = {{1, 1}, {5}, {3, 7}, {2, 3, 16, 16}, {2, 17, 33}, {33, 17}, {3, 130, 257}, {2, 1000}};
+
+TEST(Softmax, Forward) {
+  for (const DType t : types)
+    for (const Shape& shape : score_shapes)
+      for (const bool causal : {false, true})
+        for (const double scale : {0.125, 1.0, -0.5})
+          for (const bool in_place : {false, true}) {
+            const Values x = random_values(t, elements(shape), 1, 3.0, 8.0);
+            const DeviceTensor x_there(t, shape, x), apart(t, shape);
+            const DeviceTensor& y = in_place ? x_there : apart;
+            run([&] { backend().softmax_forward(x_there, y, static_cast<float>(scale), causal); });
+            const std::int64_t queries = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+            check("softmax_forward", t, y.read(), softmax(x, queries, shape.back(), scale, causal),
+                  tolerance_of(t, 3e-6));
+          }
+}
+
+TEST(Softmax, BackwardByDifferences) {
+  const Shape shape = {3, 9};
+  const Values x = random_values(DType::f32, 27, 2), dy = random_values(DType::f32, 27, 3);
+  const Values expected = numerical_gradient(
+      [&](const Values& p) {
+        const Values y = softmax(p, 3, 9, 0.7, true);
+        double total = 0.0;
+        for (std::size_t i = 0; i < y.size(); ++i) total += y[i] * dy[i];
+        return total;
+      },
+      x);
+  const DeviceTensor y(DType::f32, shape, softmax(x, 3, 9, 0.7, true)), dx(DType::f32, shape, dy);
+  run([&] { backend().softmax_backward(y, dx, dx, 0.7F); });
+  check("softmax_backward by differences", DType::f32, dx.read(), expected, 2e-6);
+}
+
+TEST(Softmax, Backward) {
+  for (const DType t : types)
+    for (const Shape& shape : score_shapes) {
+      const auto columns = static_cast<std::size_t>(shape.back());
+      const Values y = rounded(t, softmax(random_values(t, elements(shape), 4), 1, shape.back(), 1.0, false));
+      const Values dy = random_values(t, elements(shape), 5);
+      Values expected(y.size());
+      for (std::size_t r = 0; r < y.size() / columns; ++r) {
+        double dot = 0.0;
+        for (std::size_t c = 0; c < columns; ++c) dot += y[r * columns + c] * dy[r * columns + c];
+        for (std::size_t c = 0; c < columns; ++c)
+          expected[r * columns + c] = 0.25 * y[r * columns + c] * (dy[r * columns + c] - dot);
+      }
+      const DeviceTensor y_there(t, shape, y), dy_there(t, shape, dy), dx(t, shape);
+      run([&] { backend().softmax_backward(y_there, dy_there, dx, 0.25F); });
+      // One row of one column has gradient y (dy - y dy), which is rounding alone.
+      if (columns > 1) check("softmax_backward", t, dx.read(), expected, tolerance_of(t, 3e-6));
+    }
+}
+
+// ---- attention -----------------------------------------------------------------------------------------------------
+struct Sizes {
+  std::int64_t batch, queries, keys, heads, depth;
+  std::int64_t at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t times) const {
+    return ((b * times + t) * heads + h) * depth;
+  }
+};
+std::ostream& operator<<(std::ostream& out, const Sizes& s) {
+  return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth;
+}
+
+struct Attended {
+  Values out, lse;
+};
+struct AttentionGradients {
+  Values q, k, v;
+};
+
+double dot(const double* a, const double* b, std::int64_t n) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The probabilities of one query, from its scores and (where given) its log-sum-exp.
+Values scores_of(const Sizes& s, const Values& q, const Values& k, double scale, bool causal, std::int64_t b,
+                 std::int64_t h, std::int64_t i) {
+  Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, causal)));
+  for (std::size_t j = 0; j < scores.size(); ++j)
+    scores[j] = scale * dot(&q[static_cast<std::size_t>(s.at(b, i, h, s.queries))],
+                            &k[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys))], s.depth);
+  return scores;
+}
+
+template <class Visit>
+void each_query(const Sizes& s, Visit visit) {
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t h = 0; h < s.heads; ++h)
+      for (std::int64_t i = 0; i < s.queries; ++i) visit(b, h, i);
+}
+
+Attended attend(const Sizes& s, const Values& q, const Values& k, const Values& v, double scale, bool causal) {
+  Attended a{Values(q.size()), Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
+  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    for (const double x : scores) high = std::max(high, x);
+    for (const double x : scores) sum += std::exp(x - high);
+    a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = scores.empty() ? high : high + std::log(sum);
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      for (std::int64_t d = 0; d < s.depth; ++d)
+        a.out[static_cast<std::size_t>(s.at(b, i, h, s.queries) + d)] +=
+            std::exp(scores[j] - high) / sum *
+            v[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys) + d)];
+  });
+  return a;
+}
+
+AttentionGradients attend_backward(const Sizes& s, const Values& q, const Values& k, const Values& v, const Attended& a,
+                                   const Values& dout, double scale, bool causal) {
+  AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size())};
+  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    const auto query = static_cast<std::size_t>(s.at(b, i, h, s.queries));
+    const double delta = dot(&dout[query], &a.out[query], s.depth);
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      const auto key = static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys));
+      const double p = std::exp(scores[j] - a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)]);
+      const double ds = p * (dot(&dout[query], &v[key], s.depth) - delta) * scale;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d) {
+        g.v[key + d] += p * dout[query + d];
+        g.q[query + d] += ds * k[key + d];
+        g.k[key + d] += ds * q[query + d];
+      }
+    }
+  });
+  return g;
+}
+
+// Where q, k, v and their gradients lie: three views of one [B, T, 3, H, D] buffer, or [B, H, T, D] memory each.
+enum class Layout { packed, heads_outside };
+
+// One [batch, times, heads, depth] operand with memory in its layout.
+class Operand {
+ public:
+  Operand(DType type, const Sizes& s, std::int64_t times, Layout layout, const Values* values = nullptr)
+      : buffer_(layout == Layout::packed ? DeviceTensor(type, {s.batch, times, 3 * s.heads, s.depth})
+                                         : DeviceTensor(type, {s.batch, s.heads, times, s.depth})) {
+    view_ = layout == Layout::packed ? buffer_->slice(2, s.heads, s.heads) : buffer_->transposed(1, 2);
+    if (!values) return;
+    const DeviceTensor plain(type, {s.batch, times, s.heads, s.depth}, *values);
+    run([&] { backend().copy(view_, plain); });
+  }
+  operator const Tensor&() const { return view_; }
+  Values read() const { return buffer_.read(view_); }
+
+ private:
+  DeviceTensor buffer_;
+  Tensor view_;
+};
+
+const Sizes attention_sizes[] = {
+    {1, 1, 1, 1, 8},     {2, 17, 17, 3, 8},  {1, 5, 5, 2, 13},     {1, 64, 64, 2, 64},   {2, 33, 257, 2, 40},
+    {1, 200, 77, 1, 24}, {3, 7, 130, 1, 16}, {1, 300, 300, 1, 96}, {1, 97, 129, 1, 256}, {1, 530, 530, 3, 32},
+};
+
+// A query without keys has lse -infinity, which relative errors cannot compare.
+void check_lse(DType t, const Values& got, const Values& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  Values finite_got, finite_expected;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::isinf(expected[i])) {
+      EXPECT_EQ(got[i], expected[i]);
+    } else {
+      finite_got.push_back(got[i]), finite_expected.push_back(expected[i]);
+    }
+  }
+  check("attention_forward lse", t, finite_got, finite_expected, 2e-6);
+}
+
+TEST(Attention, ForwardAndBackward) {
+  for (const DType t : types)
+    for (const Sizes& s : attention_sizes)
+      for (const bool causal : {false, true})
+        for (const Layout layout : {Layout::packed, Layout::heads_outside}) {
+          SCOPED_TRACE(::testing::Message() << s << (causal ? " causal" : "") << " layout " << int(layout));
+          const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
+          const std::int64_t q_count = s.batch * s.queries * s.heads * s.depth;
+          const std::int64_t k_count = s.batch * s.keys * s.heads * s.depth;
+          const Values q = random_values(t, q_count, 10), k = random_values(t, k_count, 11);
+          const Values v = random_values(t, k_count, 12), dout = random_values(t, q_count, 13);
+          const Operand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
+          const Operand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
+          const Operand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
+          const Operand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
+          const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
+          const AttentionShape shape{static_cast<float>(scale), causal};
+          run([&] { backend().attention_forward(q_there, k_there, v_there, out, lse, shape); });
+          Attended expected = attend(s, q, k, v, scale, causal);
+          check("attention_forward", t, out.read(), expected.out, tolerance_of(t, 6e-6));
+          check_lse(t, lse.read(), expected.lse);
+          // The backward starts from what the forward stored, rounded as it is.
+          expected.out = out.read();
+          run([&] {
+            backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
+          });
+          const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal);
+          // One key leaves ds = p (dp - delta) = 0 but for rounding, which no relative error measures.
+          if (s.keys > 1) {
+            check("attention_backward dq", t, dq.read(), g.q, tolerance_of(t, 1e-5));
+            check("attention_backward dk", t, dk.read(), g.k, tolerance_of(t, 1e-5));
+          }
+          check("attention_backward dv", t, dv.read(), g.v, tolerance_of(t, 1e-5));
+        }
+}
+
+TEST(Attention, BackwardByDifferences) {
+  const Sizes s{1, 5, 7, 2, 8};
+  const double scale = 0.25;
+  const Values q = random_values(DType::f32, 80, 20), k = random_values(DType::f32, 112, 21);
+  const Values v = random_values(DType::f32, 112, 22), dout = random_values(DType::f32, 80, 23);
+  const auto loss = [&](const Values& a, const Values& b, const Values& c) {
+    return dot(attend(s, a, b, c, scale, true).out.data(), dout.data(), 80);
+  };
+  const DeviceTensor q_there(DType::f32, {1, 5, 2, 8}, q), k_there(DType::f32, {1, 7, 2, 8}, k);
+  const DeviceTensor v_there(DType::f32, {1, 7, 2, 8}, v), dout_there(DType::f32, {1, 5, 2, 8}, dout);
+  const DeviceTensor out(DType::f32, {1, 5, 2, 8}), lse(DType::f32, {1, 2, 5}), dq(DType::f32, {1, 5, 2, 8});
+  const DeviceTensor dk(DType::f32, {1, 7, 2, 8}), dv(DType::f32, {1, 7, 2, 8});
+  const AttentionShape shape{static_cast<float>(scale), true};
+  run([&] {
+    backend().attention_forward(q_there, k_there, v_there, out, lse, shape);
+    backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
+  });
+  const char* const name = "attention_backward by differences";
+  check(name, DType::f32, dq.read(), numerical_gradient([&](const Values& p) { return loss(p, k, v); }, q), 3e-6);
+  check(name, DType::f32, dk.read(), numerical_gradient([&](const Values& p) { return loss(q, p, v); }, k), 3e-6);
+  check(name, DType::f32, dv.read(), numerical_gradient([&](const Values& p) { return loss(q, k, p); }, v), 3e-6);
+}
+
+// Scores in the hundreds: without the running maximum their exponentials overflow.
+TEST(Attention, StandsLargeScores) {
+  const Sizes s{1, 150, 300, 1, 16};
+  const Values q = random_values(DType::f32, 150 * 16, 30, 0.0, 12.0);
+  const Values k = random_values(DType::f32, 300 * 16, 31, 0.0, 12.0), v = random_values(DType::f32, 300 * 16, 32);
+  const DeviceTensor q_there(DType::f32, {1, 150, 1, 16}, q), k_there(DType::f32, {1, 300, 1, 16}, k);
+  const DeviceTensor v_there(DType::f32, {1, 300, 1, 16}, v), out(DType::f32, {1, 150, 1, 16});
+  const DeviceTensor lse(DType::f32, {1, 1, 150});
+  run([&] { backend().attention_forward(q_there, k_there, v_there, out, lse, {0.5F, false}); });
+  const Attended expected = attend(s, q, k, v, 0.5, false);
+  // A score of a thousand is known to 6e-5, and the probabilities with it.
+  check("attention_forward of large scores", DType::f32, out.read(), expected.out, 3e-4);
+  check("attention_forward of large scores", DType::f32, lse.read(), expected.lse, 3e-4);
+}
+
+TEST(Attention, RefusesWhatItDoesNotServe) {
+  const DeviceTensor q(DType::f32, {1, 4, 2, 8}), k(DType::f32, {1, 6, 2, 8}), odd(DType::f32, {1, 6, 2, 7});
+  const DeviceTensor half(DType::f16, {1, 4, 2, 8}), lse(DType::f32, {1, 2, 4}), short_lse(DType::f32, {1, 2, 3});
+  const DeviceTensor square(DType::f32, {1, 8, 2, 8});
+  const auto call = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& out, const Tensor& l) {
+    return status_of([&] { backend().attention_forward(a, b, c, out, l, {1.0F, true}); });
+  };
+  EXPECT_EQ(call(half, half, half, half, lse), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(call(q, k, odd, q, lse), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(q, k, q, q, lse), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(q, k, k, q, short_lse), ASSAY_INVALID_ARGUMENT);
+  const Tensor turned = square.tensor().transposed(1, 3);
+  EXPECT_EQ(call(turned, turned, turned, square, DeviceTensor(DType::f32, {1, 2, 8})), ASSAY_UNSUPPORTED);
+}
+
+}  // namespace
+}  // namespace assay::conformance

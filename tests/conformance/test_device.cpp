@@ -1,0 +1,133 @@
+// The device table itself: identity, memory, events, refusals; and the backend's contract of modes and workspace.
+#include <cstdint>
+#include <cstring>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+const assay_device_api& api() { return Session::get().api(); }
+assay_device* device() { return Session::get().device(); }
+
+TEST(Device, SaysWhatItIs) {
+  EXPECT_EQ(api().struct_size, sizeof(assay_device_api));
+  EXPECT_STREQ(api().kind, backend().kind());
+  EXPECT_NE(std::string(api().build), "");
+  std::int32_t count = 0;
+  ASSERT_EQ(api().count(&count), ASSAY_OK);
+  EXPECT_GE(count, 1);
+
+  assay_device_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(api().info(device(), &info), ASSAY_OK) << api().error_text();
+  EXPECT_NE(std::string(info.name), "");
+  EXPECT_NE(std::string(info.libraries), "");
+  EXPECT_GE(info.compute_units, 1);
+  EXPECT_GT(info.memory_free_bytes, 0u);
+  EXPECT_LE(info.memory_free_bytes, info.memory_total_bytes);
+}
+
+TEST(Device, RefusesAnOrdinalThatIsNot) {
+  std::int32_t count = 0;
+  ASSERT_EQ(api().count(&count), ASSAY_OK);
+  assay_device* none = nullptr;
+  EXPECT_EQ(api().open(count, &none), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_NE(std::string(api().error_text()).find(std::to_string(count)), std::string::npos) << api().error_text();
+}
+
+TEST(Device, RefusesAnInfoThatIsTooShort) {
+  assay_device_info info{};
+  info.struct_size = sizeof(std::size_t);
+  EXPECT_EQ(api().info(device(), &info), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(Device, AlignsMemory) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{257}, std::size_t{5} << 20}) {
+    void* address = nullptr;
+    ASSERT_EQ(api().allocate(device(), bytes, &address), ASSAY_OK) << api().error_text();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % 256, 0u) << bytes;
+    api().release(device(), address);
+  }
+}
+
+TEST(Device, SaysHowMuchWasWantedAndFree) {
+  void* address = nullptr;
+  const std::size_t bytes = std::size_t{1} << 50;
+  EXPECT_EQ(api().allocate(device(), bytes, &address), ASSAY_OUT_OF_MEMORY);
+  EXPECT_EQ(address, nullptr);
+  const std::string text = api().error_text();
+  EXPECT_NE(text.find(std::to_string(bytes) + " bytes wanted"), std::string::npos) << text;
+  EXPECT_NE(text.find("bytes free"), std::string::npos) << text;
+}
+
+TEST(Device, FreeMemoryFollowsAnAllocation) {
+  const auto free_bytes = [] {
+    assay_device_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(api().info(device(), &info), ASSAY_OK) << api().error_text();
+    return info.memory_free_bytes;
+  };
+  const std::uint64_t before = free_bytes();
+  const std::size_t bytes = std::size_t{512} << 20;
+  if (before < 2 * bytes) GTEST_SKIP() << "less than 1 GiB is free";
+  void* address = nullptr;
+  ASSERT_EQ(api().allocate(device(), bytes, &address), ASSAY_OK) << api().error_text();
+  const std::uint64_t during = free_bytes();
+  api().release(device(), address);
+  // Other processes take and give memory too: half is enough to see that pages were really taken.
+  EXPECT_LT(during + bytes / 2, before);
+}
+
+TEST(Device, EventsAreOrdered) {
+  assay_event *begin = nullptr, *end = nullptr;
+  ASSERT_EQ(api().event_create(device(), &begin), ASSAY_OK);
+  ASSERT_EQ(api().event_create(device(), &end), ASSAY_OK);
+  double elapsed_ns = -1.0;
+  EXPECT_EQ(api().event_elapsed_ns(device(), begin, end, &elapsed_ns), ASSAY_INVALID_ARGUMENT) << "never recorded";
+  EXPECT_EQ(api().event_record(device(), begin, Session::get().stream()), ASSAY_OK);
+  EXPECT_EQ(api().event_record(device(), end, Session::get().stream()), ASSAY_OK);
+  EXPECT_EQ(api().stream_synchronize(device(), Session::get().stream()), ASSAY_OK);
+  EXPECT_EQ(api().event_synchronize(device(), end), ASSAY_OK);
+  EXPECT_EQ(api().event_elapsed_ns(device(), begin, end, &elapsed_ns), ASSAY_OK);
+  EXPECT_GE(elapsed_ns, 0.0);
+  api().event_destroy(device(), begin);
+  api().event_destroy(device(), end);
+}
+
+TEST(Device, OffersNothingUnderAnUnknownName) { EXPECT_EQ(api().get_extension("assay.nothing/1"), nullptr); }
+
+TEST(Backend, AsksForWorkspaceBeforeItUsesSome) {
+  const std::unique_ptr<compute::Backend> fresh(Session::get().factory().create(device(), Session::get().stream()));
+  const std::int64_t rows = 300, width = 40;
+  const DeviceTensor dy(DType::f32, {rows, width}, random_values(DType::f32, rows * width, 1));
+  const DeviceTensor dbias(DType::f32, {width});
+  EXPECT_EQ(fresh->workspace_bytes(), 0u);
+  fresh->set_mode(Mode::prepare);
+  fresh->bias_backward(dy, dbias, false);
+  fresh->set_mode(Mode::execute);
+  if (fresh->workspace_bytes() == 0) GTEST_SKIP() << "this backend sums columns without workspace";
+  std::string text;
+  EXPECT_EQ(status_of([&] { fresh->bias_backward(dy, dbias, false); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("workspace"), std::string::npos) << text;
+  const Buffer workspace(fresh->workspace_bytes());
+  fresh->set_workspace(workspace.data(), fresh->workspace_bytes());
+  EXPECT_EQ(status_of([&] { fresh->bias_backward(dy, dbias, false); }), ASSAY_OK);
+  fresh->synchronize();
+}
+
+TEST(Backend, PreparingTouchesNoTensor) {
+  const Values before = random_values(DType::f32, 64, 2);
+  const DeviceTensor x(DType::f32, {8, 8}, before), y(DType::f32, {8, 8}, before);
+  backend().set_mode(Mode::prepare);
+  backend().fill(y, 1.0);
+  backend().add(x, x, y);
+  backend().matmul(x, x, y, {});
+  backend().random_normal(y, 1, 2, 0.0F, 1.0F);
+  backend().set_mode(Mode::execute);
+  EXPECT_EQ(y.read(), before);
+}
+
+}  // namespace
+}  // namespace assay::conformance

@@ -1,0 +1,264 @@
+// Element-wise operations: values against double, gradients against finite differences of the double reference.
+#include <array>
+#include <cmath>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+using compute::Activation;
+
+constexpr DType types[] = {DType::f32, DType::bf16};
+const std::initializer_list<std::int64_t> sizes = {1, 15, 64, 1021, 200003};
+
+template <class F>
+Values map(const Values& x, F f) {
+  Values y;
+  for (const double v : x) y.push_back(f(v));
+  return y;
+}
+template <class F>
+Values map(const Values& x, const Values& y, F f) {
+  Values z;
+  for (std::size_t i = 0; i < x.size(); ++i) z.push_back(f(x[i], y[i]));
+  return z;
+}
+
+TEST(Elementwise, AddMultiplyScale) {
+  for (const DType t : types)
+    for (const std::int64_t n : sizes) {
+      const Values x = random_values(t, n, 1), y = random_values(t, n, 2);
+      const DeviceTensor a(t, {n}, x), b(t, {n}, y), out(t, {n});
+      const Values sum = map(x, y, std::plus<>()), product = map(x, y, std::multiplies<>());
+      run([&] { backend().add(a, b, out); });
+      check("add", t, out.read(), sum, tolerance_of(t, 1.2e-7));
+      run([&] { backend().multiply(a, b, out); });
+      check("multiply", t, out.read(), product, tolerance_of(t, 1.2e-7));
+      run([&] { backend().scale(a, -0.3F, out); });
+      check("scale", t, out.read(), map(x, [](double v) { return v * static_cast<double>(-0.3F); }),
+            tolerance_of(t, 1.2e-7));
+      run([&] { backend().add(a, b, a); });
+      check("add in place", t, a.read(), sum, tolerance_of(t, 1.2e-7));
+      a.write(x);
+      run([&] { backend().multiply(a, b, b); });
+      check("multiply in place", t, b.read(), product, tolerance_of(t, 1.2e-7));
+      run([&] { backend().scale(a, 2.0F, a); });
+      check("scale in place", t, a.read(), map(x, [](double v) { return 2.0 * v; }), tolerance_of(t, 1.2e-7));
+    }
+}
+
+// ---- activations ---------------------------------------------------------------------------------------------------
+
+double activation(Activation kind, double x) {
+  switch (kind) {
+    case Activation::relu: return x > 0.0 ? x : 0.0;
+    case Activation::gelu_erf: return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+    case Activation::gelu_tanh: return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::silu: return x / (1.0 + std::exp(-x));
+  }
+  return 0.0;
+}
+const char* name_of_activation(Activation kind) {
+  switch (kind) {
+    case Activation::relu: return "relu";
+    case Activation::gelu_erf: return "gelu_erf";
+    case Activation::gelu_tanh: return "gelu_tanh";
+    case Activation::silu: return "silu";
+  }
+  return "?";
+}
+double slope(Activation kind, double x) {  // central, and exact enough: the error is of order 1e-9
+  const double h = 1e-5;
+  return (activation(kind, x + h) - activation(kind, x - h)) / (2.0 * h);
+}
+
+constexpr Activation activations[] = {Activation::relu, Activation::gelu_erf, Activation::gelu_tanh, Activation::silu};
+
+TEST(Elementwise, ActivationsAndTheirSlopes) {
+  for (const Activation kind : activations)
+    for (const DType t : types)
+      for (const std::int64_t n : sizes) {
+        Values x = random_values(t, n, 3, 0.0, 3.0);
+        for (double& v : x)  // at the kink of relu a difference says nothing
+          if (std::fabs(v) < 1e-4) v = 1.0;
+        const Values dy = random_values(t, n, 4);
+        const DeviceTensor in(t, {n}, x), gradient(t, {n}, dy), out(t, {n});
+        const std::string name = name_of_activation(kind);
+        run([&] { backend().activation_forward(kind, in, out); });
+        check(name + " forward", t, out.read(), map(x, [=](double v) { return activation(kind, v); }),
+              tolerance_of(t, 6e-7));
+        const Values dx = map(x, dy, [=](double v, double d) { return d * slope(kind, v); });
+        run([&] { backend().activation_backward(kind, in, gradient, out); });
+        check(name + " backward", t, out.read(), dx, tolerance_of(t, 3e-6));
+        run([&] { backend().activation_backward(kind, in, gradient, gradient); });
+        check(name + " backward in place", t, gradient.read(), dx, tolerance_of(t, 3e-6));
+      }
+}
+
+TEST(Elementwise, ActivationsFarFromZero) {
+  const Values x = {-1e4, -200.0, -90.0, -30.0, -12.0, 12.0, 30.0, 90.0, 200.0, 1e4};
+  for (const Activation kind : activations) {
+    const DeviceTensor in(DType::f32, {10}, x), out(DType::f32, {10});
+    run([&] { backend().activation_forward(kind, in, out); });
+    const Values got = out.read();
+    for (std::size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(got[i], activation(kind, x[i]), 1e-6 * std::fabs(activation(kind, x[i])) + 1e-30)
+          << name_of_activation(kind) << " of " << x[i];
+  }
+}
+
+TEST(Elementwise, ReluKeepsNan) {
+  const DeviceTensor in(DType::f32, {3}, {std::nan(""), -HUGE_VAL, HUGE_VAL}), out(DType::f32, {3});
+  run([&] { backend().activation_forward(Activation::relu, in, out); });
+  const Values got = out.read();
+  EXPECT_TRUE(std::isnan(got[0]));
+  EXPECT_EQ(got[1], 0.0);
+  EXPECT_EQ(got[2], HUGE_VAL);
+}
+
+// ---- bias ----------------------------------------------------------------------------------------------------------
+
+const std::initializer_list<std::array<std::int64_t, 2>> matrices = {
+    {1, 1}, {3, 17}, {129, 64}, {1000, 130}, {9001, 33}};
+
+TEST(Elementwise, BiasAddAndItsGradient) {
+  for (const DType t : types)
+    for (const DType bias_type : {DType::f32, t})
+      for (const auto& [rows, width] : matrices) {
+        const Values x = random_values(t, rows * width, 5), bias = random_values(bias_type, width, 6);
+        const DeviceTensor in(t, {rows, width}, x), b(bias_type, {width}, bias), out(t, {rows, width});
+        Values sum, columns(static_cast<std::size_t>(width), 0.0);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          const std::size_t c = i % static_cast<std::size_t>(width);
+          sum.push_back(x[i] + bias[c]);
+          columns[c] += x[i];
+        }
+        run([&] { backend().bias_add(in, b, out); });
+        check("bias_add", t, out.read(), sum, tolerance_of(t, 1.2e-7));
+        run([&] { backend().bias_add(in, b, in); });
+        check("bias_add in place", t, in.read(), sum, tolerance_of(t, 1.2e-7));
+        in.write(x);
+        const DeviceTensor gradient(bias_type, {width});
+        run([&] { backend().bias_backward(in, gradient, false); });
+        check("bias_backward", bias_type, gradient.read(), columns, tolerance_of(bias_type, 2e-6));
+        gradient.write(bias);
+        run([&] { backend().bias_backward(in, gradient, true); });
+        check("bias_backward accumulate", bias_type, gradient.read(), map(columns, bias, std::plus<>()),
+              tolerance_of(bias_type, 2e-6));
+      }
+  const DeviceTensor x(DType::f32, {4, 5}), bias(DType::f32, {4});
+  EXPECT_EQ(status_of([&] { backend().bias_add(x, bias, x); }), ASSAY_INVALID_ARGUMENT);
+}
+
+// ---- SwiGLU --------------------------------------------------------------------------------------------------------
+
+double silu(double x) { return activation(Activation::silu, x); }
+
+TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
+  for (const DType t : types)
+    for (const auto& [rows, width] : matrices) {
+      const std::int64_t n = rows * width;
+      const DeviceTensor both(t, {rows, 2 * width}, random_values(t, 2 * n, 7));
+      const Tensor gate = both->slice(1, 0, width), up = both->slice(1, width, width);
+      const Values g = both.read(gate), u = both.read(up), d = random_values(t, n, 8);
+      const DeviceTensor h(t, {rows, width}), dh(t, {rows, width}, d);
+      const Values forward = map(g, u, [](double a, double b) { return silu(a) * b; });
+      run([&] { backend().swiglu_forward(gate, up, h); });
+      check("swiglu_forward", t, h.read(), forward, tolerance_of(t, 6e-7));
+
+      Values dgate, dup;
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        dgate.push_back(d[i] * u[i] * slope(Activation::silu, g[i]));
+        dup.push_back(d[i] * silu(g[i]));
+      }
+      const DeviceTensor gradients(t, {rows, 2 * width});
+      const Tensor dg = gradients->slice(1, 0, width), du = gradients->slice(1, width, width);
+      run([&] { backend().swiglu_backward(gate, up, dh, dg, du, Tensor()); });
+      check("swiglu_backward", t, gradients.read(dg), dgate, tolerance_of(t, 1e-6));
+      check("swiglu_backward", t, gradients.read(du), dup, tolerance_of(t, 1e-6));
+      const DeviceTensor again(t, {rows, width});
+      run([&] { backend().swiglu_backward(gate, up, dh, gate, up, again); });
+      check("swiglu_backward in place", t, both.read(gate), dgate, tolerance_of(t, 1e-6));
+      check("swiglu_backward in place", t, both.read(up), dup, tolerance_of(t, 1e-6));
+      EXPECT_EQ(again.read(), h.read()) << "h on the way back is h of the way forth";
+    }
+  const DeviceTensor x(DType::f32, {4, 3, 6});
+  const Tensor uneven = x->slice(1, 0, 2);
+  const DeviceTensor h(DType::f32, {4, 2, 6});
+  EXPECT_EQ(status_of([&] { backend().swiglu_forward(uneven, h, h); }), ASSAY_UNSUPPORTED);
+}
+
+// ---- dropout -------------------------------------------------------------------------------------------------------
+
+TEST(Elementwise, DropoutKeepsItsMask) {
+  for (const DType t : types) {
+    const std::int64_t n = 100003;
+    const float p = 0.1F;
+    const Values x(static_cast<std::size_t>(n), 1.0);
+    const DeviceTensor in(t, {n}, x), forward(t, {n}), backward(t, {n}), step(DType::i64, {1}, {3});
+    run([&] { backend().dropout(in, forward, p, 11, 5, step); });
+    run([&] { backend().dropout(in, backward, p, 11, 5, step); });
+    const Values y = forward.read();
+    EXPECT_EQ(y, backward.read()) << "the backward has the mask of the forward";
+    const double kept = rounded(t, 1.0 / (1.0 - p));
+    double count = 0;
+    for (const double v : y) {
+      ASSERT_TRUE(v == 0.0 || std::fabs(v - kept) <= 1.2e-7 * kept) << v;
+      count += v != 0.0;
+    }
+    // Five standard deviations of a binomial.
+    EXPECT_NEAR(count / static_cast<double>(n), 0.9, 5.0 * std::sqrt(0.09 / static_cast<double>(n)));
+
+    const auto differing = [&](const Values& other) {
+      int d = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) d += (y[i] == 0.0) != (other[i] == 0.0);
+      return d;
+    };
+    // Independent masks differ in 2 p (1 - p) = 18% of all places.
+    run([&] { backend().dropout(in, backward, p, 12, 5, step); });
+    EXPECT_GT(differing(backward.read()), n / 10) << "another seed";
+    run([&] { backend().dropout(in, backward, p, 11, 6, step); });
+    EXPECT_GT(differing(backward.read()), n / 10) << "another stream";
+    step.write({4});
+    run([&] { backend().dropout(in, backward, p, 11, 5, step); });
+    EXPECT_GT(differing(backward.read()), n / 10) << "another step";
+
+    step.write({3});
+    const std::int64_t part = 77;
+    const DeviceTensor head(t, {part}, Values(77, 1.0)), out(t, {part});
+    run([&] { backend().dropout(head, out, p, 11, 5, step); });
+    EXPECT_EQ(out.read(), Values(y.begin(), y.begin() + part)) << "an element's mask does not depend on the size";
+    run([&] { backend().dropout(in, in, 0.0F, 11, 5, step); });
+    EXPECT_EQ(in.read(), x) << "probability 0, in place";
+  }
+  const DeviceTensor x(DType::f32, {4}), step(DType::i64, {1});
+  EXPECT_EQ(status_of([&] { backend().dropout(x, x, 1.0F, 1, 1, step); }), ASSAY_INVALID_ARGUMENT);
+}
+
+TEST(Elementwise, RefusesWhatItDoesNotServe) {
+  const DeviceTensor a(DType::f32, {4}), b(DType::f32, {5}), c(DType::bf16, {4}), ids(DType::i64, {4});
+  EXPECT_EQ(status_of([&] { backend().add(a, b, a); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().add(a, c, a); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().add(ids, ids, ids); }), ASSAY_UNSUPPORTED);
+}
+
+TEST(Elementwise, NothingAllocatesInASecondExecution) {
+  for (const DType t : types) {
+    const DeviceTensor x(t, {500, 300}), y(t, {500, 300}), z(t, {500, 300}), bias(t, {300}), step(DType::i64, {1}, {1});
+    const auto a = Activation::gelu_erf;
+    EXPECT_EQ(allocations_in_second([&] { backend().add(x, y, z); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().multiply(x, y, z); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().scale(x, 2.0F, z); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().activation_forward(a, x, y); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().activation_backward(a, x, y, z); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().bias_add(x, bias, y); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().bias_backward(x, bias, true); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().swiglu_forward(x, y, z); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().swiglu_backward(x, y, z, x, y, Tensor()); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().dropout(x, y, 0.1F, 1, 2, step); }), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace assay::conformance

@@ -1,0 +1,174 @@
+// Matrix products: all transposes, types, batches by strides, accumulation, and the promise of optimised kernels.
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+using compute::MatmulOptions;
+
+struct Types {
+  DType input, output;
+};
+constexpr Types type_pairs[] = {{DType::f32, DType::f32}, {DType::bf16, DType::f32}, {DType::bf16, DType::bf16}};
+
+// c = alpha op(a) op(b) + start, over `batch` dense matrices.
+Values product(const Values& a, const Values& b, const Values& start, std::int64_t batch, std::int64_t m,
+               std::int64_t k, std::int64_t n, const MatmulOptions& o) {
+  Values c = o.accumulate ? start : Values(static_cast<std::size_t>(batch * m * n), 0.0);
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  for (std::int64_t s = 0; s < batch; ++s)
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t l = 0; l < k; ++l) {
+        const double x = o.alpha * a[at(s * m * k + (o.transpose_a ? l * m + i : i * k + l))];
+        for (std::int64_t j = 0; j < n; ++j)
+          c[at((s * m + i) * n + j)] += x * b[at(s * k * n + (o.transpose_b ? j * k + l : l * n + j))];
+      }
+  return c;
+}
+
+// Rounding of the result, and of sums of k products in fp32.
+double tolerance(DType output, std::int64_t k) {
+  return output == DType::bf16 ? 0.00390625 : 5e-7 * std::sqrt(static_cast<double>(k)) + 1e-6;
+}
+
+Shape shape_of(const Shape& batch, bool transpose, std::int64_t rows, std::int64_t columns) {
+  Shape s = batch;
+  s.push_back(transpose ? columns : rows);
+  s.push_back(transpose ? rows : columns);
+  return s;
+}
+
+void check_product(const Types& t, const Shape& batch, std::int64_t m, std::int64_t k, std::int64_t n,
+                   const MatmulOptions& o) {
+  SCOPED_TRACE(std::to_string(batch.size()) + " batch dims, " + std::to_string(m) + "x" + std::to_string(k) + "x" +
+               std::to_string(n) + (o.transpose_a ? " ta" : "") + (o.transpose_b ? " tb" : "") +
+               (o.accumulate ? " accumulate" : ""));
+  const std::int64_t count = elements(batch);
+  const Values x = random_values(t.input, count * m * k, 1), y = random_values(t.input, count * k * n, 2);
+  const Values start = random_values(t.output, count * m * n, 3);
+  const DeviceTensor a(t.input, shape_of(batch, o.transpose_a, m, k), x);
+  const DeviceTensor b(t.input, shape_of(batch, o.transpose_b, k, n), y);
+  const DeviceTensor c(t.output, shape_of(batch, false, m, n), start);
+  run([&] { backend().matmul(a, b, c, o); });
+  const std::string name = t.input == t.output ? "matmul" : "matmul to fp32";
+  check(name, t.input, c.read(), product(x, y, start, count, m, k, n, o), tolerance(t.output, k));
+}
+
+TEST(Matmul, EveryFormAtOddAndTrainingShapes) {
+  for (const Types& t : type_pairs)
+    for (const auto& [m, k, n] : std::initializer_list<std::array<std::int64_t, 3>>{
+             {1, 1, 1}, {1, 7, 5}, {17, 1, 3}, {9, 33, 1}, {17, 13, 29}, {64, 64, 64}, {130, 257, 66}, {128, 768, 96}})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const bool accumulate : {false, true})
+            check_product(t, {}, m, k, n, {transpose_a, transpose_b, 1.0F, accumulate});
+}
+
+TEST(Matmul, Scales) {
+  for (const Types& t : type_pairs)
+    for (const bool accumulate : {false, true}) check_product(t, {}, 33, 65, 17, {false, true, 0.125F, accumulate});
+}
+
+TEST(Matmul, Batches) {
+  for (const Types& t : type_pairs)
+    for (const Shape& batch : {Shape{3}, Shape{1}, Shape{2, 3}, Shape{1, 5}, Shape{4, 1}})
+      for (const bool transpose_a : {false, true})
+        for (const bool transpose_b : {false, true})
+          for (const bool accumulate : {false, true})
+            check_product(t, batch, 19, 24, 35, {transpose_a, transpose_b, 1.0F, accumulate});
+}
+
+// The products of attention, on heads that are views of packed buffers: what is not in the view must not change.
+TEST(Matmul, HeadsByStrides) {
+  for (const Types& t : type_pairs)
+    for (const auto& [batch, positions, heads, size] :
+         std::initializer_list<std::array<std::int64_t, 4>>{{2, 9, 3, 10}, {1, 33, 4, 16}, {2, 64, 2, 64}}) {
+      const Shape packed_shape = {batch, positions, 3 * heads, size};
+      const DeviceTensor packed(t.input, packed_shape, random_values(t.input, elements(packed_shape), 4));
+      const auto view = [&](int which) { return packed->slice(2, which * heads, heads).transposed(1, 2); };
+      const Tensor q = view(0), k = view(1), v = view(2);
+      const std::int64_t count = batch * heads;
+      const MatmulOptions scores_options{false, true, 0.25F, false};
+
+      const DeviceTensor scores(t.output, {batch, heads, positions, positions});
+      run([&] { backend().matmul(q, k, scores, scores_options); });
+      check("matmul by strides", t.input, scores.read(),
+            product(packed.read(q), packed.read(k), {}, count, positions, size, positions, scores_options),
+            tolerance(t.output, size));
+
+      const Shape square = {batch, heads, positions, positions};
+      const DeviceTensor p(t.input, square, random_values(t.input, elements(square), 5));
+      const Shape wide = {batch, positions, 2 * heads, size};
+      const DeviceTensor out(t.output, wide, Values(static_cast<std::size_t>(elements(wide)), 7.0));
+      const Tensor target = out->slice(2, heads, heads).transposed(1, 2);
+      for (const bool transpose_p : {false, true}) {
+        const MatmulOptions o{transpose_p, false, 1.0F, false};
+        run([&] { backend().matmul(p, v, target, o); });
+        check("matmul by strides", t.input, out.read(target),
+              product(p.read(), packed.read(v), {}, count, positions, positions, size, o),
+              tolerance(t.output, positions));
+      }
+      const Tensor rest = out->slice(2, 0, heads);
+      EXPECT_EQ(out.read(rest), Values(static_cast<std::size_t>(rest.elements()), 7.0)) << "outside the view";
+    }
+}
+
+TEST(Matmul, SlicesAndTransposedViewsOfMatrices) {
+  for (const Types& t : type_pairs) {
+    const std::int64_t m = 21, k = 40, n = 26;
+    const DeviceTensor wide_a(t.input, {m, k + 9}, random_values(t.input, m * (k + 9), 6));
+    const DeviceTensor wide_b(t.input, {n + 4, k}, random_values(t.input, (n + 4) * k, 7));
+    const DeviceTensor wide_c(t.output, {m, n + 11}, Values(static_cast<std::size_t>(m * (n + 11)), 3.0));
+    const Tensor a = wide_a->slice(1, 5, k), b = wide_b->slice(0, 2, n).transposed(0, 1), c = wide_c->slice(1, 6, n);
+    const Values reference = product(wide_a.read(a), wide_b.read(b), {}, 1, m, k, n, {});
+    run([&] { backend().matmul(a, b, c); });
+    check("matmul by strides", t.input, wide_c.read(c), reference, tolerance(t.output, k));
+    EXPECT_EQ(wide_c.read(wide_c->slice(1, 0, 6)), Values(static_cast<std::size_t>(m * 6), 3.0)) << "left of the slice";
+
+    const DeviceTensor turned(t.output, {n, m});
+    run([&] { backend().matmul(a, b, turned->transposed(0, 1)); });
+    check("matmul by strides", t.input, turned.read(turned->transposed(0, 1)), reference, tolerance(t.output, k));
+  }
+}
+
+TEST(Matmul, RefusesWhatCannotBe) {
+  const DeviceTensor a(DType::f32, {4, 5}), b(DType::f32, {6, 7}), c(DType::f32, {4, 7}), h(DType::bf16, {5, 7});
+  std::string text;
+  EXPECT_EQ(status_of([&] { backend().matmul(a, b, c); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("[4, 5]"), std::string::npos) << text;
+  EXPECT_EQ(status_of([&] { backend().matmul(a, h, c); }), ASSAY_UNSUPPORTED);
+  const DeviceTensor d(DType::f32, {1, 5, 7});
+  EXPECT_EQ(status_of([&] { backend().matmul(a, d, c); }), ASSAY_INVALID_ARGUMENT);
+  const DeviceTensor sparse(DType::f32, {4, 5, 2}), e(DType::f32, {5, 7});
+  Tensor gaps = sparse->slice(2, 0, 1);  // [4, 5] with steps 10 and 2
+  gaps.rank = 2;
+  EXPECT_EQ(status_of([&] { backend().matmul(gaps, e, c); }), ASSAY_UNSUPPORTED);
+}
+
+// Listed last on purpose: by now every form above has made its primitive.
+TEST(MatmulPrimitives, NoneIsAReferenceImplementation) {
+  for (const Types& t : type_pairs) {
+    const std::int64_t m = 64;
+    for (const auto& [k, n] :
+         {std::array<std::int64_t, 2>{768, 2304}, {768, 768}, {768, 6144}, {3072, 768}, {768, 10000}}) {
+      const DeviceTensor x(t.input, {m, k}), w(t.input, {n, k}), y(t.input, {m, n}), dw(t.output, {n, k});
+      const DeviceTensor yo(t.output, {m, n}), xo(t.output, {m, k});
+      backend().set_mode(Mode::prepare);
+      backend().matmul(x, w, yo, {false, true, 1.0F, false});
+      backend().matmul(y, w, xo, {false, false, 1.0F, false});
+      backend().matmul(y, x, dw, {true, false, 1.0F, true});
+      backend().set_mode(Mode::execute);
+    }
+  }
+  const auto primitives = backend().primitives();
+  EXPECT_GE(primitives.size(), 45u);
+  for (const auto& p : primitives)
+    EXPECT_NE(p.implementation.substr(0, 3), "ref") << p.operation << " runs " << p.implementation;
+}
+
+}  // namespace
+}  // namespace assay::conformance

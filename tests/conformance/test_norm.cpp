@@ -1,0 +1,225 @@
+// RMS and layer normalisation, forward and backward.
+#include <cmath>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+constexpr double eps = 1e-5;
+
+struct Types {
+  DType x, weight, weight_gradient;
+};
+constexpr Types type_sets[] = {{DType::f32, DType::f32, DType::f32},
+                               {DType::bf16, DType::bf16, DType::bf16},
+                               {DType::bf16, DType::bf16, DType::f32},
+                               {DType::bf16, DType::f32, DType::f32}};
+const Shape shapes[] = {{1, 1}, {3, 7}, {5, 64}, {2, 3, 33}, {70, 100}, {129, 768}, {4, 2560}, {1000, 130}};
+
+struct Normalised {
+  Values y, mean, rstd;
+};
+
+// RMS normalisation is layer normalisation with mean and bias 0.
+Normalised forward(bool layer, const Values& x, const Values& weight, const Values& bias) {
+  const std::size_t columns = weight.size(), rows = x.size() / columns;
+  Normalised n{Values(x.size()), Values(rows), Values(rows)};
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double* const row = x.data() + r * columns;
+    double sum = 0.0, squares = 0.0;
+    for (std::size_t c = 0; layer && c < columns; ++c) sum += row[c];
+    n.mean[r] = sum / static_cast<double>(columns);
+    for (std::size_t c = 0; c < columns; ++c) squares += (row[c] - n.mean[r]) * (row[c] - n.mean[r]);
+    n.rstd[r] = 1.0 / std::sqrt(squares / static_cast<double>(columns) + eps);
+    for (std::size_t c = 0; c < columns; ++c)
+      n.y[r * columns + c] = (row[c] - n.mean[r]) * n.rstd[r] * weight[c] + (layer ? bias[c] : 0.0);
+  }
+  return n;
+}
+
+struct Gradients {
+  Values x, weight, bias;
+};
+
+// Written from the sums, not as the kernels have it; itself checked against central differences below.
+Gradients backward(bool layer, const Values& dy, const Values& x, const Values& weight, const Normalised& n) {
+  const std::size_t columns = weight.size(), rows = x.size() / columns;
+  Gradients g{Values(x.size()), Values(columns), Values(columns)};
+  for (std::size_t r = 0; r < rows; ++r) {
+    double along_one = 0.0, along_normal = 0.0;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t i = r * columns + c;
+      const double normal = (x[i] - n.mean[r]) * n.rstd[r];
+      g.weight[c] += dy[i] * normal;
+      g.bias[c] += dy[i];
+      if (layer) along_one += dy[i] * weight[c] / static_cast<double>(columns);
+      along_normal += dy[i] * weight[c] * normal / static_cast<double>(columns);
+    }
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t i = r * columns + c;
+      const double normal = (x[i] - n.mean[r]) * n.rstd[r];
+      g.x[i] = n.rstd[r] * (dy[i] * weight[c] - along_one - normal * along_normal);
+    }
+  }
+  return g;
+}
+
+Values added(Values a, const Values& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+void test_forward(bool layer) {
+  for (const Types& t : type_sets)
+    for (const Shape& shape : shapes) {
+      const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
+      const Values x = random_values(t.x, rows * columns, 1, 0.5, 2.0);
+      const Values weight = random_values(t.weight, columns, 2, 1.0, 0.3), bias = random_values(t.weight, columns, 3);
+      const DeviceTensor dx(t.x, shape, x), dw(t.weight, {columns}, weight), db(t.weight, {columns}, bias);
+      const DeviceTensor y(t.x, shape), mean(DType::f32, {rows}), rstd(DType::f32, {rows});
+      run([&] {
+        if (layer)
+          backend().layer_norm_forward(dx, dw, db, y, mean, rstd, static_cast<float>(eps));
+        else
+          backend().rms_norm_forward(dx, dw, y, rstd, static_cast<float>(eps));
+      });
+      const Normalised reference = forward(layer, x, weight, bias);
+      const std::string name = layer ? "layer_norm_forward" : "rms_norm_forward";
+      check(name, t.x, y.read(), reference.y, tolerance_of(t.x, 2e-6));
+      check(name + " rstd", t.x, rstd.read(), reference.rstd, 1e-6);
+      if (layer) check(name + " mean", t.x, mean.read(), reference.mean, 1e-6);
+    }
+}
+
+void test_backward(bool layer) {
+  for (const Types& t : type_sets)
+    for (const Shape& shape : shapes)
+      for (const bool accumulate : {false, true}) {
+        const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
+        const Values x = random_values(t.x, rows * columns, 4, 0.5, 2.0), dy = random_values(t.x, rows * columns, 5);
+        const Values weight = random_values(t.weight, columns, 6, 1.0, 0.3);
+        const Values before = random_values(t.x, rows * columns, 7);
+        const Values dweight_before = random_values(t.weight_gradient, columns, 8);
+        const Values dbias_before = random_values(t.weight_gradient, columns, 9);
+        Normalised n = forward(layer, x, weight, Values(weight.size()));
+        n.mean = rounded(DType::f32, n.mean), n.rstd = rounded(DType::f32, n.rstd);
+        const DeviceTensor x_there(t.x, shape, x), w_there(t.weight, {columns}, weight);
+        const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
+        const DeviceTensor dweight(t.weight_gradient, {columns}, dweight_before);
+        const DeviceTensor dbias(t.weight_gradient, {columns}, dbias_before);
+        // Without accumulation dx takes the place of dy, as the interface allows.
+        const DeviceTensor dx(t.x, shape, accumulate ? before : dy), dy_apart(t.x, shape, dy);
+        const Tensor& dy_there = accumulate ? dy_apart.tensor() : dx.tensor();
+        run([&] {
+          if (layer)
+            backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, dx, accumulate, dweight, dbias);
+          else
+            backend().rms_norm_backward(dy_there, x_there, w_there, rstd, dx, accumulate, dweight);
+        });
+        const Gradients reference = backward(layer, dy, x, weight, n);
+        const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
+        // One column leaves dx = g - g = 0 but for rounding, which no relative error measures.
+        if (columns > 1)
+          check(name + " dx", t.x, dx.read(), accumulate ? added(reference.x, before) : reference.x,
+                tolerance_of(t.x, 3e-6));
+        check(name + " dweight", t.weight_gradient, dweight.read(), added(reference.weight, dweight_before),
+              tolerance_of(t.weight_gradient, 3e-6));
+        if (layer)
+          check(name + " dbias", t.weight_gradient, dbias.read(), added(reference.bias, dbias_before),
+                tolerance_of(t.weight_gradient, 3e-6));
+      }
+}
+
+// The operation's gradients against central differences of the float64 forward.
+void test_by_differences(bool layer) {
+  const std::int64_t rows = 4, columns = 19;
+  const Values x = random_values(DType::f32, rows * columns, 10, 0.5, 1.5);
+  const Values weight = random_values(DType::f32, columns, 11, 1.0, 0.3), bias = random_values(DType::f32, columns, 12);
+  const Values dy = random_values(DType::f32, rows * columns, 13);
+  const auto loss = [&](const Values& at, const Values& w, const Values& b) {
+    const Values y = forward(layer, at, w, b).y;
+    double total = 0.0;
+    for (std::size_t i = 0; i < y.size(); ++i) total += y[i] * dy[i];
+    return total;
+  };
+  const Normalised n = forward(layer, x, weight, bias);
+  const DeviceTensor x_there(DType::f32, {rows, columns}, x), dy_there(DType::f32, {rows, columns}, dy);
+  const DeviceTensor w_there(DType::f32, {columns}, weight), dx(DType::f32, {rows, columns});
+  const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
+  const Values zeros(static_cast<std::size_t>(columns));
+  const DeviceTensor dweight(DType::f32, {columns}, zeros), dbias(DType::f32, {columns}, zeros);
+  run([&] {
+    if (layer)
+      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, dx, false, dweight, dbias);
+    else
+      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, dx, false, dweight);
+  });
+  const std::string name = layer ? "layer_norm_backward by differences" : "rms_norm_backward by differences";
+  const auto by_x = numerical_gradient([&](const Values& p) { return loss(p, weight, bias); }, x);
+  const auto by_weight = numerical_gradient([&](const Values& p) { return loss(x, p, bias); }, weight);
+  check(name, DType::f32, dx.read(), by_x, 2e-6);
+  check(name, DType::f32, dweight.read(), by_weight, 2e-6);
+  if (layer)
+    check(name, DType::f32, dbias.read(), numerical_gradient([&](const Values& p) { return loss(x, weight, p); }, bias),
+          2e-6);
+}
+
+TEST(RmsNorm, Forward) { test_forward(false); }
+TEST(RmsNorm, Backward) { test_backward(false); }
+TEST(RmsNorm, BackwardByDifferences) { test_by_differences(false); }
+TEST(LayerNorm, Forward) { test_forward(true); }
+TEST(LayerNorm, Backward) { test_backward(true); }
+TEST(LayerNorm, BackwardByDifferences) { test_by_differences(true); }
+
+TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {
+  for (const Types& t : type_sets)
+    for (const Shape& shape : shapes)
+      for (const int place : {0, 1, 2}) {  // the sum's: its own, that of x, that of the residual
+        const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
+        const Values x = random_values(t.x, rows * columns, 14), residual = random_values(t.x, rows * columns, 15);
+        const Values weight = random_values(t.weight, columns, 16, 1.0, 0.3);
+        const DeviceTensor x_there(t.x, shape, x), residual_there(t.x, shape, residual), apart(t.x, shape);
+        const DeviceTensor w_there(t.weight, {columns}, weight), y(t.x, shape), rstd(DType::f32, {rows});
+        const DeviceTensor& sum = place == 0 ? apart : place == 1 ? x_there : residual_there;
+        run([&] {
+          backend().add_rms_norm_forward(x_there, residual_there, sum, w_there, y, rstd, static_cast<float>(eps));
+        });
+        const Values expected_sum = rounded(t.x, added(x, residual));
+        const Normalised reference = forward(false, expected_sum, weight, {});
+        EXPECT_EQ(sum.read(), expected_sum) << name_of(t.x);
+        check("add_rms_norm_forward", t.x, y.read(), reference.y, tolerance_of(t.x, 2e-6));
+        check("add_rms_norm_forward rstd", t.x, rstd.read(), reference.rstd, 1e-6);
+      }
+}
+
+TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
+  const std::int64_t columns = 1000;
+  const Values x = random_values(DType::f32, columns, 17, 1000.0, 1.0);
+  const Values ones(static_cast<std::size_t>(columns), 1.0), zeros(static_cast<std::size_t>(columns));
+  const DeviceTensor x_there(DType::f32, {1, columns}, x), w(DType::f32, {columns}, ones);
+  const DeviceTensor b(DType::f32, {columns}, zeros), y(DType::f32, {1, columns});
+  const DeviceTensor mean(DType::f32, {1}), rstd(DType::f32, {1});
+  run([&] { backend().layer_norm_forward(x_there, w, b, y, mean, rstd, static_cast<float>(eps)); });
+  // The mean itself is rounded to 2^-14 there, which moves every y by as much.
+  check("layer_norm_forward far from 0", DType::f32, y.read(), forward(true, x, ones, zeros).y, 2e-4);
+}
+
+TEST(Norm, RefusesWhatItDoesNotServe) {
+  const DeviceTensor x(DType::f32, {4, 8}), y(DType::f32, {4, 8}), rstd(DType::f32, {4}), short_rstd(DType::f32, {3});
+  const DeviceTensor w(DType::f32, {8}), w_half(DType::bf16, {8}), short_w(DType::f32, {7}), half(DType::f16, {4, 8});
+  const auto call = [&](const Tensor& in, const Tensor& weight, const Tensor& out, const Tensor& statistic) {
+    return [&] { backend().rms_norm_forward(in, weight, out, statistic, 1e-5F); };
+  };
+  std::string text;
+  EXPECT_EQ(status_of(call(half, w, half, rstd), &text), ASSAY_UNSUPPORTED);
+  EXPECT_NE(text.find("rms_norm_forward"), std::string::npos) << text;
+  EXPECT_EQ(status_of(call(x, w_half, y, rstd)), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of(call(x, short_w, y, rstd)), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of(call(x, w, y, short_rstd), &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("3 elements"), std::string::npos) << text;
+  EXPECT_EQ(status_of(call(x.tensor().slice(1, 0, 7), short_w, y.tensor().slice(1, 0, 7), rstd)), ASSAY_UNSUPPORTED);
+}
+
+}  // namespace
+}  // namespace assay::conformance

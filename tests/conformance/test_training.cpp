@@ -1,0 +1,338 @@
+// Cross-entropy, reductions, optimizers; and that no result depends on the number of threads.
+#include <unistd.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+using compute::AdamWOptions;
+using compute::SgdOptions;
+constexpr DType types[] = {DType::f32, DType::bf16};
+const double nan = std::nan("");
+const double infinity = std::numeric_limits<double>::infinity();
+
+// ---- cross-entropy -------------------------------------------------------------------------------------------------
+struct Losses {
+  Values losses, lse, dlogits;
+};
+
+Losses cross_entropy(const Values& logits, const Values& labels, double scale) {
+  const std::size_t rows = labels.size(), columns = logits.size() / rows;
+  Losses l{Values(rows), Values(rows), Values(logits.size())};
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double* const x = logits.data() + r * columns;
+    double high = x[0], sum = 0.0;
+    for (std::size_t c = 0; c < columns; ++c) high = std::max(high, x[c]);
+    for (std::size_t c = 0; c < columns; ++c) sum += std::exp(x[c] - high);
+    l.lse[r] = high + std::log(sum);
+    if (labels[r] < 0) continue;
+    const auto label = static_cast<std::size_t>(labels[r]);
+    l.losses[r] = l.lse[r] - x[label];
+    for (std::size_t c = 0; c < columns; ++c)
+      l.dlogits[r * columns + c] = scale * (std::exp(x[c] - l.lse[r]) - (c == label ? 1.0 : 0.0));
+  }
+  return l;
+}
+
+const Shape logit_shapes[] = {{1, 2}, {3, 7}, {2, 4, 33}, {5, 1000}, {19, 10000}, {64, 50}};
+
+TEST(CrossEntropy, AllThreeForms) {
+  for (const DType t : types)
+    for (const Shape& shape : logit_shapes)
+      for (const double mean : {0.0, 60.0}) {
+        const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
+        const Values logits = random_values(t, rows * columns, 1, mean, 3.0);
+        Values labels = random_ids(rows, 2, 0, columns);
+        if (rows > 2) labels[1] = -1, labels[2] = -100;
+        const float scale = 0.125F;
+        const Losses expected = cross_entropy(logits, labels, scale);
+        const DeviceTensor x(t, shape, logits), ids(DType::i64, {rows}, labels), dx(t, shape);
+        const DeviceTensor losses(DType::f32, {rows}), lse(DType::f32, {rows});
+        run([&] {
+          backend().cross_entropy_forward(x, ids, losses, lse);
+          backend().cross_entropy_backward(x, ids, lse, scale, dx);
+        });
+        check("cross_entropy_forward", t, losses.read(), expected.losses, 2e-6);
+        check("cross_entropy_forward lse", t, lse.read(), expected.lse, 1e-6);
+        // Rounding lse moves the probabilities by as much: 4e-6 where lse is near 70, and p - 1 by more of itself.
+        check("cross_entropy_backward", t, dx.read(), expected.dlogits, tolerance_of(t, mean == 0.0 ? 1e-5 : 1e-4));
+        const DeviceTensor in_place_losses(DType::f32, {rows});
+        const DeviceTensor aliased(t, shape, logits);
+        run([&] { backend().cross_entropy_backward(aliased, ids, lse, scale, aliased); });
+        EXPECT_EQ(aliased.read(), dx.read());
+        run([&] { backend().cross_entropy_in_place(x, ids, in_place_losses, scale); });
+        check("cross_entropy_in_place", t, in_place_losses.read(), expected.losses, 2e-6);
+        check("cross_entropy_in_place", t, x.read(), expected.dlogits, tolerance_of(t, 3e-6));
+      }
+}
+
+TEST(CrossEntropy, BackwardByDifferences) {
+  const Values logits = random_values(DType::f32, 44, 3), labels = {5, -1, 10, 0};
+  const auto loss = [&](const Values& p) {
+    double total = 0.0;
+    for (const double l : cross_entropy(p, labels, 1.0).losses) total += l;
+    return total;
+  };
+  const DeviceTensor x(DType::f32, {4, 11}, logits), ids(DType::i64, {4}, labels), losses(DType::f32, {4});
+  run([&] { backend().cross_entropy_in_place(x, ids, losses, 1.0F); });
+  check("cross_entropy by differences", DType::f32, x.read(), numerical_gradient(loss, logits), 2e-6);
+}
+
+TEST(CrossEntropy, ALabelOutOfRangeIsNan) {
+  for (const DType t : types) {
+    const Values labels = {11, 3};
+    const DeviceTensor x(t, {2, 11}, random_values(t, 22, 4)), ids(DType::i64, {2}, labels), dx(t, {2, 11});
+    const DeviceTensor losses(DType::f32, {2}), lse(DType::f32, {2});
+    run([&] {
+      backend().cross_entropy_forward(x, ids, losses, lse);
+      backend().cross_entropy_backward(x, ids, lse, 1.0F, dx);
+    });
+    EXPECT_TRUE(std::isnan(losses.read()[0]));
+    EXPECT_TRUE(std::isfinite(losses.read()[1]));
+    for (std::size_t i = 0; i < 22; ++i) EXPECT_EQ(std::isnan(dx.read()[i]), i < 11) << i;
+    run([&] { backend().cross_entropy_in_place(x, ids, losses, 1.0F); });
+    EXPECT_TRUE(std::isnan(losses.read()[0]));
+    EXPECT_TRUE(std::isnan(x.read()[4]));
+    EXPECT_TRUE(std::isfinite(x.read()[15]));
+  }
+}
+
+// ---- reductions ----------------------------------------------------------------------------------------------------
+const std::int64_t counts[] = {1, 2, 31, 64, 1000, 16384, 100003, 1048581};
+
+TEST(Reduction, SumAndSumOfSquares) {
+  for (const DType t : types)
+    for (const std::int64_t n : counts) {
+      const Values values = random_values(t, n, 5, 0.1, 1.0);
+      double sum = 0.0, squares = 0.0;
+      for (const double v : values) sum += v, squares += v * v;
+      const DeviceTensor x(t, {n}, values), out(DType::f32, {1});
+      run([&] { backend().sum(x, out, 0.25F); });
+      check("sum", t, out.read(), {0.25 * sum}, 1e-7);
+      run([&] { backend().sum_of_squares(x, out); });
+      check("sum_of_squares", t, out.read(), {squares}, 1e-7);
+    }
+}
+
+TEST(Reduction, SumKeepsSmallTermsBesideLargeOnes) {
+  Values values(300001, 1.0);
+  values[7] = 3e9, values[200000] = -3e9;
+  const DeviceTensor x(DType::f32, {300001}, values), out(DType::f32, {1});
+  run([&] { backend().sum(x, out, 1.0F); });
+  EXPECT_EQ(out.read()[0], 299999.0);
+}
+
+TEST(Reduction, MaxAbsAndNonfinite) {
+  for (const DType t : types)
+    for (const std::int64_t n : counts) {
+      Values values = random_values(t, n, 6);
+      double high = 0.0;
+      for (const double v : values) high = std::max(high, std::fabs(v));
+      const DeviceTensor x(t, {n}, values), out(DType::f32, {1});
+      run([&] { backend().max_abs(x, out); });
+      EXPECT_EQ(out.read()[0], high);
+      run([&] { backend().count_nonfinite(x, out); });
+      EXPECT_EQ(out.read()[0], 0.0);
+
+      const auto last = static_cast<std::size_t>(n - 1);
+      values[last] = -infinity;
+      x.write(values);
+      run([&] { backend().max_abs(x, out); });
+      EXPECT_EQ(out.read()[0], infinity);
+      values[last / 2] = nan;
+      x.write(values);
+      run([&] { backend().max_abs(x, out); });
+      EXPECT_TRUE(std::isnan(out.read()[0])) << n;
+      run([&] { backend().count_nonfinite(x, out); });
+      EXPECT_EQ(out.read()[0], last == last / 2 ? 1.0 : 2.0) << n;
+    }
+}
+
+// ---- optimizers ----------------------------------------------------------------------------------------------------
+struct OptimizerTypes {
+  DType state, gradient;
+  bool copied;
+};
+constexpr OptimizerTypes optimizer_types[] = {{DType::f32, DType::f32, false},
+                                              {DType::f32, DType::f32, true},
+                                              {DType::f32, DType::bf16, true},
+                                              {DType::bf16, DType::bf16, false}};
+
+TEST(AdamW, FiveStepsAsDefined) {
+  for (const OptimizerTypes& t : optimizer_types)
+    for (const std::int64_t n : {1, 37, 1024, 20011}) {
+      const AdamWOptions options{.beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .weight_decay = 0.1F};
+      const double rate = 0.015625;
+      Values p = random_values(t.state, n, 7), m(p.size()), v(p.size());
+      const DeviceTensor p_there(t.state, {n}, p), m_there(t.state, {n}, m), v_there(t.state, {n}, v);
+      const DeviceTensor gradient(t.gradient, {n}), step(DType::i64, {1}, {0}), lr(DType::f32, {1}, {rate});
+      const DeviceTensor copy(DType::bf16, {n});
+      for (int k = 1; k <= 5; ++k) {
+        const Values g = random_values(t.gradient, n, 100 + static_cast<std::uint64_t>(k), 0.01, 0.1);
+        gradient.write(g);
+        run([&] { backend().advance(step); });
+        run([&] {
+          backend().adamw(p_there, gradient, m_there, v_there, step, lr, options, t.copied ? copy.tensor() : Tensor{});
+        });
+        const double beta1 = options.beta1, beta2 = options.beta2;
+        for (std::size_t i = 0; i < p.size(); ++i) {
+          m[i] = beta1 * m[i] + (1.0 - beta1) * g[i];
+          v[i] = beta2 * v[i] + (1.0 - beta2) * g[i] * g[i];
+          const double unbiased_m = m[i] / (1.0 - std::pow(beta1, k)), unbiased_v = v[i] / (1.0 - std::pow(beta2, k));
+          const double decayed = p[i] - rate * options.weight_decay * p[i];
+          p[i] = rounded(t.state, decayed - rate * unbiased_m / (std::sqrt(unbiased_v) + options.eps));
+          m[i] = rounded(t.state, m[i]), v[i] = rounded(t.state, v[i]);
+        }
+      }
+      EXPECT_EQ(step.read()[0], 5.0);
+      // All bf16: where the exact number lies near a tie, one rounding may go the other way, and an early moment may be
+      // several times the last one.
+      check("adamw", t.state, p_there.read(), p, tolerance_of(t.state, 1e-6, 0.0079));
+      check("adamw m", t.state, m_there.read(), m, tolerance_of(t.state, 1e-6, 0.0157));
+      check("adamw v", t.state, v_there.read(), v, tolerance_of(t.state, 1e-6, 0.0157));
+      if (t.copied) {
+        EXPECT_EQ(copy.read(), rounded(DType::bf16, p_there.read()));
+      }
+    }
+}
+
+TEST(Sgd, FourStepsAsDefined) {
+  for (const OptimizerTypes& t : optimizer_types)
+    for (const SgdOptions options : {SgdOptions{0.0F, 0.0F}, SgdOptions{0.9F, 0.0F}, SgdOptions{0.5F, 0.25F}})
+      for (const std::int64_t n : {1, 53, 20011}) {
+        const double rate = 0.03125;
+        Values p = random_values(t.state, n, 8), buffer(p.size());
+        const DeviceTensor p_there(t.state, {n}, p), buffer_there(t.state, {n});  // NaN until the first step
+        const DeviceTensor gradient(t.gradient, {n}), step(DType::i64, {1}, {0}), lr(DType::f32, {1}, {rate});
+        const DeviceTensor copy(DType::bf16, {n});
+        for (int k = 1; k <= 4; ++k) {
+          const Values g = random_values(t.gradient, n, 200 + static_cast<std::uint64_t>(k));
+          gradient.write(g);
+          run([&] { backend().advance(step); });
+          run([&] {
+            backend().sgd(p_there, gradient, options.momentum != 0.0F ? buffer_there.tensor() : Tensor{}, step, lr,
+                          options, t.copied ? copy.tensor() : Tensor{});
+          });
+          for (std::size_t i = 0; i < p.size(); ++i) {
+            double d = g[i] + options.weight_decay * p[i];
+            if (options.momentum != 0.0F) {
+              d = k == 1 ? d : options.momentum * buffer[i] + d;
+              buffer[i] = rounded(t.state, d);
+            }
+            p[i] = rounded(t.state, p[i] - rate * d);
+          }
+        }
+        check("sgd", t.state, p_there.read(), p, tolerance_of(t.state, 1e-6, 0.0079));
+        if (t.copied) {
+          EXPECT_EQ(copy.read(), rounded(DType::bf16, p_there.read()));
+        }
+      }
+}
+
+TEST(Optimizer, RefusesWhatItDoesNotServe) {
+  const DeviceTensor p(DType::f32, {8}), g(DType::f32, {8}), m(DType::f32, {8}), v(DType::f32, {8});
+  const DeviceTensor half(DType::bf16, {8}), shorter(DType::f32, {7}), lr(DType::f32, {1}, {0.1});
+  const DeviceTensor before_first(DType::i64, {1}, {0}), step(DType::i64, {1}, {1});
+  const auto adamw = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& s) {
+    return status_of([&] { run([&] { backend().adamw(a, b, c, d, s, lr, {}, {}); }); });
+  };
+  EXPECT_EQ(adamw(p, g, m, v, step), ASSAY_OK);
+  EXPECT_EQ(adamw(p, g, half, v, step), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(adamw(half, g, half, half, step), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(adamw(p, shorter, m, v, step), ASSAY_INVALID_ARGUMENT);
+  std::string text;
+  EXPECT_EQ(status_of([&] { run([&] {
+                              backend().sgd(p, g, {}, step, lr, {0.9F, 0.0F}, {});
+                            }); }, &text),
+            ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("momentum"), std::string::npos) << text;
+  EXPECT_EQ(adamw(p, g, m, v, before_first), ASSAY_INVALID_ARGUMENT);
+}
+
+// ---- the number of threads -----------------------------------------------------------------------------------------
+
+class Digest {
+ public:
+  void add(const Values& values) {
+    for (const double v : values) state_ = (state_ ^ std::bit_cast<std::uint64_t>(v)) * 0x100000001b3u;
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+void add_attention(Digest& digest, std::int64_t queries, std::int64_t keys, std::int64_t heads, bool causal) {
+  const std::int64_t depth = 40;
+  const Shape q_shape = {1, queries, heads, depth}, k_shape = {1, keys, heads, depth};
+  const DeviceTensor q(DType::f32, q_shape, random_values(DType::f32, elements(q_shape), 40));
+  const DeviceTensor k(DType::f32, k_shape, random_values(DType::f32, elements(k_shape), 41));
+  const DeviceTensor v(DType::f32, k_shape, random_values(DType::f32, elements(k_shape), 42));
+  const DeviceTensor dout(DType::f32, q_shape, random_values(DType::f32, elements(q_shape), 43));
+  const DeviceTensor out(DType::f32, q_shape), lse(DType::f32, {1, heads, queries});
+  const DeviceTensor dq(DType::f32, q_shape), dk(DType::f32, k_shape), dv(DType::f32, k_shape);
+  run([&] {
+    backend().attention_forward(q, k, v, out, lse, {0.2F, causal});
+    backend().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, {0.2F, causal});
+  });
+  for (const DeviceTensor* t : {&out, &lse, &dq, &dk, &dv}) digest.add(t->read());
+}
+
+std::uint64_t digest_of_results() {
+  Digest digest;
+  const DeviceTensor x(DType::f32, {4096, 130}, random_values(DType::f32, 4096 * 130, 44));
+  const DeviceTensor dy(DType::f32, {4096, 130}, random_values(DType::f32, 4096 * 130, 45));
+  const DeviceTensor weight(DType::f32, {130}, random_values(DType::f32, 130, 46)), dx(DType::f32, {4096, 130});
+  const DeviceTensor ones(DType::f32, {4096}, Values(4096, 1.0)), zeros(DType::f32, {4096}, Values(4096));
+  const DeviceTensor dweight(DType::f32, {130}, Values(130)), dbias(DType::f32, {130}, Values(130));
+  run([&] { backend().layer_norm_backward(dy, x, weight, zeros, ones, dx, false, dweight, dbias); });
+  for (const DeviceTensor* t : {&dx, &dweight, &dbias}) digest.add(t->read());
+  run([&] { backend().rms_norm_backward(dy, x, weight, ones, dx, true, dweight); });
+  for (const DeviceTensor* t : {&dx, &dweight}) digest.add(t->read());
+  const DeviceTensor out(DType::f32, {1});
+  run([&] { backend().sum(x, out, 1.0F); });
+  digest.add(out.read());
+  run([&] { backend().sum_of_squares(x, out); });
+  digest.add(out.read());
+  // One head is split over two threads and more; three are taken whole by one, and split over seven.
+  for (const bool causal : {false, true}) {
+    add_attention(digest, 530, 530, 1, causal);
+    add_attention(digest, 150, 410, 3, causal);
+  }
+  return digest.value();
+}
+
+// Each number of threads in a process of its own: a backend's device may fix it when it is opened.
+TEST(Threads, ResultsAreTheSameToTheBit) {
+  constexpr const char* marker = "digest of the results: ";
+  if (std::getenv("ASSAY_CONFORMANCE_DIGEST")) {
+    std::printf("%s%016llx\n", marker, static_cast<unsigned long long>(digest_of_results()));
+    return;
+  }
+  std::string first;
+  for (const int threads : {1, 2, 3, 7}) {
+    const std::string command = "ASSAY_CONFORMANCE_DIGEST=1 OMP_NUM_THREADS=" + std::to_string(threads) + " /proc/" +
+                                std::to_string(getpid()) + "/exe --gtest_filter=Threads.*";
+    std::FILE* const pipe = popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::string output;
+    char part[256];
+    while (std::fgets(part, sizeof part, pipe)) output += part;
+    ASSERT_EQ(pclose(pipe), 0) << output;
+    const std::size_t at = output.find(marker);
+    ASSERT_NE(at, std::string::npos) << output;
+    const std::string digest = output.substr(at + std::string(marker).size(), 16);
+    if (first.empty()) first = digest;
+    EXPECT_EQ(digest, first) << threads << " threads";
+  }
+}
+
+}  // namespace
+}  // namespace assay::conformance

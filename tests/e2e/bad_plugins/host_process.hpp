@@ -1,0 +1,38 @@
+// The executable under test, as a child of the test.
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::test {
+
+struct HostExit {
+  int code = -1;   // of an ordinary exit
+  int signal = 0;  // that killed it; 0: none
+};
+
+// In a process group of its own. The test adopts whatever the host leaves behind (PR_SET_CHILD_SUBREAPER), so that no
+// worker can hide.
+class HostProcess {
+ public:
+  HostProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+              const std::filesystem::path& output_file);
+  HostProcess(const HostProcess&) = delete;
+  HostProcess& operator=(const HostProcess&) = delete;
+  ~HostProcess();  // kills the host if it was not waited for
+
+  void send(int signal) const;
+  // Nothing when it has not ended after two minutes.
+  std::optional<HostExit> wait();
+
+ private:
+  pid_t pid_;
+};
+
+// After the host has ended: waits until no process is left that it started. False when one is there after a minute.
+bool all_descendants_are_gone();
+
+}  // namespace assay::test

@@ -1,0 +1,254 @@
+// The border's layout, frozen: the size of every struct, the place and the type of every field, the value of every
+// constant, as released in 1.0, on a machine with 64-bit long and pointers. Plugins in the field were compiled against
+// these numbers. A line here never changes; a field appended at a struct's end adds its line, raises that struct's SIZE
+// and ASSAY_ABI_MINOR. Types count too: a changed signature keeps the layout and still breaks every plugin.
+#include <assay/abi.h>
+#include <assay/device.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+static_assert(sizeof(void*) == 8 && sizeof(long) == 8, "the numbers below are those of LP64");
+
+#define SIZE(bytes, owner)                                                                      \
+  static_assert(sizeof(owner) == (bytes), "the size of " #owner " has changed");                \
+  static_assert(alignof(owner) == 8, "the alignment of " #owner " has changed");                \
+  static_assert(std::is_standard_layout_v<owner> && std::is_trivially_copyable_v<owner>, #owner \
+                " is no longer plain "                                                          \
+                "C")
+#define FIELD(at, owner, field, ...)                                             \
+  static_assert(offsetof(owner, field) == (at), #owner "." #field " has moved"); \
+  static_assert(std::is_same_v<decltype(owner::field), __VA_ARGS__>, #owner "." #field " has another type")
+#define VALUE(constant, number) static_assert((constant) == (number), "the value of " #constant " has changed")
+
+SIZE(16, assay_str);
+FIELD(0, assay_str, data, const char*);
+FIELD(8, assay_str, size, size_t);
+
+SIZE(96, assay_param);
+FIELD(0, assay_param, struct_size, size_t);
+FIELD(8, assay_param, name, const char*);
+FIELD(16, assay_param, unit, const char*);
+FIELD(24, assay_param, help, const char*);
+FIELD(32, assay_param, type, assay_type);
+FIELD(36, assay_param, flags, uint32_t);
+FIELD(40, assay_param, default_int, int64_t);
+FIELD(48, assay_param, default_float, double);
+FIELD(56, assay_param, default_string, const char*);
+FIELD(64, assay_param, min, double);
+FIELD(72, assay_param, max, double);
+FIELD(80, assay_param, choices, const char* const*);
+FIELD(88, assay_param, choice_count, uint64_t);
+
+SIZE(40, assay_metric);
+FIELD(0, assay_metric, struct_size, size_t);
+FIELD(8, assay_metric, name, const char*);
+FIELD(16, assay_metric, unit, const char*);
+FIELD(24, assay_metric, help, const char*);
+FIELD(32, assay_metric, direction, assay_direction);
+FIELD(36, assay_metric, scope, assay_scope);
+
+SIZE(32, assay_work);
+FIELD(0, assay_work, struct_size, size_t);
+FIELD(8, assay_work, flops, uint64_t);
+FIELD(16, assay_work, bytes, uint64_t);
+FIELD(24, assay_work, items, uint64_t);
+
+SIZE(80, assay_host);
+FIELD(0, assay_host, struct_size, size_t);
+FIELD(8, assay_host, abi_major, uint32_t);
+FIELD(12, assay_host, abi_minor, uint32_t);
+FIELD(16, assay_host, impl, void*);
+FIELD(24, assay_host, log, void (*)(const assay_host*, int32_t, assay_str) noexcept);
+FIELD(32, assay_host, set_message, void (*)(const assay_host*, assay_status, assay_str) noexcept);
+FIELD(40, assay_host, get_bool, assay_status (*)(const assay_config*, assay_str, int32_t*) noexcept);
+FIELD(48, assay_host, get_int, assay_status (*)(const assay_config*, assay_str, int64_t*) noexcept);
+FIELD(56, assay_host, get_float, assay_status (*)(const assay_config*, assay_str, double*) noexcept);
+FIELD(64, assay_host, get_string, assay_status (*)(const assay_config*, assay_str, assay_str*) noexcept);
+FIELD(72, assay_host, get_extension, const void* (*)(const assay_host*, const char*) noexcept);
+
+SIZE(40, assay_case);
+FIELD(0, assay_case, struct_size, size_t);
+FIELD(8, assay_case, config, const assay_config*);
+FIELD(16, assay_case, seed, uint64_t);
+FIELD(24, assay_case, rank, int32_t);
+FIELD(28, assay_case, rank_count, int32_t);
+FIELD(32, assay_case, device_kind, const char*);
+
+SIZE(64, assay_launch);
+FIELD(0, assay_launch, struct_size, size_t);
+FIELD(8, assay_launch, impl, void*);
+FIELD(16, assay_launch, stream, void*);
+FIELD(24, assay_launch, device, int32_t);
+FIELD(28, assay_launch, stage, assay_stage);
+FIELD(32, assay_launch, iteration, uint64_t);
+FIELD(40, assay_launch, phase_begin, void (*)(const assay_launch*, uint32_t) noexcept);
+FIELD(48, assay_launch, phase_end, void (*)(const assay_launch*, uint32_t) noexcept);
+FIELD(56, assay_launch, metric, void (*)(const assay_launch*, uint32_t, double) noexcept);
+
+SIZE(48, assay_memory);
+FIELD(0, assay_memory, struct_size, size_t);
+FIELD(8, assay_memory, impl, void*);
+FIELD(16, assay_memory, allocate,
+      assay_status (*)(const assay_memory*, assay_memory_kind, size_t, assay_str, void**) noexcept);
+FIELD(24, assay_memory, release, void (*)(const assay_memory*, void*) noexcept);
+FIELD(32, assay_memory, report, void (*)(const assay_memory*, assay_memory_kind, int64_t, assay_str) noexcept);
+FIELD(40, assay_memory, moment, void (*)(const assay_memory*, assay_str) noexcept);
+
+SIZE(24, assay_device_access);
+FIELD(0, assay_device_access, struct_size, size_t);
+FIELD(8, assay_device_access, api, const assay_device_api*);
+FIELD(16, assay_device_access, device, assay_device*);
+
+SIZE(136, assay_workload);
+FIELD(0, assay_workload, struct_size, size_t);
+FIELD(8, assay_workload, id, const char*);
+FIELD(16, assay_workload, summary, const char*);
+FIELD(24, assay_workload, item_unit, const char*);
+FIELD(32, assay_workload, params, const assay_param* const*);
+FIELD(40, assay_workload, metrics, const assay_metric* const*);
+FIELD(48, assay_workload, phases, const char* const*);
+FIELD(56, assay_workload, param_count, uint32_t);
+FIELD(60, assay_workload, metric_count, uint32_t);
+FIELD(64, assay_workload, phase_count, uint32_t);
+FIELD(68, assay_workload, device_flags, uint32_t);
+FIELD(72, assay_workload, create,
+      assay_status (*)(const assay_host*, const assay_case*, assay_workload_self**) noexcept);
+FIELD(80, assay_workload, destroy, void (*)(assay_workload_self*) noexcept);
+FIELD(88, assay_workload, setup, assay_status (*)(assay_workload_self*, const assay_launch*) noexcept);
+FIELD(96, assay_workload, run, assay_status (*)(assay_workload_self*, const assay_launch*) noexcept);
+FIELD(104, assay_workload, finish, assay_status (*)(assay_workload_self*, const assay_launch*) noexcept);
+FIELD(112, assay_workload, verify, assay_status (*)(assay_workload_self*, const assay_launch*) noexcept);
+FIELD(120, assay_workload, work, assay_status (*)(const assay_workload_self*, assay_work*) noexcept);
+FIELD(128, assay_workload, get_extension, const void* (*)(const assay_workload_self*, const char*) noexcept);
+
+SIZE(72, assay_entry);
+FIELD(0, assay_entry, struct_size, size_t);
+FIELD(8, assay_entry, abi_major, uint32_t);
+FIELD(12, assay_entry, abi_minor, uint32_t);
+FIELD(16, assay_entry, min_host_minor, uint32_t);
+FIELD(20, assay_entry, workload_count, uint32_t);
+FIELD(24, assay_entry, id, const char*);
+FIELD(32, assay_entry, version, const char*);
+FIELD(40, assay_entry, build, const char*);
+FIELD(48, assay_entry, workloads, const assay_workload* const*);
+FIELD(56, assay_entry, init, assay_status (*)(const assay_host*) noexcept);
+FIELD(64, assay_entry, deinit, void (*)() noexcept);
+
+SIZE(800, assay_device_info);
+FIELD(0, assay_device_info, struct_size, size_t);
+FIELD(8, assay_device_info, memory_total_bytes, uint64_t);
+FIELD(16, assay_device_info, memory_free_bytes, uint64_t);
+FIELD(24, assay_device_info, compute_units, int32_t);
+FIELD(28, assay_device_info, reserved, int32_t);
+FIELD(32, assay_device_info, name, char[256]);
+FIELD(288, assay_device_info, libraries, char[512]);
+
+SIZE(176, assay_device_api);
+FIELD(0, assay_device_api, struct_size, size_t);
+FIELD(8, assay_device_api, abi_major, uint32_t);
+FIELD(12, assay_device_api, abi_minor, uint32_t);
+FIELD(16, assay_device_api, kind, const char*);
+FIELD(24, assay_device_api, build, const char*);
+FIELD(32, assay_device_api, error_text, const char* (*)() noexcept);
+FIELD(40, assay_device_api, count, assay_status (*)(int32_t*) noexcept);
+FIELD(48, assay_device_api, open, assay_status (*)(int32_t, assay_device**) noexcept);
+FIELD(56, assay_device_api, close, void (*)(assay_device*) noexcept);
+FIELD(64, assay_device_api, info, assay_status (*)(assay_device*, assay_device_info*) noexcept);
+FIELD(72, assay_device_api, stream_create, assay_status (*)(assay_device*, void**) noexcept);
+FIELD(80, assay_device_api, stream_destroy, void (*)(assay_device*, void*) noexcept);
+FIELD(88, assay_device_api, stream_synchronize, assay_status (*)(assay_device*, void*) noexcept);
+FIELD(96, assay_device_api, event_create, assay_status (*)(assay_device*, assay_event**) noexcept);
+FIELD(104, assay_device_api, event_destroy, void (*)(assay_device*, assay_event*) noexcept);
+FIELD(112, assay_device_api, event_record, assay_status (*)(assay_device*, assay_event*, void*) noexcept);
+FIELD(120, assay_device_api, event_synchronize, assay_status (*)(assay_device*, assay_event*) noexcept);
+FIELD(128, assay_device_api, event_elapsed_ns,
+      assay_status (*)(assay_device*, assay_event*, assay_event*, double*) noexcept);
+FIELD(136, assay_device_api, allocate, assay_status (*)(assay_device*, size_t, void**) noexcept);
+FIELD(144, assay_device_api, release, void (*)(assay_device*, void*) noexcept);
+FIELD(152, assay_device_api, range_push, void (*)(assay_device*, const char*) noexcept);
+FIELD(160, assay_device_api, range_pop, void (*)(assay_device*) noexcept);
+FIELD(168, assay_device_api, get_extension, const void* (*)(const char*) noexcept);
+
+static_assert(std::is_same_v<assay_status, int32_t> && std::is_same_v<assay_type, int32_t> &&
+              std::is_same_v<assay_direction, int32_t> && std::is_same_v<assay_scope, int32_t> &&
+              std::is_same_v<assay_stage, int32_t> && std::is_same_v<assay_memory_kind, int32_t>);
+
+VALUE(ASSAY_ABI_MAJOR, 1u);
+VALUE(ASSAY_ABI_MINOR, 0u);
+VALUE(ASSAY_DEVICE_ABI_MAJOR, 1u);
+VALUE(ASSAY_DEVICE_ABI_MINOR, 0u);
+
+VALUE(ASSAY_OK, 0);
+VALUE(ASSAY_INVALID_ARGUMENT, 1);
+VALUE(ASSAY_UNSUPPORTED, 2);
+VALUE(ASSAY_OUT_OF_MEMORY, 3);
+VALUE(ASSAY_DEVICE_ERROR, 4);
+VALUE(ASSAY_WRONG_RESULT, 5);
+VALUE(ASSAY_INTERNAL, 6);
+
+VALUE(ASSAY_TYPE_BOOL, 1);
+VALUE(ASSAY_TYPE_INT, 2);
+VALUE(ASSAY_TYPE_FLOAT, 3);
+VALUE(ASSAY_TYPE_STRING, 4);
+
+VALUE(ASSAY_PARAM_REQUIRED, 1u);
+VALUE(ASSAY_PARAM_HAS_MIN, 2u);
+VALUE(ASSAY_PARAM_HAS_MAX, 4u);
+VALUE(ASSAY_PARAM_INPUT_PATH, 8u);
+VALUE(ASSAY_PARAM_OUTPUT_PATH, 16u);
+
+VALUE(ASSAY_LOWER_IS_BETTER, -1);
+VALUE(ASSAY_NEITHER_IS_BETTER, 0);
+VALUE(ASSAY_HIGHER_IS_BETTER, 1);
+VALUE(ASSAY_PER_STEP, 0);
+VALUE(ASSAY_PER_CASE, 1);
+
+VALUE(ASSAY_STAGE_SETUP, 0);
+VALUE(ASSAY_STAGE_WARMUP, 1);
+VALUE(ASSAY_STAGE_MEASURE, 2);
+VALUE(ASSAY_STAGE_FINISH, 3);
+VALUE(ASSAY_STAGE_VERIFY, 4);
+
+VALUE(ASSAY_MEMORY_PARAMETERS, 0);
+VALUE(ASSAY_MEMORY_GRADIENTS, 1);
+VALUE(ASSAY_MEMORY_OPTIMIZER_STATE, 2);
+VALUE(ASSAY_MEMORY_ACTIVATIONS, 3);
+VALUE(ASSAY_MEMORY_WORKSPACE, 4);
+VALUE(ASSAY_MEMORY_COMMUNICATION, 5);
+VALUE(ASSAY_MEMORY_DATA, 6);
+VALUE(ASSAY_MEMORY_KIND_COUNT, 7);
+
+VALUE(ASSAY_ANY_DEVICE, 0u);
+VALUE(ASSAY_DEVICE_CPU, 1u);
+VALUE(ASSAY_DEVICE_CUDA, 2u);
+
+// The names that are looked up at run time.
+TEST(Layout, SymbolsAndExtensionsKeepTheirNames) {
+  EXPECT_STREQ(ASSAY_ENTRY_SYMBOL, "assay_entry_v1");
+  EXPECT_STREQ(ASSAY_DEVICE_SYMBOL, "assay_device_v1");
+  EXPECT_STREQ(ASSAY_EXT_MEMORY, "assay.memory/1");
+  EXPECT_STREQ(ASSAY_EXT_DEVICE, "assay.device/1");
+}
+
+// A symbol's number is the major version: the two rise together, or a host finds a plugin it does not understand.
+TEST(Layout, SymbolsCarryTheMajorVersion) {
+  EXPECT_EQ(std::string(ASSAY_ENTRY_SYMBOL), "assay_entry_v" + std::to_string(ASSAY_ABI_MAJOR));
+  EXPECT_EQ(std::string(ASSAY_DEVICE_SYMBOL), "assay_device_v" + std::to_string(ASSAY_DEVICE_ABI_MAJOR));
+}
+
+// What a struct of another age holds is told by its size alone.
+TEST(Layout, HasCountsAFieldOnlyWhenAllOfItIsThere) {
+  assay_work work{};
+  work.struct_size = sizeof(assay_work);
+  EXPECT_TRUE(ASSAY_HAS(&work, assay_work, items));
+  work.struct_size = sizeof(assay_work) - 1;
+  EXPECT_FALSE(ASSAY_HAS(&work, assay_work, items));
+  EXPECT_TRUE(ASSAY_HAS(&work, assay_work, bytes));
+  work.struct_size = offsetof(assay_work, bytes);
+  EXPECT_FALSE(ASSAY_HAS(&work, assay_work, bytes));
+  EXPECT_TRUE(ASSAY_HAS(&work, assay_work, flops));
+}

@@ -1,0 +1,62 @@
+#include "experiment/columns.hpp"
+
+#include "demo_workload.hpp"
+
+namespace assay::host::test {
+namespace {
+
+TEST(Columns, AreWhatARecordCanFill) {
+  const auto names = column_names(demo_schema());
+  for (const char* column : {"status",
+                             "reason",
+                             "index",
+                             "hash",
+                             "verify",
+                             "drift",
+                             "notes",
+                             "size",
+                             "batch_size",
+                             "measure.warmup",
+                             "run.device",
+                             "parameters",
+                             "loss.mean",
+                             "loss.last",
+                             "step.mean_ms",
+                             "forward.p99_ms",
+                             "backward.cv_percent",
+                             "step.host_mean_ms",
+                             "forward.share",
+                             "step.n",
+                             "gflop_per_s",
+                             "tflop_per_s",
+                             "gbytes_per_s",
+                             "items_per_s",
+                             "tokens_per_s",
+                             "memory.peak_mib",
+                             "memory.process_peak_mib",
+                             "memory.optimizer_state.peak_mib",
+                             "memory.before_step.mib",
+                             "memory.before_step.activations.mib",
+                             "device",
+                             "device.name"})
+    EXPECT_TRUE(is_column(column, names)) << column;
+}
+
+TEST(Columns, RefuseWhatNoRecordHas) {
+  const auto names = column_names(demo_schema());
+  for (const char* column :
+       {"", "sizes", "loss", "parameters.mean", "forward", "forward.mean", "optimizer.mean_ms", "images_per_s",
+        "memory.", "memory..mib", "memory.mib", "memory.weights.peak_mib", "memory.before_step.weights.mib",
+        "memory..parameters.mib", "measure.warmpu", "device.kind"})
+    EXPECT_FALSE(is_column(column, names)) << column;
+}
+
+TEST(Columns, OfAWorkloadThatCountsNothingHaveNoItemRate) {
+  auto schema = demo_schema();
+  schema.item_unit.clear();
+  EXPECT_FALSE(is_column("_per_s", column_names(schema)));
+  EXPECT_TRUE(is_column("items_per_s", column_names(schema)));
+}
+
+}  // namespace
+}  // namespace assay::host::test

@@ -1,0 +1,43 @@
+#include "experiment/suggest.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+TEST(EditDistance, CountsInsertDeleteReplaceAndSwap) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("steps", "steps"), 0u);
+  EXPECT_EQ(edit_distance("step", "steps"), 1u);
+  EXPECT_EQ(edit_distance("steeps", "steps"), 1u);
+  EXPECT_EQ(edit_distance("stips", "steps"), 1u);
+  EXPECT_EQ(edit_distance("stpes", "steps"), 1u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(Nearest, FindsASlipAndTheNearestOfSeveral) {
+  EXPECT_EQ(nearest("stpes", {"warmup", "steps"}), "steps");
+  EXPECT_EQ(nearest("batchsize", {"batch_size", "patch_size"}), "batch_size");
+  EXPECT_EQ(nearest("LR", {"lr"}), "lr");
+}
+
+TEST(Nearest, IsSilentWhenNothingIsNear) {
+  EXPECT_EQ(nearest("foo", {"size", "lr"}), std::nullopt);
+  EXPECT_EQ(nearest("gpu", {"cpu"}), std::nullopt) << "three letters that differ are another word";
+  EXPECT_EQ(nearest("", {"size"}), std::nullopt);
+  EXPECT_EQ(nearest("size", {}), std::nullopt);
+}
+
+TEST(Nearest, FindsTheDottedNameOfALastPart) {
+  EXPECT_EQ(nearest("warmup", {"size", "measure.warmup"}), "measure.warmup");
+  EXPECT_EQ(nearest("mean_ms", {"forward.mean_ms", "backward.mean_ms"}), std::nullopt) << "two could be meant";
+}
+
+TEST(DidYouMean, IsAnEndOfAMessage) {
+  EXPECT_EQ(did_you_mean("stpes", {"steps"}), "; did you mean 'steps'?");
+  EXPECT_EQ(did_you_mean("foo", {"steps"}), "");
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,123 @@
+#include "experiment/sweep.hpp"
+
+#include "demo_workload.hpp"
+
+namespace assay::host::test {
+namespace {
+
+using Axes = std::vector<std::string>;
+
+TEST(Sweep, WithoutAxesIsOneCase) {
+  const auto experiment = good(experiment_text("", "batch_size = 2"));
+  ASSERT_EQ(experiment.cases.size(), 1u);
+  const Case& only = experiment.cases[0];
+  EXPECT_EQ(only.index, 0);
+  EXPECT_TRUE(only.axes.empty());
+  EXPECT_EQ(only.params.at("batch_size"), Value(std::int64_t{2}));
+  EXPECT_EQ(only.params.at("size"), Value(std::string("small"))) << "defaults are filled in";
+  EXPECT_EQ(only.params.size(), demo_schema().params.size());
+}
+
+TEST(Sweep, ProductKeepsTheFilesOrderAndTheLastAxisIsFastest) {
+  const auto experiment = good(experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nbatch_size = [1, 2, 3]\n"));
+  EXPECT_EQ(axes_of(experiment),
+            (Axes{"size=small batch_size=1", "size=small batch_size=2", "size=small batch_size=3",
+                  "size=large batch_size=1", "size=large batch_size=2", "size=large batch_size=3"}));
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i)
+    EXPECT_EQ(experiment.cases[i].index, static_cast<std::int64_t>(i));
+  EXPECT_EQ(experiment.cases[4].params.at("size"), Value(std::string("large")));
+  EXPECT_EQ(experiment.cases[4].params.at("batch_size"), Value(std::int64_t{2}));
+}
+
+TEST(Sweep, ZipGroupsMoveTogetherAndStandAfterTheProduct) {
+  const auto experiment =
+      good(experiment_text("[[sweep.zip]]\nd_model = [128, 512]\nheads = [4, 8]\n[[sweep.zip]]\nlr = [1, 2]\n"
+                           "[sweep]\nsize = [\"small\", \"large\"]\n"));
+  EXPECT_EQ(axes_of(experiment), (Axes{"size=small d_model=128 heads=4 lr=1", "size=small d_model=128 heads=4 lr=2",
+                                       "size=small d_model=512 heads=8 lr=1", "size=small d_model=512 heads=8 lr=2",
+                                       "size=large d_model=128 heads=4 lr=1", "size=large d_model=128 heads=4 lr=2",
+                                       "size=large d_model=512 heads=8 lr=1", "size=large d_model=512 heads=8 lr=2"}));
+  EXPECT_EQ(experiment.cases[0].params.at("lr"), Value(1.0)) << "an int for a float is that float";
+}
+
+TEST(Sweep, ExcludeDropsMatchingCasesAndIndicesStayDense) {
+  const auto experiment =
+      good(experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nbatch_size = [1, 2]\n"
+                           "[[sweep.exclude]]\nsize = \"large\"\nbatch_size = 2\n"
+                           "[[sweep.exclude]]\nsize = \"small\"\ncontext_length = 1024\n"));
+  EXPECT_EQ(axes_of(experiment),
+            (Axes{"size=small batch_size=1", "size=small batch_size=2", "size=large batch_size=1"}));
+  EXPECT_EQ(experiment.cases[2].index, 2);
+}
+
+TEST(Sweep, ExcludeMatchesAFixedParameter) {
+  const auto experiment = good(experiment_text(
+      "[sweep]\nsize = [\"small\", \"large\"]\n[[sweep.exclude]]\nsize = \"large\"\ncontext_length = 1024\n",
+      "context_length = 1024"));
+  EXPECT_EQ(axes_of(experiment), (Axes{"size=small"}));
+}
+
+TEST(Sweep, DottedSettingsQuotedOrNot) {
+  for (const char* sweep : {"[sweep]\n\"measure.warmup\" = [0, 5]\n", "[sweep]\nmeasure.warmup = [0, 5]\n"}) {
+    const auto experiment = good(experiment_text(std::string(sweep) + "[measure]\nwarmup = 1\n"));
+    EXPECT_EQ(axes_of(experiment), (Axes{"measure.warmup=0", "measure.warmup=5"}));
+    EXPECT_EQ(experiment.cases[0].measure.warmup, 0);
+    EXPECT_EQ(experiment.cases[1].measure.warmup, 5);
+    EXPECT_EQ(experiment.cases[1].find("measure.warmup"), Value(std::int64_t{5}));
+  }
+}
+
+TEST(Sweep, RanksMayBeAll) {
+  const auto experiment = good(experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\"]\n"));
+  EXPECT_EQ(axes_of(experiment), (Axes{"run.ranks=1", "run.ranks=2", "run.ranks=all"}));
+  EXPECT_EQ(experiment.cases[1].run.ranks, 2);
+  EXPECT_EQ(experiment.cases[2].run.ranks, 0);
+  EXPECT_EQ(experiment.cases[2].find("run.ranks"), Value(std::string("all")));
+}
+
+TEST(Sweep, SettingsWithUnitsHaveOneWrittenForm) {
+  const auto experiment =
+      good(experiment_text("[sweep]\n\"measure.timeout\" = [600, \"90s\"]\n"
+                           "[run]\nmemory_limit = 1073741824\n"));
+  EXPECT_EQ(axes_of(experiment), (Axes{"measure.timeout=10m", "measure.timeout=1m30s"}));
+  EXPECT_EQ(experiment.cases[0].measure.timeout, std::chrono::minutes(10));
+  EXPECT_EQ(experiment.cases[0].run.memory_limit_bytes, 1073741824u);
+  EXPECT_EQ(experiment.cases[0].find("run.memory_limit"), Value(std::string("1GiB")));
+}
+
+TEST(Sweep, AStoppingRuleMayBeSwept) {
+  const auto experiment = good(experiment_text("[sweep]\n\"measure.until.relative_error\" = [0.05, 0.01]\n"));
+  ASSERT_EQ(experiment.cases.size(), 2u);
+  ASSERT_TRUE(experiment.cases[1].measure.until.has_value());
+  EXPECT_DOUBLE_EQ(experiment.cases[0].measure.until->relative_error, 0.05);
+  EXPECT_EQ(experiment.cases[0].find("measure.steps"), std::nullopt) << "not in force under a stopping rule";
+}
+
+TEST(Filter, KeepsMatchingCasesAndTheirIndices) {
+  const std::string text = experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nlr = [0.0001, 0.001]\n");
+  EXPECT_EQ(axes_of(good(text, {}, {"size=large"})), (Axes{"size=large lr=0.0001", "size=large lr=0.001"}));
+  const auto one = good(text, {}, {"size=large", "lr=1e-4"});
+  EXPECT_EQ(axes_of(one), (Axes{"size=large lr=0.0001"})) << "numbers compare as numbers";
+  ASSERT_EQ(one.cases.size(), 1u);
+  EXPECT_EQ(one.cases[0].index, 2);
+  EXPECT_EQ(good(text, {}, {"batch_size=4"}).cases.size(), 4u) << "a fixed parameter";
+  EXPECT_EQ(good(text, {}, {"measure.timeout=600"}).cases.size(), 4u) << "a setting, in any way of writing it";
+  EXPECT_EQ(good(text, {}, {"workload.params.size=small"}).cases.size(), 2u);
+}
+
+TEST(Filter, ReportsAnUnknownKeyAndAnEmptyChoice) {
+  const std::string text = experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nbatch_size = [1, 2]\n");
+  const auto result = parse(text, {}, {"siez=small", "size=smal", "size", "size=small", "size=large"});
+  const auto messages = lines(result);
+  ASSERT_EQ(messages.size(), 4u) << testing::PrintToString(messages);
+  EXPECT_TRUE(messages[0].starts_with("--filter siez=small: unknown key 'siez'; expected a parameter (size, "));
+  EXPECT_TRUE(messages[0].ends_with("; did you mean 'size'?")) << messages[0];
+  EXPECT_EQ(messages[1],
+            "--filter size=smal: no case has size = smal; expected one of small, large; did you mean 'small'?");
+  EXPECT_EQ(messages[2], "--filter size: no key and value; expected key=value, as in size=small");
+  EXPECT_TRUE(messages[3].starts_with("--filter size=large: no case matches this and the filters before it"))
+      << messages[3];
+}
+
+}  // namespace
+}  // namespace assay::host::test

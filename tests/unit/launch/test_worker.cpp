@@ -1,0 +1,207 @@
+// Stands in the worker's place: does what its first argument says.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "launch/worker_channel.hpp"
+
+namespace {
+
+using assay::host::Stage;
+using assay::host::WorkerChannel;
+using nlohmann::json;
+
+void send_result(WorkerChannel& channel) { channel.send(R"({"event":"result","status":"ok"})"); }
+
+std::vector<int> open_descriptors() {
+  std::vector<int> open;
+  DIR* folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder))
+    if (entry->d_name[0] != '.' && std::atoi(entry->d_name) != dirfd(folder)) open.push_back(std::atoi(entry->d_name));
+  closedir(folder);
+  return open;
+}
+
+std::string read_all(const char* file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// What spawn() promises, seen from inside.
+int report_surroundings() {
+  json found{{"event", "result"}, {"open", open_descriptors()}};
+  char target[256] = {};
+  const ssize_t n = readlink("/proc/self/fd/0", target, sizeof target - 1);
+  found["stdin"] = std::string(target, n > 0 ? static_cast<std::size_t>(n) : 0);
+  found["group_is_own"] = getpgrp() == getpid();
+  rlimit core{};
+  getrlimit(RLIMIT_CORE, &core);
+  found["core_bytes"] = core.rlim_cur;
+  found["oom_score_adj"] = std::atoi(read_all("/proc/self/oom_score_adj").c_str());
+  struct sigaction pipe_action {};
+  sigaction(SIGPIPE, nullptr, &pipe_action);
+  found["sigpipe_is_default"] = pipe_action.sa_handler == SIG_DFL;
+  sigset_t blocked;
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  found["sigusr1_is_blocked"] = sigismember(&blocked, SIGUSR1) == 1;
+  const char* set = std::getenv("LAUNCH_TEST_SET");
+  found["set"] = set ? set : "";
+  found["unset"] = std::getenv("LAUNCH_TEST_UNSET") == nullptr;
+  WorkerChannel channel;
+  found["spec"] = channel.read_spec();
+  channel.send(found.dump());
+  return 0;
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) pause();
+}
+
+void reach_step_4(WorkerChannel& channel) {
+  channel.board().enter(Stage::measure, 10);
+  channel.board().set_step(4);
+  channel.board().set_phase(1);
+}
+
+int grow() {
+  WorkerChannel channel;
+  channel.board().enter(Stage::setup);
+  channel.board().set_last_allocation("16 MiB for 'block'");
+  for (std::uint64_t held = 0;; held += 16 << 20) {
+    channel.board().set_memory(3, held, held);
+    std::memset(std::malloc(16 << 20), 1, 16 << 20);
+  }
+}
+
+int leave_children_behind() {
+  WorkerChannel channel;
+  // Both hold their end of this pipe until they are in place: the second one outside of the worker's group.
+  int ready[2];
+  if (pipe(ready) != 0) return 9;
+  const pid_t inside = fork();
+  if (inside == 0) {
+    close(ready[1]);
+    sleep_for_ever();
+  }
+  const pid_t outside = fork();
+  if (outside == 0) {
+    setsid();
+    close(ready[1]);
+    sleep_for_ever();
+  }
+  close(ready[1]);
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 0) return 9;
+  channel.send(json{{"event", "children"}, {"inside", inside}, {"outside", outside}}.dump());
+  send_result(channel);
+  return 0;
+}
+
+int write_raw(const std::string& text) {
+  const ssize_t n = write(3, text.data(), text.size());
+  return n == static_cast<ssize_t>(text.size()) ? 0 : 9;
+}
+
+int vandalise_descriptors() {
+  WorkerChannel channel;
+  for (int fd = 0; fd < 100; ++fd) {
+    [[maybe_unused]] const ssize_t n = write(fd, "garbage\n", 8);
+    close(fd);
+  }
+  send_result(channel);
+  return 0;
+}
+
+int be_noisy() {
+  WorkerChannel channel;
+  for (int line = 1; line <= 30; ++line) std::printf("line %d\n", line);
+  std::printf("\xff\x01 binary\n");
+  std::raise(SIGKILL);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const auto number = [&] { return argc > 2 ? std::atoi(argv[2]) : 0; };
+  const std::map<std::string, std::function<int()>> modes = {
+      {"surroundings", report_surroundings},
+      {"ok",
+       [] {
+         WorkerChannel channel;
+         channel.send(R"({"event":"note","nested":{"event":"result"}})");
+         send_result(channel);
+         return 0;
+       }},
+      {"exit", number},
+      {"exit_after_result",
+       [&] {
+         WorkerChannel channel;
+         send_result(channel);
+         return number();
+       }},
+      {"signal",
+       [&] {
+         WorkerChannel channel;
+         reach_step_4(channel);
+         std::signal(number(), SIG_DFL);  // a sanitizer would answer it otherwise
+         std::raise(number());
+         return 0;
+       }},
+      {"hang",
+       [] {
+         WorkerChannel channel;
+         reach_step_4(channel);
+         sleep_for_ever();
+         return 0;
+       }},
+      {"hang_deaf",
+       [] {
+         std::signal(SIGTERM, SIG_IGN);
+         WorkerChannel channel;
+         reach_step_4(channel);
+         sleep_for_ever();
+         return 0;
+       }},
+      {"hang_after_result",
+       [] {
+         WorkerChannel channel;
+         send_result(channel);
+         channel.board().enter(Stage::destroy);
+         sleep_for_ever();
+         return 0;
+       }},
+      {"close_pipe",
+       [] {
+         close(3);
+         sleep_for_ever();
+         return 0;
+       }},
+      {"grow", grow},
+      {"children", leave_children_behind},
+      {"torn", [] { return write_raw("{\"event\":\"note\"}\n{\"event\":\"result\",\"sta"); }},
+      {"malformed", [] { return write_raw("not json\n[1,2]\n{\"event\":\"result\"}\n"); }},
+      {"vandal", vandalise_descriptors},
+      {"noisy", be_noisy},
+  };
+  const auto found = modes.find(mode);
+  if (found == modes.end()) {
+    std::fprintf(stderr, "unknown mode '%s'\n", mode.c_str());
+    return 99;
+  }
+  return found->second();
+}

@@ -1,0 +1,153 @@
+#include "results/columns.hpp"
+
+#include "experiment/experiment.hpp"
+#include "sample_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace assay::host {
+namespace {
+
+struct Rule {
+  const char* column;
+  const char* csv;
+  const char* display;
+};
+
+TEST(Columns, EachNameOfTheRecordHasItsCell) {
+  const Record record = ok_record();
+  const std::vector<Rule> rules{
+      {"status", "ok", "ok"},
+      {"reason", "", ""},
+      {"index", "0", "0"},
+      {"hash", "9f2c0a1b7d3e4f55", "9f2c0a1b7d3e4f55"},
+      {"verify", "ok", "ok"},
+      {"drift", "0.01", "0.01000"},
+      {"notes", "one, with comma; two", "one, with comma; two"},
+      {"device", "cpu", "cpu"},
+      {"device.name", "AMD EPYC", "AMD EPYC"},
+      {"size", "small", "small"},
+      {"batch_size", "4096", "4096"},
+      {"lr", "0.0001", "0.0001"},
+      {"causal", "true", "true"},
+      {"measure.warmup", "5", "5"},
+      {"run.seed", "1234", "1234"},
+      {"parameters", "128625408", "128,625,408"},
+      {"ratio", "0.123456", "0.1235"},
+      {"loss.mean", "9.25", "9.250"},
+      {"loss.std", "0.25", "0.2500"},
+      {"loss.min", "9.0", "9.000"},
+      {"loss.max", "9.5", "9.500"},
+      {"loss.last", "9.25", "9.250"},
+      {"step.mean_ms", "1243.25", "1,243"},
+      {"step.mean_s", "1.24325", "1.243"},
+      {"step.std_s", "0.0095", "0.009500"},
+      {"step.cv", "0.008", "0.008000"},
+      {"step.cv_percent", "0.8", "0.8000"},
+      {"step.p90_ms", "1250.0", "1,250"},
+      {"step.host_mean_ms", "1243.5", "1,244"},
+      {"step.n", "10", "10"},
+      {"forward.mean_ms", "0.0123456", "0.01235"},
+      {"gflop_per_s", "290.5", "290.5"},
+      {"tflop_per_s", "0.2905", "0.2905"},
+      {"gbytes_per_s", "12.0", "12.00"},
+      {"items_per_s", "1647.25", "1,647"},
+      {"tokens_per_s", "1647.25", "1,647"},
+      {"memory.peak_mib", "790.75", "790.8"},
+      {"memory.process_peak_mib", "1012.25", "1,012"},
+      {"memory.activations.peak_mib", "300.25", "300.2"},
+      {"memory.after_setup.mib", "490.5", "490.5"},
+      {"memory.after_setup.peak_mib", "500.5", "500.5"},
+      {"memory.after_setup.parameters.mib", "490.5", "490.5"},
+      {"memory.after_setup.parameters.peak_mib", "491.5", "491.5"},
+      {"memory.data.peak_mib", "0.0", "0"},
+      {"memory.after_setup.gradients.mib", "0.0", "0"},
+      {"memory.before_step.parameters.mib", "2.0", "2.000"},
+      {"wall_s.case", "3.25", "3.250"},
+      {"stage", "done", "done"},
+      {"started", "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
+  };
+  for (const Rule& rule : rules) {
+    const Cell cell = cell_of(record, rule.column);
+    EXPECT_EQ(csv_text(cell), rule.csv) << rule.column;
+    EXPECT_EQ(display_text(cell), rule.display) << rule.column;
+  }
+}
+
+TEST(Columns, WhatTheRecordLacksIsEmpty) {
+  for (const char* column : {"nothing",
+                             "forward.mean",
+                             "forward.samples_ms",
+                             "step.samples_ms",
+                             "other.mean_ms",
+                             "samples_per_s",
+                             "loss",
+                             "loss.median",
+                             "memory.peak",
+                             "memory.data.peak_mib",
+                             "memory.after_setup.data.mib",
+                             "memory.activations.mib",
+                             "memory.",
+                             "axes",
+                             "phases",
+                             "rank",
+                             ".",
+                             "",
+                             "step.",
+                             "wall_s.finish"})
+    EXPECT_TRUE(cell_of(ok_record(), column).empty()) << column;
+  for (const char* column :
+       {"step.mean_ms", "tokens_per_s", "memory.peak_mib", "memory.data.peak_mib", "parameters", "verify", "loss.last"})
+    EXPECT_TRUE(cell_of(oom_record(), column).empty()) << column;
+  EXPECT_TRUE(cell_of(Record::object(), "status").empty());
+  EXPECT_TRUE(cell_of(Record(), "step.mean_ms").empty());
+}
+
+TEST(Columns, AStatusCannotBeHiddenByAParameter) {
+  Record record = oom_record();
+  record["params"]["status"] = "ok";
+  EXPECT_EQ(csv_text(cell_of(record, "status")), "oom");
+  record["params"]["rank"] = 8;  // of a low-rank adapter, say
+  EXPECT_EQ(csv_text(cell_of(record, "rank")), "8");
+}
+
+TEST(Columns, APhaseMayBeNamedLikeAnotherGroup) {
+  Record record = ok_record();
+  record["phases"]["memory"] = record["phases"]["loss"] = {{"mean_ms", 2.5}};
+  EXPECT_EQ(csv_text(cell_of(record, "memory.mean_ms")), "2.5");
+  EXPECT_EQ(csv_text(cell_of(record, "memory.peak_mib")), "790.75");
+  EXPECT_EQ(csv_text(cell_of(record, "loss.mean_ms")), "2.5");
+  EXPECT_EQ(csv_text(cell_of(record, "loss.mean")), "9.25");
+}
+
+TEST(Columns, AMetricThatIsNoNumberIsEmpty) {
+  Record record = ok_record();
+  record["metrics"]["ratio"]["value"] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(cell_of(record, "ratio").empty());
+}
+
+TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
+  Experiment experiment;
+  Case c;
+  c.axes = {{"size", std::string("small")}, {"measure.warmup", std::int64_t{5}}};
+  experiment.cases = {c};
+  Record record = ok_record();
+  record["metrics"].erase("ratio");
+  EXPECT_EQ(default_columns(experiment, {oom_record(), record}),
+            (std::vector<std::string>{"size", "measure.warmup", "parameters", "forward.mean_ms", "backward.mean_ms",
+                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.peak_mib", "status"}));
+  EXPECT_EQ(default_columns(experiment, {oom_record()}),
+            (std::vector<std::string>{"size", "measure.warmup", "status"}));
+  record["phases"].erase("forward");
+  record["phases"].erase("backward");
+  record.erase("memory");
+  record["memory"]["process_peak_mib"] = 5.0;
+  EXPECT_EQ(default_columns(Experiment{}, {record}),
+            (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
+                                      "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,83 @@
+#include "results/reader.hpp"
+
+#include "sample_record.hpp"
+#include "temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+class Reader : public ::testing::Test {
+ protected:
+  CasesFile read(const std::string& text) {
+    put_file(folder_.path() / "cases.jsonl", text);
+    return read_cases(folder_.path() / "cases.jsonl");
+  }
+  TemporaryFolder folder_;
+  const std::string line_ = ok_record().dump();
+};
+
+TEST_F(Reader, NoFileHasNoRecords) {
+  const CasesFile cases = read_cases(folder_.path() / "none.jsonl");
+  EXPECT_TRUE(cases.records.empty());
+  EXPECT_FALSE(cases.torn);
+}
+
+TEST_F(Reader, WholeFile) {
+  const CasesFile cases = read(line_ + "\n" + oom_record().dump() + "\n");
+  ASSERT_EQ(cases.records.size(), 2u);
+  EXPECT_EQ(cases.records[0], ok_record());
+  EXPECT_EQ(cases.records[1]["status"], "oom");
+  EXPECT_FALSE(cases.torn);
+  EXPECT_TRUE(cases.warnings.empty());
+}
+
+TEST_F(Reader, ATornLastLineDoesNotCountAndIsTold) {
+  for (std::size_t length : {std::size_t{1}, line_.size() / 2, line_.size() - 1}) {
+    const CasesFile cases = read(line_ + "\n" + line_.substr(0, length));
+    EXPECT_EQ(cases.records.size(), 1u);
+    EXPECT_TRUE(cases.torn);
+    EXPECT_EQ(cases.whole_bytes, line_.size() + 1);
+    ASSERT_EQ(cases.warnings.size(), 1u);
+    EXPECT_NE(cases.warnings[0].find("cases.jsonl:2: the last line is torn"), std::string::npos) << cases.warnings[0];
+  }
+}
+
+TEST_F(Reader, ALastLineThatLacksOnlyItsEndCounts) {
+  const CasesFile cases = read(line_ + "\n" + line_);
+  EXPECT_EQ(cases.records.size(), 2u);
+  EXPECT_FALSE(cases.torn);
+  EXPECT_TRUE(cases.newline_missing);
+}
+
+TEST_F(Reader, GarbageInTheMiddleIsNamed) {
+  const CasesFile cases = read(line_ + "\n" + std::string(8, '\0') + "\n[1]\n{\"index\": 1}\n" + line_ + "\n");
+  EXPECT_EQ(cases.records.size(), 2u);
+  EXPECT_FALSE(cases.torn);
+  ASSERT_EQ(cases.warnings.size(), 3u);
+  EXPECT_NE(cases.warnings[0].find("cases.jsonl:2: 8 bytes"), std::string::npos) << cases.warnings[0];
+}
+
+TEST_F(Reader, NewestRunIsTheYoungestThatCanBeResumed) {
+  const auto& dir = folder_.path();
+  EXPECT_FALSE(find_newest_run(dir, "x"));
+  for (const char* run : {"20261120T120000Z-00aa", "20261120T120001Z-00ab", "20261120T120001Z-00aa"})
+    put_file(dir / "x" / run / "experiment.toml", "");
+  std::filesystem::create_directories(dir / "x/20261121T120000Z-ffff");  // killed before it had an experiment.toml
+  put_file(dir / "x/notes/experiment.toml", "");
+  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00ab");
+  std::filesystem::create_directory_symlink("20261120T120001Z-00aa", dir / "x/latest");
+  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00aa");
+  std::filesystem::remove_all(dir / "x/20261120T120001Z-00aa");  // and `latest` leads nowhere
+  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00ab");
+}
+
+TEST_F(Reader, StampOfARun) {
+  EXPECT_EQ(stamp_of_run("a/20261120T120000Z-9f2c"), "20261120T120000Z");
+  for (const char* name : {"latest", "20261120T120000Z", "20261120T1200Z-9f2c", "-", ""})
+    EXPECT_FALSE(stamp_of_run(name)) << name;
+}
+
+}  // namespace
+}  // namespace assay::host

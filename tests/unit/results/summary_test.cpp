@@ -1,0 +1,140 @@
+#include "results/summary.hpp"
+
+#include "experiment/experiment.hpp"
+#include "results/files.hpp"
+#include "results/store.hpp"
+#include "sample_record.hpp"
+#include "temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+const std::string kStamp = "20261120T120000Z";
+const Record kEnvironment{{"cpu", {{"model", "AMD EPYC 9B14 (rev. 1)"}}}, {"assay", {{"version", "1.0.0"}}}};
+
+Experiment sweep() {
+  Experiment experiment;
+  experiment.name = "sweep";
+  experiment.description = "by size";
+  experiment.plugin = "decoder";
+  experiment.resolved_toml = "schema = 1\n[measure]\nsteps = 10\n[sweep]\nsize = [\"small\", \"xl\"]\n";
+  experiment.cases.resize(2);
+  for (Case& c : experiment.cases) c.axes = {{"size", std::string("small")}};
+  return experiment;
+}
+
+TEST(Summary, NamesOfFiles) {
+  EXPECT_EQ(file_name_part("AMD EPYC 9B14 (rev. 1)"), "AMD_EPYC_9B14_rev._1");
+  EXPECT_EQ(file_name_part("  Intel(R) Xeon(R) @ 2.10GHz  "), "Intel_R_Xeon_R_2.10GHz");
+  EXPECT_EQ(file_name_part("../é/"), "..");  // no separator comes through
+  EXPECT_EQ(file_name_part(""), "unknown");
+  EXPECT_EQ(summary_file_name({ok_record()}, kEnvironment, kStamp),
+            "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name({ok_record()}, Record::object(), kStamp), "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name({}, Record::object(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
+  Record gpu = ok_record();
+  gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
+  EXPECT_EQ(summary_file_name({ok_record(), gpu}, kEnvironment, kStamp),
+            "bench_NVIDIA_H200_1gpu_20261120T120000Z.json");
+  Record more = gpu;
+  more["ranks"] = 4;
+  EXPECT_EQ(summary_file_name({gpu, more}, kEnvironment, kStamp), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
+}
+
+TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
+  const Record summary = Record::parse(summary_json(sweep(), {ok_record(), oom_record()}, kEnvironment, kStamp));
+  EXPECT_EQ(summary["schema"], 1);
+  EXPECT_EQ(summary["metadata"]["experiment"], "sweep");
+  EXPECT_EQ(summary["metadata"]["description"], "by size");
+  EXPECT_EQ(summary["metadata"]["started"], "2026-11-20T12:00:00Z");
+  EXPECT_EQ(summary["metadata"]["finished"], "2026-11-20T12:00:11Z");
+  EXPECT_EQ(summary["metadata"]["host_version"], "1.0.0");
+  EXPECT_EQ(summary["metadata"]["gpus"], 0);
+  EXPECT_EQ(summary["metadata"]["environment"], kEnvironment);
+  EXPECT_EQ(summary["config"]["measure"]["steps"], 10);
+  EXPECT_EQ(summary["config"]["sweep"]["size"], Record({"small", "xl"}));
+  ASSERT_EQ(summary["cases"].size(), 2u);
+  EXPECT_EQ(summary["cases"][0], ok_record());
+  const Record totals{{"planned", 2},
+                      {"finished", 2},
+                      {"by_status", {{"ok", 1}, {"oom", 1}}},
+                      {"wall_s", 4.75},
+                      {"lines",
+                       {"size=small measure.warmup=5: ok step 1,243 ms ± 0.8%",
+                        "size=xl measure.warmup=5: oom: wanted 31,250 MiB of 24,000 MiB"}}};
+  EXPECT_EQ(summary["summary"], totals);
+}
+
+TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
+  Experiment experiment = sweep();
+  experiment.resolved_toml = "schema = 1\nsteps = = 3\n";
+  EXPECT_THROW(summary_json(experiment, {}, kEnvironment, kStamp), StorageError);
+}
+
+class ViewsOfARun : public ::testing::Test {
+ protected:
+  RunFolder create() {
+    return RunFolder::create(folder_.path(), "sweep", sweep().resolved_toml, kEnvironment, *parse_utc(kStamp));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ViewsOfARun, AreMadeFromTheRecordsAgainAndAgain) {
+  RunFolder run = create();
+  Record first_try = ok_record();
+  first_try["status"] = "crashed";
+  run.append(oom_record());
+  run.append(first_try);
+  run.append(ok_record());
+  const Views views = write_views(run.path(), sweep());
+  ASSERT_EQ(views.files.size(), 3u);
+  ASSERT_EQ(views.records.size(), 2u);
+  EXPECT_EQ(views.records[0]["status"], "ok");
+  EXPECT_EQ(read_file(run.path() / "table.csv"), to_csv(views.table));
+  EXPECT_EQ(read_file(run.path() / "table.md"), to_markdown(views.table));
+  std::vector<std::string> before;
+  for (const auto& file : views.files) {
+    before.push_back(read_file(file));
+    std::filesystem::remove(file);
+  }
+  const Views again = write_views(run.path(), sweep());
+  ASSERT_EQ(again.files, views.files);
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(read_file(again.files[i]), before[i]) << again.files[i];
+}
+
+TEST_F(ViewsOfARun, FollowTheFormatsAndColumnsAskedFor) {
+  RunFolder run = create();
+  run.append(ok_record());
+  Experiment experiment = sweep();
+  experiment.output.formats = {"csv"};
+  experiment.output.columns = {"size", "step.n"};
+  EXPECT_EQ(write_views(run.path(), experiment).files, std::vector<std::filesystem::path>{run.path() / "table.csv"});
+  EXPECT_EQ(read_file(run.path() / "table.csv"), "size,step.n\nsmall,10\n");
+  EXPECT_FALSE(std::filesystem::exists(run.path() / "table.md"));
+}
+
+TEST_F(ViewsOfARun, ASummaryUnderAnEarlierNameGoes) {
+  RunFolder run = create();
+  Record gpu = ok_record();
+  gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
+  write_views(run.path(), sweep());
+  EXPECT_TRUE(std::filesystem::exists(run.path() / "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json"));
+  run.append(gpu);
+  write_views(run.path(), sweep());
+  EXPECT_TRUE(std::filesystem::exists(run.path() / "bench_NVIDIA_H200_1gpu_20261120T120000Z.json"));
+  EXPECT_FALSE(std::filesystem::exists(run.path() / "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json"));
+}
+
+TEST_F(ViewsOfARun, ATornLineIsPassedOn) {
+  RunFolder run = create();
+  run.append(ok_record());
+  put_file(run.cases_path(), read_file(run.cases_path()) + "{\"ind");
+  const Views views = write_views(run.path(), sweep());
+  EXPECT_EQ(views.records.size(), 1u);
+  EXPECT_EQ(views.warnings.size(), 1u);
+}
+
+}  // namespace
+}  // namespace assay::host

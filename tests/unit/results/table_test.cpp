@@ -1,0 +1,113 @@
+#include "results/table.hpp"
+
+#include "experiment/experiment.hpp"
+#include "results/case_text.hpp"
+#include "results/text_format.hpp"
+#include "sample_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace assay::host {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Table, CsvIsExactAndQuoted) {
+  Record record = ok_record();
+  record["params"]["size"] = record["axes"]["size"] = "a \"b\", c";
+  EXPECT_EQ(to_csv(make_table({"size", "parameters", "step.mean_ms", "notes", "status"}, {record, oom_record()})),
+            "size,parameters,step.mean_ms,notes,status\n"
+            "\"a \"\"b\"\", c\",128625408,1243.25,\"one, with comma; two\",ok\n"
+            "xl,,,,oom\n");
+  EXPECT_EQ(to_csv(make_table({"rank"}, {ok_record()})), "rank\n\"\"\n");
+}
+
+TEST(Table, MarkdownIsAlignedByScreenWidth) {
+  Record record = ok_record();
+  record["axes"]["size"] = "模型|1";
+  EXPECT_EQ(to_markdown(make_table({"size", "parameters", "step.mean_ms", "status"}, {record, oom_record()})),
+            "| size    |  parameters | step.mean_ms | status |\n"
+            "| ------- | ----------: | -----------: | ------ |\n"
+            "| 模型\\|1 | 128,625,408 |        1,243 | ok     |\n"
+            "| xl      |             |              | oom    |\n");
+}
+
+TEST(Table, ARowWithoutFiguresSaysWhyEvenWhereNobodyAsked) {
+  EXPECT_EQ(make_table({"size"}, {ok_record()}).columns, std::vector<std::string>{"size"});
+  EXPECT_EQ(make_table({"size"}, {ok_record(), oom_record()}).columns, (std::vector<std::string>{"size", "status"}));
+}
+
+TEST(Table, TerminalOnOneHeaderLineWhereItFits) {
+  EXPECT_EQ(to_terminal(make_table({"size", "step.mean_ms", "status"}, {ok_record(), oom_record()}), 80),
+            "size   step.mean_ms  status\n"
+            "─────  ────────────  ──────\n"
+            "small         1,243  ok\n"
+            "xl                   oom\n");
+}
+
+TEST(Table, TerminalBreaksHeadersAtDotsToFit) {
+  EXPECT_EQ(to_terminal(make_table({"size", "step.mean_ms", "status"}, {ok_record(), oom_record()}), 26),
+            "           step\n"
+            "size   .mean_ms  status\n"
+            "─────  ────────  ──────\n"
+            "small     1,243  ok\n"
+            "xl               oom\n");
+}
+
+TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
+  std::vector<Record> records;
+  for (const char* pass : {"forward", "forward_backward", "train_step"}) {
+    Record record = ok_record();
+    record["axes"] = {{"size", "small"}, {"pass", pass}};
+    record["metrics"].erase("ratio");
+    record["phases"]["optimizer"] = record["phases"]["backward"];
+    records.push_back(record);
+  }
+  Experiment experiment;
+  const Table table = make_table(default_columns(experiment, records), records);
+  ASSERT_EQ(table.columns.size(), 11u);
+  for (const std::string& line : lines_of(to_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
+}
+
+TEST(Table, NoRecordsIsAHeader) {
+  EXPECT_EQ(to_csv(make_table({"size", "status"}, {})), "size,status\n");
+  EXPECT_EQ(lines_of(to_markdown(make_table({"size", "status"}, {}))).size(), 2u);
+  EXPECT_EQ(lines_of(to_terminal(make_table({"size", "status"}, {}))).size(), 2u);
+}
+
+TEST(CaseText, ProblemsSayWhereAndWhy) {
+  Record crashed = oom_record();
+  crashed["index"] = 3;
+  crashed["status"] = "crashed";
+  crashed["reason"] = "";
+  crashed["stage"] = crashed["phase"] = "";
+  crashed["rank"] = nullptr;
+  EXPECT_EQ(
+      problem_lines({ok_record(), oom_record(), crashed}, {"oom"}),
+      (std::vector<std::string>{
+          "case 3 (size=xl measure.warmup=5): oom (expected): wanted 31,250 MiB of 24,000 MiB [setup, phase forward, "
+          "rank 1]",
+          "case 4 (size=xl measure.warmup=5): crashed: no reason was given"}));
+  EXPECT_TRUE(problem_lines({ok_record()}, {}).empty());
+}
+
+TEST(CaseText, SummaryAndLabel) {
+  EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms ± 0.8%");
+  EXPECT_EQ(case_summary(oom_record()), "oom: wanted 31,250 MiB of 24,000 MiB");
+  EXPECT_EQ(case_label(ok_record()), "size=small measure.warmup=5");
+  const std::vector<std::pair<std::string, Value>> axes{{"size", std::string("xl")}, {"lr", 0.0001}};
+  EXPECT_EQ(case_label(axes), "size=xl lr=0.0001");
+  EXPECT_EQ(note_lines({ok_record()}),
+            (std::vector<std::string>{"case 1 (size=small measure.warmup=5): note: one, with comma",
+                                      "case 1 (size=small measure.warmup=5): note: two"}));
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,77 @@
+#include "results/text_format.hpp"
+
+#include "results/utc.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace assay::host {
+namespace {
+
+TEST(TextFormat, FourSignificantDigits) {
+  EXPECT_EQ(four_digits(0), "0");
+  EXPECT_EQ(four_digits(0.0123456), "0.01235");
+  EXPECT_EQ(four_digits(1.0), "1.000");
+  EXPECT_EQ(four_digits(9.99996), "10.00");
+  EXPECT_EQ(four_digits(999.96), "1,000");
+  EXPECT_EQ(four_digits(12345.6), "12,346");
+  EXPECT_EQ(four_digits(-1234567.0), "-1,234,567");
+  EXPECT_EQ(four_digits(0.0000012346), "1.235e-06");
+  EXPECT_EQ(four_digits(std::numeric_limits<double>::infinity()), "inf");
+}
+
+TEST(TextFormat, Thousands) {
+  EXPECT_EQ(group_thousands("1"), "1");
+  EXPECT_EQ(group_thousands("999"), "999");
+  EXPECT_EQ(group_thousands("1000"), "1,000");
+  EXPECT_EQ(group_thousands("-128625408"), "-128,625,408");
+  EXPECT_EQ(group_thousands("1234.5678"), "1,234.5678");
+  EXPECT_EQ(group_thousands(""), "");
+}
+
+TEST(TextFormat, WidthIsOfTheScreen) {
+  EXPECT_EQ(display_width("abc"), 3u);
+  EXPECT_EQ(display_width("µs ±"), 4u);
+  EXPECT_EQ(display_width("e\u0301"), 1u);  // a combining accent
+  EXPECT_EQ(display_width("模型"), 4u);
+  EXPECT_EQ(display_width("\xff\xfe"), 2u);  // no UTF-8: a sign each
+  EXPECT_EQ(display_width("\xe6\xa8"), 2u);  // cut in the middle of a character
+  EXPECT_EQ(pad_to("模型", 6, Align::right), "  模型");
+  EXPECT_EQ(pad_to("abc", 2, Align::left), "abc");
+}
+
+TEST(TextFormat, FitsToWidth) {
+  EXPECT_EQ(fit_to_width("abcdef", 6), "abcdef");
+  EXPECT_EQ(fit_to_width("abcdef", 4), "abc…");
+  EXPECT_EQ(fit_to_width("模型模型", 4), "模…");
+  EXPECT_EQ(fit_to_width("abc", 0), "");
+}
+
+TEST(TextFormat, OneLineDropsWhatDrivesATerminal) {
+  EXPECT_EQ(one_line("a\nb\tc\x1b[2J"), "a b c [2J");
+  EXPECT_EQ(one_line("ok ±\xc2\x9b"), "ok ± ");
+  EXPECT_EQ(one_line("\xff"), "\xef\xbf\xbd");
+}
+
+TEST(TextFormat, CsvQuoting) {
+  EXPECT_EQ(csv_field("plain text"), "plain text");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");
+  EXPECT_EQ(csv_field("two\nlines"), "\"two\nlines\"");
+  EXPECT_EQ(csv_field(""), "");
+}
+
+TEST(Utc, BothSpellingsReadBack) {
+  const WallTime time = WallTime(std::chrono::seconds(1795175999));
+  EXPECT_EQ(utc_stamp(time), "20261120T115959Z");
+  EXPECT_EQ(utc_text(time), "2026-11-20T11:59:59Z");
+  EXPECT_EQ(parse_utc("20261120T115959Z"), time);
+  EXPECT_EQ(parse_utc("2026-11-20T11:59:59Z"), time);
+  for (const char* text : {"", "20261120T115959", "20261320T115959Z", "20261120T245959Z", "2026-11-20 11:59:59Z",
+                           "2026112xT115959Z", "20260230T000000Z"})
+    EXPECT_FALSE(parse_utc(text)) << text;
+}
+
+}  // namespace
+}  // namespace assay::host
