@@ -41,7 +41,7 @@ foreach(target IN LISTS assay_exported)
   string(REPLACE "assay_" "" export_name ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name})
 endforeach()
-install(TARGETS ${assay_exported} EXPORT assayTargets ARCHIVE DESTINATION lib INCLUDES DESTINATION include)
+install(TARGETS ${assay_exported} EXPORT assayTargets ARCHIVE DESTINATION lib)
 install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${assay_package_dir})
 
 foreach(headers sdk/include sdk/compute/include sdk/train/include)
@@ -50,10 +50,17 @@ foreach(headers sdk/include sdk/compute/include sdk/train/include)
   endif()
 endforeach()
 
+# The package's files lie in the build tree as they do in the installed one, so that CMAKE_PREFIX_PATH may name either:
+# what `assay new plugin` writes builds against a host that was never installed.
 set(ASSAY_HOST_PATH bin/assay)
-configure_package_config_file(cmake/assayConfig.cmake.in "${PROJECT_BINARY_DIR}/package/assayConfig.cmake"
+set(assay_package_build_dir "${PROJECT_BINARY_DIR}/${assay_package_dir}")
+configure_package_config_file(cmake/assayConfig.cmake.in "${assay_package_build_dir}/assayConfig.cmake"
                               INSTALL_DESTINATION ${assay_package_dir} PATH_VARS ASSAY_HOST_PATH)
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/assayConfigVersion.cmake"
-                                 COMPATIBILITY SameMajorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/package/assayConfig.cmake" "${PROJECT_BINARY_DIR}/package/assayConfigVersion.cmake"
-              cmake/AssayAddPlugin.cmake cmake/assay_plugin.map DESTINATION ${assay_package_dir})
+write_basic_package_version_file("${assay_package_build_dir}/assayConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
+foreach(file AssayAddPlugin.cmake assay_plugin.map)
+  configure_file(cmake/${file} "${assay_package_build_dir}/${file}" COPYONLY)
+endforeach()
+export(EXPORT assayTargets NAMESPACE assay:: FILE "${assay_package_build_dir}/assayTargets.cmake")
+foreach(file assayConfig.cmake assayConfigVersion.cmake AssayAddPlugin.cmake assay_plugin.map)
+  install(FILES "${assay_package_build_dir}/${file}" DESTINATION ${assay_package_dir})
+endforeach()

@@ -45,7 +45,8 @@ CaseSpec make_spec(const Case& c, const std::string& device_kind, const CaseCont
 
 class TerminalObserver final : public CaseObserver {
  public:
-  TerminalObserver(const StageProgress& progress, const WorkloadSchema& schema) : progress_(progress), schema_(schema) {}
+  TerminalObserver(const StageProgress& progress, const WorkloadSchema& schema)
+      : progress_(progress), schema_(schema) {}
   void stage(Stage stage, std::int64_t total_steps) override {
     stage_ = stage, total_ = total_steps;
     progress_(name_of(stage_), 0, total_, "");
@@ -61,8 +62,11 @@ class TerminalObserver final : public CaseObserver {
 
 // What became of a worker that gave no record of its own.
 Record record_of_lost_worker(const WorkerOutcome& outcome) {
-  Record record = {{"status", name_of(outcome.status)}, {"reason", outcome.reason}, {"stage", name_of(outcome.where.stage)},
-                   {"phase", outcome.phase},            {"step", outcome.where.step}};
+  Record record = {{"status", name_of(outcome.status)},
+                   {"reason", outcome.reason},
+                   {"stage", name_of(outcome.where.stage)},
+                   {"phase", outcome.phase},
+                   {"step", outcome.where.step}};
   Record held = Record::object();
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (outcome.where.peak_bytes[k] > 0)
@@ -120,7 +124,8 @@ CaseOutcome run_case_on(const Case& c, const std::string& device_kind, const Cas
   return {record_of_lost_worker(outcome), false};
 }
 
-Record probe_in_process_of_its_own(const std::string& wanted, const fs::path& log_file, const InterruptHandler& interrupts) {
+Record probe_in_process_of_its_own(const std::string& wanted, const fs::path& log_file,
+                                   const InterruptHandler& interrupts) {
   WorkerRequest request;
   request.executable = "/proc/self/exe";
   request.arguments = {"worker"};

@@ -16,7 +16,9 @@ namespace po = boost::program_options;
 using json = nlohmann::ordered_json;
 
 const char* direction_name(Direction d) {
-  return d == Direction::lower_is_better ? "lower is better" : d == Direction::higher_is_better ? "higher is better" : "";
+  return d == Direction::lower_is_better    ? "lower is better"
+         : d == Direction::higher_is_better ? "higher is better"
+                                            : "";
 }
 
 json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
@@ -44,15 +46,15 @@ json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
   json devices = json::array();
   if (schema.runs_on_cpu) devices.push_back("cpu");
   if (schema.runs_on_cuda) devices.push_back("cuda");
-  return {{"workload", schema.id},    {"summary", schema.summary}, {"plugin", entry.id},
-          {"version", entry.version}, {"build", entry.build},      {"params", std::move(params)},
+  return {{"workload", schema.id},    {"summary", schema.summary},     {"plugin", entry.id},
+          {"version", entry.version}, {"build", entry.build},          {"params", std::move(params)},
           {"phases", schema.phases},  {"metrics", std::move(metrics)}, {"items", schema.item_unit},
           {"devices", devices},       {"verifies", schema.verifies}};
 }
 
 std::string number_text(double v) {
   return v == static_cast<double>(static_cast<std::int64_t>(v)) ? fmt::format("{}", static_cast<std::int64_t>(v))
-                                                                 : fmt::format("{}", v);
+                                                                : fmt::format("{}", v);
 }
 
 std::string allowed_text(const ParamSpec& p) {
@@ -81,8 +83,9 @@ void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
   }
   for (const ParamSpec& p : schema.params) {
     const std::string allowed = allowed_text(p);
-    fmt::print("  {:<{}}  {:<6}  {:<{}}  {}{}{}\n", p.name, name_width, name_of(p.type), default_text(p), default_width, p.help,
-               p.unit.empty() ? "" : fmt::format(" [{}]", p.unit), allowed.empty() ? "" : fmt::format(" ({})", allowed));
+    fmt::print("  {:<{}}  {:<6}  {:<{}}  {}{}{}\n", p.name, name_width, name_of(p.type), default_text(p), default_width,
+               p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
+               allowed.empty() ? "" : fmt::format(" ({})", allowed));
   }
   fmt::print("\nPhases      step");
   for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
@@ -92,8 +95,9 @@ void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
     fmt::print("{} {}{} (per {}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
                *direction_name(m.direction) ? ", " : "", direction_name(m.direction));
-  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\n", schema.item_unit.empty() ? "none" : schema.item_unit,
-             schema.runs_on_cpu ? "cpu " : "", schema.runs_on_cuda ? "cuda" : "",
+  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\n",
+             schema.item_unit.empty() ? "none" : schema.item_unit, schema.runs_on_cpu ? "cpu " : "",
+             schema.runs_on_cuda ? "cuda" : "",
              schema.verifies ? "yes: a case that fails verification has no time" : "no");
 }
 
@@ -103,15 +107,16 @@ int describe_command(const Arguments& arguments) {
   po::options_description visible("Options");
   visible.add_options()("json", "print JSON")("plugin-path", po::value<std::vector<std::string>>()->composing(),
                                               "folder with plugins, searched first; may be repeated");
-  const ParsedOptions options = parse_options(
-      arguments, "assay describe PLUGIN [options]",
-      "Prints what a workload declares: parameters with type, default and range, phases, metrics.\n"
-      "PLUGIN is a name on the plugin path, 'plugin:workload', or a path with a slash to a .so file.",
-      visible, "plugin");
+  const ParsedOptions options =
+      parse_options(arguments, "assay describe PLUGIN [options]",
+                    "Prints what a workload declares: parameters with type, default and range, phases, metrics.\n"
+                    "PLUGIN is a name on the plugin path, 'plugin:workload', or a path with a slash to a .so file.",
+                    visible, "plugin");
   if (options.help) return exit_ok;
   const auto& values = options.values;
   if (!values.count("plugin")) throw UsageError("describe needs the name of a plugin; 'assay list' shows them");
-  const auto folders = plugin_folders(values.count("plugin-path") ? values["plugin-path"].as<Arguments>() : Arguments{});
+  const auto folders =
+      plugin_folders(values.count("plugin-path") ? values["plugin-path"].as<Arguments>() : Arguments{});
   FoundWorkload found;
   try {
     found = find_workload(values["plugin"].as<Arguments>().front(), folders, std::filesystem::current_path());

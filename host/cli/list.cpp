@@ -21,7 +21,10 @@ json plugin_json(const ListedPlugin& plugin) {
     const char* summary = entry.workloads[i]->summary;
     workloads.push_back({{"id", entry.workloads[i]->id}, {"summary", summary ? summary : ""}});
   }
-  return {{"file", plugin.file.string()}, {"id", entry.id}, {"version", entry.version}, {"build", entry.build},
+  return {{"file", plugin.file.string()},
+          {"id", entry.id},
+          {"version", entry.version},
+          {"build", entry.build},
           {"workloads", std::move(workloads)}};
 }
 
@@ -77,8 +80,8 @@ int list_command(const Arguments& arguments) {
   po::options_description visible("Options");
   visible.add_options()("json", "print JSON")("plugin-path", po::value<std::vector<std::string>>()->composing(),
                                               "folder with plugins, searched first; may be repeated");
-  const ParsedOptions options = parse_options(arguments, "assay list [options]",
-                                              "Lists the workload plugins and the devices that this host finds.", visible);
+  const ParsedOptions options = parse_options(
+      arguments, "assay list [options]", "Lists the workload plugins and the devices that this host finds.", visible);
   if (options.help) return exit_ok;
   const auto& values = options.values;
   json list = {{"plugins", json::array()}, {"devices", json::array()}};

@@ -1,9 +1,8 @@
 // The executable: finds the subcommand, and turns what it throws into a message and an exit code.
 #include <fmt/format.h>
 
-#include <clocale>
+#include <csignal>
 #include <cstdio>
-#include <cstring>
 
 #include "cli/command.hpp"
 #include "cli/options.hpp"
@@ -29,14 +28,16 @@ constexpr Command commands[] = {
 };
 
 void print_help() {
-  fmt::print("assay {}: a plugin-based benchmark host for training workloads\n\n"
-             "Usage: assay COMMAND [arguments]\n\nCommands:\n",
-             assay_version());
+  fmt::print(
+      "assay {}: a plugin-based benchmark host for training workloads\n\n"
+      "Usage: assay COMMAND [arguments]\n\nCommands:\n",
+      assay_version());
   for (const Command& command : commands) fmt::print("  {:<10} {}\n", command.name, command.summary);
-  fmt::print("\n  --version  version, source revision and compiler\n"
-             "  --help     this text; 'assay COMMAND --help' for one command\n\n"
-             "Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or experiment,\n"
-             "130 interrupted (finished cases are kept).\n");
+  fmt::print(
+      "\n  --version  version, source revision and compiler\n"
+      "  --help     this text; 'assay COMMAND --help' for one command\n\n"
+      "Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or experiment,\n"
+      "130 interrupted (finished cases are kept).\n");
 }
 
 int dispatch(const std::string& name, const Arguments& arguments) {
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
     print_help();
     return exit_usage;
   }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, with a message
   try {
     return dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
   } catch (const UsageError& e) {

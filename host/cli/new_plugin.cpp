@@ -100,7 +100,7 @@ constexpr const char* readme_text = R"(# @NAME@
 
 A workload plugin for assay.
 
-    cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=@PREFIX@
+    cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="@PREFIX@"
     cmake --build build
     assay run @NAME@.toml
 
@@ -119,13 +119,13 @@ std::string fill_in(std::string text, const std::string& name, const std::string
 
 void check_name(const std::string& name) {
   const bool valid = !name.empty() && std::islower(static_cast<unsigned char>(name[0])) &&
-                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                       return std::islower(c) || std::isdigit(c) || c == '_';
-                     });
+                     std::all_of(name.begin(), name.end(),
+                                 [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
   if (!valid)
-    throw UsageError(fmt::format("'{}' cannot name a plugin; expected a lower-case letter, then lower-case letters, digits "
-                                 "or '_', such as 'my_plugin'",
-                                 name));
+    throw UsageError(
+        fmt::format("'{}' cannot name a plugin; expected a lower-case letter, then lower-case letters, digits "
+                    "or '_', such as 'my_plugin'",
+                    name));
 }
 
 }  // namespace
@@ -135,31 +135,35 @@ int new_command(const Arguments& arguments) {
   visible.add_options()("output", po::value<std::string>(), "folder to write; default: ./NAME");
   const ParsedOptions options = parse_options(
       arguments, "assay new plugin NAME [options]",
-      "Writes a complete plugin project: CMakeLists.txt, NAME.cpp, NAME.toml, README.md. It builds and runs as it is.", visible,
-      "what", 2);
+      "Writes a complete plugin project: CMakeLists.txt, NAME.cpp, NAME.toml, README.md. It builds and runs as it is.",
+      visible, "what", 2);
   if (options.help) return exit_ok;
   const auto words = options.values.count("what") ? options.values["what"].as<Arguments>() : Arguments{};
   if (words.size() != 2 || words[0] != "plugin") throw UsageError("expected 'assay new plugin NAME'");
   const std::string& name = words[1];
   check_name(name);
-  const fs::path folder = options.values.count("output") ? fs::path(options.values["output"].as<std::string>()) : fs::path(name);
+  const fs::path folder =
+      options.values.count("output") ? fs::path(options.values["output"].as<std::string>()) : fs::path(name);
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
-    fmt::print(stderr, "assay: {} exists and is not empty; nothing was written; give another --output\n", folder.string());
+    fmt::print(stderr, "assay: {} exists and is not empty; nothing was written; give another --output\n",
+               folder.string());
     return exit_usage;
   }
   fs::create_directories(folder, error);
-  if (error) throw StorageError(fmt::format("cannot create {}: {}; give another --output", folder.string(), error.message()));
+  if (error)
+    throw StorageError(fmt::format("cannot create {}: {}; give another --output", folder.string(), error.message()));
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   const std::string prefix = self.parent_path().parent_path().string();
   write_file_atomically(folder / "CMakeLists.txt", fill_in(cmake_text, name, prefix));
   write_file_atomically(folder / (name + ".cpp"), fill_in(source_text, name, prefix));
   write_file_atomically(folder / (name + ".toml"), fill_in(experiment_text, name, prefix));
   write_file_atomically(folder / "README.md", fill_in(readme_text, name, prefix));
-  fmt::print("{0}/CMakeLists.txt\n{0}/{1}.cpp\n{0}/{1}.toml\n{0}/README.md\n\nNext:\n"
-             "  cd {0}\n  cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH={2}\n"
-             "  cmake --build build\n  assay run {1}.toml\n",
-             folder.string(), name, prefix);
+  fmt::print(
+      "{0}/CMakeLists.txt\n{0}/{1}.cpp\n{0}/{1}.toml\n{0}/README.md\n\nNext:\n"
+      "  cd {0}\n  cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=\"{2}\"\n"
+      "  cmake --build build\n  assay run {1}.toml\n",
+      folder.string(), name, prefix);
   return exit_ok;
 }
 

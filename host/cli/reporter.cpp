@@ -20,7 +20,8 @@ void Reporter::emit(const Record& event) {
   std::fflush(stdout);
 }
 
-void Reporter::run_started(const Experiment& experiment, const std::string& run_folder, bool resumed, std::size_t skipped) {
+void Reporter::run_started(const Experiment& experiment, const std::string& run_folder, bool resumed,
+                           std::size_t skipped) {
   emit({{"event", "run_started"},
         {"name", experiment.name},
         {"cases", experiment.cases.size()},
@@ -72,7 +73,8 @@ void Reporter::run_finished(const Experiment& experiment, const Views& views, co
   if (mode_ != ReportMode::people) return;
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty()) fmt::print("{}", to_terminal(views.table, terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : problem_lines(views.records, experiment.cases.front().run.allow)) fmt::print("{}\n", line);
+  for (const std::string& line : problem_lines(views.records, experiment.cases.front().run.allow))
+    fmt::print("{}\n", line);
   for (const std::string& line : note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)
     fmt::print("interrupted: {} of {} cases are finished; --resume runs the rest\n", views.records.size(),

@@ -30,11 +30,13 @@ po::options_description visible_options() {
   po::options_description visible("Options");
   const auto text = [] { return po::value<std::string>(); };
   const auto texts = [] { return po::value<Arguments>()->composing(); };
-  visible.add_options()("set", texts(), "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
-      "filter", texts(), "key=value: run only the cases that match; repeatable")("dry-run", "print the cases, start nothing")(
+  visible.add_options()("set", texts(),
+                        "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
+      "filter", texts(), "key=value: run only the cases that match; repeatable")("dry-run",
+                                                                                 "print the cases, start nothing")(
       "resume", "go on with the newest run of this experiment: finished cases are not run again")(
-      "output", text(), "folder for results instead of [output] dir")("plugin-path", texts(),
-                                                                      "folder with plugins, searched first; repeatable")(
+      "output", text(), "folder for results instead of [output] dir")(
+      "plugin-path", texts(), "folder with plugins, searched first; repeatable")(
       "in-process", "run cases in this process, for a debugger; a crash ends the run")("quiet", "print errors only")(
       "json", "print one JSON event per line on standard output");
   return visible;

@@ -29,6 +29,7 @@ void Session::open_folder() {
   if (options_.resume) {
     if (const auto newest = find_newest_run(experiment_.output.dir, experiment_.name)) {
       folder_ = RunFolder::reopen(*newest);
+      folder_->replace_experiment(experiment_.resolved_toml);
       resumed_ = true;
     } else {
       reporter_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
@@ -36,7 +37,8 @@ void Session::open_folder() {
     }
   }
   if (!folder_)
-    folder_ = RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml, capture_environment());
+    folder_ =
+        RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml, capture_environment());
   for (const std::string& note : folder_->notes()) reporter_.message("note: " + note);
 }
 
@@ -44,8 +46,9 @@ const Session::Device& Session::device_for(const Case& c) {
   const auto known = devices_.find(c.run.device);
   if (known != devices_.end()) return known->second;
   Device device;
-  device.probe = options_.in_process ? probe_device(c.run.device)
-                                     : probe_in_process_of_its_own(c.run.device, folder_->logs_path() / "devices.log", interrupts_);
+  device.probe = options_.in_process
+                     ? probe_device(c.run.device)
+                     : probe_in_process_of_its_own(c.run.device, folder_->logs_path() / "devices.log", interrupts_);
   if (const std::string note = device.probe.value("note", ""); !note.empty()) reporter_.message("note: " + note);
   return devices_.emplace(c.run.device, std::move(device)).first->second;
 }
@@ -55,6 +58,11 @@ std::string Session::hash_of(const Case& c, const Device& device) const {
   if (device.usable())
     for (const char* key : {"kind", "name", "libraries"})
       identity.emplace_back(std::string("device.") + key, device.probe["device"].value(key, ""));
+  // An input is its content, not its path.
+  for (const ParamSpec& p : target_.schema.params)
+    if (const auto* path = p.input_path ? std::get_if<std::string>(&c.params.at(p.name)) : nullptr;
+        path && !path->empty())
+      identity.emplace_back("input:" + p.name, hash_file(*path));
   return case_hash(c, target_.schema.id, identity);
 }
 
@@ -76,9 +84,11 @@ Record Session::full_record(const Case& c, const std::string& hash, const Device
   for (const auto& [key, value] : c.axes) record["axes"][key] = Record(to_json(value));
   for (const char* key : {"status", "reason", "stage", "phase"}) record[key] = worker_part.value(key, "");
   record["rank"] = nullptr;
+  record["ranks"] = 1;
   record["workload"] = target_.schema.id;
   const assay_entry& entry = target_.found.library->entry();
-  record["plugin"] = {{"id", entry.id}, {"version", entry.version}, {"build", entry.build}, {"file_hash", target_.file_hash}};
+  record["plugin"] = {
+      {"id", entry.id}, {"version", entry.version}, {"build", entry.build}, {"file_hash", target_.file_hash}};
   if (device.usable()) record["device"] = device.probe["device"];
   record["params"] = Record::object();
   for (const ParamSpec& p : target_.schema.params) record["params"][p.name] = Record(to_json(c.params.at(p.name)));

@@ -10,14 +10,15 @@
 namespace assay::host {
 namespace {
 
-constexpr std::array record_columns{"status", "reason", "index",  "hash",       "verify",
-                                    "drift",  "notes",  "device", "device.name"};
-constexpr std::array phase_statistics{"mean_ms", "std_ms", "cv",     "cv_percent", "min_ms",       "max_ms", "p50_ms",
-                                      "p90_ms",  "p99_ms", "mean_s", "std_s",      "host_mean_ms", "share",  "n"};
+constexpr std::array record_columns{"status",   "reason",  "index",       "hash",         "verify",        "drift",
+                                    "notes",    "device",  "device.name", "stage",        "phase",         "rank",
+                                    "workload", "started", "wall_s.case", "wall_s.setup", "wall_s.measure"};
+constexpr std::array phase_statistics{"mean_ms", "std_ms",       "cv",     "cv_percent", "min_ms",     "max_ms",
+                                      "p50_ms",  "p90_ms",       "p99_ms", "ci_low_ms",  "ci_high_ms", "mean_s",
+                                      "std_s",   "host_mean_ms", "share",  "n"};
 constexpr std::array step_metric_statistics{"mean", "std", "min", "max", "last"};
 constexpr std::array rates{"gflop_per_s", "tflop_per_s", "gbytes_per_s", "items_per_s"};
 constexpr std::string_view memory_prefix = "memory.";
-constexpr std::string_view moment_suffix = ".mib";
 
 }  // namespace
 
@@ -37,7 +38,8 @@ std::vector<std::string> column_names(const WorkloadSchema& schema) {
     for (const char* statistic : phase_statistics) names.push_back(phase + "." + statistic);
   names.insert(names.end(), rates.begin(), rates.end());
   if (!schema.item_unit.empty()) names.push_back(schema.item_unit + "_per_s");
-  for (const char* name : {"memory.peak_mib", "memory.process_peak_mib"}) names.emplace_back(name);
+  for (const char* name : {"memory.peak_mib", "memory.process_peak_mib", "step.device_mean_ms"})
+    names.emplace_back(name);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     names.push_back(std::string(memory_prefix) + memory_kind_name(kind) + ".peak_mib");
   return names;
@@ -46,9 +48,14 @@ std::vector<std::string> column_names(const WorkloadSchema& schema) {
 bool is_column(const std::string& column, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), column) != names.end()) return true;
   std::string_view rest = column;
-  if (!rest.starts_with(memory_prefix) || !rest.ends_with(moment_suffix)) return false;
-  if (rest.size() <= memory_prefix.size() + moment_suffix.size()) return false;
-  rest = rest.substr(memory_prefix.size(), rest.size() - memory_prefix.size() - moment_suffix.size());
+  if (!rest.starts_with(memory_prefix)) return false;
+  rest.remove_prefix(memory_prefix.size());
+  const auto cut = [&](std::string_view suffix) {
+    if (!rest.ends_with(suffix) || rest.size() == suffix.size()) return false;
+    rest.remove_suffix(suffix.size());
+    return true;
+  };
+  if (!cut(".peak_mib") && !cut(".mib")) return false;
   const auto dot = rest.find('.');
   if (dot == std::string_view::npos) return true;
   const auto kind = rest.substr(dot + 1);

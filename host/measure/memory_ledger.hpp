@@ -23,7 +23,7 @@ struct MemoryAmounts {
 struct MemoryMoment {
   std::string name;
   MemoryAmounts current;
-  MemoryAmounts peak;            // by kind, each since the moment before
+  MemoryAmounts peak;           // by kind, each since the moment before
   std::int64_t peak_total = 0;  // of the sum: kinds may peak at different times
 };
 

@@ -64,8 +64,9 @@ void Recorder::end_step() {
 
 void Recorder::phase_begin(std::uint32_t phase) {
   if (!in_step_) return;
-  if (phase >= phase_count_) return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
-                                          std::to_string(phase_count_) + " phases");
+  if (phase >= phase_count_)
+    return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
+                 std::to_string(phase_count_) + " phases");
   Mark mark{phase, next_mark(), 0, timeline_.host_now_ns(), -1};
   stack_slots_.push_back(marks_.size());
   marks_.push_back(mark);

@@ -14,7 +14,7 @@ struct PhaseSamples {
 };
 
 struct Samples {
-  std::vector<double> step_ns;         // sync: the host's clock to the end of a synchronisation; else the device's timeline
+  std::vector<double> step_ns;  // sync: the host's clock to the end of a synchronisation; else the device's timeline
   std::vector<double> step_device_ns;  // always the device's timeline
   std::vector<double> enqueue_ns;      // the host's clock over the run call alone
   std::vector<PhaseSamples> phases;    // by phase index; a phase that never occurred has only zeros
@@ -42,7 +42,7 @@ class Recorder {
 
   void set_step_ns(double ns) { step_ns_.push_back(ns); }  // of the step just ended, by the loop when it synchronised
   const std::vector<double>& step_device_ns() const { return samples_.step_device_ns; }  // of the flushed steps
-  const std::string& misuse() const { return misuse_; }    // "" while all marks were sound
+  const std::string& misuse() const { return misuse_; }  // "" while all marks were sound
   std::int32_t open_phase() const { return stack_.empty() ? -1 : static_cast<std::int32_t>(stack_.back().phase); }
   Samples take();
 
@@ -63,12 +63,12 @@ class Recorder {
   Timeline& timeline_;
   std::size_t phase_count_, metric_count_;
   std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
-  std::vector<Mark> marks_;   // closed and open phases of the steps not yet flushed
-  std::vector<Mark> stack_;   // open phases
+  std::vector<Mark> marks_;  // closed and open phases of the steps not yet flushed
+  std::vector<Mark> stack_;  // open phases
   std::vector<std::size_t> stack_slots_;
   std::vector<Step> steps_;
   std::vector<double> step_ns_;
-  std::vector<double> metric_now_;      // NaN: not reported in this step
+  std::vector<double> metric_now_;  // NaN: not reported in this step
   std::vector<std::vector<double>> metrics_;
   Samples samples_;
   bool in_step_ = false;

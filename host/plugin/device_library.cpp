@@ -21,18 +21,18 @@ std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::
   if (load_error || !handle->library.is_loaded()) {
     void* again = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const char* why = again ? nullptr : dlerror();
-    throw PluginError(fmt::format("{}: the device backend cannot be loaded: {}", file.string(),
-                                  why ? why : load_error.message()));
+    throw PluginError(
+        fmt::format("{}: the device backend cannot be loaded: {}", file.string(), why ? why : load_error.message()));
   }
   if (!handle->library.has(ASSAY_DEVICE_SYMBOL))
-    throw PluginError(fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend",
-                                  file.string()));
+    throw PluginError(
+        fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend", file.string()));
   const assay_device_api* api = &handle->library.get<const assay_device_api>(ASSAY_DEVICE_SYMBOL);
   if (api->struct_size < sizeof(assay_device_api) || api->abi_major != ASSAY_DEVICE_ABI_MAJOR)
-    throw PluginError(fmt::format("{}: its device table is of version {}.{}, this host needs {}.{}; install the backend "
-                                  "that came with this host",
-                                  file.string(), api->abi_major, api->abi_minor, ASSAY_DEVICE_ABI_MAJOR,
-                                  ASSAY_DEVICE_ABI_MINOR));
+    throw PluginError(
+        fmt::format("{}: its device table is of version {}.{}, this host needs {}.{}; install the backend "
+                    "that came with this host",
+                    file.string(), api->abi_major, api->abi_minor, ASSAY_DEVICE_ABI_MAJOR, ASSAY_DEVICE_ABI_MINOR));
   return std::shared_ptr<const DeviceLibrary>(new DeviceLibrary(file, std::move(handle), api));
 }
 

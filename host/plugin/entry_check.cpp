@@ -10,7 +10,8 @@ namespace {
 
 // The smallest structs of version 1.0: a plugin with less was built against a header that was never released.
 constexpr std::size_t entry_size_1_0 = offsetof(assay_entry, deinit) + sizeof(assay_entry::deinit);
-constexpr std::size_t workload_size_1_0 = offsetof(assay_workload, get_extension) + sizeof(assay_workload::get_extension);
+constexpr std::size_t workload_size_1_0 =
+    offsetof(assay_workload, get_extension) + sizeof(assay_workload::get_extension);
 constexpr std::size_t param_size_1_0 = offsetof(assay_param, choice_count) + sizeof(assay_param::choice_count);
 constexpr std::size_t metric_size_1_0 = offsetof(assay_metric, scope) + sizeof(assay_metric::scope);
 
@@ -25,9 +26,10 @@ class Checker {
 
   void workload(const assay_workload* w, std::uint32_t index) const {
     require(w != nullptr, "workload {} of its table is NULL; the plugin is broken, ask its author", index);
-    require(w->struct_size >= workload_size_1_0,
-            "workload {} has struct_size {}, less than the {} bytes of ABI 1.0; rebuild the plugin against a released SDK",
-            index, w->struct_size, workload_size_1_0);
+    require(
+        w->struct_size >= workload_size_1_0,
+        "workload {} has struct_size {}, less than the {} bytes of ABI 1.0; rebuild the plugin against a released SDK",
+        index, w->struct_size, workload_size_1_0);
     require(is_name(w->id), "workload {} has no valid id; expected letters, digits, '_', '-' or '.'", index);
     require(w->create && w->destroy && w->setup && w->run,
             "workload '{}' lacks one of create, destroy, setup, run; all four are required", w->id);
@@ -39,11 +41,12 @@ class Checker {
             w->metric_count);
     for (std::uint32_t i = 0; i < w->metric_count; ++i) {
       const assay_metric* m = w->metrics[i];
-      require(m && m->struct_size >= metric_size_1_0 && is_name(m->name), "workload '{}': metric {} is malformed", w->id,
-              i);
-      require(names.insert(m->name).second, "workload '{}' uses the name '{}' twice; rename the metric", w->id, m->name);
-      require(m->scope == ASSAY_PER_STEP || m->scope == ASSAY_PER_CASE, "workload '{}': metric '{}' has scope {}", w->id,
-              m->name, m->scope);
+      require(m && m->struct_size >= metric_size_1_0 && is_name(m->name), "workload '{}': metric {} is malformed",
+              w->id, i);
+      require(names.insert(m->name).second, "workload '{}' uses the name '{}' twice; rename the metric", w->id,
+              m->name);
+      require(m->scope == ASSAY_PER_STEP || m->scope == ASSAY_PER_CASE, "workload '{}': metric '{}' has scope {}",
+              w->id, m->name, m->scope);
     }
     require(w->phase_count == 0 || w->phases, "workload '{}' counts {} phases but its table is NULL", w->id,
             w->phase_count);
@@ -59,18 +62,20 @@ class Checker {
   static bool is_name(const char* s) {
     if (!s || !*s) return false;
     for (; *s; ++s)
-      if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' || *s == '.' ||
-            *s == '-'))
+      if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '_' ||
+            *s == '.' || *s == '-'))
         return false;
     return true;
   }
 
   void param(const assay_workload& w, const assay_param* p, std::uint32_t i, std::set<std::string_view>& names) const {
-    require(p && p->struct_size >= param_size_1_0 && is_name(p->name), "workload '{}': parameter {} is malformed", w.id, i);
+    require(p && p->struct_size >= param_size_1_0 && is_name(p->name), "workload '{}': parameter {} is malformed", w.id,
+            i);
     require(names.insert(p->name).second, "workload '{}' has the parameter '{}' twice; rename one", w.id, p->name);
-    require(p->type >= ASSAY_TYPE_BOOL && p->type <= ASSAY_TYPE_STRING, "workload '{}': parameter '{}' has type {}", w.id,
-            p->name, p->type);
-    require(p->choice_count == 0 || p->choices, "workload '{}': parameter '{}' counts choices but has none", w.id, p->name);
+    require(p->type >= ASSAY_TYPE_BOOL && p->type <= ASSAY_TYPE_STRING, "workload '{}': parameter '{}' has type {}",
+            w.id, p->name, p->type);
+    require(p->choice_count == 0 || p->choices, "workload '{}': parameter '{}' counts choices but has none", w.id,
+            p->name);
     const bool bounded = (p->flags & ASSAY_PARAM_HAS_MIN) && (p->flags & ASSAY_PARAM_HAS_MAX);
     require(!bounded || p->min <= p->max, "workload '{}': parameter '{}' has min above max", w.id, p->name);
   }

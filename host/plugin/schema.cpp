@@ -48,8 +48,8 @@ WorkloadSchema copy_schema(const assay_workload& w) {
   for (std::uint32_t i = 0; i < w.param_count; ++i) schema.params.push_back(copy_param(*w.params[i]));
   for (std::uint32_t i = 0; i < w.metric_count; ++i) {
     const assay_metric& m = *w.metrics[i];
-    schema.metrics.push_back({m.name, text_or_empty(m.unit), text_or_empty(m.help),
-                              static_cast<Direction>(m.direction), m.scope == ASSAY_PER_STEP});
+    schema.metrics.push_back({m.name, text_or_empty(m.unit), text_or_empty(m.help), static_cast<Direction>(m.direction),
+                              m.scope == ASSAY_PER_STEP});
   }
   for (std::uint32_t i = 0; i < w.phase_count; ++i) schema.phases.emplace_back(w.phases[i]);
   schema.runs_on_cpu = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CPU) != 0;

@@ -67,7 +67,8 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   if (stem.find('/') != std::string::npos) return take(fs::path(stem).is_absolute() ? fs::path(stem) : base / stem);
 
   for (const fs::path& folder : folders)
-    if (std::error_code error; fs::is_regular_file(folder / (stem + ".so"), error)) return take(folder / (stem + ".so"));
+    if (std::error_code error; fs::is_regular_file(folder / (stem + ".so"), error))
+      return take(folder / (stem + ".so"));
   std::vector<std::string> known;
   std::vector<std::string> problems;
   for (const ListedPlugin& plugin : list_plugins(folders)) {
@@ -82,10 +83,11 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   }
   std::vector<std::string> places;
   for (const fs::path& folder : folders) places.push_back(folder.string());
-  throw PluginError(fmt::format("no plugin '{}'; looked in {}; known workloads: {}{}; give --plugin-path, or a path such "
-                                "as \"./{}.so\"",
-                                name, fmt::join(places, ", "), known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
-                                problems.empty() ? "" : "; unusable: " + fmt::format("{}", fmt::join(problems, "; ")), stem));
+  throw PluginError(
+      fmt::format("no plugin '{}'; looked in {}; known workloads: {}{}; give --plugin-path, or a path such "
+                  "as \"./{}.so\"",
+                  name, fmt::join(places, ", "), known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
+                  problems.empty() ? "" : "; unusable: " + fmt::format("{}", fmt::join(problems, "; ")), stem));
 }
 
 std::vector<ListedPlugin> list_plugins(const std::vector<fs::path>& folders) {
@@ -108,9 +110,10 @@ std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind) {
     if (std::error_code error; fs::is_regular_file(file, error)) return DeviceLibrary::open(file);
     places.push_back(folder.string());
   }
-  throw PluginError(fmt::format("no backend for device '{}': {}{}.so is in none of: {}; this installation was built without "
-                                "it",
-                                kind, device_prefix, kind, fmt::join(places, ", ")));
+  throw PluginError(
+      fmt::format("no backend for device '{}': {}{}.so is in none of: {}; this installation was built without "
+                  "it",
+                  kind, device_prefix, kind, fmt::join(places, ", ")));
 }
 
 std::vector<std::string> installed_device_kinds() {

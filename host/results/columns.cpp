@@ -215,7 +215,11 @@ std::vector<std::string> default_columns(const Experiment& experiment, const std
   for (const Record& record : records)
     if (const Record& unit = at(record, "work", "item_unit"); unit.is_string())
       add_if_any(unit.get<std::string>() + "_per_s");
-  add_if_any(has_value("memory.peak_mib") ? "memory.peak_mib" : "memory.process_peak_mib");
+  const bool accounted = std::any_of(records.begin(), records.end(), [](const Record& record) {
+    const Cell peak = cell_of(record, "memory.peak_mib");
+    return peak.is_number() && peak.value.get<double>() > 0;
+  });
+  add_if_any(accounted ? "memory.peak_mib" : "memory.process_peak_mib");
   add("status");
   return columns;
 }

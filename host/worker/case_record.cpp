@@ -15,6 +15,7 @@ using json = nlohmann::ordered_json;
 
 constexpr double mib = 1024.0 * 1024.0;
 constexpr double unsteady_cv = 0.05;
+constexpr double contended_share = 0.05;
 
 std::vector<double> to_ms(const std::vector<double>& ns) {
   std::vector<double> ms(ns.size());
@@ -27,11 +28,21 @@ json phase_record(const std::vector<double>& ns, const std::vector<double>& host
   const std::vector<double> ms = to_ms(ns);
   const Statistics s = summarize(ms, confidence);
   const double host_mean_ms = summarize(to_ms(host_ns), confidence).mean;
-  return {{"mean_ms", s.mean}, {"std_ms", s.std},       {"cv", s.cv},
-          {"min_ms", s.min},   {"max_ms", s.max},       {"p50_ms", s.p50},
-          {"p90_ms", s.p90},   {"p99_ms", s.p99},       {"ci_low_ms", s.ci_low},
-          {"ci_high_ms", s.ci_high}, {"confidence", s.confidence}, {"n", s.n},
-          {"samples_ms", ms},  {"host_mean_ms", host_mean_ms}, {"share", s.mean / step_mean_ms}};
+  return {{"mean_ms", s.mean},
+          {"std_ms", s.std},
+          {"cv", s.cv},
+          {"min_ms", s.min},
+          {"max_ms", s.max},
+          {"p50_ms", s.p50},
+          {"p90_ms", s.p90},
+          {"p99_ms", s.p99},
+          {"ci_low_ms", s.ci_low},
+          {"ci_high_ms", s.ci_high},
+          {"confidence", s.confidence},
+          {"n", s.n},
+          {"samples_ms", ms},
+          {"host_mean_ms", host_mean_ms},
+          {"share", s.mean / step_mean_ms}};
 }
 
 json amounts_record(const MemoryAmounts& amounts) {
@@ -87,10 +98,14 @@ json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, d
       if (!std::isnan(v)) reported.push_back(v);
     if (reported.empty()) continue;
     const Statistics s = summarize(reported, confidence);
-    out[metric.name] = {{"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)},
-                        {"mean", s.mean},      {"std", s.std},
-                        {"min", s.min},        {"max", s.max},
-                        {"last", reported.back()}, {"n", s.n},
+    out[metric.name] = {{"unit", metric.unit},
+                        {"direction", static_cast<int>(metric.direction)},
+                        {"mean", s.mean},
+                        {"std", s.std},
+                        {"min", s.min},
+                        {"max", s.max},
+                        {"last", reported.back()},
+                        {"n", s.n},
                         {"samples", reported}};
   }
   return out;
@@ -103,7 +118,8 @@ json case_metrics_record(const std::vector<std::optional<double>>& values, const
     if (metric.per_step || !values[i]) continue;
     json value = *values[i];
     // Counts stay counts: 128625408, not 128625408.0.
-    if (std::abs(*values[i]) < 9e15 && *values[i] == std::floor(*values[i])) value = static_cast<std::int64_t>(*values[i]);
+    if (std::abs(*values[i]) < 9e15 && *values[i] == std::floor(*values[i]))
+      value = static_cast<std::int64_t>(*values[i]);
     out[metric.name] = {{"value", value}, {"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)}};
   }
   return out;
@@ -122,22 +138,43 @@ json rates_record(const assay_work& work, double step_mean_ms) {
   return out;
 }
 
+json contention_record(const Contention& contention) {
+  json out = {{"window_s", contention.window_s}};
+  if (contention.others_share) out["others_share"] = *contention.others_share;
+  if (contention.steal_share) out["steal_share"] = *contention.steal_share;
+  if (contention.wait_share) out["wait_share"] = *contention.wait_share;
+  return out;
+}
+
+std::vector<std::string> contention_notes(const Contention& contention) {
+  std::vector<std::string> notes;
+  if (contention.others_share && *contention.others_share > contended_share)
+    notes.push_back(
+        fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
+                    *contention.others_share * 100));
+  if (contention.steal_share && *contention.steal_share > contended_share)
+    notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
+                                *contention.steal_share * 100));
+  return notes;
+}
+
 std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
                                   std::int64_t allocations_while_measuring) {
   std::vector<std::string> notes;
   const Statistics step = summarize(result.samples.step_ns, spec.confidence);
   if (step.n > 1 && step.cv > unsteady_cv)
-    notes.push_back(fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
-                                step.cv * 100, unsteady_cv * 100));
+    notes.push_back(
+        fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
+                    step.cv * 100, unsteady_cv * 100));
   if (const auto d = drift(result.samples.step_ns); d && std::abs(*d) > unsteady_cv)
-    notes.push_back(fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
+    notes.push_back(
+        fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
   if (result.verdict == Verdict::gave_up)
-    notes.push_back(fmt::format("stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
-                                spec.plan.until->max_steps,
-                                relative_error(result.samples.step_ns, spec.plan.until->confidence) * 100,
-                                spec.plan.until->relative_error * 100));
-  if (!spec.plan.sync)
-    notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+    notes.push_back(fmt::format(
+        "stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
+        spec.plan.until->max_steps, relative_error(result.samples.step_ns, spec.plan.until->confidence) * 100,
+        spec.plan.until->relative_error * 100));
+  if (!spec.plan.sync) notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
   if (allocations_while_measuring > 0)
     notes.push_back(fmt::format("the workload took device memory {} times inside the measured window",
                                 allocations_while_measuring));

@@ -7,6 +7,7 @@
 #include "measure/loop.hpp"
 #include "measure/memory_ledger.hpp"
 #include "plugin/schema.hpp"
+#include "telemetry/contention.hpp"
 #include "worker/case_spec.hpp"
 
 #include <optional>
@@ -18,10 +19,15 @@ nlohmann::ordered_json device_record(const char* kind, std::int32_t ordinal, con
 nlohmann::ordered_json memory_record(const MemoryLedger& ledger);
 nlohmann::ordered_json phases_record(const Samples& samples, const WorkloadSchema& schema, double confidence);
 nlohmann::ordered_json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, double confidence);
-nlohmann::ordered_json case_metrics_record(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema);
+nlohmann::ordered_json case_metrics_record(const std::vector<std::optional<double>>& values,
+                                           const WorkloadSchema& schema);
 nlohmann::ordered_json work_record(const assay_work& work, const std::string& item_unit);
 // Work over the mean step time.
 nlohmann::ordered_json rates_record(const assay_work& work, double step_mean_ms);
+
+// The processor over the measured window.
+nlohmann::ordered_json contention_record(const Contention& contention);
+std::vector<std::string> contention_notes(const Contention& contention);
 
 // What a careful reader of the figures should know: a wide spread, a rule that gave up, allocations in the window.
 std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,

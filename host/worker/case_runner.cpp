@@ -8,6 +8,7 @@
 
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
+#include "telemetry/contention.hpp"
 #include "worker/case_record.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/host_services.hpp"
@@ -44,7 +45,8 @@ const char* kind_of_failure(assay_status status) {
   }
 }
 
-// One case in progress. Members are destroyed in reverse order: the object before the services, those before the device.
+// One case in progress. Members are destroyed in reverse order: the object before the services, those before the
+// device.
 class CaseRun {
  public:
   CaseRun(const CaseSpec& spec, CaseObserver& observer, json& record)
@@ -140,13 +142,17 @@ class CaseRun {
     hooks.after_warmup = [&] {
       services_->ledger().moment("after_warmup");
       enter(Stage::measure, spec_.plan.until ? 0 : spec_.plan.steps);
+      contention_.begin();
       if (device_->api().range_push) device_->api().range_push(device_->handle(), "measure");
     };
     enter(Stage::warmup, spec_.plan.warmup);
     LoopResult result = measure(timeline, *recorder_, spec_.plan, hooks);
+    const Contention contention = contention_.end();
     if (device_->api().range_pop) device_->api().range_pop(device_->handle());
     wall_["measure"] = result.window_s;
     record_["notes"] = notes_on(result, spec_, *recorder_, services_->allocations_while_measuring());
+    record_["contention"] = contention_record(contention);
+    for (std::string& note : contention_notes(contention)) record_["notes"].push_back(std::move(note));
     recorder_.reset();
     return result;
   }
@@ -165,7 +171,8 @@ class CaseRun {
                                       : status == ASSAY_WRONG_RESULT ? "wrong_result"
                                                                      : "not checked"},
                            {"text", text}};
-      if (status == ASSAY_WRONG_RESULT) throw CaseFailure{"wrong_result", text.empty() ? "verify gave no reason" : text};
+      if (status == ASSAY_WRONG_RESULT)
+        throw CaseFailure{"wrong_result", text.empty() ? "verify gave no reason" : text};
       return;
     }
     check("verify", status);
@@ -233,6 +240,7 @@ class CaseRun {
   std::unique_ptr<OpenDevice> device_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<Recorder> recorder_;
+  ContentionProbe contention_;
   assay_workload_self* object_ = nullptr;
   bool initialized_ = false;
   assay_work work_{};
@@ -241,8 +249,8 @@ class CaseRun {
 }  // namespace
 
 json run_case(const CaseSpec& spec, CaseObserver& observer) {
-  json record = {{"status", "ok"}, {"reason", ""}, {"stage", "done"}, {"phase", ""}, {"notes", json::array()},
-                 {"wall_s", json::object()}};
+  json record = {{"status", "ok"}, {"reason", ""},           {"stage", "done"},
+                 {"phase", ""},    {"notes", json::array()}, {"wall_s", json::object()}};
   const auto begin = Clock::now();
   CaseRun run(spec, observer, record);
   const auto fail = [&](const std::string& status, const std::string& reason) {

@@ -13,11 +13,10 @@ nlohmann::json to_json(const CaseSpec& spec) {
                      {"confidence", u->confidence},
                      {"min_steps", u->min_steps},
                      {"max_steps", u->max_steps}};
-  return {{"plugin_file", spec.plugin_file}, {"workload", spec.workload},
-          {"device_kind", spec.device_kind}, {"device_ordinal", spec.device_ordinal},
-          {"params", std::move(params)},     {"plan", std::move(plan)},
-          {"confidence", spec.confidence},   {"seed", spec.seed},
-          {"rank", spec.rank},               {"rank_count", spec.rank_count}};
+  return {{"plugin_file", spec.plugin_file},       {"workload", spec.workload},   {"device_kind", spec.device_kind},
+          {"device_ordinal", spec.device_ordinal}, {"params", std::move(params)}, {"plan", std::move(plan)},
+          {"confidence", spec.confidence},         {"seed", spec.seed},           {"rank", spec.rank},
+          {"rank_count", spec.rank_count}};
 }
 
 CaseSpec case_spec_from_json(const nlohmann::json& json) {

@@ -54,9 +54,11 @@ inline constexpr auto params = assay::table(
     Param::choice("attention", "flash", attention_names).help("flash: tiled; naive: makes the score matrix"),
     Param::choice("optimizer", "adamw", assay::train::optimizer_names).help("of a train_step"),
     Param::real("lr", 1e-4).at_least(0).help("learning rate"),
-    Param::boolean("activation_checkpointing", false).help("keep each block's input alone, recompute the rest in backward"),
+    Param::boolean("activation_checkpointing", false)
+        .help("keep each block's input alone, recompute the rest in backward"),
     Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),
-    Param::input_path("inputs").help("safetensors file with input_ids and labels, int64 [batch, context]; empty: random"),
+    Param::input_path("inputs").help(
+        "safetensors file with input_ids and labels, int64 [batch, context]; empty: random"),
     Param::output_path("dump").help("safetensors file for logits, loss, gradients and weights after the last step"));
 
 }  // namespace decoder

@@ -1,8 +1,8 @@
 // Is what was timed the right computation? Three questions, each answered on the device that was measured:
 //   after the last step: are the loss and every gradient finite;
 //   from the starting weights: is the loss what random weights must give;
-//   do the fused and the unfused path agree on it and on the gradients, with the other attention and with recomputation,
-//   so that no kernel of the timed path vouches for itself.
+//   do the fused and the unfused path agree on it and on the gradients, with the other attention and with
+//   recomputation, so that no kernel of the timed path vouches for itself.
 #include <algorithm>
 #include <assay/train/checkpoint.hpp>
 #include <cmath>
@@ -28,7 +28,9 @@ struct Tolerance {
   double loss, gradient;  // relative
 };
 // fp32: rounding over a few dozen layers. bf16: 8 bits of mantissa, and the paths round at different places.
-Tolerance tolerance_of(DType activation) { return activation == DType::f32 ? Tolerance{1e-5, 5e-4} : Tolerance{1e-2, 0.15}; }
+Tolerance tolerance_of(DType activation) {
+  return activation == DType::f32 ? Tolerance{1e-5, 5e-4} : Tolerance{1e-2, 0.15};
+}
 
 std::string number(double x, const char* format = "%.3g") {
   char text[32];
@@ -128,13 +130,14 @@ std::string Workload::compare(const Outcome& timed, const Outcome& reference) co
   for (std::size_t i = 0; i < timed.samples.size(); ++i)
     if (const double e = difference(timed.samples[i], reference.samples[i]); !(e <= worst)) worst = e, worst_id = i;
   const bool backward = settings_.model.backward;
-  const std::string where = !backward                              ? "logits"
+  const std::string where = !backward                             ? "logits"
                             : worst_id < parameters_.all().size() ? parameters_.all()[worst_id].name
-                                                                   : parameters_.all()[ids_.embeddings].name;
+                                                                  : parameters_.all()[ids_.embeddings].name;
   const std::string text = std::string(settings_.model.fused ? "fused" : "unfused") + " path against the " +
-                           (settings_.model.fused ? "unfused" : "fused") + " one: loss differs by " + number(loss_error) +
-                           " (tolerance " + number(tolerance.loss) + "), " + (backward ? "gradients" : "logits") +
-                           " by at most " + number(worst) + " (" + where + "; tolerance " + number(tolerance.gradient) + ")";
+                           (settings_.model.fused ? "unfused" : "fused") + " one: loss differs by " +
+                           number(loss_error) + " (tolerance " + number(tolerance.loss) + "), " +
+                           (backward ? "gradients" : "logits") + " by at most " + number(worst) + " (" + where +
+                           "; tolerance " + number(tolerance.gradient) + ")";
   if (!(loss_error <= tolerance.loss && worst <= tolerance.gradient)) throw Error(ASSAY_WRONG_RESULT, text);
   return text;
 }

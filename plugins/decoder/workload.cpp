@@ -61,7 +61,8 @@ void Workload::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(parameters_.parameter_count()));
   backend_ = assay::train::open_backend(host_, launch);
   const std::size_t value_bytes = parameters_.value_bytes();
-  parameter_memory_ = DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, value_bytes + parameters_.copy_bytes(), "parameters");
+  parameter_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, value_bytes + parameters_.copy_bytes(), "parameters");
   if (settings_.model.backward)
     gradient_memory_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.gradient_bytes(), "gradients");
   if (settings_.pass == Pass::train_step) {
@@ -69,7 +70,8 @@ void Workload::setup(const assay::Launch& launch) {
     optimizer_.bind(state_memory_.data());
   }
   activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, model_.plan().total_bytes(), "activations");
-  data_memory_ = DeviceMemory(host_, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(settings_.model.rows()) * 8, "tokens");
+  data_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(settings_.model.rows()) * 8, "tokens");
   parameters_.bind(parameter_memory_.data(), parameter_memory_.data<char>() + value_bytes, gradient_memory_.data());
   model_.bind(activation_memory_.data());
   inputs_ = Tensor(data_memory_.data(), DType::i64, {settings_.model.rows()});
@@ -109,15 +111,16 @@ void Workload::load_inputs() {
   const auto read = [&](const char* name, std::vector<std::int64_t>& out, std::int64_t lowest) {
     const assay::train::StoredTensor& t = file.at(name);
     if (t.dtype != DType::i64 || t.dims != expected)
-      throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": '" + name + "' must be int64 of shape [batch_size, " +
-                                              "context_length] = [" + std::to_string(expected[0]) + ", " +
-                                              std::to_string(expected[1]) + "]");
+      throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": '" + name +
+                                              "' must be int64 of shape [batch_size, " + "context_length] = [" +
+                                              std::to_string(expected[0]) + ", " + std::to_string(expected[1]) + "]");
     const std::vector<std::byte> bytes = file.read(name);
     std::memcpy(out.data(), bytes.data(), bytes.size());
     for (const std::int64_t token : out)
       if (token < lowest || token >= settings_.model.vocab_size)
-        throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": '" + name + "' holds token " + std::to_string(token) +
-                                                ", outside the vocabulary of " + std::to_string(settings_.model.vocab_size));
+        throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": '" + name + "' holds token " +
+                                                std::to_string(token) + ", outside the vocabulary of " +
+                                                std::to_string(settings_.model.vocab_size));
   };
   read("input_ids", ids, 0);
   read("labels", labels, std::numeric_limits<std::int64_t>::min());  // a negative label is ignored by the loss
@@ -125,7 +128,8 @@ void Workload::load_inputs() {
   backend_->upload(labels_, labels.data());
   valid_rows_ = 0;
   for (const std::int64_t label : labels) valid_rows_ += label >= 0 ? 1 : 0;
-  if (valid_rows_ == 0) throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": every label is negative: no loss");
+  if (valid_rows_ == 0)
+    throw Error(ASSAY_INVALID_ARGUMENT, settings_.inputs_file + ": every label is negative: no loss");
   first_token_ = ids[0];
 }
 

@@ -23,9 +23,9 @@ class Workload {
   enum Phase { forward_phase, backward_phase, optimizer_phase };
   static constexpr auto phases = assay::names("forward", "backward", "optimizer");
   enum Metric { parameters_metric, loss_metric };
-  static constexpr auto metrics =
-      assay::table(assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-                   assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"));
+  static constexpr auto metrics = assay::table(
+      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
+      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"));
 
   explicit Workload(const assay::Case& c);
   void setup(const assay::Launch& launch);

@@ -60,9 +60,12 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
     if (found == file.tensors().end())
       problem("tensor '" + p.name + "' is missing, expected shape " + shape_text(p.dims));
     else if (found->second.dims != p.dims)
-      problem("tensor '" + p.name + "' has shape " + shape_text(found->second.dims) + ", expected " + shape_text(p.dims));
-    else if (found->second.dtype != DType::f32 && found->second.dtype != DType::bf16 && found->second.dtype != DType::f16)
-      problem("tensor '" + p.name + "' has dtype " + compute::name_of(found->second.dtype) + ", expected a floating-point one");
+      problem("tensor '" + p.name + "' has shape " + shape_text(found->second.dims) + ", expected " +
+              shape_text(p.dims));
+    else if (found->second.dtype != DType::f32 && found->second.dtype != DType::bf16 &&
+             found->second.dtype != DType::f16)
+      problem("tensor '" + p.name + "' has dtype " + compute::name_of(found->second.dtype) +
+              ", expected a floating-point one");
   }
   for (const auto& [name, tensor] : file.tensors())
     if (!expected.contains(name)) problem("tensor '" + name + "' is not a parameter of this model");

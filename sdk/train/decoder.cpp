@@ -31,7 +31,8 @@ DecoderParameters add_decoder_parameters(ParameterSet& set, const DecoderConfig&
     const std::string prefix = "layers." + std::to_string(l) + ".";
     DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
     p.w2 = set.add({matrix(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
-    p.w1 = set.add({matrix(prefix + "ffn.w1.weight", c.d_ff, c.d_model), matrix(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
+    p.w1 = set.add(
+        {matrix(prefix + "ffn.w1.weight", c.d_ff, c.d_model), matrix(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
     p.w3 = p.w1 + 1;
     p.ln2 = set.add({norm(prefix + "ln2.weight")});
     p.output = set.add({matrix(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
@@ -49,11 +50,12 @@ DecoderParameters add_decoder_parameters(ParameterSet& set, const DecoderConfig&
 
 std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
-  const std::uint64_t products = 2 * u(c.rows()) *
-                                 (u(c.layers) * (4 * u(c.d_model) * u(c.d_model) + 3 * u(c.d_model) * u(c.d_ff)) +
-                                  u(c.d_model) * u(c.vocab_size));
+  const std::uint64_t products =
+      2 * u(c.rows()) *
+      (u(c.layers) * (4 * u(c.d_model) * u(c.d_model) + 3 * u(c.d_model) * u(c.d_ff)) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
-  const std::uint64_t attention = 2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
+  const std::uint64_t attention =
+      2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
   return products + attention;
 }
 
@@ -178,8 +180,8 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(std::int64_t layer, int
   g.dqkv = plan_.add(prefix + "dqkv", act, {n, 3 * d}, begin + 9, begin + 11);
   if (!config_.flash)
     g.dscores = plan_.add(prefix + "dscores", act,
-                          {config_.batch_size, config_.heads, config_.context_length, config_.context_length}, begin + 9,
-                          begin + 9);
+                          {config_.batch_size, config_.heads, config_.context_length, config_.context_length},
+                          begin + 9, begin + 9);
   g.normed1 = plan_.add(prefix + "normed1", act, {n, d}, begin + 10, begin + 11);
   g.dnormed1 = plan_.add(prefix + "dnormed1", act, {n, d}, begin + 11, begin + 11);
   return g;

@@ -15,7 +15,9 @@ constexpr float norm_eps = 1e-5F;
 constexpr double rotary_theta = 10'000.0;
 
 // y = x w^T
-void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y) { b.matmul(x, w, y, {.transpose_b = true}); }
+void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y) {
+  b.matmul(x, w, y, {.transpose_b = true});
+}
 
 }  // namespace
 
@@ -55,7 +57,8 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
     layer_end(b, static_cast<std::int64_t>(l), f);
   }
   if (config_.layers == 0 || !config_.fused)
-    b.rms_norm_forward(plan_[final_input_], set_.value(ids_.ln_final), plan_[final_normed_], plan_[final_rstd_], norm_eps);
+    b.rms_norm_forward(plan_[final_input_], set_.value(ids_.ln_final), plan_[final_normed_], plan_[final_rstd_],
+                       norm_eps);
   const Tensor& logits = plan_[logits_];
   project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
   if (config_.keep_logits) b.copy(plan_[kept_logits_], logits);
@@ -206,7 +209,7 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   b.multiply(plan_[g.silu], gu.up, plan_[g.hidden]);
   weight_gradient(b, dx, plan_[g.hidden], p.w2);
   b.multiply(plan_[g.dhidden], gu.up, plan_[g.dsilu]);
-  b.multiply(plan_[g.dhidden], plan_[g.silu], gu.up);  // now the gradient of up
+  b.multiply(plan_[g.dhidden], plan_[g.silu], gu.up);                                // now the gradient of up
   b.activation_backward(Activation::silu, gu.gate, plan_[g.dsilu], plan_[g.dsilu]);  // now the gradient of gate
   renorm();
   weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
@@ -227,7 +230,8 @@ void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backwa
   const Tensor dout = split_heads(plan_[g.dattention]);
   const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
   if (config_.flash)
-    return b.attention_backward(q, k, v, split_heads(plan_[f.attention]), plan_[f.lse], dout, dq, dk, dv, {scale, true});
+    return b.attention_backward(q, k, v, split_heads(plan_[f.attention]), plan_[f.lse], dout, dq, dk, dv,
+                                {scale, true});
   const Tensor& probabilities = plan_[f.scores];
   const Tensor& dscores = plan_[g.dscores];
   const Tensor dout_by_head = dout.transposed(1, 2);

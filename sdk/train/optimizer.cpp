@@ -10,7 +10,11 @@ constexpr std::size_t scalar_bytes = 256;  // each of step and lr on its own ali
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, const ParameterSet& parameters)
-    : config_(config), parameters_(parameters), moments_(config.name == "adamw" ? 2 : config.momentum != 0 ? 1 : 0) {}
+    : config_(config),
+      parameters_(parameters),
+      moments_(config.name == "adamw" ? 2
+               : config.momentum != 0 ? 1
+                                      : 0) {}
 
 std::size_t Optimizer::state_bytes() const {
   return 2 * scalar_bytes + moments_ * static_cast<std::size_t>(parameters_.arena_elements()) *

@@ -37,7 +37,8 @@ Tensor ParameterSet::at(void* base, DType dtype, Id id, std::size_t count) const
   const Parameter& first = parameters_[id];
   std::int64_t rows = 0;
   for (std::size_t i = 0; i < count; ++i) rows += parameters_[id + i].dims[0];
-  void* data = base ? static_cast<char*>(base) + static_cast<std::size_t>(first.offset) * compute::size_of(dtype) : nullptr;
+  void* data =
+      base ? static_cast<char*>(base) + static_cast<std::size_t>(first.offset) * compute::size_of(dtype) : nullptr;
   assert(first.dims.size() <= 2);
   return first.dims.size() == 1 ? Tensor(data, dtype, {rows}) : Tensor(data, dtype, {rows, first.dims[1]});
 }

@@ -57,8 +57,8 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | length_bytes[i];
   if (length > longest_header || 8 + length > size)
-    fail(file_, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) + " bytes of " +
-                    std::to_string(size));
+    fail(file_, "is no safetensors file, or is cut short: its header would be " + std::to_string(length) +
+                    " bytes of " + std::to_string(size));
   std::string text(length, '\0');
   in.read(text.data(), static_cast<std::streamsize>(length));
   const json header = json::parse(text, nullptr, false);

@@ -41,7 +41,7 @@ Losses cross_entropy(const Values& logits, const Values& labels, double scale) {
   return l;
 }
 
-const Shape logit_shapes[] = {{1, 2}, {3, 7}, {2, 4, 33}, {5, 1000}, {19, 10000}, {64, 50}};
+const Shape logit_shapes[] = {{1, 2}, {3, 7}, {2, 4, 33}, {5, 1000}, {7, 10000}, {64, 50}};
 
 TEST(CrossEntropy, AllThreeForms) {
   for (const DType t : types)
@@ -105,7 +105,7 @@ TEST(CrossEntropy, ALabelOutOfRangeIsNan) {
 }
 
 // ---- reductions ----------------------------------------------------------------------------------------------------
-const std::int64_t counts[] = {1, 2, 31, 64, 1000, 16384, 100003, 1048581};
+const std::int64_t counts[] = {1, 2, 31, 64, 1000, 16384, 300007};
 
 TEST(Reduction, SumAndSumOfSquares) {
   for (const DType t : types)
@@ -167,7 +167,7 @@ constexpr OptimizerTypes optimizer_types[] = {{DType::f32, DType::f32, false},
 
 TEST(AdamW, FiveStepsAsDefined) {
   for (const OptimizerTypes& t : optimizer_types)
-    for (const std::int64_t n : {1, 37, 1024, 20011}) {
+    for (const std::int64_t n : {1, 37, 1024, 9001}) {
       const AdamWOptions options{.beta1 = 0.9F, .beta2 = 0.95F, .eps = 1e-8F, .weight_decay = 0.1F};
       const double rate = 0.015625;
       Values p = random_values(t.state, n, 7), m(p.size()), v(p.size());
@@ -206,7 +206,7 @@ TEST(AdamW, FiveStepsAsDefined) {
 TEST(Sgd, FourStepsAsDefined) {
   for (const OptimizerTypes& t : optimizer_types)
     for (const SgdOptions options : {SgdOptions{0.0F, 0.0F}, SgdOptions{0.9F, 0.0F}, SgdOptions{0.5F, 0.25F}})
-      for (const std::int64_t n : {1, 53, 20011}) {
+      for (const std::int64_t n : {1, 53, 9001}) {
         const double rate = 0.03125;
         Values p = random_values(t.state, n, 8), buffer(p.size());
         const DeviceTensor p_there(t.state, {n}, p), buffer_there(t.state, {n});  // NaN until the first step

@@ -13,12 +13,12 @@ fail() {
   exit 1
 }
 
-configure() { # SOURCE BUILD [CXX-COMPILER]
+configure() { # SOURCE BUILD [CXX-COMPILER]; with prefix set
   "$CMAKE" -S "$1" -B "$2" -G Ninja -DCMAKE_BUILD_TYPE="$CONFIG" -DCMAKE_CXX_COMPILER="${3:-$CXX_COMPILER}" \
     -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
 }
 
-# Runs the moved host with nothing in the environment that could lead it back to the build.
+# Runs the host of $prefix with nothing in the environment that could lead it elsewhere.
 host() {
   env -i HOME="$WORK" PATH=/usr/bin:/bin ${ASAN_OPTIONS:+ASAN_OPTIONS="$ASAN_OPTIONS"} "$prefix/bin/assay" "$@"
 }
@@ -92,6 +92,21 @@ step_refuses_version_2() {
     cat "$WORK/asks_for_2.log"
     fail "find_package(assay 2.0) failed for another reason than the version"
   }
+}
+
+# What `assay new plugin` writes builds and runs as it is: against the moved tree, and against the build tree, for a host
+# that was never installed.
+step_new_plugin() { # NAME [PREFIX]
+  prefix=${2:-$prefix}
+  rm -rf -- "${WORK:?}/$1"
+  host new plugin "$1" --output "$WORK/$1"
+  configure "$WORK/$1" "$WORK/$1/build"
+  "$CMAKE" --build "$WORK/$1/build"
+  host run "$WORK/$1/$1.toml" --output "$WORK/$1/results" --set measure.steps=3
+  local table
+  table=$(find "$WORK/$1/results" -name table.csv)
+  [[ -f $table ]] || fail "expected one table.csv below $WORK/$1/results, found '$table'"
+  [[ $(grep -cw ok "$table") == 3 && $(wc -l <"$table") == 4 ]] || fail "expected 3 rows that are ok: $(cat "$table")"
 }
 
 # Each mistake in the use of assay_add_plugin is refused, with the remedy.

@@ -156,15 +156,33 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
   return attributes;
 }
 
+// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product the second is faster
+// in most forms, above all where the inner matrix is wide (docs/performance.md has the figures): without transposes and
+// for a' b always, for a b' from about 1500 rows on.
+bool prefers_packing(const Problem& p) {
+  if (p.batch_rank > 0 || p.m * p.n * p.k < (std::int64_t{1} << 24)) return false;
+  const bool a_by_columns = p.a_step[1] != 1, b_by_columns = p.b_step[1] != 1;
+  if (!b_by_columns) return true;
+  return !a_by_columns && p.m >= 1536;
+}
+
 dnnl::matmul::primitive_desc primitive_desc_of(const Problem& p, const dnnl::engine& engine) {
   const auto a = desc_of(p, p.m, p.k, p.input, p.a_step);
   const auto b = desc_of(p, p.k, p.n, p.input, p.b_step);
   const auto c = desc_of(p, p.m, p.n, p.output, p.c_step);
 #if DNNL_VERSION_MAJOR < 3
-  return {dnnl::matmul::desc(a, b, c), attributes_of(p), engine};
+  const dnnl::matmul::desc operation(a, b, c);  // next_impl() reads it again: it must outlive the walk
+  const auto first = [&] { return dnnl::matmul::primitive_desc(operation, attributes_of(p), engine); };
 #else
-  return {engine, a, b, c, attributes_of(p)};
+  const auto first = [&] { return dnnl::matmul::primitive_desc(engine, a, b, c, attributes_of(p)); };
 #endif
+  if (prefers_packing(p)) {
+    dnnl::matmul::primitive_desc candidate = first();
+    do {
+      if (std::string_view(candidate.impl_info_str()).starts_with("gemm")) return candidate;
+    } while (candidate.next_impl());
+  }
+  return first();
 }
 
 bool is_reference(std::string_view implementation) { return implementation.starts_with("ref"); }

@@ -62,10 +62,10 @@ typedef int32_t assay_type;
 #define ASSAY_TYPE_FLOAT 3
 #define ASSAY_TYPE_STRING 4
 
-#define ASSAY_PARAM_REQUIRED 1u    /* has no default: the experiment must set it */
-#define ASSAY_PARAM_HAS_MIN 2u     /* `min` holds, for int and float */
-#define ASSAY_PARAM_HAS_MAX 4u     /* `max` holds */
-#define ASSAY_PARAM_INPUT_PATH 8u  /* string: a file that must exist; relative to the experiment file; "" is none */
+#define ASSAY_PARAM_REQUIRED 1u     /* has no default: the experiment must set it */
+#define ASSAY_PARAM_HAS_MIN 2u      /* `min` holds, for int and float */
+#define ASSAY_PARAM_HAS_MAX 4u      /* `max` holds */
+#define ASSAY_PARAM_INPUT_PATH 8u   /* string: a file that must exist; relative to the experiment file; "" is none */
 #define ASSAY_PARAM_OUTPUT_PATH 16u /* string: a file the plugin writes; relative to the run folder; "" is none */
 
 /* One row of a workload's parameter table. */
@@ -132,7 +132,7 @@ typedef struct assay_host {
   assay_status (*get_float)(const assay_config*, assay_str key, double* out) ASSAY_NOEXCEPT;
   assay_status (*get_string)(const assay_config*, assay_str key, assay_str* out) ASSAY_NOEXCEPT;
   /* [any-thread] NULL when not offered. Ids read "assay.name/1"; the table is the host's and lives as long as it. */
-  const void* (*get_extension)(const struct assay_host*, const char* id) ASSAY_NOEXCEPT;
+  const void* (*get_extension)(const struct assay_host*, const char* id)ASSAY_NOEXCEPT;
 } assay_host;
 
 /* What create() is told of the case. */
@@ -205,7 +205,8 @@ typedef struct assay_device_access {
 } assay_device_access;
 #define ASSAY_EXT_DEVICE "assay.device/1"
 
-/* ---- the plugin ---------------------------------------------------------------------------------------------------- */
+/* ---- the plugin ----------------------------------------------------------------------------------------------------
+ */
 
 typedef struct assay_workload {
   size_t struct_size;
@@ -234,7 +235,7 @@ typedef struct assay_workload {
   /* [main-thread] May be NULL. Valid after create. */
   assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
   /* [any-thread] May be NULL. Unknown ids give NULL. */
-  const void* (*get_extension)(const assay_workload_self*, const char* id) ASSAY_NOEXCEPT;
+  const void* (*get_extension)(const assay_workload_self*, const char* id)ASSAY_NOEXCEPT;
 } assay_workload;
 
 #define ASSAY_ANY_DEVICE 0u

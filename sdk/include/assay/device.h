@@ -61,7 +61,7 @@ typedef struct assay_device_api {
   void (*range_push)(assay_device*, const char* name) ASSAY_NOEXCEPT;
   void (*range_pop)(assay_device*) ASSAY_NOEXCEPT;
   /* Unknown ids give NULL. "assay.compute/1": see assay/compute/backend.hpp. */
-  const void* (*get_extension)(const char* id) ASSAY_NOEXCEPT;
+  const void* (*get_extension)(const char* id)ASSAY_NOEXCEPT;
 } assay_device_api;
 
 #define ASSAY_DEVICE_SYMBOL "assay_device_v1"

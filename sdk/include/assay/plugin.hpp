@@ -296,7 +296,8 @@ struct Work {
   std::uint64_t flops = 0, bytes = 0, items = 0;
 };
 
-// ---- the adapter: where exceptions become statuses ---------------------------------------------------------------------
+// ---- the adapter: where exceptions become statuses
+// ---------------------------------------------------------------------
 
 namespace detail {
 
@@ -391,8 +392,8 @@ struct Adapter {
       w.phases = W::phases.data(), w.phase_count = static_cast<std::uint32_t>(W::phases.size());
     if constexpr (requires { W::device_flags; }) w.device_flags = W::device_flags;
     w.create = create, w.destroy = destroy, w.setup = setup, w.run = run;
-    if constexpr (requires(W& x, const Launch& l) { x.finish(l); }) w.finish = finish;
-    if constexpr (requires(W& x, const Launch& l) { std::string(x.verify(l)); }) w.verify = verify;
+    if constexpr (requires(W & x, const Launch& l) { x.finish(l); }) w.finish = finish;
+    if constexpr (requires(W & x, const Launch& l) { std::string(x.verify(l)); }) w.verify = verify;
     if constexpr (requires(const W& x) { Work(x.work()); }) w.work = work;
     if constexpr (requires(const W& x) { x.extension(""); }) w.get_extension = extension;
     return w;
@@ -411,16 +412,16 @@ inline constexpr std::array<const assay_workload*, sizeof...(W)> workload_pointe
 #endif
 
 // Defines the exported entry: ASSAY_PLUGIN(id, version, Workload...). Once per plugin.
-#define ASSAY_PLUGIN(id_text, version_text, ...)                                                       \
-  extern "C" ASSAY_EXPORT constinit const assay_entry assay_entry_v1 = {                               \
-      sizeof(assay_entry),                                                                             \
-      ASSAY_ABI_MAJOR,                                                                                 \
-      ASSAY_ABI_MINOR,                                                                                 \
-      0u,                                                                                              \
-      static_cast<std::uint32_t>(assay::detail::workload_pointers<__VA_ARGS__>.size()),                \
-      id_text,                                                                                         \
-      version_text,                                                                                    \
-      ASSAY_BUILD_INFO,                                                                                \
-      assay::detail::workload_pointers<__VA_ARGS__>.data(),                                            \
-      nullptr,                                                                                         \
+#define ASSAY_PLUGIN(id_text, version_text, ...)                                        \
+  extern "C" ASSAY_EXPORT constinit const assay_entry assay_entry_v1 = {                \
+      sizeof(assay_entry),                                                              \
+      ASSAY_ABI_MAJOR,                                                                  \
+      ASSAY_ABI_MINOR,                                                                  \
+      0u,                                                                               \
+      static_cast<std::uint32_t>(assay::detail::workload_pointers<__VA_ARGS__>.size()), \
+      id_text,                                                                          \
+      version_text,                                                                     \
+      ASSAY_BUILD_INFO,                                                                 \
+      assay::detail::workload_pointers<__VA_ARGS__>.data(),                             \
+      nullptr,                                                                          \
       nullptr};

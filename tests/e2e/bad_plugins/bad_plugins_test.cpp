@@ -98,6 +98,11 @@ TEST_F(BadPlugins, GarbageOnStandardOutputIsHarmless) {
   EXPECT_FALSE(contains(result.output, "\x1b[2J")) << "the plugin's bytes reached the terminal";
 }
 
+TEST_F(BadPlugins, TheLastWordsOfACrashAreInTheRecord) {
+  run_experiment({.plugin = "bad_throws_in_destroy"});
+  EXPECT_PRED2(contains, cases().at(0)["log_tail"].dump(), "boom from destroy");
+}
+
 TEST_F(BadPlugins, MisusedPhasesAreNoted) {
   for (const char* plugin : {"bad_unbalanced_phases", "bad_bad_phase_index"}) {
     std::filesystem::remove_all(folder() / "out");

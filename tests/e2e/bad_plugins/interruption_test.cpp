@@ -91,7 +91,10 @@ TEST_F(Interruption, SigintKeepsWhatIsFinished) {
 TEST_F(Interruption, SigintEndsAWorkerThatHangs) {
   write_experiment({.plugin = "bad_hangs"});
   HostProcess host(run_arguments(), folder(), output_file());
-  ASSERT_TRUE(wait_until([&] { return !run_folders().empty(); }));
+  ASSERT_TRUE(wait_until([&] {
+    const auto folders = run_folders();
+    return !folders.empty() && contains(text_of(folders.back() / "logs/case-0001.log"), "hanging");
+  })) << output();
   host.send(SIGINT);
   const std::optional<HostExit> exit = host.wait();
   ASSERT_TRUE(exit.has_value());

@@ -72,8 +72,8 @@ class Backend {
   virtual std::vector<PrimitiveInfo> primitives() const = 0;
 
   // ---- moving and making data --------------------------------------------------------------------------------------
-  virtual void upload(const Tensor& to, const void* host_source) = 0;    // contiguous; blocks until host_source is read
-  virtual void download(void* host_target, const Tensor& from) = 0;      // contiguous; blocks until host_target is written
+  virtual void upload(const Tensor& to, const void* host_source) = 0;  // contiguous; blocks until host_source is read
+  virtual void download(void* host_target, const Tensor& from) = 0;  // contiguous; blocks until host_target is written
   virtual void fill(const Tensor& x, double value) = 0;
   virtual void copy(const Tensor& to, const Tensor& from) = 0;  // honours strides; converts between fp32, bf16, fp16
   // Counter-based (Philox 4x32-10): element i depends on (seed, stream, i) alone, whatever the number of threads.
@@ -91,7 +91,8 @@ class Backend {
   virtual void multiply(const Tensor& a, const Tensor& b, const Tensor& out) = 0;
   virtual void scale(const Tensor& x, float factor, const Tensor& out) = 0;
   virtual void activation_forward(Activation, const Tensor& x, const Tensor& y) = 0;
-  virtual void activation_backward(Activation, const Tensor& x, const Tensor& dy, const Tensor& dx) = 0;  // dx may be dy
+  virtual void activation_backward(Activation, const Tensor& x, const Tensor& dy,
+                                   const Tensor& dx) = 0;                           // dx may be dy
   virtual void bias_add(const Tensor& x, const Tensor& bias, const Tensor& y) = 0;  // y[r, c] = x[r, c] + bias[c]
   // dbias[c] (+)= sum over rows of dy[r, c]; dbias fp32 or the dtype of dy.
   virtual void bias_backward(const Tensor& dy, const Tensor& dbias, bool accumulate) = 0;
@@ -135,7 +136,7 @@ class Backend {
 
   // ---- attention and loss ------------------------------------------------------------------------------------------
   // y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal (y is 0 there).
-  virtual void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) = 0;  // y may be x
+  virtual void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) = 0;         // y may be x
   virtual void softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) = 0;  // dx may be dy
   // Tiled, without the Tq x Tk matrix. out [B, Tq, H, D] by strides; lse fp32 [B, H, Tq].
   virtual void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
@@ -153,16 +154,18 @@ class Backend {
   virtual void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses,
                                       float scale) = 0;
 
-  // ---- reductions to one fp32 number; the same result for any number of threads --------------------------------------
+  // ---- reductions to one fp32 number; the same result for any number of threads
+  // --------------------------------------
   virtual void sum(const Tensor& x, const Tensor& out, float factor) = 0;  // out[0] = factor * sum of x
   virtual void sum_of_squares(const Tensor& x, const Tensor& out) = 0;
-  virtual void max_abs(const Tensor& x, const Tensor& out) = 0;          // NaN when any element is NaN
+  virtual void max_abs(const Tensor& x, const Tensor& out) = 0;  // NaN when any element is NaN
   virtual void count_nonfinite(const Tensor& x, const Tensor& out) = 0;
 
-  // ---- optimizers, over whole arenas ---------------------------------------------------------------------------------
+  // ---- optimizers, over whole arenas
+  // ---------------------------------------------------------------------------------
   virtual void advance(const Tensor& step) = 0;  // i64 [1] += 1
-  // parameter, m, v: fp32; gradient: fp32 or bf16; or all of them bf16 (bf16_pure, computed in fp32, rounded to nearest).
-  // step i64 [1] counts from 1. `compute_copy` (bf16, may be empty) receives the rounded parameter.
+  // parameter, m, v: fp32; gradient: fp32 or bf16; or all of them bf16 (bf16_pure, computed in fp32, rounded to
+  // nearest). step i64 [1] counts from 1. `compute_copy` (bf16, may be empty) receives the rounded parameter.
   virtual void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
                      const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy) = 0;
   // momentum may be empty when options.momentum is 0. The first step (step == 1) sets momentum = gradient.

@@ -7,8 +7,8 @@
 
 namespace assay::train {
 
-// The compute backend of the case's device, on the launch's stream. Throws assay::Error(UNSUPPORTED) when the device has
-// none, or one of another release.
+// The compute backend of the case's device, on the launch's stream. Throws assay::Error(UNSUPPORTED) when the device
+// has none, or one of another release.
 inline std::unique_ptr<compute::Backend> open_backend(const Host& host, const Launch& launch) {
   const auto* access = host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (!access) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_DEVICE);
@@ -16,8 +16,9 @@ inline std::unique_ptr<compute::Backend> open_backend(const Host& host, const La
   if (!factory)
     throw Error(ASSAY_UNSUPPORTED, std::string("device '") + access->api->kind + "' offers no compute operations");
   if (std::string_view(factory->interface_id) != compute::interface_id)
-    throw Error(ASSAY_UNSUPPORTED, std::string("the plugin was built for '") + compute::interface_id + "', the device's backend offers '" +
-                                       factory->interface_id + "'; build both from one SDK release");
+    throw Error(ASSAY_UNSUPPORTED, std::string("the plugin was built for '") + compute::interface_id +
+                                       "', the device's backend offers '" + factory->interface_id +
+                                       "'; build both from one SDK release");
   return std::unique_ptr<compute::Backend>(factory->create(access->device, launch.stream()));
 }
 

@@ -28,9 +28,9 @@ class BufferPlan {
 
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, int first, int last);
   void solve();
-  std::size_t total_bytes() const { return total_; }        // after solve()
-  std::size_t lower_bound_bytes() const;                    // the largest sum of bytes alive at one moment
-  void bind(void* base);                                    // `total_bytes` at `base`
+  std::size_t total_bytes() const { return total_; }  // after solve()
+  std::size_t lower_bound_bytes() const;              // the largest sum of bytes alive at one moment
+  void bind(void* base);                              // `total_bytes` at `base`
   const compute::Tensor& operator[](Id id) const { return buffers_[id].tensor; }  // after bind()
   const std::vector<Buffer>& buffers() const { return buffers_; }
 

@@ -1,7 +1,8 @@
 // A decoder-only Transformer language model with explicit forward and backward.
 //
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
-//   y = rms_norm(x); final rms_norm; untied output head. No biases. Rotary pairs are interleaved, theta 10000, eps 1e-5.
+//   y = rms_norm(x); final rms_norm; untied output head. No biases. Rotary pairs are interleaved, theta 10000, eps
+//   1e-5.
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 #pragma once
@@ -23,10 +24,10 @@ struct DecoderConfig {
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them.
   bool fused = true;
-  bool flash = true;          // tiled attention; otherwise the score matrix is made
-  bool backward = true;       // plan for a backward pass
-  bool checkpointing = false; // keep each layer's input alone and recompute the rest in backward
-  bool keep_logits = false;   // a copy of the logits survives the step
+  bool flash = true;           // tiled attention; otherwise the score matrix is made
+  bool backward = true;        // plan for a backward pass
+  bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
+  bool keep_logits = false;    // a copy of the logits survives the step
 
   std::int64_t rows() const { return batch_size * context_length; }
   std::int64_t head_dim() const { return d_model / heads; }
@@ -61,8 +62,8 @@ class DecoderModel {
   // Once after bind: tables that depend on the shape alone.
   void initialize(compute::Backend& backend) const;
 
-  // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels the
-  // head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
+  // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels
+  // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
                std::int64_t valid_rows) const;
   // After forward with labels. Gradients of all parameters are written, not accumulated.
@@ -70,7 +71,9 @@ class DecoderModel {
                 std::int64_t valid_rows) const;
 
   compute::Tensor loss() const { return plan_[loss_]; }
-  compute::Tensor logits() const { return plan_[logits_]; }  // [N, vocab], until the fused loss or backward overwrites it
+  compute::Tensor logits() const {
+    return plan_[logits_];
+  }  // [N, vocab], until the fused loss or backward overwrites it
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
 
  private:

@@ -3,8 +3,8 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/train/parameters.hpp>
 #include <array>
+#include <assay/train/parameters.hpp>
 #include <optional>
 #include <string_view>
 

@@ -14,10 +14,10 @@
 namespace assay::train {
 
 struct Parameter {
-  std::string name;                     // as in a safetensors file
-  std::vector<std::int64_t> dims;       // (out, in) for matrices
-  std::int64_t offset = 0;              // elements from the arena's begin
-  float init_mean = 0, init_std = 0;    // of the normal distribution it starts from; std 0: the constant mean
+  std::string name;                   // as in a safetensors file
+  std::vector<std::int64_t> dims;     // (out, in) for matrices
+  std::int64_t offset = 0;            // elements from the arena's begin
+  float init_mean = 0, init_std = 0;  // of the normal distribution it starts from; std 0: the constant mean
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (const std::int64_t d : dims) n *= d;
@@ -58,7 +58,9 @@ class ParameterSet {
   void refresh_compute_copy(compute::Backend& backend) const;
 
  private:
-  std::size_t bytes(compute::DType dtype) const { return static_cast<std::size_t>(elements_) * compute::size_of(dtype); }
+  std::size_t bytes(compute::DType dtype) const {
+    return static_cast<std::size_t>(elements_) * compute::size_of(dtype);
+  }
   compute::Tensor at(void* base, compute::DType dtype, Id id, std::size_t count) const;
 
   PrecisionPolicy policy_;

@@ -1,0 +1,39 @@
+#include "measure/memory_ledger.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+constexpr std::size_t parameters = 0;
+constexpr std::size_t activations = 3;
+
+TEST(MemoryLedger, PeaksByKindAndOfTheSum) {
+  MemoryLedger ledger;
+  ledger.add(parameters, 100);
+  ledger.add(activations, 50);
+  ledger.add(activations, -50);
+  ledger.add(parameters, 10);
+  EXPECT_EQ(ledger.peak().bytes[parameters], 110);
+  EXPECT_EQ(ledger.peak().bytes[activations], 50);
+  EXPECT_EQ(ledger.peak_total(), 150);  // not 160: the kinds peaked at different times
+  EXPECT_EQ(ledger.current().total(), 110);
+}
+
+TEST(MemoryLedger, APeakStartsAnewAtEachMoment) {
+  MemoryLedger ledger;
+  ledger.add(activations, 80);
+  ledger.add(activations, -30);
+  ledger.moment("after_setup");
+  ledger.add(activations, 10);
+  ledger.moment("after_measure");
+  const auto moments = ledger.moments();
+  ASSERT_EQ(moments.size(), 2u);
+  EXPECT_EQ(moments[0].peak.bytes[activations], 80);
+  EXPECT_EQ(moments[0].current.bytes[activations], 50);
+  EXPECT_EQ(moments[1].peak.bytes[activations], 60);
+  EXPECT_EQ(moments[1].peak_total, 60);
+}
+
+}  // namespace
+}  // namespace assay::host

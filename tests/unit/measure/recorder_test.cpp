@@ -1,0 +1,120 @@
+#include "measure/recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include "scripted_timeline.hpp"
+
+namespace assay::host {
+namespace {
+
+using testing::ScriptedTimeline;
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  RecorderTest() { recorder_.prepare(8, true); }
+  ScriptedTimeline timeline_;
+  Recorder recorder_{timeline_, 2, 1};
+};
+
+TEST_F(RecorderTest, OccurrencesOfAPhaseAddUpAndPhasesNest) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  timeline_.device_work(10);
+  recorder_.phase_begin(1);
+  timeline_.device_work(5);
+  recorder_.phase_end(1);
+  recorder_.phase_end(0);
+  recorder_.phase_begin(1);
+  timeline_.device_work(2);
+  recorder_.phase_end(1);
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_EQ(s.phases[0].device_ns, std::vector<double>{15});
+  EXPECT_EQ(s.phases[1].device_ns, std::vector<double>{7});
+  EXPECT_EQ(s.step_device_ns, std::vector<double>{17});
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
+// The host returns at once while the device works: only the device's timeline has the time.
+TEST_F(RecorderTest, AsynchronousWorkIsTimedOnTheDevice) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  timeline_.host_work(3);
+  timeline_.device_work(1000);
+  recorder_.phase_end(0);
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_EQ(s.phases[0].device_ns[0], 1000);
+  EXPECT_EQ(s.phases[0].host_ns[0], 3);
+}
+
+TEST_F(RecorderTest, PhasesThatNeverOccurAreNotSeen) {
+  recorder_.begin_step();
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_FALSE(s.phase_seen[0]);
+  EXPECT_EQ(s.phases[0].device_ns, std::vector<double>{0});
+}
+
+TEST_F(RecorderTest, AnUnendedPhaseIsBlamedAndDoesNotSpoilTheNextStep) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  recorder_.end_step();
+  EXPECT_NE(recorder_.misuse().find("not ended"), std::string::npos);
+  recorder_.begin_step();
+  EXPECT_EQ(recorder_.open_phase(), -1);
+  recorder_.end_step();
+  recorder_.flush();
+  EXPECT_EQ(recorder_.take().step_device_ns.size(), 2u);
+}
+
+TEST_F(RecorderTest, WrongIndicesAreBlamed) {
+  recorder_.begin_step();
+  recorder_.phase_begin(9);
+  EXPECT_NE(recorder_.misuse().find("index 9"), std::string::npos);
+  recorder_.end_step();
+}
+
+TEST_F(RecorderTest, AnEndThatMatchesNothingIsBlamed) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  recorder_.phase_end(1);
+  EXPECT_NE(recorder_.misuse().find("innermost"), std::string::npos);
+  recorder_.end_step();
+}
+
+TEST_F(RecorderTest, MarksOutsideAStepAreIgnored) {
+  recorder_.phase_begin(0);
+  recorder_.phase_end(0);
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
+TEST_F(RecorderTest, MoreMarksThanReservedGrowThePool) {
+  recorder_.begin_step();
+  for (int i = 0; i < 500; ++i) recorder_.phase_begin(0), recorder_.phase_end(0);
+  recorder_.end_step();
+  recorder_.flush();
+  EXPECT_FALSE(timeline_.out_of_range());
+  EXPECT_TRUE(recorder_.take().phase_seen[0]);
+}
+
+TEST_F(RecorderTest, DiscardForgetsWarmUp) {
+  recorder_.begin_step();
+  recorder_.metric(0, 1.0);
+  recorder_.end_step();
+  recorder_.flush();
+  recorder_.discard();
+  recorder_.begin_step();
+  recorder_.metric(0, 2.0);
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_EQ(s.step_device_ns.size(), 1u);
+  EXPECT_EQ(s.metrics[0], std::vector<double>{2.0});
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,44 @@
+// A device with scripted times: work advances its timeline when it "runs", and the host's clock moves when told.
+#pragma once
+#include <vector>
+
+#include "measure/timeline.hpp"
+
+namespace assay::host::testing {
+
+class ScriptedTimeline final : public Timeline {
+ public:
+  // Enqueues device work: later marks are `ns` later. The host does not wait for it.
+  void device_work(double ns) { device_now_ns_ += ns; }
+  void host_work(std::int64_t ns) { host_now_ += ns; }
+
+  void mark(std::uint32_t index) override {
+    if (index >= marks_.size()) out_of_range_ = true;
+    marks_[index] = device_now_ns_;
+  }
+  void reserve(std::uint32_t count) override {
+    marks_.resize(count);
+    ++reservations_;
+  }
+  void synchronize() override {
+    ++synchronizations_;
+    // Waiting lets the host's clock catch up with the device.
+    if (static_cast<double>(host_now_) < device_now_ns_) host_now_ = static_cast<std::int64_t>(device_now_ns_);
+  }
+  double elapsed_ns(std::uint32_t begin, std::uint32_t end) override { return marks_[end] - marks_[begin]; }
+  std::int64_t host_now_ns() override { return host_now_; }
+
+  int synchronizations() const { return synchronizations_; }
+  int reservations() const { return reservations_; }
+  bool out_of_range() const { return out_of_range_; }
+
+ private:
+  double device_now_ns_ = 0;
+  std::int64_t host_now_ = 0;
+  std::vector<double> marks_;
+  int synchronizations_ = 0;
+  int reservations_ = 0;
+  bool out_of_range_ = false;
+};
+
+}  // namespace assay::host::testing

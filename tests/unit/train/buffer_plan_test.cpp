@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+#include <assay/train/buffer_plan.hpp>
+
+#include <random>
+
+namespace assay::train {
+namespace {
+
+using compute::DType;
+
+// No two buffers that are alive together share a byte.
+void expect_sound(const BufferPlan& plan) {
+  for (const auto& a : plan.buffers()) {
+    EXPECT_LE(a.offset + a.bytes, plan.total_bytes());
+    EXPECT_EQ(a.offset % BufferPlan::alignment, 0u);
+    for (const auto& b : plan.buffers()) {
+      if (&a == &b || a.last < b.first || b.last < a.first) continue;
+      EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) << a.name << " and " << b.name;
+    }
+  }
+}
+
+TEST(BufferPlan, LivesThatDoNotMeetShareMemory) {
+  BufferPlan plan;
+  plan.add("a", DType::f32, {64}, 0, 1);
+  plan.add("b", DType::f32, {64}, 2, 3);
+  plan.solve();
+  EXPECT_EQ(plan.total_bytes(), 256u);
+  expect_sound(plan);
+}
+
+TEST(BufferPlan, BothEndsOfALifeCount) {
+  BufferPlan plan;
+  plan.add("a", DType::f32, {64}, 0, 2);
+  plan.add("b", DType::f32, {64}, 2, 3);
+  plan.solve();
+  EXPECT_EQ(plan.total_bytes(), 512u);
+  expect_sound(plan);
+}
+
+TEST(BufferPlan, RandomLivesAreSoundAndNearTheLowerBound) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    BufferPlan plan;
+    for (int i = 0; i < 120; ++i) {
+      const int first = static_cast<int>(random() % 60);
+      plan.add("b" + std::to_string(i), DType::f32, {static_cast<std::int64_t>(1 + random() % 5000)}, first,
+               first + static_cast<int>(random() % 20));
+    }
+    plan.solve();
+    expect_sound(plan);
+    EXPECT_GE(plan.total_bytes(), plan.lower_bound_bytes());
+    EXPECT_LE(static_cast<double>(plan.total_bytes()), 1.25 * static_cast<double>(plan.lower_bound_bytes()));
+  }
+}
+
+TEST(BufferPlan, BindPlacesTensors) {
+  BufferPlan plan;
+  const auto a = plan.add("a", DType::bf16, {3, 5}, 0, 0);
+  const auto b = plan.add("b", DType::f32, {2}, 0, 0);
+  plan.solve();
+  std::vector<char> memory(plan.total_bytes());
+  plan.bind(memory.data());
+  EXPECT_NE(plan[a].data, plan[b].data);
+  EXPECT_EQ(plan[a].elements(), 15);
+}
+
+}  // namespace
+}  // namespace assay::train

@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <assay/plugin.hpp>
+#include <assay/train/safetensors.hpp>
+
+#include <cstring>
+#include <fstream>
+
+namespace assay::train {
+namespace {
+
+using compute::DType;
+
+class Safetensors : public testing::Test {
+ protected:
+  Safetensors() : folder_(std::filesystem::temp_directory_path() / ("assay_safetensors_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Safetensors() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path file(const std::string& name) const { return folder_ / name; }
+  std::filesystem::path write_raw(const std::string& header, const std::string& data) const {
+    std::ofstream out(file("raw"), std::ios::binary);
+    const std::uint64_t n = header.size();
+    for (int i = 0; i < 8; ++i) out.put(static_cast<char>(n >> (8 * i) & 0xff));
+    out << header << data;
+    return file("raw");
+  }
+  static std::string message_of(const std::filesystem::path& path) {
+    try {
+      const SafetensorsReader reader(path);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+      return e.what();
+    }
+    return "";
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Safetensors, WhatIsWrittenIsRead) {
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6};
+  const std::int64_t b = 7;
+  SafetensorsWriter writer(file("x.safetensors"));
+  writer.declare("a", DType::f32, {2, 3});
+  writer.declare("b", DType::i64, {});
+  writer.write("a", a.data(), 24);
+  writer.write("b", &b, 8);
+  writer.finish();
+  const SafetensorsReader reader(file("x.safetensors"));
+  EXPECT_EQ(reader.at("a").dims, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_TRUE(reader.at("b").dims.empty());
+  const auto bytes = reader.read("a");
+  EXPECT_EQ(std::memcmp(bytes.data(), a.data(), 24), 0);
+  EXPECT_THROW((void)reader.at("c"), Error);
+}
+
+TEST_F(Safetensors, AnUnfinishedFileDoesNotAppear) {
+  {
+    SafetensorsWriter writer(file("y.safetensors"));
+    writer.declare("a", DType::f32, {4});
+    writer.declare("b", DType::f32, {4});
+    const float zeros[4] = {};
+    writer.write("a", zeros, 16);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(Safetensors, BrokenFilesAreNamed) {
+  EXPECT_NE(message_of(file("absent")).find("cannot be opened"), std::string::npos);
+  std::ofstream(file("short")) << "abc";
+  EXPECT_NE(message_of(file("short")).find("shorter than 8 bytes"), std::string::npos);
+  EXPECT_NE(message_of(write_raw("{nonsense", "")).find("no JSON object"), std::string::npos);
+  EXPECT_NE(
+      message_of(write_raw(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "1234")).find("cut short"),
+      std::string::npos);
+  EXPECT_NE(
+      message_of(write_raw(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", "1234")).find("dtype F31"),
+      std::string::npos);
+  EXPECT_NE(message_of(write_raw(R"({"a":{"dtype":"F32"}})", "")).find("malformed header entry"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::train
