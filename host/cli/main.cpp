@@ -6,7 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/options.hpp"
-#include "experiment/suggest.hpp"
+#include "common/suggest.hpp"
 #include "results/files.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"

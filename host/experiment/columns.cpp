@@ -55,9 +55,11 @@ bool is_column(const std::string& column, const std::vector<std::string>& names)
     rest.remove_suffix(suffix.size());
     return true;
   };
-  if (!cut(".peak_mib") && !cut(".mib")) return false;
+  // Without a second part `.peak_mib` is a kind's, and those are in `names`.
+  const bool is_peak = cut(".peak_mib");
+  if (!is_peak && !cut(".mib")) return false;
   const auto dot = rest.find('.');
-  if (dot == std::string_view::npos) return true;
+  if (dot == std::string_view::npos) return !is_peak;
   const auto kind = rest.substr(dot + 1);
   for (std::size_t i = 0; i < memory_kind_count; ++i)
     if (dot > 0 && kind == memory_kind_name(i)) return true;

@@ -26,7 +26,7 @@ struct MeasureSettings {
   std::int64_t warmup = 5;  // steps
   std::int64_t steps = 10;  // when `until` is absent
   std::optional<StoppingRule> until;
-  bool sync = true;                              // wait for the device after every step
+  bool sync = true;                            // wait for the device after every step
   std::chrono::milliseconds timeout{600'000};  // for the whole case
 };
 
@@ -36,7 +36,7 @@ struct RunSettings {
   bool isolate = true;          // a worker process per case
   std::vector<std::string> allow;
   std::uint64_t seed = 1234;
-  std::int64_t threads = 0;  // of the CPU device, per rank; 0: all cores / ranks
+  std::int64_t threads = 0;                         // of the CPU device, per rank; 0: all cores / ranks
   std::optional<std::uint64_t> memory_limit_bytes;  // of the worker's resident memory
 };
 
@@ -53,7 +53,7 @@ struct ProfileSettings {
 
 // One resolved set of values: what a worker process is started for.
 struct Case {
-  std::int64_t index = 0;  // 0-based, in sweep order
+  std::int64_t index = 0;               // 0-based, in sweep order
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
   MeasureSettings measure;
   RunSettings run;

@@ -1,9 +1,9 @@
 #include "experiment/sections.hpp"
 
+#include "common/suggest.hpp"
 #include "experiment/columns.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
-#include "experiment/suggest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #include "experiment/sweep.hpp"
 
+#include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
-#include "experiment/suggest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

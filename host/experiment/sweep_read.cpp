@@ -1,6 +1,6 @@
 // From the tree of [sweep] to a SweepPlan.
+#include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
-#include "experiment/suggest.hpp"
 #include "experiment/sweep.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "experiment/vocabulary.hpp"
 
+#include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
-#include "experiment/suggest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

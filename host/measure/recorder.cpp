@@ -1,19 +1,17 @@
 #include "measure/recorder.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace assay::host {
 namespace {
 
 constexpr std::uint32_t most_marks = 1u << 16;  // a device event each; beyond it the pool grows as it is used
-constexpr double not_reported = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
 Recorder::Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metric_count)
     : timeline_(timeline), phase_count_(phase_count), metric_count_(metric_count) {
-  metric_now_.assign(metric_count, not_reported);
+  metric_now_.assign(metric_count, {});
   metrics_.resize(metric_count);
   samples_.phases.resize(phase_count);
   samples_.phase_seen.assign(phase_count, false);
@@ -41,7 +39,7 @@ std::uint32_t Recorder::next_mark() {
 
 void Recorder::begin_step() {
   in_step_ = true;
-  for (double& m : metric_now_) m = not_reported;
+  for (std::optional<double>& m : metric_now_) m.reset();
   Step step{};
   step.first_mark = marks_.size();
   step.host_begin_ns = timeline_.host_now_ns();
@@ -58,7 +56,8 @@ void Recorder::end_step() {
   step.end_mark = next_mark();
   step.host_end_ns = timeline_.host_now_ns();
   step.mark_count = marks_.size() - step.first_mark;
-  for (std::size_t i = 0; i < metric_count_; ++i) metrics_[i].push_back(metric_now_[i]);
+  for (std::size_t i = 0; i < metric_count_; ++i)
+    if (metric_now_[i]) metrics_[i].push_back(*metric_now_[i]);
   in_step_ = false;
 }
 

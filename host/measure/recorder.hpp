@@ -3,6 +3,7 @@
 #include "measure/timeline.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Samples {
   std::vector<double> enqueue_ns;      // the host's clock over the run call alone
   std::vector<PhaseSamples> phases;    // by phase index; a phase that never occurred has only zeros
   std::vector<bool> phase_seen;
-  std::vector<std::vector<double>> metrics;  // by metric index, per step; only of metrics reported in every step
+  std::vector<std::vector<double>> metrics;  // by metric index; one entry per step that reported it
 };
 
 class Recorder {
@@ -68,7 +69,7 @@ class Recorder {
   std::vector<std::size_t> stack_slots_;
   std::vector<Step> steps_;
   std::vector<double> step_ns_;
-  std::vector<double> metric_now_;  // NaN: not reported in this step
+  std::vector<std::optional<double>> metric_now_;  // nothing: not reported in this step
   std::vector<std::vector<double>> metrics_;
   Samples samples_;
   bool in_step_ = false;

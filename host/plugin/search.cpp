@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/suggest.hpp"
+
 namespace assay::host {
 namespace {
 
@@ -83,11 +85,12 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   }
   std::vector<std::string> places;
   for (const fs::path& folder : folders) places.push_back(folder.string());
-  throw PluginError(
-      fmt::format("no plugin '{}'; looked in {}; known workloads: {}{}; give --plugin-path, or a path such "
-                  "as \"./{}.so\"",
-                  name, fmt::join(places, ", "), known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
-                  problems.empty() ? "" : "; unusable: " + fmt::format("{}", fmt::join(problems, "; ")), stem));
+  const auto near = nearest(stem, known);
+  throw PluginError(fmt::format(
+      "no plugin '{}'; looked in {}; known workloads: {}{}; give --plugin-path, or a path such as \"./{}.so\"{}", name,
+      fmt::join(places, ", "), known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")),
+      problems.empty() ? "" : "; unusable: " + fmt::format("{}", fmt::join(problems, "; ")), stem,
+      near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 
 std::vector<ListedPlugin> list_plugins(const std::vector<fs::path>& folders) {

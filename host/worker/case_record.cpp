@@ -93,9 +93,7 @@ json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, d
   for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
     const MetricSpec& metric = schema.metrics[i];
     if (!metric.per_step) continue;
-    std::vector<double> reported;
-    for (const double v : samples.metrics[i])
-      if (!std::isnan(v)) reported.push_back(v);
+    const std::vector<double>& reported = samples.metrics[i];
     if (reported.empty()) continue;
     const Statistics s = summarize(reported, confidence);
     out[metric.name] = {{"unit", metric.unit},
@@ -136,6 +134,22 @@ json rates_record(const assay_work& work, double step_mean_ms) {
   if (work.bytes) out["gbytes_per_s"] = static_cast<double>(work.bytes) * per_second * 1e-9;
   if (work.items) out["items_per_s"] = static_cast<double>(work.items) * per_second;
   return out;
+}
+
+std::vector<std::string> metric_notes(const json& metrics, const json& step_metrics) {
+  std::vector<std::string> notes;
+  for (const auto& [name, metric] : metrics.items())
+    if (!metric["value"].is_number() || !std::isfinite(metric["value"].get<double>()))
+      notes.push_back(fmt::format("the metric '{}' is not a finite number", name));
+  for (const auto& [name, metric] : step_metrics.items()) {
+    const auto& samples = metric["samples"];
+    const auto wrong =
+        std::count_if(samples.begin(), samples.end(), [](const json& v) { return !std::isfinite(v.get<double>()); });
+    if (wrong > 0)
+      notes.push_back(
+          fmt::format("the metric '{}' is not a finite number in {} of {} steps", name, wrong, samples.size()));
+  }
+  return notes;
 }
 
 json contention_record(const Contention& contention) {

@@ -25,6 +25,10 @@ nlohmann::ordered_json work_record(const assay_work& work, const std::string& it
 // Work over the mean step time.
 nlohmann::ordered_json rates_record(const assay_work& work, double step_mean_ms);
 
+// Of case_metrics_record and step_metrics_record: a loss that is NaN must not pass in silence.
+std::vector<std::string> metric_notes(const nlohmann::ordered_json& metrics,
+                                      const nlohmann::ordered_json& step_metrics);
+
 // The processor over the measured window.
 nlohmann::ordered_json contention_record(const Contention& contention);
 std::vector<std::string> contention_notes(const Contention& contention);

@@ -189,6 +189,9 @@ class CaseRun {
   // What is known however the case ended.
   void leave_traces() {
     record_["metrics"] = case_metrics_record(services_->case_metrics(), schema_);
+    const json none = json::object();
+    for (std::string& note : metric_notes(record_["metrics"], record_.value("step_metrics", none)))
+      record_["notes"].push_back(std::move(note));
     record_["memory"] = memory_record(services_->ledger());
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

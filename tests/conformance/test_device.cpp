@@ -69,15 +69,18 @@ TEST(Device, FreeMemoryFollowsAnAllocation) {
     EXPECT_EQ(api().info(device(), &info), ASSAY_OK) << api().error_text();
     return info.memory_free_bytes;
   };
-  const std::uint64_t before = free_bytes();
   const std::size_t bytes = std::size_t{512} << 20;
-  if (before < 2 * bytes) GTEST_SKIP() << "less than 1 GiB is free";
-  void* address = nullptr;
-  ASSERT_EQ(api().allocate(device(), bytes, &address), ASSAY_OK) << api().error_text();
-  const std::uint64_t during = free_bytes();
-  api().release(device(), address);
-  // Other processes take and give memory too: half is enough to see that pages were really taken.
-  EXPECT_LT(during + bytes / 2, before);
+  if (free_bytes() < 2 * bytes) GTEST_SKIP() << "less than 1 GiB is free";
+  // Other processes take and give memory too, so half of it counts as seen, and one of several tries must show it.
+  bool seen = false;
+  for (int attempt = 0; attempt < 10 && !seen; ++attempt) {
+    const std::uint64_t before = free_bytes();
+    void* address = nullptr;
+    ASSERT_EQ(api().allocate(device(), bytes, &address), ASSAY_OK) << api().error_text();
+    seen = free_bytes() + bytes / 2 < before;
+    api().release(device(), address);
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST(Device, EventsAreOrdered) {

@@ -1,6 +1,5 @@
 // Operations on data that promise the same result for any number of threads (test_training.cpp has the reductions): the
-// program runs itself once per number and
-// compares what each run prints. (A device without OpenMP ignores the number, and passes.)
+// program runs itself once per number and compares what each run prints. A device without OpenMP ignores the number.
 #include <unistd.h>
 
 #include <cinttypes>

@@ -120,8 +120,8 @@ void require_same_shape(const char* operation, const Tensor& a, const Tensor& b)
 void require_contiguous(const char* operation, const Tensor& t);
 void require_rank(const char* operation, const Tensor& t, int rank);
 
-// A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to row;
-// anything else is rejected.
+// A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to
+// row; anything else is rejected.
 struct Rows {
   std::int64_t count, width, stride;  // stride in elements
 };

@@ -156,14 +156,18 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
   return attributes;
 }
 
-// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product the second is faster
-// in most forms, above all where the inner matrix is wide (docs/performance.md has the figures): without transposes and
-// for a' b always, for a b' from about 1500 rows on.
+// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product the second is the
+// faster without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few percent with
+// one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no faster, and it
+// suffers more when another process takes a core, since its threads wait for each other more often.
 bool prefers_packing(const Problem& p) {
+  constexpr std::int64_t many_tokens = 1536;
   if (p.batch_rank > 0 || p.m * p.n * p.k < (std::int64_t{1} << 24)) return false;
   const bool a_by_columns = p.a_step[1] != 1, b_by_columns = p.b_step[1] != 1;
-  if (!b_by_columns) return true;
-  return !a_by_columns && p.m >= 1536;
+  if (a_by_columns && b_by_columns) return false;
+  if (a_by_columns) return p.k >= many_tokens;
+  if (b_by_columns) return p.m >= many_tokens;
+  return true;
 }
 
 dnnl::matmul::primitive_desc primitive_desc_of(const Problem& p, const dnnl::engine& engine) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "host_process.hpp"
+#include "support/host_process.hpp"
 
 namespace assay::test {
 

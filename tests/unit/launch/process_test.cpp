@@ -187,6 +187,7 @@ TEST_F(ProcessTest, AWorkerDiesWithItsHost) {
   ASSERT_TRUE(worker);
   kill(process.pid(), SIGKILL);
   EXPECT_TRUE(wait_readable(worker.get())) << "the worker outlived its host";
+  kill(worker_pid, SIGKILL);
   waitpid(worker_pid, nullptr, 0);  // its host has died, so it is this program's
 }
 

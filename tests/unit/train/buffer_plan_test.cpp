@@ -44,7 +44,7 @@ TEST(BufferPlan, RandomLivesAreSoundAndNearTheLowerBound) {
     BufferPlan plan;
     for (int i = 0; i < 120; ++i) {
       const int first = static_cast<int>(random() % 60);
-      plan.add("b" + std::to_string(i), DType::f32, {static_cast<std::int64_t>(1 + random() % 5000)}, first,
+      plan.add(std::to_string(i), DType::f32, {static_cast<std::int64_t>(1 + random() % 5000)}, first,
                first + static_cast<int>(random() % 20));
     }
     plan.solve();

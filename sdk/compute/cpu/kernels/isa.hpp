@@ -24,10 +24,16 @@ const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
 }  // namespace assay::cpu
 
 // Declares `extern const Type name` in each instruction set's namespace and `const Type& name(Isa)` to choose.
-#define ASSAY_DECLARE_KERNELS(Type, name)                            \
-  namespace assay::cpu {                                             \
-  namespace baseline { extern const Type name; }                     \
-  namespace avx2 { extern const Type name; }                         \
-  namespace avx512 { extern const Type name; }                       \
+#define ASSAY_DECLARE_KERNELS(Type, name)                                                            \
+  namespace assay::cpu {                                                                             \
+  namespace baseline {                                                                               \
+  extern const Type name;                                                                            \
+  }                                                                                                  \
+  namespace avx2 {                                                                                   \
+  extern const Type name;                                                                            \
+  }                                                                                                  \
+  namespace avx512 {                                                                                 \
+  extern const Type name;                                                                            \
+  }                                                                                                  \
   inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
   }

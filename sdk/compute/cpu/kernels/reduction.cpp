@@ -10,11 +10,18 @@ namespace assay::cpu::ASSAY_ISA {
 constexpr int wide_lanes = lanes / 2;
 typedef double WideVec __attribute__((vector_size(8 * wide_lanes)));
 typedef float NarrowVec __attribute__((vector_size(4 * wide_lanes)));
+typedef uint32_t NarrowBits __attribute__((vector_size(4 * wide_lanes)));
+typedef uint16_t NarrowHalf __attribute__((vector_size(2 * wide_lanes)));
+typedef uint16_t NarrowHalfAnywhere __attribute__((vector_size(2 * wide_lanes), aligned(2), may_alias));
 typedef float NarrowAnywhere __attribute__((vector_size(4 * wide_lanes), aligned(4), may_alias));
 
-ASSAY_INLINE WideVec half_of(const float* p) {
+ASSAY_INLINE WideVec load_wide(const float* p) {
   const NarrowVec narrow = *reinterpret_cast<const NarrowAnywhere*>(p);
   return __builtin_convertvector(narrow, WideVec);
+}
+ASSAY_INLINE WideVec load_wide(const bf16* p) {
+  const NarrowHalf half = *reinterpret_cast<const NarrowHalfAnywhere*>(p);
+  return __builtin_convertvector(reinterpret_cast<NarrowVec>(__builtin_convertvector(half, NarrowBits) << 16), WideVec);
 }
 
 // partial(x, count) -> double of one block. Blocks begin at multiples of 64 elements.
@@ -35,16 +42,8 @@ static double sum_block(const T* x, int64_t count) {
   WideVec s0{}, s1{}, s2{}, s3{};
   int64_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    alignas(sizeof(Vec)) float line[2 * lanes];
-    const float* from = line;
-    if constexpr (sizeof(T) == sizeof(float)) {
-      from = x + i;
-    } else {
-      store_vec(line, load_vec(x + i));
-      store_vec(line + lanes, load_vec(x + i + lanes));
-    }
-    const WideVec a = half_of(from), b = half_of(from + wide_lanes);
-    const WideVec c = half_of(from + 2 * wide_lanes), d = half_of(from + 3 * wide_lanes);
+    const WideVec a = load_wide(x + i), b = load_wide(x + i + wide_lanes);
+    const WideVec c = load_wide(x + i + 2 * wide_lanes), d = load_wide(x + i + 3 * wide_lanes);
     s0 += squared ? a * a : a;
     s1 += squared ? b * b : b;
     s2 += squared ? c * c : c;

@@ -115,12 +115,23 @@ constexpr int64_t round_to_lanes(int64_t n) { return (n + lanes - 1) / lanes * l
 
 // to[r, :] = factor * from[r, :], padded with zeros to whole vectors.
 template <class T>
-static void pack_rows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, float factor, float* to) {
+__attribute__((noinline)) static void pack_rows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
+                                                float factor, float* to) {
   const int64_t padded = round_to_lanes(columns);
   for (int64_t r = 0; r < rows; ++r)
     each(columns, [&](int64_t c, auto span) {
       store_vec(to + r * padded + c, factor * load_span(from + r * from_stride + c, span));
     });
+}
+
+// One square of it: the first `rows` rows and the span's columns. A function of its own, to be compiled once.
+template <class T, class Span>
+__attribute__((noinline)) static void transpose_square(const T* from, int64_t from_stride, int64_t rows, Span span,
+                                                       float* to, int64_t to_stride) {
+  Vec m[lanes];
+  for (int i = 0; i < lanes; ++i) m[i] = i < rows ? load_span(from + i * from_stride, span) : Vec{};
+  transpose(m);
+  for (int i = 0; i < lanes; ++i) store_vec(to + i * to_stride, m[i]);
 }
 
 // to[c, r] = from[r, c] with rows of `to_stride`; lanes past `rows` up to a whole vector become zero. `to` must hold
@@ -130,17 +141,7 @@ static void pack_transposed(const T* from, int64_t from_stride, int64_t rows, in
                             int64_t to_stride) {
   for (int64_t r = 0; r < rows; r += lanes)
     each(columns, [&](int64_t c, auto span) {
-      Vec m[lanes];
-      const int64_t here = rows - r < lanes ? rows - r : lanes;
-      if (here == lanes) {
-#pragma GCC unroll 16
-        for (int i = 0; i < lanes; ++i) m[i] = load_span(from + (r + i) * from_stride + c, span);
-      } else {
-        for (int i = 0; i < lanes; ++i) m[i] = i < here ? load_span(from + (r + i) * from_stride + c, span) : Vec{};
-      }
-      transpose(m);
-#pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) store_vec(to + (c + i) * to_stride + r, m[i]);
+      transpose_square(from + r * from_stride + c, from_stride, rows - r, span, to + c * to_stride + r, to_stride);
     });
 }
 

@@ -1,5 +1,6 @@
 // Vectors as wide as the instruction set, for the kernels whose speed must not hang on the auto-vectoriser: row
-// reductions, exponentials, matrix tiles. GCC's vector extension, so no intrinsics. Included by kernel files only.
+// reductions, exponentials, matrix tiles. GCC's vector extension, and intrinsics only where the compiler's own choice
+// is poor. Included by kernel files only.
 //
 // Rows are walked by `each` in whole vectors and one part of a vector at the end: the body is written once, and the
 // loads and stores take the span that says which it is.
@@ -9,6 +10,10 @@
 #include <utility>
 
 #include "math.hpp"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 namespace assay::cpu::ASSAY_ISA {
 
@@ -35,17 +40,32 @@ ASSAY_INLINE Vec splat(float x) { return x - Vec{}; }
 
 // ---- loads and stores ----------------------------------------------------------------------------------------------
 ASSAY_INLINE Vec load_vec(const float* p) { return *reinterpret_cast<const VecAnywhere*>(p); }
+// g++ 12 splits these two conversions into halves on AVX-512. (Masks that take all: without one, its header sets off
+// the warning of uninitialized values.)
+ASSAY_INLINE BitVec widen(HalfBits h) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<BitVec>(_mm512_maskz_cvtepu16_epi32(0xffff, reinterpret_cast<__m256i>(h)));
+#else
+  return __builtin_convertvector(h, BitVec);
+#endif
+}
+ASSAY_INLINE HalfBits narrow(BitVec u) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<HalfBits>(_mm512_maskz_cvtepi32_epi16(0xffff, reinterpret_cast<__m512i>(u)));
+#else
+  return __builtin_convertvector(u, HalfBits);
+#endif
+}
 ASSAY_INLINE Vec load_vec(const bf16* p) {
-  const HalfBits h = *reinterpret_cast<const HalfBitsAnywhere*>(p);
-  return reinterpret_cast<Vec>(__builtin_convertvector(h, BitVec) << 16);
+  return reinterpret_cast<Vec>(widen(*reinterpret_cast<const HalfBitsAnywhere*>(p)) << 16);
 }
 ASSAY_INLINE void store_vec(float* p, Vec x) { *reinterpret_cast<VecAnywhere*>(p) = x; }
 // Round to nearest, ties to even; NaN stays NaN.
 ASSAY_INLINE void store_vec(bf16* p, Vec x) {
   const BitVec u = reinterpret_cast<BitVec>(x);
   const BitVec rounded = u + 0x7fffu + ((u >> 16) & 1u);
-  const BitVec kept = (u & 0x7fffffffu) > 0x7f800000u ? (u | 0x400000u) : rounded;
-  *reinterpret_cast<HalfBitsAnywhere*>(p) = __builtin_convertvector(kept >> 16, HalfBits);
+  const BitVec kept = x == x ? rounded : (u | 0x400000u);
+  *reinterpret_cast<HalfBitsAnywhere*>(p) = narrow(kept >> 16);
 }
 
 struct Whole {
