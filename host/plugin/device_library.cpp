@@ -16,14 +16,7 @@ DeviceLibrary::~DeviceLibrary() = default;
 
 std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::path& file) {
   auto handle = std::make_unique<Handle>();
-  boost::dll::fs::error_code load_error;
-  handle->library = open_shared_object(file, load_error);
-  if (load_error || !handle->library.is_loaded()) {
-    void* again = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const char* why = again ? nullptr : dlerror();
-    throw PluginError(
-        fmt::format("{}: the device backend cannot be loaded: {}", file.string(), why ? why : load_error.message()));
-  }
+  handle->library = open_shared_object(file, "install what this device backend needs");
   if (!handle->library.has(ASSAY_DEVICE_SYMBOL))
     throw PluginError(
         fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend", file.string()));

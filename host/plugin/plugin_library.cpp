@@ -21,15 +21,7 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::
   if (!std::filesystem::is_regular_file(file, status))
     throw PluginError(fmt::format("{}: no such plugin file", file.string()));
   auto handle = std::make_unique<Handle>();
-  dlerror();  // Boost reports a bare errno; the loader's own words are still there after a failure
-  boost::dll::fs::error_code load_error;
-  handle->library = open_shared_object(file, load_error);
-  if (load_error || !handle->library.is_loaded()) {
-    void* again = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    const char* why = again ? nullptr : dlerror();
-    throw PluginError(fmt::format("{}: cannot be loaded: {}; rebuild it against this SDK, or install what it needs",
-                                  file.string(), why ? why : load_error.message()));
-  }
+  handle->library = open_shared_object(file, "rebuild it against this SDK, or install what it needs");
   if (!handle->library.has(ASSAY_ENTRY_SYMBOL))
     throw PluginError(fmt::format("{}: does not export '" ASSAY_ENTRY_SYMBOL
                                   "'; either it is no assay plugin (ASSAY_PLUGIN is missing), or it was built for "
