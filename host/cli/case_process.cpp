@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* threads_variable = "OMP_NUM_THREADS";
 
 // An explicit [run] threads wins; then what the user's environment says; then every core this process may use.
-std::optional<std::string> thread_setting(const RunSettings& run) {
+std::string thread_setting(const RunSettings& run) {
   if (run.threads > 0) return std::to_string(run.threads);
   if (const char* given = std::getenv(threads_variable)) return given;
   return std::to_string(std::max<std::size_t>(1, usable_processors().size()));
@@ -45,8 +45,7 @@ CaseSpec make_spec(const Case& c, const std::string& device_kind, const CaseCont
 
 class TerminalObserver final : public CaseObserver {
  public:
-  TerminalObserver(const StageProgress& progress, const WorkloadSchema& schema)
-      : progress_(progress), schema_(schema) {}
+  explicit TerminalObserver(const StageProgress& progress) : progress_(progress) {}
   void stage(Stage stage, std::int64_t total_steps) override {
     stage_ = stage, total_ = total_steps;
     progress_(name_of(stage_), 0, total_, "");
@@ -55,7 +54,6 @@ class TerminalObserver final : public CaseObserver {
 
  private:
   const StageProgress& progress_;
-  const WorkloadSchema& schema_;
   Stage stage_ = Stage::load;
   std::int64_t total_ = 0;
 };
@@ -104,8 +102,8 @@ std::optional<Record> result_of(const WorkerOutcome& outcome, const char* key) {
 CaseOutcome run_case_on(const Case& c, const std::string& device_kind, const CaseContext& context) {
   const CaseSpec spec = make_spec(c, device_kind, context);
   if (context.in_process || !c.run.isolate) {
-    setenv(threads_variable, thread_setting(c.run)->c_str(), 1);
-    TerminalObserver observer(context.on_progress, context.target.schema);
+    setenv(threads_variable, thread_setting(c.run).c_str(), 1);
+    TerminalObserver observer(context.on_progress);
     return {run_case(spec, observer), context.interrupts.count()->load() > 0};
   }
   const WorkerRequest request = make_request(c, spec, context);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "experiment/hash.hpp"
 #include "results/reader.hpp"
@@ -14,10 +13,21 @@
 namespace assay::host {
 namespace {
 
+std::string status_of(const Record& record) { return record.value("status", ""); }
+
+bool is_ok_or_allowed(const Record& record, const std::vector<std::string>& allow) {
+  const std::string status = status_of(record);
+  return status == "ok" || std::find(allow.begin(), allow.end(), status) != allow.end();
+}
+
 // What another run could not make better: a case with one of these is finished; the others run again on --resume.
 bool is_finished(const Record& record, const std::vector<std::string>& allow) {
-  const std::string status = record.value("status", "");
-  return status == "ok" || status == "unsupported" || std::find(allow.begin(), allow.end(), status) != allow.end();
+  return is_ok_or_allowed(record, allow) || status_of(record) == "unsupported";
+}
+
+// The worker's part of the record of a case for which no worker was started.
+Record part_without_worker(const std::string& status, const std::string& reason) {
+  return {{"status", status}, {"reason", reason}, {"stage", "load"}, {"phase", ""}};
 }
 
 }  // namespace
@@ -53,7 +63,7 @@ const Session::Device& Session::device_for(const Case& c) {
   return devices_.emplace(c.run.device, std::move(device)).first->second;
 }
 
-std::string Session::hash_of(const Case& c, const Device& device) const {
+std::string Session::hash_of(const Case& c, const Device& device) {
   std::vector<std::pair<std::string, std::string>> identity = {{"plugin", target_.file_hash}};
   if (device.usable())
     for (const char* key : {"kind", "name", "libraries"})
@@ -61,21 +71,20 @@ std::string Session::hash_of(const Case& c, const Device& device) const {
   // An input is its content, not its path.
   for (const ParamSpec& p : target_.schema.params)
     if (const auto* path = p.input_path ? std::get_if<std::string>(&c.params.at(p.name)) : nullptr;
-        path && !path->empty())
-      identity.emplace_back("input:" + p.name, hash_file(*path));
+        path && !path->empty()) {
+      const auto [known, is_new] = input_hashes_.try_emplace(*path);  // a sweep names the same weights in every case
+      if (is_new) known->second = hash_file(*path);
+      identity.emplace_back("input:" + p.name, known->second);
+    }
   return case_hash(c, target_.schema.id, identity);
 }
 
-std::map<std::string, Record> Session::finished_before() const {
-  std::map<std::string, Record> finished;
+std::set<std::string> Session::finished_before() const {
+  std::set<std::string> finished;
   if (!resumed_) return finished;
   for (const Record& record : read_cases(folder_->cases_path()).records)
-    if (is_finished(record, experiment_.cases.front().run.allow)) finished[record.value("hash", "")] = record;
+    if (is_finished(record, experiment_.cases.front().run.allow)) finished.insert(record.value("hash", ""));
   return finished;
-}
-
-Record Session::unsupported(const std::string& status, const std::string& reason) const {
-  return {{"status", status}, {"reason", reason}, {"stage", "load"}, {"phase", ""}};
 }
 
 Record Session::full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
@@ -102,10 +111,14 @@ Record Session::full_record(const Case& c, const std::string& hash, const Device
 
 int Session::run() {
   open_folder();
-  const std::map<std::string, Record> finished = finished_before();
-  std::vector<const Case*> to_run;
+  const std::set<std::string> finished = finished_before();
+  struct Pending {
+    const Case* c;
+    std::string hash;
+  };
+  std::vector<Pending> to_run;
   for (const Case& c : experiment_.cases)
-    if (!finished.contains(hash_of(c, device_for(c)))) to_run.push_back(&c);
+    if (std::string hash = hash_of(c, device_for(c)); !finished.contains(hash)) to_run.push_back({&c, std::move(hash)});
   reporter_.run_started(experiment_, folder_->path().string(), resumed_, experiment_.cases.size() - to_run.size());
 
   const CaseContext context{target_, interrupts_, folder_->path(),
@@ -115,7 +128,7 @@ int Session::run() {
                             options_.in_process};
   bool interrupted = false;
   for (std::size_t i = 0; i < to_run.size() && !interrupted; ++i) {
-    const Case& c = *to_run[i];
+    const Case& c = *to_run[i].c;
     if (interrupts_.count()->load() > 0) {
       interrupted = true;
       break;
@@ -125,16 +138,16 @@ int Session::run() {
     const std::string started = utc_text(std::chrono::system_clock::now());
     Record part;
     if (c.run.ranks != 1) {
-      part = unsupported("unsupported", "run.ranks: this version of assay starts one rank; set ranks = 1");
+      part = part_without_worker("unsupported", "run.ranks: this version of assay starts one rank; set ranks = 1");
     } else if (!device.usable()) {
-      part = unsupported(device.probe.value("status", "failed"), device.probe.value("reason", ""));
+      part = part_without_worker(device.probe.value("status", "failed"), device.probe.value("reason", ""));
     } else {
       CaseOutcome outcome = run_case_on(c, device.probe["device"]["kind"], context);
       interrupted = outcome.interrupted;
       part = std::move(outcome.record);
     }
     if (part.is_null()) break;
-    const Record record = full_record(c, hash_of(c, device), device, std::move(part), started);
+    const Record record = full_record(c, to_run[i].hash, device, std::move(part), started);
     folder_->append(record);
     reporter_.case_finished(record);
   }
@@ -150,9 +163,7 @@ int Session::exit_code(const std::vector<Record>& records, bool interrupted) con
   for (const Case& c : experiment_.cases) wanted.insert(c.index);
   for (const Record& record : records) {
     if (!wanted.contains(record.value("index", std::int64_t{-1}))) continue;
-    const std::string status = record.value("status", "");
-    const auto& allow = experiment_.cases.front().run.allow;
-    if (status != "ok" && std::find(allow.begin(), allow.end(), status) == allow.end()) return exit_failed;
+    if (!is_ok_or_allowed(record, experiment_.cases.front().run.allow)) return exit_failed;
   }
   return exit_ok;
 }

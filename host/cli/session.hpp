@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cli/case_process.hpp"
@@ -32,11 +33,10 @@ class Session {
   };
   void open_folder();
   const Device& device_for(const Case& c);
-  std::string hash_of(const Case& c, const Device& device) const;
-  std::map<std::string, Record> finished_before() const;
+  std::string hash_of(const Case& c, const Device& device);
+  std::set<std::string> finished_before() const;  // hashes
   Record full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
                      const std::string& started) const;
-  Record unsupported(const std::string& status, const std::string& reason) const;
   int exit_code(const std::vector<Record>& records, bool interrupted) const;
 
   const Experiment& experiment_;
@@ -46,7 +46,8 @@ class Session {
   InterruptHandler interrupts_;
   std::optional<RunFolder> folder_;
   bool resumed_ = false;
-  std::map<std::string, Device> devices_;
+  std::map<std::string, Device> devices_;            // by [run] device
+  std::map<std::string, std::string> input_hashes_;  // by path
 };
 
 }  // namespace assay::host

@@ -46,14 +46,14 @@ Setting flag(std::string name, Field field) {
 }
 
 // A member of measure.until; setting one of them makes the rule exist. `field` takes a StoppingRule.
-template <class Field>
-Setting until(std::string name, Field field, std::int64_t min) {
+template <class Number, class Field, class Accepts>
+Setting until_member(std::string name, std::string expected, Field field, Accepts accepts) {
   return {std::move(name),
-          fmt::format("an integer >= {} (default {})", min, field(StoppingRule{})),
+          fmt::format("{} (default {})", expected, field(StoppingRule{})),
           {},
           [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* number = std::get_if<std::int64_t>(&found);
-            if (!number || *number < min) return std::nullopt;
+            const auto* number = std::get_if<Number>(&found);
+            if (!number || !accepts(*number)) return std::nullopt;
             if (!into.measure.until) into.measure.until.emplace();
             field(*into.measure.until) = *number;
             return found;
@@ -64,23 +64,17 @@ Setting until(std::string name, Field field, std::int64_t min) {
           }};
 }
 
+template <class Field>
+Setting until(std::string name, Field field, std::int64_t min) {
+  return until_member<std::int64_t>(std::move(name), fmt::format("an integer >= {}", min), field,
+                                    [=](std::int64_t number) { return number >= min; });
+}
+
 // The same for a share between 0 and 1, both excluded.
 template <class Field>
 Setting until_share(std::string name, Field field) {
-  return {std::move(name),
-          fmt::format("a number > 0 and < 1 (default {})", field(StoppingRule{})),
-          {},
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* number = std::get_if<double>(&found);
-            if (!number || !(*number > 0 && *number < 1)) return std::nullopt;
-            if (!into.measure.until) into.measure.until.emplace();
-            field(*into.measure.until) = *number;
-            return found;
-          },
-          [=](const Case& from) -> std::optional<Value> {
-            if (!from.measure.until) return std::nullopt;
-            return field(*from.measure.until);
-          }};
+  return until_member<double>(std::move(name), "a number > 0 and < 1", field,
+                              [](double number) { return number > 0 && number < 1; });
 }
 
 Setting steps() {

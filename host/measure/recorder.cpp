@@ -22,7 +22,7 @@ void Recorder::prepare(std::int64_t steps, bool read_each_step) {
   const std::size_t unread = read_each_step ? 1 : n;
   const std::size_t marks_per_step = 2 + 4 * phase_count_;  // each phase twice: a guess that a workload may exceed
   marks_.reserve(std::max(marks_.capacity(), unread * 2 * phase_count_ + 64));
-  stack_.reserve(64), stack_slots_.reserve(64);
+  stack_.reserve(64);
   steps_.reserve(unread + 1);
   step_ns_.reserve(n), samples_.step_ns.reserve(n), samples_.step_device_ns.reserve(n), samples_.enqueue_ns.reserve(n);
   for (PhaseSamples& p : samples_.phases) p.device_ns.reserve(n), p.host_ns.reserve(n);
@@ -51,7 +51,7 @@ void Recorder::end_step() {
   Step& step = steps_.back();
   if (!stack_.empty()) {
     blame("a phase was begun and not ended in the same step");
-    stack_.clear(), stack_slots_.clear();
+    stack_.clear();
   }
   step.end_mark = next_mark();
   step.host_end_ns = timeline_.host_now_ns();
@@ -66,20 +66,19 @@ void Recorder::phase_begin(std::uint32_t phase) {
   if (phase >= phase_count_)
     return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
                  std::to_string(phase_count_) + " phases");
-  Mark mark{phase, next_mark(), 0, timeline_.host_now_ns(), -1};
-  stack_slots_.push_back(marks_.size());
-  marks_.push_back(mark);
-  stack_.push_back(mark);
+  const std::uint32_t begin_mark = next_mark();
+  stack_.push_back(marks_.size());
+  marks_.push_back({phase, begin_mark, 0, timeline_.host_now_ns(), -1});
 }
 
 void Recorder::phase_end(std::uint32_t phase) {
   if (!in_step_) return;
-  if (stack_.empty() || stack_.back().phase != phase)
+  if (stack_.empty() || marks_[stack_.back()].phase != phase)
     return blame("phase_end with index " + std::to_string(phase) + " does not match the innermost open phase");
-  Mark& mark = marks_[stack_slots_.back()];
+  Mark& mark = marks_[stack_.back()];
   mark.end_mark = next_mark();
   mark.host_end_ns = timeline_.host_now_ns();
-  stack_.pop_back(), stack_slots_.pop_back();
+  stack_.pop_back();
 }
 
 void Recorder::metric(std::uint32_t metric, double value) {

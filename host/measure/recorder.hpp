@@ -44,7 +44,9 @@ class Recorder {
   void set_step_ns(double ns) { step_ns_.push_back(ns); }  // of the step just ended, by the loop when it synchronised
   const std::vector<double>& step_device_ns() const { return samples_.step_device_ns; }  // of the flushed steps
   const std::string& misuse() const { return misuse_; }  // "" while all marks were sound
-  std::int32_t open_phase() const { return stack_.empty() ? -1 : static_cast<std::int32_t>(stack_.back().phase); }
+  std::int32_t open_phase() const {
+    return stack_.empty() ? -1 : static_cast<std::int32_t>(marks_[stack_.back()].phase);
+  }
   Samples take();
 
  private:
@@ -64,9 +66,8 @@ class Recorder {
   Timeline& timeline_;
   std::size_t phase_count_, metric_count_;
   std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
-  std::vector<Mark> marks_;  // closed and open phases of the steps not yet flushed
-  std::vector<Mark> stack_;  // open phases
-  std::vector<std::size_t> stack_slots_;
+  std::vector<Mark> marks_;         // closed and open phases of the steps not yet flushed
+  std::vector<std::size_t> stack_;  // open phases, as places in marks_; the innermost last
   std::vector<Step> steps_;
   std::vector<double> step_ns_;
   std::vector<std::optional<double>> metric_now_;  // nothing: not reported in this step

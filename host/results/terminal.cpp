@@ -25,7 +25,7 @@ std::string rate_text(std::int64_t step, std::chrono::nanoseconds elapsed) {
 
 }  // namespace
 
-std::string duration_text(std::chrono::nanoseconds duration) {
+std::string clock_text(std::chrono::nanoseconds duration) {
   const std::int64_t total_s = std::max<std::int64_t>(0, std::chrono::round<std::chrono::seconds>(duration).count());
   const std::int64_t hours = total_s / 3600, minutes = total_s / 60 % 60, seconds = total_s % 60;
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, seconds) : fmt::format("{}:{:02}", minutes, seconds);
@@ -93,7 +93,7 @@ std::string Progress::eta_text(std::int64_t step, std::int64_t total_steps, std:
   const Nanoseconds mean = finished_cases_ > 0 ? finished_time_ / finished_cases_ : in_case + of_this;
   if (finished_cases_ > 0) of_this = std::max(of_this, mean - in_case);
   const std::int64_t cases_left = std::max<std::int64_t>(0, count_ - index_ - 1);
-  return duration_text(of_this + mean * cases_left);
+  return clock_text(of_this + mean * cases_left);
 }
 
 void Progress::case_finished(std::string_view status, std::string_view summary) {

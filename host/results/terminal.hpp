@@ -58,7 +58,7 @@ class Progress {
 };
 
 // "0:42", "12:03", "1:02:03"
-std::string duration_text(std::chrono::nanoseconds duration);
+std::string clock_text(std::chrono::nanoseconds duration);
 // Of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
 

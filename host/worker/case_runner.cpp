@@ -61,15 +61,15 @@ class CaseRun {
     device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
     record_["device"] = device_record(device_->api().kind, spec_.device_ordinal, device_->info());
     services_ = std::make_unique<HostServices>(*device_, observer_, schema_.metrics.size());
+    std::exception_ptr failure;
     try {
       live();
     } catch (...) {
-      leave_traces();
-      end_object();
-      throw;
+      failure = std::current_exception();
     }
     leave_traces();
     end_object();
+    if (failure) std::rethrow_exception(failure);
     enter(Stage::done);
   }
 

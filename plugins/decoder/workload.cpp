@@ -78,7 +78,7 @@ void Workload::setup(const assay::Launch& launch) {
   labels_ = Tensor(data_memory_.data<char>() + inputs_.bytes(), DType::i64, {settings_.model.rows()});
 
   prepare([&] {
-    start_parameters();
+    parameters_.initialize(*backend_, settings_.seed);  // whatever they start from: no file is read for this
     step(launch);
   });
   load_inputs();

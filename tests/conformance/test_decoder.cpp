@@ -8,6 +8,7 @@
 #include <map>
 
 #include "harness.hpp"
+#include "support/decoder_reference.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using train::DecoderConfig;
 using train::PrecisionPolicy;
 using train::SafetensorsReader;
-
-constexpr const char* data_folder = ASSAY_TEST_DATA "/decoder/";
 
 struct Variant {
   const char* name;
@@ -56,7 +55,7 @@ class Trainer {
     set_.bind(values_.data(), copy_.data(), gradients_.data());
     optimizer_.bind(state_.data());
     model_.bind(activations_.data());
-    const SafetensorsReader inputs(std::string(data_folder) + "inputs.safetensors");
+    const SafetensorsReader inputs(test::decoder_data + "inputs.safetensors");
     backend().upload(inputs_, inputs.read("input_ids").data());
     const auto labels = inputs.read("labels");
     backend().upload(labels_, labels.data());
@@ -68,7 +67,7 @@ class Trainer {
     model_.initialize(backend());
     optimizer_.reset(backend());
     set_.initialize(backend(), 1);  // the padding, too
-    train::load_parameters(backend(), set_, SafetensorsReader(std::string(data_folder) + "weights.safetensors"));
+    train::load_parameters(backend(), set_, SafetensorsReader(test::decoder_data + "weights.safetensors"));
   }
 
   void forward_backward() {
@@ -106,35 +105,8 @@ class Trainer {
   std::int64_t valid_rows_ = 0;
 };
 
-// Relative error in the Euclidean norm, over one tensor.
-double norm_error(const Values& got, const Values& reference) {
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < reference.size(); ++i) {
-    difference += (got[i] - reference[i]) * (got[i] - reference[i]);
-    norm += reference[i] * reference[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
 double worst_error(const std::map<std::string, Values>& got, const std::string& prefix) {
-  const SafetensorsReader expected(std::string(data_folder) + "expected.safetensors");
-  double worst = 0;
-  int compared = 0;
-  for (const auto& [name, stored] : expected.tensors()) {
-    if (name.rfind(prefix, 0) != 0) continue;
-    const auto bytes = expected.read(name);
-    std::vector<float> reference(bytes.size() / 4);
-    std::memcpy(reference.data(), bytes.data(), bytes.size());
-    const Values& values = got.at(name);
-    EXPECT_EQ(values.size(), reference.size()) << name;
-    const double error = norm_error(values, Values(reference.begin(), reference.end()));
-    EXPECT_TRUE(std::isfinite(error)) << name;
-    worst = std::max(worst, error);
-    ++compared;
-  }
-  EXPECT_GT(compared, 0) << "no reference tensor begins with " << prefix;
-  return worst;
+  return test::worst_decoder_error(prefix, [&](const std::string& name, const auto&) { return got.at(name); });
 }
 
 class DecoderParity : public testing::TestWithParam<Variant> {};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "support/decoder_reference.hpp"
 #include "support/host_process.hpp"
 
 namespace assay::test {
@@ -17,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using train::SafetensorsReader;
-
-const fs::path data = fs::path(ASSAY_TEST_DATA) / "decoder";
 
 class Decoder : public testing::Test {
  protected:
@@ -53,35 +52,13 @@ class Decoder : public testing::Test {
 const std::string reference_params =
     "d_model = 48\nd_ff = 112\nlayers = 2\nheads = 3\nvocab_size = 97\nbatch_size = 2\ncontext_length = 21\nlr = 1e-2\n"
     "weights = \"" +
-    (data / "weights.safetensors").string() + "\"\ninputs = \"" + (data / "inputs.safetensors").string() + "\"\n";
-
-std::vector<float> floats(const SafetensorsReader& file, const std::string& name) {
-  const auto bytes = file.read(name);
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
+    decoder_data + "weights.safetensors" + "\"\ninputs = \"" + decoder_data + "inputs.safetensors" + "\"\n";
 
 double worst_error(const SafetensorsReader& got, const std::string& prefix) {
-  const SafetensorsReader expected(data / "expected.safetensors");
-  double worst = 0;
-  int compared = 0;
-  for (const auto& [name, stored] : expected.tensors()) {
-    if (name.rfind(prefix, 0) != 0) continue;
-    EXPECT_EQ(got.at(name).dims, stored.dims) << name;
-    const std::vector<float> a = floats(got, name);
-    const std::vector<float> b = floats(expected, name);
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      difference += std::pow(double(a[i]) - double(b[i]), 2);
-      norm += std::pow(double(b[i]), 2);
-    }
-    worst = std::max(worst, std::sqrt(difference / norm));
-    ++compared;
-  }
-  EXPECT_GT(compared, 0);
-  return worst;
+  return worst_decoder_error(prefix, [&](const std::string& name, const std::vector<std::int64_t>& dims) {
+    EXPECT_EQ(got.at(name).dims, dims) << name;
+    return floats_of(got, name);
+  });
 }
 
 TEST_F(Decoder, TheDumpOfOneStepEqualsPyTorch) {

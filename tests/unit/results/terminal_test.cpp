@@ -127,11 +127,11 @@ TEST_F(ProgressTest, MessagesStandOnLinesOfTheirOwn) {
 }
 
 TEST(Terminal, DurationText) {
-  EXPECT_EQ(duration_text(0s), "0:00");
-  EXPECT_EQ(duration_text(42400ms), "0:42");
-  EXPECT_EQ(duration_text(723s), "12:03");
-  EXPECT_EQ(duration_text(3723s), "1:02:03");
-  EXPECT_EQ(duration_text(-5s), "0:00");
+  EXPECT_EQ(clock_text(0s), "0:00");
+  EXPECT_EQ(clock_text(42400ms), "0:42");
+  EXPECT_EQ(clock_text(723s), "12:03");
+  EXPECT_EQ(clock_text(3723s), "1:02:03");
+  EXPECT_EQ(clock_text(-5s), "0:00");
 }
 
 TEST(Terminal, AFileIsPlain) {
