@@ -12,9 +12,14 @@ include(AssayAddPlugin)
 
 add_library(assay_build_options INTERFACE)
 target_compile_features(assay_build_options INTERFACE cxx_std_20 c_std_11)
-# Designated initialisers leave members at their defaults on purpose.
-target_compile_options(assay_build_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
-                                                     $<$<BOOL:${ASSAY_WERROR}>:-Werror>)
+# Designated initialisers leave members at their defaults on purpose. What nvcc generates is not pedantic C++, so .cu
+# files go without -Wpedantic.
+target_compile_options(
+  assay_build_options
+  INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers>"
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>"
+            "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>"
+            "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings;-Xcompiler=-Werror>")
 if(ASSAY_SANITIZE)
   target_compile_options(assay_build_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                                        -fno-omit-frame-pointer)

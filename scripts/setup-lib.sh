@@ -3,9 +3,11 @@
 # Sourced, not run. Everything it says goes to stderr; stdout belongs to the program that is run in the end.
 #
 #   ensure_packages PACKAGE...   installs those that are missing, or prints the command and exits 2
-#   build_preset PRESET          configures and builds build/PRESET; what the tools say goes to build/PRESET/build.log
+#   build_preset PRESET          configures and builds build/PRESET; what the tools say goes to build/PRESET/build.log.
+#                                Where there is an nvcc 13, brings cudnn-frontend's headers first
 #
-# Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone).
+# Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone),
+# ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there).
 
 if [[ -z ${BASH_VERSION:-} ]]; then
   echo "assay: the scripts need bash" >&2
@@ -102,6 +104,79 @@ ensure_packages() { # PACKAGE...
   rm -f -- "$log"
 }
 
+# ---- CUDA --------------------------------------------------------------------------------------------------------------
+
+cudnn_frontend_version=1.23.0
+
+# The nvcc that CMake would take, when it is of version 13.
+nvcc_13() {
+  local nvcc
+  nvcc=${CUDACXX:-$(command -v nvcc || true)}
+  [[ -n $nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
+  [[ $("$nvcc" --version 2>/dev/null) == *'release 13.'* ]] && printf '%s' "$nvcc"
+}
+
+# The headers through which cuDNN is used come in no package of a distribution: they are taken from NVIDIA's Python wheel,
+# by pip or, where that fails or is not there, by Python alone. Without them assay is built without CUDA.
+ensure_cudnn_frontend() {
+  local target=$assay_root/.deps/cudnn_frontend part log status=0
+  [[ ${ASSAY_CUDA:-AUTO} != OFF && ! -f $target/include/cudnn_frontend.h ]] || return 0
+  nvcc_13 >/dev/null || return 0
+  local requirement=nvidia-cudnn-frontend==$cudnn_frontend_version
+  mkdir -p -- "$assay_root/.deps"
+  part=$(mktemp -d -- "$assay_root/.deps/.part.XXXXXX") || return 0
+  log=$part/log
+  say "fetching $requirement (headers of cuDNN's frontend) into .deps/cudnn_frontend"
+  {
+    { python3 -m pip --disable-pip-version-check --retries 1 --timeout 30 download --no-deps --only-binary=:all: \
+      "$requirement" -d "$part" || fetch_wheel nvidia-cudnn-frontend "$cudnn_frontend_version" "$part"; } &&
+      python3 -m zipfile -e "$part"/*.whl "$part/unpacked" && [[ -f $part/unpacked/include/cudnn_frontend.h ]]
+  } >"$log" 2>&1 || status=1
+  if ((!status)); then
+    # By one rename: an interrupted call leaves no half of it. Another call may have been faster, with the same content.
+    mv -T -- "$part/unpacked" "$target" 2>/dev/null || [[ -f $target/include/cudnn_frontend.h ]] || status=1
+  fi
+  if ((status)); then
+    say "fetching it failed: $(tail -n 1 -- "$log" 2>/dev/null || true)"
+    say "going on without. By hand: python3 -m pip install --no-deps --target '$target' $requirement"
+  fi
+  rm -rf -- "$part"
+}
+
+# A wheel of this kind of machine from the index that pip would use, checked against the index's own checksum. For which
+# Python does not matter: the headers are the same.
+fetch_wheel() { # PACKAGE VERSION FOLDER
+  python3 - "$@" <<'TEXT'
+import hashlib, html, os, platform, re, sys, urllib.parse, urllib.request
+
+package, version, folder = sys.argv[1:]
+index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/") + f"/{package}/"
+request = urllib.request.Request(index, headers={"Accept": "text/html"})
+with urllib.request.urlopen(request, timeout=30) as reply:
+    page, base = reply.read().decode(), reply.geturl()
+begin, end = f"{package.replace('-', '_')}-{version}-", f"_{platform.machine()}.whl"
+for link, checksum in re.findall(r'href="([^"#]+)#sha256=([0-9a-f]{64})"', page):
+    url = urllib.parse.urljoin(base, html.unescape(link))
+    name = url.rsplit("/", 1)[-1]
+    if name.startswith(begin) and name.endswith(end) and "manylinux" in name:
+        break
+else:
+    sys.exit(f"{index} has no wheel {begin}...manylinux...{end}")
+with urllib.request.urlopen(url, timeout=300) as reply:
+    content = reply.read()
+if hashlib.sha256(content).hexdigest() != checksum:
+    sys.exit(f"{name} is not what the index says")
+with open(os.path.join(folder, name), "wb") as out:
+    out.write(content)
+TEXT
+}
+
+# What the environment says of CUDA, for configuring a preset: a folder remembers, so the default is given as well. The
+# preset with the sanitizers has no CUDA in any case.
+cuda_option() { # PRESET
+  [[ $1 == dev ]] || printf '%s' "-DASSAY_CUDA=${ASSAY_CUDA:-AUTO}"
+}
+
 # ---- building ----------------------------------------------------------------------------------------------------------
 
 # Compilers at once: as many as there are CPUs, and one per 1.5 GiB of the memory that is free, as far as the container
@@ -144,12 +219,16 @@ logged() { # COMMAND...
 configuration() { # PRESET
   printf '%s\n' "preset $1" "source $assay_root" "launcher ${launcher[*]}"
   printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
+  # Without CUDA at first, and with it once its last part is there.
+  printf '%s\n' "cuda $(cuda_option "$1") $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
+  ls -d -- "$assay_root"/.deps/* 2>/dev/null || true
   sha256sum <"$assay_root/CMakePresets.json"
 }
 
 configure() { # [--fresh]; with preset, folder, log and launcher set
   rm -f -- "$folder/.configured"
-  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" || return
+  # shellcheck disable=SC2046  # nothing, or one word
+  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" $(cuda_option "$preset") || return
   configuration "$preset" >"$folder/.configured"
 }
 
@@ -164,6 +243,8 @@ folder_is_broken() {
 # shellcheck disable=SC2030
 build_preset() ( # PRESET
   local preset=$1 folder=$assay_root/build/$1 log=$assay_root/build/$1/build.log
+  [[ ${ASSAY_CUDA:-AUTO} =~ ^(AUTO|ON|OFF)$ ]] || die 2 "ASSAY_CUDA is '$ASSAY_CUDA'; expected ON, OFF or AUTO"
+  [[ $preset == dev ]] || ensure_cudnn_frontend
   # Always given, empty too: a build folder remembers a ccache that has since been removed.
   local ccache
   ccache=$(command -v ccache || true)

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "launch/supervise.hpp"
+#include "profile/nsys.hpp"
 #include "telemetry/contention.hpp"
 #include "worker/case_runner.hpp"
 #include "worker/device_probe.hpp"
@@ -24,6 +25,14 @@ std::string thread_setting(const RunSettings& run) {
   return std::to_string(std::max<std::size_t>(1, usable_processors().size()));
 }
 
+// "case-0001": the stem of the files that belong to one case.
+std::string file_stem(const Case& c) { return fmt::format("case-{:04}", c.index + 1); }
+
+// Relative to the run folder, whatever the process that writes it takes as its own folder.
+std::string file_of_run(const CaseContext& context, const std::string& name) {
+  return (fs::absolute(context.run_folder) / name).lexically_normal().string();
+}
+
 CaseSpec make_spec(const Case& c, const std::string& device_kind, const CaseContext& context) {
   CaseSpec spec;
   spec.plugin_file = context.target.found.library->file().string();
@@ -32,7 +41,7 @@ CaseSpec make_spec(const Case& c, const std::string& device_kind, const CaseCont
   spec.params = c.params;
   for (const ParamSpec& p : context.target.schema.params) {
     std::string* path = p.output_path ? std::get_if<std::string>(&spec.params[p.name]) : nullptr;
-    if (path && !path->empty()) *path = (fs::absolute(context.run_folder) / *path).lexically_normal().string();
+    if (path && !path->empty()) *path = file_of_run(context, *path);
   }
   spec.plan = {c.measure.warmup, c.measure.steps, std::nullopt, c.measure.sync};
   if (const auto& u = c.measure.until) {
@@ -40,6 +49,10 @@ CaseSpec make_spec(const Case& c, const std::string& device_kind, const CaseCont
     spec.confidence = u->confidence;
   }
   spec.seed = c.run.seed;
+  spec.profile.ranges = c.profile.nvtx || c.profile.nsys;
+  if (c.profile.kernels) spec.profile.kernels_file = file_of_run(context, "kernels_" + file_stem(c) + ".md");
+  if (c.profile.memory_snapshot)
+    spec.profile.memory_snapshot_file = file_of_run(context, "memory_" + file_stem(c) + ".pickle");
   return spec;
 }
 
@@ -76,17 +89,33 @@ Record record_of_lost_worker(const WorkerOutcome& outcome) {
   return record;
 }
 
+// Without nsys on the PATH nothing changes: the session has told the user how to do without it.
+void put_under_nsys(WorkerRequest& request, const std::string& report) {
+  const char* path = std::getenv("PATH");
+  const auto nsys = find_program("nsys", path ? path : "");
+  if (!nsys) return;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> arguments = nsys_arguments(report);
+  arguments.push_back(self.string());
+  arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
+  request.executable = *nsys;
+  request.arguments = std::move(arguments);
+}
+
 WorkerRequest make_request(const Case& c, const CaseSpec& spec, const CaseContext& context) {
   WorkerRequest request;
   request.executable = "/proc/self/exe";
   request.arguments = {"worker"};
   request.environment[threads_variable] = thread_setting(c.run);
-  request.log_file = context.run_folder / "logs" / fmt::format("case-{:04}.log", c.index + 1);
+  request.log_file = context.run_folder / "logs" / (file_stem(c) + ".log");
   request.spec = to_json(spec).dump();
   request.phase_names = context.target.schema.phases;
   request.timeout = c.measure.timeout;
   request.memory_limit_bytes = c.run.memory_limit_bytes;
   request.wake_fd = context.interrupts.wake_fd();
+  if (c.profile.nsys && spec.device_kind == "cuda")
+    put_under_nsys(request, file_of_run(context, "nsys_" + file_stem(c)));
   return request;
 }
 

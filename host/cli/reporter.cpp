@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "profile/kernel_table.hpp"
 #include "results/case_text.hpp"
 #include "results/table.hpp"
 
@@ -52,6 +53,8 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
 void Reporter::case_finished(const Record& record) {
   emit({{"event", "case_finished"}, {"record", record}});
   progress_.case_finished(record.value("status", ""), case_summary(record));
+  if (mode_ == ReportMode::people && record.contains("kernels"))
+    for (const std::string& line : kernel_lines(record["kernels"])) progress_.message(line);
 }
 
 void Reporter::message(const std::string& text) {

@@ -56,12 +56,6 @@ int report(const std::vector<Mistake>& mistakes) {
   return exit_usage;
 }
 
-// Says of settings that this version reads but cannot honour that it does not.
-void warn_of_unserved(const Experiment& experiment, Reporter& reporter) {
-  if (experiment.cases.front().profile.memory_snapshot)
-    reporter.message("warning: [profile] memory_snapshot is not available in this version; no snapshot is written");
-}
-
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -98,7 +92,6 @@ int run_command(const Arguments& arguments) {
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  warn_of_unserved(experiment, reporter);
   Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter);
   return session.run();
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "experiment/hash.hpp"
+#include "profile/nsys.hpp"
 #include "results/reader.hpp"
 #include "results/utc.hpp"
 #include "telemetry/environment.hpp"
@@ -121,6 +123,7 @@ int Session::run() {
     if (std::string hash = hash_of(c, device_for(c)); !finished.contains(hash)) to_run.push_back({&c, std::move(hash)});
   reporter_.run_started(experiment_, folder_->path().string(), resumed_, experiment_.cases.size() - to_run.size());
 
+  tell_of_nsys();
   const CaseContext context{target_, interrupts_, folder_->path(),
                             [&](const char* stage, std::int64_t step, std::int64_t total, const std::string& phase) {
                               reporter_.progress(stage, step, total, phase);
@@ -155,6 +158,34 @@ int Session::run() {
   const int code = exit_code(views.records, interrupted);
   reporter_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
   return code;
+}
+
+void Session::tell_of_nsys() {
+  std::size_t wanting = 0;
+  bool on_gpu = false;
+  for (const Case& c : experiment_.cases) {
+    if (!c.profile.nsys) continue;
+    ++wanting;
+    const Device& device = device_for(c);
+    on_gpu = on_gpu || (device.usable() && device.probe["device"].value("kind", "") == "cuda");
+  }
+  if (wanting == 0) return;
+  if (!on_gpu) return reporter_.message("note: [profile] nsys records GPU cases; there is none in this run");
+  const char* path = std::getenv("PATH");
+  const bool is_wrapped = experiment_.cases.front().run.isolate && !options_.in_process;
+  if (options_.in_process || (is_wrapped && find_program("nsys", path ? path : ""))) return;
+  // The resolved experiment says all that the command line said, so that this line is all there is to copy.
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(folder_->path()).lexically_normal();
+  std::vector<std::string> words = nsys_arguments(folder / "nsys", wanting);
+  words.insert(words.begin(), "nsys");
+  for (const std::string& word :
+       {std::filesystem::read_symlink("/proc/self/exe", error).string(), std::string("run"),
+        (folder / "experiment.toml").string(), std::string("--in-process"), std::string("--plugin-path"),
+        std::filesystem::absolute(target_.found.library->file()).parent_path().lexically_normal().string()})
+    words.push_back(word);
+  reporter_.message(fmt::format("note: nsys {}; the cases run without it. To record them, run: {}",
+                                is_wrapped ? "is not on the PATH" : "needs isolate = true", shell_command(words)));
 }
 
 int Session::exit_code(const std::vector<Record>& records, bool interrupted) const {

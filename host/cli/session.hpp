@@ -37,6 +37,7 @@ class Session {
   std::set<std::string> finished_before() const;  // hashes
   Record full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
                      const std::string& started) const;
+  void tell_of_nsys();  // where [profile] nsys cannot be honoured: the command that does it by hand
   int exit_code(const std::vector<Record>& records, bool interrupted) const;
 
   const Experiment& experiment_;

@@ -47,8 +47,10 @@ struct OutputSettings {
 };
 
 struct ProfileSettings {
-  bool nvtx = true;
-  bool memory_snapshot = false;
+  bool nvtx = true;              // named ranges for an external profiler
+  bool nsys = false;             // the worker runs under nsys where that is installed
+  bool kernels = false;          // a table of kernels per phase, of a few steps after the measured ones
+  bool memory_snapshot = false;  // a file for PyTorch's memory viewer
 };
 
 // One resolved set of values: what a worker process is started for.

@@ -35,6 +35,11 @@ void add_entry(Fnv1a& hash, std::string_view group, std::string_view key, std::s
   hash.add(fmt::format("{}:{} {}:{} {}:{}\n", group.size(), group, key.size(), key, text.size(), text));
 }
 
+// A switch that came after results were written counts when it is on: those results keep their hashes.
+bool is_as_before(std::string_view key, const Value& value) {
+  return (key == "profile.nsys" || key == "profile.kernels") && value == Value(false);
+}
+
 }  // namespace
 
 std::string case_hash(const Case& c, const std::string& workload_id,
@@ -44,7 +49,8 @@ std::string case_hash(const Case& c, const std::string& workload_id,
   add_entry(hash, "workload", "id", workload_id);
   for (const auto& [key, value] : c.params) add_entry(hash, "param", key, typed_text(value));
   for (const auto& [key, value] : c.settings())
-    if (key != "measure.timeout" && key != "run.isolate") add_entry(hash, "setting", key, typed_text(value));
+    if (key != "measure.timeout" && key != "run.isolate" && !is_as_before(key, value))
+      add_entry(hash, "setting", key, typed_text(value));
   auto sorted = identity;
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [key, text] : sorted) add_entry(hash, "identity", key, text);

@@ -39,7 +39,8 @@ class SectionReader {
                  read_setting(m, "run");
              });
     each_key("output", {"dir", "formats", "columns"}, [this](const Member& m) { read_output(m); });
-    each_key("profile", {"nvtx", "memory_snapshot"}, [this](const Member& m) { read_setting(m, "profile"); });
+    each_key("profile", {"nvtx", "nsys", "kernels", "memory_snapshot"},
+             [this](const Member& m) { read_setting(m, "profile"); });
   }
 
  private:

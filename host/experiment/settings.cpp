@@ -183,6 +183,10 @@ std::vector<Setting> make_table() {
       flag(
           "profile.nvtx", [](auto&& c) -> auto&& { return (c.profile.nvtx); }),
       flag(
+          "profile.nsys", [](auto&& c) -> auto&& { return (c.profile.nsys); }),
+      flag(
+          "profile.kernels", [](auto&& c) -> auto&& { return (c.profile.kernels); }),
+      flag(
           "profile.memory_snapshot", [](auto&& c) -> auto&& { return (c.profile.memory_snapshot); }),
   };
 }

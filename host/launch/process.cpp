@@ -50,7 +50,7 @@ Pipe make_pipe(const char* what) {
 
 // A sealed memory file: no size limit as with arguments, no file to clean up, and the worker cannot change it.
 Fd make_spec(const std::string& text) {
-  Fd fd = moved_up(Fd(memfd_create("assay-spec", MFD_CLOEXEC | MFD_ALLOW_SEALING)), "the worker's case text (memfd)");
+  Fd fd = moved_up(Fd(memfd_create(spec_file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING)), "the worker's case text (memfd)");
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = pwrite(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
     if (n < 0 && errno == EINTR) continue;

@@ -23,6 +23,9 @@ constexpr int worker_event_fd = 3;  // a pipe's write end: one JSON object a lin
 constexpr int worker_spec_fd = 4;   // a sealed memory file: the JSON text of the case
 constexpr int worker_board_fd = 5;  // the ProgressBoard
 
+// What /proc shows the memory file as. A worker under a profiler looks for it among its ancestors.
+constexpr const char* spec_file_name = "assay-spec";
+
 // Every descendant of a worker has this variable, so that those that left its process group are found as well.
 constexpr const char* worker_tag_variable = "ASSAY_WORKER_TAG";
 

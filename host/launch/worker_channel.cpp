@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 #include "launch/launch_error.hpp"
 #include "launch/process.hpp"
@@ -18,6 +20,31 @@ namespace {
 
 constexpr const char* remedy =
     "a worker is started by the host, not by hand (use 'assay run --in-process' to debug a case)";
+
+// What the host named the case text when it made the memory file.
+bool has_spec(const std::string& process) {
+  char target[64] = {};
+  const std::string link = fmt::format("/proc/{}/fd/{}", process, worker_spec_fd);
+  return readlink(link.c_str(), target, sizeof target - 1) > 0 &&
+         std::string_view(target).starts_with(std::string("/memfd:") + spec_file_name);
+}
+
+pid_t parent_of(const std::string& process) {
+  std::ifstream status("/proc/" + process + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("PPid:")) return static_cast<pid_t>(std::atol(line.c_str() + 5));
+  return 0;
+}
+
+// A profiler that stands between the host and the worker may keep the descriptors to itself, and may have put its own
+// at their numbers. Then they are opened anew from the nearest ancestor that holds them.
+int open_of(const std::string& process, int fd, int flags) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, fd);
+  const int opened = open(path.c_str(), flags | O_CLOEXEC);
+  if (opened < 0)
+    throw LaunchError::from_errno(fmt::format("cannot open {}, which the host left for its worker", path));
+  return opened;
+}
 
 Fd take_events(int fd) {
   struct stat status {};
@@ -55,8 +82,20 @@ ProgressBoard take_board(int fd) {
 
 }  // namespace
 
-WorkerChannel::WorkerChannel()
-    : board_(take_board(worker_board_fd)), spec_(take_spec(worker_spec_fd)), events_(take_events(worker_event_fd)) {
+WorkerChannel::Descriptors WorkerChannel::find_descriptors() {
+  const Descriptors as_spawned{worker_event_fd, worker_spec_fd, worker_board_fd};
+  if (has_spec("self")) return as_spawned;
+  for (pid_t pid = getppid(); pid > 1; pid = parent_of(std::to_string(pid)))
+    if (const std::string process = std::to_string(pid); has_spec(process))
+      return {open_of(process, worker_event_fd, O_WRONLY), open_of(process, worker_spec_fd, O_RDONLY),
+              open_of(process, worker_board_fd, O_RDWR)};
+  return as_spawned;  // what is wrong with them is said when they are taken
+}
+
+WorkerChannel::WorkerChannel() : WorkerChannel(find_descriptors()) {}
+
+WorkerChannel::WorkerChannel(const Descriptors& fds)
+    : board_(take_board(fds.board)), spec_(take_spec(fds.spec)), events_(take_events(fds.events)) {
   signal(SIGPIPE, SIG_IGN);
   setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 }

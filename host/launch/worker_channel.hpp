@@ -23,6 +23,12 @@ class WorkerChannel {
   ProgressBoard& board() { return board_; }
 
  private:
+  struct Descriptors {
+    int events, spec, board;
+  };
+  static Descriptors find_descriptors();
+  explicit WorkerChannel(const Descriptors& fds);
+
   ProgressBoard board_;
   std::string spec_;
   Fd events_;

@@ -19,6 +19,7 @@ Recorder::Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metr
 
 void Recorder::prepare(std::int64_t steps, bool read_each_step) {
   const auto n = static_cast<std::size_t>(steps);
+  read_each_step_ = read_each_step;
   const std::size_t unread = read_each_step ? 1 : n;
   const std::size_t marks_per_step = 2 + 4 * phase_count_;  // each phase twice: a guess that a workload may exceed
   marks_.reserve(std::max(marks_.capacity(), unread * 2 * phase_count_ + 64));
@@ -27,7 +28,8 @@ void Recorder::prepare(std::int64_t steps, bool read_each_step) {
   step_ns_.reserve(n), samples_.step_ns.reserve(n), samples_.step_device_ns.reserve(n), samples_.enqueue_ns.reserve(n);
   for (PhaseSamples& p : samples_.phases) p.device_ns.reserve(n), p.host_ns.reserve(n);
   for (std::vector<double>& m : metrics_) m.reserve(n);
-  const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(most_marks, unread * marks_per_step + 64));
+  const auto wanted =
+      static_cast<std::uint32_t>(std::min<std::size_t>(most_marks, captured_marks_ + unread * marks_per_step + 64));
   if (wanted > marks_reserved_) timeline_.reserve(marks_reserved_ = wanted);
 }
 
@@ -35,6 +37,28 @@ std::uint32_t Recorder::next_mark() {
   if (marks_used_ == marks_reserved_) timeline_.reserve(marks_reserved_ = marks_reserved_ * 2 + 64);
   timeline_.mark(marks_used_);
   return marks_used_++;
+}
+
+void Recorder::begin_capture() {
+  if (in_step_ || capturing_) return blame("a capture was begun inside a step or another capture");
+  capturing_ = true;
+  marks_.clear(), captured_.clear(), stack_.clear();
+  marks_used_ = captured_marks_ = 0;
+}
+
+void Recorder::end_capture() {
+  if (!capturing_) return blame("a capture was ended that was not begun");
+  if (!stack_.empty()) blame("a phase was begun and not ended in the captured step");
+  capturing_ = false;
+  stack_.clear();
+  captured_marks_ = marks_used_;
+  captured_.swap(marks_);
+}
+
+void Recorder::replayed() {
+  if (!in_step_) return;
+  if (captured_.empty()) return blame("a replay of a captured step, but nothing was captured");
+  steps_.back().replayed = true;
 }
 
 void Recorder::begin_step() {
@@ -62,7 +86,7 @@ void Recorder::end_step() {
 }
 
 void Recorder::phase_begin(std::uint32_t phase) {
-  if (!in_step_) return;
+  if (!in_step_ && !capturing_) return;
   if (phase >= phase_count_)
     return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
                  std::to_string(phase_count_) + " phases");
@@ -72,7 +96,7 @@ void Recorder::phase_begin(std::uint32_t phase) {
 }
 
 void Recorder::phase_end(std::uint32_t phase) {
-  if (!in_step_) return;
+  if (!in_step_ && !capturing_) return;
   if (stack_.empty() || marks_[stack_.back()].phase != phase)
     return blame("phase_end with index " + std::to_string(phase) + " does not match the innermost open phase");
   Mark& mark = marks_[stack_.back()];
@@ -98,22 +122,47 @@ void Recorder::flush() {
     samples_.step_device_ns.push_back(device_ns);
     samples_.enqueue_ns.push_back(static_cast<double>(step.host_end_ns - step.host_begin_ns));
     for (PhaseSamples& p : samples_.phases) p.device_ns.push_back(0), p.host_ns.push_back(0);
-    for (std::size_t i = step.first_mark; i < step.first_mark + step.mark_count; ++i) {
-      const Mark& mark = marks_[i];
-      if (mark.host_end_ns < 0) continue;  // never ended: blamed already
-      PhaseSamples& p = samples_.phases[mark.phase];
-      p.device_ns.back() += timeline_.elapsed_ns(mark.begin_mark, mark.end_mark);
-      p.host_ns.back() += static_cast<double>(mark.host_end_ns - mark.host_begin_ns);
-      samples_.phase_seen[mark.phase] = true;
-    }
+    for (std::size_t i = step.first_mark; i < step.first_mark + step.mark_count; ++i) add_times(marks_[i]);
+    if (step.replayed && read_each_step_)
+      for (Mark mark : captured_) {
+        mark.host_end_ns = mark.host_begin_ns;  // the host had no part in it
+        add_times(mark);
+      }
+    captured_unread_ = captured_unread_ || (step.replayed && !read_each_step_);
   }
   steps_.clear(), marks_.clear();
-  marks_used_ = 0;
+  marks_used_ = captured_marks_;
+}
+
+void Recorder::add_times(const Mark& mark) {
+  if (mark.host_end_ns < 0) return;  // never ended: blamed already
+  PhaseSamples& p = samples_.phases[mark.phase];
+  p.device_ns.back() += timeline_.elapsed_ns(mark.begin_mark, mark.end_mark);
+  p.host_ns.back() += static_cast<double>(mark.host_end_ns - mark.host_begin_ns);
+  samples_.phase_seen[mark.phase] = true;
+}
+
+std::vector<PhaseSpan> Recorder::last_phases() {
+  const Step& step = steps_.back();
+  const auto first = marks_.begin() + static_cast<std::ptrdiff_t>(step.first_mark);
+  std::vector<Mark> marks(first, first + static_cast<std::ptrdiff_t>(step.mark_count));
+  std::erase_if(marks, [](const Mark& mark) { return mark.host_end_ns < 0; });
+  if (step.replayed) marks.insert(marks.end(), captured_.begin(), captured_.end());
+  std::vector<PhaseSpan> spans;
+  for (const Mark& mark : marks)
+    spans.push_back({mark.phase, timeline_.elapsed_ns(step.begin_mark, mark.begin_mark),
+                     timeline_.elapsed_ns(step.begin_mark, mark.end_mark)});
+  return spans;
+}
+
+double Recorder::last_step_ns() {
+  const Step& step = steps_.back();
+  return timeline_.elapsed_ns(step.begin_mark, step.end_mark);
 }
 
 void Recorder::discard() {
   steps_.clear(), marks_.clear(), step_ns_.clear();
-  marks_used_ = 0;
+  marks_used_ = captured_marks_;
   samples_.step_ns.clear(), samples_.step_device_ns.clear(), samples_.enqueue_ns.clear();
   for (PhaseSamples& p : samples_.phases) p.device_ns.clear(), p.host_ns.clear();
   samples_.phase_seen.assign(phase_count_, false);

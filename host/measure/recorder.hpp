@@ -23,6 +23,12 @@ struct Samples {
   std::vector<std::vector<double>> metrics;  // by metric index; one entry per step that reported it
 };
 
+// One occurrence of a phase, counted from the begin of its step on the device's timeline.
+struct PhaseSpan {
+  std::uint32_t phase;
+  double begin_ns, end_ns;
+};
+
 class Recorder {
  public:
   Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metric_count);
@@ -35,6 +41,18 @@ class Recorder {
   // After the device is idle: reads the marks of all steps since the last flush into samples().
   void flush();
   void discard();  // forget everything recorded: the end of warm-up
+
+  // A step recorded once as a graph: the marks between begin_capture and end_capture (outside any step) are part of it,
+  // and happen in every step that calls replayed(). There is one set of them, so their times can be read only while no
+  // later replay has begun: with unread steps in flight they are left out, and captured_unread() says so.
+  void begin_capture();
+  void end_capture();
+  void replayed();
+  bool captured_unread() const { return captured_unread_; }
+
+  // The phases of the step that ended last, while it is not flushed and the device is idle.
+  std::vector<PhaseSpan> last_phases();
+  double last_step_ns();  // that step's length on the device's timeline
 
   // By the workload, inside a step; outside one they are ignored. A misuse is remembered, not thrown: it comes from C.
   void phase_begin(std::uint32_t phase);
@@ -59,14 +77,19 @@ class Recorder {
     std::uint32_t begin_mark, end_mark;
     std::int64_t host_begin_ns, host_end_ns;
     std::size_t first_mark, mark_count;  // in marks_
+    bool replayed;
   };
   std::uint32_t next_mark();
+  void add_times(const Mark& mark);
   void blame(std::string text);
 
   Timeline& timeline_;
   std::size_t phase_count_, metric_count_;
   std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
-  std::vector<Mark> marks_;         // closed and open phases of the steps not yet flushed
+  std::uint32_t captured_marks_ = 0;  // the first ones of the timeline belong to the captured step
+  std::vector<Mark> captured_;
+  bool capturing_ = false, captured_unread_ = false, read_each_step_ = true;
+  std::vector<Mark> marks_;         // closed and open phases of the steps not yet flushed, or of the capture
   std::vector<std::size_t> stack_;  // open phases, as places in marks_; the innermost last
   std::vector<Step> steps_;
   std::vector<double> step_ns_;

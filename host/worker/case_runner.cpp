@@ -9,6 +9,7 @@
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
 #include "telemetry/contention.hpp"
+#include "worker/case_profiler.hpp"
 #include "worker/case_record.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/host_services.hpp"
@@ -61,6 +62,7 @@ class CaseRun {
     device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
     record_["device"] = device_record(device_->api().kind, spec_.device_ordinal, device_->info());
     services_ = std::make_unique<HostServices>(*device_, observer_, schema_.metrics.size());
+    profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, record_);
     std::exception_ptr failure;
     try {
       live();
@@ -91,6 +93,9 @@ class CaseRun {
 
   void live() {
     create();
+    // Before setup, where a workload may capture its step with the phase marks in it.
+    timeline_ = std::make_unique<DeviceTimeline>(*device_);
+    recorder_ = std::make_unique<Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     const auto setup_begin = Clock::now();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
@@ -102,6 +107,7 @@ class CaseRun {
       enter(Stage::finish);
       call("finish", workload_->finish, ASSAY_STAGE_FINISH);
     }
+    note_memory();  // a verification may take more than what is verified
     verify();
     // Only now do the times enter the record: a number only if correct.
     record_figures(result);
@@ -128,8 +134,6 @@ class CaseRun {
   }
 
   LoopResult measured() {
-    DeviceTimeline timeline(*device_);
-    recorder_ = std::make_unique<Recorder>(timeline, schema_.phases.size(), schema_.metrics.size());
     LoopHooks hooks;
     hooks.run_step = [&](std::uint64_t iteration, bool warmup) {
       const assay_launch launch =
@@ -143,14 +147,19 @@ class CaseRun {
       services_->ledger().moment("after_warmup");
       enter(Stage::measure, spec_.plan.until ? 0 : spec_.plan.steps);
       contention_.begin();
-      if (device_->api().range_push) device_->api().range_push(device_->handle(), "measure");
+      profiler_->begin_measure();
     };
     enter(Stage::warmup, spec_.plan.warmup);
-    LoopResult result = measure(timeline, *recorder_, spec_.plan, hooks);
+    LoopResult result = measure(*timeline_, *recorder_, spec_.plan, hooks);
     const Contention contention = contention_.end();
-    if (device_->api().range_pop) device_->api().range_pop(device_->handle());
+    profiler_->end_measure();
     wall_["measure"] = result.window_s;
-    record_["notes"] = notes_on(result, spec_, *recorder_, services_->allocations_while_measuring());
+    for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
+      record_["notes"].push_back(std::move(note));
+    profiler_->write_memory_snapshot();
+    const std::uint64_t steps_done = static_cast<std::uint64_t>(spec_.plan.warmup) + result.samples.step_ns.size();
+    profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
+                             [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
     record_["contention"] = contention_record(contention);
     for (std::string& note : contention_notes(contention)) record_["notes"].push_back(std::move(note));
     recorder_.reset();
@@ -188,15 +197,20 @@ class CaseRun {
 
   // What is known however the case ended.
   void leave_traces() {
+    profiler_->write_memory_snapshot();  // of a case that failed before its end
     record_["metrics"] = case_metrics_record(services_->case_metrics(), schema_);
     const json none = json::object();
     for (std::string& note : metric_notes(record_["metrics"], record_.value("step_metrics", none)))
       record_["notes"].push_back(std::move(note));
+    if (!record_.contains("memory")) note_memory();
+    for (const auto& [name, s] : wall_) record_["wall_s"][name] = s;
+  }
+
+  void note_memory() {
     record_["memory"] = memory_record(services_->ledger());
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     record_["memory"]["process_peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024.0;
-    for (const auto& [name, s] : wall_) record_["wall_s"][name] = s;
   }
 
   void end_object() {
@@ -213,8 +227,9 @@ class CaseRun {
 
   void call(const char* name, assay_status (*function)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT,
             assay_stage stage) {
-    const assay_launch launch = services_->launch(stage, 0, nullptr);
+    const assay_launch launch = services_->launch(stage, 0, stage == ASSAY_STAGE_SETUP ? recorder_.get() : nullptr);
     check(name, function(object_, &launch));
+    services_->rethrow_mark_failure();
     device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting for the device");
   }
 
@@ -242,6 +257,8 @@ class CaseRun {
   assay_config config_;
   std::unique_ptr<OpenDevice> device_;
   std::unique_ptr<HostServices> services_;
+  std::unique_ptr<CaseProfiler> profiler_;
+  std::unique_ptr<DeviceTimeline> timeline_;
   std::unique_ptr<Recorder> recorder_;
   ContentionProbe contention_;
   assay_workload_self* object_ = nullptr;

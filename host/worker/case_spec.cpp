@@ -13,9 +13,19 @@ nlohmann::json to_json(const CaseSpec& spec) {
                      {"confidence", u->confidence},
                      {"min_steps", u->min_steps},
                      {"max_steps", u->max_steps}};
-  return {{"plugin_file", spec.plugin_file},       {"workload", spec.workload},   {"device_kind", spec.device_kind},
-          {"device_ordinal", spec.device_ordinal}, {"params", std::move(params)}, {"plan", std::move(plan)},
-          {"confidence", spec.confidence},         {"seed", spec.seed},           {"rank", spec.rank},
+  return {{"plugin_file", spec.plugin_file},
+          {"workload", spec.workload},
+          {"device_kind", spec.device_kind},
+          {"device_ordinal", spec.device_ordinal},
+          {"params", std::move(params)},
+          {"plan", std::move(plan)},
+          {"profile",
+           {{"ranges", spec.profile.ranges},
+            {"kernels_file", spec.profile.kernels_file},
+            {"memory_snapshot_file", spec.profile.memory_snapshot_file}}},
+          {"confidence", spec.confidence},
+          {"seed", spec.seed},
+          {"rank", spec.rank},
           {"rank_count", spec.rank_count}};
 }
 
@@ -35,6 +45,10 @@ CaseSpec case_spec_from_json(const nlohmann::json& json) {
     spec.plan.until = UntilRule{u.at("relative_error").get<double>(), u.at("confidence").get<double>(),
                                 u.at("min_steps").get<std::int64_t>(), u.at("max_steps").get<std::int64_t>()};
   }
+  const nlohmann::json& profile = json.at("profile");
+  profile.at("ranges").get_to(spec.profile.ranges);
+  profile.at("kernels_file").get_to(spec.profile.kernels_file);
+  profile.at("memory_snapshot_file").get_to(spec.profile.memory_snapshot_file);
   json.at("confidence").get_to(spec.confidence);
   json.at("seed").get_to(spec.seed);
   json.at("rank").get_to(spec.rank);

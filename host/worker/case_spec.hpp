@@ -9,6 +9,13 @@
 
 namespace assay::host {
 
+// What [profile] asks of the worker. A file is given by its absolute path; "" is none.
+struct ProfileSpec {
+  bool ranges = true;                // named ranges, and the range that an external profiler records
+  std::string kernels_file;          // Markdown: the table of kernels per phase
+  std::string memory_snapshot_file;  // a pickle
+};
+
 struct CaseSpec {
   std::string plugin_file;
   std::string workload;
@@ -16,6 +23,7 @@ struct CaseSpec {
   std::int32_t device_ordinal = 0;
   std::map<std::string, Value> params;
   MeasurePlan plan;
+  ProfileSpec profile;
   double confidence = 0.95;
   std::uint64_t seed = 0;
   std::int32_t rank = 0, rank_count = 1;

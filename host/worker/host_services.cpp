@@ -54,6 +54,8 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std
   host_.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
     if (std::strcmp(id, ASSAY_EXT_MEMORY) == 0) return &from(h).memory_;
     if (std::strcmp(id, ASSAY_EXT_DEVICE) == 0) return &from(h).device_access_;
+    if (std::strcmp(id, ASSAY_EXT_CAPTURE) == 0) return &from(h).capture_;
+    if (std::strcmp(id, ASSAY_EXT_MEMORY_PLAN) == 0 && from(h).memory_history_) return &from(h).memory_plan_;
     return nullptr;
   };
 
@@ -70,6 +72,22 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std
   };
   memory_.moment = [](const assay_memory* m, assay_str name) noexcept {
     from(m).ledger_.moment(std::string(view(name)));
+  };
+  memory_plan_ = {sizeof memory_plan_, this,
+                  [](const assay_memory_plan* p, void* arena, std::size_t offset, std::size_t bytes, std::int32_t first,
+                     std::int32_t last, assay_str name) noexcept {
+                    from(p).plan_buffer(arena, {std::string(view(name)), offset, bytes, first, last});
+                  }};
+  capture_.struct_size = sizeof capture_;
+  capture_.impl = this;
+  capture_.begin = [](const assay_capture* c) noexcept {
+    return from(c).record([](Recorder& recorder) { recorder.begin_capture(); });
+  };
+  capture_.end = [](const assay_capture* c) noexcept {
+    return from(c).record([](Recorder& recorder) { recorder.end_capture(); });
+  };
+  capture_.replayed = [](const assay_capture* c) noexcept {
+    from(c).record([](Recorder& recorder) { recorder.replayed(); });
   };
   device_access_ = {sizeof device_access_, &device.api(), device.handle()};
 }
@@ -107,12 +125,15 @@ assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, Re
 }
 
 template <class F>
-void HostServices::record(F&& f) noexcept {
-  if (!recorder_ || mark_failure_) return;
+assay_status HostServices::record(F&& f) noexcept {
+  if (!recorder_) return ASSAY_UNSUPPORTED;
+  if (mark_failure_) return ASSAY_DEVICE_ERROR;
   try {
     f(*recorder_);
+    return ASSAY_OK;
   } catch (...) {
     mark_failure_ = std::current_exception();
+    return ASSAY_DEVICE_ERROR;
   }
 }
 
@@ -156,17 +177,33 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
   if (const assay_status s = device_.api().allocate(device_.handle(), bytes, &address); s != ASSAY_OK) {
     set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", mib(static_cast<std::int64_t>(bytes)), kind_name,
                                label, device_.api().error_text(), held_by_kind()));
+    if (memory_history_) {
+      assay_device_info info{};
+      info.struct_size = sizeof info;
+      if (device_.api().info(device_.handle(), &info) != ASSAY_OK) info.memory_free_bytes = 0;
+      memory_history_->refused(bytes, info.memory_free_bytes, static_cast<std::size_t>(kind), label);
+    }
     return s;
   }
   {
     const std::lock_guard lock(mutex_);
     blocks_[address] = {bytes, kind};
   }
+  if (memory_history_)
+    memory_history_->allocated(reinterpret_cast<std::uintptr_t>(address), bytes, static_cast<std::size_t>(kind), label);
   ledger_.add(static_cast<std::size_t>(kind), static_cast<std::int64_t>(bytes));
   observer_.memory(ledger_.current(), ledger_.peak());
   observer_.allocation("");
   *out = address;
   return ASSAY_OK;
+}
+
+void HostServices::plan_buffer(void* arena, PlannedBuffer buffer) {
+  if (!memory_history_) return;
+  const std::string name = buffer.name;
+  if (!memory_history_->planned(reinterpret_cast<std::uintptr_t>(arena), std::move(buffer)))
+    std::fprintf(stderr, "[host warning] the plugin's memory plan has '%s' where no memory of its own is\n",
+                 name.c_str());
 }
 
 void HostServices::release(void* address) {
@@ -182,6 +219,7 @@ void HostServices::release(void* address) {
     blocks_.erase(found);
   }
   device_.api().release(device_.handle(), address);
+  if (memory_history_) memory_history_->released(reinterpret_cast<std::uintptr_t>(address));
   ledger_.add(static_cast<std::size_t>(block.kind), -static_cast<std::int64_t>(block.bytes));
   observer_.memory(ledger_.current(), ledger_.peak());
 }

@@ -4,6 +4,7 @@
 
 #include "measure/recorder.hpp"
 #include "plugin/device_library.hpp"
+#include "profile/memory_snapshot.hpp"
 #include "worker/observer.hpp"
 
 #include <exception>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // The opaque type of the border: the resolved parameters of one case.
@@ -37,6 +39,11 @@ class HostServices {
   // A device that failed inside a phase mark cannot throw through the plugin: the loop asks after each call.
   void rethrow_mark_failure();
 
+  // From here on: what is taken and released, and what the plugin says of its arenas (assay.memory_plan/1).
+  void begin_memory_history() { memory_history_.emplace(); }
+  // The history so far, and no more of it: what follows is not part of the steps that were measured.
+  std::optional<MemoryHistory> take_memory_history() { return std::exchange(memory_history_, std::nullopt); }
+
   MemoryLedger& ledger() { return ledger_; }
   const std::vector<std::optional<double>>& case_metrics() const { return case_metrics_; }
   std::int64_t allocations_while_measuring() const { return allocations_while_measuring_; }
@@ -48,12 +55,15 @@ class HostServices {
     assay_memory_kind kind;
   };
   static HostServices& from(const assay_host* host) { return *static_cast<HostServices*>(host->impl); }
+  static HostServices& from(const assay_capture* capture) { return *static_cast<HostServices*>(capture->impl); }
   static HostServices& from(const assay_memory* memory) { return *static_cast<HostServices*>(memory->impl); }
+  static HostServices& from(const assay_memory_plan* plan) { return *static_cast<HostServices*>(plan->impl); }
   static HostServices& from(const assay_launch* launch) { return *static_cast<HostServices*>(launch->impl); }
   template <class F>
-  void record(F&& f) noexcept;
+  assay_status record(F&& f) noexcept;
   assay_status allocate(assay_memory_kind kind, std::size_t bytes, std::string_view label, void** out);
   void release(void* address);
+  void plan_buffer(void* arena, PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
   std::string held_by_kind() const;
 
@@ -62,10 +72,13 @@ class HostServices {
   MemoryLedger ledger_;
   assay_host host_{};
   assay_memory memory_{};
+  assay_memory_plan memory_plan_{};
   assay_device_access device_access_{};
+  assay_capture capture_{};
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;
   std::map<void*, Block> blocks_;
+  std::optional<MemoryHistory> memory_history_;  // nothing: not asked for
   std::vector<std::optional<double>> case_metrics_;
   Recorder* recorder_ = nullptr;
   std::exception_ptr mark_failure_;

@@ -42,6 +42,7 @@ Settings::Settings(const assay::Case& c) : seed(c.seed()) {
   inputs_file = c.get<std::string>("inputs");
   dump_file = c.get<std::string>("dump");
   model.keep_logits = !dump_file.empty();
+  model.side_lane = c.get<bool>("side_lane");
   model.validate();
 }
 

@@ -48,7 +48,9 @@ inline constexpr auto params = assay::table(
     Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"),
     Param::choice("pass", "forward_backward", pass_names).help("what a step does; train_step adds the optimizer"),
     Param::choice("precision", "fp32", assay::train::precision_names)
-        .help("bf16: fp32 weights, gradients and state, bf16 activations and products; bf16_pure: all bf16"),
+        .help(
+            "bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16; tf32, fp16: "
+            "cuda"),
     Param::choice("execution", "graph", execution_names)
         .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA"),
     Param::choice("attention", "flash", attention_names).help("flash: tiled; naive: makes the score matrix"),
@@ -56,6 +58,8 @@ inline constexpr auto params = assay::table(
     Param::real("lr", 1e-4).at_least(0).help("learning rate"),
     Param::boolean("activation_checkpointing", false)
         .help("keep each block's input alone, recompute the rest in backward"),
+    Param::boolean("side_lane", false)
+        .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
     Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),
     Param::input_path("inputs").help(
         "safetensors file with input_ids and labels, int64 [batch, context]; empty: random"),

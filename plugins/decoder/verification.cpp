@@ -23,13 +23,16 @@ namespace {
 
 constexpr std::int64_t sample_elements = 4096;  // from each end of a parameter: enough to tell, small enough to keep
 constexpr std::int64_t longest_naive_context = 1024;
+constexpr double verification_loss_scale = 1024;  // fp16: low enough for any start to be finite
 
 struct Tolerance {
   double loss, gradient;  // relative
 };
-// fp32: rounding over a few dozen layers. bf16: 8 bits of mantissa, and the paths round at different places.
-Tolerance tolerance_of(DType activation) {
-  return activation == DType::f32 ? Tolerance{1e-5, 5e-4} : Tolerance{1e-2, 0.15};
+// fp32: rounding over a few dozen layers. tf32: 10 bits of mantissa in every product; bf16: 8 bits; and the paths round
+// at different places. fp16 has 10 bits, but loses small gradients.
+Tolerance tolerance_of(const assay::train::PrecisionPolicy& p) {
+  if (p.product_math == assay::compute::ProductMath::tf32) return {1e-3, 0.05};
+  return p.activation == DType::f32 ? Tolerance{1e-5, 5e-4} : Tolerance{1e-2, 0.15};
 }
 
 std::string number(double x, const char* format = "%.3g") {
@@ -62,19 +65,9 @@ DecoderConfig opposite(DecoderConfig c) {
 
 }  // namespace
 
-Outcome Workload::outcome_of(const DecoderModel& model) {
-  model.initialize(*backend_);
-  const auto enqueue = [&] {
-    model.forward(*backend_, inputs_, &labels_, valid_rows_);
-    if (model.config().backward) model.backward(*backend_, inputs_, labels_, valid_rows_);
-  };
-  prepare(enqueue);
-  enqueue();
-  backend_->synchronize();
+// What a run of `model` leaves: of `graph`, where the timed steps replayed one, else of the operations one by one.
+Outcome Workload::outcome_of(const DecoderModel& model, assay::compute::Graph* graph) {
   Outcome out;
-  float loss = 0;
-  backend_->download(&loss, model.loss());
-  out.loss = static_cast<double>(loss);
   const auto sample = [&](const Tensor& t) {
     const Tensor flat = t.view({t.elements()});
     const std::int64_t n = std::min(sample_elements, flat.elements());
@@ -83,8 +76,24 @@ Outcome Workload::outcome_of(const DecoderModel& model) {
     values.insert(values.end(), end.begin(), end.end());
     out.samples.push_back(std::move(values));
   };
-  if (!model.config().backward) {
-    sample(model.logits());
+  const bool backward = model.config().backward;
+  model.initialize(*backend_);
+  if (graph) graph->launch();
+  if (graph && !backward) sample(model.logits());
+  if (!graph || !backward) {  // a captured forward alone has no loss
+    const auto enqueue = [&] {
+      model.forward(*backend_, inputs_, &labels_, valid_rows_);
+      if (backward) model.backward(*backend_, inputs_, labels_, valid_rows_);
+    };
+    prepare(enqueue);
+    enqueue();
+  }
+  backend_->synchronize();
+  float loss = 0;
+  backend_->download(&loss, model.loss());
+  out.loss = static_cast<double>(loss);
+  if (!backward) {
+    if (!graph) sample(model.logits());
     return out;
   }
   for (std::size_t id = 0; id < parameters_.all().size(); ++id) sample(parameters_.gradient(id));
@@ -101,6 +110,9 @@ std::string Workload::check_finite() {
   float nonfinite = 0;
   backend_->count_nonfinite(parameters_.all_gradients(), model_.loss());
   backend_->download(&nonfinite, model_.loss());
+  if (nonfinite > 0 && scaler_.active())
+    return "last loss " + number(loss, "%.5g") + ", " + number(nonfinite, "%.0f") +
+           " gradient elements overflowed in the last step, which the loss scale answers by skipping it; ";
   if (nonfinite > 0)
     throw Error(ASSAY_WRONG_RESULT, number(nonfinite, "%.0f") + " gradient elements of the last step are not finite");
   return "last loss " + number(loss, "%.5g") + ", all gradients finite; ";
@@ -122,7 +134,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 std::string Workload::compare(const Outcome& timed, const Outcome& reference) const {
-  const Tolerance tolerance = tolerance_of(settings_.model.precision.activation);
+  const Tolerance tolerance = tolerance_of(settings_.model.precision);
   const double loss_error = std::abs(timed.loss - reference.loss) / std::abs(reference.loss);
   double worst = 0;
   std::size_t worst_id = 0;
@@ -143,17 +155,20 @@ std::string Workload::compare(const Outcome& timed, const Outcome& reference) co
 
 std::string Workload::verify(const assay::Launch&) {
   std::string text = check_finite();
-  start_parameters();  // no outcome changes them
-  const Outcome timed = outcome_of(model_);
+  start(verification_loss_scale);
+  const Outcome timed = outcome_of(model_, graph_.get());
   text += check_start(timed.loss);
 
+  graph_.reset();  // its addresses may be about to change
   DecoderModel reference(opposite(settings_.model), parameters_, ids_);
-  if (reference.plan().total_bytes() > activation_memory_.bytes()) {
+  reference.set_loss_scale(scaler_.tensors().scale);
+  if (reference.activation_bytes() > activation_memory_.bytes()) {
     activation_memory_.reset();
-    activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, reference.plan().total_bytes(), "verification");
+    activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, reference.activation_bytes(), "verification");
   }
-  reference.bind(activation_memory_.data());
-  return text + compare(timed, outcome_of(reference));
+  reference.bind(gradient_memory_.data(), activation_memory_.data());
+  start(verification_loss_scale);
+  return text + compare(timed, outcome_of(reference, nullptr));
 }
 
 }  // namespace decoder

@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <assay/train/checkpoint.hpp>
+#include <assay/train/memory_plan.hpp>
 #include <cstring>
 #include <limits>
 
@@ -27,7 +28,8 @@ Workload::Workload(const assay::Case& c)
       parameters_(settings_.model.precision),
       ids_(assay::train::add_decoder_parameters(parameters_, settings_.model)),
       model_(settings_.model, parameters_, ids_),
-      optimizer_(settings_.optimizer, parameters_) {}
+      optimizer_(settings_.optimizer, parameters_),
+      scaler_(settings_.model.precision) {}
 
 assay::Work Workload::work() const {
   const std::uint64_t forward = assay::train::decoder_forward_flops(settings_.model);
@@ -60,32 +62,56 @@ void Workload::prepare(const std::function<void()>& enqueue) {
 void Workload::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(parameters_.parameter_count()));
   backend_ = assay::train::open_backend(host_, launch);
-  const std::size_t value_bytes = parameters_.value_bytes();
-  parameter_memory_ =
-      DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, value_bytes + parameters_.copy_bytes(), "parameters");
-  if (settings_.model.backward)
-    gradient_memory_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.gradient_bytes(), "gradients");
-  if (settings_.pass == Pass::train_step) {
-    state_memory_ = DeviceMemory(host_, ASSAY_MEMORY_OPTIMIZER_STATE, optimizer_.state_bytes(), "optimizer state");
-    optimizer_.bind(state_memory_.data());
-  }
-  activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, model_.plan().total_bytes(), "activations");
-  data_memory_ =
-      DeviceMemory(host_, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(settings_.model.rows()) * 8, "tokens");
-  parameters_.bind(parameter_memory_.data(), parameter_memory_.data<char>() + value_bytes, gradient_memory_.data());
-  model_.bind(activation_memory_.data());
-  inputs_ = Tensor(data_memory_.data(), DType::i64, {settings_.model.rows()});
-  labels_ = Tensor(data_memory_.data<char>() + inputs_.bytes(), DType::i64, {settings_.model.rows()});
-
+  backend_->set_product_math(settings_.model.precision.product_math);
+  take_memory();
   prepare([&] {
     parameters_.initialize(*backend_, settings_.seed);  // whatever they start from: no file is read for this
-    step(launch);
+    enqueue_step(launch);
   });
   load_inputs();
   model_.initialize(*backend_);
+  start(assay::train::LossScaler::start);
+  if (settings_.model.fused) capture(launch);
+}
+
+void Workload::capture(const assay::Launch& launch) {
+  if (std::string_view(backend_->kind()) == "cpu") return;
+  // Once without a graph: a kernel's code is loaded at its first launch, which is no part of a capture.
+  enqueue_step(launch);
+  start(assay::train::LossScaler::start);
+  const assay::CaptureMarks marks(host_);
+  graph_ = backend_->capture([&] { enqueue_step(launch); });
+}
+
+void Workload::start(double loss_scale) {
   start_parameters();
   if (settings_.pass == Pass::train_step) optimizer_.reset(*backend_);
+  scaler_.reset(*backend_, loss_scale);
   backend_->synchronize();
+}
+
+void Workload::take_memory() {
+  const std::size_t value_bytes = parameters_.value_bytes();
+  parameter_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, value_bytes + parameters_.copy_bytes(), "parameters");
+  const std::size_t optimizer_bytes = settings_.pass == Pass::train_step ? optimizer_.state_bytes() : 0;
+  if (optimizer_bytes + scaler_.state_bytes() > 0) {
+    state_memory_ =
+        DeviceMemory(host_, ASSAY_MEMORY_OPTIMIZER_STATE, optimizer_bytes + scaler_.state_bytes(), "optimizer state");
+    optimizer_.bind(state_memory_.data());
+    scaler_.bind(state_memory_.data<char>() + optimizer_bytes);
+  }
+  model_.set_loss_scale(scaler_.tensors().scale);
+  if (settings_.model.backward)
+    gradient_memory_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.gradient_bytes(), "gradients");
+  activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, model_.activation_bytes(), "activations");
+  parameters_.bind(parameter_memory_.data(), parameter_memory_.data<char>() + value_bytes, gradient_memory_.data());
+  model_.bind(gradient_memory_.data(), activation_memory_.data());
+  assay::train::report_plan(host_, model_.plan(), parameters_, gradient_memory_.data(), activation_memory_.data());
+  data_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(settings_.model.rows()) * 8, "tokens");
+  inputs_ = Tensor(data_memory_.data(), DType::i64, {settings_.model.rows()});
+  labels_ = Tensor(data_memory_.data<char>() + inputs_.bytes(), DType::i64, {settings_.model.rows()});
 }
 
 void Workload::start_parameters() {
@@ -133,9 +159,13 @@ void Workload::load_inputs() {
   first_token_ = ids[0];
 }
 
-void Workload::run(const assay::Launch& launch) { step(launch); }
+void Workload::run(const assay::Launch& launch) {
+  if (!graph_) return enqueue_step(launch);
+  graph_->launch();
+  assay::mark_replayed(host_);
+}
 
-void Workload::step(const assay::Launch& launch) {
+void Workload::enqueue_step(const assay::Launch& launch) {
   {
     const auto phase = launch.phase(forward_phase);
     model_.forward(*backend_, inputs_, settings_.model.backward ? &labels_ : nullptr, valid_rows_);
@@ -147,7 +177,7 @@ void Workload::step(const assay::Launch& launch) {
   }
   if (settings_.pass == Pass::forward_backward) return;
   const auto phase = launch.phase(optimizer_phase);
-  optimizer_.step(*backend_);
+  optimizer_.step(*backend_, scaler_);
 }
 
 void Workload::finish(const assay::Launch& launch) {
@@ -155,6 +185,10 @@ void Workload::finish(const assay::Launch& launch) {
     float loss = 0;
     backend_->download(&loss, model_.loss());
     launch.metric(loss_metric, static_cast<double>(loss));
+  }
+  if (scaler_.active()) {
+    launch.metric(loss_scale_metric, scaler_.scale(*backend_));
+    launch.metric(skipped_steps_metric, static_cast<double>(scaler_.skipped_steps(*backend_)));
   }
   if (!settings_.dump_file.empty()) dump();
 }
@@ -170,14 +204,17 @@ void Workload::dump() {
   }
   for (const auto& p : all) file.declare("weight." + p.name, DType::f32, p.dims);
 
-  const auto write = [&](const std::string& name, const Tensor& t) {
-    const std::vector<float> values = assay::train::download_f32(*backend_, t);
+  const auto write = [&](const std::string& name, const Tensor& t, double divisor = 1.0) {
+    std::vector<float> values = assay::train::download_f32(*backend_, t);
+    if (divisor != 1.0)
+      for (float& v : values) v = static_cast<float>(v / divisor);
     file.write(name, values.data(), values.size() * sizeof(float));
   };
   write("logits", model_.kept_logits());
   if (m.backward) {
     write("loss", model_.loss());
-    for (std::size_t i = 0; i < all.size(); ++i) write("grad." + all[i].name, parameters_.gradient(i));
+    const double scale = scaler_.scale_of_gradients(*backend_);
+    for (std::size_t i = 0; i < all.size(); ++i) write("grad." + all[i].name, parameters_.gradient(i), scale);
   }
   for (std::size_t i = 0; i < all.size(); ++i) write("weight." + all[i].name, parameters_.value(i));
   file.finish();

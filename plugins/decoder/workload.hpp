@@ -22,10 +22,14 @@ class Workload {
   static constexpr auto params = decoder::params;
   enum Phase { forward_phase, backward_phase, optimizer_phase };
   static constexpr auto phases = assay::names("forward", "backward", "optimizer");
-  enum Metric { parameters_metric, loss_metric };
+  enum Metric { parameters_metric, loss_metric, loss_scale_metric, skipped_steps_metric };
   static constexpr auto metrics = assay::table(
       assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"));
+      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"),
+      assay::Metric::per_case("loss_scale", nullptr, ASSAY_NEITHER_IS_BETTER,
+                              "fp16: the loss scale after the last step"),
+      assay::Metric::per_case("skipped_steps", "steps", ASSAY_LOWER_IS_BETTER,
+                              "fp16: steps without an update, their gradients not being finite; warm-up included"));
 
   explicit Workload(const assay::Case& c);
   void setup(const assay::Launch& launch);
@@ -35,15 +39,18 @@ class Workload {
   assay::Work work() const;
 
  private:
-  void step(const assay::Launch& launch);
+  void enqueue_step(const assay::Launch& launch);
   void load_inputs();
   void start_parameters();
+  void start(double loss_scale);  // the state before the first step
+  void capture(const assay::Launch& launch);
   // Finds kernels and reserves workspace for everything that `enqueue` does, without touching a tensor.
   void prepare(const std::function<void()>& enqueue);
+  void take_memory();
   void dump();
 
   // verification.cpp; each returns what it found right, or throws WRONG_RESULT
-  Outcome outcome_of(const assay::train::DecoderModel& model);
+  Outcome outcome_of(const assay::train::DecoderModel& model, assay::compute::Graph* graph);
   std::string check_finite();
   std::string check_start(double loss) const;
   std::string compare(const Outcome& timed, const Outcome& reference) const;
@@ -54,7 +61,9 @@ class Workload {
   assay::train::DecoderParameters ids_;
   assay::train::DecoderModel model_;
   assay::train::Optimizer optimizer_;
+  assay::train::LossScaler scaler_;
   std::unique_ptr<assay::compute::Backend> backend_;
+  std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
   assay::DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_,
       data_memory_;
   assay::compute::Tensor inputs_, labels_;  // i64 [rows]

@@ -68,7 +68,8 @@ DecoderModel::DecoderModel(const DecoderConfig& config, const ParameterSet& set,
 // Moments of a step. A layer's forward has six: 0 norm and query-key-value, 1 attention, 2 output projection and second
 // norm, 3 gate and up, 4 hidden, 5 second product and residual. Its backward has twelve: six for the recomputation
 // (checkpointing), then 6 hidden, 7 gate and up with the second norm, 8 output projection, 9 attention, 10 and 11
-// query-key-value with the first norm.
+// query-key-value with the first norm. Weight gradients on the side lane are joined at moment 11, before the residual's
+// gradient is overwritten; that of query-key-value, begun after it, at the next layer's.
 namespace {
 constexpr int forward_moments = 6;
 constexpr int backward_moments = 12;
@@ -102,27 +103,59 @@ void DecoderModel::plan_buffers() {
       input = plan_.add("final.input", act, {n, d}, forward_of(l) + 5, config_.backward ? head + 1 : head);
   }
   final_input_ = input;
-  final_normed_ = plan_.add("final.normed", act, {n, d}, head - 1, config_.backward ? head + 1 : head);
+  // Read by the head's weight gradient, which the first layer of the backward joins.
+  const int end_of_head = lanes() ? std::min(head + 1 + backward_moments, end) : head + 1;
+  final_normed_ = plan_.add("final.normed", act, {n, d}, head - 1, config_.backward ? end_of_head : head);
   final_rstd_ = plan_.add("final.rstd", DType::f32, {n}, head - 1, config_.backward ? head + 1 : head);
   // Without a backward the logits are the result, and stay.
-  logits_ = plan_.add("logits", act, {n, config_.vocab_size}, head, config_.backward ? head + 1 : end);
+  logits_ = plan_.add("logits", act, {n, config_.vocab_size}, head, config_.backward ? end_of_head : end);
   kept_logits_ = logits_;
   if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, 0, end);
   losses_ = plan_.add("losses", DType::f32, {n}, head, end);
   lse_ = plan_.add("losses.lse", DType::f32, {n}, head, end);
   loss_ = plan_.add("loss", DType::f32, {1}, 0, end);
   if (config_.backward) {
-    dx_ = plan_.add("residual.gradient", act, {n, d}, head + 1, end);
+    dx_ = dx_middle_ = plan_.add("residual.gradient", act, {n, d}, head + 1, end);
+    if (lanes()) dx_middle_ = plan_.add("residual.gradient.middle", act, {n, d}, head + 1, end);
     dfinal_ = plan_.add("final.normed.gradient", act, {n, d}, head + 1, head + 1);
+    std::vector<int> begin_of_layer;
     for (int l = 0; l < layers; ++l) {
       const int begin = backward_of(l);
       recomputed_.push_back(config_.checkpointing ? plan_layer_forward(l, begin, begin + backward_moments - 1,
                                                                        forward_[static_cast<std::size_t>(l)].input)
                                                   : forward_[static_cast<std::size_t>(l)]);
-      backward_.push_back(plan_layer_backward(l, begin));
+      backward_.push_back(plan_layer_backward(l, begin, std::min(begin + 2 * backward_moments - 1, end)));
+      begin_of_layer.push_back(begin);
     }
+    reserve_gradients(head + 1, begin_of_layer, end);
   }
   plan_.solve();
+}
+
+// A gradient's place is free until the moment that writes it. The gaps between groups, where there are any, must keep
+// their zeros: then the whole arena is taken from the start.
+void DecoderModel::reserve_gradients(int head_backward, const std::vector<int>& begin_of_layer, int end) {
+  plan_.borrow(set_.gradient_bytes());
+  if (set_.arena_elements() != set_.parameter_count()) return plan_.reserve(0, set_.gradient_bytes(), 0, end);
+  const auto reserve = [&](ParameterSet::Id first, std::size_t count, int moment) {
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < count; ++i) elements += set_.all()[first + i].elements();
+    plan_.reserve(set_.gradient_offset_bytes(first),
+                  static_cast<std::size_t>(elements) * compute::size_of(config_.precision.gradient), moment, end);
+  };
+  reserve(ids_.lm_head, 1, head_backward);
+  reserve(ids_.ln_final, 1, head_backward);
+  for (std::size_t l = 0; l < begin_of_layer.size(); ++l) {
+    const DecoderLayerParameters& p = ids_.layers[l];
+    const int begin = begin_of_layer[l];
+    reserve(p.w2, 1, begin + 6);
+    reserve(p.w1, 2, begin + 7);
+    reserve(p.ln2, 1, begin + 7);
+    reserve(p.output, 1, begin + 8);
+    reserve(p.q, 3, begin + 10);
+    reserve(p.ln1, 1, begin + 11);
+  }
+  reserve(ids_.embeddings, 1, end);
 }
 
 // `end_of_saved`: the moment until which what backward reads must live; -1: nothing is saved.
@@ -145,7 +178,7 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(std::int64_t layer, int b
   f.normed1 = plan_.add(prefix + "normed1", act, {n, d}, begin - 1, begin);
   f.rstd1 = plan_.add(prefix + "rstd1", DType::f32, {n}, begin - 1, saved(0, 0));
   f.qkv = plan_.add(prefix + "qkv", act, {n, 3 * d}, begin, saved(1, 2));
-  f.attention = plan_.add(prefix + "attention", act, {n, d}, begin + 1, saved(2, 2));
+  f.attention = plan_.add(prefix + "attention", act, {n, d}, begin + 1, saved(2, lanes() ? 0 : 2));
   if (config_.flash)
     f.lse = plan_.add(prefix + "lse", DType::f32, {b, h, t}, begin + 1, saved(1, 2));
   else
@@ -154,35 +187,37 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(std::int64_t layer, int b
   f.middle = plan_.add(prefix + "middle", act, {n, d}, begin + 2, std::max(begin + 5, saved(5, 4)));
   f.normed2 = plan_.add(prefix + "normed2", act, {n, d}, begin + 2, begin + 3);
   f.rstd2 = plan_.add(prefix + "rstd2", DType::f32, {n}, begin + 2, saved(2, 4));
-  f.gate_up = plan_.add(prefix + "gate_up", act, {n, 2 * ff}, begin + 3, saved(4, 4));
+  f.gate_up = plan_.add(prefix + "gate_up", act, {n, 2 * ff}, begin + 3, saved(4, lanes() ? 0 : 4));
   if (!config_.fused) f.silu = plan_.add(prefix + "silu", act, {n, ff}, begin + 4, begin + 4);
   f.hidden = plan_.add(prefix + "hidden", act, {n, ff}, begin + 4, begin + 5);
   f.branch2 = plan_.add(prefix + "feed_forward", act, {n, d}, begin + 5, begin + 5);
   return f;
 }
 
-DecoderModel::Backward DecoderModel::plan_layer_backward(std::int64_t layer, int begin) {
+// `end_of_side`: the moment that joins the query-key-value gradient.
+DecoderModel::Backward DecoderModel::plan_layer_backward(std::int64_t layer, int begin, int end_of_side) {
   const std::int64_t n = config_.rows();
   const std::int64_t d = config_.d_model;
   const std::int64_t ff = config_.d_ff;
   const DType act = config_.precision.activation;
   const std::string prefix = "layers." + std::to_string(layer) + ".backward.";
   Backward g{};
-  g.hidden = plan_.add(prefix + "hidden", act, {n, ff}, begin + 6, begin + 6);
+  const bool side = lanes();
+  g.hidden = plan_.add(prefix + "hidden", act, {n, ff}, begin + 6, begin + (side ? 11 : 6));
   g.dhidden = plan_.add(prefix + "dhidden", act, {n, ff}, begin + 6, begin + 6);
   if (!config_.fused) {
     g.silu = plan_.add(prefix + "silu", act, {n, ff}, begin + 6, begin + 6);
     g.dsilu = plan_.add(prefix + "dsilu", act, {n, ff}, begin + 6, begin + 7);
   }
-  g.normed2 = plan_.add(prefix + "normed2", act, {n, d}, begin + 7, begin + 7);
+  g.normed2 = plan_.add(prefix + "normed2", act, {n, d}, begin + 7, begin + (side ? 11 : 7));
   g.dnormed2 = plan_.add(prefix + "dnormed2", act, {n, d}, begin + 7, begin + 7);
   g.dattention = plan_.add(prefix + "dattention", act, {n, d}, begin + 8, begin + 9);
-  g.dqkv = plan_.add(prefix + "dqkv", act, {n, 3 * d}, begin + 9, begin + 11);
+  g.dqkv = plan_.add(prefix + "dqkv", act, {n, 3 * d}, begin + 9, side ? end_of_side : begin + 11);
   if (!config_.flash)
     g.dscores = plan_.add(prefix + "dscores", act,
                           {config_.batch_size, config_.heads, config_.context_length, config_.context_length},
                           begin + 9, begin + 9);
-  g.normed1 = plan_.add(prefix + "normed1", act, {n, d}, begin + 10, begin + 11);
+  g.normed1 = plan_.add(prefix + "normed1", act, {n, d}, begin + 10, side ? end_of_side : begin + 11);
   g.dnormed1 = plan_.add(prefix + "dnormed1", act, {n, d}, begin + 11, begin + 11);
   return g;
 }

@@ -32,6 +32,13 @@ Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
       .slice(2, which * config_.heads, config_.heads);
 }
 
+// Queries and keys lie side by side: fused, they are one tensor of twice the heads.
+void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const {
+  const Tensor all = packed.view({config_.batch_size, config_.context_length, 3 * config_.heads, config_.head_dim()});
+  if (config_.fused) return b.rotary(all.slice(2, 0, 2 * config_.heads), plan_[cos_], plan_[sin_], inverse);
+  for (int i = 0; i < 2; ++i) b.rotary(heads_of(packed, i), plan_[cos_], plan_[sin_], inverse);
+}
+
 DecoderModel::GateUp DecoderModel::gate_up(const Forward& f) const {
   const Tensor& packed = plan_[f.gate_up];
   const std::int64_t ff = config_.d_ff;
@@ -42,7 +49,9 @@ DecoderModel::GateUp DecoderModel::gate_up(const Forward& f) const {
 
 void DecoderModel::weight_gradient(Backend& b, const Tensor& dy, const Tensor& x, ParameterSet::Id first,
                                    std::size_t count) const {
+  if (lanes()) b.begin_side();
   b.matmul(dy, x, set_.gradient(first, count), {.transpose_a = true});
+  if (lanes()) b.end_side();
 }
 
 void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows) const {
@@ -65,7 +74,7 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
   if (!labels) return;
   const float scale = 1.0F / static_cast<float>(valid_rows);
   if (config_.fused && config_.backward)
-    b.cross_entropy_in_place(logits, *labels, plan_[losses_], scale);
+    b.cross_entropy_in_place(logits, *labels, plan_[losses_], scale, loss_scale_);
   else
     b.cross_entropy_forward(logits, *labels, plan_[losses_], plan_[lse_]);
   b.sum(plan_[losses_], plan_[loss_], scale);
@@ -80,8 +89,7 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
       project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)),
               qkv.slice(1, i * config_.d_model, config_.d_model));
   }
-  b.rotary(heads_of(qkv, 0), plan_[cos_], plan_[sin_], false);
-  b.rotary(heads_of(qkv, 1), plan_[cos_], plan_[sin_], false);
+  rotate(b, qkv, false);
   attention_forward(b, f);
   project(b, plan_[f.attention], set_.compute(p.output), plan_[f.branch1]);
   if (config_.fused) {
@@ -130,26 +138,20 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
 }
 
 void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
-  // Gradients that are sums over scattered rows are added to; those of matrices are written whole.
-  b.fill(set_.gradient(ids_.embeddings), 0.0);
-  b.fill(set_.gradient(ids_.ln_final), 0.0);
-  for (const DecoderLayerParameters& p : ids_.layers) {
-    b.fill(set_.gradient(p.ln1), 0.0);
-    b.fill(set_.gradient(p.ln2), 0.0);
-  }
   head_backward(b, labels, valid_rows);
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) layer_backward(b, l);
-  b.embedding_backward(ids, plan_[dx_], set_.gradient(ids_.embeddings));
+  b.embedding_backward(ids, plan_[dx_], set_.gradient(ids_.embeddings), false);
+  if (lanes()) b.join_side();
 }
 
 void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows) const {
   const Tensor& dlogits = plan_[logits_];
   if (!config_.fused)
-    b.cross_entropy_backward(dlogits, labels, plan_[lse_], 1.0F / static_cast<float>(valid_rows), dlogits);
+    b.cross_entropy_backward(dlogits, labels, plan_[lse_], 1.0F / static_cast<float>(valid_rows), loss_scale_, dlogits);
   weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
   b.matmul(dlogits, set_.compute(ids_.lm_head), plan_[dfinal_]);
-  b.rms_norm_backward(plan_[dfinal_], plan_[final_input_], set_.value(ids_.ln_final), plan_[final_rstd_], plan_[dx_],
-                      false, set_.gradient(ids_.ln_final));
+  b.rms_norm_backward(plan_[dfinal_], plan_[final_input_], set_.value(ids_.ln_final), plan_[final_rstd_], {},
+                      plan_[dx_], set_.gradient(ids_.ln_final), false, {});
 }
 
 void DecoderModel::layer_backward(Backend& b, std::int64_t layer) const {
@@ -157,35 +159,39 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer) const {
   const DecoderLayerParameters& p = ids_.layers[l];
   const Forward& f = recomputed_[l];
   const Backward& g = backward_[l];
-  const Tensor& dx = plan_[dx_];
   if (config_.checkpointing) {
     b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[f.normed1], plan_[f.rstd1], norm_eps);
     layer_body(b, p, f);
   }
   feed_forward_backward(b, p, f, g);
-  b.rms_norm_backward(plan_[g.dnormed2], plan_[f.middle], set_.value(p.ln2), plan_[f.rstd2], dx, true,
-                      set_.gradient(p.ln2));
 
+  const Tensor& dx = plan_[dx_middle_];
   weight_gradient(b, dx, plan_[f.attention], p.output);
   b.matmul(dx, set_.compute(p.output), plan_[g.dattention]);
   attention_backward(b, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
-  b.rotary(heads_of(dqkv, 0), plan_[cos_], plan_[sin_], true);
-  b.rotary(heads_of(dqkv, 1), plan_[cos_], plan_[sin_], true);
-  b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[g.normed1], plan_[f.rstd1], norm_eps);
+  rotate(b, dqkv, true);
   if (config_.fused) {
-    weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
     b.matmul(dqkv, set_.compute(p.q, 3), plan_[g.dnormed1]);
-  } else {
-    for (int i = 0; i < 3; ++i) {
-      const Tensor part = dqkv.slice(1, i * config_.d_model, config_.d_model);
-      const ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
-      weight_gradient(b, part, plan_[g.normed1], id);
-      b.matmul(part, set_.compute(id), plan_[g.dnormed1], {.accumulate = i > 0});
-    }
+    if (lanes()) b.join_side();
+    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1]);
+    weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
+    return;
   }
-  b.rms_norm_backward(plan_[g.dnormed1], plan_[f.input], set_.value(p.ln1), plan_[f.rstd1], dx, true,
-                      set_.gradient(p.ln1));
+  b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[g.normed1], plan_[f.rstd1], norm_eps);
+  for (int i = 0; i < 3; ++i) {
+    const Tensor part = dqkv.slice(1, i * config_.d_model, config_.d_model);
+    const ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
+    weight_gradient(b, part, plan_[g.normed1], id);
+    b.matmul(part, set_.compute(id), plan_[g.dnormed1], {.accumulate = i > 0});
+  }
+  norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
+}
+
+// The norm's output is made again rather than kept: that much memory per layer against one more write.
+void DecoderModel::norm_backward(Backend& b, ParameterSet::Id weight, const Tensor& dy, const Tensor& x,
+                                 const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& y) const {
+  b.rms_norm_backward(dy, x, set_.value(weight), rstd, residual, dx, set_.gradient(weight), false, y);
 }
 
 void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameters& p, const Forward& f,
@@ -193,16 +199,13 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   const Tensor& dx = plan_[dx_];
   const GateUp gu = gate_up(f);
   b.matmul(dx, set_.compute(p.w2), plan_[g.dhidden]);
-  // The norm's output is recomputed rather than kept: one pass over [N, d_model] against that much memory per layer.
-  const auto renorm = [&] {
-    b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[g.normed2], plan_[f.rstd2], norm_eps);
-  };
+  const Tensor& dmiddle = plan_[dx_middle_];
   if (config_.fused) {
     b.swiglu_backward(gu.gate, gu.up, plan_[g.dhidden], gu.gate, gu.up, plan_[g.hidden]);
     weight_gradient(b, dx, plan_[g.hidden], p.w2);
-    renorm();
-    weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
     b.matmul(gu.packed, set_.compute(p.w1, 2), plan_[g.dnormed2]);
+    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2]);
+    weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
     return;
   }
   b.activation_forward(Activation::silu, gu.gate, plan_[g.silu]);
@@ -211,11 +214,12 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   b.multiply(plan_[g.dhidden], gu.up, plan_[g.dsilu]);
   b.multiply(plan_[g.dhidden], plan_[g.silu], gu.up);                                // now the gradient of up
   b.activation_backward(Activation::silu, gu.gate, plan_[g.dsilu], plan_[g.dsilu]);  // now the gradient of gate
-  renorm();
+  b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[g.normed2], plan_[f.rstd2], norm_eps);
   weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
   weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
   b.matmul(plan_[g.dsilu], set_.compute(p.w1), plan_[g.dnormed2]);
   b.matmul(gu.up, set_.compute(p.w3), plan_[g.dnormed2], {.accumulate = true});
+  norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, {});
 }
 
 void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {

@@ -37,16 +37,19 @@ void Optimizer::reset(compute::Backend& backend) const {
   for (std::size_t i = 0; i < moments_; ++i) backend.fill(moment(i), 0.0);
 }
 
-void Optimizer::step(compute::Backend& backend) const {
+void Optimizer::step(compute::Backend& backend, const LossScaler& scaler) const {
   const Tensor count(state_, DType::i64, {1});
   const Tensor lr(static_cast<char*>(state_) + scalar_bytes, DType::f32, {1});
-  backend.advance(count);
+  const compute::LossScale scale = scaler.tensors();
+  scaler.inspect(backend, parameters_.all_gradients());
+  backend.advance(count, scale);
   if (config_.name == "adamw")
     backend.adamw(parameters_.all_values(), parameters_.all_gradients(), moment(0), moment(1), count, lr,
-                  {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}, parameters_.compute_copy());
+                  {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}, parameters_.compute_copy(), scale);
   else
     backend.sgd(parameters_.all_values(), parameters_.all_gradients(), moment(0), count, lr,
-                {config_.momentum, config_.weight_decay}, parameters_.compute_copy());
+                {config_.momentum, config_.weight_decay}, parameters_.compute_copy(), scale);
+  scaler.update(backend);
 }
 
 }  // namespace assay::train

@@ -23,6 +23,10 @@ ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
   return first;
 }
 
+std::size_t ParameterSet::gradient_offset_bytes(Id id) const {
+  return static_cast<std::size_t>(parameters_[id].offset) * compute::size_of(policy_.gradient);
+}
+
 std::int64_t ParameterSet::parameter_count() const {
   std::int64_t n = 0;
   for (const Parameter& p : parameters_) n += p.elements();
@@ -55,7 +59,9 @@ Tensor ParameterSet::compute_copy() const {
 }
 
 void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) const {
-  backend.fill(all_values(), 0.0);  // the padding too: optimizers walk over it
+  // The padding too: optimizers walk over it.
+  backend.fill(all_values(), 0.0);
+  if (gradients_) backend.fill(all_gradients(), 0.0);
   for (Id id = 0; id < parameters_.size(); ++id) {
     const Parameter& p = parameters_[id];
     if (p.init_std == 0)

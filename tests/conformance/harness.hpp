@@ -27,6 +27,7 @@ using Shape = std::vector<std::int64_t>;
 class Session {
  public:
   static Session& get();
+  static void end();  // before the program's
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -38,6 +39,7 @@ class Session {
   const compute::BackendFactory& factory() const { return *factory_; }
 
  private:
+  static std::unique_ptr<Session>& instance();
   Session();
   void* library_ = nullptr;
   const assay_device_api* api_ = nullptr;
@@ -46,6 +48,8 @@ class Session {
   const compute::BackendFactory* factory_ = nullptr;
   std::unique_ptr<compute::Backend> backend_;
 };
+
+bool is_cuda();  // the backend under test
 
 inline compute::Backend& backend() { return Session::get().backend(); }
 
@@ -92,6 +96,9 @@ Values random_values(DType dtype, std::int64_t count, std::uint64_t salt, double
 Values random_ids(std::int64_t count, std::uint64_t salt, std::int64_t low, std::int64_t high);  // in [low, high)
 std::int64_t elements(const Shape& shape);
 
+// The floating-point types that operations serve on the backend under test: fp32 and bf16, on cuda also fp16.
+const std::vector<DType>& float_types();
+
 // ---- running -------------------------------------------------------------------------------------------------------
 
 // As a workload does: once in prepare mode, then with the workspace that was asked for. Returns when the work is done.
@@ -108,9 +115,10 @@ double relative_error(const Values& got, const Values& reference);
 // Expects relative_error <= tolerance, and notes the error under (operation, dtype) for the table at the end.
 void check(const std::string& operation, DType dtype, const Values& got, const Values& reference, double tolerance);
 
-// fp32: `fp32`; bf16: 2^-8 (one rounding of the result, relative) unless a test says otherwise.
+// fp32: `fp32`; bf16: 2^-8 (one rounding of the result, relative) unless a test says otherwise; fp16 has three bits
+// more.
 inline double tolerance_of(DType dtype, double fp32, double bf16 = 0.00390625) {
-  return dtype == DType::f32 ? fp32 : bf16;
+  return dtype == DType::f32 ? fp32 : dtype == DType::bf16 ? bf16 : bf16 / 8;
 }
 
 // Central differences of `loss` by each element of `point`, in double.

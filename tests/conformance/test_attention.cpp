@@ -3,13 +3,13 @@
 #include <limits>
 #include <memory>
 
+#include "cuda/attention_guards.hpp"
 #include "harness.hpp"
 
 namespace assay::conformance {
 namespace {
 
 using compute::AttentionShape;
-constexpr DType types[] = {DType::f32, DType::bf16};
 
 // ---- softmax -------------------------------------------------------------------------------------------------------
 // The columns that row `i` of a score matrix sees.
@@ -34,7 +34,7 @@ Values softmax(const Values& x, std::int64_t queries, std::int64_t keys, double 
 const Shape score_shapes[] = {{1, 1}, {5}, {3, 7}, {2, 3, 16, 16}, {2, 17, 33}, {33, 17}, {2, 130, 257}, {2, 1000}};
 
 TEST(Softmax, Forward) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const Shape& shape : score_shapes)
       for (const bool causal : {false, true})
         for (const double scale : {0.125, 1.0, -0.5})
@@ -66,7 +66,7 @@ TEST(Softmax, BackwardByDifferences) {
 }
 
 TEST(Softmax, Backward) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const Shape& shape : score_shapes) {
       const auto columns = static_cast<std::size_t>(shape.back());
       const Values y = rounded(t, softmax(random_values(t, elements(shape), 4), 1, shape.back(), 1.0, false));
@@ -191,6 +191,28 @@ const Sizes attention_sizes[] = {
     {1, 200, 77, 1, 24}, {3, 7, 130, 1, 16}, {1, 300, 300, 1, 48}, {1, 97, 129, 1, 256}, {1, 530, 530, 1, 32},
 };
 
+// What cuDNN serves and is used for: 16-bit types alone, where they are run.
+const Sizes cudnn_sizes[] = {
+    {1, 128, 128, 2, 16},  {2, 256, 256, 2, 64}, {1, 256, 256, 1, 80}, {1, 128, 128, 2, 128},
+    {1, 128, 128, 1, 256}, {1, 257, 257, 2, 64}, {1, 257, 257, 1, 80}, {1, 257, 257, 1, 128},
+    {1, 192, 192, 2, 64},  {1, 200, 256, 2, 64}, {1, 2, 128, 1, 64},   {1, 300, 128, 1, 128},
+};
+
+bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
+
+bool refused(DType t, const Sizes& s, bool causal, bool backward) {
+  const cuda::AttentionProblem problem{t, s.batch, s.heads, s.queries, s.keys, s.depth, causal, backward};
+  return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
+}
+
+// cuDNN rounds probabilities, and the scores' gradients, to the type before it multiplies with them. The results are
+// sums over keys or queries of such terms, each off by up to half a unit, 2^-9 in bf16: as they vary in sign the sum is
+// off by 2^-9 / sqrt(3) = 1.1e-3 of its rms, the worst of 10^5 results by 4.5 times that, and the rounding of the
+// result adds 2e-3. Twice 1e-2 leaves room for sums of few terms, and is far below what a wrong mask or stride gives.
+double attention_tolerance(DType t, double fp32) {
+  return by_cudnn(t) ? tolerance_of(t, fp32, 2e-2) : tolerance_of(t, fp32);
+}
+
 // A query without keys has lse -infinity, which relative errors cannot compare.
 void check_lse(DType t, const Values& got, const Values& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -202,44 +224,68 @@ void check_lse(DType t, const Values& got, const Values& expected) {
       finite_got.push_back(got[i]), finite_expected.push_back(expected[i]);
     }
   }
-  check("attention_forward lse", t, finite_got, finite_expected, 2e-6);
+  // The scores are exact products of 16-bit numbers, summed in fp32, but cuDNN's exponentials are the hardware's.
+  check("attention_forward lse", t, finite_got, finite_expected, by_cudnn(t) ? 1e-4 : 2e-6);
+}
+
+void test_attention(DType t, const Sizes& s, bool causal, Layout layout) {
+  SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (causal ? " causal" : "") << " layout "
+                                    << int(layout));
+  const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
+  const std::int64_t q_count = s.batch * s.queries * s.heads * s.depth;
+  const std::int64_t k_count = s.batch * s.keys * s.heads * s.depth;
+  const Values q = random_values(t, q_count, 10), k = random_values(t, k_count, 11);
+  const Values v = random_values(t, k_count, 12), dout = random_values(t, q_count, 13);
+  const Operand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
+  const Operand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
+  const Operand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
+  const Operand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
+  const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
+  const AttentionShape shape{static_cast<float>(scale), causal};
+  const auto forward = [&] { backend().attention_forward(q_there, k_there, v_there, out, lse, shape); };
+  const auto backward = [&] {
+    backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
+  };
+  if (refused(t, s, causal, false)) {
+    EXPECT_EQ(status_of([&] { run(forward); }), ASSAY_UNSUPPORTED);
+    EXPECT_EQ(status_of([&] { run(backward); }), ASSAY_UNSUPPORTED);
+    return;
+  }
+  run(forward);
+  Attended expected = attend(s, q, k, v, scale, causal);
+  check("attention_forward", t, out.read(), expected.out, attention_tolerance(t, 6e-6));
+  check_lse(t, lse.read(), expected.lse);
+  if (refused(t, s, causal, true)) {
+    EXPECT_EQ(status_of([&] { run(backward); }), ASSAY_UNSUPPORTED);
+    return;
+  }
+  // The backward starts from what the forward stored, rounded as it is.
+  expected.out = out.read();
+  run(backward);
+  const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal);
+  // One key leaves ds = p (dp - delta) = 0 but for rounding, which no relative error measures.
+  if (s.keys > 1) {
+    check("attention_backward dq", t, dq.read(), g.q, attention_tolerance(t, 1e-5));
+    check("attention_backward dk", t, dk.read(), g.k, attention_tolerance(t, 1e-5));
+  }
+  check("attention_backward dv", t, dv.read(), g.v, attention_tolerance(t, 1e-5));
 }
 
 TEST(Attention, ForwardAndBackward) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const Sizes& s : attention_sizes)
       for (const bool causal : {false, true})
-        for (const Layout layout : {Layout::packed, Layout::heads_outside}) {
-          if (t == DType::bf16 && layout == Layout::heads_outside) continue;  // strides know no type
-          SCOPED_TRACE(::testing::Message() << s << (causal ? " causal" : "") << " layout " << int(layout));
-          const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
-          const std::int64_t q_count = s.batch * s.queries * s.heads * s.depth;
-          const std::int64_t k_count = s.batch * s.keys * s.heads * s.depth;
-          const Values q = random_values(t, q_count, 10), k = random_values(t, k_count, 11);
-          const Values v = random_values(t, k_count, 12), dout = random_values(t, q_count, 13);
-          const Operand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
-          const Operand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
-          const Operand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
-          const Operand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
-          const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
-          const AttentionShape shape{static_cast<float>(scale), causal};
-          run([&] { backend().attention_forward(q_there, k_there, v_there, out, lse, shape); });
-          Attended expected = attend(s, q, k, v, scale, causal);
-          check("attention_forward", t, out.read(), expected.out, tolerance_of(t, 6e-6));
-          check_lse(t, lse.read(), expected.lse);
-          // The backward starts from what the forward stored, rounded as it is.
-          expected.out = out.read();
-          run([&] {
-            backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
-          });
-          const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal);
-          // One key leaves ds = p (dp - delta) = 0 but for rounding, which no relative error measures.
-          if (s.keys > 1) {
-            check("attention_backward dq", t, dq.read(), g.q, tolerance_of(t, 1e-5));
-            check("attention_backward dk", t, dk.read(), g.k, tolerance_of(t, 1e-5));
-          }
-          check("attention_backward dv", t, dv.read(), g.v, tolerance_of(t, 1e-5));
-        }
+        for (const Layout layout : {Layout::packed, Layout::heads_outside})
+          // Strides know no type, and each of cuDNN's plans takes a while to build.
+          if (t == DType::f32 || layout == Layout::packed || (by_cudnn(t) && s.depth == 64))
+            test_attention(t, s, causal, layout);
+}
+
+TEST(Attention, ByCudnn) {
+  if (!is_cuda()) GTEST_SKIP() << "the " << backend().kind() << " backend has no cuDNN";
+  for (const DType t : {DType::bf16, DType::f16})
+    for (const Sizes& s : cudnn_sizes)
+      for (const bool causal : {false, true}) test_attention(t, s, causal, Layout::packed);
 }
 
 TEST(Attention, BackwardByDifferences) {
@@ -287,7 +333,11 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   const auto call = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& out, const Tensor& l) {
     return status_of([&] { backend().attention_forward(a, b, c, out, l, {1.0F, true}); });
   };
-  EXPECT_EQ(call(half, half, half, half, lse), ASSAY_UNSUPPORTED);
+  if (!is_cuda()) {
+    EXPECT_EQ(call(half, half, half, half, lse), ASSAY_UNSUPPORTED);
+  }
+  const DeviceTensor integers(DType::i32, {1, 4, 2, 8});
+  EXPECT_EQ(call(integers, integers, integers, integers, lse), ASSAY_UNSUPPORTED);
   EXPECT_EQ(call(q, k, odd, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, q, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, k, q, short_lse), ASSAY_INVALID_ARGUMENT);

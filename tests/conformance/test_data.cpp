@@ -9,8 +9,7 @@
 namespace assay::conformance {
 namespace {
 
-constexpr DType float_types[] = {DType::f32, DType::bf16, DType::f16};
-constexpr DType compute_types[] = {DType::f32, DType::bf16};
+constexpr DType copied_types[] = {DType::f32, DType::bf16, DType::f16};  // whatever else a backend serves
 
 TEST(Data, UploadAndDownloadKeepEveryBit) {
   for (const DType t : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
@@ -40,8 +39,8 @@ TEST(Data, CopyConvertsByRoundingToNearest) {
                           -0.1,    1e30,    8.9407e-8,  3.057e-5,   -65519.9, -2.0e-7};
   std::copy(special.begin(), special.end(), values.begin());
   for (double& v : values) v = rounded(DType::f32, v);
-  for (const DType from : float_types)
-    for (const DType to : float_types) {
+  for (const DType from : copied_types)
+    for (const DType to : copied_types) {
       Values exact = rounded(from, values);
       for (double& v : exact)  // beyond the range: another test
         if (std::isinf(rounded(to, v)) || std::isinf(v)) v = 1.0;
@@ -54,7 +53,7 @@ TEST(Data, CopyConvertsByRoundingToNearest) {
 TEST(Data, CopyKeepsInfinitiesAndNan) {
   const double infinity = std::numeric_limits<double>::infinity();
   const DeviceTensor x(DType::f32, {4}, {infinity, -infinity, std::nan(""), 1e6});
-  for (const DType t : float_types) {
+  for (const DType t : copied_types) {
     const DeviceTensor y(t, {4});
     run([&] { backend().copy(y, x); });
     const Values got = y.read();
@@ -66,8 +65,8 @@ TEST(Data, CopyKeepsInfinitiesAndNan) {
 }
 
 TEST(Data, CopyHonoursStrides) {
-  for (const DType from : compute_types)
-    for (const DType to : compute_types) {
+  for (const DType from : float_types())
+    for (const DType to : float_types()) {
       const Shape shape = {3, 5, 7, 18};
       const Values values = random_values(from, elements(shape), 4);
       const DeviceTensor source(from, shape, values), target(to, {3, 7, 5, 40});
@@ -135,7 +134,7 @@ Values normal_reference(std::int64_t count, double mean, double std) {
 }
 
 TEST(Random, NormalIsBoxMullerOfPhilox) {
-  for (const DType t : compute_types)
+  for (const DType t : float_types())
     for (const std::int64_t n : {1, 2, 5, 63, 64, 65, 50021}) {
       const DeviceTensor x(t, {n});
       run([&] { backend().random_normal(x, seed, stream, 0.5F, 0.02F); });
@@ -177,8 +176,8 @@ TEST(Random, StreamsDiffer) {
 // ---- embedding and position ----------------------------------------------------------------------------------------
 
 TEST(Embedding, ForwardTakesRows) {
-  for (const DType table_type : compute_types)
-    for (const DType t : compute_types) {
+  for (const DType table_type : float_types())
+    for (const DType t : float_types()) {
       const std::int64_t rows = 301, width = 77, vocabulary = 53;
       const Values ids = random_ids(rows, 6, 0, vocabulary), table = random_values(table_type, vocabulary * width, 7);
       const DeviceTensor id(DType::i64, {rows}, ids), weights(table_type, {vocabulary, width}, table);
@@ -193,22 +192,23 @@ TEST(Embedding, ForwardTakesRows) {
 }
 
 TEST(Embedding, BackwardAddsRows) {
-  for (const DType table_type : compute_types)
-    for (const DType t : compute_types)
-      for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{5, 3}, {700, 77}, {300, 768}}) {
-        const std::int64_t vocabulary = 37;  // many rows of one id
-        const Values ids = random_ids(rows, 8, 0, vocabulary), dout = random_values(t, rows * width, 9);
-        const Values start = random_values(table_type, vocabulary * width, 10);
-        const DeviceTensor id(DType::i64, {rows}, ids), d(t, {rows, width}, dout);
-        const DeviceTensor dtable(table_type, {vocabulary, width}, start);
-        run([&] { backend().embedding_backward(id, d, dtable); });
-        Values reference = start;
-        for (std::int64_t r = 0; r < rows; ++r)
-          for (std::int64_t c = 0; c < width; ++c)
-            reference[static_cast<std::size_t>(static_cast<std::int64_t>(ids[static_cast<std::size_t>(r)]) * width +
-                                               c)] += dout[static_cast<std::size_t>(r * width + c)];
-        check("embedding_backward", table_type, dtable.read(), reference, tolerance_of(table_type, 1e-6));
-      }
+  for (const DType table_type : float_types())
+    for (const DType t : float_types())
+      for (const auto& [rows, width] : {std::pair<std::int64_t, std::int64_t>{5, 3}, {700, 77}, {300, 768}})
+        for (const std::int64_t vocabulary : {37, 1001})  // many rows of one id; ids that no row has
+          for (const bool accumulate : {false, true}) {
+            const Values ids = random_ids(rows, 8, 0, vocabulary), dout = random_values(t, rows * width, 9);
+            const Values start = random_values(table_type, vocabulary * width, 10);
+            const DeviceTensor id(DType::i64, {rows}, ids), d(t, {rows, width}, dout);
+            const DeviceTensor dtable(table_type, {vocabulary, width}, start);
+            run([&] { backend().embedding_backward(id, d, dtable, accumulate); });
+            Values reference = accumulate ? start : Values(start.size());
+            for (std::int64_t r = 0; r < rows; ++r)
+              for (std::int64_t c = 0; c < width; ++c)
+                reference[static_cast<std::size_t>(static_cast<std::int64_t>(ids[static_cast<std::size_t>(r)]) * width +
+                                                   c)] += dout[static_cast<std::size_t>(r * width + c)];
+            check("embedding_backward", table_type, dtable.read(), reference, tolerance_of(table_type, 1e-6));
+          }
 }
 
 TEST(Embedding, RefusesAnIdOutsideTheTable) {
@@ -217,7 +217,7 @@ TEST(Embedding, RefusesAnIdOutsideTheTable) {
   std::string text;
   EXPECT_EQ(status_of([&] { backend().embedding_forward(ids, table, out); }, &text), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("id 10 at position 1"), std::string::npos) << text;
-  EXPECT_EQ(status_of([&] { backend().embedding_backward(ids, out, table); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().embedding_backward(ids, out, table, true); }), ASSAY_INVALID_ARGUMENT);
 }
 
 TEST(Rotary, TableIsCosineAndSine) {
@@ -236,7 +236,7 @@ TEST(Rotary, TableIsCosineAndSine) {
 }
 
 TEST(Rotary, TurnsAdjacentPairsOfAStridedView) {
-  for (const DType t : compute_types)
+  for (const DType t : float_types())
     for (const bool inverse : {false, true})
       for (const auto& [batch, positions, heads, size] :
            {std::array<std::int64_t, 4>{1, 1, 1, 2}, {2, 9, 3, 10}, {2, 130, 4, 64}}) {
@@ -268,7 +268,7 @@ TEST(Rotary, TurnsAdjacentPairsOfAStridedView) {
 }
 
 TEST(Data, NothingAllocatesInASecondExecution) {
-  for (const DType t : compute_types) {
+  for (const DType t : float_types()) {
     const DeviceTensor x(t, {2, 200, 6, 64}), y(t, {2, 200, 6, 64}), ids(DType::i64, {400});
     const DeviceTensor table(t, {50, 384}), rows(t, {400, 384}), c(DType::f32, {200, 32}), s(DType::f32, {200, 32});
     EXPECT_EQ(allocations_in_second([&] { backend().fill(x, 1.0); }), 0u);
@@ -276,7 +276,7 @@ TEST(Data, NothingAllocatesInASecondExecution) {
     EXPECT_EQ(allocations_in_second([&] { backend().random_normal(x, 1, 2, 0.0F, 1.0F); }), 0u);
     EXPECT_EQ(allocations_in_second([&] { backend().random_integers(ids, 1, 2, 0, 50); }), 0u);
     EXPECT_EQ(allocations_in_second([&] { backend().embedding_forward(ids, table, rows); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().embedding_backward(ids, rows, table); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().embedding_backward(ids, rows, table, true); }), 0u);
     EXPECT_EQ(allocations_in_second([&] { backend().rotary_table(c, s, 10000.0); }), 0u);
     EXPECT_EQ(allocations_in_second([&] { backend().rotary(x, c, s, false); }), 0u);
   }

@@ -9,7 +9,6 @@ namespace {
 
 using compute::Activation;
 
-constexpr DType types[] = {DType::f32, DType::bf16};
 const std::initializer_list<std::int64_t> sizes = {1, 15, 64, 1021, 200003};
 
 template <class F>
@@ -26,7 +25,7 @@ Values map(const Values& x, const Values& y, F f) {
 }
 
 TEST(Elementwise, AddMultiplyScale) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const std::int64_t n : sizes) {
       const Values x = random_values(t, n, 1), y = random_values(t, n, 2);
       const DeviceTensor a(t, {n}, x), b(t, {n}, y), out(t, {n});
@@ -77,7 +76,7 @@ constexpr Activation activations[] = {Activation::relu, Activation::gelu_erf, Ac
 
 TEST(Elementwise, ActivationsAndTheirSlopes) {
   for (const Activation kind : activations)
-    for (const DType t : types)
+    for (const DType t : float_types())
       for (const std::int64_t n : sizes) {
         Values x = random_values(t, n, 3, 0.0, 3.0);
         for (double& v : x)  // at the kink of relu a difference says nothing
@@ -123,7 +122,7 @@ const std::initializer_list<std::array<std::int64_t, 2>> matrices = {
     {1, 1}, {3, 17}, {129, 64}, {1000, 130}, {9001, 33}};
 
 TEST(Elementwise, BiasAddAndItsGradient) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const DType bias_type : {DType::f32, t})
       for (const auto& [rows, width] : matrices) {
         const Values x = random_values(t, rows * width, 5), bias = random_values(bias_type, width, 6);
@@ -156,7 +155,7 @@ TEST(Elementwise, BiasAddAndItsGradient) {
 double silu(double x) { return activation(Activation::silu, x); }
 
 TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
-  for (const DType t : types)
+  for (const DType t : float_types())
     for (const auto& [rows, width] : matrices) {
       const std::int64_t n = rows * width;
       const DeviceTensor both(t, {rows, 2 * width}, random_values(t, 2 * n, 7));
@@ -192,7 +191,7 @@ TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
 // ---- dropout -------------------------------------------------------------------------------------------------------
 
 TEST(Elementwise, DropoutKeepsItsMask) {
-  for (const DType t : types) {
+  for (const DType t : float_types()) {
     const std::int64_t n = 100003;
     const float p = 0.1F;
     const Values x(static_cast<std::size_t>(n), 1.0);
@@ -244,7 +243,7 @@ TEST(Elementwise, RefusesWhatItDoesNotServe) {
 }
 
 TEST(Elementwise, NothingAllocatesInASecondExecution) {
-  for (const DType t : types) {
+  for (const DType t : float_types()) {
     const DeviceTensor x(t, {500, 300}), y(t, {500, 300}), z(t, {500, 300}), bias(t, {300}), step(DType::i64, {1}, {1});
     const auto a = Activation::gelu_erf;
     EXPECT_EQ(allocations_in_second([&] { backend().add(x, y, z); }), 0u);

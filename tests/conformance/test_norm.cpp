@@ -11,11 +11,18 @@ constexpr double eps = 1e-5;
 struct Types {
   DType x, weight, weight_gradient;
 };
-constexpr Types type_sets[] = {{DType::f32, DType::f32, DType::f32},
-                               {DType::bf16, DType::bf16, DType::bf16},
-                               {DType::bf16, DType::bf16, DType::f32},
-                               {DType::bf16, DType::f32, DType::f32}};
-const Shape shapes[] = {{1, 1}, {3, 7}, {5, 64}, {2, 3, 33}, {70, 100}, {33, 768}, {4, 2560}, {200, 130}};
+std::vector<Types> type_sets() {
+  std::vector<Types> sets = {{DType::f32, DType::f32, DType::f32}};
+  for (const DType t : float_types())
+    if (t != DType::f32) {
+      sets.push_back({t, t, t});
+      sets.push_back({t, t, DType::f32});
+      sets.push_back({t, DType::f32, DType::f32});
+    }
+  return sets;
+}
+const Shape shapes[] = {{1, 1},    {3, 7},    {5, 64},    {2, 3, 33}, {70, 100},
+                        {33, 768}, {4, 2560}, {200, 130}, {2, 20000}, {3000, 48}};
 
 struct Normalised {
   Values y, mean, rstd;
@@ -71,7 +78,7 @@ Values added(Values a, const Values& b) {
 }
 
 void test_forward(bool layer) {
-  for (const Types& t : type_sets)
+  for (const Types& t : type_sets())
     for (const Shape& shape : shapes) {
       const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
       const Values x = random_values(t.x, rows * columns, 1, 0.5, 2.0);
@@ -92,43 +99,60 @@ void test_forward(bool layer) {
     }
 }
 
+struct BackwardForm {
+  bool residual, in_place;  // the residual is a tensor apart, or what dx holds
+  bool accumulate;          // dweight and dbias
+  bool again;               // y is asked for
+};
+constexpr BackwardForm backward_forms[] = {
+    {false, false, false, false}, {true, true, true, true}, {true, false, false, true}};
+
+void test_backward(bool layer, const Types& t, const Shape& shape, const BackwardForm& form) {
+  const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
+  const Values x = random_values(t.x, rows * columns, 4, 0.5, 2.0), dy = random_values(t.x, rows * columns, 5);
+  const Values weight = random_values(t.weight, columns, 6, 1.0, 0.3);
+  const Values before = random_values(t.x, rows * columns, 7);
+  const Values dweight_before = random_values(t.weight_gradient, columns, 8);
+  const Values dbias_before = random_values(t.weight_gradient, columns, 9);
+  Normalised n = forward(layer, x, weight, Values(weight.size()));
+  n.mean = rounded(DType::f32, n.mean), n.rstd = rounded(DType::f32, n.rstd);
+  const DeviceTensor x_there(t.x, shape, x), w_there(t.weight, {columns}, weight);
+  const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
+  const DeviceTensor dweight(t.weight_gradient, {columns}, dweight_before);
+  const DeviceTensor dbias(t.weight_gradient, {columns}, dbias_before);
+  // Without a residual dx takes the place of dy, as the interface allows.
+  const DeviceTensor dx(t.x, shape, form.residual ? before : dy), dy_apart(t.x, shape, dy);
+  const DeviceTensor residual_apart(t.x, shape, before), y(t.x, shape);
+  const Tensor dy_there = form.residual ? dy_apart.tensor() : dx.tensor();
+  const Tensor residual = !form.residual ? Tensor{} : form.in_place ? dx.tensor() : residual_apart.tensor();
+  run([&] {
+    if (layer)
+      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, residual, dx, dweight, dbias,
+                                    form.accumulate);
+    else
+      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, residual, dx, dweight, form.accumulate,
+                                  form.again ? y.tensor() : Tensor{});
+  });
+  const Gradients reference = backward(layer, dy, x, weight, n);
+  const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
+  // One column leaves dx = g - g = 0 but for rounding, which no relative error measures.
+  if (columns > 1)
+    check(name + " dx", t.x, dx.read(), form.residual ? added(reference.x, before) : reference.x,
+          tolerance_of(t.x, 3e-6));
+  check(name + " dweight", t.weight_gradient, dweight.read(),
+        form.accumulate ? added(reference.weight, dweight_before) : reference.weight,
+        tolerance_of(t.weight_gradient, 3e-6));
+  if (layer)
+    check(name + " dbias", t.weight_gradient, dbias.read(),
+          form.accumulate ? added(reference.bias, dbias_before) : reference.bias,
+          tolerance_of(t.weight_gradient, 3e-6));
+  if (form.again && !layer) check(name + " y", t.x, y.read(), n.y, tolerance_of(t.x, 2e-6));
+}
+
 void test_backward(bool layer) {
-  for (const Types& t : type_sets)
+  for (const Types& t : type_sets())
     for (const Shape& shape : shapes)
-      for (const bool accumulate : {false, true}) {
-        const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
-        const Values x = random_values(t.x, rows * columns, 4, 0.5, 2.0), dy = random_values(t.x, rows * columns, 5);
-        const Values weight = random_values(t.weight, columns, 6, 1.0, 0.3);
-        const Values before = random_values(t.x, rows * columns, 7);
-        const Values dweight_before = random_values(t.weight_gradient, columns, 8);
-        const Values dbias_before = random_values(t.weight_gradient, columns, 9);
-        Normalised n = forward(layer, x, weight, Values(weight.size()));
-        n.mean = rounded(DType::f32, n.mean), n.rstd = rounded(DType::f32, n.rstd);
-        const DeviceTensor x_there(t.x, shape, x), w_there(t.weight, {columns}, weight);
-        const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
-        const DeviceTensor dweight(t.weight_gradient, {columns}, dweight_before);
-        const DeviceTensor dbias(t.weight_gradient, {columns}, dbias_before);
-        // Without accumulation dx takes the place of dy, as the interface allows.
-        const DeviceTensor dx(t.x, shape, accumulate ? before : dy), dy_apart(t.x, shape, dy);
-        const Tensor& dy_there = accumulate ? dy_apart.tensor() : dx.tensor();
-        run([&] {
-          if (layer)
-            backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, dx, accumulate, dweight, dbias);
-          else
-            backend().rms_norm_backward(dy_there, x_there, w_there, rstd, dx, accumulate, dweight);
-        });
-        const Gradients reference = backward(layer, dy, x, weight, n);
-        const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
-        // One column leaves dx = g - g = 0 but for rounding, which no relative error measures.
-        if (columns > 1)
-          check(name + " dx", t.x, dx.read(), accumulate ? added(reference.x, before) : reference.x,
-                tolerance_of(t.x, 3e-6));
-        check(name + " dweight", t.weight_gradient, dweight.read(), added(reference.weight, dweight_before),
-              tolerance_of(t.weight_gradient, 3e-6));
-        if (layer)
-          check(name + " dbias", t.weight_gradient, dbias.read(), added(reference.bias, dbias_before),
-                tolerance_of(t.weight_gradient, 3e-6));
-      }
+      for (const BackwardForm& form : backward_forms) test_backward(layer, t, shape, form);
 }
 
 // The operation's gradients against central differences of the float64 forward.
@@ -151,9 +175,9 @@ void test_by_differences(bool layer) {
   const DeviceTensor dweight(DType::f32, {columns}, zeros), dbias(DType::f32, {columns}, zeros);
   run([&] {
     if (layer)
-      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, dx, false, dweight, dbias);
+      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, {}, dx, dweight, dbias, true);
     else
-      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, dx, false, dweight);
+      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, {}, dx, dweight, true, {});
   });
   const std::string name = layer ? "layer_norm_backward by differences" : "rms_norm_backward by differences";
   const auto by_x = numerical_gradient([&](const Values& p) { return loss(p, weight, bias); }, x);
@@ -173,7 +197,7 @@ TEST(LayerNorm, Backward) { test_backward(true); }
 TEST(LayerNorm, BackwardByDifferences) { test_by_differences(true); }
 
 TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {
-  for (const Types& t : type_sets)
+  for (const Types& t : type_sets())
     for (const Shape& shape : shapes)
       for (const int place : {0, 1, 2}) {  // the sum's: its own, that of x, that of the residual
         const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
@@ -207,7 +231,8 @@ TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
 
 TEST(Norm, RefusesWhatItDoesNotServe) {
   const DeviceTensor x(DType::f32, {4, 8}), y(DType::f32, {4, 8}), rstd(DType::f32, {4}), short_rstd(DType::f32, {3});
-  const DeviceTensor w(DType::f32, {8}), w_half(DType::bf16, {8}), short_w(DType::f32, {7}), half(DType::f16, {4, 8});
+  const DeviceTensor w(DType::f32, {8}), w_half(DType::bf16, {8}), short_w(DType::f32, {7}),
+      half(is_cuda() ? DType::i32 : DType::f16, {4, 8});
   const auto call = [&](const Tensor& in, const Tensor& weight, const Tensor& out, const Tensor& statistic) {
     return [&] { backend().rms_norm_forward(in, weight, out, statistic, 1e-5F); };
   };

@@ -1,18 +1,23 @@
 // How far a run of the decoder is from PyTorch's numbers in tests/data/decoder/expected.safetensors (made in float64 by
-// scripts/make_decoder_reference.py). The compiling test defines ASSAY_TEST_DATA.
+// scripts/make_decoder_reference.py). The compiling test defines ASSAY_TEST_DATA; where the program has been copied to
+// another machine, the environment's variable of that name says where the folder is there.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <assay/train/safetensors.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 namespace assay::test {
 
-inline const std::string decoder_data = ASSAY_TEST_DATA "/decoder/";
+inline const std::string decoder_data = [] {
+  const char* const folder = std::getenv("ASSAY_TEST_DATA");
+  return std::string(folder && *folder ? folder : ASSAY_TEST_DATA) + "/decoder/";
+}();
 
 inline std::vector<float> floats_of(const train::SafetensorsReader& file, const std::string& name) {
   const auto bytes = file.read(name);

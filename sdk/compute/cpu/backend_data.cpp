@@ -22,24 +22,6 @@ void require_shape(const char* operation, bool fits, const char* expected) {
   if (!fits) throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the CPU: expected {}", operation, expected));
 }
 
-// The fewest dimensions that describe both walks, right-aligned: neighbours that both tensors walk in one stride merge.
-CopyShape copy_shape(const Tensor& to, const Tensor& from) {
-  CopyShape s{{1, 1, 1, 1}, {}, {}};
-  int at = 4;  // the dimension last written
-  for (int i = to.rank - 1; i >= 0; --i) {
-    if (to.dim(i) == 1) continue;
-    if (at < 4 && to.step(i) == s.to_step[at] * s.extent[at] && from.step(i) == s.from_step[at] * s.extent[at]) {
-      s.extent[at] *= to.dim(i);
-      continue;
-    }
-    --at;
-    s.extent[at] = to.dim(i);
-    s.to_step[at] = to.step(i);
-    s.from_step[at] = from.step(i);
-  }
-  return s;
-}
-
 // A workload's bad id must not read or write another tensor's memory.
 void require_ids(const char* operation, const Tensor& ids, std::int64_t table_rows) {
   const auto* const first = static_cast<const std::int64_t*>(ids.data);
@@ -126,7 +108,7 @@ void CpuBackend::embedding_forward(const Tensor& ids, const Tensor& table, const
       out.data, table.data, static_cast<const std::int64_t*>(ids.data), rows, width);
 }
 
-void CpuBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable) {
+void CpuBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) {
   constexpr const char* operation = "embedding_backward";
   require_dtype(operation, ids, {DType::i64});
   require_dtype(operation, dout, compute_float);
@@ -143,6 +125,7 @@ void CpuBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const
   }
   if (preparing()) return;
   require_ids(operation, ids, table_rows);
+  if (!accumulate) fill(dtable, 0.0);
   data_kernels(isa_).embedding_backward[index_of(dtable.dtype)][index_of(dout.dtype)](
       dtable.data, dout.data, static_cast<const std::int64_t*>(ids.data), rows, width, table_rows,
       static_cast<std::int32_t*>(links));

@@ -94,21 +94,26 @@ void CpuBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, c
 }
 
 void CpuBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                                   const Tensor& dx, bool accumulate_dx, const Tensor& dweight) {
+                                   const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                                   bool accumulate_dweight, const Tensor& y) {
   constexpr const char* operation = "rms_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
   for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  for (const Tensor* t : {&residual, &y})
+    if (*t) require_like_x(operation, x, *t);
   require_gradient(operation, "dweight", x, dweight);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.dy = dy.data;
   args.dx = dx.data;
-  args.accumulate_dx = accumulate_dx;
+  args.y = y.data;
+  args.residual = residual.data;
   args.weight_partials =
       static_cast<float*>(scratch(static_cast<std::size_t>(row_blocks(args) * args.columns) * sizeof(float)));
   if (preparing()) return;
   const NormKernels& kernels = norm_kernels(isa_);
   kernels.rms_backward(args);
+  if (!accumulate_dweight) fill(dweight, 0.0);
   add_partials(kernels, args.weight_partials, args, dweight);
 }
 
@@ -128,25 +133,30 @@ void CpuBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const
 }
 
 void CpuBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                                     const Tensor& rstd, const Tensor& dx, bool accumulate_dx, const Tensor& dweight,
-                                     const Tensor& dbias) {
+                                     const Tensor& rstd, const Tensor& residual, const Tensor& dx,
+                                     const Tensor& dweight, const Tensor& dbias, bool accumulate_dweight) {
   constexpr const char* operation = "layer_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
   for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  if (residual) require_like_x(operation, x, residual);
   require_gradient(operation, "dweight", x, dweight);
   require_gradient(operation, "dbias", x, dbias);
   args.mean = require_statistic(operation, "mean", mean, args.rows);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.dy = dy.data;
   args.dx = dx.data;
-  args.accumulate_dx = accumulate_dx;
+  args.residual = residual.data;
   const std::int64_t partial_elements = row_blocks(args) * args.columns;
   args.weight_partials = static_cast<float*>(scratch(static_cast<std::size_t>(2 * partial_elements) * sizeof(float)));
   if (preparing()) return;
   args.bias_partials = args.weight_partials + partial_elements;
   const NormKernels& kernels = norm_kernels(isa_);
   kernels.layer_backward(args);
+  if (!accumulate_dweight) {
+    fill(dweight, 0.0);
+    fill(dbias, 0.0);
+  }
   add_partials(kernels, args.weight_partials, args, dweight);
   add_partials(kernels, args.bias_partials, args, dbias);
 }

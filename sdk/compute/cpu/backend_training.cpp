@@ -42,6 +42,11 @@ float* require_row_numbers(const char* operation, const char* name, const Tensor
   return static_cast<float*>(t.data);
 }
 
+// Loss scaling belongs to fp16, which no operation here serves.
+void refuse_loss_scale(const char* operation, const Tensor& scale) {
+  if (scale) reject(operation, "a loss scale given; expected none: there is no fp16 here, use bf16");
+}
+
 // ---- reductions ----------------------------------------------------------------------------------------------------
 ReductionArgs reduction_args(const char* operation, const Tensor& x, const Tensor& out, float factor, void* partials) {
   require_dtype(operation, x, {DType::f32, DType::bf16});
@@ -116,8 +121,9 @@ void CpuBackend::cross_entropy_forward(const Tensor& logits, const Tensor& label
 }
 
 void CpuBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, float scale,
-                                        const Tensor& dlogits) {
+                                        const Tensor& loss_scale, const Tensor& dlogits) {
   constexpr const char* operation = "cross_entropy_backward";
+  refuse_loss_scale(operation, loss_scale);
   CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
   args.lse = require_row_numbers(operation, "lse", lse, args.rows);
   require_dtype(operation, dlogits, {logits.dtype});
@@ -128,8 +134,10 @@ void CpuBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labe
   if (!preparing()) loss_kernels(isa_).cross_entropy_backward(args);
 }
 
-void CpuBackend::cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale) {
+void CpuBackend::cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
+                                        const Tensor& loss_scale) {
   constexpr const char* operation = "cross_entropy_in_place";
+  refuse_loss_scale(operation, loss_scale);
   CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
   args.losses = require_row_numbers(operation, "losses", losses, args.rows);
   args.dlogits = logits.data;
@@ -157,15 +165,18 @@ void CpuBackend::count_nonfinite(const Tensor& x, const Tensor& out) {
   if (!preparing()) reduction_kernels(isa_).count_nonfinite(args);
 }
 
-void CpuBackend::advance(const Tensor& step) {
+void CpuBackend::advance(const Tensor& step, const LossScale& loss_scale) {
+  refuse_loss_scale("advance", loss_scale.scale);
   require_dtype("advance", step, {DType::i64});
   require_count("advance", "step", step, 1, "the number of this step");
   if (!preparing()) ++*static_cast<std::int64_t*>(step.data);
 }
 
 void CpuBackend::adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
-                       const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy) {
+                       const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy,
+                       const LossScale& loss_scale) {
   constexpr const char* operation = "adamw";
+  refuse_loss_scale(operation, loss_scale.scale);
   OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy);
   args.first = require_state(operation, "m", m, parameter);
   args.second = require_state(operation, "v", v, parameter);
@@ -185,8 +196,10 @@ void CpuBackend::adamw(const Tensor& parameter, const Tensor& gradient, const Te
 }
 
 void CpuBackend::sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-                     const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy) {
+                     const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy,
+                     const LossScale& loss_scale) {
   constexpr const char* operation = "sgd";
+  refuse_loss_scale(operation, loss_scale.scale);
   OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy);
   if (options.momentum != 0.0F) {
     if (!momentum)
@@ -203,6 +216,10 @@ void CpuBackend::sgd(const Tensor& parameter, const Tensor& gradient, const Tens
                           .momentum = options.momentum,
                           .first = step_number(operation, step) == 1};
   optimizer_kernels(isa_).sgd(args, constants);
+}
+
+void CpuBackend::update_loss_scale(const LossScale& loss_scale, const Tensor&, const Tensor&, const LossScaleOptions&) {
+  refuse_loss_scale("update_loss_scale", loss_scale.scale);
 }
 
 }  // namespace assay::cpu

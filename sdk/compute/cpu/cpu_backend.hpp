@@ -4,17 +4,30 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include "common/checks.hpp"
 #include "kernels/isa.hpp"
 
 namespace assay::cpu {
 
 using compute::Activation;
 using compute::AdamWOptions;
+using compute::as_rows;
 using compute::AttentionShape;
+using compute::copy_shape;
 using compute::DType;
+using compute::Graph;
+using compute::LossScale;
+using compute::LossScaleOptions;
 using compute::MatmulOptions;
 using compute::Mode;
 using compute::PrimitiveInfo;
+using compute::ProductMath;
+using compute::reject;
+using compute::require_contiguous;
+using compute::require_dtype;
+using compute::require_rank;
+using compute::require_same_shape;
+using compute::Rows;
 using compute::SgdOptions;
 using compute::Tensor;
 
@@ -31,6 +44,8 @@ class CpuBackend final : public compute::Backend {
   std::size_t workspace_bytes() const override;
   void set_workspace(void* address, std::size_t bytes) override;
   std::vector<PrimitiveInfo> primitives() const override;
+  void set_product_math(ProductMath) override;
+  std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }
 
   // backend_data.cpp
   void upload(const Tensor& to, const void* host_source) override;
@@ -41,7 +56,7 @@ class CpuBackend final : public compute::Backend {
   void random_integers(const Tensor& x, std::uint64_t seed, std::uint64_t stream, std::int64_t low,
                        std::int64_t high) override;
   void embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) override;
-  void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable) override;
+  void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) override;
   void rotary_table(const Tensor& cos, const Tensor& sin, double theta) override;
   void rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) override;
 
@@ -66,13 +81,14 @@ class CpuBackend final : public compute::Backend {
   void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd, float eps) override;
   void add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum, const Tensor& weight,
                             const Tensor& y, const Tensor& rstd, float eps) override;
-  void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd, const Tensor& dx,
-                         bool accumulate_dx, const Tensor& dweight) override;
+  void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                         const Tensor& residual, const Tensor& dx, const Tensor& dweight, bool accumulate_dweight,
+                         const Tensor& y) override;
   void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
                           const Tensor& mean, const Tensor& rstd, float eps) override;
   void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                           const Tensor& rstd, const Tensor& dx, bool accumulate_dx, const Tensor& dweight,
-                           const Tensor& dbias) override;
+                           const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                           const Tensor& dbias, bool accumulate_dweight) override;
 
   // backend_attention.cpp
   void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) override;
@@ -87,17 +103,22 @@ class CpuBackend final : public compute::Backend {
   void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
                              const Tensor& lse) override;
   void cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, float scale,
-                              const Tensor& dlogits) override;
-  void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale) override;
+                              const Tensor& loss_scale, const Tensor& dlogits) override;
+  void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
+                              const Tensor& loss_scale) override;
   void sum(const Tensor& x, const Tensor& out, float factor) override;
   void sum_of_squares(const Tensor& x, const Tensor& out) override;
   void max_abs(const Tensor& x, const Tensor& out) override;
   void count_nonfinite(const Tensor& x, const Tensor& out) override;
-  void advance(const Tensor& step) override;
+  void advance(const Tensor& step, const LossScale& loss_scale) override;
   void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v, const Tensor& step,
-             const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy) override;
+             const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy,
+             const LossScale& loss_scale) override;
   void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-           const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy) override;
+           const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy,
+           const LossScale& loss_scale) override;
+  void update_loss_scale(const LossScale& loss_scale, const Tensor& good_steps, const Tensor& skipped_steps,
+                         const LossScaleOptions& options) override;
 
  private:
   bool preparing() const { return mode_ == Mode::prepare; }
@@ -112,19 +133,5 @@ class CpuBackend final : public compute::Backend {
   std::size_t workspace_size_ = 0;
   std::unique_ptr<MatmulCache> matmuls_;
 };
-
-// Argument checks: throw assay::Error(ASSAY_UNSUPPORTED or ASSAY_INVALID_ARGUMENT) that names the operation.
-[[noreturn]] void reject(const char* operation, const std::string& what);
-void require_dtype(const char* operation, const Tensor& t, std::initializer_list<DType> allowed);
-void require_same_shape(const char* operation, const Tensor& a, const Tensor& b);
-void require_contiguous(const char* operation, const Tensor& t);
-void require_rank(const char* operation, const Tensor& t, int rank);
-
-// A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to
-// row; anything else is rejected.
-struct Rows {
-  std::int64_t count, width, stride;  // stride in elements
-};
-Rows as_rows(const char* operation, const Tensor& t);
 
 }  // namespace assay::cpu

@@ -205,6 +205,37 @@ typedef struct assay_device_access {
 } assay_device_access;
 #define ASSAY_EXT_DEVICE "assay.device/1"
 
+/* ---- extension "assay.memory_plan/1": what lies in an arena -------------------------------------------------------
+ * Offered when the user asked for a snapshot of the memory, NULL otherwise. */
+
+typedef struct assay_memory_plan {
+  size_t struct_size;
+  void* impl;
+  /* [measure-thread] In setup, once for each tensor that the workload places in memory it has from assay.memory: where
+   * it lies, and from which moment of a step to which, both included, it is alive. Moments are any numbers that rise
+   * in the order of the step. What is not in the arena is ignored, with a line in the log. */
+  void (*buffer)(const struct assay_memory_plan*, void* arena, size_t offset, size_t bytes, int32_t first_moment,
+                 int32_t last_moment, assay_str name) ASSAY_NOEXCEPT;
+} assay_memory_plan;
+#define ASSAY_EXT_MEMORY_PLAN "assay.memory_plan/1"
+
+/* ---- extension "assay.capture/1": the phases of a captured step ---------------------------------------------------
+ */
+
+/* A step that was captured once (a CUDA graph) calls no function of the launch when it is replayed. So its phases are
+ * marked while it is captured, and run() says that it replays it. One captured step per case. */
+typedef struct assay_capture {
+  size_t struct_size;
+  void* impl;
+  /* [measure-thread] In setup(), the stream capturing: from begin to end, phase marks become part of the captured
+   * step. begin may be called again: the last capture counts. */
+  assay_status (*begin)(const struct assay_capture*) ASSAY_NOEXCEPT;
+  assay_status (*end)(const struct assay_capture*) ASSAY_NOEXCEPT;
+  /* [measure-thread] In run(), once: the captured step is part of this one. */
+  void (*replayed)(const struct assay_capture*) ASSAY_NOEXCEPT;
+} assay_capture;
+#define ASSAY_EXT_CAPTURE "assay.capture/1"
+
 /* ---- the plugin ----------------------------------------------------------------------------------------------------
  */
 

@@ -292,6 +292,25 @@ inline void memory_moment(const Host& host, std::string_view name) noexcept {
   if (const auto* m = host.extension<assay_memory>(ASSAY_EXT_MEMORY)) m->moment(m, to_abi(name));
 }
 
+// While it lives, phase marks belong to the step that is being captured.
+class [[nodiscard]] CaptureMarks {
+ public:
+  explicit CaptureMarks(const Host& host) : capture_(host.extension<assay_capture>(ASSAY_EXT_CAPTURE)) {
+    if (!capture_) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_CAPTURE);
+    if (const assay_status s = capture_->begin(capture_); s != ASSAY_OK) throw Error(s, "");
+  }
+  CaptureMarks(const CaptureMarks&) = delete;
+  CaptureMarks& operator=(const CaptureMarks&) = delete;
+  ~CaptureMarks() { capture_->end(capture_); }
+
+ private:
+  const assay_capture* capture_;
+};
+// In run(): the captured step was replayed.
+inline void mark_replayed(const Host& host) noexcept {
+  if (const auto* c = host.extension<assay_capture>(ASSAY_EXT_CAPTURE)) c->replayed(c);
+}
+
 struct Work {
   std::uint64_t flops = 0, bytes = 0, items = 0;
 };

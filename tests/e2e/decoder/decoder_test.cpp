@@ -101,7 +101,7 @@ TEST_F(Decoder, MemoryByKindIsTheFormula) {
   EXPECT_DOUBLE_EQ(peak["gradients"].get<double>() * mib, 4 * parameters);
   EXPECT_DOUBLE_EQ(peak["optimizer_state"].get<double>() * mib, 8 * parameters + 512);
   EXPECT_DOUBLE_EQ(records[0]["memory"]["moments"][0]["current_mib"]["activations"].get<double>() * mib,
-                   static_cast<double>(model.plan().total_bytes()));
+                   static_cast<double>(model.activation_bytes()));
   EXPECT_DOUBLE_EQ(peak["data"].get<double>() * mib, 2.0 * 2 * 64 * 8);
 }
 

@@ -12,6 +12,8 @@ LAID_OUT(assay_case);
 LAID_OUT(assay_launch);
 LAID_OUT(assay_memory);
 LAID_OUT(assay_device_access);
+LAID_OUT(assay_capture);
+LAID_OUT(assay_memory_plan);
 LAID_OUT(assay_workload);
 LAID_OUT(assay_entry);
 _Static_assert(sizeof(assay_status) == 4, "a status is 32 bits wide in C as in C++");

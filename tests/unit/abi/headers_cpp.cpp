@@ -1,6 +1,7 @@
-// Both C headers from C++: they ask for no more than C++17. assay/abi.h comes twice, the second time through
+// The C headers from C++: they ask for no more than C++17. assay/abi.h comes twice, the second time through
 // assay/device.h, and is guarded.
 #include <assay/abi.h>
 #include <assay/device.h>
+#include <assay/profiling.h>
 
 static_assert(noexcept(assay_entry_v1.deinit()), "across the border nothing is thrown");

@@ -4,6 +4,7 @@
 // and ASSAY_ABI_MINOR. Types count too: a changed signature keeps the layout and still breaks every plugin.
 #include <assay/abi.h>
 #include <assay/device.h>
+#include <assay/profiling.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -103,6 +104,19 @@ FIELD(0, assay_device_access, struct_size, size_t);
 FIELD(8, assay_device_access, api, const assay_device_api*);
 FIELD(16, assay_device_access, device, assay_device*);
 
+SIZE(40, assay_capture);
+FIELD(0, assay_capture, struct_size, size_t);
+FIELD(8, assay_capture, impl, void*);
+FIELD(16, assay_capture, begin, assay_status (*)(const assay_capture*) noexcept);
+FIELD(24, assay_capture, end, assay_status (*)(const assay_capture*) noexcept);
+FIELD(32, assay_capture, replayed, void (*)(const assay_capture*) noexcept);
+
+SIZE(24, assay_memory_plan);
+FIELD(0, assay_memory_plan, struct_size, size_t);
+FIELD(8, assay_memory_plan, impl, void*);
+FIELD(16, assay_memory_plan, buffer,
+      void (*)(const assay_memory_plan*, void*, size_t, size_t, int32_t, int32_t, assay_str) noexcept);
+
 SIZE(136, assay_workload);
 FIELD(0, assay_workload, struct_size, size_t);
 FIELD(8, assay_workload, id, const char*);
@@ -173,6 +187,30 @@ FIELD(152, assay_device_api, range_push, void (*)(assay_device*, const char*) no
 FIELD(160, assay_device_api, range_pop, void (*)(assay_device*) noexcept);
 FIELD(168, assay_device_api, get_extension, const void* (*)(const char*) noexcept);
 
+SIZE(24, assay_profiler);
+FIELD(0, assay_profiler, struct_size, size_t);
+FIELD(8, assay_profiler, start, assay_status (*)(assay_device*) noexcept);
+FIELD(16, assay_profiler, stop, assay_status (*)(assay_device*) noexcept);
+
+SIZE(72, assay_traced_work);
+FIELD(0, assay_traced_work, struct_size, size_t);
+FIELD(8, assay_traced_work, name, const char*);
+FIELD(16, assay_traced_work, start_ns, int64_t);
+FIELD(24, assay_traced_work, end_ns, int64_t);
+FIELD(32, assay_traced_work, bytes, uint64_t);
+FIELD(40, assay_traced_work, grid, uint32_t[3]);
+FIELD(52, assay_traced_work, block, uint32_t[3]);
+FIELD(64, assay_traced_work, kind, assay_traced_kind);
+FIELD(68, assay_traced_work, in_graph, int32_t);
+
+SIZE(48, assay_kernel_trace);
+FIELD(0, assay_kernel_trace, struct_size, size_t);
+FIELD(8, assay_kernel_trace, begin, assay_status (*)(assay_device*) noexcept);
+FIELD(16, assay_kernel_trace, anchor, assay_status (*)(assay_device*, void*) noexcept);
+FIELD(24, assay_kernel_trace, end, assay_status (*)(assay_device*) noexcept);
+FIELD(32, assay_kernel_trace, count, assay_status (*)(assay_device*, uint64_t*) noexcept);
+FIELD(40, assay_kernel_trace, get, assay_status (*)(assay_device*, uint64_t, assay_traced_work*) noexcept);
+
 static_assert(std::is_same_v<assay_status, int32_t> && std::is_same_v<assay_type, int32_t> &&
               std::is_same_v<assay_direction, int32_t> && std::is_same_v<assay_scope, int32_t> &&
               std::is_same_v<assay_stage, int32_t> && std::is_same_v<assay_memory_kind, int32_t>);
@@ -222,6 +260,11 @@ VALUE(ASSAY_MEMORY_COMMUNICATION, 5);
 VALUE(ASSAY_MEMORY_DATA, 6);
 VALUE(ASSAY_MEMORY_KIND_COUNT, 7);
 
+VALUE(ASSAY_TRACED_KERNEL, 0);
+VALUE(ASSAY_TRACED_COPY, 1);
+VALUE(ASSAY_TRACED_FILL, 2);
+VALUE(ASSAY_TRACED_ANCHOR, 3);
+
 VALUE(ASSAY_ANY_DEVICE, 0u);
 VALUE(ASSAY_DEVICE_CPU, 1u);
 VALUE(ASSAY_DEVICE_CUDA, 2u);
@@ -232,6 +275,10 @@ TEST(Layout, SymbolsAndExtensionsKeepTheirNames) {
   EXPECT_STREQ(ASSAY_DEVICE_SYMBOL, "assay_device_v1");
   EXPECT_STREQ(ASSAY_EXT_MEMORY, "assay.memory/1");
   EXPECT_STREQ(ASSAY_EXT_DEVICE, "assay.device/1");
+  EXPECT_STREQ(ASSAY_EXT_CAPTURE, "assay.capture/1");
+  EXPECT_STREQ(ASSAY_EXT_MEMORY_PLAN, "assay.memory_plan/1");
+  EXPECT_STREQ(ASSAY_EXT_PROFILER, "assay.profiler/1");
+  EXPECT_STREQ(ASSAY_EXT_KERNEL_TRACE, "assay.kernel_trace/1");
 }
 
 // A symbol's number is the major version: the two rise together, or a host finds a plugin it does not understand.

@@ -76,12 +76,14 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.run.threads = 1; });
   add([](Case& c) { c.run.memory_limit_bytes = 1; });
   add([](Case& c) { c.profile.nvtx = false; });
+  add([](Case& c) { c.profile.nsys = true; });
+  add([](Case& c) { c.profile.kernels = true; });
   add([](Case& c) { c.profile.memory_snapshot = true; });
-  EXPECT_EQ(hashes.size(), 22u);
+  EXPECT_EQ(hashes.size(), 24u);
   Identity other = identity;
   other[0].second = "00fe";
   hashes.insert(case_hash(plain_case(), "demo", other));
-  EXPECT_EQ(hashes.size(), 23u);
+  EXPECT_EQ(hashes.size(), 25u);
 }
 
 TEST(CaseHash, KeepsNeighbouringTextsApart) {

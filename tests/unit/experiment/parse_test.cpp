@@ -37,6 +37,8 @@ formats = ["csv"]
 columns = ["size", "parameters", "forward.mean_ms", "memory.any_moment.mib", "status"]
 [profile]
 nvtx = false
+nsys = true
+kernels = true
 memory_snapshot = true
 )");
   EXPECT_EQ(experiment.name, "all-of-it");
@@ -66,6 +68,8 @@ memory_snapshot = true
   EXPECT_EQ(c.run.threads, 3);
   EXPECT_EQ(c.run.memory_limit_bytes, std::uint64_t{4} << 30);
   EXPECT_FALSE(c.profile.nvtx);
+  EXPECT_TRUE(c.profile.nsys);
+  EXPECT_TRUE(c.profile.kernels);
   EXPECT_TRUE(c.profile.memory_snapshot);
 }
 

@@ -47,6 +47,18 @@ TEST_F(Supervise, FinishesWithTheResult) {
   EXPECT_GT(outcome.peak_rss_bytes, 0u);
 }
 
+// As under a profiler: a program between host and worker keeps the descriptors, and has its own at their numbers.
+TEST_F(Supervise, AWorkerWhoseParentKeepsTheDescriptorsFetchesThem) {
+  for (const char* own : {"3>&- 4>&- 5>&-", "3</dev/null 4</dev/null 5>&-"}) {
+    const std::string between = std::string("(exec ") + own + "; \"$0\" ok); exit $?";
+    WorkerRequest r = request({"-c", between, TEST_WORKER});
+    r.executable = "/bin/sh";
+    const WorkerOutcome outcome = supervise(r, {}, nullptr);
+    EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason << ::testing::PrintToString(outcome.log_tail);
+    EXPECT_EQ(outcome.events.result, R"({"event":"result","status":"ok"})");
+  }
+}
+
 TEST_F(Supervise, AnExitWithoutAResultIsACrashEvenWithCodeZero) {
   EXPECT_EQ(run({"exit", "3"}).reason, "exited with code 3 before it reported a result, in stage load" + log_suffix());
   const WorkerOutcome outcome = run({"exit", "0"});

@@ -50,6 +50,81 @@ TEST_F(RecorderTest, AsynchronousWorkIsTimedOnTheDevice) {
   EXPECT_EQ(s.phases[0].host_ns[0], 3);
 }
 
+// Where the phases of a step lie, for a trace of its kernels: the captured ones as well.
+TEST_F(RecorderTest, LastPhasesCountFromTheBeginOfTheStep) {
+  recorder_.begin_capture();
+  recorder_.phase_begin(1);
+  recorder_.phase_end(1);
+  recorder_.end_capture();
+  timeline_.device_work(100);
+  recorder_.begin_step();
+  timeline_.device_work(3);
+  recorder_.phase_begin(0);
+  timeline_.device_work(4);
+  recorder_.phase_end(0);
+  recorder_.end_step();
+  std::vector<PhaseSpan> spans = recorder_.last_phases();
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].phase, 0u);
+  EXPECT_EQ(spans[0].begin_ns, 3);
+  EXPECT_EQ(spans[0].end_ns, 7);
+  EXPECT_EQ(recorder_.last_step_ns(), 7);
+  recorder_.discard();
+  recorder_.begin_step();
+  recorder_.replayed();
+  recorder_.end_step();
+  spans = recorder_.last_phases();
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].phase, 1u);
+}
+
+// Marks of a captured step: made once, read after every step that replays it.
+TEST_F(RecorderTest, CapturedPhasesBelongToEachReplay) {
+  recorder_.begin_capture();
+  recorder_.phase_begin(1);
+  timeline_.device_work(7);
+  recorder_.phase_end(1);
+  recorder_.end_capture();
+  for (int i = 0; i < 3; ++i) {
+    recorder_.begin_step();
+    recorder_.replayed();
+    recorder_.phase_begin(0);
+    timeline_.device_work(2);
+    recorder_.phase_end(0);
+    recorder_.end_step();
+    recorder_.flush();
+  }
+  const Samples s = recorder_.take();
+  EXPECT_EQ(s.phases[1].device_ns, (std::vector<double>{7, 7, 7}));
+  EXPECT_EQ(s.phases[1].host_ns, (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(s.phases[0].device_ns, (std::vector<double>{2, 2, 2}));
+  EXPECT_FALSE(recorder_.captured_unread());
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
+TEST_F(RecorderTest, CapturedPhasesAreLeftOutWhenStepsAreReadTogether) {
+  recorder_.begin_capture();
+  recorder_.phase_begin(1);
+  recorder_.phase_end(1);
+  recorder_.end_capture();
+  recorder_.prepare(8, false);
+  for (int i = 0; i < 2; ++i) {
+    recorder_.begin_step();
+    recorder_.replayed();
+    recorder_.end_step();
+  }
+  recorder_.flush();
+  EXPECT_TRUE(recorder_.captured_unread());
+  EXPECT_FALSE(recorder_.take().phase_seen[1]);
+}
+
+TEST_F(RecorderTest, AReplayWithoutACaptureIsMisuse) {
+  recorder_.begin_step();
+  recorder_.replayed();
+  recorder_.end_step();
+  EXPECT_NE(recorder_.misuse().find("nothing was captured"), std::string::npos);
+}
+
 TEST_F(RecorderTest, PhasesThatNeverOccurAreNotSeen) {
   recorder_.begin_step();
   recorder_.end_step();

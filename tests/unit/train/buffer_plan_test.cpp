@@ -54,13 +54,40 @@ TEST(BufferPlan, RandomLivesAreSoundAndNearTheLowerBound) {
   }
 }
 
+TEST(BufferPlan, ReservedBytesAreFreeBeforeTheirTime) {
+  BufferPlan plan;
+  plan.reserve(100, 1000, 5, 9);
+  const auto before = plan.add("before", DType::u8, {512}, 0, 4);
+  const auto across = plan.add("across", DType::u8, {512}, 4, 5);
+  plan.solve();
+  EXPECT_EQ(plan.buffers()[before].offset, 0u);
+  EXPECT_EQ(plan.buffers()[across].offset, 1280u);  // the next aligned place after the reservation's end at 1100
+  EXPECT_EQ(plan.total_bytes(), 1792u);
+  EXPECT_EQ(plan.lower_bound_bytes(), 1512u);
+}
+
+TEST(BufferPlan, NoBufferCrossesTheEndOfWhatIsBorrowed) {
+  BufferPlan plan;
+  plan.borrow(1000);
+  const auto fits = plan.add("fits", DType::u8, {768}, 0, 1);
+  const auto crosses = plan.add("would cross", DType::u8, {512}, 1, 2);
+  plan.solve();
+  EXPECT_EQ(plan.buffers()[fits].offset, 0u);
+  EXPECT_EQ(plan.buffers()[crosses].offset, 1024u);
+  EXPECT_EQ(plan.own_bytes(), 512u);
+  std::vector<char> borrowed(1000), own(512);
+  plan.bind(borrowed.data(), own.data());
+  EXPECT_EQ(plan[fits].data, borrowed.data());
+  EXPECT_EQ(plan[crosses].data, own.data());
+}
+
 TEST(BufferPlan, BindPlacesTensors) {
   BufferPlan plan;
   const auto a = plan.add("a", DType::bf16, {3, 5}, 0, 0);
   const auto b = plan.add("b", DType::f32, {2}, 0, 0);
   plan.solve();
   std::vector<char> memory(plan.total_bytes());
-  plan.bind(memory.data());
+  plan.bind(nullptr, memory.data());
   EXPECT_NE(plan[a].data, plan[b].data);
   EXPECT_EQ(plan[a].elements(), 15);
 }

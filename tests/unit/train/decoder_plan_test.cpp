@@ -88,8 +88,10 @@ TEST(Decoder, ActivationsByFormula) {
   const std::int64_t rotary = 4 * 2 * c.context_length * 32;
   // At the head's backward: final input and normed, its gradient and the residual's: 4 d; logits; rstd, losses, lse.
   const std::int64_t head = 4 * n * (4 * 768 + c.vocab_size + 3) + 256;
-  const auto expected = static_cast<double>(saved + rotary + head);
-  EXPECT_EQ(model.plan().lower_bound_bytes(), static_cast<std::size_t>(saved + rotary + head));
+  // By then the gradients of the head and of its norm have their place in the arena; all others still hold activations.
+  const std::int64_t gradients = 4 * (c.vocab_size * 768 + 768);
+  const auto expected = static_cast<double>(saved + rotary + head + gradients);
+  EXPECT_EQ(model.plan().lower_bound_bytes(), static_cast<std::size_t>(saved + rotary + head + gradients));
   EXPECT_LE(static_cast<double>(model.plan().total_bytes()), 1.02 * expected);
 }
 
@@ -102,8 +104,42 @@ TEST(Decoder, CheckpointingAndInferencePlanLess) {
   const std::size_t checkpointed = DecoderModel(c, set, ids).plan().total_bytes();
   c.checkpointing = false, c.backward = false;
   const std::size_t inference = DecoderModel(c, set, ids).plan().total_bytes();
-  EXPECT_LT(checkpointed, full / 3);
+  EXPECT_LT(checkpointed, set.gradient_bytes() + full / 3);
+  EXPECT_LT(checkpointed, full);
   EXPECT_LT(inference, checkpointed);
+}
+
+// A buffer alive at a moment when a gradient is in its place must lie elsewhere; before that it may lie there.
+TEST(Decoder, ActivationsLiveInThePlacesOfGradientsToCome) {
+  for (const bool side_lane : {false, true}) {
+    DecoderConfig c = config(128, 512, 3, 4);
+    c.side_lane = side_lane;
+    ParameterSet set(c.precision);
+    const DecoderParameters ids = add_decoder_parameters(set, c);
+    const DecoderModel model(c, set, ids);
+    int last_moment = 0;
+    for (const BufferPlan::Buffer& b : model.plan().buffers()) last_moment = std::max(last_moment, b.last);
+    std::size_t shared = 0;
+    for (const BufferPlan::Buffer& b : model.plan().buffers()) {
+      if (b.offset < set.gradient_bytes()) ++shared;
+      // At the last moment every gradient is in its place.
+      if (b.last == last_moment) {
+        EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
+      }
+    }
+    EXPECT_GT(shared, 10u);
+    EXPECT_LT(model.activation_bytes(), model.plan().lower_bound_bytes());
+  }
+}
+
+// Gaps between groups hold zeros that optimizers walk over: no activation may touch them.
+TEST(Decoder, AGradientArenaWithGapsIsNotShared) {
+  const DecoderConfig c = config(36, 100, 2, 3);
+  ParameterSet set(c.precision);
+  const DecoderParameters ids = add_decoder_parameters(set, c);
+  ASSERT_NE(set.arena_elements(), set.parameter_count());
+  const DecoderModel model(c, set, ids);
+  for (const BufferPlan::Buffer& b : model.plan().buffers()) EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
 }
 
 // small, batch 4, context 512: 2 N (L (4 d^2 + 3 d ff) + d V) + 2 L B T^2 d.

@@ -2,19 +2,17 @@
 #pragma once
 #include <stdint.h>
 
+#include "common/walk.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
+
+using compute::CopyShape;
 
 // Index of a floating-point type in kernel tables; the values of compute::DType.
 inline constexpr int kernel_f32 = 0;
 inline constexpr int kernel_bf16 = 1;
 inline constexpr int kernel_f16 = 2;
-
-struct CopyShape {
-  int64_t extent[4];  // outermost first; the last two may be 1
-  int64_t to_step[4], from_step[4];
-};
 
 struct RotaryShape {
   int64_t batch, positions, heads, pairs;        // pairs: half the head dimension

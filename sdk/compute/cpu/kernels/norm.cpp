@@ -81,8 +81,8 @@ static void layer_forward_typed(const NormArgs& a) {
 
 // ---- backward ------------------------------------------------------------------------------------------------------
 template <class X>
-ASSAY_INLINE void put_gradient(X* dx, Vec gradient, bool accumulate, auto span) {
-  store_span(dx, accumulate ? load_span(dx, span) + gradient : gradient, span);
+ASSAY_INLINE void put_gradient(X* dx, Vec gradient, const X* residual, int64_t i, auto span) {
+  store_span(dx + i, residual ? load_span(residual + i, span) + gradient : gradient, span);
 }
 ASSAY_INLINE void add_to(float* total, Vec x, auto span) { store_span(total, load_span(total, span) + x, span); }
 
@@ -100,6 +100,7 @@ static void rms_backward_typed(const NormArgs& a) {
         const X* const x = static_cast<const X*>(a.x) + r * a.columns;
         const X* const dy = static_cast<const X*>(a.dy) + r * a.columns;
         X* const dx = static_cast<X*>(a.dx) + r * a.columns;
+        const X* const residual = a.residual ? static_cast<const X*>(a.residual) + r * a.columns : nullptr;
         const float rstd = a.rstd[r];
         const float dot = sum_each(a.columns, [&](int64_t i, auto span) {
           return load_span(dy + i, span) * load_span(weight + i, span) * load_span(x + i, span);
@@ -108,7 +109,9 @@ static void rms_backward_typed(const NormArgs& a) {
         each(a.columns, [&](int64_t i, auto span) {
           const Vec x_here = load_span(x + i, span), dy_here = load_span(dy + i, span);
           add_to(dweight + i, dy_here * x_here * rstd, span);
-          put_gradient(dx + i, (dy_here * load_span(weight + i, span) - x_here * pull) * rstd, a.accumulate_dx, span);
+          put_gradient(dx, (dy_here * load_span(weight + i, span) - x_here * pull) * rstd, residual, i, span);
+          if (a.y)
+            store_span(static_cast<X*>(a.y) + r * a.columns + i, x_here * rstd * load_span(weight + i, span), span);
         });
       }
     }
@@ -130,6 +133,7 @@ static void layer_backward_typed(const NormArgs& a) {
         const X* const x = static_cast<const X*>(a.x) + r * a.columns;
         const X* const dy = static_cast<const X*>(a.dy) + r * a.columns;
         X* const dx = static_cast<X*>(a.dx) + r * a.columns;
+        const X* const residual = a.residual ? static_cast<const X*>(a.residual) + r * a.columns : nullptr;
         const float rstd = a.rstd[r], mean = a.mean[r];
         const float g_sum = sum_each(
             a.columns, [&](int64_t i, auto span) { return load_span(dy + i, span) * load_span(weight + i, span); });
@@ -141,8 +145,7 @@ static void layer_backward_typed(const NormArgs& a) {
           const Vec normal = (load_span(x + i, span) - mean) * rstd, dy_here = load_span(dy + i, span);
           add_to(dweight + i, dy_here * normal, span);
           add_to(dbias + i, dy_here, span);
-          put_gradient(dx + i, (dy_here * load_span(weight + i, span) - shift - normal * pull) * rstd, a.accumulate_dx,
-                       span);
+          put_gradient(dx, (dy_here * load_span(weight + i, span) - shift - normal * pull) * rstd, residual, i, span);
         });
       }
     }

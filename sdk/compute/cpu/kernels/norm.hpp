@@ -9,7 +9,7 @@ namespace assay::cpu {
 // Types of x, y and their gradients, and of weight and bias. Statistics are fp32 throughout.
 enum class NormTypes { f32, bf16, bf16_with_f32_weight };
 
-// What an operation does not use is left out (nullptr).
+// What an operation does not use is left out (nullptr). `residual` is added to x before a forward, to dx in a backward.
 struct NormArgs {
   NormTypes types;
   int64_t rows, columns;
@@ -17,7 +17,6 @@ struct NormArgs {
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx;
   float *mean, *rstd;
-  bool accumulate_dx;
   // Backward: norm_row_blocks(rows) rows of `columns` each, for the gradients by weight and by bias.
   float *weight_partials, *bias_partials;
 };

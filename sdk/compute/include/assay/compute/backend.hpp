@@ -1,13 +1,17 @@
 // The operations that workloads are made of, behind one interface that each device backend implements.
 //
-// Notation: T floating-point tensors of one dtype (fp32 or bf16) unless said otherwise; "rows" are all dimensions but
-// the last, flattened. Statistics (rstd, mean, log-sum-exp), losses, and every accumulation are fp32. Tensors are
-// contiguous unless an operation says that it honours strides.
+// Notation: T floating-point tensors of one dtype unless said otherwise: fp32 or bf16, on CUDA also fp16; "rows" are
+// all dimensions but the last, flattened. Statistics (rstd, mean, log-sum-exp), losses, and every accumulation are
+// fp32. Tensors are contiguous unless an operation says that it honours strides.
 //
 // Execution: every call enqueues on the stream that the backend was made with and may return before the work is done;
 // host code must not read a tensor before synchronize(). In Mode::prepare a call does all that precedes execution
 // (finds kernels, creates primitives, reserves workspace) and does not touch the tensors: a workload runs its step once
 // in that mode during setup, so that no step ever allocates.
+//
+// Lanes: between begin_side() and end_side() operations go to a second lane, which starts after everything enqueued
+// before begin_side() and may run beside what follows end_side(), until join_side(). A device without lanes runs all in
+// order. Whoever uses the side lane sees to it that what it reads is not overwritten before the join.
 //
 // Errors: assay::Error. UNSUPPORTED for a dtype or shape the backend does not serve: never another algorithm under the
 // same name. Debug builds assert shapes.
@@ -19,15 +23,20 @@
 #include <assay/plugin.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace assay::compute {
 
-inline constexpr const char* interface_id = "assay.compute/1 revision 1 C++20 gxx-abi-1016 lp64";
+inline constexpr const char* interface_id = "assay.compute/1 revision 2 C++20 gxx-abi-1016 lp64";
 
 enum class Mode : std::int32_t { execute, prepare };
+
+// What matrix products of fp32 tensors (attention's too) may do to their inputs: nothing, or round them to tf32's ten
+// bits of mantissa, as the matrix units do.
+enum class ProductMath : std::int32_t { exact, tf32 };
 
 struct MatmulOptions {
   bool transpose_a = false;  // use a as its transpose over the last two dimensions
@@ -50,6 +59,28 @@ struct SgdOptions {  // as torch.optim.SGD with dampening 0
   float momentum = 0.0F, weight_decay = 0.0F;
 };
 
+// Dynamic loss scaling, for fp16: the loss's gradient is multiplied by *scale, the optimizer divides by it, and a step
+// whose gradients are not all finite changes nothing. Both fp32 [1] in device memory; empty tensors: no scaling.
+struct LossScale {
+  Tensor scale;
+  Tensor nonfinite;  // how many gradient elements were not finite, from count_nonfinite
+};
+struct LossScaleOptions {  // as torch.amp.GradScaler
+  float growth = 2.0F, backoff = 0.5F;
+  std::int64_t growth_interval = 2000;  // steps in a row without a skip before the scale grows
+};
+
+// A recorded sequence of operations, replayed with one call. Made by Backend::capture.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  virtual ~Graph() = default;
+  virtual void launch() = 0;  // enqueues one replay on the backend's stream
+  virtual std::size_t node_count() const = 0;
+};
+
 // One compiled kernel or primitive in use, for reports and for the test that none is a slow reference implementation.
 struct PrimitiveInfo {
   std::string operation;       // "matmul f32 512x768x2304"
@@ -70,6 +101,14 @@ class Backend {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* address, std::size_t bytes) = 0;
   virtual std::vector<PrimitiveInfo> primitives() const = 0;
+  // exact unless set. UNSUPPORTED where the device has no such mode.
+  virtual void set_product_math(ProductMath) = 0;
+  // Records what `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is executed, and no
+  // operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues each step anew.
+  virtual std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) = 0;
+  virtual void begin_side() {}
+  virtual void end_side() {}
+  virtual void join_side() {}
 
   // ---- moving and making data --------------------------------------------------------------------------------------
   virtual void upload(const Tensor& to, const void* host_source) = 0;  // contiguous; blocks until host_source is read
@@ -108,8 +147,9 @@ class Backend {
 
   // ---- embedding and position --------------------------------------------------------------------------------------
   virtual void embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) = 0;  // ids i64 [rows]
-  // dtable[ids[r], :] += dout[r, :]; the same sum in the same order for any number of threads. dtable fp32 or dtype.
-  virtual void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable) = 0;
+  // dtable[ids[r], :] (+)= dout[r, :]; the same sum in the same order for any number of threads. Without `accumulate`
+  // rows that no id names become 0. dtable fp32 or dtype.
+  virtual void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) = 0;
   // cos, sin: fp32 [T, D/2] of position * theta^(-2i/D).
   virtual void rotary_table(const Tensor& cos, const Tensor& sin, double theta) = 0;
   // In place on x [B, T, H, D] (honours strides), interleaved pairs (x0,x1), (x2,x3), ...; `inverse` rotates back,
@@ -123,16 +163,19 @@ class Backend {
   // Fused sum = x + residual; y = rms_norm(sum). sum may be x or residual.
   virtual void add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum, const Tensor& weight,
                                     const Tensor& y, const Tensor& rstd, float eps) = 0;
-  // dx (+)= gradient by x; dweight (fp32 or dtype) += gradient by weight. With `accumulate_dx`, dx may hold the
-  // gradient that came by the residual path. dx may be dy when not accumulating.
+  // dx = gradient by x (+ residual, the gradient that came by the residual path; may be empty, may be dx); dweight
+  // (fp32 or dtype) (+)= gradient by weight. dx may be dy. When `y` is given, the forward's result is written there
+  // again, for the gradient of the matrix that follows; y must be none of the others.
   virtual void rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                                 const Tensor& dx, bool accumulate_dx, const Tensor& dweight) = 0;
+                                 const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                                 bool accumulate_dweight, const Tensor& y) = 0;
   // y = (x - mean) * rstd * weight + bias.
   virtual void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
                                   const Tensor& mean, const Tensor& rstd, float eps) = 0;
+  // As rms_norm_backward; accumulate_dweight holds for dbias too.
   virtual void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                                   const Tensor& rstd, const Tensor& dx, bool accumulate_dx, const Tensor& dweight,
-                                   const Tensor& dbias) = 0;
+                                   const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                                   const Tensor& dbias, bool accumulate_dweight) = 0;
 
   // ---- attention and loss ------------------------------------------------------------------------------------------
   // y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal (y is 0 there).
@@ -145,32 +188,38 @@ class Backend {
                                   const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
                                   const Tensor& dv, const AttentionShape& shape) = 0;
   // losses[r] = -log softmax(logits[r, :])[labels[r]], fp32 [rows]; lse fp32 [rows]. labels i64; a label < 0 is
-  // ignored: its loss and its gradient are 0. Logits fp32 or bf16.
+  // ignored: its loss and its gradient are 0. The gradient is multiplied by `scale` and, when given, by *loss_scale
+  // (fp32 [1]).
   virtual void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
                                      const Tensor& lse) = 0;
   virtual void cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, float scale,
-                                      const Tensor& dlogits) = 0;
+                                      const Tensor& loss_scale, const Tensor& dlogits) = 0;
   // Both in one pass over the logits, which become scale * (softmax - one_hot).
-  virtual void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses,
-                                      float scale) = 0;
+  virtual void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
+                                      const Tensor& loss_scale) = 0;
 
-  // ---- reductions to one fp32 number; the same result for any number of threads
-  // --------------------------------------
+  // ---- reductions to one fp32 number; the same result for any number of threads ------------------------------------
   virtual void sum(const Tensor& x, const Tensor& out, float factor) = 0;  // out[0] = factor * sum of x
   virtual void sum_of_squares(const Tensor& x, const Tensor& out) = 0;
   virtual void max_abs(const Tensor& x, const Tensor& out) = 0;  // NaN when any element is NaN
   virtual void count_nonfinite(const Tensor& x, const Tensor& out) = 0;
 
-  // ---- optimizers, over whole arenas
-  // ---------------------------------------------------------------------------------
-  virtual void advance(const Tensor& step) = 0;  // i64 [1] += 1
-  // parameter, m, v: fp32; gradient: fp32 or bf16; or all of them bf16 (bf16_pure, computed in fp32, rounded to
-  // nearest). step i64 [1] counts from 1. `compute_copy` (bf16, may be empty) receives the rounded parameter.
+  // ---- optimizers, over whole arenas -------------------------------------------------------------------------------
+  // i64 [1] += 1, but not when loss_scale.nonfinite is given and holds more than 0.
+  virtual void advance(const Tensor& step, const LossScale& loss_scale) = 0;
+  // parameter, m, v: fp32; gradient: fp32 or 16 bits wide; or all of them bf16 (bf16_pure, computed in fp32, rounded to
+  // nearest). step i64 [1] counts from 1. `compute_copy` (bf16 or fp16, may be empty) receives the rounded parameter.
   virtual void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
-                     const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy) = 0;
+                     const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy,
+                     const LossScale& loss_scale) = 0;
   // momentum may be empty when options.momentum is 0. The first step (step == 1) sets momentum = gradient.
   virtual void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-                   const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy) = 0;
+                   const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy,
+                   const LossScale& loss_scale) = 0;
+  // After the optimizer: nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0; otherwise
+  // good_steps counts up, and at the interval the scale grows and it starts anew. good_steps, skipped_steps: i64 [1].
+  virtual void update_loss_scale(const LossScale& loss_scale, const Tensor& good_steps, const Tensor& skipped_steps,
+                                 const LossScaleOptions& options) = 0;
 };
 
 // What "assay.compute/1" of a device table points to.

@@ -1,9 +1,10 @@
 // Where each temporary tensor of a step lies in one arena, decided once before anything runs.
 //
 // A buffer is alive from moment `first` to moment `last`, both included, in the order of a step. Buffers that are never
-// alive together may share addresses. Greedy by size: largest first, each at the lowest offset that is free over its
-// whole life. For the two-sided stack that a forward and a backward pass make, this comes within a few percent of the
-// largest sum of live bytes, which lower_bound_bytes() states.
+// alive together may share addresses. A part of the arena may be reserved for a time: a gradient arena, whose pieces
+// are written one after the other in backward, holds activations until then. Greedy by size: largest first, each at the
+// lowest offset that is free over its whole life. For the two-sided stack that a forward and a backward pass make, this
+// comes within a few percent of the largest sum of live bytes, which lower_bound_bytes() states.
 #pragma once
 #include <assay/compute/tensor.hpp>
 
@@ -26,17 +27,32 @@ class BufferPlan {
     std::size_t offset;  // after solve()
   };
 
+  struct Taken {
+    std::size_t offset, bytes;
+    int first, last;
+  };
+
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, int first, int last);
+  // Before solve(): the arena begins with `bytes` of memory that is someone else's, where buffers may lie while no part
+  // of it is reserved. No buffer crosses its end: the rest of the arena is memory of its own.
+  void borrow(std::size_t bytes);
+  // Before solve(): these bytes are taken from moment `first` to moment `last` by something placed already.
+  void reserve(std::size_t offset, std::size_t bytes, int first, int last);
   void solve();
-  std::size_t total_bytes() const { return total_; }  // after solve()
-  std::size_t lower_bound_bytes() const;              // the largest sum of bytes alive at one moment
-  void bind(void* base);                              // `total_bytes` at `base`
-  const compute::Tensor& operator[](Id id) const { return buffers_[id].tensor; }  // after bind()
+  std::size_t total_bytes() const { return total_; }  // after solve(), borrowed ones included
+  std::size_t own_bytes() const { return total_ - own_begin(); }
+  std::size_t lower_bound_bytes() const;  // the largest sum of bytes alive at one moment, reserved ones too
+  void bind(void* borrowed, void* own);   // own_bytes() at `own`
+  bool is_borrowed(std::size_t offset) const { return offset < borrowed_; }
+  std::size_t own_begin() const { return (borrowed_ + alignment - 1) / alignment * alignment; }  // its offset
+  const compute::Tensor& operator[](Id id) const { return buffers_[id].tensor; }                 // after bind()
   const std::vector<Buffer>& buffers() const { return buffers_; }
+  const std::vector<Taken>& reserved() const { return reserved_; }
 
  private:
   std::vector<Buffer> buffers_;
-  std::size_t total_ = 0;
+  std::vector<Taken> reserved_;
+  std::size_t borrowed_ = 0, total_ = 0;
 };
 
 }  // namespace assay::train

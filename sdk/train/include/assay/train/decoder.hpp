@@ -25,9 +25,12 @@ struct DecoderConfig {
   // Otherwise one operation each, as a framework without a compiler runs them.
   bool fused = true;
   bool flash = true;           // tiled attention; otherwise the score matrix is made
-  bool backward = true;        // plan for a backward pass
+  bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
   bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
   bool keep_logits = false;    // a copy of the logits survives the step
+  // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
+  // activations. Costs the memory of what they read, which must live longer.
+  bool side_lane = false;
 
   std::int64_t rows() const { return batch_size * context_length; }
   std::int64_t head_dim() const { return d_model / heads; }
@@ -58,7 +61,12 @@ class DecoderModel {
 
   const DecoderConfig& config() const { return config_; }
   const BufferPlan& plan() const { return plan_; }
-  void bind(void* activations) { plan_.bind(activations); }  // plan().total_bytes() at `activations`
+  // activation_bytes() at `activations`. With a backward `gradients` is the set's gradient arena: until a gradient is
+  // written, its place holds activations.
+  void bind(void* gradients, void* activations) { plan_.bind(gradients, activations); }
+  std::size_t activation_bytes() const { return plan_.own_bytes(); }
+  // The gradient of the loss is multiplied by *scale (fp32 [1], empty: not).
+  void set_loss_scale(const compute::Tensor& scale) { loss_scale_ = scale; }
   // Once after bind: tables that depend on the shape alone.
   void initialize(compute::Backend& backend) const;
 
@@ -93,7 +101,9 @@ class DecoderModel {
 
   void plan_buffers();
   Forward plan_layer_forward(std::int64_t layer, int begin, int end_of_saved, Id input);
-  Backward plan_layer_backward(std::int64_t layer, int begin);
+  Backward plan_layer_backward(std::int64_t layer, int begin, int end_of_side);
+  void reserve_gradients(int head_backward, const std::vector<int>& begin_of_layer, int end);
+  bool lanes() const { return config_.fused && config_.side_lane; }
 
   // From normed1 to the end of the feed-forward's hidden state; shared by forward and recomputation.
   void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
@@ -103,13 +113,17 @@ class DecoderModel {
                              const Backward& g) const;
   void attention_forward(compute::Backend& b, const Forward& f) const;
   void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
+  void norm_backward(compute::Backend& b, ParameterSet::Id weight, const compute::Tensor& dy, const compute::Tensor& x,
+                     const compute::Tensor& rstd, const compute::Tensor& residual, const compute::Tensor& dx,
+                     const compute::Tensor& y) const;
   void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows) const;
 
-  // dw = dy^T x
+  // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x, ParameterSet::Id first,
                        std::size_t count = 1) const;
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;  // [B, T, H, D] of [N, 3 d_model]
-  compute::Tensor split_heads(const compute::Tensor& x) const;               // [B, T, H, D] of [N, d_model]
+  void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
+  compute::Tensor split_heads(const compute::Tensor& x) const;                          // [B, T, H, D] of [N, d_model]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;
@@ -122,7 +136,10 @@ class DecoderModel {
   Id cos_ = 0, sin_ = 0;
   Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
   Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
-  Id dx_ = 0, dfinal_ = 0;
+  // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.
+  // One buffer but with lanes, where a weight gradient may still be reading the older one.
+  Id dx_ = 0, dx_middle_ = 0, dfinal_ = 0;
+  compute::Tensor loss_scale_;
 };
 
 }  // namespace assay::train

@@ -4,6 +4,7 @@
 #include <assay/plugin.hpp>
 
 #include <array>
+#include <assay/train/loss_scaler.hpp>
 #include <assay/train/parameters.hpp>
 #include <optional>
 #include <string_view>
@@ -27,7 +28,8 @@ class Optimizer {
   std::size_t state_bytes() const;  // first and second moments, or the momentum; step and lr included
   void bind(void* state);
   void reset(compute::Backend& backend) const;  // zero state, step 0
-  void step(compute::Backend& backend) const;   // enqueues one update of every parameter
+  // Enqueues one update of every parameter, or none when the scaler finds a gradient that is not finite.
+  void step(compute::Backend& backend, const LossScaler& scaler) const;
 
  private:
   compute::Tensor moment(std::size_t index) const;

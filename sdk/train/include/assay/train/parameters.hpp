@@ -43,6 +43,8 @@ class ParameterSet {
   std::size_t copy_bytes() const { return policy_.compute_copy() ? bytes(policy_.activation) : 0; }
   std::size_t gradient_bytes() const { return bytes(policy_.gradient); }
 
+  std::size_t gradient_offset_bytes(Id id) const;  // of the parameter's gradient in its arena
+
   void bind(void* values, void* compute_copy, void* gradients);
 
   // One parameter, or `count` adjacent ones of a group as a single matrix (their first dimensions add up).
@@ -53,7 +55,7 @@ class ParameterSet {
   compute::Tensor all_gradients() const;
   compute::Tensor compute_copy() const;  // flat; empty when there is none
 
-  // Every parameter from its distribution; the same numbers for any device and number of threads.
+  // Every parameter from its distribution, gradients 0; the same numbers for any device and number of threads.
   void initialize(compute::Backend& backend, std::uint64_t seed) const;
   void refresh_compute_copy(compute::Backend& backend) const;
 

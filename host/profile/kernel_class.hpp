@@ -1,0 +1,15 @@
+// What kind of work a kernel does, told by its name: the libraries' kernels say it in theirs, and so do ours.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+// "matrix products", "attention", "norms", "loss", "optimizer", "embedding", "communication", "copies and fills", or
+// "element-wise" for the rest. Takes mangled names as well as readable ones.
+const char* kernel_class(std::string_view name);
+
+// Readable: demangled, without return type, parameters and our own namespaces, at most `most_chars` long.
+std::string short_kernel_name(const std::string& name, std::size_t most_chars = 96);
+
+}  // namespace assay::host

@@ -1,0 +1,169 @@
+#include "profile/kernel_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "profile/kernel_class.hpp"
+
+namespace assay::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Sum {
+  std::uint64_t count = 0;
+  double time_ns = 0;
+};
+using ByName = std::map<std::string, Sum>;  // by mangled name: readable ones are made once for each, at the end
+
+std::size_t phase_at(const std::vector<PhaseSpan>& spans, double time_ns, std::size_t outside) {
+  std::size_t phase = outside;
+  std::optional<double> shortest;
+  for (const PhaseSpan& span : spans) {
+    const double length = span.end_ns - span.begin_ns;
+    if (time_ns < span.begin_ns || time_ns >= span.end_ns || (shortest && length >= *shortest)) continue;
+    shortest = length;
+    phase = span.phase;
+  }
+  return phase;
+}
+
+json phase_rows(const ByName& sums, double steps) {
+  struct Row {
+    std::string kind, name;
+    Sum sum;
+  };
+  std::vector<Row> rows;
+  double total_ns = 0;
+  for (const auto& [mangled, sum] : sums) {
+    total_ns += sum.time_ns;
+    const std::string name = short_kernel_name(mangled);
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });
+    if (same != rows.end())  // names that differ beyond what is shown
+      same->sum.count += sum.count, same->sum.time_ns += sum.time_ns;
+    else
+      rows.push_back({kernel_class(mangled), name, sum});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.sum.time_ns > b.sum.time_ns; });
+  json out = json::array();
+  for (const Row& row : rows)
+    out.push_back({{"class", row.kind},
+                   {"name", row.name},
+                   {"count", static_cast<double>(row.sum.count) / steps},
+                   {"time_us", row.sum.time_ns * 1e-3 / steps},
+                   {"share", total_ns > 0 ? row.sum.time_ns / total_ns : 0.0}});
+  return out;
+}
+
+struct ClassSum {
+  std::string phase, kind;
+  double count = 0, time_us = 0, share = 0;
+};
+
+std::vector<ClassSum> by_class(const json& kernels) {
+  std::vector<ClassSum> all;
+  for (const auto& [phase, rows] : kernels.items()) {
+    std::vector<ClassSum> sums;
+    for (const json& row : rows) {
+      const std::string kind = row.at("class");
+      auto found = std::find_if(sums.begin(), sums.end(), [&](const ClassSum& s) { return s.kind == kind; });
+      if (found == sums.end()) found = sums.insert(sums.end(), ClassSum{phase, kind});
+      found->count += row.at("count").get<double>();
+      found->time_us += row.at("time_us").get<double>();
+      found->share += row.at("share").get<double>();
+    }
+    std::stable_sort(sums.begin(), sums.end(), [](auto& a, auto& b) { return a.time_us > b.time_us; });
+    all.insert(all.end(), sums.begin(), sums.end());
+  }
+  return all;
+}
+
+std::string count_text(double count) {
+  return count == static_cast<double>(static_cast<std::int64_t>(count)) ? fmt::format("{:.0f}", count)
+                                                                        : fmt::format("{:.1f}", count);
+}
+
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& steps) {
+  const auto anchors = std::count_if(work.begin(), work.end(), [](const TracedWork& w) { return w.is_anchor; });
+  if (static_cast<std::size_t>(anchors) != steps.size()) return false;
+  std::size_t begun = 0;
+  double origin_ns = 0;
+  for (const TracedWork& w : work) {
+    if (w.is_anchor) {
+      ++begun;
+      origin_ns = w.end_ns;
+    } else if (begun > 0) {
+      steps[begun - 1].work.push_back({w.name, w.start_ns - origin_ns, w.end_ns - origin_ns});
+    }
+  }
+  return true;
+}
+
+double misplaced_ns(const TracedStep& step) {
+  double most = 0;
+  for (const TracedWork& w : step.work) most = std::max({most, -w.start_ns, w.end_ns - step.length_ns});
+  return most;
+}
+
+double clock_tolerance_ns(double length_ns) { return 10e3 + 1e-4 * length_ns; }
+
+json kernel_record(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names) {
+  const std::size_t outside = phase_names.size();
+  std::vector<ByName> phases(phase_names.size() + 1);
+  for (const TracedStep& step : steps)
+    for (const TracedWork& w : step.work) {
+      Sum& sum = phases[phase_at(step.phases, (w.start_ns + w.end_ns) / 2, outside)][w.name];
+      ++sum.count;
+      sum.time_ns += w.end_ns - w.start_ns;
+    }
+  json out = json::object();
+  for (std::size_t i = 0; i <= outside; ++i)
+    if (!phases[i].empty())
+      out[i == outside ? "outside" : phase_names[i]] = phase_rows(phases[i], static_cast<double>(steps.size()));
+  return out;
+}
+
+std::vector<std::string> kernel_lines(const json& kernels) {
+  const std::vector<ClassSum> sums = by_class(kernels);
+  if (sums.empty()) return {};
+  std::size_t widest = 5;
+  for (const ClassSum& s : sums) widest = std::max(widest, s.phase.size());
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("  {:<{}}  {:<16}  {:>8}  {:>12}  {:>6}", "phase", widest, "kernels", "launches",
+                              "time, us", "share"));
+  for (const ClassSum& s : sums)
+    lines.push_back(fmt::format("  {:<{}}  {:<16}  {:>8}  {:>12.1f}  {:>5.1f}%", s.phase, widest, s.kind,
+                                count_text(s.count), s.time_us, s.share * 100));
+  return lines;
+}
+
+std::string kernel_markdown(const json& kernels, const std::string& title) {
+  std::string out = fmt::format("# {}\n\nOf one step. The share is of the phase's kernel time.\n\n", title);
+  out += "| phase | class | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n";
+  for (const ClassSum& s : by_class(kernels))
+    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f}% |\n", cell(s.phase), s.kind, count_text(s.count), s.time_us,
+                       s.share * 100);
+  for (const auto& [phase, rows] : kernels.items()) {
+    out += fmt::format(
+        "\n## {}\n\n| class | kernel | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n", phase);
+    for (const json& row : rows)
+      out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.at("class").get<std::string>(),
+                         cell(row.at("name").get<std::string>()), count_text(row.at("count").get<double>()),
+                         row.at("time_us").get<double>(), row.at("share").get<double>() * 100);
+  }
+  return out;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,147 @@
+#include "worker/case_profiler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace assay::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::uint64_t traced_steps = 3;
+// Traced as well, but not in the table: the tracer prepares itself in the first step, and the host may then come to
+// mark the step's begin after the anchor has ended.
+constexpr std::uint64_t warmup_steps = 1;
+
+}  // namespace
+
+CaseProfiler::CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services, json& record)
+    : spec_(spec),
+      device_(device),
+      services_(services),
+      record_(record),
+      profiler_(spec.ranges ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
+  if (!spec.memory_snapshot_file.empty()) services.begin_memory_history();
+}
+
+void CaseProfiler::note(std::string text) { record_["notes"].push_back(std::move(text)); }
+
+bool CaseProfiler::is_done(assay_status status, const char* doing) {
+  if (status != ASSAY_OK) note(fmt::format("{}: {}", doing, device_.api().error_text()));
+  return status == ASSAY_OK;
+}
+
+bool CaseProfiler::write(const std::string& file, const std::string& bytes, const char* what) {
+  std::ofstream out(file, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) note(fmt::format("{} could not be written to {}; is the disk full?", what, file));
+  return out.good();
+}
+
+void CaseProfiler::begin_measure() {
+  if (profiler_ && !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
+    profiler_ = nullptr;
+  if (spec_.ranges && device_.api().range_push) device_.api().range_push(device_.handle(), "measure");
+}
+
+void CaseProfiler::end_measure() {
+  if (spec_.ranges && device_.api().range_pop) device_.api().range_pop(device_.handle());
+  if (profiler_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
+}
+
+void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const std::vector<std::string>& phase_names,
+                                 const std::function<void(std::uint64_t step)>& run_step) {
+  if (spec_.kernels_file.empty()) return;
+  const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
+  if (!trace) return note(fmt::format("the {} device offers no kernel trace", device_.api().kind));
+  assay_device* device = device_.handle();
+  if (!is_done(trace->begin(device), "tracing kernels")) return;
+
+  std::vector<TracedStep> steps;
+  for (std::uint64_t step = 0; step < warmup_steps + traced_steps; ++step) {
+    recorder.discard();
+    if (!is_done(trace->anchor(device, device_.stream()), "marking a traced step")) break;
+    recorder.begin_step();
+    run_step(step);
+    recorder.end_step();
+    timeline.synchronize();
+    steps.push_back({recorder.last_step_ns(), recorder.last_phases()});
+  }
+  recorder.discard();
+  if (!is_done(trace->end(device), "ending the kernel trace") || steps.size() < warmup_steps + traced_steps) return;
+
+  std::uint64_t count = 0;
+  if (!is_done(trace->count(device, &count), "reading the kernel trace")) return;
+  std::vector<TracedWork> work;
+  bool in_graph = false;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    assay_traced_work one{};
+    one.struct_size = sizeof one;
+    if (!is_done(trace->get(device, i, &one), "reading the kernel trace")) return;
+    work.push_back({one.name, static_cast<double>(one.start_ns), static_cast<double>(one.end_ns),
+                    one.kind == ASSAY_TRACED_ANCHOR});
+    in_graph = in_graph || one.in_graph;
+  }
+  const bool placed = place_work(work, steps);
+  steps.erase(steps.begin(), steps.begin() + warmup_steps);
+  if (!placed || std::all_of(steps.begin(), steps.end(), [](const TracedStep& step) { return step.work.empty(); }))
+    return note(
+        fmt::format("the kernel trace is incomplete: {} records in {} steps; another profiler may "
+                    "hold the device",
+                    count, warmup_steps + traced_steps));
+  record_table(std::move(steps), in_graph, phase_names);
+}
+
+void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
+                                const std::vector<std::string>& phase_names) {
+  double worst_ns = 0;
+  const std::size_t left_out = std::erase_if(steps, [&](const TracedStep& step) {
+    const double off_ns = misplaced_ns(step);
+    if (off_ns <= clock_tolerance_ns(step.length_ns)) return false;
+    worst_ns = std::max(worst_ns, off_ns);
+    return true;
+  });
+  if (left_out > 0)
+    note(
+        fmt::format("{} of {} traced steps are not in the table of kernels: their work lies up to {:.0f} us outside "
+                    "the step's marks, so that its phases are not known{}",
+                    left_out, traced_steps, worst_ns * 1e-3, steps.empty() ? "; there is no table" : ""));
+  if (steps.empty()) return;
+
+  double last_end_ns = 0, busy_ns = 0;
+  for (const TracedStep& step : steps) {
+    double end_ns = 0;
+    for (const TracedWork& work : step.work) {
+      end_ns = std::max(end_ns, work.end_ns);
+      busy_ns += work.end_ns - work.start_ns;
+    }
+    last_end_ns += end_ns;
+  }
+  json kernels = kernel_record(steps, phase_names);
+  const double n = static_cast<double>(steps.size());
+  // From a step's begin to the end of its last kernel: compared with the measured steps, what tracing costs.
+  record_["kernel_trace"] = {{"steps", steps.size()},
+                             {"step_ms", last_end_ns * 1e-6 / n},
+                             {"busy_ms", busy_ns * 1e-6 / n},
+                             {"in_graph", in_graph},
+                             {"file", std::filesystem::path(spec_.kernels_file).filename().string()}};
+  const std::string title = fmt::format("Kernels of {} traced {} after the measured ones", steps.size(),
+                                        steps.size() == 1 ? "step" : "steps");
+  if (!write(spec_.kernels_file, kernel_markdown(kernels, title), "the table of kernels"))
+    record_["kernel_trace"].erase("file");
+  record_["kernels"] = std::move(kernels);
+}
+
+void CaseProfiler::write_memory_snapshot() {
+  const auto history = services_.take_memory_history();
+  if (!history) return;
+  if (write(spec_.memory_snapshot_file, history->snapshot(device_.ordinal()), "the memory snapshot"))
+    record_["memory_snapshot"] = std::filesystem::path(spec_.memory_snapshot_file).filename().string();
+}
+
+}  // namespace assay::host

@@ -1,0 +1,58 @@
+// What [profile] asks of a worker: ranges for an external profiler, the memory snapshot, the table of kernels.
+//
+// All of it is beside the measurement. What fails here, or is not offered by the device, is a note in the record; the
+// case goes on.
+#pragma once
+#include <assay/profiling.h>
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "measure/recorder.hpp"
+#include "plugin/device_library.hpp"
+#include "profile/kernel_table.hpp"
+#include "worker/case_spec.hpp"
+#include "worker/host_services.hpp"
+
+namespace assay::host {
+
+class CaseProfiler {
+ public:
+  CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services,
+               nlohmann::ordered_json& record);
+
+  // Around the measured steps: the range named `measure`, and the part that an external profiler records.
+  void begin_measure();
+  void end_measure();
+
+  // Runs a few more steps and traces what they do on the device. After the measured ones, so that tracing does not slow
+  // those down. `run_step` enqueues a step; `recorder` has given its samples away.
+  void trace_kernels(Timeline& timeline, Recorder& recorder, const std::vector<std::string>& phase_names,
+                     const std::function<void(std::uint64_t step)>& run_step);
+
+  // Writes what was taken and released so far, once: a second call does nothing.
+  void write_memory_snapshot();
+
+ private:
+  template <class Table>
+  const Table* extension(const char* id) const {
+    const auto* table = static_cast<const Table*>(device_.api().get_extension(id));
+    return table && table->struct_size >= sizeof(Table) ? table : nullptr;
+  }
+  void note(std::string text);
+  bool is_done(assay_status status, const char* doing);  // false: with a note
+  bool write(const std::string& file, const std::string& bytes, const char* what);
+  // The table of those steps whose work lies between their marks, and a note on the others.
+  void record_table(std::vector<TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
+
+  const ProfileSpec& spec_;
+  const OpenDevice& device_;
+  HostServices& services_;
+  nlohmann::ordered_json& record_;
+  const assay_profiler* profiler_;
+};
+
+}  // namespace assay::host

@@ -1,0 +1,372 @@
+// The one translation unit that includes cuDNN's frontend.
+#include <cudnn_frontend.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "attention_plans.hpp"
+#include "cuda_error.hpp"
+
+// Older ones lack the interface used here, newer ones are not tested against cuDNN 9.19 (some broke attention on it).
+static_assert(CUDNN_FRONTEND_VERSION >= 11900 && CUDNN_FRONTEND_VERSION < 12400,
+              "cudnn-frontend 1.19 to 1.23 expected: run scripts/setup, or put its headers in .deps/cudnn_frontend");
+static_assert(CUDNN_VERSION >= 91900, "cuDNN 9.19 or newer expected");
+
+namespace assay::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using compute::DType;
+
+constexpr int most_candidates = 3;
+constexpr std::size_t workspace_alignment = 256;
+
+std::size_t index_of(AttentionOperand operand) { return static_cast<std::size_t>(operand); }
+// cuDNN's name for an operand in a graph; 0 is left to the frontend's own tensors.
+std::int64_t uid_of(AttentionOperand operand) { return static_cast<std::int64_t>(operand) + 1; }
+
+bool over_keys(AttentionOperand operand) {
+  using enum AttentionOperand;
+  return operand == k || operand == v || operand == dk || operand == dv;
+}
+std::size_t operands_of(const AttentionKey& key) {
+  return key.backward ? attention_operands : index_of(AttentionOperand::dout);
+}
+
+std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
+  using enum AttentionOperand;
+  auto graph = std::make_shared<fe::graph::Graph>();
+  graph->set_io_data_type(key.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
+  const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
+    return {key.batch, key.heads, over_keys(operand) ? key.keys : key.queries, key.depth};
+  };
+  const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
+    const AttentionKey::Strides& s = key.strides[index_of(operand)];
+    return {s.batch, s.head, s.time, 1};
+  };
+  const std::vector<std::int64_t> lse_dims{key.batch, key.heads, key.queries, 1};
+  const std::vector<std::int64_t> lse_strides{key.heads * key.queries, key.queries, 1, 1};
+  const auto input = [&](AttentionOperand operand, const char* name) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid_of(operand))
+                             .set_dim(dims(operand))
+                             .set_stride(strides(operand)));
+  };
+  const auto output = [&](const std::shared_ptr<fe::graph::Tensor_attributes>& t, AttentionOperand operand) {
+    t->set_output(true).set_uid(uid_of(operand)).set_dim(dims(operand)).set_stride(strides(operand));
+  };
+  // The square mask is the same by either corner, and the top left one is what cuDNN is used with most.
+  const auto mask = [&](auto& attributes) {
+    if (!key.causal) return;
+    attributes.set_diagonal_alignment(key.queries == key.keys ? fe::DiagonalAlignment_t::TOP_LEFT
+                                                              : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
+    attributes.set_diagonal_band_right_bound(0);
+  };
+  const auto q_in = input(q, "q"), k_in = input(k, "k"), v_in = input(v, "v");
+  if (!key.backward) {
+    auto attributes =
+        fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
+    mask(attributes);
+    const auto [out_there, stats] = graph->sdpa(q_in, k_in, v_in, attributes);
+    output(out_there, out);
+    stats->set_output(true)
+        .set_uid(uid_of(lse))
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim(lse_dims)
+        .set_stride(lse_strides);
+    return graph;
+  }
+  const auto stats = graph->tensor(fe::graph::Tensor_attributes()
+                                       .set_name("lse")
+                                       .set_uid(uid_of(lse))
+                                       .set_data_type(fe::DataType_t::FLOAT)
+                                       .set_dim(lse_dims)
+                                       .set_stride(lse_strides));
+  // Not the deterministic algorithm: on Hopper that one stores the matrix of all scores.
+  auto attributes = fe::graph::SDPA_backward_attributes()
+                        .set_name("attention_backward")
+                        .set_deterministic_algorithm(false)
+                        .set_attn_scale(key.scale);
+  mask(attributes);
+  const auto [dq_there, dk_there, dv_there] =
+      graph->sdpa_backward(q_in, k_in, v_in, input(out, "out"), input(dout, "dout"), stats, attributes);
+  output(dq_there, dq);
+  output(dk_there, dk);
+  output(dv_there, dv);
+  return graph;
+}
+
+// Asks the heuristics; the text of what went wrong, or empty. `handle` is null for a graph with device properties.
+std::string find_candidates(fe::graph::Graph& graph, cudnnHandle_t handle) {
+  // Parts of the frontend throw, others return an error.
+  try {
+    fe::error_t status = graph.validate();
+    if (status.is_good()) status = handle ? graph.build_operation_graph(handle) : graph.build_operation_graph();
+    if (status.is_good()) status = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (status.is_good()) status = graph.check_support();
+    if (status.is_good()) return "";
+    return status.get_message().empty() ? "not supported" : status.get_message();
+  } catch (const std::exception& e) {
+    return *e.what() ? e.what() : "not supported";
+  }
+}
+
+void check_cudnn(cudnnStatus_t status, const char* what) {
+  if (status != CUDNN_STATUS_SUCCESS)
+    throw Error(ASSAY_DEVICE_ERROR, fmt::format("{}: cuDNN says {}", what, cudnnGetErrorString(status)));
+}
+
+class Handle {
+ public:
+  explicit Handle(cudaStream_t stream) {
+    check_cudnn(cudnnCreate(&handle_), "open cuDNN");
+    const cudnnStatus_t status = cudnnSetStream(handle_, stream);
+    if (status != CUDNN_STATUS_SUCCESS) static_cast<void>(cudnnDestroy(handle_));
+    check_cudnn(status, "give cuDNN its stream");
+  }
+  ~Handle() { static_cast<void>(cudnnDestroy(handle_)); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  cudnnHandle_t get() const { return handle_; }
+
+ private:
+  cudnnHandle_t handle_ = nullptr;
+};
+
+// Memory and events that end with the trial of a plan.
+class TrialMemory {
+ public:
+  TrialMemory() = default;
+  ~TrialMemory() {
+    for (void* address : owned_) static_cast<void>(cudaFree(address));
+  }
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  // Null when there is no room.
+  void* take(std::size_t bytes) {
+    void* address = nullptr;
+    const cudaError_t status = cudaMalloc(&address, std::max<std::size_t>(bytes, 1));
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());  // the runtime would report it again after the next launch
+      return nullptr;
+    }
+    check(status, "allocate memory to time attention");
+    owned_.push_back(address);
+    return address;
+  }
+
+ private:
+  std::vector<void*> owned_;
+};
+
+class Stopwatch {
+ public:
+  Stopwatch() {
+    check(cudaEventCreate(&begin_), "create an event to time attention");
+    const cudaError_t status = cudaEventCreate(&end_);
+    if (status != cudaSuccess) static_cast<void>(cudaEventDestroy(begin_));
+    check(status, "create an event to time attention");
+  }
+  ~Stopwatch() {
+    static_cast<void>(cudaEventDestroy(begin_));
+    static_cast<void>(cudaEventDestroy(end_));
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  void start(cudaStream_t stream) { check(cudaEventRecord(begin_, stream), "time attention"); }
+  double stop_us(cudaStream_t stream) {
+    check(cudaEventRecord(end_, stream), "time attention");
+    check(cudaEventSynchronize(end_), "time attention");
+    float ms = 0.0F;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "time attention");
+    return 1e3 * static_cast<double>(ms);
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+std::size_t operand_bytes(const AttentionKey& key, std::size_t operand) {
+  if (operand == index_of(AttentionOperand::lse))
+    return static_cast<std::size_t>(key.batch * key.heads * key.queries) * sizeof(float);
+  const AttentionKey::Strides& s = key.strides[operand];
+  const std::int64_t times = over_keys(static_cast<AttentionOperand>(operand)) ? key.keys : key.queries;
+  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (key.heads - 1) * s.head + key.depth - 1;
+  return static_cast<std::size_t>(last + 1) * size_of(key.dtype);
+}
+
+bool tuning_wanted() {
+  const char* const text = std::getenv("ASSAY_ATTENTION_TUNE");
+  return !text || std::string_view(text) != "0";
+}
+
+struct Plan {
+  std::shared_ptr<fe::graph::Graph> graph;
+  std::int64_t candidate = 0;
+  std::size_t workspace_bytes = 0;
+  std::optional<double> microseconds;
+  // By cuDNN's names; the values are set anew for each launch.
+  std::unordered_map<std::int64_t, void*> pointers;
+
+  std::size_t workspace_of(std::int64_t index) const {
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, graph->get_workspace_size_plan_at_index(index)));
+  }
+  void point_at(const AttentionKey& key, const AttentionPointers& given) {
+    for (std::size_t i = 0; i < operands_of(key); ++i) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
+  }
+  void launch(cudnnHandle_t handle, void* workspace, std::int64_t index, const AttentionKey& key) {
+    fe::error_t status = graph->execute_plan_at_index(handle, pointers, workspace, index);
+    if (status.is_bad())
+      throw Error(ASSAY_DEVICE_ERROR, fmt::format("{}: cuDNN says {}", key.text(), status.get_message()));
+  }
+};
+
+// Runs the candidates on memory of their own and keeps the fastest. One is run too: its kernels are then loaded, which
+// must not happen while a stream is being captured. Too little memory leaves the first as it is.
+void try_out(Plan& plan, const std::vector<std::int64_t>& built, const AttentionKey& key, cudnnHandle_t handle,
+             cudaStream_t stream) {
+  constexpr int rounds = 3, launches_per_round = 4;
+  std::size_t workspace_bytes = 0, total = 0, free_bytes = 0, all_bytes = 0;
+  for (const std::int64_t index : built) workspace_bytes = std::max(workspace_bytes, plan.workspace_of(index));
+  for (std::size_t i = 0; i < operands_of(key); ++i) total += operand_bytes(key, i);
+  check(cudaMemGetInfo(&free_bytes, &all_bytes), "ask for free memory to time attention");
+  if (total + workspace_bytes > free_bytes / 10 * 9) return;
+  TrialMemory memory;
+  AttentionPointers pointers{};
+  for (std::size_t i = 0; i < operands_of(key); ++i) {
+    pointers[i] = memory.take(operand_bytes(key, i));
+    if (!pointers[i]) return;
+    // 0x3c3c is 0.0115 as bf16 and 1.06 as fp16: idle zeros would draw less power than real data.
+    check(cudaMemsetAsync(pointers[i], 0x3c, operand_bytes(key, i), stream), "fill memory to time attention");
+  }
+  void* const workspace = memory.take(workspace_bytes);
+  if (!workspace) return;
+  plan.point_at(key, pointers);
+  Stopwatch watch;
+  std::string last_error;
+  bool one_runs = false;
+  for (const std::int64_t index : built) {
+    try {
+      plan.launch(handle, workspace, index, key);
+    } catch (const Error& e) {
+      last_error = e.what();  // one of several engines: the others may do
+      continue;
+    }
+    if (!one_runs) plan.candidate = index;
+    one_runs = true;
+    if (built.size() == 1) break;
+    double best = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < rounds; ++round) {
+      watch.start(stream);
+      for (int i = 0; i < launches_per_round; ++i) plan.launch(handle, workspace, index, key);
+      best = std::min(best, watch.stop_us(stream) / launches_per_round);
+    }
+    if (!plan.microseconds || best < *plan.microseconds) {
+      plan.microseconds = best;
+      plan.candidate = index;
+    }
+  }
+  check(cudaStreamSynchronize(stream), "time attention");  // before the memory goes
+  if (!one_runs) throw Error(ASSAY_DEVICE_ERROR, last_error);
+}
+
+Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
+  const auto unsupported = [&](const std::string& text) {
+    return Error(ASSAY_UNSUPPORTED,
+                 fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
+  };
+  Plan plan;
+  plan.graph = describe(key);
+  if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
+  const int wanted = tuning_wanted() ? most_candidates : 1;
+  std::vector<std::int64_t> built;
+  std::string last_error = "no plan could be built";
+  const std::int64_t count = plan.graph->get_execution_plan_count();
+  for (std::int64_t i = 0; i < count && static_cast<int>(built.size()) < wanted; ++i) {
+    fe::error_t status = plan.graph->build_plan_at_index(i);
+    if (status.is_bad()) {
+      last_error = status.get_message();
+      continue;
+    }
+    // A later candidate that wants far more memory is no alternative: its speed would be paid for elsewhere.
+    constexpr std::size_t margin = std::size_t{64} << 20;
+    if (!built.empty() && plan.workspace_of(i) > 2 * plan.workspace_of(built.front()) + margin) continue;
+    built.push_back(i);
+  }
+  if (built.empty()) throw unsupported(last_error);
+  plan.candidate = built.front();
+  try_out(plan, built, key, handle, stream);
+  plan.workspace_bytes =
+      (plan.workspace_of(plan.candidate) + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+  return plan;
+}
+
+}  // namespace
+
+struct AttentionPlans::Impl {
+  cudaStream_t stream;
+  std::optional<Handle> handle;
+  std::map<AttentionKey, Plan> plans;
+
+  Plan& at(const AttentionKey& key) {
+    const auto found = plans.find(key);
+    if (found == plans.end())
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  fmt::format("{}: not prepared; run the step once in prepare mode, with these shapes and strides",
+                              key.text()));
+    return found->second;
+  }
+};
+
+AttentionPlans::AttentionPlans(cudaStream_t stream) : impl_(std::make_unique<Impl>()) { impl_->stream = stream; }
+AttentionPlans::~AttentionPlans() = default;
+
+std::size_t AttentionPlans::prepare(const AttentionKey& key) {
+  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return found->second.workspace_bytes;
+  if (!impl_->handle) impl_->handle.emplace(impl_->stream);
+  return impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream)).first->second.workspace_bytes;
+}
+
+std::size_t AttentionPlans::workspace_bytes(const AttentionKey& key) const { return impl_->at(key).workspace_bytes; }
+
+void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& pointers, void* workspace) {
+  Plan& plan = impl_->at(key);
+  plan.point_at(key, pointers);
+  plan.launch(impl_->handle->get(), workspace, plan.candidate, key);
+}
+
+std::vector<compute::PrimitiveInfo> AttentionPlans::primitives() const {
+  std::vector<compute::PrimitiveInfo> all;
+  for (const auto& [key, plan] : impl_->plans) {
+    std::string name;
+    if (plan.graph->get_plan_name_at_index(plan.candidate, name).is_bad() || name.empty()) name = "unnamed engine";
+    all.push_back({key.text(), fmt::format("cuDNN {}{}", name,
+                                           plan.microseconds ? fmt::format(" {:.1f} us", *plan.microseconds) : "")});
+  }
+  return all;
+}
+
+AttentionSupport attention_support(const AttentionKey& key, std::string_view device_properties) {
+  const auto device = std::make_shared<fe::DeviceProperties>();
+  fe::error_t status =
+      device->deserialize(std::vector<std::uint8_t>(device_properties.begin(), device_properties.end()));
+  if (status.is_bad())
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("read the device properties: {}", status.get_message()));
+  const std::shared_ptr<fe::graph::Graph> graph = describe(key);
+  graph->set_device_properties(device);
+  AttentionSupport support;
+  support.reason = find_candidates(*graph, nullptr);
+  if (support.reason.empty()) support.candidates = static_cast<int>(graph->get_execution_plan_count());
+  return support;
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,61 @@
+// What cuDNN's attention is trusted with. cuDNN says itself what it has no kernel for; these guards refuse what it
+// accepts and then computes wrongly, and word the refusals for users. No CUDA headers: tests of any machine use this.
+#pragma once
+#include <assay/compute/tensor.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace assay::cuda {
+
+struct AttentionProblem {
+  compute::DType dtype = compute::DType::bf16;
+  std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
+  bool causal = true;  // key j is visible to query i when j <= i + (keys - queries)
+  bool backward = false;
+};
+
+// Why the problem cannot go to cuDNN, as a sentence without its subject that says what is served; empty when it can.
+inline std::string attention_refusal(const AttentionProblem& p) {
+  using std::to_string;
+  // The frontend would run fp32 tensors through a kernel for 16-bit ones, which faults.
+  if (p.dtype != compute::DType::bf16 && p.dtype != compute::DType::f16)
+    return std::string(name_of(p.dtype)) + " tensors given; cuDNN's attention serves fp16 and bf16";
+  if (p.depth < 8 || p.depth > 256 || p.depth % 8 != 0)
+    return "head dimension " + to_string(p.depth) +
+           " given; 16-bit attention serves multiples of 8 from 8 to 256: change the number of heads, or use fp32";
+  if (p.batch < 1 || p.heads < 1 || p.queries < 1 || p.keys < 1)
+    return "batch " + to_string(p.batch) + ", " + to_string(p.heads) + " heads, " + to_string(p.queries) +
+           " queries and " + to_string(p.keys) + " keys given; 16-bit attention serves at least one of each";
+  if (p.causal && p.queries > p.keys)
+    return to_string(p.queries) + " queries and " + to_string(p.keys) +
+           " keys given; 16-bit causal attention serves no more queries than keys: the first queries would see none";
+  if (!p.backward) return "";
+  // Seen to give NaN gradients in cuDNN 9.25 and 9.26.
+  if (p.queries == 1)
+    return "1 query given; the backward of 16-bit attention serves two or more: use fp32, or the naive attention";
+  // cuDNN 9.19 to 9.25 give NaN in dq where keys % 128 is 64 and the log-sum-exp is below -88.7, unless the mask of the
+  // square causal case covers what lies past the last key. The other remainders are not trusted either.
+  if (p.keys % 128 != 0 && !(p.causal && p.queries == p.keys))
+    return to_string(p.keys) +
+           " keys given; the backward of 16-bit attention serves multiples of 128 unless it is causal with as many "
+           "queries as keys: change the sequence length, or use fp32";
+  return "";
+}
+
+// The same for how an operand [B, T, H, D] lies in memory: kernels read 16 bytes at a time.
+inline std::string attention_refusal(const char* name, const compute::Tensor& t) {
+  if (t.dim(3) > 1 && t.step(3) != 1)
+    return std::string(name) + " has stride " + std::to_string(t.step(3)) +
+           " over the head dimension; expected 1: copy it first";
+  if (reinterpret_cast<std::uintptr_t>(t.data) % 16 != 0)
+    return std::string(name) + " lies at an address that is no multiple of 16; expected one that is: copy it first";
+  const std::int64_t elements = 16 / static_cast<std::int64_t>(size_of(t.dtype));
+  for (int d = 0; d < 3; ++d)
+    if (t.dim(d) > 1 && t.step(d) % elements != 0)
+      return std::string(name) + " has stride " + std::to_string(t.step(d)) + " in dimension " + std::to_string(d) +
+             "; 16-bit attention serves multiples of " + std::to_string(elements) + " elements: copy it first";
+  return "";
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,19 @@
+#include <fmt/format.h>
+
+#include "attention_plans.hpp"
+
+namespace assay::cuda {
+
+void AttentionKey::set_strides(AttentionOperand operand, const compute::Tensor& t) {
+  Strides& s = strides[static_cast<std::size_t>(operand)];
+  s.head = t.dim(2) > 1 ? t.step(2) : t.dim(3);
+  s.time = t.dim(1) > 1 ? t.step(1) : t.dim(2) * s.head;
+  s.batch = t.dim(0) > 1 ? t.step(0) : t.dim(1) * s.time;
+}
+
+std::string AttentionKey::text() const {
+  return fmt::format("{} {} {}x{} heads {}x{}x{}{}", backward ? "attention_backward" : "attention_forward",
+                     name_of(dtype), batch, heads, queries, keys, depth, causal ? " causal" : "");
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,78 @@
+// cuDNN's attention by shape: graphs are built, timed and kept while preparing, and only launched while executing.
+// cuDNN itself stays behind this border: its frontend is large, and one translation unit includes it.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <assay/compute/backend.hpp>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attention_guards.hpp"
+
+namespace assay::cuda {
+
+// The operands of both passes. The forward uses the first five.
+enum class AttentionOperand : std::size_t { q, k, v, out, lse, dout, dq, dk, dv, count };
+inline constexpr std::size_t attention_operands = static_cast<std::size_t>(AttentionOperand::count);
+
+// One graph: the problem, its scale and the walk over each operand but lse, which is contiguous [B, H, Tq].
+struct AttentionKey {
+  struct Strides {  // in elements, of [B, T, H, D] with D contiguous
+    std::int64_t batch = 0, time = 0, head = 0;
+    auto operator<=>(const Strides&) const = default;
+  };
+  compute::DType dtype = compute::DType::bf16;
+  std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
+  bool causal = true, backward = false;
+  float scale = 1.0F;
+  std::array<Strides, attention_operands> strides{};
+  auto operator<=>(const AttentionKey&) const = default;
+
+  // Dimensions of one entry have no stride that matters: they get the one a packed tensor would have, so that equal
+  // problems have equal keys.
+  void set_strides(AttentionOperand operand, const compute::Tensor& t);
+  std::string text() const;  // "attention_backward bf16 4x12 heads, 512x512x64 causal"
+};
+
+using AttentionPointers = std::array<void*, attention_operands>;
+
+class AttentionPlans {
+ public:
+  // No call of cuDNN before the first prepare(). The plans run on `stream` alone, the main lane's: a handle of cuDNN
+  // belongs to one stream, and no workload attends on the side lane.
+  explicit AttentionPlans(cudaStream_t stream);
+  ~AttentionPlans();
+  AttentionPlans(const AttentionPlans&) = delete;
+  AttentionPlans& operator=(const AttentionPlans&) = delete;
+
+  // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
+  // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, or too little free memory, takes the first. Returns the
+  // bytes of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
+  std::size_t prepare(const AttentionKey& key);
+  // The same without building: INVALID_ARGUMENT for a key that was never prepared.
+  std::size_t workspace_bytes(const AttentionKey& key) const;
+  // Enqueues. Waits for nothing, and may be captured into a graph.
+  void execute(const AttentionKey& key, const AttentionPointers& pointers, void* workspace);
+
+  std::vector<compute::PrimitiveInfo> primitives() const;  // of every plan: graph, and engine with its measured time
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What cuDNN would say to the key on a GPU that is not there, described by the bytes of a serialised
+// cudnn_frontend::DeviceProperties.
+struct AttentionSupport {
+  int candidates = 0;
+  std::string reason;  // cuDNN's text when there are none
+};
+AttentionSupport attention_support(const AttentionKey& key, std::string_view device_properties);
+
+}  // namespace assay::cuda

@@ -1,0 +1,171 @@
+// What all operations of the CUDA backend share: mode, the two lanes, workspace, and capture into graphs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention_plans.hpp"
+#include "cuda_backend.hpp"
+#include "matmul_plans.hpp"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::size_t scratch_alignment = 256;
+
+int priority_of(cudaStream_t stream) {
+  int priority = 0;
+  check(cudaStreamGetPriority(stream, &priority), "read the priority of a stream");
+  return priority;
+}
+
+cudaStream_t required(cudaStream_t stream) {
+  if (!stream)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "the GPU's compute backend was given the default stream, which cannot be captured into a graph; "
+                "expected one that stream_create made");
+  return stream;
+}
+
+class CudaGraph final : public Graph {
+ public:
+  CudaGraph(GraphTemplate graph, cudaStream_t stream) : stream_(stream) {
+    check(cudaGraphGetNodes(graph.get(), nullptr, &nodes_), "count the nodes of a graph");
+    cudaGraphExec_t exec = nullptr;
+    check(cudaGraphInstantiate(&exec, graph.get(), 0), "instantiate a graph");
+    exec_.reset(exec);
+    check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
+  }
+  void launch() override { check(cudaGraphLaunch(exec_.get(), stream_), "launch a graph"); }
+  std::size_t node_count() const override { return nodes_; }
+
+ private:
+  cudaStream_t stream_;
+  GraphExec exec_;
+  std::size_t nodes_ = 0;
+};
+
+}  // namespace
+
+CudaBackend::CudaBackend(int ordinal, cudaStream_t stream) : ordinal_(ordinal) {
+  check(cudaSetDevice(ordinal), "make the device current");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
+        "count the multiprocessors");
+  side_stream_ = make_stream(priority_of(required(stream)));
+  forked_ = make_event(cudaEventDisableTiming);
+  joined_ = make_event(cudaEventDisableTiming);
+  lanes_[0].stream = stream;
+  lanes_[1].stream = side_stream_.get();
+  matmuls_ = std::make_unique<MatmulPlans>(ordinal);
+  attentions_ = std::make_unique<AttentionPlans>(stream);
+}
+
+CudaBackend::~CudaBackend() {
+  // Whatever still runs uses handles and plans that go now.
+  (void)cudaSetDevice(ordinal_);
+  for (const Lane& lane : lanes_) (void)cudaStreamSynchronize(lane.stream);
+}
+
+void CudaBackend::set_mode(Mode mode) {
+  mode_ = mode;
+  if (mode == Mode::execute) matmuls_->end_preparing();
+}
+
+void CudaBackend::synchronize() {
+  check(cudaStreamSynchronize(lanes_[0].stream), "wait for the main lane");
+  if (side_in_flight_) check(cudaStreamSynchronize(lanes_[1].stream), "wait for the side lane");
+}
+
+std::vector<PrimitiveInfo> CudaBackend::primitives() const {
+  std::vector<PrimitiveInfo> all = matmuls_->primitives();
+  for (PrimitiveInfo& p : attentions_->primitives()) all.push_back(std::move(p));
+  return all;
+}
+
+void CudaBackend::set_product_math(ProductMath math) { math_ = math; }
+
+// ---- workspace -----------------------------------------------------------------------------------------------------
+
+std::size_t CudaBackend::workspace_bytes() const { return lanes_[0].scratch_bytes + lanes_[1].scratch_bytes; }
+
+void CudaBackend::set_workspace(void* address, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % scratch_alignment)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "the workspace on the GPU is not 256-byte aligned; expected what a device's "
+                "allocate() returned");
+  if (!address) bytes = 0;
+  auto* at = static_cast<char*>(address);
+  for (Lane& lane : lanes_) {
+    lane.given_bytes = std::min(bytes, lane.scratch_bytes);
+    lane.scratch = lane.given_bytes ? at : nullptr;
+    at += lane.given_bytes;
+    bytes -= lane.given_bytes;
+  }
+}
+
+void* CudaBackend::scratch(std::size_t bytes) {
+  Lane& lane = lanes_[lane_];
+  if (preparing()) {
+    lane.scratch_bytes = std::max(lane.scratch_bytes, round_up(bytes, scratch_alignment));
+    return nullptr;
+  }
+  if (bytes > lane.given_bytes)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("an operation on the GPU needs {} bytes of workspace, but {} were given to its lane; run "
+                            "it once in prepare mode, then give workspace_bytes() to set_workspace()",
+                            bytes, lane.given_bytes));
+  return bytes ? lane.scratch : nullptr;
+}
+
+// ---- lanes ---------------------------------------------------------------------------------------------------------
+
+void CudaBackend::begin_side() {
+  if (lane_ != 0) throw Error(ASSAY_INVALID_ARGUMENT, "begin_side() within the side lane; expected end_side() first");
+  if (!preparing()) {
+    check(cudaEventRecord(forked_.get(), lanes_[0].stream), "fork the side lane");
+    check(cudaStreamWaitEvent(lanes_[1].stream, forked_.get(), 0), "fork the side lane");
+    side_in_flight_ = true;
+  }
+  lane_ = 1;
+}
+
+void CudaBackend::end_side() {
+  if (lane_ != 1) throw Error(ASSAY_INVALID_ARGUMENT, "end_side() on the main lane; expected begin_side() first");
+  lane_ = 0;
+}
+
+void CudaBackend::join_side() {
+  if (lane_ != 0) throw Error(ASSAY_INVALID_ARGUMENT, "join_side() within the side lane; expected end_side() first");
+  if (preparing() || !side_in_flight_) return;
+  check(cudaEventRecord(joined_.get(), lanes_[1].stream), "join the side lane");
+  check(cudaStreamWaitEvent(lanes_[0].stream, joined_.get(), 0), "join the side lane");
+  side_in_flight_ = false;
+}
+
+// ---- graphs --------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Graph> CudaBackend::capture(const std::function<void()>& enqueue) {
+  if (preparing())
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "capture() in prepare mode; expected the operations prepared, then captured in execute mode");
+  const cudaStream_t main = lanes_[0].stream;
+  join_side();  // a graph may not wait for work outside it
+  check(cudaStreamBeginCapture(main, cudaStreamCaptureModeThreadLocal), "begin to capture a graph");
+  cudaGraph_t captured = nullptr;
+  try {
+    enqueue();
+    join_side();
+  } catch (...) {
+    // Ends the capture of both lanes; what it says of its own is less than what is thrown.
+    (void)cudaStreamEndCapture(main, &captured);
+    (void)GraphTemplate(captured);
+    (void)cudaGetLastError();
+    lane_ = 0;
+    side_in_flight_ = false;
+    throw;
+  }
+  check(cudaStreamEndCapture(main, &captured), "capture a graph");
+  return std::make_unique<CudaGraph>(GraphTemplate(captured), main);
+}
+
+}  // namespace assay::cuda

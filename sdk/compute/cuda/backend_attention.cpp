@@ -1,0 +1,170 @@
+// Tiled attention: 16-bit types through cuDNN, fp32 through a kernel of our own (cuDNN has none). Attention runs on the
+// main lane only: cuDNN's plans belong to its stream.
+#include <fmt/format.h>
+
+#include "attention_plans.hpp"
+#include "cuda_backend.hpp"
+#include "kernels/attention_fp32.hpp"
+
+namespace assay::cuda {
+namespace {
+
+// A [batch, time, heads, depth] operand; `like` gives the expected type and, but for `time`, the expected shape.
+void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time) {
+  require_rank(operation, t, 4);
+  require_dtype(operation, t, {like.dtype});
+  if (t.dim(0) != like.dim(0) || t.dim(1) != time || t.dim(2) != like.dim(2) || t.dim(3) != like.dim(3))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the GPU: {} is [{}, {}, {}, {}]; expected [{}, {}, {}, {}]", operation, name,
+                            t.dim(0), t.dim(1), t.dim(2), t.dim(3), like.dim(0), time, like.dim(2), like.dim(3)));
+  if (t.dim(3) > 1 && t.step(3) != 1)
+    reject(operation,
+           fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
+}
+
+struct Operands {
+  const Tensor &q, &k, &v, &out, &lse;
+  const Tensor *dout = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  bool backward() const { return dout != nullptr; }
+
+  // Calls f(AttentionOperand, name, tensor, over keys) for each operand but lse.
+  template <class F>
+  void each(F&& f) const {
+    f(AttentionOperand::q, "q", q, false);
+    f(AttentionOperand::k, "k", k, true);
+    f(AttentionOperand::v, "v", v, true);
+    f(AttentionOperand::out, "out", out, false);
+    if (!backward()) return;
+    f(AttentionOperand::dout, "dout", *dout, false);
+    f(AttentionOperand::dq, "dq", *dq, false);
+    f(AttentionOperand::dk, "dk", *dk, true);
+    f(AttentionOperand::dv, "dv", *dv, true);
+  }
+};
+
+void require_operands(const char* operation, const Operands& o) {
+  require_rank(operation, o.q, 4);
+  require_rank(operation, o.k, 4);
+  require_dtype(operation, o.q, {DType::f32, DType::bf16, DType::f16});
+  if (o.q.dim(3) == 0)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the GPU: the head dimension is 0; expected at least 1", operation));
+  o.each([&](AttentionOperand, const char* name, const Tensor& t, bool over_keys) {
+    require_operand(operation, name, t, o.q, over_keys ? o.k.dim(1) : o.q.dim(1));
+  });
+  require_dtype(operation, o.lse, {DType::f32});
+  require_contiguous(operation, o.lse);
+  if (o.lse.elements() != o.q.dim(0) * o.q.dim(1) * o.q.dim(2))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the GPU: lse has {} elements; expected batch {} x heads {} x queries {}", operation,
+                            o.lse.elements(), o.q.dim(0), o.q.dim(2), o.q.dim(1)));
+}
+
+// The graph of cuDNN that serves the operands; refuses what cuDNN is not trusted with.
+AttentionKey cudnn_key(const char* operation, const Operands& o, const AttentionShape& shape) {
+  AttentionKey key;
+  key.dtype = o.q.dtype;
+  key.batch = o.q.dim(0);
+  key.queries = o.q.dim(1);
+  key.heads = o.q.dim(2);
+  key.depth = o.q.dim(3);
+  key.keys = o.k.dim(1);
+  key.causal = shape.causal;
+  key.backward = o.backward();
+  key.scale = shape.scale;
+  const AttentionProblem problem{key.dtype, key.batch, key.heads,  key.queries,
+                                 key.keys,  key.depth, key.causal, key.backward};
+  if (const std::string why = attention_refusal(problem); !why.empty()) reject(operation, why);
+  o.each([&](AttentionOperand operand, const char* name, const Tensor& t, bool) {
+    if (const std::string why = attention_refusal(name, t); !why.empty()) reject(operation, why);
+    key.set_strides(operand, t);
+  });
+  return key;
+}
+
+AttentionPointers pointers_of(const Operands& o) {
+  AttentionPointers pointers{};
+  o.each([&](AttentionOperand operand, const char*, const Tensor& t, bool) {
+    pointers[static_cast<std::size_t>(operand)] = t.data;
+  });
+  pointers[static_cast<std::size_t>(AttentionOperand::lse)] = o.lse.data;
+  return pointers;
+}
+
+AttentionFp32View view_of(const Tensor& t) { return {static_cast<float*>(t.data), t.step(0), t.step(1), t.step(2)}; }
+
+AttentionFp32Args fp32_args(const char* operation, const Operands& o, const AttentionShape& shape) {
+  if (o.q.dim(3) > attention_fp32_most_depth)
+    reject(operation, fmt::format("head dimension {} given; fp32 attention serves at most {}: use more heads, or the "
+                                  "naive attention",
+                                  o.q.dim(3), attention_fp32_most_depth));
+  if (o.q.dim(1) > attention_fp32_most_times || o.k.dim(1) > attention_fp32_most_times)
+    reject(operation, fmt::format("{} queries and {} keys given; fp32 attention serves at most {}", o.q.dim(1),
+                                  o.k.dim(1), attention_fp32_most_times));
+  AttentionFp32Args args{};
+  args.batch = o.q.dim(0);
+  args.queries = static_cast<int>(o.q.dim(1));
+  args.heads = o.q.dim(2);
+  args.depth = static_cast<int>(o.q.dim(3));
+  args.keys = static_cast<int>(o.k.dim(1));
+  args.scale = shape.scale;
+  args.causal = shape.causal;
+  args.q = view_of(o.q);
+  args.k = view_of(o.k);
+  args.v = view_of(o.v);
+  args.out = view_of(o.out);
+  args.lse = static_cast<float*>(o.lse.data);
+  if (o.backward()) {
+    args.dout = view_of(*o.dout);
+    args.dq = view_of(*o.dq);
+    args.dk = view_of(*o.dk);
+    args.dv = view_of(*o.dv);
+  }
+  return args;
+}
+
+// The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
+void require_main_lane(const char* operation, std::size_t lane) {
+  if (lane != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
+}
+
+}  // namespace
+
+void CudaBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                    const Tensor& lse, const AttentionShape& shape) {
+  constexpr const char* operation = "attention_forward";
+  const Operands operands{q, k, v, out, lse};
+  require_operands(operation, operands);
+  if (q.dtype == DType::f32) {
+    const AttentionFp32Args args = fp32_args(operation, operands, shape);
+    if (!preparing()) attention_fp32_forward(args, stream());
+    return;
+  }
+  require_main_lane(operation, lane_);
+  if (out.elements() == 0) return;
+  const AttentionKey key = cudnn_key(operation, operands, shape);
+  void* const workspace = scratch(preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key));
+  if (!preparing()) attentions_->execute(key, pointers_of(operands), workspace);
+}
+
+void CudaBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                     const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
+                                     const Tensor& dv, const AttentionShape& shape) {
+  constexpr const char* operation = "attention_backward";
+  const Operands operands{q, k, v, out, lse, &dout, &dq, &dk, &dv};
+  require_operands(operation, operands);
+  if (q.dtype == DType::f32) {
+    AttentionFp32Args args = fp32_args(operation, operands, shape);
+    // The row sums of dout * out, [B, H, Tq].
+    args.delta = static_cast<float*>(scratch(lse.bytes()));
+    if (!preparing()) attention_fp32_backward(args, stream());
+    return;
+  }
+  require_main_lane(operation, lane_);
+  if (dq.elements() == 0 && dk.elements() == 0) return;
+  const AttentionKey key = cudnn_key(operation, operands, shape);
+  void* const workspace = scratch(preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key));
+  if (!preparing()) attentions_->execute(key, pointers_of(operands), workspace);
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,156 @@
+// RMS and layer normalisation: argument checks, and scratch for the gradients by weight and bias.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cuda_backend.hpp"
+#include "kernels/norm.hpp"
+
+namespace assay::cuda {
+namespace {
+
+// The fields that every normalisation shares, checked: x of [rows, columns], weight of [columns].
+NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight, float eps) {
+  require_dtype(operation, x, {DType::f32, DType::bf16, DType::f16});
+  require_contiguous(operation, x);
+  require_dtype(operation, weight, {DType::f32, x.dtype});
+  if (x.rank == 0 || x.dim(-1) == 0)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the GPU: x has no columns; expected at least one in its last dimension", operation));
+  if (x.dim(-1) > std::numeric_limits<std::int32_t>::max())
+    reject(operation, fmt::format("{} columns given; expected fewer than 2^31", x.dim(-1)));
+  NormArgs args{};
+  args.type = x.dtype;
+  args.weight_type = weight.dtype;
+  args.columns = x.dim(-1);
+  args.rows = x.elements() / args.columns;
+  args.eps = eps;
+  args.x = x.data;
+  args.weight = weight.data;
+  return args;
+}
+
+void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns) {
+  require_contiguous(operation, t);
+  if (t.elements() != columns)
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the GPU: {} has {} elements; expected one for each of the "
+                                                    "{} columns of x",
+                                                    operation, name, t.elements(), columns));
+}
+
+float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
+  require_dtype(operation, t, {DType::f32});
+  require_contiguous(operation, t);
+  if (t.elements() != rows)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the GPU: {} has {} elements; expected one for each of the {} rows of x", operation,
+                            name, t.elements(), rows));
+  return static_cast<float*>(t.data);
+}
+
+void require_like_x(const char* operation, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {x.dtype});
+  require_same_shape(operation, x, t);
+  require_contiguous(operation, t);
+}
+
+void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {DType::f32, x.dtype});
+  require_columns(operation, name, t, x.dim(-1));
+}
+
+}  // namespace
+
+void CudaBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
+                                   float eps) {
+  constexpr const char* operation = "rms_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  require_like_x(operation, x, y);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.y = y.data;
+  if (!preparing()) cuda::rms_norm_forward(args, stream());
+}
+
+void CudaBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum, const Tensor& weight,
+                                       const Tensor& y, const Tensor& rstd, float eps) {
+  constexpr const char* operation = "add_rms_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&residual, &sum, &y}) require_like_x(operation, x, *t);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.residual = residual.data;
+  args.sum = sum.data;
+  args.y = y.data;
+  if (!preparing()) cuda::rms_norm_forward(args, stream());
+}
+
+void CudaBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                                    const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                                    bool accumulate_dweight, const Tensor& y) {
+  constexpr const char* operation = "rms_norm_backward";
+  NormArgs args = norm_args(operation, x, weight, 0.0F);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  if (residual) require_like_x(operation, x, residual);
+  if (y) {
+    require_like_x(operation, x, y);
+    for (const Tensor* t : {&dy, &x, &residual, &dx})
+      if (t->data == y.data)
+        throw Error(
+            ASSAY_INVALID_ARGUMENT,
+            fmt::format("{} on the GPU: y is in the place of another tensor; expected one of its own", operation));
+  }
+  require_gradient(operation, "dweight", x, dweight);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.dy = dy.data;
+  args.residual = residual.data;
+  args.dx = dx.data;
+  args.y = y.data;
+  args.dweight = dweight.data;
+  args.dweight_type = dweight.dtype;
+  args.accumulate = accumulate_dweight;
+  args.partials = static_cast<float*>(scratch(norm_partial_floats(args.rows, args.columns) * sizeof(float)));
+  if (!preparing()) cuda::rms_norm_backward(args, stream());
+}
+
+void CudaBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                                     const Tensor& mean, const Tensor& rstd, float eps) {
+  constexpr const char* operation = "layer_norm_forward";
+  NormArgs args = norm_args(operation, x, weight, eps);
+  require_columns(operation, "weight", weight, args.columns);
+  require_dtype(operation, bias, {weight.dtype});
+  require_columns(operation, "bias", bias, args.columns);
+  require_like_x(operation, x, y);
+  args.mean = require_statistic(operation, "mean", mean, args.rows);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.bias = bias.data;
+  args.y = y.data;
+  if (!preparing()) cuda::layer_norm_forward(args, stream());
+}
+
+void CudaBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                      const Tensor& rstd, const Tensor& residual, const Tensor& dx,
+                                      const Tensor& dweight, const Tensor& dbias, bool accumulate_dweight) {
+  constexpr const char* operation = "layer_norm_backward";
+  NormArgs args = norm_args(operation, x, weight, 0.0F);
+  require_columns(operation, "weight", weight, args.columns);
+  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  if (residual) require_like_x(operation, x, residual);
+  require_gradient(operation, "dweight", x, dweight);
+  require_gradient(operation, "dbias", x, dbias);
+  args.mean = require_statistic(operation, "mean", mean, args.rows);
+  args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
+  args.dy = dy.data;
+  args.residual = residual.data;
+  args.dx = dx.data;
+  args.dweight = dweight.data;
+  args.dweight_type = dweight.dtype;
+  args.dbias = dbias.data;
+  args.dbias_type = dbias.dtype;
+  args.accumulate = accumulate_dweight;
+  args.partials = static_cast<float*>(scratch(2 * norm_partial_floats(args.rows, args.columns) * sizeof(float)));
+  if (!preparing()) cuda::layer_norm_backward(args, stream());
+}
+
+}  // namespace assay::cuda

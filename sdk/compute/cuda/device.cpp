@@ -1,0 +1,268 @@
+// A GPU as a device of the host's table. The runtime is linked statically and finds the driver when it is first asked,
+// so the library opens on a machine that has none, and count() says so.
+#include <assay/device.h>
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <unordered_set>
+
+#include "cuda_backend.hpp"
+#include "cuda_handles.hpp"
+#include "profiling.hpp"
+
+struct assay_event {
+  assay::cuda::Event handle;
+  bool recorded = false;
+};
+
+struct assay_device {
+  std::int32_t ordinal = 0;
+  std::unordered_set<void*> allocated;  // freed at close() when nobody else did
+};
+
+namespace {
+
+using assay::Error;
+using assay::cuda::check;
+
+// Trivial storage: a thread that ends after the library is gone has nothing to run.
+thread_local char last_error[1024] = "";
+
+assay_status fail(assay_status status, const char* text) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s", text);
+  return status;
+}
+
+template <class F>
+assay_status guard(F&& f) noexcept {
+  try {
+    f();
+    return ASSAY_OK;
+  } catch (const Error& e) {
+    return fail(e.status(), e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ASSAY_OUT_OF_MEMORY, "the CUDA device has no host memory left for its own bookkeeping");
+  } catch (const std::exception& e) {
+    return fail(ASSAY_INTERNAL, e.what());
+  }
+}
+
+std::int32_t count_devices() {
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaSuccess && devices > 0) return devices;
+  (void)cudaGetLastError();
+  const char* const words = status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status);
+  throw Error(ASSAY_UNSUPPORTED,
+              fmt::format("no usable CUDA device: {}{}; expected an NVIDIA GPU of compute capability 8.0 or more that "
+                          "this process may see (CUDA_VISIBLE_DEVICES) and a driver for CUDA {}.{} or newer: check "
+                          "with nvidia-smi, or run on the CPU with device = \"cpu\"",
+                          words, status == cudaSuccess ? "" : fmt::format(" ({})", cudaGetErrorName(status)),
+                          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+}
+
+// The driver's own number, "580.95.05", which the runtime does not tell. Empty where the kernel's file is hidden.
+std::string driver_release() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line, word;
+  if (!std::getline(file, line)) return "";
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    word = line.substr(at, end - at);
+    at = end + 1;
+    const bool numeric =
+        std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) || c == '.'; });
+    if (numeric && word.find('.') != std::string::npos) return word;
+  }
+  return "";
+}
+
+std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string libraries() {
+  int runtime = 0, driver = 0;
+  check(cudaRuntimeGetVersion(&runtime), "read the version of the runtime");
+  check(cudaDriverGetVersion(&driver), "read the version of the driver");
+  const std::string release = driver_release();
+  const std::size_t lt = cublasLtGetVersion(), dnn = cudnnGetVersion();
+  return fmt::format("CUDA runtime {}, driver {}{}, cuBLASLt {}.{}.{}, cuDNN {}.{}.{}", cuda_version(runtime),
+                     cuda_version(driver), release.empty() ? "" : " (" + release + ")", lt / 10000, lt / 100 % 100,
+                     lt % 100, dnn / 10000, dnn / 100 % 100, dnn % 100);
+}
+
+template <std::size_t N>
+void copy_text(char (&target)[N], const std::string& text) {
+  std::snprintf(target, N, "%s", text.c_str());
+}
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+void* allocate_bytes(std::size_t bytes) {
+  void* address = nullptr;
+  const cudaError_t status = cudaMalloc(&address, std::max<std::size_t>(bytes, 1));
+  if (status == cudaSuccess) return address;
+  (void)cudaGetLastError();  // kept, it would be blamed on the next launch
+  if (status != cudaErrorMemoryAllocation) check(status, "allocate memory");
+  std::size_t free_bytes = 0, total_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
+  throw Error(ASSAY_OUT_OF_MEMORY,
+              fmt::format("out of memory on the GPU: {} bytes wanted ({} MiB), {} bytes free ({} MiB of {} MiB); use a "
+                          "smaller case, or end what else holds the GPU's memory",
+                          bytes, bytes / mebibyte, free_bytes, free_bytes / mebibyte, total_bytes / mebibyte));
+}
+
+// ---- the table -----------------------------------------------------------------------------------------------------
+
+const char* error_text() noexcept { return last_error; }
+
+assay_status count(std::int32_t* out) noexcept {
+  return guard([&] { *out = count_devices(); });
+}
+
+assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
+  return guard([&] {
+    const std::int32_t devices = count_devices();
+    if (ordinal < 0 || ordinal >= devices)
+      throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CUDA device {}; expected 0 to {}, as {} {} here",
+                                                      ordinal, devices - 1, devices, devices == 1 ? "is" : "are"));
+    check(cudaSetDevice(ordinal), "open the device");
+    *out = new assay_device{ordinal, {}};
+  });
+}
+
+void close(assay_device* device) noexcept {
+  if (!device) return;
+  for (void* const address : device->allocated) (void)cudaFree(address);
+  delete device;
+}
+
+assay_status info(assay_device* device, assay_device_info* out) noexcept {
+  return guard([&] {
+    if (!ASSAY_HAS(out, assay_device_info, libraries))
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  fmt::format("assay_device_info of {} bytes; expected at least {}: set struct_size", out->struct_size,
+                              sizeof(assay_device_info)));
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device->ordinal), "read the properties of the device");
+    std::size_t free_bytes = 0, total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
+    out->memory_total_bytes = total_bytes;
+    out->memory_free_bytes = free_bytes;
+    out->compute_units = properties.multiProcessorCount;
+    out->reserved = 0;
+    copy_text(out->name, properties.name);
+    copy_text(out->libraries, libraries());
+  });
+}
+
+assay_status stream_create(assay_device*, void** out) noexcept {
+  return guard([&] { *out = assay::cuda::make_stream(0).release(); });
+}
+void stream_destroy(assay_device*, void* stream) noexcept {
+  if (stream) (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+assay_status stream_synchronize(assay_device*, void* stream) noexcept {
+  return guard([&] { check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "wait for a stream"); });
+}
+
+assay_status event_create(assay_device*, assay_event** out) noexcept {
+  return guard([&] { *out = new assay_event{assay::cuda::make_event(cudaEventDefault), false}; });
+}
+void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
+assay_status event_record(assay_device*, assay_event* event, void* stream) noexcept {
+  return guard([&] {
+    const auto s = static_cast<cudaStream_t>(stream);
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(s, &capturing), "ask whether a stream is being captured");
+    // External: a node that records the event at every replay, instead of a mere edge of the graph.
+    const unsigned flags = capturing == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+    check(cudaEventRecordWithFlags(event->handle.get(), s, flags), "record an event");
+    event->recorded = true;
+  });
+}
+assay_status event_synchronize(assay_device*, assay_event* event) noexcept {
+  if (!event->recorded)
+    return fail(ASSAY_INVALID_ARGUMENT, "wait for an event that was never recorded; call event_record first");
+  return guard([&] { check(cudaEventSynchronize(event->handle.get()), "wait for an event"); });
+}
+assay_status event_elapsed_ns(assay_device*, assay_event* begin, assay_event* end, double* out) noexcept {
+  if (!begin->recorded || !end->recorded)
+    return fail(ASSAY_INVALID_ARGUMENT, "elapsed time of an event that was never recorded; call event_record on both");
+  return guard([&] {
+    float elapsed_ms = 0.0F;
+    const cudaError_t status = cudaEventElapsedTime(&elapsed_ms, begin->handle.get(), end->handle.get());
+    if (status == cudaErrorNotReady || status == cudaErrorInvalidResourceHandle) {
+      (void)cudaGetLastError();
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  "elapsed time of an event that has not happened yet; wait for both with event_synchronize, and "
+                  "launch a graph before the events in it are read");
+    }
+    check(status, "read the time between two events");
+    *out = static_cast<double>(elapsed_ms) * 1e6;
+  });
+}
+
+assay_status allocate(assay_device* device, std::size_t bytes, void** out) noexcept {
+  return guard([&] {
+    assay::cuda::DeviceMemory memory(allocate_bytes(bytes));
+    device->allocated.insert(memory.get());
+    *out = memory.release();
+  });
+}
+void release(assay_device* device, void* address) noexcept {
+  if (device->allocated.erase(address)) (void)cudaFree(address);
+}
+
+void range_push(assay_device*, const char* name) noexcept { nvtxRangePushA(name); }
+void range_pop(assay_device*) noexcept { nvtxRangePop(); }
+
+assay::compute::Backend* create_backend(assay_device* device, void* stream) {
+  return new assay::cuda::CudaBackend(device->ordinal, static_cast<cudaStream_t>(stream));
+}
+constexpr assay::compute::BackendFactory factory{assay::compute::interface_id, create_backend};
+
+assay_status guard_call(void (*body)(void* context), void* context) noexcept {
+  return guard([&] { body(context); });
+}
+
+const void* get_extension(const char* id) noexcept {
+  if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  return assay::cuda::profiling_extension(id, guard_call);
+}
+
+}  // namespace
+
+extern "C" ASSAY_EXPORT const assay_device_api assay_device_v1 = {
+    sizeof(assay_device_api),
+    ASSAY_DEVICE_ABI_MAJOR,
+    ASSAY_DEVICE_ABI_MINOR,
+    "cuda",
+    ASSAY_BUILD_INFO,
+    error_text,
+    count,
+    open,
+    close,
+    info,
+    stream_create,
+    stream_destroy,
+    stream_synchronize,
+    event_create,
+    event_destroy,
+    event_record,
+    event_synchronize,
+    event_elapsed_ns,
+    allocate,
+    release,
+    range_push,
+    range_pop,
+    get_extension,
+};

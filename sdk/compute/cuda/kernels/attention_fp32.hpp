@@ -1,0 +1,36 @@
+// Tiled attention of fp32 tensors, forward and backward, in exact fp32 arithmetic (under tf32 math too: more exact than
+// allowed, and cuDNN has no fp32 attention to hand it to). No matrix of scores is stored. Deterministic: every sum has
+// one owner and a fixed order.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace assay::cuda {
+
+// A [B, T, H, D] operand: strides in elements, D contiguous.
+struct AttentionFp32View {
+  float* data = nullptr;
+  std::int64_t batch = 0, time = 0, head = 0;
+};
+
+struct AttentionFp32Args {
+  std::int64_t batch = 0, heads = 0;
+  int queries = 0, keys = 0, depth = 0;
+  float scale = 1.0F;
+  bool causal = false;  // key j is visible to query i when j <= i + (keys - queries)
+  AttentionFp32View q, k, v, out;
+  float* lse = nullptr;  // [B, H, queries]; -infinity for a query that sees no key, whose out is 0
+  // The backward's; delta is scratch, [B, H, queries].
+  AttentionFp32View dout, dq, dk, dv;
+  float* delta = nullptr;
+};
+
+inline constexpr std::int64_t attention_fp32_most_depth = 256;
+inline constexpr std::int64_t attention_fp32_most_times = std::int64_t{1} << 30;  // positions are ints in the kernels
+
+// Throw assay::Error when a launch fails.
+void attention_fp32_forward(const AttentionFp32Args& args, cudaStream_t stream);
+void attention_fp32_backward(const AttentionFp32Args& args, cudaStream_t stream);
+
+}  // namespace assay::cuda

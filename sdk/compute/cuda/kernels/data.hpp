@@ -1,0 +1,33 @@
+// Kernels that move and make data. Nothing is launched for no elements.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <assay/compute/tensor.hpp>
+
+#include <cstdint>
+
+#include "common/walk.hpp"
+
+namespace assay::cuda {
+
+// Elements of 1, 2, 4 or 8 bytes, which receive the low bytes of `bits`.
+void launch_fill_bytes(cudaStream_t stream, void* to, std::size_t element_bytes, std::uint64_t bits,
+                       std::int64_t count);
+// Floating-point elements: the value, rounded to nearest.
+void launch_fill_float(cudaStream_t stream, compute::DType type, void* to, float value, std::int64_t count);
+
+// Between tensors of one type of any kind: bits are kept.
+void launch_copy(cudaStream_t stream, std::size_t element_bytes, void* to, const void* from,
+                 const compute::CopyShape& shape);
+// Between two floating-point types.
+void launch_convert(cudaStream_t stream, compute::DType to_type, compute::DType from_type, void* to, const void* from,
+                    const compute::CopyShape& shape);
+
+// Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
+// cosine. (Philox's numbering: philox.cuh.)
+void launch_random_normal(cudaStream_t stream, compute::DType type, void* to, std::int64_t count, std::uint64_t seed,
+                          std::uint64_t random_stream, float mean, float std);
+// Element i: words 2 (i mod 2) and the next of block i / 2, as one 64-bit number, scaled to [0, range).
+void launch_random_integers(cudaStream_t stream, std::int64_t* to, std::int64_t count, std::uint64_t seed,
+                            std::uint64_t random_stream, std::int64_t low, std::uint64_t range);
+
+}  // namespace assay::cuda

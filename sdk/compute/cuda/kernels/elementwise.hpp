@@ -1,0 +1,52 @@
+// Element-wise kernels, for fp32, bf16 and fp16: computed in fp32 and rounded once. Outputs may be inputs, element for
+// element. Nothing is launched for no elements.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <assay/compute/backend.hpp>
+
+#include <cstdint>
+
+namespace assay::cuda {
+
+void launch_add(cudaStream_t stream, compute::DType type, const void* a, const void* b, void* out, std::int64_t count);
+void launch_multiply(cudaStream_t stream, compute::DType type, const void* a, const void* b, void* out,
+                     std::int64_t count);
+void launch_scale(cudaStream_t stream, compute::DType type, const void* x, float factor, void* out, std::int64_t count);
+void launch_activation_forward(cudaStream_t stream, compute::DType type, compute::Activation kind, const void* x,
+                               void* y, std::int64_t count);
+void launch_activation_backward(cudaStream_t stream, compute::DType type, compute::Activation kind, const void* x,
+                                const void* dy, void* dx, std::int64_t count);
+
+// ---- bias: matrices are contiguous [rows, width] -------------------------------------------------------------------
+
+void launch_bias_add(cudaStream_t stream, compute::DType type, compute::DType bias_type, const void* x,
+                     const void* bias, void* y, std::int64_t rows, std::int64_t width);
+
+// Rows are summed in blocks and the blocks' sums in order. How many blocks depends on the shape and type alone, so the
+// sum does not depend on the device. `partial`: bias_blocks() * width floats.
+std::int64_t bias_blocks(compute::DType type, std::int64_t rows, std::int64_t width);
+void launch_bias_backward(cudaStream_t stream, compute::DType type, compute::DType dbias_type, const void* dy,
+                          void* dbias, bool accumulate, std::int64_t rows, std::int64_t width, float* partial);
+
+// ---- SwiGLU --------------------------------------------------------------------------------------------------------
+
+struct SwigluShape {
+  std::int64_t rows, width;
+  std::int64_t gate_step, up_step, dh_step, dgate_step, dup_step, h_step;  // from row to row, in elements
+};
+
+void launch_swiglu_forward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, void* h,
+                           const SwigluShape& shape);
+// dgate may be gate and dup may be up. `h` may be NULL; otherwise it receives the same bits as from the forward.
+void launch_swiglu_backward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, const void* dh,
+                            void* dgate, void* dup, void* h, const SwigluShape& shape);
+
+// ---- dropout -------------------------------------------------------------------------------------------------------
+
+// Element i is kept when word i mod 4 of block i / 4 is at least `drop_below`, and then multiplied by `factor`; the key
+// is the first two words of block *step of (seed, stream), its stream the last two. `step` is read on the device.
+void launch_dropout(cudaStream_t stream, compute::DType type, const void* x, void* y, std::int64_t count,
+                    std::uint32_t drop_below, float factor, std::uint64_t seed, std::uint64_t random_stream,
+                    const std::int64_t* step);
+
+}  // namespace assay::cuda

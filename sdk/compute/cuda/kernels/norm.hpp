@@ -1,0 +1,33 @@
+// RMS and layer normalisation over the rows of [rows, columns], forward and backward.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <assay/compute/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace assay::cuda {
+
+// What an operation does not use is left out (nullptr). `residual` is added to x before a forward, to dx in a backward.
+struct NormArgs {
+  compute::DType type, weight_type;         // of x, y and their gradients; of weight and bias
+  compute::DType dweight_type, dbias_type;  // fp32 or `type`
+  std::int64_t rows, columns;               // columns: 1 to 2^31 - 1
+  float eps;
+  bool accumulate;  // add to dweight and dbias
+  const void *x, *residual, *weight, *bias, *dy;
+  void *sum, *y, *dx, *dweight, *dbias;
+  float *mean, *rstd;
+  float* partials;  // backward: norm_partial_floats() per gradient
+};
+
+// A backward sums the gradients by weight and bias over blocks of rows first. How many blocks there are is a function
+// of the shape, so that the sums do not depend on the device's load.
+std::size_t norm_partial_floats(std::int64_t rows, std::int64_t columns);
+
+void rms_norm_forward(const NormArgs&, cudaStream_t);  // with residual and sum where they are given
+void rms_norm_backward(const NormArgs&, cudaStream_t);
+void layer_norm_forward(const NormArgs&, cudaStream_t);
+void layer_norm_backward(const NormArgs&, cudaStream_t);
+
+}  // namespace assay::cuda

@@ -1,0 +1,131 @@
+#include "lt_problem.hpp"
+
+#include <fmt/format.h>
+
+namespace assay::cuda {
+namespace {
+
+cudaDataType_t type_of(compute::DType t) {
+  return t == compute::DType::f32 ? CUDA_R_32F : t == compute::DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+template <class T>
+void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  check_lt(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value), "describe a matrix product");
+}
+template <class T>
+void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, const T& value) {
+  check_lt(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value), "describe a matrix");
+}
+template <class T>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+  check_lt(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+           "describe what an algorithm may need");
+}
+
+// Of `lines` lines of `width` elements, which are its columns.
+LtLayout make_layout(compute::DType dtype, std::int64_t width, std::int64_t lines, std::int64_t ld, std::int32_t batch,
+                     std::int64_t step) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check_lt(cublasLtMatrixLayoutCreate(&made, type_of(dtype), static_cast<std::uint64_t>(width),
+                                      static_cast<std::uint64_t>(lines), ld),
+           "describe a matrix");
+  LtLayout layout(made);
+  if (batch > 1) {
+    set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
+    set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+  }
+  return layout;
+}
+
+// For reports: "?" where the library does not tell.
+template <class T>
+std::string config_of(const LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  T value{};
+  std::size_t written = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm.algorithm, attribute, &value, sizeof value, &written);
+  return status == CUBLAS_STATUS_SUCCESS ? std::to_string(value) : "?";
+}
+
+}  // namespace
+
+void check_lt(cublasStatus_t status, const std::string& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(status == CUBLAS_STATUS_ALLOC_FAILED ? ASSAY_OUT_OF_MEMORY : ASSAY_DEVICE_ERROR,
+              fmt::format("{} on the GPU: cuBLASLt says {} ({})", what, cublasLtGetStatusString(status),
+                          cublasLtGetStatusName(status)));
+}
+
+std::string describe(const LtAlgorithm& a) {
+  return fmt::format("algo {} tile {} stages {} cluster {} split-k {}",
+                     config_of<std::int32_t>(a, CUBLASLT_ALGO_CONFIG_ID),
+                     config_of<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                     config_of<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                     config_of<std::uint16_t>(a, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
+                     config_of<std::int32_t>(a, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+}
+
+LtProblem::LtProblem(const MatmulKey& key) : key_(key) {
+  const cublasComputeType_t compute_type =
+      key.math == compute::ProductMath::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  cublasLtMatmulDesc_t made = nullptr;
+  check_lt(cublasLtMatmulDescCreate(&made, compute_type, CUDA_R_32F), "describe a matrix product");
+  description_.reset(made);
+  const std::int32_t first = key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const std::int32_t second = key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  set(made, CUBLASLT_MATMUL_DESC_TRANSA, first);
+  set(made, CUBLASLT_MATMUL_DESC_TRANSB, second);
+  a_ = key.transpose_a ? make_layout(key.input, key.m, key.k, key.lda, key.batch, key.a_step)
+                       : make_layout(key.input, key.k, key.m, key.lda, key.batch, key.a_step);
+  b_ = key.transpose_b ? make_layout(key.input, key.k, key.n, key.ldb, key.batch, key.b_step)
+                       : make_layout(key.input, key.n, key.k, key.ldb, key.batch, key.b_step);
+  c_ = make_layout(key.output, key.n, key.m, key.ldc, key.batch, key.c_step);
+}
+
+std::vector<LtAlgorithm> LtProblem::candidates(cublasLtHandle_t handle, int most) const {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_lt(cublasLtMatmulPreferenceCreate(&made), "describe what an algorithm may need");
+  const Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference(made);
+  set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_limit_bytes});
+  // Parts of a sum that is split over k are added in fp32: in a 16-bit result they would each be rounded.
+  const std::uint32_t reductions =
+      key_.output == compute::DType::f32
+          ? std::uint32_t{CUBLASLT_REDUCTION_SCHEME_INPLACE} | std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}
+          : std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE};
+  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(key_.b_alignment));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key_.a_alignment));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key_.c_alignment));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(key_.c_alignment));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+  int returned = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, description_.get(), b_.get(), a_.get(), c_.get(),
+                                                               c_.get(), made, most, results.data(), &returned);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_lt(status, "ask for algorithms of " + describe(key_));
+  std::vector<LtAlgorithm> found;
+  for (int i = 0; i < returned; ++i) {
+    const cublasLtMatmulHeuristicResult_t& r = results[static_cast<std::size_t>(i)];
+    if (r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace_limit_bytes)
+      found.push_back({r.algo, r.workspaceSize});
+  }
+  return found;
+}
+
+bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle, description_.get(), b_.get(), a_.get(), c_.get(),
+                                                        c_.get(), &algorithm.algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > workspace_limit_bytes) return false;
+  algorithm.workspace_bytes = result.workspaceSize;
+  return true;
+}
+
+cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const void* a,
+                              const void* b, void* c, void* workspace, cudaStream_t stream) const {
+  const float beta = key_.accumulate ? 1.0F : 0.0F;
+  return cublasLtMatmul(handle, description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta, c, c_.get(), c, c_.get(),
+                        &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
+}
+
+}  // namespace assay::cuda

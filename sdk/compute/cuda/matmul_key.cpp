@@ -1,0 +1,164 @@
+#include "matmul_key.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "common/checks.hpp"
+
+namespace assay::cuda {
+namespace {
+
+using compute::DType;
+using compute::reject;
+using compute::require_dtype;
+using compute::size_of;
+using compute::Tensor;
+
+[[noreturn]] void invalid(const std::string& text) {
+  throw Error(ASSAY_INVALID_ARGUMENT, "matmul on the " ASSAY_DEVICE_LABEL ": " + text);
+}
+
+// How a matrix lies: `ld` elements from line to line, lines being its rows or, when transposed, its columns.
+struct Lines {
+  std::int64_t ld;
+  bool transposed;
+};
+
+// Where an extent is 1 its step is never taken; a canonical one keeps equal products under one key.
+Lines lines_of(const char* name, const Tensor& t, bool transpose, std::int64_t rows, std::int64_t columns) {
+  std::int64_t row = t.step(-2), column = t.step(-1);
+  if (transpose) std::swap(row, column);
+  if (columns == 1) column = 1;
+  if (rows == 1) row = column == 1 ? columns : 1;
+  const bool transposed = column != 1;
+  const std::int64_t ld = transposed ? column : row;
+  const std::int64_t width = transposed ? rows : columns;
+  if (transposed && row != 1)
+    reject("matmul", fmt::format("{} of {} by {} steps by {} and {} elements; expected one of them to be 1: copy it "
+                                 "first",
+                                 name, rows, columns, row, column));
+  if (ld < width)
+    reject("matmul", fmt::format("{} of {} by {} has lines of {} elements that begin every {}; expected lines that do "
+                                 "not overlap: copy it first",
+                                 name, rows, columns, width, ld));
+  return {ld, transposed};
+}
+
+// The largest power of two, up to 256, that divides the address and the outer step, which cuBLASLt does not see.
+std::int32_t alignment_of(const void* address, std::int64_t outer_step, DType dtype) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) |
+                    static_cast<std::uintptr_t>(outer_step) * size_of(dtype) | std::uintptr_t{256};
+  return static_cast<std::int32_t>(bits & (~bits + 1));
+}
+
+struct BatchDim {
+  std::int64_t extent = 1, a_step = 0, b_step = 0, c_step = 0;
+};
+
+// Leading dimensions of 1 are dropped, and two that all operands walk in one stride become one. Outer first.
+std::array<BatchDim, 2> batch_dims(const Tensor& a, const Tensor& b, const Tensor& c) {
+  std::array<BatchDim, 2> dims;  // [1] is the inner one
+  int used = 0;
+  for (int i = c.rank - 3; i >= 0; --i) {  // innermost first
+    if (a.dim(i) != b.dim(i) || a.dim(i) != c.dim(i))
+      invalid(fmt::format("leading dimension {} is {}, {} and {}; expected the same", i, a.dim(i), b.dim(i), c.dim(i)));
+    if (c.dim(i) == 1) continue;
+    const BatchDim d{c.dim(i), a.step(i), b.step(i), c.step(i)};
+    if (d.a_step < 0 || d.b_step < 0 || d.c_step <= 0)
+      reject("matmul", fmt::format("leading dimension {} steps by {}, {} and {} elements; expected none below 0, and "
+                                   "the result's above 0: copy it first",
+                                   i, d.a_step, d.b_step, d.c_step));
+    BatchDim& inner = dims[1];
+    if (used == 1 && d.a_step == inner.a_step * inner.extent && d.b_step == inner.b_step * inner.extent &&
+        d.c_step == inner.c_step * inner.extent) {
+      inner.extent *= d.extent;
+      continue;
+    }
+    dims[used == 0 ? 1 : 0] = d;
+    ++used;
+  }
+  // The longer of two goes into the batch, which is one launch; the other one is looped over.
+  if (dims[0].extent > dims[1].extent) std::swap(dims[0], dims[1]);
+  return dims;
+}
+
+}  // namespace
+
+std::size_t HashMatmulKey::operator()(const MatmulKey& key) const noexcept {
+  static_assert(sizeof(MatmulKey) % sizeof(std::uint64_t) == 0);
+  std::uint64_t word[sizeof(MatmulKey) / sizeof(std::uint64_t)];
+  std::memcpy(word, &key, sizeof word);
+  std::uint64_t hash = 0;
+  for (const std::uint64_t w : word) hash = (hash ^ w) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+  return hash;
+}
+
+std::string describe(const MatmulKey& key) {
+  std::string text =
+      fmt::format("matmul {0} {0}->{1} {2}{3} {4}x{5}x{6} (m x k x n) batch {7} ld {8} {9} {10}", name_of(key.input),
+                  name_of(key.output), key.transpose_a ? 't' : 'n', key.transpose_b ? 't' : 'n', key.m, key.k, key.n,
+                  key.batch, key.lda, key.ldb, key.ldc);
+  if (key.batch > 1) text += fmt::format(" step {} {} {}", key.a_step, key.b_step, key.c_step);
+  text += fmt::format(" align {} {} {}", key.a_alignment, key.b_alignment, key.c_alignment);
+  if (key.math == compute::ProductMath::tf32) text += " tf32";
+  if (key.accumulate) text += " accumulate";
+  return text;
+}
+
+MatmulCall matmul_call(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& o,
+                       compute::ProductMath math) {
+  if (a.rank < 2 || a.rank != b.rank || a.rank != c.rank)
+    invalid(fmt::format("tensors of {}, {} and {} dimensions; expected the same, 2 to 4", a.rank, b.rank, c.rank));
+  for (const Tensor* t : {&a, &b}) require_dtype("matmul", *t, {DType::f32, DType::bf16, DType::f16});
+  require_dtype("matmul", b, {a.dtype});
+  require_dtype("matmul", c, {a.dtype, DType::f32});
+  if (c.step(-1) != 1 && c.dim(-1) != 1 && (c.step(-2) == 1 || c.dim(-2) == 1)) {
+    // A c that lies by columns, or is a single row with gaps, is written as its transpose, c' = b' a'.
+    const compute::MatmulOptions swapped{!o.transpose_b, !o.transpose_a, o.alpha, o.accumulate};
+    return matmul_call(b, a, c.transposed(c.rank - 2, c.rank - 1), swapped, math);
+  }
+  MatmulCall call;
+  MatmulKey& key = call.key;
+  key.m = c.dim(-2), key.n = c.dim(-1);
+  key.k = o.transpose_a ? a.dim(-2) : a.dim(-1);
+  const bool fits = (o.transpose_a ? a.dim(-1) : a.dim(-2)) == key.m &&
+                    (o.transpose_b ? b.dim(-1) : b.dim(-2)) == key.k &&
+                    (o.transpose_b ? b.dim(-2) : b.dim(-1)) == key.n;
+  if (!fits)
+    invalid(
+        fmt::format("a is [{}, {}]{}, b is [{}, {}]{}, c is [{}, {}]; expected [m, k] x [k, n] -> [m, n] after "
+                    "transposing",
+                    a.dim(-2), a.dim(-1), o.transpose_a ? " transposed" : "", b.dim(-2), b.dim(-1),
+                    o.transpose_b ? " transposed" : "", key.m, key.n));
+  const auto dims = batch_dims(a, b, c);
+  if (dims[1].extent > std::numeric_limits<std::int32_t>::max())
+    reject("matmul", fmt::format("a batch of {} products; expected at most {}", dims[1].extent,
+                                 std::numeric_limits<std::int32_t>::max()));
+  call.outer = dims[0].extent;
+  call.a_outer_step = dims[0].a_step, call.b_outer_step = dims[0].b_step, call.c_outer_step = dims[0].c_step;
+  key.batch = static_cast<std::int32_t>(dims[1].extent);
+  key.a_step = dims[1].a_step, key.b_step = dims[1].b_step, key.c_step = dims[1].c_step;
+  if (key.k > 0) {
+    const Lines a_lines = lines_of("a", a, o.transpose_a, key.m, key.k);
+    const Lines b_lines = lines_of("b", b, o.transpose_b, key.k, key.n);
+    key.lda = a_lines.ld, key.transpose_a = a_lines.transposed;
+    key.ldb = b_lines.ld, key.transpose_b = b_lines.transposed;
+  }
+  key.ldc = lines_of("c", c, false, key.m, key.n).ld;  // by rows: the other kind was turned above, or is rejected here
+  key.input = a.dtype, key.output = c.dtype;
+  key.math = a.dtype == DType::f32 ? math : compute::ProductMath::exact;
+  key.accumulate = o.accumulate;
+  call.a = a.data, call.b = b.data, call.c = c.data;
+  call.alpha = o.alpha;
+  key.a_alignment = alignment_of(call.a, call.a_outer_step, a.dtype);
+  key.b_alignment = alignment_of(call.b, call.b_outer_step, b.dtype);
+  key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);
+  return call;
+}
+
+}  // namespace assay::cuda

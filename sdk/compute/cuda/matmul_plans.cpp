@@ -1,0 +1,172 @@
+#include "matmul_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "algorithm_cache.hpp"
+#include "common/checks.hpp"
+#include "lt_problem.hpp"
+#include "matmul_tuner.hpp"
+
+namespace assay::cuda {
+namespace {
+
+constexpr int candidates_most = 32;
+// What was measured is written at once when to lose it would cost more than this, and at the end otherwise.
+constexpr std::chrono::milliseconds worth_saving{500};
+
+bool tuning_wanted() {
+  const char* const wanted = std::getenv("ASSAY_MATMUL_TUNE");
+  return !wanted || std::string_view(wanted) != "0";
+}
+
+std::string device_name(int ordinal) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, ordinal), "read the properties of the device");
+  return properties.name;
+}
+
+std::string library_name() {
+  const std::size_t version = cublasLtGetVersion();
+  return fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+LtHandle make_handle() {
+  cublasLtHandle_t handle = nullptr;
+  check_lt(cublasLtCreate(&handle), "open cuBLASLt");
+  return LtHandle(handle);
+}
+
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(CachedAlgorithm::blob));
+
+}  // namespace
+
+struct MatmulPlans::Plan {
+  explicit Plan(const MatmulKey& key) : problem(key), operation(describe(key)) {}
+
+  LtProblem problem;
+  LtAlgorithm algorithm;
+  std::string operation, origin;  // "12.3 us, best of 16"
+};
+
+struct MatmulPlans::Impl {
+  // What the first preparation opens.
+  struct Tools {
+    LtHandle handle = make_handle();
+    MatmulTuner tuner;
+    AlgorithmCache cache;
+
+    explicit Tools(int ordinal)
+        : tuner(ordinal), cache(AlgorithmCache::default_folder(), device_name(ordinal), library_name()) {}
+  };
+
+  int ordinal = 0;
+  bool tune = tuning_wanted();
+  std::optional<Tools> tools;
+  std::unordered_map<MatmulKey, std::unique_ptr<Plan>, HashMatmulKey> plans;
+  std::vector<const Plan*> in_order;  // of preparation
+  std::chrono::steady_clock::duration unsaved{};
+
+  bool take_cached(Plan& plan, const MatmulKey& key) {
+    const std::optional<CachedAlgorithm> cached = tools->cache.find(plan.operation);
+    if (!cached) return false;
+    LtAlgorithm algorithm;
+    std::memcpy(&algorithm.algorithm, cached->blob.data(), cached->blob.size());
+    if (!plan.problem.accepts(tools->handle.get(), algorithm) ||
+        !tools->tuner.warm_up(tools->handle.get(), plan.problem, key, algorithm)) {
+      tools->cache.forget(plan.operation);
+      return false;
+    }
+    plan.algorithm = algorithm;
+    plan.origin = fmt::format("{:.1f} us, measured before", cached->microseconds);
+    return true;
+  }
+
+  bool take_measured(Plan& plan, const MatmulKey& key, const std::vector<LtAlgorithm>& candidates) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto chosen = tools->tuner.choose(tools->handle.get(), plan.problem, key, candidates);
+    unsaved += std::chrono::steady_clock::now() - began;
+    if (!chosen) return false;
+    plan.algorithm = chosen->algorithm;
+    plan.origin = fmt::format("{:.1f} us, best of {}", chosen->microseconds, chosen->candidates);
+    CachedAlgorithm kept;
+    std::memcpy(kept.blob.data(), &chosen->algorithm.algorithm, kept.blob.size());
+    kept.microseconds = chosen->microseconds;
+    tools->cache.store(plan.operation, kept);
+    return true;
+  }
+
+  std::unique_ptr<Plan> make(const MatmulKey& key) {
+    if (!tools) tools.emplace(ordinal);
+    auto plan = std::make_unique<Plan>(key);
+    if (tune && take_cached(*plan, key)) return plan;
+    const std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
+    if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
+    for (const LtAlgorithm& candidate : candidates) {
+      if (!tools->tuner.warm_up(tools->handle.get(), plan->problem, key, candidate)) continue;
+      plan->algorithm = candidate;
+      plan->origin = "cuBLASLt's first choice, not measured";
+      return plan;
+    }
+    compute::reject(plan->operation.c_str(),
+                    "cuBLASLt has no algorithm for this shape, type and alignment; expected one: use another "
+                    "precision, or rows that begin at multiples of 16 bytes");
+  }
+};
+
+MatmulPlans::MatmulPlans(int ordinal) : impl_(std::make_unique<Impl>()) { impl_->ordinal = ordinal; }
+MatmulPlans::~MatmulPlans() = default;
+
+const MatmulPlans::Plan& MatmulPlans::prepare(const MatmulKey& key) {
+  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return *found->second;
+  const Plan& plan = *impl_->plans.emplace(key, impl_->make(key)).first->second;
+  impl_->in_order.push_back(&plan);
+  return plan;
+}
+
+const MatmulPlans::Plan& MatmulPlans::find(const MatmulKey& key) const {
+  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return *found->second;
+  throw Error(ASSAY_INVALID_ARGUMENT,
+              describe(key) +
+                  " was not prepared on the GPU; run the operation once in prepare mode, on the same "
+                  "addresses, before executing it");
+}
+
+std::size_t MatmulPlans::workspace_bytes(const Plan& plan) { return plan.algorithm.workspace_bytes; }
+
+void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* workspace, cudaStream_t stream) const {
+  const auto input_bytes = static_cast<std::int64_t>(size_of(call.key.input));
+  const auto output_bytes = static_cast<std::int64_t>(size_of(call.key.output));
+  for (std::int64_t i = 0; i < call.outer; ++i) {
+    const cublasStatus_t status =
+        plan.problem.run(impl_->tools->handle.get(), plan.algorithm, call.alpha,
+                         static_cast<const char*>(call.a) + i * call.a_outer_step * input_bytes,
+                         static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
+                         static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes, workspace, stream);
+    if (status != CUBLAS_STATUS_SUCCESS) check_lt(status, plan.operation);
+  }
+}
+
+void MatmulPlans::end_preparing() {
+  if (!impl_->tools) return;
+  impl_->tools->tuner.release();
+  if (impl_->unsaved < worth_saving) return;
+  impl_->tools->cache.save();
+  impl_->unsaved = {};
+}
+
+std::vector<compute::PrimitiveInfo> MatmulPlans::primitives() const {
+  std::vector<compute::PrimitiveInfo> list;
+  for (const Plan* plan : impl_->in_order)
+    list.push_back({plan->operation, fmt::format("cublasLt {} workspace {} KiB, {}", describe(plan->algorithm),
+                                                 plan->algorithm.workspace_bytes / 1024, plan->origin)});
+  return list;
+}
+
+}  // namespace assay::cuda

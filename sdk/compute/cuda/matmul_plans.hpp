@@ -1,0 +1,43 @@
+// cuBLASLt's matrix products: descriptors and the algorithm of each key are made once, while preparing, and then found
+// in well under a microsecond.
+//
+// An algorithm is chosen by timing the candidates of cuBLASLt's heuristics on memory taken for that moment, which goes
+// again when preparing ends; winners are kept on disk (algorithm_cache.hpp). With ASSAY_MATMUL_TUNE=0 in the
+// environment, or too little free memory, the heuristics' first is taken.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <assay/compute/backend.hpp>
+
+#include <memory>
+#include <vector>
+
+#include "matmul_key.hpp"
+
+namespace assay::cuda {
+
+class MatmulPlans {
+ public:
+  struct Plan;
+
+  explicit MatmulPlans(int ordinal);  // no call of cuBLASLt before the first prepare()
+  ~MatmulPlans();
+  MatmulPlans(const MatmulPlans&) = delete;
+  MatmulPlans& operator=(const MatmulPlans&) = delete;
+
+  // Makes the key's plan unless it is there. UNSUPPORTED when cuBLASLt has no algorithm for it.
+  const Plan& prepare(const MatmulKey& key);
+  // INVALID_ARGUMENT for a key that was never prepared.
+  const Plan& find(const MatmulKey& key) const;
+  static std::size_t workspace_bytes(const Plan& plan);
+  // Enqueues call.outer products. Waits for nothing, allocates nothing on the device, and may be captured.
+  void execute(const Plan& plan, const MatmulCall& call, void* workspace, cudaStream_t stream) const;
+  void end_preparing();  // frees the memory for timing and keeps what was found on disk
+
+  std::vector<compute::PrimitiveInfo> primitives() const;  // in order of preparation
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace assay::cuda

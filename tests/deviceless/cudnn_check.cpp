@@ -1,0 +1,163 @@
+// Asks cuDNN, on a machine without a GPU, for plans of every attention graph that the workloads can want on an H200,
+// and compares its answer with the guards: a graph that the guards accept must have candidates. Prints a table.
+// Usage: assay_cudnn_check h200.device.json
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/attention_plans.hpp"
+
+namespace {
+
+using assay::compute::DType;
+using assay::compute::Tensor;
+using assay::cuda::AttentionKey;
+using assay::cuda::AttentionOperand;
+using assay::cuda::AttentionProblem;
+
+enum class Layout { packed, kv_packed, separate };  // QKV in one buffer; q apart and KV in one; [B, T, H, D] each
+
+struct Configuration {
+  std::string name;
+  AttentionProblem problem;
+  Layout layout = Layout::packed;
+  bool refused = false;  // the guards must say no
+};
+
+// One of `parts` views of a [B, T, parts, H, D] buffer. It has no address: nothing reads it.
+Tensor part(DType type, std::int64_t batch, std::int64_t times, std::int64_t heads, std::int64_t depth,
+            std::int64_t parts) {
+  Tensor t(nullptr, type, {batch, times, heads, depth});
+  t.stride[1] *= parts;
+  t.stride[0] *= parts;
+  return t;
+}
+
+AttentionKey key_of(const Configuration& c) {
+  using enum AttentionOperand;
+  const AttentionProblem& p = c.problem;
+  AttentionKey key;
+  key.dtype = p.dtype;
+  key.batch = p.batch;
+  key.heads = p.heads;
+  key.queries = p.queries;
+  key.keys = p.keys;
+  key.depth = p.depth;
+  key.causal = p.causal;
+  key.backward = p.backward;
+  key.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.depth)));
+  const std::int64_t q_parts = c.layout == Layout::packed ? 3 : 1;
+  const std::int64_t kv_parts = c.layout == Layout::packed ? 3 : c.layout == Layout::kv_packed ? 2 : 1;
+  const auto set = [&](AttentionOperand operand, std::int64_t times, std::int64_t parts) {
+    key.set_strides(operand, part(p.dtype, p.batch, times, p.heads, p.depth, parts));
+  };
+  set(q, p.queries, q_parts), set(k, p.keys, kv_parts), set(v, p.keys, kv_parts), set(out, p.queries, 1);
+  if (p.backward) {
+    set(dout, p.queries, 1), set(dq, p.queries, q_parts);
+    set(dk, p.keys, kv_parts), set(dv, p.keys, kv_parts);
+  }
+  return key;
+}
+
+std::vector<Configuration> configurations() {
+  std::vector<Configuration> all;
+  const auto both = [&](const std::string& name, AttentionProblem p, Layout layout = Layout::packed) {
+    for (const bool backward : {false, true}) {
+      p.backward = backward;
+      all.push_back({name, p, layout, false});
+    }
+  };
+  const struct {
+    const char* name;
+    std::int64_t heads, depth;
+  } sizes[] = {{"small", 12, 64}, {"medium", 16, 64}, {"large", 20, 64}, {"xl", 25, 64}, {"2.7B", 32, 80}};
+  for (const DType type : {DType::bf16, DType::f16}) {
+    for (const auto& size : sizes)
+      for (const auto& [batch, context] : {std::pair{4, 128}, {4, 256}, {4, 512}, {4, 1024}, {16, 1024}, {1, 4096}})
+        both(std::string("decoder ") + size.name, {type, batch, size.heads, context, context, size.depth, true, false});
+    for (const std::int64_t depth : {16, 32, 64, 80, 96, 128, 256})
+      for (const std::int64_t times : {128, 256, 1024, 4096, 8192, 16384})
+        for (const bool causal : {true, false})
+          both("attention", {type, 2, 16, times, times, depth, causal, false}, Layout::separate);
+    for (const auto& [batch, times] : {std::pair{128, 256}, {64, 256}, {8, 512}}) {
+      const std::int64_t heads = batch == 64 ? 12 : 8, depth = batch == 64 ? 64 : 32;
+      both("encoder", {type, batch, heads, times, times, depth, false, false});
+      both("cross", {type, batch, heads, times / 2, times, depth, false, false}, Layout::kv_packed);
+      both("encoder-decoder, masked", {type, batch, heads, times, times, depth, true, false});
+    }
+    // The shapes of the conformance suite.
+    for (const auto& [queries, keys] : {std::pair{17, 17}, {64, 64}, {257, 257}, {300, 300}, {530, 530}})
+      for (const std::int64_t depth : {8, 24, 40, 64, 128})
+        both("odd length", {type, 2, 3, queries, keys, depth, true, false});
+    for (const auto& [queries, keys] : {std::pair{33, 256}, {200, 384}, {97, 128}, {2, 128}})
+      for (const bool causal : {true, false})
+        if (!causal || queries <= keys)
+          both("other keys", {type, 2, 3, queries, keys, 64, causal, false}, Layout::kv_packed);
+    for (const auto& [queries, keys] : {std::pair{1, 1}, {1, 130}, {7, 130}, {33, 257}, {97, 129}})
+      for (const bool causal : {true, false})
+        all.push_back({"forward only", {type, 2, 3, queries, keys, 64, causal, false}, Layout::separate, false});
+  }
+  const auto refused = [&](const std::string& name, const AttentionProblem& p) {
+    all.push_back({name, p, Layout::separate, true});
+  };
+  refused("fp32", {DType::f32, 4, 12, 512, 512, 64, true, false});
+  refused("fp32", {DType::f32, 4, 12, 512, 512, 64, true, true});
+  refused("odd head dimension", {DType::bf16, 1, 2, 128, 128, 13, true, false});
+  refused("wide head", {DType::bf16, 1, 2, 128, 128, 264, true, false});
+  refused("192 keys, no mask", {DType::bf16, 4, 12, 192, 192, 64, false, true});
+  refused("one query", {DType::bf16, 4, 12, 1, 128, 64, false, true});
+  refused("more queries than keys", {DType::bf16, 1, 2, 256, 128, 64, true, false});
+  refused("rectangular mask, 130 keys", {DType::bf16, 1, 2, 7, 130, 64, true, true});
+  return all;
+}
+
+// Returns whether cuDNN and the guards agree.
+bool check(const Configuration& c, const std::string& device, int& served) {
+  const AttentionKey key = key_of(c);
+  const std::string refusal = assay::cuda::attention_refusal(c.problem);
+  std::string verdict;
+  bool good = c.refused == !refusal.empty();
+  if (!refusal.empty()) {
+    verdict = "refused: " + refusal;
+  } else {
+    const assay::cuda::AttentionSupport support = assay::cuda::attention_support(key, device);
+    verdict = support.candidates > 0 ? std::to_string(support.candidates) : "NONE: " + support.reason;
+    good = good && support.candidates > 0;
+    served += support.candidates > 0;
+  }
+  if (!good) verdict = "UNEXPECTED: " + verdict;
+  std::printf("| %s | %s | %s |\n", c.name.c_str(), key.text().c_str(), verdict.c_str());
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: assay_cudnn_check DEVICE.json\n");
+    return 2;
+  }
+  std::ifstream file(argv[1], std::ios::binary);
+  const std::string device{std::istreambuf_iterator<char>(file), {}};
+  if (device.empty()) {
+    std::fprintf(stderr, "assay_cudnn_check: %s cannot be read, or is empty\n", argv[1]);
+    return 2;
+  }
+  std::printf("| configuration | graph | candidates, or the reason |\n| --- | --- | --- |\n");
+  int wrong = 0, served = 0, count = 0;
+  for (const Configuration& c : configurations()) {
+    ++count;
+    wrong += !check(c, device, served);
+  }
+  std::printf("%d graphs: %d served, %d refused by the guards, %d unexpected\n", count, served, count - served - wrong,
+              wrong);
+  return wrong ? 1 : 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "assay_cudnn_check: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,98 @@
+// What the guards let through to cuDNN, and what they refuse and how they say it.
+#include <gtest/gtest.h>
+
+#include "cuda/attention_guards.hpp"
+
+namespace assay::cuda {
+namespace {
+
+using compute::DType;
+using compute::Tensor;
+
+AttentionProblem square(std::int64_t times, std::int64_t depth, bool causal, bool backward) {
+  return {DType::bf16, 4, 12, times, times, depth, causal, backward};
+}
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(AttentionGuards, LetsThroughWhatTheDecodersNeed) {
+  for (const std::int64_t depth : {8, 16, 64, 80, 128, 256})
+    for (const std::int64_t times : {2, 128, 257, 512, 16384})
+      for (const bool backward : {false, true}) {
+        AttentionProblem p = square(times, depth, true, backward);
+        EXPECT_EQ(attention_refusal(p), "") << times << " x " << depth;
+        p.dtype = DType::f16;
+        EXPECT_EQ(attention_refusal(p), "") << times << " x " << depth;
+      }
+}
+
+TEST(AttentionGuards, RefusesOtherTypes) {
+  for (const DType type : {DType::f32, DType::i64, DType::u8}) {
+    AttentionProblem p = square(128, 64, true, false);
+    p.dtype = type;
+    EXPECT_TRUE(says(attention_refusal(p), name_of(type)));
+    EXPECT_TRUE(says(attention_refusal(p), "fp16 and bf16"));
+  }
+}
+
+TEST(AttentionGuards, RefusesHeadDimensionsWithoutKernels) {
+  for (const std::int64_t depth : {0, 1, 7, 13, 65, 260, 264, 512})
+    for (const bool backward : {false, true})
+      EXPECT_TRUE(says(attention_refusal(square(128, depth, true, backward)), "multiples of 8 from 8 to 256")) << depth;
+}
+
+TEST(AttentionGuards, RefusesTheBackwardWithoutMaskUnlessKeysAreMultiplesOf128) {
+  for (const std::int64_t keys : {1, 64, 100, 127, 129, 192, 320}) {
+    AttentionProblem p{DType::bf16, 2, 8, 64, keys, 64, false, true};
+    EXPECT_TRUE(says(attention_refusal(p), "multiples of 128")) << keys;
+    p.backward = false;
+    EXPECT_EQ(attention_refusal(p), "") << keys;
+  }
+  for (const std::int64_t keys : {128, 256, 384, 8192})
+    EXPECT_EQ(attention_refusal({DType::bf16, 2, 8, 64, keys, 64, false, true}), "") << keys;
+}
+
+TEST(AttentionGuards, TreatsTheRectangularMaskAsNoneInTheBackward) {
+  EXPECT_EQ(attention_refusal({DType::bf16, 2, 8, 64, 130, 64, true, false}), "");
+  EXPECT_TRUE(says(attention_refusal({DType::bf16, 2, 8, 64, 130, 64, true, true}), "130 keys"));
+  EXPECT_EQ(attention_refusal({DType::bf16, 2, 8, 64, 256, 64, true, true}), "");
+}
+
+TEST(AttentionGuards, RefusesQueriesWithoutKeys) {
+  EXPECT_TRUE(says(attention_refusal({DType::bf16, 2, 8, 256, 128, 64, true, false}), "256 queries and 128 keys"));
+  EXPECT_EQ(attention_refusal({DType::bf16, 2, 8, 256, 128, 64, false, true}), "");
+}
+
+TEST(AttentionGuards, RefusesTheBackwardOfOneQuery) {
+  AttentionProblem p{DType::f16, 2, 8, 1, 128, 64, false, true};
+  EXPECT_TRUE(says(attention_refusal(p), "1 query"));
+  p.backward = false;
+  EXPECT_EQ(attention_refusal(p), "");
+}
+
+TEST(AttentionGuards, RefusesEmptyProblems) {
+  for (const bool backward : {false, true}) {
+    EXPECT_NE(attention_refusal({DType::bf16, 0, 8, 16, 128, 64, false, backward}), "");
+    EXPECT_NE(attention_refusal({DType::bf16, 1, 0, 16, 128, 64, false, backward}), "");
+    EXPECT_NE(attention_refusal({DType::bf16, 1, 8, 0, 128, 64, false, backward}), "");
+    EXPECT_NE(attention_refusal({DType::bf16, 1, 8, 16, 0, 64, false, backward}), "");
+  }
+}
+
+TEST(AttentionGuards, ChecksHowOperandsLie) {
+  alignas(16) char memory[64] = {};
+  const Tensor packed = Tensor(memory, DType::bf16, {2, 4, 3 * 2, 8}).slice(2, 2, 2);
+  EXPECT_EQ(attention_refusal("k", packed), "");
+  EXPECT_EQ(attention_refusal("k", packed.transposed(1, 2)), "");
+  EXPECT_TRUE(says(attention_refusal("k", packed.transposed(1, 3)), "k has stride 48 over the head dimension"));
+  Tensor shifted = packed;
+  shifted.data = memory + 2;
+  EXPECT_TRUE(says(attention_refusal("dout", shifted), "dout lies at an address"));
+  Tensor loose = packed;
+  loose.stride[1] = 50;
+  EXPECT_TRUE(says(attention_refusal("q", loose), "q has stride 50 in dimension 1"));
+  loose.shape[1] = 1;  // the stride of one entry does not matter
+  EXPECT_EQ(attention_refusal("q", loose), "");
+}
+
+}  // namespace
+}  // namespace assay::cuda
