@@ -72,7 +72,7 @@ def run_assay(a, case, folder):
         'schema = 1\nname = "compare"\n[workload]\nplugin = "decoder"\n[workload.params]\n'
         + "".join(f'{key} = "{value}"\n' for key, value in values.items())
         + f'batch_size = {case["batch"]}\ncontext_length = {case["context"]}\n'
-        + f'[measure]\nwarmup = {5 if a.device == "cuda" else 2}\nsteps = {a.steps}\n[run]\ndevice = "{a.device}"\n'
+        + f'[measure]\nwarmup = {case["warmup"]}\nsteps = {a.steps}\n[run]\ndevice = "{a.device}"\n'
         + (f"threads = {a.threads}\n" if a.device == "cpu" else ""))
     subprocess.run([a.assay, "run", str(experiment), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
     lines = (folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()
@@ -200,7 +200,8 @@ def main():
                 for step in a.passes:
                     case = {"device": a.device, "size": size, "batch": a.batch, "context": context, "pass": step,
                             "precision": precision, "attention": a.attention,
-                            "threads": a.threads if a.device == "cpu" else 0}
+                            "threads": a.threads if a.device == "cpu" else 0,
+                            "warmup": 5 if a.device == "cuda" else 2}
                     row, info = compare(a, case)
                     rows.append(row)
                     print(f"done: {size}, {precision}, context {context}, {step}: {row['assay ms']} ms, ratio "
