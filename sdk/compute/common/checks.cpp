@@ -65,6 +65,44 @@ Rows as_rows(const char* operation, const Tensor& t) {
   return rows;
 }
 
+void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what) {
+  require_contiguous(operation, t);
+  if (t.elements() != count)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {} has {} elements; expected {} ({})", operation, name,
+                            t.elements(), count, of_what));
+}
+
+void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns) {
+  require_contiguous(operation, t);
+  if (t.elements() != columns)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {} has {} elements; expected one for each of the "
+                            "{} columns of x",
+                            operation, name, t.elements(), columns));
+}
+
+float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
+  require_dtype(operation, t, {DType::f32});
+  require_contiguous(operation, t);
+  if (t.elements() != rows)
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the " ASSAY_DEVICE_LABEL
+                                                    ": {} has {} elements; expected one for each of the {} rows of x",
+                                                    operation, name, t.elements(), rows));
+  return static_cast<float*>(t.data);
+}
+
+void require_like_x(const char* operation, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {x.dtype});
+  require_same_shape(operation, x, t);
+  require_contiguous(operation, t);
+}
+
+void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t) {
+  require_dtype(operation, t, {DType::f32, x.dtype});
+  require_columns(operation, name, t, x.dim(-1));
+}
+
 CopyShape copy_shape(const Tensor& to, const Tensor& from) {
   CopyShape s{{1, 1, 1, 1}, {}, {}};
   int at = 4;  // the dimension last written

@@ -17,6 +17,15 @@ void require_same_shape(const char* operation, const Tensor& a, const Tensor& b)
 void require_contiguous(const char* operation, const Tensor& t);
 void require_rank(const char* operation, const Tensor& t, int rank);
 
+// `count` elements; `of_what` says which, in the message.
+void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what);
+
+// ---- of normalisations: x is [rows, columns] ----
+void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns);
+float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows);
+void require_like_x(const char* operation, const Tensor& x, const Tensor& t);
+void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t);
+
 // A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to
 // row; anything else is rejected.
 struct Rows {

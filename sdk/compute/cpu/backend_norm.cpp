@@ -29,35 +29,6 @@ NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight,
   return args;
 }
 
-void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns) {
-  require_contiguous(operation, t);
-  if (t.elements() != columns)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the CPU: {} has {} elements; expected one for each of the "
-                                                    "{} columns of x",
-                                                    operation, name, t.elements(), columns));
-}
-
-float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
-  require_dtype(operation, t, {DType::f32});
-  require_contiguous(operation, t);
-  if (t.elements() != rows)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: {} has {} elements; expected one for each of the {} rows of x", operation,
-                            name, t.elements(), rows));
-  return static_cast<float*>(t.data);
-}
-
-void require_like_x(const char* operation, const Tensor& x, const Tensor& t) {
-  require_dtype(operation, t, {x.dtype});
-  require_same_shape(operation, x, t);
-  require_contiguous(operation, t);
-}
-
-void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t) {
-  require_dtype(operation, t, {DType::f32, x.dtype});
-  require_columns(operation, name, t, x.dim(-1));
-}
-
 std::int64_t row_blocks(const NormArgs& args) { return std::min(args.rows, max_norm_row_blocks); }
 
 void add_partials(const NormKernels& kernels, const float* partials, const NormArgs& args, const Tensor& total) {

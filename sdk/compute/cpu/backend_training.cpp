@@ -11,13 +11,6 @@
 namespace assay::cpu {
 namespace {
 
-void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what) {
-  require_contiguous(operation, t);
-  if (t.elements() != count)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the CPU: {} has {} elements; expected {} ({})", operation,
-                                                    name, t.elements(), count, of_what));
-}
-
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
 CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels) {
   require_dtype(operation, logits, {DType::f32, DType::bf16});

@@ -11,13 +11,6 @@
 namespace assay::cuda {
 namespace {
 
-void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what) {
-  require_contiguous(operation, t);
-  if (t.elements() != count)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the GPU: {} has {} elements; expected {} ({})", operation,
-                                                    name, t.elements(), count, of_what));
-}
-
 float* require_number(const char* operation, const char* name, const Tensor& t, const char* of_what) {
   require_dtype(operation, t, {DType::f32});
   require_count(operation, name, t, 1, of_what);
