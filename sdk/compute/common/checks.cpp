@@ -92,10 +92,10 @@ float* require_statistic(const char* operation, const char* name, const Tensor& 
   return static_cast<float*>(t.data);
 }
 
-void require_like_x(const char* operation, const Tensor& x, const Tensor& t) {
-  require_dtype(operation, t, {x.dtype});
-  require_same_shape(operation, x, t);
-  require_contiguous(operation, t);
+void require_like(const char* operation, const Tensor& first, const Tensor& other) {
+  require_dtype(operation, other, {first.dtype});
+  require_same_shape(operation, first, other);
+  require_contiguous(operation, other);
 }
 
 void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t) {

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "common/walk.hpp"
+#include "common/kernel_shapes.hpp"
 
 namespace assay::compute {
 
@@ -16,6 +16,7 @@ void require_dtype(const char* operation, const Tensor& t, std::initializer_list
 void require_same_shape(const char* operation, const Tensor& a, const Tensor& b);
 void require_contiguous(const char* operation, const Tensor& t);
 void require_rank(const char* operation, const Tensor& t, int rank);
+void require_like(const char* operation, const Tensor& first, const Tensor& other);  // contiguous, its type and shape
 
 // `count` elements; `of_what` says which, in the message.
 void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what);
@@ -23,7 +24,6 @@ void require_count(const char* operation, const char* name, const Tensor& t, std
 // ---- of normalisations: x is [rows, columns] ----
 void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns);
 float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows);
-void require_like_x(const char* operation, const Tensor& x, const Tensor& t);
 void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t);
 
 // A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to

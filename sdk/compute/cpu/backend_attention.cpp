@@ -9,41 +9,24 @@
 namespace assay::cpu {
 namespace {
 
-void require_alike(const char* operation, const Tensor& first, const Tensor& other) {
-  require_dtype(operation, other, {first.dtype});
-  require_same_shape(operation, first, other);
-  require_contiguous(operation, other);
-}
-
 SoftmaxArgs softmax_args(const char* operation, const Tensor& x, const Tensor& out, float scale) {
-  require_dtype(operation, x, {DType::f32, DType::bf16});
+  require_float(operation, x);
   require_contiguous(operation, x);
-  require_alike(operation, x, out);
-  if (x.rank == 0 || x.dim(-1) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: no columns given; expected at least one in the last dimension", operation));
+  require_like(operation, x, out);
+  require_some_columns(operation, x);
   SoftmaxArgs args{};
   args.bf16 = x.dtype == DType::bf16;
   args.x = x.data;
   args.out = out.data;
   args.columns = x.dim(-1);
-  args.rows = x.elements() / args.columns;
+  args.rows = rows_of(x);
   args.scale = scale;
   args.queries = x.rank >= 2 ? x.dim(-2) : 1;
   return args;
 }
 
-// A [batch, time, heads, depth] operand; `like` gives the expected type and, but for `time`, the expected shape.
 AttentionView view_of(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time) {
-  require_rank(operation, t, 4);
-  require_dtype(operation, t, {like.dtype});
-  if (t.dim(0) != like.dim(0) || t.dim(1) != time || t.dim(2) != like.dim(2) || t.dim(3) != like.dim(3))
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: {} is [{}, {}, {}, {}]; expected [{}, {}, {}, {}]", operation, name,
-                            t.dim(0), t.dim(1), t.dim(2), t.dim(3), like.dim(0), time, like.dim(2), like.dim(3)));
-  if (t.dim(3) > 1 && t.step(3) != 1)
-    reject(operation,
-           fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
+  require_operand(operation, name, t, like, time);
   return {t.data, t.step(0), t.step(1), t.step(2)};
 }
 
@@ -51,10 +34,8 @@ AttentionArgs attention_args(const char* operation, const Tensor& q, const Tenso
                              const Tensor& out, const Tensor& lse, const AttentionShape& shape) {
   require_rank(operation, q, 4);
   require_rank(operation, k, 4);
-  require_dtype(operation, q, {DType::f32, DType::bf16});
-  if (q.dim(3) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: the head dimension is 0; expected at least 1", operation));
+  require_float(operation, q);
+  require_head_dimension(operation, q);
   AttentionArgs args{};
   args.batch = q.dim(0);
   args.queries = q.dim(1);
@@ -65,13 +46,7 @@ AttentionArgs attention_args(const char* operation, const Tensor& q, const Tenso
   args.k = view_of(operation, "k", k, q, args.keys);
   args.v = view_of(operation, "v", v, q, args.keys);
   args.out = view_of(operation, "out", out, q, args.queries);
-  require_dtype(operation, lse, {DType::f32});
-  require_contiguous(operation, lse);
-  if (lse.elements() != args.batch * args.heads * args.queries)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: lse has {} elements; expected batch {} x heads {} x queries {}", operation,
-                            lse.elements(), args.batch, args.heads, args.queries));
-  args.lse = static_cast<float*>(lse.data);
+  args.lse = require_lse(operation, lse, q);
   args.scale = shape.scale;
   args.causal = shape.causal;
   args.bf16 = q.dtype == DType::bf16;
@@ -89,7 +64,7 @@ void CpuBackend::softmax_forward(const Tensor& x, const Tensor& y, float scale, 
 
 void CpuBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) {
   SoftmaxArgs args = softmax_args("softmax_backward", y, dx, scale);
-  require_alike("softmax_backward", y, dy);
+  require_like("softmax_backward", y, dy);
   args.dy = dy.data;
   if (!preparing()) loss_kernels(isa_).softmax_backward(args);
 }

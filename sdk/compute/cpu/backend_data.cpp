@@ -13,14 +13,9 @@ namespace assay::cpu {
 namespace {
 
 constexpr std::initializer_list<DType> any_float = {DType::f32, DType::bf16, DType::f16};
-constexpr std::initializer_list<DType> compute_float = {DType::f32, DType::bf16};
 
 std::size_t index_of(DType t) { return static_cast<std::size_t>(t); }
 bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
-
-void require_shape(const char* operation, bool fits, const char* expected) {
-  if (!fits) throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the CPU: expected {}", operation, expected));
-}
 
 // A workload's bad id must not read or write another tensor's memory.
 void require_ids(const char* operation, const Tensor& ids, std::int64_t table_rows) {
@@ -59,11 +54,7 @@ void CpuBackend::fill(const Tensor& x, double value) {
 }
 
 void CpuBackend::copy(const Tensor& to, const Tensor& from) {
-  require_same_shape("copy", to, from);
-  if (to.dtype != from.dtype) {
-    require_dtype("copy between types", to, any_float);
-    require_dtype("copy between types", from, any_float);
-  }
+  require_convertible(to, from);
   if (preparing() || to.elements() == 0) return;
   const DataKernels& kernels = data_kernels(isa_);
   const CopyShape shape = copy_shape(to, from);
@@ -84,61 +75,40 @@ void CpuBackend::random_integers(const Tensor& x, std::uint64_t seed, std::uint6
                                  std::int64_t high) {
   require_contiguous("random_integers", x);
   require_dtype("random_integers", x, {DType::i64});
-  if (low >= high)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("random_integers on the CPU: range [{}, {}) is empty; expected low < high", low, high));
+  const std::uint64_t range = integer_range(low, high);
   if (preparing()) return;
-  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   data_kernels(isa_).random_integers(static_cast<std::int64_t*>(x.data), x.elements(), seed, stream, low, range);
 }
 
 void CpuBackend::embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) {
   constexpr const char* operation = "embedding_forward";
-  require_dtype(operation, ids, {DType::i64});
-  require_dtype(operation, table, compute_float);
-  require_dtype(operation, out, compute_float);
-  for (const Tensor* t : {&ids, &table, &out}) require_contiguous(operation, *t);
-  require_rank(operation, table, 2);
-  const std::int64_t rows = ids.elements(), width = table.dim(1);
-  require_shape(operation, out.rank > 0 && out.dim(-1) == width && out.elements() == rows * width,
-                "out [rows, C] for ids [rows] and table [V, C]");
+  const EmbeddingShape shape =
+      embedding_shape(operation, ids, table, out, "out [rows, C] for ids [rows] and table [V, C]");
   if (preparing()) return;
-  require_ids(operation, ids, table.dim(0));
+  require_ids(operation, ids, shape.table_rows);
   data_kernels(isa_).embedding_forward[index_of(out.dtype)][index_of(table.dtype)](
-      out.data, table.data, static_cast<const std::int64_t*>(ids.data), rows, width);
+      out.data, table.data, static_cast<const std::int64_t*>(ids.data), shape.rows, shape.width);
 }
 
 void CpuBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) {
   constexpr const char* operation = "embedding_backward";
-  require_dtype(operation, ids, {DType::i64});
-  require_dtype(operation, dout, compute_float);
-  require_dtype(operation, dtable, compute_float);
-  for (const Tensor* t : {&ids, &dout, &dtable}) require_contiguous(operation, *t);
-  require_rank(operation, dtable, 2);
-  const std::int64_t rows = ids.elements(), width = dtable.dim(1), table_rows = dtable.dim(0);
-  require_shape(operation, dout.rank > 0 && dout.dim(-1) == width && dout.elements() == rows * width,
-                "dout [rows, C] for ids [rows] and dtable [V, C]");
+  const EmbeddingShape shape =
+      embedding_shape(operation, ids, dtable, dout, "dout [rows, C] for ids [rows] and dtable [V, C]");
   void* links = nullptr;
   if (dtable.dtype == DType::bf16) {
-    if (rows > INT32_MAX) reject(operation, fmt::format("{} rows given; expected fewer than 2^31", rows));
-    links = scratch(static_cast<std::size_t>(rows + table_rows) * sizeof(std::int32_t));
+    if (shape.rows > INT32_MAX) reject(operation, fmt::format("{} rows given; expected fewer than 2^31", shape.rows));
+    links = scratch(static_cast<std::size_t>(shape.rows + shape.table_rows) * sizeof(std::int32_t));
   }
   if (preparing()) return;
-  require_ids(operation, ids, table_rows);
+  require_ids(operation, ids, shape.table_rows);
   if (!accumulate) fill(dtable, 0.0);
   data_kernels(isa_).embedding_backward[index_of(dtable.dtype)][index_of(dout.dtype)](
-      dtable.data, dout.data, static_cast<const std::int64_t*>(ids.data), rows, width, table_rows,
+      dtable.data, dout.data, static_cast<const std::int64_t*>(ids.data), shape.rows, shape.width, shape.table_rows,
       static_cast<std::int32_t*>(links));
 }
 
 void CpuBackend::rotary_table(const Tensor& cos, const Tensor& sin, double theta) {
-  constexpr const char* operation = "rotary_table";
-  require_rank(operation, cos, 2);
-  require_same_shape(operation, cos, sin);
-  for (const Tensor* t : {&cos, &sin}) {
-    require_dtype(operation, *t, {DType::f32});
-    require_contiguous(operation, *t);
-  }
+  require_rotary_table("rotary_table", cos, sin);
   if (preparing()) return;
   auto* const c = static_cast<float*>(cos.data);
   auto* const s = static_cast<float*>(sin.data);
@@ -154,20 +124,8 @@ void CpuBackend::rotary_table(const Tensor& cos, const Tensor& sin, double theta
 }
 
 void CpuBackend::rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) {
-  constexpr const char* operation = "rotary";
-  require_dtype(operation, x, compute_float);
-  require_rank(operation, x, 4);
-  require_rank(operation, cos, 2);
-  require_same_shape(operation, cos, sin);
-  for (const Tensor* t : {&cos, &sin}) {
-    require_dtype(operation, *t, {DType::f32});
-    require_contiguous(operation, *t);
-  }
-  require_shape(operation, x.dim(3) == 2 * cos.dim(1) && x.dim(1) <= cos.dim(0),
-                "x [B, T, H, D] with cos and sin [at least T, D/2]");
-  if (x.step(3) != 1) reject(operation, "the last dimension of x has gaps; expected adjacent elements: copy it first");
+  const RotaryShape shape = rotary_shape(x, cos, sin);
   if (preparing()) return;
-  const RotaryShape shape{x.dim(0), x.dim(1), x.dim(2), cos.dim(1), x.step(0), x.step(1), x.step(2)};
   data_kernels(isa_).rotary[index_of(x.dtype)](x.data, static_cast<const float*>(cos.data),
                                                static_cast<const float*>(sin.data), shape, inverse);
 }

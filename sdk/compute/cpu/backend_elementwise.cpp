@@ -1,8 +1,4 @@
 // Element-wise operations, bias, SwiGLU, dropout.
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "cpu_backend.hpp"
 #include "kernels/elementwise.hpp"
 
@@ -10,28 +6,6 @@ namespace assay::cpu {
 namespace {
 
 std::size_t index_of(DType t) { return static_cast<std::size_t>(t); }
-
-// Contiguous, of one shape and one floating-point type.
-void require_alike(const char* operation, std::initializer_list<const Tensor*> tensors) {
-  const Tensor& first = **tensors.begin();
-  require_dtype(operation, first, {DType::f32, DType::bf16});
-  for (const Tensor* t : tensors) {
-    require_dtype(operation, *t, {first.dtype});
-    require_same_shape(operation, first, *t);
-    require_contiguous(operation, *t);
-  }
-}
-
-void require_bias(const char* operation, const Tensor& x, const Tensor& bias) {
-  require_dtype(operation, bias, {DType::f32, x.dtype});
-  require_contiguous(operation, bias);
-  if (x.rank == 0 || bias.elements() != x.dim(-1))
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: a bias of {} elements; expected one for each of the {} columns", operation,
-                            bias.elements(), x.rank == 0 ? 0 : x.dim(-1)));
-}
-
-std::int64_t rows_of(const Tensor& x) { return x.dim(-1) == 0 ? 0 : x.elements() / x.dim(-1); }
 
 }  // namespace
 
@@ -83,37 +57,14 @@ void CpuBackend::bias_backward(const Tensor& dy, const Tensor& dbias, bool accum
 }
 
 void CpuBackend::swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& h) {
-  constexpr const char* operation = "swiglu_forward";
-  require_dtype(operation, gate, {DType::f32, DType::bf16});
-  for (const Tensor* t : {&up, &h}) {
-    require_dtype(operation, *t, {gate.dtype});
-    require_same_shape(operation, gate, *t);
-  }
-  const Rows rows = as_rows(operation, gate);
-  const SwigluShape shape{rows.count, rows.width, rows.stride, as_rows(operation, up).stride,
-                          0,          0,          0,           as_rows(operation, h).stride};
+  const SwigluShape shape = swiglu_forward_shape("swiglu_forward", gate, up, h);
   if (preparing()) return;
   elementwise_kernels(isa_).swiglu_forward[index_of(gate.dtype)](gate.data, up.data, h.data, shape);
 }
 
 void CpuBackend::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dh, const Tensor& dgate,
                                  const Tensor& dup, const Tensor& h) {
-  constexpr const char* operation = "swiglu_backward";
-  require_dtype(operation, gate, {DType::f32, DType::bf16});
-  for (const Tensor* t : {&up, &dh, &dgate, &dup, &h}) {
-    if (t == &h && !h) continue;
-    require_dtype(operation, *t, {gate.dtype});
-    require_same_shape(operation, gate, *t);
-  }
-  const Rows rows = as_rows(operation, gate);
-  const SwigluShape shape{rows.count,
-                          rows.width,
-                          rows.stride,
-                          as_rows(operation, up).stride,
-                          as_rows(operation, dh).stride,
-                          as_rows(operation, dgate).stride,
-                          as_rows(operation, dup).stride,
-                          h ? as_rows(operation, h).stride : 0};
+  const SwigluShape shape = swiglu_backward_shape("swiglu_backward", gate, up, dh, dgate, dup, h);
   if (preparing()) return;
   elementwise_kernels(isa_).swiglu_backward[index_of(gate.dtype)](gate.data, up.data, dh.data, dgate.data, dup.data,
                                                                   h.data, shape);
@@ -121,20 +72,10 @@ void CpuBackend::swiglu_backward(const Tensor& gate, const Tensor& up, const Ten
 
 void CpuBackend::dropout(const Tensor& x, const Tensor& y, float probability, std::uint64_t seed, std::uint64_t stream,
                          const Tensor& step) {
-  constexpr const char* operation = "dropout";
-  require_alike(operation, {&x, &y});
-  require_dtype(operation, step, {DType::i64});
-  if (!(probability >= 0.0F && probability < 1.0F) || step.elements() != 1)
-    throw Error(
-        ASSAY_INVALID_ARGUMENT,
-        fmt::format("dropout on the CPU: probability {} and a step of {} elements; expected 0 <= probability < 1 "
-                    "and one element",
-                    probability, step.elements()));
+  const DropoutRule rule = dropout_rule(x, y, probability, step);
   if (preparing()) return;
-  const auto drop_below = static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32));
-  const float factor = static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)));
   elementwise_kernels(isa_).dropout[index_of(x.dtype)](
-      x.data, y.data, x.elements(), drop_below, factor, seed, stream,
+      x.data, y.data, x.elements(), rule.drop_below, rule.factor, seed, stream,
       static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(step.data)));
 }
 

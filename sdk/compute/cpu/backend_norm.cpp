@@ -11,7 +11,7 @@ namespace {
 
 // The fields that every normalisation shares, checked: x of [rows, columns], weight of [columns].
 NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight, float eps) {
-  require_dtype(operation, x, {DType::f32, DType::bf16});
+  require_float(operation, x);
   require_contiguous(operation, x);
   require_dtype(operation, weight, {DType::f32, x.dtype});
   if (x.rank == 0 || x.dim(-1) == 0)
@@ -45,7 +45,7 @@ void CpuBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const T
   constexpr const char* operation = "rms_norm_forward";
   NormArgs args = norm_args(operation, x, weight, eps);
   require_columns(operation, "weight", weight, args.columns);
-  require_like_x(operation, x, y);
+  require_like(operation, x, y);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.y = y.data;
   if (!preparing()) norm_kernels(isa_).rms_forward(args);
@@ -56,7 +56,7 @@ void CpuBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, c
   constexpr const char* operation = "add_rms_norm_forward";
   NormArgs args = norm_args(operation, x, weight, eps);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&residual, &sum, &y}) require_like_x(operation, x, *t);
+  for (const Tensor* t : {&residual, &sum, &y}) require_like(operation, x, *t);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.residual = residual.data;
   args.sum = sum.data;
@@ -70,9 +70,9 @@ void CpuBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tens
   constexpr const char* operation = "rms_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
+  for (const Tensor* t : {&dy, &dx}) require_like(operation, x, *t);
   for (const Tensor* t : {&residual, &y})
-    if (*t) require_like_x(operation, x, *t);
+    if (*t) require_like(operation, x, *t);
   require_gradient(operation, "dweight", x, dweight);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.dy = dy.data;
@@ -95,7 +95,7 @@ void CpuBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const
   require_columns(operation, "weight", weight, args.columns);
   require_dtype(operation, bias, {weight.dtype});
   require_columns(operation, "bias", bias, args.columns);
-  require_like_x(operation, x, y);
+  require_like(operation, x, y);
   args.mean = require_statistic(operation, "mean", mean, args.rows);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.bias = bias.data;
@@ -109,8 +109,8 @@ void CpuBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Te
   constexpr const char* operation = "layer_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
-  if (residual) require_like_x(operation, x, residual);
+  for (const Tensor* t : {&dy, &dx}) require_like(operation, x, *t);
+  if (residual) require_like(operation, x, residual);
   require_gradient(operation, "dweight", x, dweight);
   require_gradient(operation, "dbias", x, dbias);
   args.mean = require_statistic(operation, "mean", mean, args.rows);

@@ -13,26 +13,13 @@ namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
 CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels) {
-  require_dtype(operation, logits, {DType::f32, DType::bf16});
-  require_contiguous(operation, logits);
-  if (logits.rank == 0 || logits.dim(-1) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the CPU: logits have no columns; expected one for each class", operation));
   CrossEntropyArgs args{};
+  args.labels = require_labels(operation, logits, labels);
   args.bf16 = logits.dtype == DType::bf16;
   args.logits = logits.data;
   args.columns = logits.dim(-1);
-  args.rows = logits.elements() / args.columns;
-  require_dtype(operation, labels, {DType::i64});
-  require_count(operation, "labels", labels, args.rows, "one for each row of the logits");
-  args.labels = static_cast<const std::int64_t*>(labels.data);
+  args.rows = rows_of(logits);
   return args;
-}
-
-float* require_row_numbers(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
-  require_dtype(operation, t, {DType::f32});
-  require_count(operation, name, t, rows, "one for each row of the logits");
-  return static_cast<float*>(t.data);
 }
 
 // Loss scaling belongs to fp16, which no operation here serves.
@@ -42,16 +29,14 @@ void refuse_loss_scale(const char* operation, const Tensor& scale) {
 
 // ---- reductions ----------------------------------------------------------------------------------------------------
 ReductionArgs reduction_args(const char* operation, const Tensor& x, const Tensor& out, float factor, void* partials) {
-  require_dtype(operation, x, {DType::f32, DType::bf16});
+  require_float(operation, x);
   require_contiguous(operation, x);
-  require_dtype(operation, out, {DType::f32});
-  require_count(operation, "out", out, 1, "the result");
   ReductionArgs args{};
   args.bf16 = x.dtype == DType::bf16;
   args.x = x.data;
   args.count = x.elements();
   args.factor = factor;
-  args.out = static_cast<float*>(out.data);
+  args.out = require_number(operation, "out", out, "the result");
   args.partials = static_cast<double*>(partials);
   return args;
 }
@@ -80,17 +65,9 @@ OptimizerArgs optimizer_args(const char* operation, const Tensor& parameter, con
   return args;
 }
 
-void* require_state(const char* operation, const char* name, const Tensor& state, const Tensor& parameter) {
-  require_dtype(operation, state, {parameter.dtype});
-  require_count(operation, name, state, parameter.elements(), "one for each parameter");
-  return state.data;
-}
-
 void require_schedule(const char* operation, const Tensor& step, const Tensor& lr) {
-  require_dtype(operation, step, {DType::i64});
-  require_count(operation, "step", step, 1, "the number of this step");
-  require_dtype(operation, lr, {DType::f32});
-  require_count(operation, "lr", lr, 1, "the learning rate");
+  require_counter(operation, "step", step, step_text);
+  require_number(operation, "lr", lr, "the learning rate");
 }
 
 std::int64_t step_number(const char* operation, const Tensor& step) {
@@ -119,9 +96,7 @@ void CpuBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labe
   refuse_loss_scale(operation, loss_scale);
   CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
   args.lse = require_row_numbers(operation, "lse", lse, args.rows);
-  require_dtype(operation, dlogits, {logits.dtype});
-  require_same_shape(operation, logits, dlogits);
-  require_contiguous(operation, dlogits);
+  require_like(operation, logits, dlogits);
   args.dlogits = dlogits.data;
   args.scale = scale;
   if (!preparing()) loss_kernels(isa_).cross_entropy_backward(args);
@@ -160,9 +135,8 @@ void CpuBackend::count_nonfinite(const Tensor& x, const Tensor& out) {
 
 void CpuBackend::advance(const Tensor& step, const LossScale& loss_scale) {
   refuse_loss_scale("advance", loss_scale.scale);
-  require_dtype("advance", step, {DType::i64});
-  require_count("advance", "step", step, 1, "the number of this step");
-  if (!preparing()) ++*static_cast<std::int64_t*>(step.data);
+  std::int64_t* const number = require_counter("advance", "step", step, step_text);
+  if (!preparing()) ++*number;
 }
 
 void CpuBackend::adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
@@ -195,11 +169,7 @@ void CpuBackend::sgd(const Tensor& parameter, const Tensor& gradient, const Tens
   refuse_loss_scale(operation, loss_scale.scale);
   OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy);
   if (options.momentum != 0.0F) {
-    if (!momentum)
-      throw Error(ASSAY_INVALID_ARGUMENT,
-                  fmt::format("sgd on the CPU: momentum is {} but its buffer is empty; expected "
-                              "one element for each parameter",
-                              options.momentum));
+    require_momentum(options, momentum);
     args.first = require_state(operation, "momentum", momentum, parameter);
   }
   require_schedule(operation, step, lr);

@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
 
@@ -31,30 +32,11 @@ struct assay_device {
 namespace {
 
 using assay::Error;
+using assay::compute::fail;
+using assay::compute::guard;
+using assay::compute::last_error;
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
-// Trivial storage: a thread that ends after the library is gone has nothing to run.
-thread_local char last_error[1024] = "";
-
-assay_status fail(assay_status status, const char* text) noexcept {
-  std::snprintf(last_error, sizeof last_error, "%s", text);
-  return status;
-}
-
-template <class F>
-assay_status guard(F&& f) noexcept {
-  try {
-    f();
-    return ASSAY_OK;
-  } catch (const Error& e) {
-    return fail(e.status(), e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ASSAY_OUT_OF_MEMORY, "the CPU device has no host memory left for its own bookkeeping");
-  } catch (const std::exception& e) {
-    return fail(ASSAY_INTERNAL, e.what());
-  }
-}
 
 void* map_pages(std::size_t bytes) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -9,19 +9,6 @@
 namespace assay::cuda {
 namespace {
 
-// A [batch, time, heads, depth] operand; `like` gives the expected type and, but for `time`, the expected shape.
-void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time) {
-  require_rank(operation, t, 4);
-  require_dtype(operation, t, {like.dtype});
-  if (t.dim(0) != like.dim(0) || t.dim(1) != time || t.dim(2) != like.dim(2) || t.dim(3) != like.dim(3))
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the GPU: {} is [{}, {}, {}, {}]; expected [{}, {}, {}, {}]", operation, name,
-                            t.dim(0), t.dim(1), t.dim(2), t.dim(3), like.dim(0), time, like.dim(2), like.dim(3)));
-  if (t.dim(3) > 1 && t.step(3) != 1)
-    reject(operation,
-           fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
-}
-
 struct Operands {
   const Tensor &q, &k, &v, &out, &lse;
   const Tensor *dout = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
@@ -45,19 +32,12 @@ struct Operands {
 void require_operands(const char* operation, const Operands& o) {
   require_rank(operation, o.q, 4);
   require_rank(operation, o.k, 4);
-  require_dtype(operation, o.q, {DType::f32, DType::bf16, DType::f16});
-  if (o.q.dim(3) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the GPU: the head dimension is 0; expected at least 1", operation));
+  require_float(operation, o.q);
+  require_head_dimension(operation, o.q);
   o.each([&](AttentionOperand, const char* name, const Tensor& t, bool over_keys) {
     require_operand(operation, name, t, o.q, over_keys ? o.k.dim(1) : o.q.dim(1));
   });
-  require_dtype(operation, o.lse, {DType::f32});
-  require_contiguous(operation, o.lse);
-  if (o.lse.elements() != o.q.dim(0) * o.q.dim(1) * o.q.dim(2))
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the GPU: lse has {} elements; expected batch {} x heads {} x queries {}", operation,
-                            o.lse.elements(), o.q.dim(0), o.q.dim(2), o.q.dim(1)));
+  require_lse(operation, o.lse, o.q);
 }
 
 // The graph of cuDNN that serves the operands; refuses what cuDNN is not trusted with.

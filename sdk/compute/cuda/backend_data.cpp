@@ -13,10 +13,6 @@ constexpr std::initializer_list<DType> any_float = {DType::f32, DType::bf16, DTy
 
 bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-void require_shape(const char* operation, bool fits, const char* expected) {
-  if (!fits) throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the GPU: expected {}", operation, expected));
-}
-
 const std::int64_t* ids_of(const Tensor& t) { return static_cast<const std::int64_t*>(t.data); }
 
 }  // namespace
@@ -47,11 +43,7 @@ void CudaBackend::fill(const Tensor& x, double value) {
 }
 
 void CudaBackend::copy(const Tensor& to, const Tensor& from) {
-  require_same_shape("copy", to, from);
-  if (to.dtype != from.dtype) {
-    require_dtype("copy between types", to, any_float);
-    require_dtype("copy between types", from, any_float);
-  }
+  require_convertible(to, from);
   if (preparing() || to.elements() == 0) return;
   const CopyShape shape = copy_shape(to, from);
   if (to.dtype == from.dtype)
@@ -72,72 +64,37 @@ void CudaBackend::random_integers(const Tensor& x, std::uint64_t seed, std::uint
                                   std::int64_t high) {
   require_contiguous("random_integers", x);
   require_dtype("random_integers", x, {DType::i64});
-  if (low >= high)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("random_integers on the GPU: range [{}, {}) is empty; expected low < high", low, high));
+  const std::uint64_t range = integer_range(low, high);
   if (preparing()) return;
-  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   launch_random_integers(stream(), static_cast<std::int64_t*>(x.data), x.elements(), seed, random_stream, low, range);
 }
 
 void CudaBackend::embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) {
-  constexpr const char* operation = "embedding_forward";
-  require_dtype(operation, ids, {DType::i64});
-  require_dtype(operation, table, any_float);
-  require_dtype(operation, out, any_float);
-  for (const Tensor* t : {&ids, &table, &out}) require_contiguous(operation, *t);
-  require_rank(operation, table, 2);
-  const std::int64_t rows = ids.elements(), width = table.dim(1);
-  require_shape(operation, out.rank > 0 && out.dim(-1) == width && out.elements() == rows * width,
-                "out [rows, C] for ids [rows] and table [V, C]");
+  const EmbeddingShape shape =
+      embedding_shape("embedding_forward", ids, table, out, "out [rows, C] for ids [rows] and table [V, C]");
   if (preparing()) return;
-  launch_embedding_forward(stream(), out.dtype, table.dtype, out.data, table.data, ids_of(ids), rows, width,
-                           table.dim(0));
+  launch_embedding_forward(stream(), out.dtype, table.dtype, out.data, table.data, ids_of(ids), shape.rows, shape.width,
+                           shape.table_rows);
 }
 
 void CudaBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) {
-  constexpr const char* operation = "embedding_backward";
-  require_dtype(operation, ids, {DType::i64});
-  require_dtype(operation, dout, any_float);
-  require_dtype(operation, dtable, any_float);
-  for (const Tensor* t : {&ids, &dout, &dtable}) require_contiguous(operation, *t);
-  require_rank(operation, dtable, 2);
-  const std::int64_t rows = ids.elements(), width = dtable.dim(1);
-  require_shape(operation, dout.rank > 0 && dout.dim(-1) == width && dout.elements() == rows * width,
-                "dout [rows, C] for ids [rows] and dtable [V, C]");
+  const EmbeddingShape shape =
+      embedding_shape("embedding_backward", ids, dtable, dout, "dout [rows, C] for ids [rows] and dtable [V, C]");
   if (preparing()) return;
-  launch_embedding_backward(stream(), dtable.dtype, dout.dtype, dtable.data, dout.data, ids_of(ids), rows, width,
-                            dtable.dim(0), accumulate);
+  launch_embedding_backward(stream(), dtable.dtype, dout.dtype, dtable.data, dout.data, ids_of(ids), shape.rows,
+                            shape.width, shape.table_rows, accumulate);
 }
 
 void CudaBackend::rotary_table(const Tensor& cos, const Tensor& sin, double theta) {
-  constexpr const char* operation = "rotary_table";
-  require_rank(operation, cos, 2);
-  require_same_shape(operation, cos, sin);
-  for (const Tensor* t : {&cos, &sin}) {
-    require_dtype(operation, *t, {DType::f32});
-    require_contiguous(operation, *t);
-  }
+  require_rotary_table("rotary_table", cos, sin);
   if (preparing()) return;
   launch_rotary_table(stream(), static_cast<float*>(cos.data), static_cast<float*>(sin.data), cos.dim(0), cos.dim(1),
                       theta);
 }
 
 void CudaBackend::rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) {
-  constexpr const char* operation = "rotary";
-  require_dtype(operation, x, any_float);
-  require_rank(operation, x, 4);
-  require_rank(operation, cos, 2);
-  require_same_shape(operation, cos, sin);
-  for (const Tensor* t : {&cos, &sin}) {
-    require_dtype(operation, *t, {DType::f32});
-    require_contiguous(operation, *t);
-  }
-  require_shape(operation, x.dim(3) == 2 * cos.dim(1) && x.dim(1) <= cos.dim(0),
-                "x [B, T, H, D] with cos and sin [at least T, D/2]");
-  if (x.step(3) != 1) reject(operation, "the last dimension of x has gaps; expected adjacent elements: copy it first");
+  const RotaryShape shape = rotary_shape(x, cos, sin);
   if (preparing()) return;
-  const RotaryShape shape{x.dim(0), x.dim(1), x.dim(2), cos.dim(1), x.step(0), x.step(1), x.step(2)};
   launch_rotary(stream(), x.dtype, x.data, static_cast<const float*>(cos.data), static_cast<const float*>(sin.data),
                 shape, inverse);
 }

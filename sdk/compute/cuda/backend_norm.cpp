@@ -11,7 +11,7 @@ namespace {
 
 // The fields that every normalisation shares, checked: x of [rows, columns], weight of [columns].
 NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight, float eps) {
-  require_dtype(operation, x, {DType::f32, DType::bf16, DType::f16});
+  require_float(operation, x);
   require_contiguous(operation, x);
   require_dtype(operation, weight, {DType::f32, x.dtype});
   if (x.rank == 0 || x.dim(-1) == 0)
@@ -37,7 +37,7 @@ void CudaBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const 
   constexpr const char* operation = "rms_norm_forward";
   NormArgs args = norm_args(operation, x, weight, eps);
   require_columns(operation, "weight", weight, args.columns);
-  require_like_x(operation, x, y);
+  require_like(operation, x, y);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.y = y.data;
   if (!preparing()) cuda::rms_norm_forward(args, stream());
@@ -48,7 +48,7 @@ void CudaBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, 
   constexpr const char* operation = "add_rms_norm_forward";
   NormArgs args = norm_args(operation, x, weight, eps);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&residual, &sum, &y}) require_like_x(operation, x, *t);
+  for (const Tensor* t : {&residual, &sum, &y}) require_like(operation, x, *t);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.residual = residual.data;
   args.sum = sum.data;
@@ -62,10 +62,10 @@ void CudaBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Ten
   constexpr const char* operation = "rms_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
-  if (residual) require_like_x(operation, x, residual);
+  for (const Tensor* t : {&dy, &dx}) require_like(operation, x, *t);
+  if (residual) require_like(operation, x, residual);
   if (y) {
-    require_like_x(operation, x, y);
+    require_like(operation, x, y);
     for (const Tensor* t : {&dy, &x, &residual, &dx})
       if (t->data == y.data)
         throw Error(
@@ -92,7 +92,7 @@ void CudaBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, cons
   require_columns(operation, "weight", weight, args.columns);
   require_dtype(operation, bias, {weight.dtype});
   require_columns(operation, "bias", bias, args.columns);
-  require_like_x(operation, x, y);
+  require_like(operation, x, y);
   args.mean = require_statistic(operation, "mean", mean, args.rows);
   args.rstd = require_statistic(operation, "rstd", rstd, args.rows);
   args.bias = bias.data;
@@ -106,8 +106,8 @@ void CudaBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const T
   constexpr const char* operation = "layer_norm_backward";
   NormArgs args = norm_args(operation, x, weight, 0.0F);
   require_columns(operation, "weight", weight, args.columns);
-  for (const Tensor* t : {&dy, &dx}) require_like_x(operation, x, *t);
-  if (residual) require_like_x(operation, x, residual);
+  for (const Tensor* t : {&dy, &dx}) require_like(operation, x, *t);
+  if (residual) require_like(operation, x, residual);
   require_gradient(operation, "dweight", x, dweight);
   require_gradient(operation, "dbias", x, dbias);
   args.mean = require_statistic(operation, "mean", mean, args.rows);

@@ -9,19 +9,11 @@
 namespace assay::cuda {
 namespace {
 
-void require_alike(const char* operation, const Tensor& first, const Tensor& other) {
-  require_dtype(operation, other, {first.dtype});
-  require_same_shape(operation, first, other);
-  require_contiguous(operation, other);
-}
-
 SoftmaxArgs softmax_args(const char* operation, const Tensor& x, const Tensor& out, float scale) {
-  require_dtype(operation, x, {DType::f32, DType::bf16, DType::f16});
+  require_float(operation, x);
   require_contiguous(operation, x);
-  require_alike(operation, x, out);
-  if (x.rank == 0 || x.dim(-1) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the GPU: no columns given; expected at least one in the last dimension", operation));
+  require_like(operation, x, out);
+  require_some_columns(operation, x);
   if (x.dim(-1) > std::numeric_limits<std::int32_t>::max())
     reject(operation, fmt::format("{} columns given; expected fewer than 2^31", x.dim(-1)));
   SoftmaxArgs args{};
@@ -29,7 +21,7 @@ SoftmaxArgs softmax_args(const char* operation, const Tensor& x, const Tensor& o
   args.x = x.data;
   args.out = out.data;
   args.columns = x.dim(-1);
-  args.rows = x.elements() / args.columns;
+  args.rows = rows_of(x);
   args.scale = scale;
   args.queries = x.rank >= 2 ? x.dim(-2) : 1;
   return args;
@@ -45,7 +37,7 @@ void CudaBackend::softmax_forward(const Tensor& x, const Tensor& y, float scale,
 
 void CudaBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) {
   SoftmaxArgs args = softmax_args("softmax_backward", y, dx, scale);
-  require_alike("softmax_backward", y, dy);
+  require_like("softmax_backward", y, dy);
   args.dy = dy.data;
   if (!preparing()) cuda::softmax_backward(args, stream());
 }

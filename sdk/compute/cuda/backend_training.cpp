@@ -11,36 +11,17 @@
 namespace assay::cuda {
 namespace {
 
-float* require_number(const char* operation, const char* name, const Tensor& t, const char* of_what) {
-  require_dtype(operation, t, {DType::f32});
-  require_count(operation, name, t, 1, of_what);
-  return static_cast<float*>(t.data);
-}
-
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
 CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels) {
-  require_dtype(operation, logits, {DType::f32, DType::bf16, DType::f16});
-  require_contiguous(operation, logits);
-  if (logits.rank == 0 || logits.dim(-1) == 0)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the GPU: logits have no columns; expected one for each class", operation));
+  CrossEntropyArgs args{};
+  args.labels = require_labels(operation, logits, labels);
   if (logits.dim(-1) > std::numeric_limits<std::int32_t>::max())
     reject(operation, fmt::format("{} columns given; expected fewer than 2^31", logits.dim(-1)));
-  CrossEntropyArgs args{};
   args.type = logits.dtype;
   args.logits = logits.data;
   args.columns = logits.dim(-1);
-  args.rows = logits.elements() / args.columns;
-  require_dtype(operation, labels, {DType::i64});
-  require_count(operation, "labels", labels, args.rows, "one for each row of the logits");
-  args.labels = static_cast<const std::int64_t*>(labels.data);
+  args.rows = rows_of(logits);
   return args;
-}
-
-float* require_row_numbers(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
-  require_dtype(operation, t, {DType::f32});
-  require_count(operation, name, t, rows, "one for each row of the logits");
-  return static_cast<float*>(t.data);
 }
 
 const float* gradient_factor(const char* operation, const Tensor& loss_scale) {
@@ -49,7 +30,7 @@ const float* gradient_factor(const char* operation, const Tensor& loss_scale) {
 
 // ---- reductions ----------------------------------------------------------------------------------------------------
 ReductionArgs reduction_args(const char* operation, const Tensor& x, const Tensor& out, float factor, void* partials) {
-  require_dtype(operation, x, {DType::f32, DType::bf16, DType::f16});
+  require_float(operation, x);
   require_contiguous(operation, x);
   ReductionArgs args{};
   args.type = x.dtype;
@@ -70,13 +51,6 @@ LossScalePointers loss_scale_pointers(const char* operation, const LossScale& lo
         require_number(operation, "nonfinite", loss_scale.nonfinite, "how many gradients are not finite");
   return pointers;
 }
-
-std::int64_t* require_counter(const char* operation, const char* name, const Tensor& t, const char* of_what) {
-  require_dtype(operation, t, {DType::i64});
-  require_count(operation, name, t, 1, of_what);
-  return static_cast<std::int64_t*>(t.data);
-}
-constexpr const char* step_text = "the number of this step";
 
 OptimizerArgs optimizer_args(const char* operation, const Tensor& parameter, const Tensor& gradient,
                              const Tensor& compute_copy, const LossScale& loss_scale) {
@@ -104,12 +78,6 @@ OptimizerArgs optimizer_args(const char* operation, const Tensor& parameter, con
   return args;
 }
 
-void* require_state(const char* operation, const char* name, const Tensor& state, const Tensor& parameter) {
-  require_dtype(operation, state, {parameter.dtype});
-  require_count(operation, name, state, parameter.elements(), "one for each parameter");
-  return state.data;
-}
-
 void set_schedule(const char* operation, const Tensor& step, const Tensor& lr, OptimizerArgs& args) {
   args.step = require_counter(operation, "step", step, step_text);
   args.lr = require_number(operation, "lr", lr, "the learning rate");
@@ -131,9 +99,7 @@ void CudaBackend::cross_entropy_backward(const Tensor& logits, const Tensor& lab
   constexpr const char* operation = "cross_entropy_backward";
   CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
   args.lse = require_row_numbers(operation, "lse", lse, args.rows);
-  require_dtype(operation, dlogits, {logits.dtype});
-  require_same_shape(operation, logits, dlogits);
-  require_contiguous(operation, dlogits);
+  require_like(operation, logits, dlogits);
   args.dlogits = dlogits.data;
   args.scale = scale;
   args.loss_scale = gradient_factor(operation, loss_scale);
@@ -195,11 +161,7 @@ void CudaBackend::sgd(const Tensor& parameter, const Tensor& gradient, const Ten
   constexpr const char* operation = "sgd";
   OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy, loss_scale);
   if (options.momentum != 0.0F) {
-    if (!momentum)
-      throw Error(ASSAY_INVALID_ARGUMENT,
-                  fmt::format("sgd on the GPU: momentum is {} but its buffer is empty; expected "
-                              "one element for each parameter",
-                              options.momentum));
+    require_momentum(options, momentum);
     args.first = require_state(operation, "momentum", momentum, parameter);
   }
   set_schedule(operation, step, lr, args);

@@ -7,38 +7,13 @@
 
 #include <array>
 
-#include "common/checks.hpp"
+#include "common/operation_checks.hpp"
 #include "cuda_handles.hpp"
 
 namespace assay::cuda {
 
-using compute::Activation;
-using compute::AdamWOptions;
-using compute::as_rows;
-using compute::AttentionShape;
-using compute::copy_shape;
-using compute::CopyShape;
-using compute::DType;
-using compute::Graph;
-using compute::LossScale;
-using compute::LossScaleOptions;
-using compute::MatmulOptions;
-using compute::Mode;
-using compute::PrimitiveInfo;
-using compute::ProductMath;
-using compute::reject;
-using compute::require_columns;
-using compute::require_contiguous;
-using compute::require_count;
-using compute::require_dtype;
-using compute::require_gradient;
-using compute::require_like_x;
-using compute::require_rank;
-using compute::require_same_shape;
-using compute::require_statistic;
-using compute::Rows;
-using compute::SgdOptions;
-using compute::Tensor;
+// The interface and the shared checks, by their own names.
+using namespace compute;
 
 class AttentionPlans;  // cuDNN plans by shape, see attention_plans.hpp
 class MatmulPlans;     // cuBLASLt descriptors and algorithms by shape, see matmul_plans.hpp

@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "common/device_guard.hpp"
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
 #include "profiling.hpp"
@@ -32,29 +33,10 @@ struct assay_device {
 namespace {
 
 using assay::Error;
+using assay::compute::fail;
+using assay::compute::guard;
+using assay::compute::last_error;
 using assay::cuda::check;
-
-// Trivial storage: a thread that ends after the library is gone has nothing to run.
-thread_local char last_error[1024] = "";
-
-assay_status fail(assay_status status, const char* text) noexcept {
-  std::snprintf(last_error, sizeof last_error, "%s", text);
-  return status;
-}
-
-template <class F>
-assay_status guard(F&& f) noexcept {
-  try {
-    f();
-    return ASSAY_OK;
-  } catch (const Error& e) {
-    return fail(e.status(), e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ASSAY_OUT_OF_MEMORY, "the CUDA device has no host memory left for its own bookkeeping");
-  } catch (const std::exception& e) {
-    return fail(ASSAY_INTERNAL, e.what());
-  }
-}
 
 std::int32_t count_devices() {
   int devices = 0;

@@ -2,22 +2,18 @@
 #pragma once
 #include <stdint.h>
 
-#include "common/walk.hpp"
+#include "common/kernel_shapes.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
 
 using compute::CopyShape;
+using compute::RotaryShape;
 
 // Index of a floating-point type in kernel tables; the values of compute::DType.
 inline constexpr int kernel_f32 = 0;
 inline constexpr int kernel_bf16 = 1;
 inline constexpr int kernel_f16 = 2;
-
-struct RotaryShape {
-  int64_t batch, positions, heads, pairs;        // pairs: half the head dimension
-  int64_t batch_step, position_step, head_step;  // in elements; pairs are adjacent elements
-};
 
 struct DataKernels {
   void (*fill_bytes[4])(void* to, uint64_t bits, int64_t count);  // elements of 1, 2, 4, 8 bytes

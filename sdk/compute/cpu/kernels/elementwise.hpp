@@ -3,14 +3,12 @@
 #pragma once
 #include <stdint.h>
 
+#include "common/kernel_shapes.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
 
-struct SwigluShape {
-  int64_t rows, width;
-  int64_t gate_step, up_step, dh_step, dgate_step, dup_step, h_step;  // from row to row, in elements
-};
+using compute::SwigluShape;
 
 // Row blocks of a bias gradient. Their number depends on the shape alone, so the sum does not depend on the threads.
 constexpr int64_t bias_block_rows = 128;

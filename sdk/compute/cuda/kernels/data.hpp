@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "common/walk.hpp"
+#include "common/kernel_shapes.hpp"
 
 namespace assay::cuda {
 

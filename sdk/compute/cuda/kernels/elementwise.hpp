@@ -6,7 +6,11 @@
 
 #include <cstdint>
 
+#include "common/kernel_shapes.hpp"
+
 namespace assay::cuda {
+
+using compute::SwigluShape;
 
 void launch_add(cudaStream_t stream, compute::DType type, const void* a, const void* b, void* out, std::int64_t count);
 void launch_multiply(cudaStream_t stream, compute::DType type, const void* a, const void* b, void* out,
@@ -29,11 +33,6 @@ void launch_bias_backward(cudaStream_t stream, compute::DType type, compute::DTy
                           void* dbias, bool accumulate, std::int64_t rows, std::int64_t width, float* partial);
 
 // ---- SwiGLU --------------------------------------------------------------------------------------------------------
-
-struct SwigluShape {
-  std::int64_t rows, width;
-  std::int64_t gate_step, up_step, dh_step, dgate_step, dup_step, h_step;  // from row to row, in elements
-};
 
 void launch_swiglu_forward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, void* h,
                            const SwigluShape& shape);

@@ -8,7 +8,11 @@
 
 #include <cstdint>
 
+#include "common/kernel_shapes.hpp"
+
 namespace assay::cuda {
+
+using compute::RotaryShape;
 
 void launch_embedding_forward(cudaStream_t stream, compute::DType out_type, compute::DType table_type, void* out,
                               const void* table, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
@@ -17,11 +21,6 @@ void launch_embedding_forward(cudaStream_t stream, compute::DType out_type, comp
 void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, compute::DType dout_type, void* dtable,
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                                std::int64_t table_rows, bool accumulate);
-
-struct RotaryShape {
-  std::int64_t batch, positions, heads, pairs;        // pairs: half the head dimension
-  std::int64_t batch_step, position_step, head_step;  // in elements; pairs are adjacent elements
-};
 
 // cos, sin [positions, pairs] of position * theta^(-i / pairs), computed in double.
 void launch_rotary_table(cudaStream_t stream, float* cos, float* sin, std::int64_t positions, std::int64_t pairs,
