@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 
+#include "cli/crew.hpp"
 #include "cli/options.hpp"
 #include "cli/reporter.hpp"
 #include "cli/session.hpp"
@@ -50,6 +52,12 @@ void print_cases(const Experiment& experiment) {
   }
 }
 
+// Of the processes of a launch one speaks for all.
+std::optional<LaunchedRank> rank_of_this_launch() {
+  const auto launched = launched_rank([](const char* name) { return std::getenv(name); });
+  return launched && launched->size > 1 ? launched : std::nullopt;
+}
+
 int report(const std::vector<Mistake>& mistakes) {
   for (const Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
   fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
@@ -83,16 +91,23 @@ int run_command(const Arguments& arguments) {
     }
   }
   ParseResult result = parsed.finish(target ? &target->schema : nullptr, list_of(values, "filter"), more);
-  if (!result.mistakes.empty()) return report(result.mistakes);
+  const std::optional<LaunchedRank> launched = rank_of_this_launch();
+  const bool follows = launched && launched->rank > 0;
+  if (!result.mistakes.empty()) return follows ? exit_usage : report(result.mistakes);
   Experiment& experiment = *result.experiment;
   if (values.count("output")) experiment.output.dir = values["output"].as<std::string>();
-  if (values.count("dry-run")) return print_cases(experiment), exit_ok;
+  if (values.count("dry-run")) {
+    if (!follows) print_cases(experiment);
+    return exit_ok;
+  }
+  if (follows) return follow(*launched, experiment.output.dir, experiment.cases.front().run.wireup_timeout);
 
   const ReportMode mode = values.count("json")    ? ReportMode::json
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter);
+  Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter,
+                  launched);
   return session.run();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "experiment/hash.hpp"
+#include "launch/launch_error.hpp"
 #include "profile/nsys.hpp"
 #include "results/reader.hpp"
 #include "results/utc.hpp"
@@ -34,8 +35,13 @@ Record part_without_worker(const std::string& status, const std::string& reason)
 
 }  // namespace
 
-Session::Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter)
-    : experiment_(experiment), target_(target), options_(options), reporter_(reporter) {}
+Session::Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter,
+                 std::optional<LaunchedRank> launched)
+    : experiment_(experiment),
+      target_(target),
+      options_(options),
+      reporter_(reporter),
+      launched_(std::move(launched)) {}
 
 void Session::open_folder() {
   if (options_.resume) {
@@ -65,11 +71,19 @@ const Session::Device& Session::device_for(const Case& c) {
   return devices_.emplace(c.run.device, std::move(device)).first->second;
 }
 
+RankCount Session::ranks_of(const Case& c, const Device& device) const {
+  if (!device.usable()) return {};
+  return rank_count_of(c, *crew_, device.kind(), device.count(), options_.in_process);
+}
+
 std::string Session::hash_of(const Case& c, const Device& device) {
   std::vector<std::pair<std::string, std::string>> identity = {{"plugin", target_.file_hash}};
   if (device.usable())
     for (const char* key : {"kind", "name", "libraries"})
       identity.emplace_back(std::string("device.") + key, device.probe["device"].value(key, ""));
+  // "all" is another number on another machine.
+  if (const std::int32_t ranks = ranks_of(c, device).count; ranks > 1)
+    identity.emplace_back("ranks", std::to_string(ranks));
   // An input is its content, not its path.
   for (const ParamSpec& p : target_.schema.params)
     if (const auto* path = p.input_path ? std::get_if<std::string>(&c.params.at(p.name)) : nullptr;
@@ -94,8 +108,8 @@ Record Session::full_record(const Case& c, const std::string& hash, const Device
   Record record = {{"schema", 1}, {"index", c.index}, {"hash", hash}, {"axes", Record::object()}};
   for (const auto& [key, value] : c.axes) record["axes"][key] = Record(to_json(value));
   for (const char* key : {"status", "reason", "stage", "phase"}) record[key] = worker_part.value(key, "");
-  record["rank"] = nullptr;
-  record["ranks"] = 1;
+  record["rank"] = worker_part.value("rank", Record());
+  record["ranks"] = ranks_of(c, device).count;
   record["workload"] = target_.schema.id;
   const assay_entry& entry = target_.found.library->entry();
   record["plugin"] = {
@@ -111,7 +125,23 @@ Record Session::full_record(const Case& c, const std::string& hash, const Device
   return record;
 }
 
+CaseOutcome Session::run(const Case& c, const Device& device, const CaseContext& context) {
+  if (!device.usable())
+    return {part_without_worker(device.probe.value("status", "failed"), device.probe.value("reason", ""))};
+  const RankCount ranks = ranks_of(c, device);
+  if (!ranks.refusal.empty()) return {part_without_worker("unsupported", ranks.refusal)};
+  if (ranks.count == 1) return run_case_on(c, device.kind(), context);
+  try {
+    return run_ranks(c, ranks.count, device.kind(), device.count(), context, *crew_);
+  } catch (const LaunchError& e) {
+    return {part_without_worker("failed", e.what())};
+  }
+}
+
 int Session::run() {
+  crew_ = launched_
+              ? std::make_unique<Crew>(*launched_, experiment_.output.dir, experiment_.cases.front().run.wireup_timeout)
+              : std::make_unique<Crew>();
   open_folder();
   const std::set<std::string> finished = finished_before();
   struct Pending {
@@ -139,16 +169,9 @@ int Session::run() {
     const Device& device = device_for(c);
     reporter_.case_started(c, i, to_run.size());
     const std::string started = utc_text(std::chrono::system_clock::now());
-    Record part;
-    if (c.run.ranks != 1) {
-      part = part_without_worker("unsupported", "run.ranks: this version of assay starts one rank; set ranks = 1");
-    } else if (!device.usable()) {
-      part = part_without_worker(device.probe.value("status", "failed"), device.probe.value("reason", ""));
-    } else {
-      CaseOutcome outcome = run_case_on(c, device.probe["device"]["kind"], context);
-      interrupted = outcome.interrupted;
-      part = std::move(outcome.record);
-    }
+    CaseOutcome outcome = run(c, device, context);
+    interrupted = outcome.interrupted;
+    Record part = std::move(outcome.record);
     if (part.is_null()) break;
     const Record record = full_record(c, to_run[i].hash, device, std::move(part), started);
     folder_->append(record);
@@ -157,6 +180,7 @@ int Session::run() {
   const Views views = write_views(folder_->path(), experiment_);
   const int code = exit_code(views.records, interrupted);
   reporter_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
+  crew_->dismiss(code);
   return code;
 }
 

@@ -1,12 +1,14 @@
 // Carries one experiment through: devices, cases, records, views.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "cli/case_process.hpp"
 #include "cli/command.hpp"
+#include "cli/ranked_case.hpp"
 #include "cli/reporter.hpp"
 #include "experiment/experiment.hpp"
 #include "launch/signals.hpp"
@@ -21,7 +23,8 @@ struct SessionOptions {
 
 class Session {
  public:
-  Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter);
+  Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter,
+          std::optional<LaunchedRank> launched);
   // Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses:
   // finished cases are kept then, too.
   int run();
@@ -30,10 +33,14 @@ class Session {
   struct Device {
     Record probe;
     bool usable() const { return probe.value("status", "") == "ok"; }
+    std::string kind() const { return probe["device"].value("kind", ""); }
+    std::int32_t count() const { return probe.value("count", std::int32_t{1}); }
   };
   void open_folder();
   const Device& device_for(const Case& c);
+  RankCount ranks_of(const Case& c, const Device& device) const;
   std::string hash_of(const Case& c, const Device& device);
+  CaseOutcome run(const Case& c, const Device& device, const CaseContext& context);
   std::set<std::string> finished_before() const;  // hashes
   Record full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
                      const std::string& started) const;
@@ -45,6 +52,8 @@ class Session {
   SessionOptions options_;
   Reporter& reporter_;
   InterruptHandler interrupts_;
+  const std::optional<LaunchedRank> launched_;
+  std::unique_ptr<Crew> crew_;
   std::optional<RunFolder> folder_;
   bool resumed_ = false;
   std::map<std::string, Device> devices_;            // by [run] device

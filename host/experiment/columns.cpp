@@ -1,47 +1,41 @@
 #include "experiment/columns.hpp"
 
 #include "common/memory_kinds.hpp"
+#include "experiment/column_names.hpp"
 #include "experiment/settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 namespace assay::host {
 namespace {
 
-constexpr std::array record_columns{"status",   "reason",  "index",       "hash",         "verify",        "drift",
-                                    "notes",    "device",  "device.name", "stage",        "phase",         "rank",
-                                    "workload", "started", "wall_s.case", "wall_s.setup", "wall_s.measure"};
-constexpr std::array phase_statistics{"mean_ms", "std_ms",       "cv",     "cv_percent", "min_ms",     "max_ms",
-                                      "p50_ms",  "p90_ms",       "p99_ms", "ci_low_ms",  "ci_high_ms", "mean_s",
-                                      "std_s",   "host_mean_ms", "share",  "n"};
-constexpr std::array step_metric_statistics{"mean", "std", "min", "max", "last"};
-constexpr std::array rates{"gflop_per_s", "tflop_per_s", "gbytes_per_s", "items_per_s"};
 constexpr std::string_view memory_prefix = "memory.";
 
 }  // namespace
 
 std::vector<std::string> column_names(const WorkloadSchema& schema) {
-  std::vector<std::string> names(record_columns.begin(), record_columns.end());
+  std::vector<std::string> names(core_columns.begin(), core_columns.end());
+  const auto add = [&names](const auto& group, const std::string& prefix = "") {
+    for (const ColumnName name : group) names.push_back(prefix + std::string(name));
+  };
   for (const auto& param : schema.params) names.push_back(param.name);
   for (const auto& setting : settings_table()) names.push_back(setting.name);
   for (const auto& metric : schema.metrics) {
-    if (!metric.per_step)
-      names.push_back(metric.name);
+    if (metric.per_step)
+      add(step_metric_statistics, metric.name + ".");
     else
-      for (const char* statistic : step_metric_statistics) names.push_back(metric.name + "." + statistic);
+      names.push_back(metric.name);
   }
-  std::vector<std::string> phases{"step"};
-  phases.insert(phases.end(), schema.phases.begin(), schema.phases.end());
-  for (const auto& phase : phases)
-    for (const char* statistic : phase_statistics) names.push_back(phase + "." + statistic);
-  names.insert(names.end(), rates.begin(), rates.end());
+  add(phase_statistics, "step.");
+  for (const auto& phase : schema.phases) add(phase_statistics, phase + ".");
+  add(rate_columns);
   if (!schema.item_unit.empty()) names.push_back(schema.item_unit + "_per_s");
-  for (const char* name : {"memory.peak_mib", "memory.process_peak_mib", "step.device_mean_ms"})
-    names.emplace_back(name);
+  add(measured_columns);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     names.push_back(std::string(memory_prefix) + memory_kind_name(kind) + ".peak_mib");
+  add(place_columns);
+  add(rank_columns);
   return names;
 }
 

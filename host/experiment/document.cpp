@@ -1,10 +1,13 @@
 #include "experiment/document.hpp"
 
+#include "experiment/range.hpp"
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <sstream>
 #include <tuple>
 
@@ -23,7 +26,7 @@ Node convert(const toml::node& from, const std::string& file) {
     for (auto&& [key, value] : *table)
       node.members.push_back({std::string(key.str()), place_of(key.source(), file), convert(value, file)});
     // toml++ sorts its tables by name; the order of a sweep's axes is that of the file.
-    std::stable_sort(node.members.begin(), node.members.end(), [](const Member& a, const Member& b) {
+    std::stable_sort(node.members.begin(), node.members.end(), [](const TableMember& a, const TableMember& b) {
       return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
     });
   } else if (const auto* array = from.as_array()) {
@@ -60,38 +63,49 @@ void set_places(Node& node, const Place& place) {
   }
 }
 
-void flatten_into(std::vector<Member>& out, const std::string& prefix, Member&& member,
-                  const std::vector<std::string_view>& keep) {
+using Kept = std::function<bool(const TableMember&)>;
+
+void flatten_into(std::vector<TableMember>& out, const std::string& prefix, TableMember&& member, const Kept& kept) {
   member.key = prefix + member.key;
-  const bool kept = std::find(keep.begin(), keep.end(), member.key) != keep.end();
-  if (!member.node.is_table() || member.node.members.empty() || kept) {
+  if (!member.node.is_table() || member.node.members.empty() || kept(member)) {
     out.push_back(std::move(member));
     return;
   }
   const std::string inner = member.key + ".";
-  for (auto& child : member.node.members) flatten_into(out, inner, std::move(child), keep);
+  for (auto& child : member.node.members) flatten_into(out, inner, std::move(child), kept);
+}
+
+// Makes every dotted path through nested tables one member of `table`, except below a member that is `kept`.
+void flatten(Node& table, const Kept& kept) {
+  std::vector<TableMember> flat;
+  for (auto& member : table.members) flatten_into(flat, "", std::move(member), kept);
+  table.members = std::move(flat);
 }
 
 void flatten_sections(Node& root) {
-  if (Member* workload = root.find("workload"))
-    if (Member* params = workload->node.find("params")) flatten(params->node);
-  Member* sweep = root.find("sweep");
+  const Kept none = [](const TableMember&) { return false; };
+  const Kept ranges = [](const TableMember& member) { return is_range(member.node); };
+  if (TableMember* workload = root.find("workload"))
+    if (TableMember* params = workload->node.find("params")) flatten(params->node, none);
+  TableMember* sweep = root.find("sweep");
   if (!sweep) return;
-  flatten(sweep->node, {"zip", "exclude"});
-  for (const char* key : {"zip", "exclude"})
-    if (Member* groups = sweep->node.find(key))
-      for (auto& group : groups->node.elements) flatten(group);
+  flatten(sweep->node,
+          [&](const TableMember& member) { return member.key == "zip" || member.key == "exclude" || ranges(member); });
+  if (TableMember* groups = sweep->node.find("zip"))
+    for (auto& group : groups->node.elements) flatten(group, ranges);
+  if (TableMember* groups = sweep->node.find("exclude"))
+    for (auto& group : groups->node.elements) flatten(group, none);
 }
 
 }  // namespace
 
-const Member* Node::find(std::string_view key) const {
-  const auto it = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+const TableMember* Node::find(std::string_view key) const {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const TableMember& m) { return m.key == key; });
   return it == members.end() ? nullptr : &*it;
 }
 
-Member* Node::find(std::string_view key) {
-  const auto it = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
+TableMember* Node::find(std::string_view key) {
+  const auto it = std::find_if(members.begin(), members.end(), [&](const TableMember& m) { return m.key == key; });
   return it == members.end() ? nullptr : &*it;
 }
 
@@ -111,12 +125,6 @@ std::string Node::shown() const {
     case Kind::other: return std::get<std::string>(value) + " (a date or time)";
   }
   return "";
-}
-
-void flatten(Node& table, const std::vector<std::string_view>& keep) {
-  std::vector<Member> flat;
-  for (auto& member : table.members) flatten_into(flat, "", std::move(member), keep);
-  table.members = std::move(flat);
 }
 
 std::optional<Node> parse_document(std::string_view text, const std::string& file, Mistakes& mistakes) {

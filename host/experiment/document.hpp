@@ -10,25 +10,25 @@
 
 namespace assay::host {
 
-struct Member;
+struct TableMember;
 
 struct Node {
   enum class Kind { scalar, array, table, other };  // other: a date or a time, which no setting takes
 
   Kind kind = Kind::other;
   Place place;
-  Value value;                  // of a scalar; the text as written of an `other`
-  std::vector<Node> elements;   // of an array
-  std::vector<Member> members;  // of a table, in the file's order
+  Value value;                       // of a scalar; the text as written of an `other`
+  std::vector<Node> elements;        // of an array
+  std::vector<TableMember> members;  // of a table, in the file's order
 
   bool is_table() const { return kind == Kind::table; }
   bool is_array() const { return kind == Kind::array; }
-  const Member* find(std::string_view key) const;
-  Member* find(std::string_view key);
+  const TableMember* find(std::string_view key) const;
+  TableMember* find(std::string_view key);
   std::string shown() const;  // for a message: -3, 4.0, "small", an array, a table
 };
 
-struct Member {
+struct TableMember {
   std::string key;
   Place place;  // of the key
   Node node;
@@ -37,14 +37,11 @@ struct Member {
 std::string shown(const Value& value);
 
 // The tree of a file's text. Tables in [workload.params], [sweep], [[sweep.zip]] and [[sweep.exclude]] are flattened
-// into dotted keys, so that `measure.warmup = [1]` and `"measure.warmup" = [1]` are the same. Nothing when it is not
-// TOML.
+// into dotted keys, so that `measure.warmup = [1]` and `"measure.warmup" = [1]` are the same; the ranges of axes
+// (range.hpp) stay tables. Nothing when it is not TOML.
 std::optional<Node> parse_document(std::string_view text, const std::string& file, Mistakes& mistakes);
 
 // The value of `--set key=value`: TOML, or a bare word as a string. `place` becomes that of every node in it.
 std::optional<Node> parse_argument(std::string_view text, const Place& place, Mistakes& mistakes);
-
-// Makes every dotted path through nested tables one member of `table`, except under the keys in `keep`.
-void flatten(Node& table, const std::vector<std::string_view>& keep = {});
 
 }  // namespace assay::host

@@ -30,13 +30,22 @@ struct MeasureSettings {
   std::chrono::milliseconds timeout{600'000};  // for the whole case
 };
 
+// What `RunSettings::ranks` says in place of a number of processes.
+inline constexpr std::int64_t ranks_auto = -1;  // as many as the job that assay runs in; one when assay starts them
+inline constexpr std::int64_t ranks_all = 0;    // one per device
+
 struct RunSettings {
-  std::string device = "auto";  // auto | cpu | cuda
-  std::int64_t ranks = 1;       // 0: "all", one per device
-  bool isolate = true;          // a worker process per case
+  std::string device = "auto";      // auto | cpu | cuda
+  std::int64_t ranks = ranks_auto;  // or ranks_all, or their number
+  std::string bind = "none";        // none | cores: each rank of a host keeps to its own share of the cores
+  // With several ranks: the case ends when none has shown a sign of life for so long (0: never), and when some rank
+  // has not come to the meeting point after so long.
+  std::chrono::milliseconds stall_timeout{120'000};
+  std::chrono::milliseconds wireup_timeout{60'000};
+  bool isolate = true;  // a worker process per case
   std::vector<std::string> allow;
   std::uint64_t seed = 1234;
-  std::int64_t threads = 0;                         // of the CPU device, per rank; 0: all cores / ranks
+  std::int64_t threads = 0;                         // of the CPU device, per rank; 0: cores / local ranks
   std::optional<std::uint64_t> memory_limit_bytes;  // of the worker's resident memory
 };
 

@@ -27,12 +27,12 @@ std::vector<std::string> split(std::string_view path) {
 }
 
 void erase(Node& table, std::string_view key) {
-  std::erase_if(table.members, [&](const Member& member) { return member.key == key; });
+  std::erase_if(table.members, [&](const TableMember& member) { return member.key == key; });
 }
 
 // The table under `key`, made when absent. Null when the file has something else there, which validation will report.
 Node* table_under(Node& parent, const std::string& key, const Place& place) {
-  Member* member = parent.find(key);
+  TableMember* member = parent.find(key);
   if (!member) {
     Node table;
     table.kind = Node::Kind::table;
@@ -45,14 +45,14 @@ Node* table_under(Node& parent, const std::string& key, const Place& place) {
 
 void put(Node& table, const std::string& key, Node value) {
   const Place place = value.place;
-  if (Member* member = table.find(key))
+  if (TableMember* member = table.find(key))
     *member = {key, place, std::move(value)};
   else
     table.members.push_back({key, place, std::move(value)});
 }
 
 void erase_from_zip(Node& sweep, const std::string& key) {
-  Member* zip = sweep.find("zip");
+  TableMember* zip = sweep.find("zip");
   if (!zip || !zip->node.is_array()) return;
   for (auto& group : zip->node.elements) erase(group, key);
   std::erase_if(zip->node.elements, [](const Node& group) { return group.is_table() && group.members.empty(); });
@@ -62,7 +62,7 @@ void erase_from_zip(Node& sweep, const std::string& key) {
 bool is_swept(const Node& sweep, const std::string& key) {
   if (key == "zip" || key == "exclude") return false;  // parts of [sweep], never axes
   if (sweep.find(key)) return true;
-  const Member* zip = sweep.find("zip");
+  const TableMember* zip = sweep.find("zip");
   return zip && std::any_of(zip->node.elements.begin(), zip->node.elements.end(),
                             [&](const Node& group) { return group.find(key) != nullptr; });
 }
@@ -70,15 +70,15 @@ bool is_swept(const Node& sweep, const std::string& key) {
 void set_axis(Node& root, const std::string& key, Node value) {
   Node* sweep = table_under(root, "sweep", value.place);
   if (!sweep) return;
-  if (Member* workload = root.find("workload"))
-    if (Member* params = workload->node.find("params")) erase(params->node, key);
+  if (TableMember* workload = root.find("workload"))
+    if (TableMember* params = workload->node.find("params")) erase(params->node, key);
   erase_from_zip(*sweep, key);
   put(*sweep, key, std::move(value));
 }
 
 // A fixed count of steps and a stopping rule exclude each other: the one that is set now displaces the file's.
 void erase_displaced(Node& root, std::string_view key) {
-  Member* measure = root.find("measure");
+  TableMember* measure = root.find("measure");
   if (!measure) return;
   if (key == "measure.steps") erase(measure->node, "until");
   if (key == "measure.until" || key.starts_with("measure.until.")) erase(measure->node, "steps");
@@ -94,7 +94,7 @@ void set_setting(Node& root, const std::string& key, Node value) {
 
 void apply(Node& root, const Target& target, Node value) {
   if (target.axis) return set_axis(root, target.key, std::move(value));
-  if (Member* sweep = root.find("sweep"); sweep && is_swept(sweep->node, target.key)) {
+  if (TableMember* sweep = root.find("sweep"); sweep && is_swept(sweep->node, target.key)) {
     Node axis;
     axis.kind = Node::Kind::array;
     axis.place = value.place;

@@ -18,14 +18,14 @@
 namespace assay::host {
 namespace {
 
-const Member* member_at(const Node& root, std::string_view table, std::string_view key) {
-  const Member* member = root.find(table);
+const TableMember* member_at(const Node& root, std::string_view table, std::string_view key) {
+  const TableMember* member = root.find(table);
   return member ? member->node.find(key) : nullptr;
 }
 
 // Where the sweep has `key` or, for "measure.until.", any key that begins so.
 std::optional<Place> swept_place(const Node& root, std::string_view key) {
-  const Member* sweep = root.find("sweep");
+  const TableMember* sweep = root.find("sweep");
   if (!sweep) return std::nullopt;
   const auto search = [&](const Node& table) -> std::optional<Place> {
     for (const auto& member : table.members)
@@ -33,7 +33,7 @@ std::optional<Place> swept_place(const Node& root, std::string_view key) {
     return std::nullopt;
   };
   if (auto place = search(sweep->node)) return place;
-  if (const Member* zip = sweep->node.find("zip"))
+  if (const TableMember* zip = sweep->node.find("zip"))
     for (const auto& group : zip->node.elements)
       if (auto place = search(group)) return place;
   return std::nullopt;
@@ -98,7 +98,7 @@ void ExperimentFile::load(std::string_view text, const std::vector<std::string>&
   root_ = parse_document(text, file_.string(), mistakes_);
   if (!root_) return;
   set_keys_ = apply_overrides(*root_, set, mistakes_);
-  const Member* plugin = member_at(*root_, "workload", "plugin");
+  const TableMember* plugin = member_at(*root_, "workload", "plugin");
   const auto* name = plugin ? std::get_if<std::string>(&plugin->node.value) : nullptr;
   if (!name || plugin->node.kind != Node::Kind::scalar || name->empty()) return;
   plugin_ = *name;
@@ -119,10 +119,10 @@ ParseResult ExperimentFile::finish(const WorkloadSchema* schema, const std::vect
   Draft draft;
   draft.experiment.file = file_;
   read_sections(*root_, vocabulary, draft, mistakes);
-  const Member* sweep = root_->find("sweep");
-  const Member* params = member_at(*root_, "workload", "params");
+  const TableMember* sweep = root_->find("sweep");
+  const TableMember* params = member_at(*root_, "workload", "params");
   const SweepPlan plan =
-      read_sweep(sweep ? &sweep->node : nullptr, params ? params->node.members : std::vector<Member>{}, set_keys_,
+      read_sweep(sweep ? &sweep->node : nullptr, params ? params->node.members : std::vector<TableMember>{}, set_keys_,
                  vocabulary, mistakes);
   check_steps_and_until(*root_, draft, mistakes);
   if (!schema || !mistakes.empty()) return {std::nullopt, mistakes.sorted()};

@@ -29,29 +29,32 @@ class SectionReader {
   void read() {
     read_head();
     read_workload();
-    each_key("measure", {"warmup", "steps", "until", "sync", "timeout"}, [this](const Member& m) { read_measure(m); });
-    each_key("run", {"device", "ranks", "isolate", "allow", "seed", "threads", "memory_limit"},
-             [this](const Member& m) {
+    each_key("measure", {"warmup", "steps", "until", "sync", "timeout"},
+             [this](const TableMember& m) { read_measure(m); });
+    each_key("run",
+             {"device", "ranks", "bind", "stall_timeout", "wireup_timeout", "isolate", "allow", "seed", "threads",
+              "memory_limit"},
+             [this](const TableMember& m) {
                if (m.key == "allow")
                  read_list(m, "run", {"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"},
                            draft_.base.run.allow);
                else
                  read_setting(m, "run");
              });
-    each_key("output", {"dir", "formats", "columns"}, [this](const Member& m) { read_output(m); });
+    each_key("output", {"dir", "formats", "columns"}, [this](const TableMember& m) { read_output(m); });
     each_key("profile", {"nvtx", "nsys", "kernels", "memory_snapshot"},
-             [this](const Member& m) { read_setting(m, "profile"); });
+             [this](const TableMember& m) { read_setting(m, "profile"); });
   }
 
  private:
-  void unknown(const Member& member, const std::string& where, const Names& known, const Names& hints) {
+  void unknown(const TableMember& member, const std::string& where, const Names& known, const Names& hints) {
     const char* what = member.node.is_table() && where.empty() ? "table" : "key";
     mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}", what, member.key,
                                             where.empty() ? "" : " in [" + where + "]", fmt::join(known, ", "),
                                             did_you_mean(member.key, hints)));
   }
 
-  void missing(const std::string& what, const std::string& expected, const Member* near) {
+  void missing(const std::string& what, const std::string& expected, const TableMember* near) {
     const Place start{draft_.experiment.file.string(), 1, 1};
     mistakes_.add(near ? near->place : start, fmt::format("missing {}; expected {}", what, expected));
   }
@@ -59,7 +62,7 @@ class SectionReader {
   // Calls `read` for each member of a section that is in `known`, and reports the others.
   template <class Read>
   void each_key(const std::string& section, const Names& known, Read read) {
-    const Member* member = root_.find(section);
+    const TableMember* member = root_.find(section);
     if (member) each_key_of(member->node, section, known, read);
   }
 
@@ -80,14 +83,15 @@ class SectionReader {
     }
   }
 
-  void read_setting(const Member& member, const std::string& section) {
+  void read_setting(const TableMember& member, const std::string& section) {
     const std::string key = section + "." + member.key;
     const auto label = fmt::format("[{}] {}", section, member.key);
     if (const auto value = vocabulary_.check(key, member.node, label, mistakes_))
       find_setting(key)->apply(*value, draft_.base);
   }
 
-  std::optional<std::string> read_text(const Member& member, const std::string& label, const std::string& expected) {
+  std::optional<std::string> read_text(const TableMember& member, const std::string& label,
+                                       const std::string& expected) {
     const auto* text = std::get_if<std::string>(&member.node.value);
     if (member.node.kind == Node::Kind::scalar && text) return *text;
     mistakes_.add(member.node.place, fmt::format("{} is {}; expected {}", label, member.node.shown(), expected));
@@ -100,7 +104,7 @@ class SectionReader {
         const bool near = nearest(member.key, root_keys()).has_value();
         unknown(member, "", root_keys(), near ? root_keys() : setting_names());
       }
-    if (const Member* schema = root_.find("schema")) {
+    if (const TableMember* schema = root_.find("schema")) {
       if (schema->node.kind != Node::Kind::scalar || schema->node.value != Value(std::int64_t{1}))
         mistakes_.add(schema->node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
                                                       schema->node.shown()));
@@ -109,7 +113,7 @@ class SectionReader {
     }
     const std::string expected =
         "the folder's name under the results: not empty, no '/', no leading '.', no control characters";
-    if (const Member* name = root_.find("name")) {
+    if (const TableMember* name = root_.find("name")) {
       if (const auto text = read_text(*name, "name", "a string: " + expected)) {
         const bool control = std::any_of(text->begin(), text->end(), [](unsigned char c) { return std::iscntrl(c); });
         if (text->empty() || text->front() == '.' || text->find('/') != std::string::npos || control)
@@ -119,13 +123,13 @@ class SectionReader {
     } else {
       missing("'name'", "name = \"...\", " + expected, nullptr);
     }
-    if (const Member* description = root_.find("description"))
+    if (const TableMember* description = root_.find("description"))
       draft_.experiment.description = read_text(*description, "description", "a string").value_or("");
   }
 
   void read_workload() {
-    const Member* workload = root_.find("workload");
-    each_key("workload", {"plugin", "params"}, [this](const Member& member) {
+    const TableMember* workload = root_.find("workload");
+    each_key("workload", {"plugin", "params"}, [this](const TableMember& member) {
       if (member.key == "params") return read_params(member);
       const std::string expected = "a string: a name on the plugin path, or a path to a .so with a '/' in it";
       const auto plugin = read_text(member, "[workload] plugin", expected);
@@ -138,7 +142,7 @@ class SectionReader {
     fill_defaults(workload);
   }
 
-  void read_params(const Member& params) {
+  void read_params(const TableMember& params) {
     if (!params.node.is_table()) {
       mistakes_.add(params.node.place,
                     fmt::format("[workload] params is {}; expected a table [workload.params]", params.node.shown()));
@@ -157,10 +161,10 @@ class SectionReader {
     }
   }
 
-  void fill_defaults(const Member* workload) {
+  void fill_defaults(const TableMember* workload) {
     if (!vocabulary_.schema()) return;
-    const Member* params = workload ? workload->node.find("params") : nullptr;
-    const Member* near = params ? params : workload;
+    const TableMember* params = workload ? workload->node.find("params") : nullptr;
+    const TableMember* near = params ? params : workload;
     for (const auto& spec : vocabulary_.schema()->params) {
       if ((params && params->node.find(spec.name)) || is_swept(spec.name)) continue;
       if (spec.required) {
@@ -179,24 +183,24 @@ class SectionReader {
   }
 
   bool is_swept(const std::string& name) const {
-    const Member* sweep = root_.find("sweep");
+    const TableMember* sweep = root_.find("sweep");
     if (!sweep) return false;
-    const auto named = [&](const Member& member) { return plain_key(member.key) == name; };
+    const auto named = [&](const TableMember& member) { return plain_key(member.key) == name; };
     const auto has = [&](const Node& table) { return std::any_of(table.members.begin(), table.members.end(), named); };
-    const Member* zip = sweep->node.find("zip");
+    const TableMember* zip = sweep->node.find("zip");
     return has(sweep->node) || (zip && std::any_of(zip->node.elements.begin(), zip->node.elements.end(), has));
   }
 
-  void read_measure(const Member& member) {
+  void read_measure(const TableMember& member) {
     if (member.key == "steps") draft_.steps_place = member.place;
     if (member.key != "until") return read_setting(member, "measure");
     draft_.until_place = member.place;
     draft_.base.measure.until.emplace();
     each_key_of(member.node, "measure.until", {"relative_error", "confidence", "min_steps", "max_steps"},
-                [this](const Member& m) { read_setting(m, "measure.until"); });
+                [this](const TableMember& m) { read_setting(m, "measure.until"); });
   }
 
-  void read_output(const Member& member) {
+  void read_output(const TableMember& member) {
     auto& output = draft_.experiment.output;
     if (member.key == "formats") return read_list(member, "output", {"json", "csv", "markdown"}, output.formats);
     if (member.key == "columns") return read_columns(member);
@@ -207,7 +211,7 @@ class SectionReader {
   }
 
   // An array of words, each one of `choices`.
-  void read_list(const Member& member, const std::string& section, const Names& choices, Names& out) {
+  void read_list(const TableMember& member, const std::string& section, const Names& choices, Names& out) {
     const auto label = fmt::format("[{}] {}", section, member.key);
     out.clear();
     each_text(member, label, fmt::format("an array of {}", fmt::join(choices, ", ")),
@@ -219,7 +223,7 @@ class SectionReader {
               });
   }
 
-  void read_columns(const Member& member) {
+  void read_columns(const TableMember& member) {
     const Names names = vocabulary_.schema() ? column_names(*vocabulary_.schema()) : Names{};
     auto& columns = draft_.experiment.output.columns;
     each_text(member, "[output] columns", "an array of column names", [&](const Node& node, const std::string& column) {
@@ -239,7 +243,7 @@ class SectionReader {
   }
 
   template <class Read>
-  void each_text(const Member& member, const std::string& label, const std::string& expected, Read read) {
+  void each_text(const TableMember& member, const std::string& label, const std::string& expected, Read read) {
     if (!member.node.is_array()) {
       mistakes_.add(member.node.place, fmt::format("{} is {}; expected {}", label, member.node.shown(), expected));
       return;

@@ -4,6 +4,7 @@
 #include "experiment/units.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +13,7 @@ namespace assay::host {
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr const char* durations = R"("10m", "90s", "500ms", "1h30m", or a number of seconds)";
 constexpr std::int64_t most_processes = 65536;  // far above any machine, far below where a count overflows
 
 // `field` is a generic lambda: the member of a case, const or not.
@@ -87,42 +89,45 @@ Setting steps() {
   return setting;
 }
 
-Setting timeout() {
-  return {"measure.timeout",
-          R"(a duration above 0: "10m", "90s", "500ms", "1h30m", or a number of seconds (default "10m"))",
+// `expected` is the message's text without the default.
+template <class Field>
+Setting duration(std::string name, std::string expected, Field field, bool takes_zero) {
+  return {std::move(name),
+          fmt::format("{} (default \"{}\")", expected, to_text(field(Case{}))),
           {},
-          [](const Value& found, Case& into) -> std::optional<Value> {
+          [=](const Value& found, Case& into) -> std::optional<Value> {
             std::optional<std::chrono::milliseconds> duration;
             if (const auto* text = std::get_if<std::string>(&found)) duration = parse_duration(*text);
             if (const auto* whole = std::get_if<std::int64_t>(&found))
               duration = duration_from_seconds(static_cast<double>(*whole));
             if (const auto* seconds = std::get_if<double>(&found)) duration = duration_from_seconds(*seconds);
-            if (!duration || duration->count() == 0) return std::nullopt;
-            into.measure.timeout = *duration;
+            if (!duration || (duration->count() == 0 && !takes_zero)) return std::nullopt;
+            field(into) = *duration;
             return to_text(*duration);
           },
-          [](const Case& from) -> std::optional<Value> { return to_text(from.measure.timeout); }};
+          [=](const Case& from) -> std::optional<Value> { return to_text(field(from)); }};
 }
 
-Setting device() {
-  const std::vector<std::string> kinds{"auto", "cpu", "cuda"};
-  return {"run.device", "one of auto, cpu, cuda (default auto)", kinds,
+template <class Field>
+Setting word(std::string name, std::vector<std::string> words, Field field) {
+  return {std::move(name), fmt::format("one of {} (default {})", fmt::join(words, ", "), field(Case{})), words,
           [=](const Value& found, Case& into) -> std::optional<Value> {
             const auto* text = std::get_if<std::string>(&found);
-            if (!text || std::find(kinds.begin(), kinds.end(), *text) == kinds.end()) return std::nullopt;
-            into.run.device = *text;
+            if (!text || std::find(words.begin(), words.end(), *text) == words.end()) return std::nullopt;
+            field(into) = *text;
             return found;
           },
-          [](const Case& from) -> std::optional<Value> { return from.run.device; }};
+          [=](const Case& from) -> std::optional<Value> { return field(from); }};
 }
 
 Setting ranks() {
   return {"run.ranks",
-          fmt::format("an integer >= 1 and <= {}, or \"all\" (default 1)", most_processes),
-          {"all"},
+          fmt::format("an integer >= 1 and <= {}, \"all\" or \"auto\" (default \"auto\")", most_processes),
+          {"all", "auto"},
           [](const Value& found, Case& into) -> std::optional<Value> {
-            if (found == Value(std::string("all"))) {
-              into.run.ranks = 0;
+            if (const auto* text = std::get_if<std::string>(&found)) {
+              if (*text != "all" && *text != "auto") return std::nullopt;
+              into.run.ranks = *text == "all" ? ranks_all : ranks_auto;
               return found;
             }
             const auto* number = std::get_if<std::int64_t>(&found);
@@ -131,7 +136,8 @@ Setting ranks() {
             return found;
           },
           [](const Case& from) -> std::optional<Value> {
-            if (from.run.ranks == 0) return std::string("all");
+            if (from.run.ranks == ranks_auto) return std::string("auto");
+            if (from.run.ranks == ranks_all) return std::string("all");
             return from.run.ranks;
           }};
 }
@@ -162,7 +168,9 @@ std::vector<Setting> make_table() {
       steps(),
       flag(
           "measure.sync", [](auto&& c) -> auto&& { return (c.measure.sync); }),
-      timeout(),
+      duration(
+          "measure.timeout", fmt::format("a duration above 0: {}", durations),
+          [](auto&& c) -> auto&& { return (c.measure.timeout); }, false),
       until_share(
           "measure.until.relative_error", [](auto&& rule) -> auto&& { return (rule.relative_error); }),
       until_share(
@@ -171,8 +179,17 @@ std::vector<Setting> make_table() {
           "measure.until.min_steps", [](auto&& rule) -> auto&& { return (rule.min_steps); }, 2),
       until(
           "measure.until.max_steps", [](auto&& rule) -> auto&& { return (rule.max_steps); }, 2),
-      device(),
+      word(
+          "run.device", {"auto", "cpu", "cuda"}, [](auto&& c) -> auto&& { return (c.run.device); }),
       ranks(),
+      word(
+          "run.bind", {"none", "cores"}, [](auto&& c) -> auto&& { return (c.run.bind); }),
+      duration(
+          "run.stall_timeout", fmt::format("a duration: {}; 0 for none", durations),
+          [](auto&& c) -> auto&& { return (c.run.stall_timeout); }, true),
+      duration(
+          "run.wireup_timeout", fmt::format("a duration above 0: {}", durations),
+          [](auto&& c) -> auto&& { return (c.run.wireup_timeout); }, false),
       flag(
           "run.isolate", [](auto&& c) -> auto&& { return (c.run.isolate); }),
       integer(

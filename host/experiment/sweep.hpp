@@ -30,7 +30,7 @@ struct SweepPlan {
 
 // Reads [sweep]; null: there is none. `fixed` are the keys of [workload.params] with their places. Axes in `set_keys`
 // were set on the command line: an exclusion may name values that they no longer have.
-SweepPlan read_sweep(const Node* sweep, const std::vector<Member>& fixed, const std::set<std::string>& set_keys,
+SweepPlan read_sweep(const Node* sweep, const std::vector<TableMember>& fixed, const std::set<std::string>& set_keys,
                      const Vocabulary& vocabulary, Mistakes& mistakes);
 
 // Every case of the plan, `base` with the axes' values over it; `index` counts the cases that are left after exclusion.

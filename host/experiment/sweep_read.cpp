@@ -1,6 +1,7 @@
 // From the tree of [sweep] to a SweepPlan.
 #include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
+#include "experiment/range.hpp"
 #include "experiment/sweep.hpp"
 
 #include <fmt/format.h>
@@ -14,8 +15,8 @@ namespace {
 
 class SweepReader {
  public:
-  SweepReader(const std::vector<Member>& fixed, const std::set<std::string>& set_keys, const Vocabulary& vocabulary,
-              Mistakes& mistakes)
+  SweepReader(const std::vector<TableMember>& fixed, const std::set<std::string>& set_keys,
+              const Vocabulary& vocabulary, Mistakes& mistakes)
       : fixed_(fixed), set_keys_(set_keys), vocabulary_(vocabulary), mistakes_(mistakes) {}
 
   SweepPlan read(const Node& sweep) {
@@ -34,7 +35,7 @@ class SweepReader {
  private:
   std::vector<const Node*> groups_of(const Node& sweep, const char* key) {
     std::vector<const Node*> groups;
-    const Member* member = sweep.find(key);
+    const TableMember* member = sweep.find(key);
     if (!member) return groups;
     if (!member->node.is_array()) {
       mistakes_.add(member->place, fmt::format("[sweep] {} is {}; expected an array of tables: write [[sweep.{}]]", key,
@@ -52,7 +53,7 @@ class SweepReader {
   }
 
   // The key in its plain form, if it can be swept here; nothing also when only the missing schema could know it.
-  std::optional<std::string> axis_key(const Member& member, const char* section) {
+  std::optional<std::string> axis_key(const TableMember& member, const char* section) {
     const std::string key = plain_key(member.key);
     const bool is_known = known(key, member.place, section);
     if (!is_known && vocabulary_.can_judge(key)) return std::nullopt;
@@ -62,7 +63,7 @@ class SweepReader {
                                               key, section, where(seen->second)));
       return std::nullopt;
     }
-    const auto fixed = std::find_if(fixed_.begin(), fixed_.end(), [&](const Member& m) { return m.key == key; });
+    const auto fixed = std::find_if(fixed_.begin(), fixed_.end(), [&](const TableMember& m) { return m.key == key; });
     if (fixed != fixed_.end()) {
       mistakes_.add(member.place,
                     fmt::format("'{}' in {} also has a fixed value in [workload.params] ({}); expected one of the two",
@@ -83,40 +84,66 @@ class SweepReader {
     return false;
   }
 
-  // The values of an axis; nothing when they are not a filled array, fewer when some are wrong.
-  std::optional<std::vector<Value>> read_values(const Member& member, const std::optional<std::string>& key,
-                                                const char* section) {
+  // What stands for an axis: how many values the file gives it, and those of them that are sound and of a known key.
+  struct AxisValues {
+    std::size_t count = 0;
+    std::vector<Value> sound;
+    bool whole() const { return sound.size() == count; }
+  };
+
+  // Nothing when it is neither a filled array nor a range.
+  std::optional<AxisValues> read_values(const TableMember& member, const std::optional<std::string>& key,
+                                        const char* section) {
     const Node& node = member.node;
     const std::string label = fmt::format("{} {}", section, member.key);
+    if (node.is_table()) return read_range_values(node, key, label);
     if (!node.is_array()) {
       mistakes_.add(node.place, fmt::format("{} is {}; expected an array of values, as in {} = [{}]", label,
-                                            node.shown(), member.key, node.is_table() ? "..." : node.shown()));
+                                            node.shown(), member.key, node.shown()));
       return std::nullopt;
     }
     if (node.elements.empty()) {
       mistakes_.add(node.place, fmt::format("{} is an empty array; expected at least one value", label));
       return std::nullopt;
     }
-    std::vector<Value> values;
+    AxisValues values{node.elements.size(), {}};
     if (!key) return values;
     for (const auto& element : node.elements)
-      if (auto value = vocabulary_.check(*key, element, label, mistakes_)) values.push_back(std::move(*value));
+      if (auto value = vocabulary_.check(*key, element, label, mistakes_)) values.sound.push_back(std::move(*value));
     return values;
   }
 
-  void read_axis(const Member& member) {
+  std::optional<AxisValues> read_range_values(const Node& node, const std::optional<std::string>& key,
+                                              const std::string& label) {
+    const auto range = read_range(node, label, mistakes_);
+    if (!range) return std::nullopt;
+    AxisValues values{range->size(), {}};
+    if (!key) return values;
+    Node element;
+    element.kind = Node::Kind::scalar;
+    element.place = node.place;
+    for (const Value& value : *range) {
+      element.value = value;
+      auto checked = vocabulary_.check(*key, element, label, mistakes_);
+      if (!checked) return values;  // the first says it: the rest are of the same making
+      values.sound.push_back(std::move(*checked));
+    }
+    return values;
+  }
+
+  void read_axis(const TableMember& member) {
     const auto key = axis_key(member, "[sweep]");
     const auto values = read_values(member, key, "[sweep]");
-    if (!key || !values || values->size() != member.node.elements.size()) return;
+    if (!key || !values || !values->whole()) return;
     Axis axis{{*key}, {}, false};
-    for (const auto& value : *values) axis.rows.push_back({value});
+    for (const auto& value : values->sound) axis.rows.push_back({value});
     plan_.axes.push_back(std::move(axis));
   }
 
   void read_zip(const Node& group) {
     Axis axis;
     axis.zipped = true;
-    const Member* first = nullptr;
+    const TableMember* first = nullptr;
     bool whole = true;
     for (const auto& member : group.members) {
       const auto key = axis_key(member, "[[sweep.zip]]");
@@ -125,25 +152,24 @@ class SweepReader {
         whole = false;
         continue;
       }
-      const std::size_t count = member.node.elements.size();
       if (!first) {
         first = &member;
-        axis.rows.resize(count);
-      } else if (count != first->node.elements.size()) {
+        axis.rows.resize(values->count);
+      } else if (values->count != axis.rows.size()) {
         mistakes_.add(
             member.node.place,
             fmt::format("[[sweep.zip]] {} has {} values and {} has {}; expected the same number: the keys of a "
                         "group move together",
-                        member.key, count, first->key, first->node.elements.size()));
+                        member.key, values->count, first->key, axis.rows.size()));
         whole = false;
         continue;
       }
-      if (!key || values->size() != count) {
+      if (!key || !values->whole()) {
         whole = false;
         continue;
       }
       axis.keys.push_back(*key);
-      for (std::size_t i = 0; i < count; ++i) axis.rows[i].push_back((*values)[i]);
+      for (std::size_t i = 0; i < values->count; ++i) axis.rows[i].push_back(values->sound[i]);
     }
     if (whole) plan_.axes.push_back(std::move(axis));
   }
@@ -194,7 +220,7 @@ class SweepReader {
     return true;
   }
 
-  const std::vector<Member>& fixed_;
+  const std::vector<TableMember>& fixed_;
   const std::set<std::string>& set_keys_;
   const Vocabulary& vocabulary_;
   Mistakes& mistakes_;
@@ -204,7 +230,7 @@ class SweepReader {
 
 }  // namespace
 
-SweepPlan read_sweep(const Node* sweep, const std::vector<Member>& fixed, const std::set<std::string>& set_keys,
+SweepPlan read_sweep(const Node* sweep, const std::vector<TableMember>& fixed, const std::set<std::string>& set_keys,
                      const Vocabulary& vocabulary, Mistakes& mistakes) {
   return sweep ? SweepReader(fixed, set_keys, vocabulary, mistakes).read(*sweep) : SweepPlan{};
 }

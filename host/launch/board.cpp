@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::size_t text_bytes = 512;
 constexpr std::size_t text_words = text_bytes / sizeof(std::uint64_t);
-constexpr std::uint64_t board_magic = 0x0001'6472'616f'6231;  // names layout 1
+constexpr std::uint64_t board_magic = 0x0002'6472'616f'6231;  // names layout 2
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
@@ -32,7 +33,7 @@ struct ProgressBoard::Layout {
   std::uint64_t magic;
   std::atomic<std::int32_t> stage;
   std::atomic<std::int32_t> phase;
-  Word step, total_steps, heartbeat;
+  Word step, total_steps, heartbeat, last_beat_ns;
   std::array<Word, memory_kind_count> current_bytes, peak_bytes;
   // A sequence lock: odd while the text is being written.
   Word text_sequence, text_size;
@@ -114,6 +115,10 @@ void ProgressBoard::set_phase(std::int32_t phase) noexcept {
 }
 
 void ProgressBoard::beat() noexcept {
+  // The steady clock is CLOCK_MONOTONIC, the same in every process of the machine; reading it takes no system call.
+  shared_->last_beat_ns.store(
+      static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)),
+      std::memory_order_relaxed);
   // One writer: a load and a store do, and cost less than a locked increment.
   shared_->heartbeat.store(shared_->heartbeat.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
@@ -139,6 +144,7 @@ void ProgressBoard::set_last_allocation(std::string_view text) noexcept {
 BoardView ProgressBoard::read() const {
   BoardView view;
   view.heartbeat = shared_->heartbeat.load(std::memory_order_acquire);
+  view.last_beat_ns = shared_->last_beat_ns.load(std::memory_order_relaxed);
   // A worker may have scribbled over its board: nothing read here is trusted to be in range.
   const std::int32_t stage = shared_->stage.load(std::memory_order_acquire);
   view.stage = static_cast<Stage>(

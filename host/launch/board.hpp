@@ -7,19 +7,20 @@
 #include <string>
 #include <string_view>
 
+#include "common/fd.hpp"
 #include "common/memory_kinds.hpp"
 #include "common/stage.hpp"
-#include "launch/fd.hpp"
 
 namespace assay::host {
 
 // One reading of the board.
 struct BoardView {
   Stage stage = Stage::load;
-  std::uint64_t step = 0;         // of the stage, 0-based
-  std::uint64_t total_steps = 0;  // of the stage; 0: not known beforehand
-  std::int32_t phase = -1;        // index in the workload's table; -1: outside every phase
-  std::uint64_t heartbeat = 0;    // grows with every sign of life
+  std::uint64_t step = 0;          // of the stage, 0-based
+  std::uint64_t total_steps = 0;   // of the stage; 0: not known beforehand
+  std::int32_t phase = -1;         // index in the workload's table; -1: outside every phase
+  std::uint64_t heartbeat = 0;     // grows with every sign of life
+  std::uint64_t last_beat_ns = 0;  // of the last sign of life, on CLOCK_MONOTONIC; 0: none yet
   std::array<std::uint64_t, memory_kind_count> current_bytes{};
   std::array<std::uint64_t, memory_kind_count> peak_bytes{};
   std::string last_allocation;  // what was asked for last, in words; "" when nothing was

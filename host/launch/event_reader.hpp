@@ -32,6 +32,7 @@ class EventReader {
   State read_from(int fd);
   void take(std::string_view bytes);
   std::size_t total_bytes() const { return events_.total_bytes; }
+  const std::optional<std::string>& result() const { return events_.result; }  // so far
   WorkerEvents finish() &&;
 
  private:

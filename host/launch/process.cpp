@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +19,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -83,13 +87,32 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-enum class ChildStep : int { descriptors, group, parent_death, limits, exec };
+// Sets of processors, as large as the kernel asks for: a cpu_set_t ends at 1024.
+struct ProcessorSets {
+  std::vector<cpu_set_t> wanted, found;  // both empty: not bound
+  std::size_t bytes() const { return wanted.size() * sizeof(cpu_set_t); }
+};
+ProcessorSets processor_sets(const std::vector<int>& processors) {
+  if (processors.empty()) return {};
+  constexpr int processors_max = 8 * CPU_SETSIZE;
+  for (const int processor : processors)
+    if (processor < 0 || processor >= processors_max)
+      throw LaunchError(
+          fmt::format("cannot bind a worker to processor {}; expected 0 to {}", processor, processors_max - 1));
+  ProcessorSets sets{std::vector<cpu_set_t>(processors_max / CPU_SETSIZE),
+                     std::vector<cpu_set_t>(processors_max / CPU_SETSIZE)};
+  for (const int processor : processors) CPU_SET_S(processor, sets.bytes(), sets.wanted.data());
+  return sets;
+}
+
+enum class ChildStep : int { descriptors, group, parent_death, limits, processors, exec };
 const char* describe(ChildStep step) {
   switch (step) {
     case ChildStep::descriptors: return "its descriptors could not be put in place";
     case ChildStep::group: return "it could not get a process group of its own";
     case ChildStep::parent_death: return "it could not be tied to the host's life";
     case ChildStep::limits: return "its core file limit could not be set";
+    case ChildStep::processors: return "it could not be bound to its processors";
     case ChildStep::exec: return "the executable could not be run";
   }
   return "unknown step";
@@ -106,6 +129,9 @@ struct ChildPlan {
   char* const* environment;
   int null_fd, log_fd, event_fd, spec_fd, board_fd, error_fd;
   pid_t parent;
+  const cpu_set_t* processors;  // null: not bound
+  cpu_set_t* processors_found;
+  std::size_t processor_bytes;
 };
 
 [[noreturn]] void fail_child(int fd, ChildStep step) {
@@ -113,6 +139,14 @@ struct ChildPlan {
   // A failure to report the failure shows as a worker that ended with code 127 and no result.
   [[maybe_unused]] const ssize_t n = write(fd, &failure, sizeof failure);
   _exit(127);
+}
+
+// The kernel leaves out processors that do not exist or are not allowed, as long as one remains: here that is an error.
+bool bind_to_processors(const ChildPlan& plan) {
+  if (sched_setaffinity(0, plan.processor_bytes, plan.processors) != 0) return false;
+  if (sched_getaffinity(0, plan.processor_bytes, plan.processors_found) != 0) return false;
+  errno = EINVAL;
+  return CPU_EQUAL_S(plan.processor_bytes, plan.processors, plan.processors_found);
 }
 
 void close_from(int first) {
@@ -140,6 +174,7 @@ void close_from(int first) {
 
   const rlimit no_core{0, 0};
   if (setrlimit(RLIMIT_CORE, &no_core) != 0) fail_child(error_fd, ChildStep::limits);
+  if (plan.processors && !bind_to_processors(plan)) fail_child(error_fd, ChildStep::processors);
   // Best effort: some containers forbid it, and the case can run without.
   if (const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
     [[maybe_unused]] const ssize_t n = write(fd, "800", 3);
@@ -183,6 +218,12 @@ void keep_exit_statuses() {
 // glibc's pidfd_open() has no C linkage in the headers of Debian 12.
 int open_pid_fd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
+std::string details_of(ChildStep step, const SpawnRequest& request) {
+  if (step != ChildStep::processors) return "";
+  return fmt::format(" {} (do they exist, and may this process use them? taskset -p $$ shows which)",
+                     fmt::join(request.processors, ","));
+}
+
 std::string new_tag() {
   static std::atomic<unsigned> count{0};  // told apart from other workers of this host, nothing more
   return fmt::format("{}-{}", getpid(), count.fetch_add(1));
@@ -211,6 +252,19 @@ bool Process::has_ended() const {
   siginfo_t info{};
   // WNOWAIT: as long as it is not reaped, its number and its group cannot be given to another process.
   return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+}
+
+bool Process::is_exiting() const {
+  if (pid_ < 0) return true;
+  std::ifstream in(fmt::format("/proc/{}/stat", pid_));
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // The name may hold blanks and brackets. What follows its last bracket: the state, five numbers, the flags.
+  const std::size_t name_end = text.rfind(')');
+  unsigned long flags = 0;
+  constexpr unsigned long exiting = 0x4;  // PF_EXITING
+  return name_end != std::string::npos &&
+         std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 &&
+         (flags & exiting) != 0;
 }
 
 void Process::signal_group(int signal) const noexcept {
@@ -273,12 +327,14 @@ Process spawn(const SpawnRequest& request) {
   std::vector<std::string> environment = environment_of(request, tag);
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   const std::vector<char*> environment_pointers = pointers_to(environment);
+  ProcessorSets processors = processor_sets(request.processors);
   keep_exit_statuses();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-  const pid_t pid =
-      fork_worker({request.executable.c_str(), argument_pointers.data(), environment_pointers.data(), null.get(),
-                   log.get(), events.write.get(), spec.get(), board.get(), errors.write.get(), getpid()});
+  const pid_t pid = fork_worker({request.executable.c_str(), argument_pointers.data(), environment_pointers.data(),
+                                 null.get(), log.get(), events.write.get(), spec.get(), board.get(), errors.write.get(),
+                                 getpid(), processors.wanted.empty() ? nullptr : processors.wanted.data(),
+                                 processors.found.data(), processors.bytes()});
   if (pid < 0)
     throw LaunchError::from_errno(
         "cannot start a worker process (fork); the limit on processes (ulimit -u) may be reached");
@@ -293,9 +349,9 @@ Process spawn(const SpawnRequest& request) {
   do n = read(errors.read.get(), &failure, sizeof failure);
   while (n < 0 && errno == EINTR);
   if (n == static_cast<ssize_t>(sizeof failure))
-    throw LaunchError::from_errno(
-        fmt::format("cannot start the worker {}: {}", request.executable.string(), describe(failure.step)),
-        failure.error);
+    throw LaunchError::from_errno(fmt::format("cannot start the worker {}: {}{}", request.executable.string(),
+                                              describe(failure.step), details_of(failure.step, request)),
+                                  failure.error);
 
   fcntl(events.read.get(), F_SETFL, O_NONBLOCK);
   fcntl(events.read.get(), F_SETPIPE_SZ, 1 << 20);  // best effort: a worker should not have to wait for its parent

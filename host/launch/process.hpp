@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/fd.hpp"
+#include "common/fd.hpp"
 #include "launch/launch_error.hpp"
 
 namespace assay::host {
@@ -36,6 +36,7 @@ struct SpawnRequest {
   std::filesystem::path log_file;                                 // appended to, made when missing
   std::string spec;
   int board_fd = -1;
+  std::vector<int> processors;  // to which all its threads are bound; empty: it inherits the host's
 };
 
 // How a process ended.
@@ -59,7 +60,9 @@ class Process {
   int event_fd() const { return event_fd_.get(); }  // non-blocking
   std::uint64_t log_begin_offset() const { return log_begin_offset_; }
 
-  bool has_ended() const;                        // does not reap
+  bool has_ended() const;  // does not reap
+  // Its end has begun: the kernel is taking it down, which for one that holds much memory takes a while.
+  bool is_exiting() const;
   void signal_group(int signal) const noexcept;  // no effect once reaped
   std::uint64_t rss_bytes() const;               // now; 0 once it has ended
   // Kills what is left of the group and its tagged descendants, and reaps. Nothing when the process is still there

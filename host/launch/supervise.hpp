@@ -24,6 +24,7 @@ struct WorkerRequest {
   std::vector<std::string> phase_names;                           // for the reason's words
   std::chrono::milliseconds timeout{0};                           // of the whole worker; 0: none
   std::optional<std::uint64_t> memory_limit_bytes;                // of the worker's resident memory
+  std::vector<int> processors;                                    // the worker is bound to them; empty: to none
   std::function<void(const std::string& line)> on_event;          // each event as it comes; may be empty
   int wake_fd = -1;                                               // InterruptHandler::wake_fd(): reacts without a tick
 };
@@ -34,12 +35,14 @@ enum class WorkerStatus {
   crashed,      // died of a signal, or exited without a result, or with a code other than 0
   oom,          // went over the memory limit, or the kernel killed it for want of memory
   interrupted,  // the host was asked to stop
+  ended,        // in a group: ended by the host because another rank failed, or after it had reported a failure
 };
 const char* name_of(WorkerStatus status);
 
 struct WorkerOutcome {
   WorkerStatus status = WorkerStatus::crashed;
   std::string reason;  // "" when finished
+  int signal = 0;      // that ended the process; 0: it exited
   BoardView where;     // where it was last
   std::string phase;   // the name of where.phase, "" outside every phase
   WorkerEvents events;

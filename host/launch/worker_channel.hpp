@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/fd.hpp"
 #include "launch/board.hpp"
-#include "launch/fd.hpp"
 
 namespace assay::host {
 

@@ -18,6 +18,28 @@ double synchronized_step(Timeline& timeline, Recorder& recorder, const LoopHooks
   return elapsed_ns;
 }
 
+// The rule over the step times of all ranks.
+class StoppingRule {
+ public:
+  StoppingRule(const MeasurePlan& plan, const LoopHooks& hooks) : plan_(plan), hooks_(hooks) {
+    if (plan.until) agreed_ns_.reserve(static_cast<std::size_t>(plan.most_steps()));
+  }
+
+  // `step_ns`: of all steps measured so far on this rank.
+  Verdict judge(std::span<const double> step_ns) {
+    if (!plan_.until || !hooks_.slowest) return host::judge(plan_, step_ns);
+    if (static_cast<std::int64_t>(step_ns.size()) < plan_.until->min_steps) return Verdict::go_on;  // everywhere
+    const std::vector<double> slowest_ns = hooks_.slowest(step_ns.subspan(agreed_ns_.size()));
+    agreed_ns_.insert(agreed_ns_.end(), slowest_ns.begin(), slowest_ns.end());
+    return hooks_.agree(host::judge(plan_, agreed_ns_));
+  }
+
+ private:
+  const MeasurePlan& plan_;
+  const LoopHooks& hooks_;
+  std::vector<double> agreed_ns_;
+};
+
 }  // namespace
 
 LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& plan, const LoopHooks& hooks) {
@@ -39,7 +61,8 @@ LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& pl
   const std::int64_t total = plan.until ? 0 : plan.steps;
   const std::int64_t window_begin_ns = timeline.host_now_ns();
   std::int64_t done = 0;
-  while ((result.verdict = judge(plan, step_ns)) == Verdict::go_on) {
+  StoppingRule rule(plan, hooks);
+  while ((result.verdict = rule.judge(step_ns)) == Verdict::go_on) {
     if (plan.sync) {
       step_ns.push_back(synchronized_step(timeline, recorder, hooks, iteration++, false));
       recorder.flush();

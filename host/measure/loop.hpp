@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
 namespace assay::host {
 
@@ -15,6 +17,11 @@ struct LoopHooks {
   std::function<void(bool warmup, std::int64_t done, std::int64_t total)> after_step;
   // Once, between warm-up and the first measured step.
   std::function<void()> after_warmup;
+  // Both empty without other ranks. A stopping rule must see the same figures everywhere, or one rank waits for a step
+  // that the others never take: of this rank's new step times the first makes the slowest rank's, and the second
+  // replaces this rank's verdict by the one that counts for all.
+  std::function<std::vector<double>(std::span<const double> step_ns)> slowest;
+  std::function<Verdict(Verdict)> agree;
 };
 
 struct LoopResult {

@@ -43,7 +43,7 @@ Statistics summarize(std::span<const double> samples, double confidence) {
   s.confidence = confidence;
   if (samples.empty()) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    s.mean = s.std = s.cv = s.min = s.max = s.p50 = s.p90 = s.p99 = s.ci_low = s.ci_high = nan;
+    s.mean = s.std = s.cv = s.min = s.max = s.p50 = s.p90 = s.p95 = s.p99 = s.ci_low = s.ci_high = nan;
     return s;
   }
   std::vector<double> sorted(samples.begin(), samples.end());
@@ -52,7 +52,8 @@ Statistics summarize(std::span<const double> samples, double confidence) {
   s.std = std_of(samples, s.mean);
   s.cv = s.mean != 0 ? s.std / s.mean : 0.0;
   s.min = sorted.front(), s.max = sorted.back();
-  s.p50 = percentile(sorted, 0.50), s.p90 = percentile(sorted, 0.90), s.p99 = percentile(sorted, 0.99);
+  s.p50 = percentile(sorted, 0.50), s.p90 = percentile(sorted, 0.90);
+  s.p95 = percentile(sorted, 0.95), s.p99 = percentile(sorted, 0.99);
   const double half = samples.size() < 2 ? 0.0 : half_width(s.std, s.n, confidence);
   s.ci_low = s.mean - half, s.ci_high = s.mean + half;
   return s;

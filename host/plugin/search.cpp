@@ -57,6 +57,11 @@ std::vector<fs::path> device_folders() {
   return folders;
 }
 
+fs::path comm_folder() {
+  if (const char* given = std::getenv("ASSAY_COMM_PATH"); given && *given) return given;
+  return installation_prefix() / "lib/assay/comm";
+}
+
 FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>& folders, const fs::path& base) {
   const std::size_t colon = name.rfind(':');
   const std::string stem = name.substr(0, colon);

@@ -14,6 +14,8 @@ namespace assay::host {
 std::vector<std::filesystem::path> plugin_folders(const std::vector<std::string>& from_command_line);
 // ASSAY_DEVICE_PATH, then the installed folder.
 std::vector<std::filesystem::path> device_folders();
+// Where the communication backends lie: ASSAY_COMM_PATH, or the installed folder.
+std::filesystem::path comm_folder();
 
 struct FoundWorkload {
   std::shared_ptr<const PluginLibrary> library;

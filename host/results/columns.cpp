@@ -1,13 +1,13 @@
 #include "results/columns.hpp"
 
 #include "common/memory_kinds.hpp"
+#include "experiment/column_names.hpp"
 #include "experiment/experiment.hpp"
 #include "results/text_format.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
@@ -50,17 +50,6 @@ std::optional<DottedName> split_last(std::string_view name) {
   return DottedName{name.substr(0, dot), name.substr(dot + 1)};
 }
 
-constexpr std::array<std::string_view, 8> kCoreNames{"status", "reason", "index", "hash",
-                                                     "verify", "drift",  "notes", "device"};
-constexpr std::array<std::string_view, 5> kPlaceNames{"stage", "phase", "rank", "workload", "started"};
-constexpr std::array<std::string_view, 5> kStepMetricStatistics{"mean", "std", "min", "max", "last"};
-constexpr std::array<std::string_view, 4> kRates{"gflop_per_s", "tflop_per_s", "gbytes_per_s", "items_per_s"};
-
-template <std::size_t N>
-bool is_one_of(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Record core_value(const Record& record, std::string_view column) {
   if (column == "verify") return at(record, "verify", "status");
   if (column == "device") return at(record, "device", "kind");
@@ -95,7 +84,7 @@ Record phase_value(const Record& phase, std::string_view statistic) {
 
 Record rate_value(const Record& record, std::string_view column) {
   if (column == "tflop_per_s") return thousandth(at(record, "rates", "gflop_per_s"));
-  if (is_one_of(column, kRates)) return at(record, "rates", column);
+  if (is_one_of(column, rate_columns)) return at(record, "rates", column);
   const Record& unit = at(record, "work", "item_unit");
   if (unit.is_string() && !unit.get_ref<const std::string&>().empty() && column == unit.get<std::string>() + "_per_s")
     return at(record, "rates", "items_per_s");
@@ -134,26 +123,51 @@ Record memory_value(const Record& record, std::string_view column) {
   return peak ? amount_of(at(record, "memory", "peak_mib"), name->head) : Record();
 }
 
+// "wall_s.setup": the value of `setup` in `wall_s`.
+Record value_at_path(const Record& record, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  return dot == std::string_view::npos ? at(record, path) : at(record, path.substr(0, dot), path.substr(dot + 1));
+}
+
+// `by_rank.<figure>.min` and `.max` are over the ranks, the others stand in the record as they are.
+Record rank_value(const Record& record, std::string_view column) {
+  constexpr std::string_view kEachRank = "by_rank.";
+  if (!column.starts_with(kEachRank)) return value_at_path(record, column);
+  const DottedName name = *split_last(column.substr(kEachRank.size()));
+  std::vector<double> values;
+  for (const Record& rank : at(record, "by_rank"))
+    if (const Record& value = at(rank, name.head); value.is_number()) values.push_back(value.get<double>());
+  if (values.empty()) return {};
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return name.tail == "min" ? *least : *most;
+}
+
 Record measured_value(const Record& record, std::string_view column) {
   if (const Record& metric = at(record, "metrics", column); !metric.is_null())
     return whole_if_exact(at(metric, "value"));
   if (const std::optional<DottedName> name = split_last(column)) {
-    if (is_one_of(name->tail, kStepMetricStatistics))
-      return step_metric_value(at(record, "step_metrics", name->head), name->tail);
+    if (is_one_of(name->tail, step_metric_statistics))
+      if (const Record& metric = at(record, "step_metrics", name->head); !metric.is_null())
+        return step_metric_value(metric, name->tail);
     if (Record value = phase_value(at(record, "phases", name->head), name->tail); !value.is_null()) return value;
   }
   if (Record rate = rate_value(record, column); !rate.is_null()) return rate;
   if (column.starts_with("memory.")) return memory_value(record, column.substr(7));
-  if (column.starts_with("wall_s.")) return at(record, "wall_s", column.substr(7));
-  if (column == "device.name") return at(record, "device", "name");
-  return is_one_of(column, kPlaceNames) ? at(record, column) : Record();
+  if (is_one_of(column, rank_columns)) return rank_value(record, column);
+  return is_one_of(column, place_columns) ? value_at_path(record, column) : Record();
+}
+
+// Several processes, and no axis that shows their number already.
+bool has_untold_ranks(const Record& record) {
+  const Record& ranks = at(record, "ranks");
+  return ranks.is_number() && ranks != 1 && at(record, "axes", "run.ranks") != ranks;
 }
 
 }  // namespace
 
 Cell cell_of(const Record& record, std::string_view column) {
   Cell cell;
-  if (is_one_of(column, kCoreNames)) {
+  if (is_one_of(column, core_columns)) {
     cell.value = core_value(record, column);
     cell.verbatim = column == "index";
   } else {
@@ -205,6 +219,7 @@ std::vector<std::string> default_columns(const Experiment& experiment, const std
   for (const Case& c : experiment.cases)
     for (const auto& axis : c.axes) add(axis.first);
   add_keys("axes", "", "");  // of runs whose experiment has changed since
+  if (std::any_of(records.begin(), records.end(), has_untold_ranks)) add("ranks");
   add_keys("metrics", "", "");
   const std::size_t before_phases = columns.size();
   add_keys("phases", ".mean_ms", "step");

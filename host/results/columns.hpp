@@ -23,8 +23,9 @@ Cell cell_of(const Record& record, std::string_view column);
 std::string csv_text(const Cell& cell);      // full precision, not quoted
 std::string display_text(const Cell& cell);  // rounded, one line
 
-// What a table shows when the experiment names no columns: axes, per-case metrics, the means of the phases and of the
-// step, the rate, the peak of memory, the status. Only columns that some record has a value for.
+// What a table shows when the experiment names no columns: axes, the number of ranks where it is not 1 and no axis says
+// it, per-case metrics, the means of the phases and of the step, the rate, the peak of memory, the status. Only columns
+// that some record has a value for.
 std::vector<std::string> default_columns(const Experiment& experiment, const std::vector<Record>& records);
 
 }  // namespace assay::host

@@ -95,11 +95,16 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
     // Ticks are counted, own time is exact: the difference can come out slightly below zero.
     result.others_share = std::clamp((busy_ticks - result.own_cpu_s * ticks_per_s) / all_ticks, 0.0, 1.0);
     result.steal_share = steal_ticks / all_ticks;
+    result.capacity_s = all_ticks / ticks_per_s;
   }
   const double run_ns = growth(begin.scheduler.run_ns, end.scheduler.run_ns);
   const double wait_ns = growth(begin.scheduler.wait_ns, end.scheduler.wait_ns);
   if (run_ns + wait_ns > 0) result.wait_share = wait_ns / (run_ns + wait_ns);
   return result;
+}
+
+void Contention::leave_out(double siblings_cpu_s) {
+  if (others_share) others_share = std::max(0.0, *others_share - siblings_cpu_s / capacity_s);
 }
 
 std::set<int> usable_processors() {

@@ -36,11 +36,15 @@ struct ContentionSample {
 // Shares are of all the time of the processors this process may use, over the window; absent where the kernel does not
 // tell, or where the window is too short for the kernel's ticks (below 0.2 s).
 struct Contention {
-  std::optional<double> others_share;  // other processes, sibling ranks among them
+  std::optional<double> others_share;  // other processes
   std::optional<double> steal_share;   // the hypervisor gave it to another guest
   std::optional<double> wait_share;    // of the time its threads wanted to run: time they waited instead
   double window_s = 0;
   double own_cpu_s = 0;
+  double capacity_s = 0;  // of the processors over the window; 0 where others_share is absent
+
+  // Of the time of other processes, this much was sibling ranks of the same case.
+  void leave_out(double siblings_cpu_s);
 };
 Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s);
 

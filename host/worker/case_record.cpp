@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "measure/figures.hpp"
 #include "measure/statistics.hpp"
 
 namespace assay::host {
@@ -14,7 +15,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr double mib = 1024.0 * 1024.0;
-constexpr double unsteady_cv = 0.05;
 constexpr double contended_share = 0.05;
 
 std::vector<double> to_ms(const std::vector<double>& ns) {
@@ -25,24 +25,7 @@ std::vector<double> to_ms(const std::vector<double>& ns) {
 
 json phase_record(const std::vector<double>& ns, const std::vector<double>& host_ns, double step_mean_ms,
                   double confidence) {
-  const std::vector<double> ms = to_ms(ns);
-  const Statistics s = summarize(ms, confidence);
-  const double host_mean_ms = summarize(to_ms(host_ns), confidence).mean;
-  return {{"mean_ms", s.mean},
-          {"std_ms", s.std},
-          {"cv", s.cv},
-          {"min_ms", s.min},
-          {"max_ms", s.max},
-          {"p50_ms", s.p50},
-          {"p90_ms", s.p90},
-          {"p99_ms", s.p99},
-          {"ci_low_ms", s.ci_low},
-          {"ci_high_ms", s.ci_high},
-          {"confidence", s.confidence},
-          {"n", s.n},
-          {"samples_ms", ms},
-          {"host_mean_ms", host_mean_ms},
-          {"share", s.mean / step_mean_ms}};
+  return phase_figures(to_ms(ns), summarize(to_ms(host_ns), confidence).mean, step_mean_ms, confidence);
 }
 
 json amounts_record(const MemoryAmounts& amounts) {
@@ -95,16 +78,8 @@ json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, d
     if (!metric.per_step) continue;
     const std::vector<double>& reported = samples.metrics[i];
     if (reported.empty()) continue;
-    const Statistics s = summarize(reported, confidence);
-    out[metric.name] = {{"unit", metric.unit},
-                        {"direction", static_cast<int>(metric.direction)},
-                        {"mean", s.mean},
-                        {"std", s.std},
-                        {"min", s.min},
-                        {"max", s.max},
-                        {"last", reported.back()},
-                        {"n", s.n},
-                        {"samples", reported}};
+    out[metric.name] = {{"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)}};
+    out[metric.name].update(metric_figures(reported, confidence));
   }
   return out;
 }
@@ -128,12 +103,8 @@ json work_record(const assay_work& work, const std::string& item_unit) {
 }
 
 json rates_record(const assay_work& work, double step_mean_ms) {
-  json out = json::object();
-  const double per_second = 1e3 / step_mean_ms;
-  if (work.flops) out["gflop_per_s"] = static_cast<double>(work.flops) * per_second * 1e-9;
-  if (work.bytes) out["gbytes_per_s"] = static_cast<double>(work.bytes) * per_second * 1e-9;
-  if (work.items) out["items_per_s"] = static_cast<double>(work.items) * per_second;
-  return out;
+  return rate_figures(static_cast<double>(work.flops), static_cast<double>(work.bytes), static_cast<double>(work.items),
+                      step_mean_ms);
 }
 
 std::vector<std::string> metric_notes(const json& metrics, const json& step_metrics) {
@@ -174,15 +145,7 @@ std::vector<std::string> contention_notes(const Contention& contention) {
 
 std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
                                   std::int64_t allocations_while_measuring) {
-  std::vector<std::string> notes;
-  const Statistics step = summarize(result.samples.step_ns, spec.confidence);
-  if (step.n > 1 && step.cv > unsteady_cv)
-    notes.push_back(
-        fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
-                    step.cv * 100, unsteady_cv * 100));
-  if (const auto d = drift(result.samples.step_ns); d && std::abs(*d) > unsteady_cv)
-    notes.push_back(
-        fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
+  std::vector<std::string> notes = steadiness_notes(to_ms(result.samples.step_ns));
   if (result.verdict == Verdict::gave_up)
     notes.push_back(fmt::format(
         "stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",

@@ -13,6 +13,7 @@
 #include "worker/case_record.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/host_services.hpp"
+#include "worker/rank_services.hpp"
 
 namespace assay::host {
 namespace {
@@ -25,6 +26,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 struct CaseFailure {
   std::string status;
   std::string reason;
+  bool of_another_rank = false;
 };
 
 std::string status_name(assay_status status) {
@@ -42,6 +44,7 @@ const char* kind_of_failure(assay_status status) {
     case ASSAY_INVALID_ARGUMENT: return "invalid argument";
     case ASSAY_DEVICE_ERROR: return "device error";
     case ASSAY_INTERNAL: return "internal error";
+    case ASSAY_COMM_ERROR: return "communication error";
     default: return "";
   }
 }
@@ -55,13 +58,14 @@ class CaseRun {
 
   void run() {
     enter(Stage::load);
+    ranks_ = std::make_unique<RankServices>(spec_.ranks);
     library_ = PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
     schema_ = copy_schema(*workload_);
     refuse_device();
     device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
     record_["device"] = device_record(device_->api().kind, spec_.device_ordinal, device_->info());
-    services_ = std::make_unique<HostServices>(*device_, observer_, schema_.metrics.size());
+    services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());
     profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, record_);
     std::exception_ptr failure;
     try {
@@ -72,10 +76,12 @@ class CaseRun {
     leave_traces();
     end_object();
     if (failure) std::rethrow_exception(failure);
+    ranks_->leave();
     enter(Stage::done);
   }
 
   Stage stage() const { return stage_; }
+  std::int64_t step() const { return step_; }
   std::string open_phase() const {
     const std::int32_t phase = recorder_ ? recorder_->open_phase() : -1;
     return phase >= 0 ? schema_.phases[static_cast<std::size_t>(phase)] : "";
@@ -100,6 +106,7 @@ class CaseRun {
     const auto setup_begin = Clock::now();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
     wall_["setup"] = seconds_since(setup_begin);
+    ranks_->meet("setup");
     services_->ledger().moment("after_setup");
     LoopResult result = measured();
     services_->ledger().moment("after_measure");
@@ -122,7 +129,7 @@ class CaseRun {
     c.struct_size = sizeof c;
     c.config = &config_;
     c.seed = spec_.seed;
-    c.rank = spec_.rank, c.rank_count = spec_.rank_count;
+    c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
     c.device_kind = spec_.device_kind.c_str();
     check("create", workload_->create(services_->abi(), &c, &object_));
     if (!object_) throw CaseFailure{"failed", "create returned ASSAY_OK and no object"};
@@ -142,8 +149,17 @@ class CaseRun {
       if (status != ASSAY_OK) check("run", status);
       services_->rethrow_mark_failure();
     };
-    hooks.after_step = [&](bool, std::int64_t done, std::int64_t) { observer_.step(done); };
+    hooks.after_step = [&](bool, std::int64_t done, std::int64_t) {
+      step_ = done;
+      observer_.step(done);
+      ranks_->check_aborted();
+    };
+    if (!ranks_->is_alone()) {
+      hooks.slowest = [&](std::span<const double> step_ns) { return ranks_->slowest(step_ns); };
+      hooks.agree = [&](Verdict mine) { return ranks_->agree(mine); };
+    }
     hooks.after_warmup = [&] {
+      ranks_->meet("measure");  // the first measured step begins on all ranks at once
       services_->ledger().moment("after_warmup");
       enter(Stage::measure, spec_.plan.until ? 0 : spec_.plan.steps);
       contention_.begin();
@@ -151,8 +167,12 @@ class CaseRun {
     };
     enter(Stage::warmup, spec_.plan.warmup);
     LoopResult result = measure(*timeline_, *recorder_, spec_.plan, hooks);
-    const Contention contention = contention_.end();
+    Contention contention = contention_.end();
     profiler_->end_measure();
+    if (!ranks_->is_alone()) {
+      const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
+      if (spec_.ranks.shares_processors) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
+    }
     wall_["measure"] = result.window_s;
     for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
       record_["notes"].push_back(std::move(note));
@@ -238,11 +258,13 @@ class CaseRun {
     std::string text = services_->take_message();
     if (text.empty()) text = "no text was given";
     const std::string kind = kind_of_failure(status);
-    throw CaseFailure{status_name(status), fmt::format("{}: {}{}{}", function, kind, kind.empty() ? "" : ": ", text)};
+    throw CaseFailure{status_name(status), fmt::format("{}: {}{}{}", function, kind, kind.empty() ? "" : ": ", text),
+                      status == ASSAY_COMM_ERROR};
   }
 
   void enter(Stage stage, std::int64_t total_steps = 0) {
     stage_ = stage;
+    step_ = 0;
     observer_.stage(stage, total_steps);
   }
 
@@ -250,11 +272,13 @@ class CaseRun {
   CaseObserver& observer_;
   json& record_;
   Stage stage_ = Stage::load;
+  std::int64_t step_ = 0;  // of the stage
   std::map<std::string, double> wall_;
   std::shared_ptr<const PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;
   WorkloadSchema schema_;
   assay_config config_;
+  std::unique_ptr<RankServices> ranks_;
   std::unique_ptr<OpenDevice> device_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
@@ -278,11 +302,16 @@ json run_case(const CaseSpec& spec, CaseObserver& observer) {
     record["reason"] = reason;
     record["stage"] = name_of(run.stage());
     record["phase"] = run.open_phase();
+    record["step"] = run.step();
   };
   try {
     run.run();
   } catch (const CaseFailure& e) {
     fail(e.status, e.reason);
+    record["of_another_rank"] = e.of_another_rank;
+  } catch (const WireupError& e) {
+    fail("failed", e.what());
+    record["of_another_rank"] = true;
   } catch (const DeviceError& e) {
     fail(status_name(e.status()), e.what());
   } catch (const PluginError& e) {

@@ -9,7 +9,8 @@ namespace assay::host {
 
 // The worker's part of the record (docs/record.md): status, reason, stage, phase, device, metrics, phases, work, rates,
 // memory, verify, notes. Never throws: whatever the plugin or the device reports becomes a status. What it cannot
-// survive (a signal, an exit) is the supervisor's business.
+// survive (a signal, an exit) is the supervisor's business. A failure that may be another rank's doing has
+// "of_another_rank": true.
 nlohmann::ordered_json run_case(const CaseSpec& spec, CaseObserver& observer);
 
 }  // namespace assay::host

@@ -3,6 +3,37 @@
 #include <nlohmann/json.hpp>
 
 namespace assay::host {
+namespace {
+
+nlohmann::json to_json(const RankSpec& spec) {
+  return {{"rank", spec.rank},
+          {"count", spec.count},
+          {"local_rank", spec.local_rank},
+          {"local_count", spec.local_count},
+          {"shares_processors", spec.shares_processors},
+          {"host_name", spec.host_name},
+          {"service", spec.count > 1 ? endpoint_text(spec.service) : ""},
+          {"prefix", spec.prefix},
+          {"wireup_timeout_ms", spec.wireup_timeout.count()},
+          {"collective_timeout_ms", spec.collective_timeout.count()}};
+}
+
+RankSpec rank_spec_from_json(const nlohmann::json& json) {
+  RankSpec spec;
+  json.at("rank").get_to(spec.rank);
+  json.at("count").get_to(spec.count);
+  json.at("local_rank").get_to(spec.local_rank);
+  json.at("local_count").get_to(spec.local_count);
+  json.at("shares_processors").get_to(spec.shares_processors);
+  json.at("host_name").get_to(spec.host_name);
+  if (spec.count > 1) spec.service = parse_endpoint(json.at("service").get<std::string>());
+  json.at("prefix").get_to(spec.prefix);
+  spec.wireup_timeout = std::chrono::milliseconds(json.at("wireup_timeout_ms").get<std::int64_t>());
+  spec.collective_timeout = std::chrono::milliseconds(json.at("collective_timeout_ms").get<std::int64_t>());
+  return spec;
+}
+
+}  // namespace
 
 nlohmann::json to_json(const CaseSpec& spec) {
   nlohmann::json params = nlohmann::json::object();
@@ -25,8 +56,7 @@ nlohmann::json to_json(const CaseSpec& spec) {
             {"memory_snapshot_file", spec.profile.memory_snapshot_file}}},
           {"confidence", spec.confidence},
           {"seed", spec.seed},
-          {"rank", spec.rank},
-          {"rank_count", spec.rank_count}};
+          {"ranks", to_json(spec.ranks)}};
 }
 
 CaseSpec case_spec_from_json(const nlohmann::json& json) {
@@ -51,8 +81,7 @@ CaseSpec case_spec_from_json(const nlohmann::json& json) {
   profile.at("memory_snapshot_file").get_to(spec.profile.memory_snapshot_file);
   json.at("confidence").get_to(spec.confidence);
   json.at("seed").get_to(spec.seed);
-  json.at("rank").get_to(spec.rank);
-  json.at("rank_count").get_to(spec.rank_count);
+  spec.ranks = rank_spec_from_json(json.at("ranks"));
   return spec;
 }
 

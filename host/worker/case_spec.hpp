@@ -2,7 +2,9 @@
 #pragma once
 #include "common/value.hpp"
 #include "measure/stopping.hpp"
+#include "wireup/endpoint.hpp"
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -16,6 +18,18 @@ struct ProfileSpec {
   std::string memory_snapshot_file;  // a pickle
 };
 
+// One of several ranks of a case, and the service that joins them.
+struct RankSpec {
+  std::int32_t rank = 0, count = 1;
+  std::int32_t local_rank = 0, local_count = 1;  // on this machine
+  bool shares_processors = false;                // with the other ranks of this machine
+  std::string host_name;
+  Endpoint service;    // with one rank there is none
+  std::string prefix;  // of the case's keys
+  std::chrono::milliseconds wireup_timeout{60'000};
+  std::chrono::milliseconds collective_timeout{120'000};
+};
+
 struct CaseSpec {
   std::string plugin_file;
   std::string workload;
@@ -26,7 +40,7 @@ struct CaseSpec {
   ProfileSpec profile;
   double confidence = 0.95;
   std::uint64_t seed = 0;
-  std::int32_t rank = 0, rank_count = 1;
+  RankSpec ranks;
 };
 
 nlohmann::json to_json(const CaseSpec& spec);

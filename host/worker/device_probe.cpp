@@ -14,7 +14,12 @@ using json = nlohmann::ordered_json;
 json probe_kind(const std::string& kind) {
   try {
     const OpenDevice device(find_device(kind), 0);
-    return {{"status", "ok"}, {"device", device_record(device.api().kind, 0, device.info())}, {"note", ""}};
+    std::int32_t count = 0;
+    device.check(device.api().count(&count), "counting devices");
+    return {{"status", "ok"},
+            {"device", device_record(device.api().kind, 0, device.info())},
+            {"count", count},
+            {"note", ""}};
   } catch (const DeviceError& e) {
     return {{"status", e.status() == ASSAY_UNSUPPORTED ? "unsupported" : "failed"}, {"reason", e.what()}};
   } catch (const PluginError& e) {

@@ -6,8 +6,8 @@
 namespace assay::host {
 
 // `wanted`: "cpu", "cuda", or "auto" (cuda where its backend finds a device, else cpu; `note` says why not cuda).
-// {"status": "ok", "device": {kind, ordinal, name, ...}, "note": ""} or {"status": "unsupported" or "failed",
-// "reason"}.
+// {"status": "ok", "device": {kind, ordinal, name, ...}, "count": of that kind, "note": ""} or {"status": "unsupported"
+// or "failed", "reason"}.
 nlohmann::ordered_json probe_device(const std::string& wanted);
 
 }  // namespace assay::host

@@ -25,8 +25,10 @@ double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1
 
 }  // namespace
 
-HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std::size_t metric_count)
-    : device_(device), observer_(observer), case_metrics_(metric_count) {
+HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, RankServices& ranks,
+                           std::size_t metric_count)
+    : device_(device), observer_(observer), ranks_(ranks), case_metrics_(metric_count) {
+  ranks_.set_message_sink([this](assay_status status, std::string text) { set_message(status, std::move(text)); });
   host_.struct_size = sizeof host_;
   host_.abi_major = ASSAY_ABI_MAJOR, host_.abi_minor = ASSAY_ABI_MINOR;
   host_.impl = this;
@@ -54,6 +56,7 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std
   host_.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
     if (std::strcmp(id, ASSAY_EXT_MEMORY) == 0) return &from(h).memory_;
     if (std::strcmp(id, ASSAY_EXT_DEVICE) == 0) return &from(h).device_access_;
+    if (std::strcmp(id, ASSAY_EXT_COMM) == 0) return from(h).ranks_.abi();
     if (std::strcmp(id, ASSAY_EXT_CAPTURE) == 0) return &from(h).capture_;
     if (std::strcmp(id, ASSAY_EXT_MEMORY_PLAN) == 0 && from(h).memory_history_) return &from(h).memory_plan_;
     return nullptr;
@@ -93,6 +96,7 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, std
 }
 
 HostServices::~HostServices() {
+  ranks_.set_message_sink({});
   for (const auto& [address, block] : blocks_) device_.api().release(device_.handle(), address);
 }
 

@@ -6,6 +6,7 @@
 #include "plugin/device_library.hpp"
 #include "profile/memory_snapshot.hpp"
 #include "worker/observer.hpp"
+#include "worker/rank_services.hpp"
 
 #include <exception>
 #include <map>
@@ -25,7 +26,7 @@ namespace assay::host {
 // Not movable: plugins hold its address.
 class HostServices {
  public:
-  HostServices(const OpenDevice& device, CaseObserver& observer, std::size_t metric_count);
+  HostServices(const OpenDevice& device, CaseObserver& observer, RankServices& ranks, std::size_t metric_count);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
   ~HostServices();  // releases device memory that the plugin left behind
@@ -69,6 +70,7 @@ class HostServices {
 
   const OpenDevice& device_;
   CaseObserver& observer_;
+  RankServices& ranks_;
   MemoryLedger ledger_;
   assay_host host_{};
   assay_memory memory_{};

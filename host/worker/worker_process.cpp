@@ -6,6 +6,7 @@
 #include "launch/worker_channel.hpp"
 #include "worker/case_runner.hpp"
 #include "worker/device_probe.hpp"
+#include "worker/rank_services.hpp"
 
 namespace assay::host {
 namespace {
@@ -39,7 +40,9 @@ int worker_main() try {
     event["probe"] = probe_device(spec["probe"].get<std::string>());
   } else {
     BoardObserver observer(channel.board());
-    event["record"] = run_case(case_spec_from_json(spec), observer);
+    const CaseSpec case_spec = case_spec_from_json(spec);
+    if (case_spec.ranks.count > 1) take_termination_as_abort();
+    event["record"] = run_case(case_spec, observer);
   }
   // A plugin's text may hold bytes that are no UTF-8: they are replaced, the record survives.
   channel.send(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

@@ -47,6 +47,7 @@ typedef int32_t assay_status; /* a fixed width: the size of a C enum is the comp
 #define ASSAY_DEVICE_ERROR 4
 #define ASSAY_WRONG_RESULT 5
 #define ASSAY_INTERNAL 6
+#define ASSAY_COMM_ERROR 7 /* another rank is gone, did not answer in time, or failed; the text names it */
 
 /* A borrowed view of UTF-8 text, not NUL-terminated. Valid until the call that received it returns. */
 typedef struct assay_str {

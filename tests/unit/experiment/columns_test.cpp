@@ -23,6 +23,7 @@ TEST(Columns, AreWhatARecordCanFill) {
                              "loss.last",
                              "step.mean_ms",
                              "forward.p99_ms",
+                             "forward.p95_ms",
                              "backward.cv_percent",
                              "step.host_mean_ms",
                              "forward.share",
@@ -38,16 +39,24 @@ TEST(Columns, AreWhatARecordCanFill) {
                              "memory.before_step.mib",
                              "memory.before_step.activations.mib",
                              "device",
-                             "device.name"})
+                             "device.name",
+                             "wall_s.setup",
+                             "rank",
+                             "ranks",
+                             "spread",
+                             "straggler.rank",
+                             "straggler.share",
+                             "by_rank.step_mean_ms.min",
+                             "by_rank.step_mean_ms.max"})
     EXPECT_TRUE(is_column(column, names)) << column;
 }
 
 TEST(Columns, RefuseWhatNoRecordHas) {
   const auto names = column_names(demo_schema());
-  for (const char* column :
-       {"", "sizes", "loss", "parameters.mean", "forward", "forward.mean", "optimizer.mean_ms", "images_per_s",
-        "memory.", "memory..mib", "memory.mib", "memory.weights.peak_mib", "memory.before_step.weights.mib",
-        "memory..parameters.mib", "measure.warmpu", "device.kind"})
+  for (const char* column : {"", "sizes", "loss", "parameters.mean", "forward", "forward.mean", "optimizer.mean_ms",
+                             "images_per_s", "memory.", "memory..mib", "memory.mib", "memory.weights.peak_mib",
+                             "memory.before_step.weights.mib", "memory..parameters.mib", "measure.warmpu",
+                             "device.kind", "straggler", "by_rank.step_mean_ms", "by_rank.step_std_ms.min"})
     EXPECT_FALSE(is_column(column, names)) << column;
 }
 

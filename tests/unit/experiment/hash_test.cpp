@@ -45,8 +45,17 @@ TEST(CaseHash, IgnoresWhatDoesNotChangeTheMeasurement) {
   c.index = 9;
   c.axes = {{"size", std::string("small")}};
   c.measure.timeout = std::chrono::seconds(1);
+  c.run.stall_timeout = std::chrono::seconds(1);
+  c.run.wireup_timeout = std::chrono::seconds(1);
   c.run.allow = {"oom"};
   c.run.isolate = false;
+  EXPECT_EQ(case_hash(c, "demo", identity), case_hash(plain_case(), "demo", identity));
+}
+
+TEST(CaseHash, OneRankIsOneRankHoweverItIsSaid) {
+  Case c = plain_case();
+  ASSERT_EQ(c.run.ranks, ranks_auto);
+  c.run.ranks = 1;
   EXPECT_EQ(case_hash(c, "demo", identity), case_hash(plain_case(), "demo", identity));
 }
 
@@ -71,7 +80,9 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.measure.until.emplace().relative_error = 0.5; });
   add([](Case& c) { c.measure.sync = false; });
   add([](Case& c) { c.run.device = "cpu"; });
-  add([](Case& c) { c.run.ranks = 0; });
+  add([](Case& c) { c.run.ranks = ranks_all; });
+  add([](Case& c) { c.run.ranks = 2; });
+  add([](Case& c) { c.run.bind = "cores"; });
   add([](Case& c) { c.run.seed = 1; });
   add([](Case& c) { c.run.threads = 1; });
   add([](Case& c) { c.run.memory_limit_bytes = 1; });
@@ -79,11 +90,11 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.profile.nsys = true; });
   add([](Case& c) { c.profile.kernels = true; });
   add([](Case& c) { c.profile.memory_snapshot = true; });
-  EXPECT_EQ(hashes.size(), 24u);
+  EXPECT_EQ(hashes.size(), 26u);
   Identity other = identity;
   other[0].second = "00fe";
   hashes.insert(case_hash(plain_case(), "demo", other));
-  EXPECT_EQ(hashes.size(), 25u);
+  EXPECT_EQ(hashes.size(), 27u);
 }
 
 TEST(CaseHash, KeepsNeighbouringTextsApart) {

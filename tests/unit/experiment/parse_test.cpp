@@ -26,6 +26,9 @@ timeout = "1h30m"
 [run]
 device = "cpu"
 ranks = "all"
+bind = "cores"
+stall_timeout = "0s"
+wireup_timeout = 2.5
 isolate = false
 allow = ["ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"]
 seed = 7
@@ -61,7 +64,10 @@ memory_snapshot = true
   EXPECT_FALSE(c.measure.sync);
   EXPECT_EQ(c.measure.timeout, std::chrono::minutes(90));
   EXPECT_EQ(c.run.device, "cpu");
-  EXPECT_EQ(c.run.ranks, 0);
+  EXPECT_EQ(c.run.ranks, ranks_all);
+  EXPECT_EQ(c.run.bind, "cores");
+  EXPECT_EQ(c.run.stall_timeout.count(), 0) << "none";
+  EXPECT_EQ(c.run.wireup_timeout, std::chrono::milliseconds(2500));
   EXPECT_FALSE(c.run.isolate);
   EXPECT_EQ(c.run.allow.size(), 7u);
   EXPECT_EQ(c.run.seed, 7u);
@@ -77,7 +83,10 @@ TEST(Experiment, SettingsAreScalarsByDottedName) {
   const auto settings = good(experiment_text("[measure]\nsteps = 3\n")).cases.at(0).settings();
   EXPECT_EQ(settings.at("measure.steps"), Value(std::int64_t{3}));
   EXPECT_EQ(settings.at("measure.timeout"), Value(std::string("10m")));
-  EXPECT_EQ(settings.at("run.ranks"), Value(std::int64_t{1}));
+  EXPECT_EQ(settings.at("run.ranks"), Value(std::string("auto")));
+  EXPECT_EQ(settings.at("run.bind"), Value(std::string("none")));
+  EXPECT_EQ(settings.at("run.stall_timeout"), Value(std::string("2m")));
+  EXPECT_EQ(settings.at("run.wireup_timeout"), Value(std::string("1m")));
   EXPECT_EQ(settings.at("run.seed"), Value(std::int64_t{1234}));
   EXPECT_EQ(settings.count("run.memory_limit"), 0u) << "not set";
   EXPECT_EQ(settings.count("measure.until.confidence"), 0u) << "no stopping rule";

@@ -43,6 +43,10 @@ INSTANTIATE_TEST_SUITE_P(
                         "[[sweep.zip]]\nlr = [0.1, 1e-9, 0.3333333333333333, 1, 2.5e-300]\n"
                         "[[sweep.exclude]]\nheads = 1\nlr = 0.1\n[[sweep.exclude]]\nheads = 2\n\"run.ranks\" = 2\n"),
         experiment_text("[sweep]\n\"measure.until.relative_error\" = [0.05, 0.01]\n"),
+        experiment_text("[sweep]\ncontext_length = { min = 16, max = 1024, factor = 4 }\n[[sweep.zip]]\n"
+                        "lr = { min = 1e-4, max = 1, factor = 10 }\nheads = { min = 0, max = 4, step = 1 }\n"
+                        "[[sweep.exclude]]\nlr = 0.001\n[run]\nranks = 4\nbind = \"cores\"\n"
+                        "stall_timeout = 0\nwireup_timeout = \"5s\"\n"),
         experiment_text("[sweep]\n\"measure.timeout\" = [90, \"500ms\"]\n\"run.memory_limit\" = [\"1GiB\", 1000]\n"
                         "[run]\nallow = [\"oom\"]\nmemory_limit = \"3MiB\"\n[output]\ndir = \"a b/'c'\"\nformats = []\n"
                         "columns = [\"size\", \"step.mean_ms\"]\n[profile]\nmemory_snapshot = true\n")));

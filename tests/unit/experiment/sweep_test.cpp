@@ -67,11 +67,12 @@ TEST(Sweep, DottedSettingsQuotedOrNot) {
   }
 }
 
-TEST(Sweep, RanksMayBeAll) {
-  const auto experiment = good(experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\"]\n"));
-  EXPECT_EQ(axes_of(experiment), (Axes{"run.ranks=1", "run.ranks=2", "run.ranks=all"}));
+TEST(Sweep, RanksMayBeAllOrAuto) {
+  const auto experiment = good(experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\", \"auto\"]\n"));
+  ASSERT_EQ(axes_of(experiment), (Axes{"run.ranks=1", "run.ranks=2", "run.ranks=all", "run.ranks=auto"}));
   EXPECT_EQ(experiment.cases[1].run.ranks, 2);
-  EXPECT_EQ(experiment.cases[2].run.ranks, 0);
+  EXPECT_EQ(experiment.cases[2].run.ranks, ranks_all);
+  EXPECT_EQ(experiment.cases[3].run.ranks, ranks_auto);
   EXPECT_EQ(experiment.cases[2].find("run.ranks"), Value(std::string("all")));
 }
 
@@ -91,6 +92,14 @@ TEST(Sweep, AStoppingRuleMayBeSwept) {
   ASSERT_TRUE(experiment.cases[1].measure.until.has_value());
   EXPECT_DOUBLE_EQ(experiment.cases[0].measure.until->relative_error, 0.05);
   EXPECT_EQ(experiment.cases[0].find("measure.steps"), std::nullopt) << "not in force under a stopping rule";
+}
+
+TEST(Filter, OfRanks) {
+  const std::string text = experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\"]\n");
+  EXPECT_EQ(axes_of(good(text, {}, {"run.ranks=2"})), (Axes{"run.ranks=2"}));
+  EXPECT_EQ(axes_of(good(text, {}, {"run.ranks=all"})), (Axes{"run.ranks=all"}));
+  EXPECT_EQ(good(text, {}, {"run.stall_timeout=120"}).cases.size(), 3u);
+  EXPECT_EQ(good(text, {"run.bind=cores"}, {"run.bind=cores"}).cases.size(), 3u);
 }
 
 TEST(Filter, KeepsMatchingCasesAndTheirIndices) {

@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "launch/launch_error.hpp"
 
@@ -60,6 +63,23 @@ TEST(Board, EverySignOfLifeMovesTheHeartbeat) {
   board.beat();
   EXPECT_TRUE(moved());
   EXPECT_FALSE(moved());
+}
+
+TEST(Board, TheLastSignOfLifeIsOnTheSteadyClock) {
+  ProgressBoard board = ProgressBoard::create();
+  EXPECT_EQ(board.read().last_beat_ns, 0u);
+  const auto now_ns = [] {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
+  };
+  const std::vector<std::function<void()>> signs = {[&] { board.enter(Stage::setup); }, [&] { board.set_step(1); },
+                                                    [&] { board.set_phase(0); }, [&] { board.beat(); }};
+  for (const auto& sign : signs) {
+    const std::uint64_t before_ns = now_ns();
+    sign();
+    EXPECT_GE(board.read().last_beat_ns, before_ns);
+    EXPECT_LE(board.read().last_beat_ns, now_ns());
+  }
 }
 
 TEST(Board, StaysReadableAfterItsWriterWasKilled) {

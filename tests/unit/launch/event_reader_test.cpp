@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "launch/fd.hpp"
+#include "common/fd.hpp"
 
 namespace assay::host {
 namespace {

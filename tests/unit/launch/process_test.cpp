@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -153,6 +154,59 @@ TEST_F(ProcessTest, SaysWhichLogCannotBeOpened) {
   } catch (const LaunchError& e) {
     EXPECT_NE(std::string(e.what()).find("no-such-folder/log"), std::string::npos) << e.what();
   }
+}
+
+std::vector<int> usable_processors() {
+  cpu_set_t usable;
+  EXPECT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  std::vector<int> found;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &usable)) found.push_back(processor);
+  return found;
+}
+
+TEST_F(ProcessTest, BindsTheWorkerToItsProcessors) {
+  SpawnRequest bound = request({"surroundings"});
+  bound.processors = {usable_processors().back()};
+  run_to_end(bound);
+  ASSERT_TRUE(events_.result.has_value()) << text_of(log_);
+  EXPECT_EQ(nlohmann::json::parse(*events_.result)["processors"].get<std::vector<int>>(), bound.processors);
+
+  run_to_end(request({"surroundings"}));
+  ASSERT_TRUE(events_.result.has_value()) << text_of(log_);
+  EXPECT_EQ(nlohmann::json::parse(*events_.result)["processors"].get<std::vector<int>>(), usable_processors());
+}
+
+TEST_F(ProcessTest, SaysThatItCannotBeBound) {
+  const int usable = usable_processors().front();
+  // The kernel would take the second request and leave out the processor that does not exist.
+  for (const std::vector<int>& processors : {std::vector{8000}, std::vector{usable, 8000}}) {
+    SpawnRequest unbound = request({"ok"});
+    unbound.processors = processors;
+    try {
+      spawn(unbound);
+      FAIL() << "it started";
+    } catch (const LaunchError& e) {
+      EXPECT_NE(std::string(e.what()).find("could not be bound to its processors"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("8000"), std::string::npos) << e.what();
+    }
+  }
+  for (const int processor : {-1, 1 << 20}) {
+    SpawnRequest impossible = request({"ok"});
+    impossible.processors = {processor};
+    EXPECT_THROW(spawn(impossible), LaunchError) << processor;
+  }
+}
+
+TEST_F(ProcessTest, SeesThatAnEndHasBegun) {
+  const Process process = spawn(request({"play", "note:up", "wait:" + (folder_ / "go").string(), "vanish", "hang"}));
+  ASSERT_TRUE(wait_readable(process.event_fd()));
+  EXPECT_FALSE(process.is_exiting());
+  std::ofstream(folder_ / "go") << "";
+  for (int waited_ms = 0; !process.is_exiting() && waited_ms < patience_ms; ++waited_ms)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(process.is_exiting());
+  EXPECT_FALSE(process.has_ended());
 }
 
 TEST_F(ProcessTest, ItsDestructorKills) {

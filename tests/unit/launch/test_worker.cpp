@@ -1,6 +1,8 @@
 // Stands in the worker's place: does what its first argument says.
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +15,9 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "launch/worker_channel.hpp"
@@ -45,6 +49,11 @@ int report_surroundings() {
   json found{{"event", "result"}, {"open", open_descriptors()}};
   char target[256] = {};
   const ssize_t n = readlink("/proc/self/fd/0", target, sizeof target - 1);
+  cpu_set_t processors;
+  sched_getaffinity(0, sizeof processors, &processors);
+  found["processors"] = json::array();
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &processors)) found["processors"].push_back(processor);
   found["stdin"] = std::string(target, n > 0 ? static_cast<std::size_t>(n) : 0);
   found["group_is_own"] = getpgrp() == getpid();
   rlimit core{};
@@ -133,6 +142,67 @@ int be_noisy() {
   return 0;
 }
 
+void wait_for_file(const std::string& file) {
+  while (access(file.c_str(), F_OK) != 0) usleep(1000);
+}
+
+// The process lives on in this thread while its main thread is gone: what a process that the kernel takes down looks
+// like, for as long as is wanted.
+void leave_the_main_thread(std::function<void()> go_on) {
+  std::thread([go_on = std::move(go_on), main_thread = pthread_self()] {
+    pthread_join(main_thread, nullptr);
+    go_on();
+  }).detach();
+  pthread_exit(nullptr);
+}
+
+// One rank of a group: does what the arguments say, one after the other. "name:value", where a value is needed.
+void play(WorkerChannel& channel, std::span<char*> script) {
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    const std::string line = script[i];
+    const std::size_t colon = line.find(':');
+    const std::string verb = line.substr(0, colon);
+    const std::string value = colon == std::string::npos ? "" : line.substr(colon + 1);
+    if (verb == "setup") {
+      channel.board().enter(Stage::setup);
+    } else if (verb == "step") {
+      channel.board().enter(Stage::measure, 10);
+      channel.board().set_step(std::stoul(value));
+      channel.board().set_phase(1);
+    } else if (verb == "note") {
+      channel.send(json{{"event", "note"}, {"text", value}}.dump());
+    } else if (verb == "result") {
+      channel.send(json{{"event", "result"}, {"status", value}}.dump());
+    } else if (verb == "wait") {
+      wait_for_file(value);
+    } else if (verb == "deaf") {
+      std::signal(SIGTERM, SIG_IGN);
+    } else if (verb == "hang") {
+      sleep_for_ever();
+    } else if (verb == "beat") {
+      for (;; usleep(1000)) channel.board().beat();
+    } else if (verb == "until_term") {  // as one that aborts its communicator and reports
+      sigset_t term;
+      sigemptyset(&term);
+      sigaddset(&term, SIGTERM);
+      sigprocmask(SIG_BLOCK, &term, nullptr);
+      channel.send(R"({"event":"note","text":"ready for SIGTERM"})");
+      int number = 0;
+      sigwait(&term, &number);
+    } else if (verb == "signal") {
+      std::signal(std::stoi(value), SIG_DFL);
+      std::raise(std::stoi(value));
+    } else if (verb == "exit") {
+      _exit(std::stoi(value));
+    } else if (verb == "vanish") {
+      leave_the_main_thread([&channel, rest = script.subspan(i + 1)] { play(channel, rest); });
+    } else {
+      std::fprintf(stderr, "unknown line '%s'\n", line.c_str());
+      _exit(99);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -192,6 +262,12 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"grow", grow},
+      {"play",
+       [&] {
+         static WorkerChannel channel;  // outlives the main thread where that leaves
+         play(channel, std::span(argv, static_cast<std::size_t>(argc)).subspan(2));
+         return 0;
+       }},
       {"children", leave_children_behind},
       {"torn", [] { return write_raw("{\"event\":\"note\"}\n{\"event\":\"result\",\"sta"); }},
       {"malformed", [] { return write_raw("not json\n[1,2]\n{\"event\":\"result\"}\n"); }},

@@ -19,6 +19,7 @@ TEST(Statistics, OfAKnownSample) {
   EXPECT_EQ(s.max, 9);
   EXPECT_DOUBLE_EQ(s.p50, 4.5);
   EXPECT_NEAR(s.p90, 7.6, 1e-12);  // position 6.3 between 7 and 9
+  EXPECT_NEAR(s.p95, 8.3, 1e-12);  // position 6.65
   // t(0.975, 7) = 2.364624251592785
   EXPECT_NEAR(s.ci_high - s.mean, 2.364624251592785 * 2.1380899352993950 / std::sqrt(8.0), 1e-9);
   EXPECT_NEAR(s.mean - s.ci_low, s.ci_high - s.mean, 1e-12);
@@ -29,6 +30,7 @@ TEST(Statistics, OneSampleHasNoSpread) {
   const Statistics s = summarize(x);
   EXPECT_EQ(s.mean, 3.5);
   EXPECT_EQ(s.std, 0);
+  EXPECT_EQ(s.p95, 3.5);
   EXPECT_EQ(s.p99, 3.5);
 }
 
@@ -36,6 +38,7 @@ TEST(Statistics, NoSamplesGiveNoFigures) {
   const Statistics s = summarize({});
   EXPECT_EQ(s.n, 0u);
   EXPECT_TRUE(std::isnan(s.mean));
+  EXPECT_TRUE(std::isnan(s.p95));
 }
 
 // A one-pass formula loses the spread of large, close values.

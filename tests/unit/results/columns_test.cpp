@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace assay::host {
@@ -47,6 +48,7 @@ TEST(Columns, EachNameOfTheRecordHasItsCell) {
       {"step.cv", "0.008", "0.008000"},
       {"step.cv_percent", "0.8", "0.8000"},
       {"step.p90_ms", "1250.0", "1,250"},
+      {"step.p95_ms", "1255.0", "1,255"},
       {"step.host_mean_ms", "1243.5", "1,244"},
       {"step.n", "10", "10"},
       {"forward.mean_ms", "0.0123456", "0.01235"},
@@ -97,7 +99,13 @@ TEST(Columns, WhatTheRecordLacksIsEmpty) {
                              ".",
                              "",
                              "step.",
-                             "wall_s.finish"})
+                             "wall_s.finish",
+                             "ranks",
+                             "spread",
+                             "straggler.rank",
+                             "straggler.share",
+                             "by_rank.step_mean_ms.min",
+                             "by_rank.step_mean_ms.max"})
     EXPECT_TRUE(cell_of(ok_record(), column).empty()) << column;
   for (const char* column :
        {"step.mean_ms", "tokens_per_s", "memory.peak_mib", "memory.data.peak_mib", "parameters", "verify", "loss.last"})
@@ -147,6 +155,22 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   EXPECT_EQ(default_columns(Experiment{}, {record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
                                       "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
+}
+
+TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
+  Record record = ok_record();
+  const auto has_ranks = [&record] {
+    const auto columns = default_columns(Experiment{}, {oom_record(), record});
+    return std::find(columns.begin(), columns.end(), "ranks") != columns.end();
+  };
+  record["ranks"] = 1;
+  EXPECT_FALSE(has_ranks());
+  record["ranks"] = 4;
+  EXPECT_TRUE(has_ranks());
+  record["axes"]["run.ranks"] = "all";
+  EXPECT_TRUE(has_ranks());
+  record["axes"]["run.ranks"] = 4;
+  EXPECT_FALSE(has_ranks());
 }
 
 }  // namespace

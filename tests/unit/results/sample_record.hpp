@@ -16,7 +16,7 @@ inline Record ok_record() {
     "step_metrics": {"loss": {"unit": "", "direction": -1, "mean": 9.25, "std": 0.25, "samples": [9.5, 9.0, 9.25]}},
     "phases": {
       "step": {"mean_ms": 1243.25, "std_ms": 9.5, "cv": 0.008, "min_ms": 1230.0, "max_ms": 1260.0,
-               "p50_ms": 1243.0, "p90_ms": 1250.0, "p99_ms": 1259.0, "n": 10, "samples_ms": [1243.25],
+               "p50_ms": 1243.0, "p90_ms": 1250.0, "p95_ms": 1255.0, "p99_ms": 1259.0, "n": 10, "samples_ms": [1243.25],
                "host_mean_ms": 1243.5, "share": 1.0},
       "forward": {"mean_ms": 0.0123456, "std_ms": 0.5, "cv": 0.5, "n": 10},
       "backward": {"mean_ms": 800.5, "std_ms": 2.0, "cv": 0.0025, "n": 10}},

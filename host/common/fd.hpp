@@ -24,6 +24,7 @@ class Fd {
     number_ = -1;
   }
   int get() const noexcept { return number_; }
+  int release() noexcept { return std::exchange(number_, -1); }  // the caller closes it from here on
   explicit operator bool() const noexcept { return number_ >= 0; }
 
  private:

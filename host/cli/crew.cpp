@@ -1,0 +1,105 @@
+#include "cli/crew.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "cli/crew_keys.hpp"
+#include "launch/launch_error.hpp"
+#include "telemetry/contention.hpp"
+
+namespace assay::host {
+std::string to_text(const RankPlace& place) {
+  return Record({{"host", place.host}, {"local_rank", place.local_rank}, {"processors", place.processors}}).dump();
+}
+
+RankPlace place_from(const std::string& text) {
+  const Record record = Record::parse(text);
+  return {record.at("host").get<std::string>(), record.at("local_rank").get<std::int32_t>(),
+          record.at("processors").get<std::string>()};
+}
+
+RankPlace place_of_this_process(std::int32_t local_rank) {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) throw LaunchError::from_errno("cannot read this machine's name");
+  std::string processors;
+  for (const int processor : usable_processors()) processors += fmt::format("{},", processor);
+  return {name, local_rank, std::move(processors)};
+}
+
+Crew::Crew() = default;
+
+Crew::Crew(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience)
+    : launched_(launched), watch_(store_.watch(crew_group)), orders_given_(static_cast<std::size_t>(launched.size)) {
+  rendezvous_ = std::make_unique<RendezvousPoint>(store_, launched, rendezvous_folder);
+  for (const std::string& text :
+       store_.exchange(hello_name, 0, launched.size, to_text(place_of_this_process(launched.local_rank)), patience))
+    members_.push_back(place_from(text));
+}
+
+Crew::~Crew() {
+  try {
+    dismiss(1);
+  } catch (...) {  // out of memory: they notice that this process is gone
+  }
+}
+
+std::vector<RankPlace> Crew::places(std::int32_t count) const {
+  if (is_launched()) return {members_.begin(), members_.begin() + count};
+  std::vector<RankPlace> all;
+  for (std::int32_t r = 0; r < count; ++r) all.push_back(place_of_this_process(r));
+  return all;
+}
+
+const Endpoint& Crew::endpoint() {
+  if (rendezvous_) return rendezvous_->endpoint();
+  if (!server_) server_ = std::make_unique<KeyValueServer>(store_, KeyValueServer::Options{});
+  return server_->endpoint();
+}
+
+void Crew::give_order(std::int32_t rank, const std::string& case_prefix, const WorkerOrder& order) {
+  const std::int64_t number = orders_given_[static_cast<std::size_t>(rank)]++;
+  const nlohmann::json text = {{"prefix", case_prefix}, {"order", to_json(order)}};
+  store_.set(order_key(rank, number), text.dump());
+}
+
+std::optional<RankReport> Crew::find_report(std::int32_t rank, const std::string& case_prefix) {
+  const auto text = store_.find(case_prefix + report_key(rank));
+  if (!text) return std::nullopt;
+  return rank_report_from(Record::parse(*text));
+}
+
+std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
+  for (const Change& change : watch_->take())
+    if (change.kind == Change::Kind::lost || change.kind == Change::Kind::left)
+      losses_.emplace(change.rank, change.kind == Change::Kind::lost ? change.text : "it left");
+  const auto loss = losses_.find(rank);
+  if (loss == losses_.end()) return std::nullopt;
+  const std::string& host = members_[static_cast<std::size_t>(rank)].host;
+  return RankReport{rank,
+                    host,
+                    {{"status", "crashed"},
+                     {"reason", fmt::format("its assay process is gone: {}", loss->second)},
+                     {"stage", "load"},
+                     {"phase", ""}},
+                    FailureKind::killed,
+                    0};
+}
+
+void Crew::dismiss(int exit_code) {
+  if (!is_launched() || dismissed_) return;
+  dismissed_ = true;
+  for (std::int32_t rank = 1; rank < size(); ++rank)
+    store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++),
+               nlohmann::json{{"dismissed", exit_code}}.dump());
+  // The service must not go before they have read it: an interrupted one first gives its worker time to leave its
+  // collectives, and reaps it.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (static_cast<std::int32_t>(losses_.size()) < size() - 1 && std::chrono::steady_clock::now() < deadline) {
+    find_loss(0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+}  // namespace assay::host

@@ -1,0 +1,71 @@
+// The processes of assay that run the ranks of a case: this one alone, or all those that a launcher (srun, mpirun,
+// torchrun) has started. The one with rank 0 leads: it owns the results and the terminal; the others follow its orders.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/rank_report.hpp"
+#include "cli/worker_order.hpp"
+#include "wireup/rendezvous.hpp"
+
+namespace assay::host {
+
+// Where a rank runs.
+struct RankPlace {
+  std::string host;
+  std::int32_t local_rank = -1;  // as the launcher says; -1: it says nothing
+  std::string processors;        // what its process may use, as text: equal ones are shared
+};
+RankPlace place_of_this_process(std::int32_t local_rank);
+
+class Crew {
+ public:
+  // Alone: starts as many ranks on this machine as a case asks for.
+  Crew();
+  // Leads: publishes its address and waits until the other processes of the launch are here, `patience` at most. Throws
+  // WireupError that names the ranks that did not come.
+  Crew(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
+  // Dismisses the others, as failed where dismiss() was not called.
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  bool is_launched() const { return launched_.has_value(); }
+  std::int32_t size() const { return is_launched() ? launched_->size : 1; }
+  const std::string& launcher() const { return launched_->launcher; }  // when launched
+
+  // Where the first `count` ranks of a case run, and how they share processors. Alone: all here.
+  std::vector<RankPlace> places(std::int32_t count) const;
+
+  // The service that joins ranks; started when first asked for.
+  const Endpoint& endpoint();
+  KeyValueStore& store() { return store_; }
+
+  // Launched: tells a follower to run a rank, and what it has said of it. `case_prefix` names the case.
+  void give_order(std::int32_t rank, const std::string& case_prefix, const WorkerOrder& order);
+  std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
+  // Nothing while the follower's process is there; else a report that says that it is gone.
+  std::optional<RankReport> find_loss(std::int32_t rank);
+  void dismiss(int exit_code);
+
+ private:
+  std::optional<LaunchedRank> launched_;
+  KeyValueStore store_;
+  std::shared_ptr<Watch> watch_;                 // of the followers, when launched
+  std::unique_ptr<RendezvousPoint> rendezvous_;  // when launched
+  std::unique_ptr<KeyValueServer> server_;       // when alone
+  std::vector<RankPlace> members_;               // when launched, by rank
+  std::vector<std::int64_t> orders_given_;       // by rank
+  std::map<std::int32_t, std::string> losses_;   // of followers, by rank
+  bool dismissed_ = false;
+};
+
+// Runs as a process of the launch that does not lead: carries out orders until it is dismissed. Returns the exit code;
+// says on standard error when rank 0 cannot be reached or is lost.
+int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
+
+}  // namespace assay::host

@@ -1,0 +1,141 @@
+// A process of a launch that does not lead.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include "cli/command.hpp"
+#include "cli/crew.hpp"
+#include "cli/crew_keys.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/signals.hpp"
+#include "wireup/key_value_client.hpp"
+
+namespace assay::host {
+namespace {
+
+// Waits on the side for one key, and keeps what it says.
+class KeyWatcher {
+ public:
+  KeyWatcher(const Endpoint& endpoint, const std::string& prefix, const std::string& key)
+      : client_(endpoint, {.prefix = prefix}), thread_([this, key] { wait(key); }) {}
+  ~KeyWatcher() {
+    client_.stop();
+    thread_.join();
+  }
+  KeyWatcher(const KeyWatcher&) = delete;
+  KeyWatcher& operator=(const KeyWatcher&) = delete;
+
+  std::optional<std::string> seen() const {
+    const std::lock_guard lock(mutex_);
+    return value_;
+  }
+
+ private:
+  void wait(const std::string& key) {
+    std::string value;
+    try {
+      value = client_.get(key, KeyValue::without_end);
+    } catch (const WireupError& e) {
+      value = e.what();  // stopped, and nobody asks any more; or rank 0 is gone, which ends the case as well
+    }
+    const std::lock_guard lock(mutex_);
+    value_ = std::move(value);
+  }
+
+  KeyValueClient client_;
+  mutable std::mutex mutex_;
+  std::optional<std::string> value_;
+  std::thread thread_;
+};
+
+// Makes a waiting client stop at the first signal.
+class StopAtSignal {
+ public:
+  StopAtSignal(KeyValueClient& client, const InterruptHandler& interrupts)
+      : thread_([&client, fd = interrupts.wake_fd(), leave = leave_.get()] {
+          std::array<pollfd, 2> watched{{{fd, POLLIN, 0}, {leave, POLLIN, 0}}};
+          while (poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
+          }
+          if (watched[0].revents != 0) client.stop();
+        }) {}
+  ~StopAtSignal() {
+    signal_.reset();  // its reader sees the end
+    thread_.join();
+  }
+  StopAtSignal(const StopAtSignal&) = delete;
+  StopAtSignal& operator=(const StopAtSignal&) = delete;
+
+ private:
+  static Fd make_pipe(Fd& write_end) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw LaunchError::from_errno("cannot create a pipe");
+    write_end = Fd(ends[1]);
+    return Fd(ends[0]);
+  }
+  Fd signal_;
+  Fd leave_ = make_pipe(signal_);
+  std::thread thread_;
+};
+
+void carry_out(const nlohmann::json& text, const LaunchedRank& launched, const InterruptHandler& interrupts,
+               KeyValueClient& service, const std::string& host) {
+  const std::string prefix = text.at("prefix").get<std::string>();
+  const WorkerOrder order = worker_order_from_json(text.at("order"));
+  std::vector<RankReport> reports;
+  bool interrupted = false;
+  try {
+    const KeyWatcher abort(service.endpoint(), prefix, "abort");
+    GroupRequest request;
+    request.workers.push_back(make_request(order, -1));
+    request.ranks = {launched.rank};
+    request.wake_fd = interrupts.wake_fd();
+    request.stall_timeout = order.stall_timeout;
+    request.judge_result = judge_result;
+    request.poll_outside = [&] { return abort.seen(); };
+    const auto begin = std::chrono::steady_clock::now();
+    const GroupOutcome outcome = supervise_group(request, {}, interrupts.count());
+    interrupted = outcome.interrupted;
+    reports = reports_of(outcome, request.ranks, host, begin);
+  } catch (const LaunchError& e) {
+    reports = {{launched.rank,
+                host,
+                {{"status", "failed"}, {"reason", e.what()}, {"stage", "load"}, {"phase", ""}},
+                FailureKind::died,
+                0}};
+  }
+  if (!interrupted) service.set(prefix + report_key(launched.rank), to_record(reports.front()).dump());
+}
+
+}  // namespace
+
+int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience) {
+  InterruptHandler interrupts;
+  try {
+    const RankPlace place = place_of_this_process(launched.local_rank);
+    const std::unique_ptr<KeyValueClient> client =
+        meet_rank0(launched, rendezvous_folder, {.member = Member{crew_group, launched.rank, place.host}}, patience);
+    const StopAtSignal stop_at_signal(*client, interrupts);
+    client->exchange(hello_name, launched.rank, launched.size, to_text(place), patience);
+    for (std::int64_t number = 0;; ++number) {
+      const nlohmann::json text =
+          nlohmann::json::parse(client->get(order_key(launched.rank, number), KeyValue::without_end));
+      if (text.contains("dismissed")) {
+        client->leave();
+        return text["dismissed"].get<int>();
+      }
+      carry_out(text, launched, interrupts, *client, place.host);
+    }
+  } catch (const std::exception& e) {
+    if (interrupts.count()->load() > 0) return exit_interrupted;
+    const std::string named = fmt::format("rank {} of {}", launched.rank, launched.size);
+    const std::string what = e.what();
+    fmt::print(stderr, "assay: {}\n", what.starts_with(named) ? what : named + ": " + what);
+    return exit_failed;
+  }
+}
+
+}  // namespace assay::host

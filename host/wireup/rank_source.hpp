@@ -1,0 +1,47 @@
+// Where this process's rank comes from when something else than assay has started it together with others.
+//
+// In this order, because a launcher may run inside another's environment (mpirun in a Slurm batch script: every process
+// sees Slurm's rank 0):
+//
+//   ASSAY_RANK, ASSAY_RANKS                          by hand; optional ASSAY_LOCAL_RANK, ASSAY_LOCAL_RANKS
+//   RANK, WORLD_SIZE                                 torchrun and what imitates it; optional LOCAL_RANK,
+//   LOCAL_WORLD_SIZE OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE       Open MPI's mpirun SLURM_PROCID,
+//   SLURM_STEP_NUM_TASKS               srun; only with SLURM_STEP_ID: a batch script has a SLURM_PROCID too
+//
+// ASSAY_RENDEZVOUS=HOST:PORT and ASSAY_RENDEZVOUS_TOKEN go with each of them.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace assay::host {
+
+// Where rank 0's service is to be, said by the user.
+struct ExplicitRendezvous {
+  std::string host;
+  std::uint16_t port = 0;
+  // ASSAY_RENDEZVOUS_TOKEN. Without it, a text made of the job id: that keeps another launch's ranks apart, but is no
+  // secret.
+  std::string token;
+};
+
+struct LaunchedRank {
+  std::int32_t rank = 0;
+  // 1: a launch of one process (srun -n 1 bash, mpirun -n 1). Nobody else has a rank; assay starts its ranks itself.
+  std::int32_t size = 1;
+  std::int32_t local_rank = -1;  // -1: not said
+  std::int32_t local_size = 0;   // 0: not said
+  std::string launcher;          // "assay", "torchrun", "Open MPI", "Slurm"
+  std::string job_id;            // the same in all processes of this launch, and in no other launch
+  std::optional<ExplicitRendezvous> rendezvous;
+};
+
+// The value of a variable, or null: std::getenv, or a test's.
+using Environment = std::function<const char*(const char* name)>;
+
+// Nothing when no launcher's variables are there. Throws WireupError that names the variable and its value when they
+// are half set or make no sense. A variable without text counts as not set.
+std::optional<LaunchedRank> launched_rank(const Environment& environment);
+
+}  // namespace assay::host

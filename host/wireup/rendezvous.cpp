@@ -1,0 +1,163 @@
+#include "wireup/rendezvous.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "common/fd.hpp"
+#include "wireup/rank_list.hpp"
+
+namespace assay::host {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t readable_name_max = 80;
+constexpr std::chrono::milliseconds pause_min{10}, pause_max{250};
+
+// FNV-1a, 64 bits: names need to differ, not to be secret.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+[[noreturn]] void fail(const char* what, const fs::path& file, int error) {
+  throw WireupError(
+      fmt::format("cannot {} {}: {}; the ranks find each other by it. Choose a results folder that can be "
+                  "written to, or set ASSAY_RENDEZVOUS=HOST:PORT",
+                  what, file.string(), std::generic_category().message(error)));
+}
+
+std::optional<std::string> text_of(const fs::path& file) {
+  // On a network file system, opening the folder asks the server again whether the file is there; a lookup alone may
+  // repeat for half a minute that it is not.
+  if (DIR* folder = opendir(file.parent_path().c_str())) closedir(folder);
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+KeyValueServer::Options server_options(const LaunchedRank& launched) {
+  KeyValueServer::Options options;
+  options.reach = Reach::network;
+  if (launched.rendezvous) {
+    const auto& [host, port, token] = *launched.rendezvous;
+    if (host == "localhost" || host.starts_with("127.")) options.reach = Reach::this_machine;
+    options.port = port;
+    options.token = token;
+  }
+  return options;
+}
+
+// The endpoint to try now, or why there is none.
+struct Found {
+  std::optional<Endpoint> endpoint;
+  std::string problem;
+};
+
+Found look_for(const LaunchedRank& launched, const fs::path& file) {
+  if (launched.rendezvous)
+    return {Endpoint{{launched.rendezvous->host}, launched.rendezvous->port, launched.rendezvous->token}, {}};
+  const auto text = text_of(file);
+  if (!text) return {std::nullopt, "there is no such file"};
+  try {
+    return {parse_endpoint(*text), {}};
+  } catch (const WireupError& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+}  // namespace
+
+fs::path rendezvous_file(const fs::path& folder, std::string_view job_id) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  };
+  std::string name(job_id.substr(0, readable_name_max));
+  std::replace_if(
+      name.begin(), name.end(), [&](char c) { return !fits(c); }, '_');
+  // An id with '_' in it may look like one that was changed: it gets the hash as well.
+  if (name != job_id || name.find('_') != std::string::npos) name += fmt::format("-{:016x}", hash_of(job_id));
+  return folder / (".rendezvous-" + name);
+}
+
+PublishedEndpoint::PublishedEndpoint(fs::path file, const Endpoint& endpoint)
+    : file_(std::move(file)), text_(endpoint_text(endpoint) + "\n") {
+  std::string temporary = file_.string() + "-XXXXXX";
+  Fd fd(mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
+  if (!fd) fail("create", temporary, errno);
+  std::size_t done = 0;
+  while (done < text_.size()) {
+    const ssize_t n = write(fd.get(), text_.data() + done, text_.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  if (done < text_.size() || fsync(fd.get()) != 0 || rename(temporary.c_str(), file_.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    fail("write", file_, error);
+  }
+}
+
+PublishedEndpoint::~PublishedEndpoint() {
+  std::error_code ignored;
+  if (text_of(file_) == text_) fs::remove(file_, ignored);
+}
+
+RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
+    : server_(store, server_options(launched)) {
+  if (launched.rendezvous) return;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail("create the folder", folder, error.value());
+  published_ = std::make_unique<PublishedEndpoint>(rendezvous_file(folder, launched.job_id), server_.endpoint());
+}
+
+std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const fs::path& folder,
+                                           KeyValueClient::Options options, KeyValue::Timeout timeout) {
+  const fs::path file = rendezvous_file(folder, launched.job_id);
+  const auto deadline = Clock::now() + timeout;
+  options.connect_timeout = {};
+  for (auto pause = pause_min;; pause = std::min(2 * pause, pause_max)) {
+    Found found = look_for(launched, file);
+    if (found.endpoint) {
+      try {
+        return std::make_unique<KeyValueClient>(*found.endpoint, options);
+      } catch (const MemberRefusedError&) {
+        throw;  // this is the right service, and it will not change its mind
+      } catch (const WireupError& error) {
+        found.problem = error.what();
+      }
+    }
+    if (Clock::now() + pause >= deadline) {
+      const std::string where = launched.rendezvous
+                                    ? fmt::format("at ASSAY_RENDEZVOUS {}",
+                                                  host_and_port(launched.rendezvous->host, launched.rendezvous->port))
+                                    : fmt::format("through {}", file.string());
+      const char* remedy =
+          launched.rendezvous ? "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS, and is the port open?"
+                              : "Does rank 0 run, and do all machines see the same folder? If they do not, set "
+                                "ASSAY_RENDEZVOUS=HOST:PORT of rank 0's machine";
+      throw WireupError(fmt::format("rank {} of {} (started by {}) looked for rank 0 {} for {}: {}. {}", launched.rank,
+                                    launched.size, launched.launcher, where, seconds_text(timeout), found.problem,
+                                    remedy));
+    }
+    poll(nullptr, 0, static_cast<int>(pause.count()));
+  }
+}
+
+}  // namespace assay::host

@@ -1,0 +1,249 @@
+#include "wireup/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <limits>
+#include <utility>
+
+#include "wireup/socket_options.hpp"
+#include "wireup/token.hpp"
+
+namespace assay::host {
+namespace {
+
+namespace asio = boost::asio;
+constexpr std::chrono::seconds linger_time{1};
+constexpr std::size_t drain_bytes = 64 * 1024;
+using Error = boost::system::error_code;
+
+// A timer adds the timeout to the clock: the sum must fit.
+KeyValue::Timeout timeout_of(std::int64_t milliseconds) {
+  constexpr std::int64_t year = std::int64_t{365} * 24 * 3600 * 1000;
+  return KeyValue::Timeout(std::clamp<std::int64_t>(milliseconds, 0, year));
+}
+
+std::int32_t rank_of(std::int64_t number) {
+  if (number < 0 || number > std::numeric_limits<std::int32_t>::max())
+    throw WireupError(fmt::format("a message has the rank {}", number));
+  return static_cast<std::int32_t>(number);
+}
+
+std::string reason_of(const Error& error) {
+  if (error == asio::error::eof) return "its connection closed without a goodbye";
+  if (error == asio::error::timed_out)
+    return fmt::format("its machine has not answered for {} s", vanished_after.count());
+  return "its connection failed: " + error.message();
+}
+
+}  // namespace
+
+Session::Session(SessionHome& home, asio::ip::tcp::socket socket)
+    : home_(home), socket_(std::move(socket)), timer_(home.io) {}
+
+void Session::start() {
+  home_.sessions.insert(shared_from_this());
+  timer_.expires_after(home_.hello_timeout);
+  timer_.async_wait([self = shared_from_this()](const Error& error) {
+    if (!error && self->stage_ == Stage::hello) self->close("it said nothing");
+  });
+  read_head();
+}
+
+void Session::abandon() {
+  release();
+  if (member_) home_.store.leave(*std::exchange(member_, std::nullopt));
+}
+
+void Session::read_head() {
+  asio::async_read(socket_, asio::buffer(head_), [self = shared_from_this()](const Error& error, std::size_t) {
+    if (error) return self->close(reason_of(error));
+    const std::size_t bytes = body_bytes(self->head_);
+    // Not a client of ours: an answer would be noise to it.
+    if (self->stage_ == Stage::hello && bytes > hello_bytes_max) return self->close("it speaks another protocol");
+    if (bytes > body_bytes_max)
+      return self->refuse(fmt::format("a message of {} bytes; at most {} are taken", bytes, body_bytes_max));
+    self->read_body(bytes);
+  });
+}
+
+void Session::read_body(std::size_t bytes) {
+  body_.resize(bytes);
+  asio::async_read(socket_, asio::buffer(body_), [self = shared_from_this()](const Error& error, std::size_t) {
+    if (error) return self->close(reason_of(error));
+    try {
+      self->take(self->body_);
+    } catch (const WireupError& problem) {
+      self->refuse(problem.what());
+    }
+    if (self->stage_ != Stage::closing) self->read_head();
+  });
+}
+
+void Session::take(std::string_view body) {
+  const Message message = parse_body(body);
+  if (stage_ == Stage::hello) return take_hello(message);
+  if (busy_) throw WireupError("a request came before the answer to the one before it");
+  busy_ = true;
+  take_request(message);
+}
+
+void Session::take_hello(const Message& message) {
+  if (message.kind != Message::Kind::hello || message.texts.size() != 2 || message.texts[0] != wire_name)
+    return close("it speaks another protocol");
+  if (message.numbers[0] != wire_version)
+    return refuse(
+        fmt::format("the key-value service speaks version {} of its protocol, the client version {}; use the "
+                    "same assay for all ranks",
+                    wire_version, message.numbers[0]));
+  if (!same_token(message.texts[1], home_.token))
+    return refuse("wrong token: this key-value service belongs to another launch");
+  stage_ = Stage::open;
+  timer_.cancel();
+  busy_ = true;
+  answer_done();
+}
+
+void Session::take_request(const Message& message) {
+  using Kind = Message::Kind;
+  const auto& [kind, numbers, texts] = message;
+  const auto expect_texts = [&texts = texts](std::size_t count) {
+    if (texts.size() != count) throw WireupError(fmt::format("a message has {} texts, not {}", texts.size(), count));
+  };
+  switch (kind) {
+    case Kind::join:
+      expect_texts(2);
+      if (member_) throw WireupError("a connection joined twice");
+      try {
+        member_ = home_.store.join({texts[0], rank_of(numbers[0]), texts[1]});
+      } catch (const WireupError& problem) {
+        return answer_error(problem.what());
+      }
+      return answer_done();
+    case Kind::leave:
+      if (member_) home_.store.leave(*std::exchange(member_, std::nullopt));
+      return answer_done();
+    case Kind::set:
+      expect_texts(2);
+      home_.store.set(texts[0], texts[1]);
+      return answer_done();
+    case Kind::add: expect_texts(1); return answer_done(home_.store.add(texts[0], numbers[0]));
+    case Kind::get: {
+      expect_texts(1);
+      const auto timeout = timeout_of(numbers[0]);
+      return begin_wait(timeout, home_.store.begin_get(texts[0], timeout, when_done()));
+    }
+    case Kind::exchange: {
+      expect_texts(2);
+      const auto timeout = timeout_of(numbers[2]);
+      return begin_wait(timeout, home_.store.begin_exchange(texts[0], rank_of(numbers[0]), rank_of(numbers[1]),
+                                                            texts[1], timeout, when_done()));
+    }
+    case Kind::hello:
+    case Kind::done:
+    case Kind::error: break;
+  }
+  throw WireupError(fmt::format("a client sent a message of kind {}", static_cast<int>(kind)));
+}
+
+KeyValueStore::Done Session::when_done() {
+  // The store calls from any thread and is locked meanwhile: the outcome is handed to the server's thread.
+  return [weak = weak_from_this(), &io = home_.io](Outcome&& outcome) {
+    asio::post(io, [weak, outcome = std::move(outcome)] {
+      if (const auto self = weak.lock()) self->finish_wait(outcome);
+    });
+  };
+}
+
+void Session::begin_wait(KeyValue::Timeout timeout, KeyValueStore::WaitId wait) {
+  wait_ = wait;
+  timer_.expires_after(timeout);
+  timer_.async_wait([self = shared_from_this(), wait](const Error& error) {
+    if (!error && self->wait_ == wait) self->home_.store.expire(wait);
+  });
+}
+
+void Session::finish_wait(const Outcome& outcome) {
+  if (stage_ != Stage::open) return;
+  wait_.reset();
+  timer_.cancel();
+  if (!outcome.values) return answer_error(outcome.error);
+  if (outcome.values != home_.encoded_values) {
+    try {
+      home_.encoded_frame = std::make_shared<const std::string>(frame_of(Message::Kind::done, {}, *outcome.values));
+      home_.encoded_values = outcome.values;
+    } catch (const WireupError& problem) {
+      return answer_error(problem.what());
+    }
+  }
+  answer(home_.encoded_frame);
+}
+
+void Session::answer(Frame frame) {
+  const auto buffer = asio::buffer(*frame);
+  // From here on the client may see the answer and send its next request, before the handler below has run.
+  busy_ = false;
+  ++home_.answers_under_way;
+  asio::async_write(socket_, buffer, [self = shared_from_this(), frame](const Error& error, std::size_t) {
+    if (--self->home_.answers_under_way == 0 && self->home_.closing) self->home_.io.stop();
+    if (error) return self->close(reason_of(error));
+    if (self->stage_ == Stage::closing) self->linger();
+  });
+}
+
+void Session::answer_done(std::int64_t number) {
+  answer(std::make_shared<const std::string>(
+      frame_of(Message::Kind::done, {number, 0, 0}, std::span<const std::string_view>())));
+}
+
+void Session::answer_error(std::string_view text) {
+  const std::array texts = {text};
+  answer(std::make_shared<const std::string>(frame_of(Message::Kind::error, {}, std::span(texts))));
+}
+
+void Session::refuse(std::string_view text) {
+  if (stage_ == Stage::closing) return;
+  stage_ = Stage::closing;
+  refusal_ = fmt::format("the service refused its message: {}", text);
+  answer_error(text);
+}
+
+void Session::linger() {
+  // Closing with unread bytes makes the kernel throw away the answer at the client's end.
+  Error ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  timer_.expires_after(linger_time);
+  timer_.async_wait([self = shared_from_this()](const Error& error) {
+    if (!error) self->close(self->refusal_);
+  });
+  drain();
+}
+
+void Session::drain() {
+  body_.resize(drain_bytes);
+  socket_.async_read_some(asio::buffer(body_), [self = shared_from_this()](const Error& error, std::size_t) {
+    if (error) return self->close(self->refusal_);
+    self->drain();
+  });
+}
+
+void Session::close(std::string_view reason) {
+  const auto self = shared_from_this();
+  release();
+  if (member_) home_.store.lose(*std::exchange(member_, std::nullopt), reason);
+  home_.sessions.erase(self);
+}
+
+void Session::release() {
+  stage_ = Stage::closing;
+  if (wait_) home_.store.cancel(*std::exchange(wait_, std::nullopt));
+  timer_.cancel();
+  Error ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace assay::host

@@ -1,0 +1,167 @@
+#include "worker/rank_services.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "plugin/search.hpp"
+#include "wireup/key_value_client.hpp"
+#include "wireup/key_value_store.hpp"
+
+namespace assay::host {
+namespace {
+
+std::atomic<bool> termination_seen{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores to it");
+
+std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
+
+std::string_view bytes_of(const void* data, std::size_t bytes) {
+  return data ? std::string_view(static_cast<const char*>(data), bytes) : std::string_view();
+}
+
+// Host and plugin share the case's keys.
+std::string key_of_plugin(assay_str key) { return fmt::format("plugin/{}", view(key)); }
+
+std::string pack(std::span<const double> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+std::vector<double> unpack(const std::string& bytes) {
+  std::vector<double> values(bytes.size() / sizeof(double));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+  return values;
+}
+
+}  // namespace
+
+void take_termination_as_abort() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { termination_seen.store(true, std::memory_order_relaxed); };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+RankServices::RankServices(const RankSpec& spec) : spec_(spec), address_("127.0.0.1") {
+  if (is_alone()) {
+    service_ = std::make_unique<KeyValueStore>();
+  } else {
+    auto client = std::make_unique<KeyValueClient>(
+        spec_.service, KeyValueClient::Options{.prefix = spec_.prefix,
+                                               .member = Member{"", spec_.rank, spec_.host_name},
+                                               .connect_timeout = spec_.wireup_timeout});
+    address_ = client->local_address();
+    client_ = client.get();
+    service_ = std::move(client);
+    service_->exchange("start", spec_.rank, spec_.count, "", spec_.wireup_timeout);
+  }
+  library_folder_ = comm_folder().string();
+  comm_.struct_size = sizeof comm_;
+  comm_.impl = this;
+  comm_.rank = spec_.rank, comm_.rank_count = spec_.count;
+  comm_.local_rank = spec_.local_rank, comm_.local_rank_count = spec_.local_count;
+  comm_.host_name = spec_.host_name.c_str();
+  comm_.address = address_.c_str();
+  comm_.library_folder = library_folder_.c_str();
+  comm_.timeout_ms = spec_.collective_timeout.count();
+  comm_.set = [](const assay_comm* c, assay_str key, const void* data, std::size_t bytes) noexcept {
+    return from(c).answer([&](KeyValue& kv) { kv.set(key_of_plugin(key), bytes_of(data, bytes)); });
+  };
+  comm_.get = [](const assay_comm* c, assay_str key, std::int64_t timeout_ms, void* data, std::size_t capacity,
+                 std::size_t* bytes) noexcept {
+    return from(c).answer([&](KeyValue& kv) {
+      const std::string value = kv.get(key_of_plugin(key), KeyValue::Timeout(timeout_ms));
+      if (const std::size_t n = std::min(value.size(), capacity); n > 0) std::memcpy(data, value.data(), n);
+      *bytes = value.size();
+    });
+  };
+  comm_.add = [](const assay_comm* c, assay_str key, std::int64_t delta, std::int64_t* value) noexcept {
+    return from(c).answer([&](KeyValue& kv) { *value = kv.add(key_of_plugin(key), delta); });
+  };
+  comm_.exchange = [](const assay_comm* c, assay_str name, std::int64_t timeout_ms, const void* mine, std::size_t bytes,
+                      void* all) noexcept {
+    RankServices& self = from(c);
+    return self.answer([&](KeyValue& kv) {
+      const std::vector<std::string> values = kv.exchange(key_of_plugin(name), self.spec_.rank, self.spec_.count,
+                                                          bytes_of(mine, bytes), KeyValue::Timeout(timeout_ms));
+      for (std::size_t r = 0; r < values.size(); ++r) {
+        if (values[r].size() != bytes)
+          throw WireupError(
+              fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", view(name), r, values[r].size(), bytes));
+        if (bytes > 0) std::memcpy(static_cast<char*>(all) + r * bytes, values[r].data(), bytes);
+      }
+    });
+  };
+  comm_.aborted = [](const assay_comm*) noexcept -> std::int32_t {
+    return termination_seen.load(std::memory_order_relaxed) ? 1 : 0;
+  };
+}
+
+RankServices::~RankServices() = default;
+
+void RankServices::leave() {
+  if (client_) client_->leave();
+}
+
+template <class F>
+assay_status RankServices::answer(F&& f) noexcept {
+  try {
+    f(*service_);
+    return ASSAY_OK;
+  } catch (const std::exception& e) {
+    if (message_sink_) message_sink_(ASSAY_COMM_ERROR, e.what());
+    return ASSAY_COMM_ERROR;
+  }
+}
+
+std::string RankServices::next_name(std::string_view what) { return fmt::format("host/{}/{}", what, agreements_++); }
+
+void RankServices::meet(std::string_view where) {
+  if (!is_alone()) service_->exchange(next_name(where), spec_.rank, spec_.count, "", KeyValue::without_end);
+}
+
+std::vector<double> RankServices::slowest(std::span<const double> mine) {
+  std::vector<double> result(mine.begin(), mine.end());
+  if (is_alone()) return result;
+  for (const std::string& of_rank :
+       service_->exchange(next_name("steps"), spec_.rank, spec_.count, pack(mine), KeyValue::without_end)) {
+    const std::vector<double> theirs = unpack(of_rank);
+    if (theirs.size() != result.size())
+      throw WireupError(fmt::format("a rank has measured {} steps, this one {}", theirs.size(), result.size()));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], theirs[i]);
+  }
+  return result;
+}
+
+Verdict RankServices::agree(Verdict mine) {
+  if (is_alone()) return mine;
+  const std::string key = next_name("verdict");
+  if (spec_.rank == 0) {
+    service_->set(key, std::to_string(static_cast<int>(mine)));
+    return mine;
+  }
+  return static_cast<Verdict>(std::stoi(service_->get(key, KeyValue::without_end)));
+}
+
+double RankServices::sum_of_this_machine(double mine) {
+  if (is_alone()) return mine;
+  // Values travel as host name and number: equal names are one machine.
+  double sum = 0;
+  const std::string own = fmt::format("{}\n{}", spec_.host_name, pack(std::span(&mine, 1)));
+  for (const std::string& of_rank :
+       service_->exchange(next_name("sum"), spec_.rank, spec_.count, own, KeyValue::without_end)) {
+    const std::size_t split = spec_.host_name.size() + 1;
+    if (of_rank.compare(0, split, own, 0, split) == 0) sum += unpack(of_rank.substr(split)).front();
+  }
+  return sum;
+}
+
+void RankServices::check_aborted() const {
+  if (!is_alone() && termination_seen.load(std::memory_order_relaxed))
+    throw WireupError("the case is being ended, because another rank failed or the run was interrupted");
+}
+
+}  // namespace assay::host

@@ -1,0 +1,238 @@
+#include "wireup/key_value_server.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "helpers.hpp"
+
+namespace assay::host {
+namespace {
+
+// The service is alive and well after what a test did to it.
+void expect_serving(const Served& served) {
+  KeyValueClient client(served.server.endpoint(), {});
+  client.set("alive", "yes");
+  EXPECT_EQ(client.get("alive", patient), "yes");
+}
+
+std::string hello(const Served& served) {
+  return text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version, 0, 0});
+}
+
+TEST(KeyValueServer, EndpointOfTheLoopback) {
+  const Served served;
+  EXPECT_EQ(served.server.endpoint().addresses, std::vector<std::string>{"127.0.0.1"});
+  EXPECT_NE(served.server.endpoint().port, 0);
+  EXPECT_EQ(served.server.endpoint().token.size(), 32u);
+}
+
+TEST(KeyValueServer, EndpointOfTheNetworkEndsWithTheLoopback) {
+  KeyValueServer::Options options;
+  options.reach = Reach::network;
+  const Served served(options);
+  const auto& addresses = served.server.endpoint().addresses;
+  EXPECT_EQ(addresses, addresses_of_this_machine());
+  EXPECT_NE(std::find(addresses.begin(), addresses.end(), "127.0.0.1"), addresses.end());
+  // Each address leads there.
+  for (const auto& address : addresses) {
+    Endpoint one = served.server.endpoint();
+    one.addresses = {address};
+    KeyValueClient client(one, {});
+    EXPECT_EQ(client.local_address(), address);
+  }
+}
+
+TEST(KeyValueServer, TakenPortIsNamed) {
+  const Served served;
+  for (const Reach reach : {Reach::this_machine, Reach::network}) {
+    KeyValueServer::Options options;
+    options.reach = reach;
+    options.port = served.server.endpoint().port;
+    const std::string text = error_of([&] { Served second(options); });
+    EXPECT_CONTAINS(text, "port " + std::to_string(options.port) + " is taken");
+    EXPECT_CONTAINS(text, "choose another port");
+  }
+}
+
+TEST(KeyValueServer, PortIsFreeAtOnceAfterItsEnd) {
+  KeyValueServer::Options options;
+  {
+    const Served served;
+    options.port = served.server.endpoint().port;
+    expect_serving(served);
+  }
+  expect_serving(Served(options));
+}
+
+TEST(KeyValueServer, SaysThatATokenIsWrong) {
+  const Served served;
+  Endpoint other = served.server.endpoint();
+  other.token = std::string(32, '0');
+  EXPECT_THROW(KeyValueClient(other, {}), RefusedError);
+  EXPECT_CONTAINS(error_of([&] { KeyValueClient client(other, {}); }), "wrong token");
+  RawClient raw(served.server.endpoint().port);
+  raw.send(text_frame(Message::Kind::hello, {wire_name, "guess"}, {wire_version, 0, 0}));
+  EXPECT_CONTAINS(raw.read_message().texts.at(0), "wrong token");
+  EXPECT_EQ(raw.read_to_the_end(), "");
+  expect_serving(served);
+}
+
+TEST(KeyValueServer, SaysThatAVersionIsAnother) {
+  const Served served;
+  RawClient raw(served.server.endpoint().port);
+  raw.send(text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version + 1, 0, 0}));
+  EXPECT_CONTAINS(raw.read_message().texts.at(0), "use the same assay for all ranks");
+  EXPECT_EQ(raw.read_to_the_end(), "");
+}
+
+TEST(KeyValueServer, StrangersGetNothing) {
+  const Served served;
+  const std::string garbage(1000, '\0');
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(64, '\xff'), garbage,
+        text_frame(Message::Kind::set, {"k", "v"}), text_frame(Message::Kind::hello, {"other", "x"}, {1, 0, 0}),
+        text_frame(Message::Kind::hello, {}, {1, 0, 0})}) {
+    RawClient raw(served.server.endpoint().port);
+    raw.send(bytes);
+    const std::string answer = raw.read_to_the_end();
+    EXPECT_NE(answer, "(nothing)");
+    EXPECT_EQ(answer.find(served.server.endpoint().token), std::string::npos);
+  }
+  EXPECT_EQ(served.store.find("k"), std::nullopt);
+  expect_serving(served);
+}
+
+TEST(KeyValueServer, DropsAClientThatSaysNothing) {
+  KeyValueServer::Options options;
+  options.hello_timeout = brief;
+  const Served served(options);
+  RawClient silent(served.server.endpoint().port), slow(served.server.endpoint().port);
+  slow.send(hello(served).substr(0, 10));
+  EXPECT_EQ(silent.read_to_the_end(), "");
+  EXPECT_EQ(slow.read_to_the_end(), "");
+  // One that has said hello may be silent.
+  KeyValueClient client(served.server.endpoint(), {});
+  std::this_thread::sleep_for(3 * brief);
+  client.set("a", "1");
+  EXPECT_EQ(served.store.find("a"), "1");
+}
+
+TEST(KeyValueServer, TornMessageDoesNothing) {
+  const Served served;
+  {
+    RawClient raw(served.server.endpoint().port);
+    raw.send(hello(served));
+    EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+    const std::string set = text_frame(Message::Kind::set, {"torn", "value"});
+    raw.send(set.substr(0, set.size() - 1));
+  }
+  expect_serving(served);
+  EXPECT_EQ(served.store.find("torn"), std::nullopt);
+}
+
+TEST(KeyValueServer, RefusesAnOversizeMessage) {
+  const Served served;
+  RawClient raw(served.server.endpoint().port);
+  raw.send(hello(served));
+  EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+  // A length of 64 MiB and 1, and some of what should follow.
+  raw.send(std::string("\x04\x00\x00\x01", 4) + std::string(10'000, 'x'));
+  const Message answer = raw.read_message();
+  EXPECT_EQ(answer.kind, Message::Kind::error);
+  EXPECT_CONTAINS(answer.texts.at(0), "67108865 bytes");
+  raw.close();
+  expect_serving(served);
+}
+
+TEST(KeyValueServer, RefusesWhatIsNoRequest) {
+  const Served served;
+  for (const std::string& frame :
+       {text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version, 0, 0}),
+        text_frame(Message::Kind::done, {}), text_frame(Message::Kind::set, {"only a key"}),
+        text_frame(Message::Kind::exchange, {"x", ""}, {std::int64_t{1} << 40, 2, 1}),
+        std::string("\x00\x00\x00\x01?", 5)}) {
+    RawClient raw(served.server.endpoint().port);
+    raw.send(hello(served));
+    EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+    raw.send(frame);
+    EXPECT_EQ(raw.read_message().kind, Message::Kind::error);
+    raw.close();
+  }
+  expect_serving(served);
+}
+
+TEST(KeyValueServer, RefusesASecondRequestBeforeTheFirstAnswer) {
+  const Served served;
+  RawClient raw(served.server.endpoint().port);
+  raw.send(hello(served));
+  EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+  raw.send(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
+  raw.send(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
+  EXPECT_CONTAINS(raw.read_message().texts.at(0), "before the answer");
+  raw.close();
+  expect_serving(served);
+}
+
+// Ranks end together after a last exchange, and rank 0 takes the service with it.
+TEST(KeyValueServer, AnswersWhatIsDueBeforeItEnds) {
+  constexpr int ranks = 8;
+  for (int round = 0; round < 20; ++round) {
+    auto served = std::make_unique<Served>();
+    std::vector<std::future<std::size_t>> others;
+    for (int rank = 1; rank < ranks; ++rank)
+      others.push_back(std::async(std::launch::async, [rank, endpoint = served->server.endpoint()] {
+        KeyValueClient client(endpoint, {});
+        return client.exchange("end", rank, ranks, "", patient).size();
+      }));
+    served->store.exchange("end", 0, ranks, "", patient);
+    served.reset();
+    for (auto& other : others) EXPECT_EQ(other.get(), static_cast<std::size_t>(ranks));
+  }
+}
+
+TEST(KeyValueServer, LargeAnswerIsWholeWhenItEnds) {
+  auto served = std::make_unique<Served>();
+  KeyValueClient client(served->server.endpoint(), {});
+  auto value = std::async(std::launch::async, [&] { return client.get("large", patient).size(); });
+  await_waits(served->store, 1);
+  served->store.set("large", std::string(8 << 20, 'x'));
+  served.reset();
+  EXPECT_EQ(value.get(), std::size_t{8} << 20);
+}
+
+TEST(KeyValueServer, RaisesTheLimitOfOpenFiles) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit low = before;
+  low.rlim_cur = std::min<rlim_t>(before.rlim_cur, 256);
+  setrlimit(RLIMIT_NOFILE, &low);
+  const Served served;
+  rlimit after{};
+  getrlimit(RLIMIT_NOFILE, &after);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+// A worker that inherited a connection would keep it open after its owner ended.
+TEST(KeyValueServer, NoDescriptorIsInherited) {
+  KeyValueServer::Options options;
+  options.reach = Reach::network;
+  std::vector<int> before, inherited;
+  const auto list = [](std::vector<int>& fds) {
+    for (int fd = 3; fd < 1024; ++fd)
+      if (const int flags = fcntl(fd, F_GETFD); flags >= 0 && !(flags & FD_CLOEXEC)) fds.push_back(fd);
+  };
+  list(before);
+  Served served(options);
+  KeyValueClient client(served.server.endpoint(), served.member(0));
+  client.set("a", "1");
+  const auto watch = served.store.watch("");
+  list(inherited);
+  EXPECT_EQ(inherited, before);
+}
+
+}  // namespace
+}  // namespace assay::host
