@@ -8,7 +8,7 @@
 #   assay::cublas_lt, assay::cudnn, assay::nvrtc
 #   assay::cudnn_frontend      headers, and what they use. They carry a changed copy of nlohmann json: for the one file
 #                              that needs them
-#   assay::nccl                when found; nothing needs it yet
+#   assay::nccl                when found: ranks on GPUs speak through it (sdk/comm/nccl)
 #   ASSAY_CUDA_LIBRARY_FOLDERS where the vendor's shared libraries were found: the run path of what links them
 #
 # Each library is taken with the header that lies beside it, from the first of these places that has both: the folders of
@@ -307,7 +307,7 @@ if(assay_cupti_LIBRARY)
   list(APPEND ASSAY_CUDA_LIBRARY_FOLDERS "${folder}")
   list(REMOVE_DUPLICATES ASSAY_CUDA_LIBRARY_FOLDERS)
 endif()
-set(assay_nccl_text "no NCCL (nothing needs it yet)")
+set(assay_nccl_text "no NCCL")
 if(assay_nccl_LIBRARY)
   assay_cuda_target(nccl HEADERS "${assay_nccl_HEADERS}" LIBRARY "${assay_nccl_LIBRARY}" KIND SHARED)
   set(assay_nccl_text "NCCL ${assay_nccl_LIBRARY}")

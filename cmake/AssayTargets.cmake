@@ -4,6 +4,7 @@
 # The build tree has the layout of an installed tree, so that the host finds plugins and devices by one rule.
 set(ASSAY_PLUGIN_SUBDIR lib/assay/plugins)
 set(ASSAY_DEVICE_SUBDIR lib/assay/devices)
+set(ASSAY_COMM_SUBDIR lib/assay/comm)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)

@@ -21,10 +21,12 @@ assay_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 packages_to_build=(
   g++ cmake ninja-build
   libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
-  libdnnl-dev ocl-icd-opencl-dev
+  libdnnl-dev ocl-icd-opencl-dev libgloo-dev
 )
+# Not Slurm's packages (slurm-wlm munge), which put daemons on the machine: where they are missing, the test that starts
+# ranks by srun is skipped.
 # shellcheck disable=SC2034  # read by scripts/test
-packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git)
+packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin)
 
 say() { printf 'assay: %s\n' "$*" >&2; }
 

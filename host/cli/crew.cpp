@@ -83,8 +83,7 @@ std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
                      {"reason", fmt::format("its assay process is gone: {}", loss->second)},
                      {"stage", "load"},
                      {"phase", ""}},
-                    FailureKind::killed,
-                    0};
+                    FailureKind::killed};
 }
 
 void Crew::dismiss(int exit_code) {

@@ -104,8 +104,7 @@ void carry_out(const nlohmann::json& text, const LaunchedRank& launched, const I
     reports = {{launched.rank,
                 host,
                 {{"status", "failed"}, {"reason", e.what()}, {"stage", "load"}, {"phase", ""}},
-                FailureKind::died,
-                0}};
+                FailureKind::died}};
   }
   if (!interrupted) service.set(prefix + report_key(launched.rank), to_record(reports.front()).dump());
 }

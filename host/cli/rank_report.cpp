@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "results/merge_ranks.hpp"
 
@@ -51,7 +52,7 @@ bool is_ok(const RankReport& report) { return report.part.value("status", "") ==
 // one that stopped first has kept the others.
 bool explains(const RankReport& a, const RankReport& b) {
   if (*a.failure != *b.failure) return *a.failure < *b.failure;
-  return a.last_sign_s < b.last_sign_s;
+  return std::tuple(a.waited, a.last_sign_s) < std::tuple(b.waited, b.last_sign_s);
 }
 
 // The rank that the record speaks of when not all are ok: of the machines' culprits the most telling one, else the
@@ -78,7 +79,7 @@ std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vecto
   std::vector<RankReport> reports;
   for (std::size_t i = 0; i < outcome.workers.size(); ++i) {
     const WorkerOutcome& worker = outcome.workers[i];
-    RankReport report{ranks[i], host, part_of(worker), std::nullopt, 0};
+    RankReport report{ranks[i], host, part_of(worker), std::nullopt, worker.where.waits, 0};
     if (worker.where.last_beat_ns > 0)
       report.last_sign_s =
           1e-9 * static_cast<double>(static_cast<std::int64_t>(worker.where.last_beat_ns) - begin_ns.count());
@@ -103,18 +104,18 @@ std::string named_reason(const RankReport& report) {
 }
 
 Record to_record(const RankReport& report) {
-  Record record = {
-      {"rank", report.rank}, {"host", report.host}, {"part", report.part}, {"last_sign_s", report.last_sign_s}};
+  Record record = {{"rank", report.rank},
+                   {"host", report.host},
+                   {"part", report.part},
+                   {"waited", report.waited},
+                   {"last_sign_s", report.last_sign_s}};
   if (report.failure) record["failure"] = static_cast<int>(*report.failure);
   return record;
 }
 
 RankReport rank_report_from(const Record& record) {
-  RankReport report{record.at("rank").get<std::int32_t>(),
-                    record.at("host").get<std::string>(),
-                    record.at("part"),
-                    {},
-                    record.at("last_sign_s").get<double>()};
+  RankReport report{record.at("rank").get<std::int32_t>(), record.at("host").get<std::string>(),  record.at("part"), {},
+                    record.at("waited").get<bool>(),       record.at("last_sign_s").get<double>()};
   if (record.contains("failure")) report.failure = static_cast<FailureKind>(record["failure"].get<int>());
   return report;
 }

@@ -16,6 +16,7 @@ struct RankReport {
   // The worker's part of the record, or what is known of a worker that left none. Its reason does not name the rank.
   Record part;
   std::optional<FailureKind> failure;  // of the rank that its machine holds for the culprit
+  bool waited = false;                 // when it was last looked at, for another rank or its device
   double last_sign_s = 0;              // of life, from the start of the case
 };
 

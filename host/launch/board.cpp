@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t text_bytes = 512;
 constexpr std::size_t text_words = text_bytes / sizeof(std::uint64_t);
-constexpr std::uint64_t board_magic = 0x0002'6472'616f'6231;  // names layout 2
+constexpr std::uint64_t board_magic = 0x0003'6472'616f'6231;  // names layout 3
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
@@ -33,6 +33,7 @@ struct ProgressBoard::Layout {
   std::uint64_t magic;
   std::atomic<std::int32_t> stage;
   std::atomic<std::int32_t> phase;
+  std::atomic<std::int32_t> waits;  // how many are open
   Word step, total_steps, heartbeat, last_beat_ns;
   std::array<Word, memory_kind_count> current_bytes, peak_bytes;
   // A sequence lock: odd while the text is being written.
@@ -114,6 +115,9 @@ void ProgressBoard::set_phase(std::int32_t phase) noexcept {
   beat();
 }
 
+void ProgressBoard::begin_wait() noexcept { shared_->waits.fetch_add(1, std::memory_order_relaxed); }
+void ProgressBoard::end_wait() noexcept { shared_->waits.fetch_sub(1, std::memory_order_relaxed); }
+
 void ProgressBoard::beat() noexcept {
   // The steady clock is CLOCK_MONOTONIC, the same in every process of the machine; reading it takes no system call.
   shared_->last_beat_ns.store(
@@ -150,6 +154,7 @@ BoardView ProgressBoard::read() const {
   view.stage = static_cast<Stage>(
       std::clamp(stage, static_cast<std::int32_t>(Stage::load), static_cast<std::int32_t>(Stage::done)));
   view.phase = std::max(-1, shared_->phase.load(std::memory_order_acquire));
+  view.waits = shared_->waits.load(std::memory_order_relaxed) > 0;
   view.step = shared_->step.load(std::memory_order_acquire);
   view.total_steps = shared_->total_steps.load(std::memory_order_relaxed);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind) {

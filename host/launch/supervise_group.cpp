@@ -152,11 +152,12 @@ class Group {
   template <typename Predicate>
   Member* furthest_behind_of(Predicate counts) {
     Member* found = nullptr;
-    std::tuple<Stage, std::uint64_t, TimePoint> least;
+    // Of ranks at the same step, one that waits is not what the others wait for.
+    std::tuple<Stage, std::uint64_t, bool, TimePoint> least;
     for (Member& member : members_) {
       if (!member.running() || !counts(member)) continue;
       const BoardView view = member.worker.read_board();
-      const std::tuple progress(view.stage, view.step, member.worker.last_sign_of_life(view));
+      const std::tuple progress(view.stage, view.step, view.waits, member.worker.last_sign_of_life(view));
       if (found && progress >= least) continue;
       found = &member;
       least = progress;

@@ -75,7 +75,8 @@ struct GroupOutcome {
   bool interrupted = false;             // the host was asked to stop before any rank had failed
 };
 
-// Called with the rank that is furthest behind: the earliest stage, the lowest step, the oldest sign of life.
+// Called with the rank that is furthest behind: the earliest stage, the lowest step, not waiting, the oldest
+// sign of life.
 using GroupProgress = std::function<void(std::int32_t rank, const BoardView&)>;
 
 // Blocks until all workers and everything they started are gone. `on_progress` (may be empty) is called on this thread

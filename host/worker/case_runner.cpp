@@ -58,7 +58,7 @@ class CaseRun {
 
   void run() {
     enter(Stage::load);
-    ranks_ = std::make_unique<RankServices>(spec_.ranks);
+    ranks_ = std::make_unique<RankServices>(spec_.ranks, observer_);
     library_ = PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
     schema_ = copy_schema(*workload_);
@@ -72,6 +72,7 @@ class CaseRun {
       live();
     } catch (...) {
       failure = std::current_exception();
+      ranks_->give_up();
     }
     leave_traces();
     end_object();
@@ -100,7 +101,7 @@ class CaseRun {
   void live() {
     create();
     // Before setup, where a workload may capture its step with the phase marks in it.
-    timeline_ = std::make_unique<DeviceTimeline>(*device_);
+    timeline_ = std::make_unique<DeviceTimeline>(*device_, observer_);
     recorder_ = std::make_unique<Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     const auto setup_begin = Clock::now();

@@ -22,6 +22,7 @@ void DeviceTimeline::reserve(std::uint32_t count) {
 }
 
 void DeviceTimeline::synchronize() {
+  const Waiting waiting(observer_);
   device_.check(device_.api().stream_synchronize(device_.handle(), device_.stream()), "waiting for the device");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "measure/timeline.hpp"
 #include "plugin/device_library.hpp"
+#include "worker/observer.hpp"
 
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace assay::host {
 
 class DeviceTimeline final : public Timeline {
  public:
-  explicit DeviceTimeline(const OpenDevice& device) : device_(device) {}
+  DeviceTimeline(const OpenDevice& device, CaseObserver& observer) : device_(device), observer_(observer) {}
   ~DeviceTimeline() override;
 
   void mark(std::uint32_t index) override;
@@ -20,6 +21,7 @@ class DeviceTimeline final : public Timeline {
 
  private:
   const OpenDevice& device_;
+  CaseObserver& observer_;
   std::vector<assay_event*> events_;
 };
 

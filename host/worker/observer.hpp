@@ -18,8 +18,22 @@ class CaseObserver {
   virtual void stage(Stage, std::int64_t /*total steps, 0: unknown*/) {}
   virtual void step(std::int64_t /*done*/) {}
   virtual void phase(std::int32_t /*index, -1: none*/) {}
+  virtual void begin_wait() {}  // for another rank, or for the device; calls nest, and come from any thread
+  virtual void end_wait() {}
   virtual void memory(const MemoryAmounts& /*current*/, const MemoryAmounts& /*peak*/) {}
   virtual void allocation(std::string_view /*what is being allocated, for the case that it ends the process*/) {}
+};
+
+// While it lives, this rank waits.
+class [[nodiscard]] Waiting {
+ public:
+  explicit Waiting(CaseObserver& observer) : observer_(observer) { observer_.begin_wait(); }
+  ~Waiting() { observer_.end_wait(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  CaseObserver& observer_;
 };
 
 }  // namespace assay::host

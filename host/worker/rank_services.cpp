@@ -45,7 +45,8 @@ void take_termination_as_abort() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-RankServices::RankServices(const RankSpec& spec) : spec_(spec), address_("127.0.0.1") {
+RankServices::RankServices(const RankSpec& spec, CaseObserver& observer)
+    : spec_(spec), observer_(observer), address_("127.0.0.1") {
   if (is_alone()) {
     service_ = std::make_unique<KeyValueStore>();
   } else {
@@ -56,6 +57,7 @@ RankServices::RankServices(const RankSpec& spec) : spec_(spec), address_("127.0.
     address_ = client->local_address();
     client_ = client.get();
     service_ = std::move(client);
+    const Waiting waiting(observer_);
     service_->exchange("start", spec_.rank, spec_.count, "", spec_.wireup_timeout);
   }
   library_folder_ = comm_folder().string();
@@ -95,8 +97,11 @@ RankServices::RankServices(const RankSpec& spec) : spec_(spec), address_("127.0.
       }
     });
   };
-  comm_.aborted = [](const assay_comm*) noexcept -> std::int32_t {
-    return termination_seen.load(std::memory_order_relaxed) ? 1 : 0;
+  comm_.begin_wait = [](const assay_comm* c) noexcept { from(c).observer_.begin_wait(); };
+  comm_.end_wait = [](const assay_comm* c) noexcept { from(c).observer_.end_wait(); };
+  comm_.aborted = [](const assay_comm* c) noexcept -> std::int32_t {
+    return termination_seen.load(std::memory_order_relaxed) || from(c).given_up_.load(std::memory_order_relaxed) ? 1
+                                                                                                                 : 0;
   };
 }
 
@@ -109,6 +114,7 @@ void RankServices::leave() {
 template <class F>
 assay_status RankServices::answer(F&& f) noexcept {
   try {
+    const Waiting waiting(observer_);
     f(*service_);
     return ASSAY_OK;
   } catch (const std::exception& e) {
@@ -119,15 +125,19 @@ assay_status RankServices::answer(F&& f) noexcept {
 
 std::string RankServices::next_name(std::string_view what) { return fmt::format("host/{}/{}", what, agreements_++); }
 
+std::vector<std::string> RankServices::exchange(const std::string& name, std::string_view mine) {
+  const Waiting waiting(observer_);
+  return service_->exchange(name, spec_.rank, spec_.count, mine, KeyValue::without_end);
+}
+
 void RankServices::meet(std::string_view where) {
-  if (!is_alone()) service_->exchange(next_name(where), spec_.rank, spec_.count, "", KeyValue::without_end);
+  if (!is_alone()) exchange(next_name(where), "");
 }
 
 std::vector<double> RankServices::slowest(std::span<const double> mine) {
   std::vector<double> result(mine.begin(), mine.end());
   if (is_alone()) return result;
-  for (const std::string& of_rank :
-       service_->exchange(next_name("steps"), spec_.rank, spec_.count, pack(mine), KeyValue::without_end)) {
+  for (const std::string& of_rank : exchange(next_name("steps"), pack(mine))) {
     const std::vector<double> theirs = unpack(of_rank);
     if (theirs.size() != result.size())
       throw WireupError(fmt::format("a rank has measured {} steps, this one {}", theirs.size(), result.size()));
@@ -143,6 +153,7 @@ Verdict RankServices::agree(Verdict mine) {
     service_->set(key, std::to_string(static_cast<int>(mine)));
     return mine;
   }
+  const Waiting waiting(observer_);
   return static_cast<Verdict>(std::stoi(service_->get(key, KeyValue::without_end)));
 }
 
@@ -151,8 +162,7 @@ double RankServices::sum_of_this_machine(double mine) {
   // Values travel as host name and number: equal names are one machine.
   double sum = 0;
   const std::string own = fmt::format("{}\n{}", spec_.host_name, pack(std::span(&mine, 1)));
-  for (const std::string& of_rank :
-       service_->exchange(next_name("sum"), spec_.rank, spec_.count, own, KeyValue::without_end)) {
+  for (const std::string& of_rank : exchange(next_name("sum"), own)) {
     const std::size_t split = spec_.host_name.size() + 1;
     if (of_rank.compare(0, split, own, 0, split) == 0) sum += unpack(of_rank.substr(split)).front();
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <assay/comm.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "measure/stopping.hpp"
 #include "wireup/key_value_client.hpp"
 #include "worker/case_spec.hpp"
+#include "worker/observer.hpp"
 
 namespace assay::host {
 
@@ -23,7 +25,7 @@ void take_termination_as_abort();
 class RankServices {
  public:
   // Reaches the service and waits until every rank is there. Throws WireupError.
-  explicit RankServices(const RankSpec& spec);
+  RankServices(const RankSpec& spec, CaseObserver& observer);
   RankServices(const RankServices&) = delete;
   RankServices& operator=(const RankServices&) = delete;
   ~RankServices();
@@ -33,6 +35,8 @@ class RankServices {
   // Where a failing call of the plugin leaves its text.
   void set_message_sink(std::function<void(assay_status, std::string)> sink) { message_sink_ = std::move(sink); }
 
+  // This rank has failed: what it still has in flight with the others is to be dropped, not waited for.
+  void give_up() { given_up_ = true; }
   // This rank has done its part. Without it, the others are told that it is lost.
   void leave();
 
@@ -52,12 +56,16 @@ class RankServices {
   assay_status answer(F&& f) noexcept;
   std::string next_name(std::string_view what);
 
+  std::vector<std::string> exchange(const std::string& name, std::string_view mine);
+
   const RankSpec spec_;
+  CaseObserver& observer_;
   std::unique_ptr<KeyValue> service_;
   KeyValueClient* client_ = nullptr;  // the service, where it is another process's
   std::string address_, library_folder_;
   assay_comm comm_{};
   std::function<void(assay_status, std::string)> message_sink_;
+  std::atomic<bool> given_up_ = false;
   std::uint64_t agreements_ = 0;  // the same on every rank: names what is exchanged next
 };
 

@@ -20,6 +20,8 @@ class BoardObserver final : public CaseObserver {
   }
   void step(std::int64_t done) override { board_.set_step(static_cast<std::uint64_t>(done)); }
   void phase(std::int32_t index) override { board_.set_phase(index); }
+  void begin_wait() override { board_.begin_wait(); }
+  void end_wait() override { board_.end_wait(); }
   void memory(const MemoryAmounts& current, const MemoryAmounts& peak) override {
     for (std::size_t k = 0; k < memory_kind_count; ++k)
       board_.set_memory(k, static_cast<std::uint64_t>(current.bytes[k]), static_cast<std::uint64_t>(peak.bytes[k]));

@@ -20,7 +20,8 @@ constexpr std::chrono::milliseconds look_again{5};
 }  // namespace
 
 HostProcess::HostProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
-                         const std::filesystem::path& output_file) {
+                         const std::filesystem::path& output_file,
+                         const std::map<std::string, std::string>& variables) {
   std::vector<std::string> texts{ASSAY_EXECUTABLE};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -39,6 +40,7 @@ HostProcess::HostProcess(const std::vector<std::string>& arguments, const std::f
   setenv("OMP_NUM_THREADS", "1", 1);
   // In a sanitized build a plugin's crash must end the worker as it does in any other, and a leak is not the subject.
   setenv("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:detect_leaks=0:allocator_may_return_null=1", 1);
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   execv(ASSAY_EXECUTABLE, pointers.data());
   _exit(126);
 }

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ struct HostExit {
 // worker can hide.
 class HostProcess {
  public:
+  // `variables`: set in its environment, beside those of this process.
   HostProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
-              const std::filesystem::path& output_file);
+              const std::filesystem::path& output_file, const std::map<std::string, std::string>& variables = {});
   HostProcess(const HostProcess&) = delete;
   HostProcess& operator=(const HostProcess&) = delete;
   ~HostProcess();  // kills the host if it was not waited for

@@ -221,6 +221,16 @@ TEST_F(SuperviseGroup, AStallNamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(statuses(outcome), (std::vector{ended, timeout, ended, ended}));
 }
 
+// At the same step, whoever gave its last sign of life first.
+TEST_F(SuperviseGroup, ARankThatWaitsIsNotWhatTheOthersWaitFor) {
+  GroupRequest request = group(
+      {{"step:5", "waits", "hang"}, {"step:5", "hang"}, {"step:5", "waits", "hang"}, {"step:5", "waits", "hang"}});
+  request.stall_timeout = 300ms;
+  const GroupOutcome outcome = run(request);
+  ASSERT_TRUE(outcome.failure.has_value());
+  EXPECT_EQ(outcome.failure->worker, 1u) << outcome.failure->reason;
+}
+
 // Neither a rank in set-up, for which the others wait, nor one that is alive is a stall: the timeout ends these.
 TEST_F(SuperviseGroup, NoStallOutsideOfTheStepsOrWithASignOfLife) {
   for (const Script& other : {Script{"setup", "hang"}, Script{"step:5", "beat"}}) {

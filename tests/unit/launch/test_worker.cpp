@@ -177,6 +177,8 @@ void play(WorkerChannel& channel, std::span<char*> script) {
       wait_for_file(value);
     } else if (verb == "deaf") {
       std::signal(SIGTERM, SIG_IGN);
+    } else if (verb == "waits") {
+      channel.board().begin_wait();
     } else if (verb == "hang") {
       sleep_for_ever();
     } else if (verb == "beat") {

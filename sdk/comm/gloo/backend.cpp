@@ -1,0 +1,17 @@
+// What libassay_comm_gloo.so exports.
+#include "communicator.hpp"
+
+namespace {
+
+assay::comm::Communicator* create(const assay_comm& comm, const assay_device_access& device, void*,
+                                  const assay::comm::Options&) {
+  if (std::string_view(device.api->kind) != "cpu")
+    throw assay::Error(ASSAY_UNSUPPORTED, std::string("gloo moves host memory, and the case runs on device '") +
+                                              device.api->kind + "'; use device \"cpu\", or backend \"nccl\"");
+  return new assay::comm::gloo_backend::GlooCommunicator(comm);
+}
+
+}  // namespace
+
+extern "C" ASSAY_EXPORT const assay::comm::BackendFactory assay_comm_backend_v1;
+extern "C" constinit const assay::comm::BackendFactory assay_comm_backend_v1 = {assay::comm::interface_id, create};

@@ -1,0 +1,231 @@
+#include "communicator.hpp"
+
+#include <assay/comm/long_wait.hpp>
+
+#include <gloo/config.h>
+
+#include <cstring>
+
+#include "reduction.hpp"
+
+namespace assay::comm::gloo_backend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// How often a waiting caller looks whether the case is being ended.
+constexpr auto poll_interval = std::chrono::milliseconds(50);
+constexpr auto goodbye_limit = std::chrono::seconds(1);
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+std::string text_of(const char* collective, const compute::Tensor& x) {
+  return std::string(collective) + " of " + std::to_string(x.elements()) + " " + name_of(x.dtype);
+}
+
+void require(bool holds, const std::string& collective, const char* rule) {
+  if (!holds) throw Error(ASSAY_INVALID_ARGUMENT, "gloo: " + collective + ": " + rule);
+}
+
+// `larger` holds `factor` times as many elements as `smaller`.
+void check(const std::string& name, const compute::Tensor& smaller, const compute::Tensor& larger,
+           std::int64_t factor) {
+  require(smaller.dtype == larger.dtype, name, "send and receive must have one dtype");
+  require(smaller.contiguous() && larger.contiguous(), name, "tensors must be contiguous");
+  require(larger.elements() == smaller.elements() * factor, name,
+          factor == 1 ? "send and receive must have as many elements"
+                      : "the larger tensor must have the ranks' number times as many elements as the smaller");
+}
+
+}  // namespace
+
+GlooCommunicator::GlooCommunicator(const assay_comm& comm) : comm_(comm) {
+  if (comm.rank_count > 1) {
+    mesh_ = std::make_unique<Mesh>(comm);
+    collectives_ = std::make_unique<Collectives>(*mesh_);
+    mesh_->meet(comm);
+  }
+  const PipeSignalBlocked blocked;
+  thread_ = std::thread([this] { serve(); });
+}
+
+GlooCommunicator::~GlooCommunicator() {
+  say_goodbye();
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  if (mesh_) mesh_->abort("the communicator is being destroyed");
+  work_.notify_one();
+  thread_.join();
+}
+
+// Gloo ends all waits for a rank that has closed its connections, also where the data had come before. So nobody leaves
+// before all have what they wait for.
+void GlooCommunicator::say_goodbye() noexcept {
+  try {
+    std::unique_lock lock(mutex_);
+    if (!mesh_ || failure_ || done_ != last_) return;
+    lock.unlock();
+    enqueue({"goodbye", [this] { collectives_->barrier(); }, 0, false});
+    lock.lock();
+    const auto end = Clock::now() + goodbye_limit;
+    while (!failure_ && done_ != last_ && Clock::now() < end && !comm_.aborted(&comm_))
+      progress_.wait_for(lock, poll_interval);
+  } catch (const std::exception&) {
+    // Then the others are told by the connections' end.
+  }
+}
+
+std::string GlooCommunicator::description() const {
+  const std::string version = "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
+                              "." + std::to_string(GLOO_VERSION_PATCH);
+  return version + (mesh_ ? ", " + mesh_->description() : ", one rank, no network");
+}
+
+Ticket GlooCommunicator::all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) {
+  const std::string name = text_of("all_reduce", send);
+  check(name, send, receive, 1);
+  require_reducible(send.dtype, reduction);
+  return enqueue({name,
+                  [=, this] {
+                    const auto n = static_cast<std::size_t>(send.elements());
+                    if (collectives_)
+                      collectives_->all_reduce(send.data, receive.data, n, send.dtype, reduction);
+                    else
+                      reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
+                  },
+                  send.bytes()});
+}
+
+Ticket GlooCommunicator::reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive,
+                                        Reduction reduction) {
+  const std::string name = text_of("reduce_scatter", send);
+  check(name, receive, send, size());
+  require_reducible(send.dtype, reduction);
+  return enqueue({name,
+                  [=, this] {
+                    const auto n = static_cast<std::size_t>(receive.elements());
+                    if (collectives_)
+                      collectives_->reduce_scatter(send.data, receive.data, n, send.dtype, reduction);
+                    else
+                      reduce(receive.data, &send.data, 1, n, send.dtype, reduction);
+                  },
+                  send.bytes()});
+}
+
+Ticket GlooCommunicator::all_gather(const compute::Tensor& send, const compute::Tensor& receive) {
+  const std::string name = text_of("all_gather", receive);
+  check(name, send, receive, size());
+  return enqueue({name,
+                  [=, this] {
+                    if (collectives_)
+                      collectives_->all_gather(send.data, receive.data, send.bytes());
+                    else if (receive.data != send.data && send.bytes() > 0)
+                      std::memcpy(receive.data, send.data, send.bytes());
+                  },
+                  receive.bytes()});
+}
+
+Ticket GlooCommunicator::broadcast(const compute::Tensor& x, std::int32_t root) {
+  const std::string name = text_of("broadcast", x);
+  check(name, x, x, 1);
+  require(root >= 0 && root < size(), name, "there is no such root");
+  return enqueue({name,
+                  [=, this] {
+                    if (collectives_) collectives_->broadcast(x.data, x.bytes(), root);
+                  },
+                  x.bytes()});
+}
+
+void GlooCommunicator::throw_if_failed() const {
+  if (failure_) throw Error(*failure_);
+}
+
+Ticket GlooCommunicator::enqueue(Job job) {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed();
+  queue_.push_back(std::move(job));
+  work_.notify_one();
+  return ++last_;
+}
+
+void GlooCommunicator::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return ending_ || (!queue_.empty() && !failure_); });
+    if (ending_) return;
+    run_next(lock);
+    progress_.notify_all();
+  }
+}
+
+void GlooCommunicator::run_next(std::unique_lock<std::mutex>& lock) {
+  const Job job = std::move(queue_.front());
+  queue_.pop_front();
+  lock.unlock();
+  const auto begin = Clock::now();
+  std::optional<Error> failure;
+  try {
+    job.run();
+  } catch (const Error& e) {
+    failure.emplace(e.status(), "gloo: " + job.name + ": " + e.what());
+  } catch (const std::exception& e) {
+    failure.emplace(ASSAY_INTERNAL, "gloo: " + job.name + ": " + e.what());
+  }
+  const double busy_ms = milliseconds_since(begin);
+  lock.lock();
+  failure_ = std::move(failure);
+  if (failure_) return;
+  ++done_;
+  if (!job.counted) return;
+  ++totals_.collectives;
+  totals_.bytes += job.bytes;
+  totals_.busy_ms += busy_ms;
+}
+
+void GlooCommunicator::wait_until_done(Ticket ticket, std::unique_lock<std::mutex>& lock) {
+  const auto ended = [&] { return failure_ || done_ >= ticket; };
+  if (progress_.wait_for(lock, poll_interval, ended)) return throw_if_failed();
+  const LongWait waiting(comm_);
+  while (!progress_.wait_for(lock, poll_interval, ended)) {
+    lock.unlock();
+    if (comm_.aborted(&comm_) && mesh_) mesh_->abort("the case is being ended because another rank failed");
+    lock.lock();
+  }
+  throw_if_failed();
+}
+
+void GlooCommunicator::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  throw_if_failed();
+  require(ticket <= last_, "wait", "no collective has that ticket yet");
+  if (done_ >= ticket) return;
+  const auto begin = Clock::now();
+  wait_until_done(ticket, lock);
+  totals_.exposed_ms += milliseconds_since(begin);
+}
+
+void GlooCommunicator::synchronize() {
+  std::unique_lock lock(mutex_);
+  wait_until_done(last_, lock);
+}
+
+void GlooCommunicator::barrier() {
+  const Ticket ticket = enqueue({"barrier",
+                                 [this] {
+                                   if (collectives_) collectives_->barrier();
+                                 },
+                                 0, false});
+  std::unique_lock lock(mutex_);
+  wait_until_done(ticket, lock);
+}
+
+Totals GlooCommunicator::take_totals() {
+  std::unique_lock lock(mutex_);
+  wait_until_done(last_, lock);
+  return std::exchange(totals_, Totals{});
+}
+
+}  // namespace assay::comm::gloo_backend

@@ -1,0 +1,104 @@
+// Collectives between the ranks of a case, behind one interface: Gloo on the CPU, NCCL on GPUs, each a library that is
+// opened when a workload asks for it.
+//
+// Order: a collective starts when all that was enqueued on the compute stream before the call is done, and runs beside
+// what comes after it: on a thread of its own on the CPU, on a stream of its own on a GPU. Collectives of one
+// communicator run one after the other, in the order of the calls, which must be the same on every rank. wait() is what
+// makes the compute stream (on the CPU: the caller) wait; until then neither the sent nor the received memory may be
+// touched.
+//
+// Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call says).
+// n = 0 is allowed and still takes part. In place: send and receive are the same memory, for reduce_scatter `receive`
+// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`.
+//
+// Errors: assay::Error. COMM_ERROR when a rank is gone or late or the case is being ended; the text names the
+// collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
+// again. On a GPU an error can show in a later call, or in synchronize().
+//
+// Threads: one thread uses a communicator. The interface is C++ and belongs to one SDK release and compiler family, as
+// assay/compute/backend.hpp; `interface_id` is compared.
+#pragma once
+#include <assay/comm.h>
+#include <assay/compute/tensor.hpp>
+#include <assay/plugin.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace assay::comm {
+
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 1 C++20 gxx-abi-1016 lp64";
+
+// average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
+// Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
+// Gloo a NaN of any rank gives NaN; NCCL does not promise that.
+enum class Reduction : std::int32_t { sum, average, max };
+
+using Ticket = std::uint64_t;  // rises with each collective of the communicator
+
+struct Options {
+  std::int32_t max_channels =
+      0;  // NCCL: the most thread blocks that a collective may take from the GPU; 0: the library's
+};
+
+// Of the collectives since the last take_totals().
+struct Totals {
+  std::uint64_t collectives = 0;
+  std::uint64_t bytes = 0;  // of the larger of send and receive, summed
+  double busy_ms = 0;     // from the start of a collective on this rank to its end, summed; waiting for others included
+  double exposed_ms = 0;  // what wait() has held up the compute stream (on the CPU: the caller), summed
+};
+
+class Communicator {
+ public:
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;  // ends quietly, also when other ranks are gone
+
+  virtual const char* backend() const = 0;      // "gloo", "nccl"
+  virtual std::string description() const = 0;  // "NCCL 2.28.9", with what limits it, for the record
+  virtual std::int32_t rank() const = 0;
+  virtual std::int32_t size() const = 0;
+
+  // Says that collectives will use this memory often, so that the library may register it. Not an error where it
+  // cannot.
+  virtual void register_memory(void* address, std::size_t bytes) = 0;
+
+  // receive = reduction over the ranks' send, n elements each
+  virtual Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
+  // send: n * size elements; receive: n, the rank's part of the reduction
+  virtual Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
+  // send: n; receive: n * size, in the order of the ranks. Any dtype.
+  virtual Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) = 0;
+  // x of `root` to all. Any dtype.
+  virtual Ticket broadcast(const compute::Tensor& x, std::int32_t root) = 0;
+
+  // What is enqueued on the compute stream from here on sees the results of that collective and of all before it.
+  virtual void wait(Ticket) = 0;
+  // Blocks the caller until every collective is done and checked.
+  virtual void synchronize() = 0;
+  // Blocks the caller until every rank is here. No collective may be in flight.
+  virtual void barrier() = 0;
+  // Blocks as synchronize() does.
+  virtual Totals take_totals() = 0;
+};
+
+// What a backend library exports as `assay_comm_backend_v1`.
+struct BackendFactory {
+  const char* interface_id;
+  // Wires up all ranks of the case: each of them calls it, and it returns on none before all have. `stream` is the
+  // compute stream. Throws assay::Error; COMM_ERROR names the ranks that did not come.
+  Communicator* (*create)(const assay_comm& comm, const assay_device_access& device, void* stream, const Options&);
+};
+
+// Opens libassay_comm_<backend>.so of this installation. "auto": nccl on a CUDA device, else gloo. Throws
+// assay::Error(UNSUPPORTED) that names what is missing and the remedy, or when the backend does not serve the device.
+std::unique_ptr<Communicator> open_communicator(const Host& host, const Launch& launch, std::string_view backend,
+                                                const Options& options = {});
+
+// The case's ranks; throws assay::Error(UNSUPPORTED) when the host does not offer them.
+const assay_comm& ranks_of(const Host& host);
+
+}  // namespace assay::comm

@@ -1,0 +1,23 @@
+// Waiting for what gives no signal: at first without giving up the processor for long, as most waits are short and a
+// sleep of 50 us takes twice that, then in small sleeps, which lengthen a long wait by no more than a percent.
+#pragma once
+#include <chrono>
+#include <thread>
+
+namespace assay::comm::nccl {
+
+class Backoff {
+ public:
+  void pause() {
+    if (waited_for(std::chrono::milliseconds(10)))
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else
+      std::this_thread::yield();
+  }
+  bool waited_for(std::chrono::microseconds time) const { return std::chrono::steady_clock::now() - begin_ > time; }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace assay::comm::nccl

@@ -1,0 +1,218 @@
+// The runtime is linked statically, as into the device library and into libnccl. Each copy sees the same streams and
+// events, as these are the driver's and belong to the device's primary context.
+#include "cuda_library.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <assay/plugin.hpp>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+namespace assay::comm::nccl {
+namespace {
+
+static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  // The runtime keeps the error for the next call that asks; taken here, it cannot be blamed on a later launch.
+  (void)cudaGetLastError();
+  throw Error(status == cudaErrorMemoryAllocation ? ASSAY_OUT_OF_MEMORY : ASSAY_DEVICE_ERROR,
+              fmt::format("{} for NCCL: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+Answer answer_of(ncclResult_t result) {
+  if (result == ncclSuccess) return {};
+  if (result == ncclInProgress) return {Answer::Kind::in_progress, {}};
+  // The last warning of the process: mostly the reason, sometimes of an earlier call.
+  const char* const last = ncclGetLastError(nullptr);
+  std::string text = ncclGetErrorString(result);
+  if (last && *last) text += fmt::format("; its last words: {}", last);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return {Answer::Kind::failed, std::move(text)};
+}
+
+ncclDataType_t type_of(compute::DType dtype) {
+  switch (dtype) {
+    case compute::DType::f32: return ncclFloat32;
+    case compute::DType::bf16: return ncclBfloat16;
+    case compute::DType::f16: return ncclFloat16;
+    case compute::DType::i64: return ncclInt64;
+    case compute::DType::i32: return ncclInt32;
+    case compute::DType::u8: return ncclUint8;
+  }
+  throw Error(ASSAY_INTERNAL, "a collective of a type that NCCL does not know");
+}
+
+ncclRedOp_t reduction_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum: return ncclSum;
+    case Reduction::average: return ncclAvg;
+    case Reduction::max: return ncclMax;
+  }
+  throw Error(ASSAY_INTERNAL, "a reduction that NCCL does not know");
+}
+
+cudaStream_t cuda(Stream stream) { return static_cast<cudaStream_t>(stream); }
+ncclComm_t nccl(Comm comm) { return static_cast<ncclComm_t>(comm); }
+// Named apart from stream's: both are untyped outside of this file.
+cudaEvent_t cuda_event(Event event) { return static_cast<cudaEvent_t>(event); }
+
+class CudaLibrary final : public Library {
+ public:
+  explicit CudaLibrary(int device) : device_(device) {}
+
+  Place place(const char* host_name) override {
+    enter_thread(false);
+    Place place;
+    std::snprintf(place.host, sizeof place.host, "%s", host_name);
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    std::snprintf(place.boot, sizeof place.boot, "%s", boot.c_str());
+    check(cudaDeviceGetPCIBusId(place.bus, sizeof place.bus, device_), "read the bus id of the GPU");
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device_), "read the properties of the GPU");
+    static_assert(sizeof place.uuid == sizeof properties.uuid.bytes);
+    std::memcpy(place.uuid, properties.uuid.bytes, sizeof place.uuid);
+    return place;
+  }
+
+  void enter_thread(bool watcher) override {
+    check(cudaSetDevice(device_), "open the device");
+    if (!watcher) return;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "keep a thread out of graph captures");
+  }
+
+  Stream make_stream() override {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "read the priorities of streams");
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "create a stream");
+    return stream;
+  }
+  void destroy(Stream stream) noexcept override { (void)cudaStreamDestroy(cuda(stream)); }
+
+  Event make_event(bool timed) override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming), "create an event");
+    return event;
+  }
+  void destroy_event(Event event) noexcept override { (void)cudaEventDestroy(cuda_event(event)); }
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(cuda_event(event), cuda(stream)), "record an event");
+  }
+  void wait_for(Stream stream, Event event) override {
+    check(cudaStreamWaitEvent(cuda(stream), cuda_event(event), cudaEventWaitDefault), "order two streams");
+  }
+  bool happened(Event event) override {
+    const cudaError_t status = cudaEventQuery(cuda_event(event));
+    if (status == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // the runtime keeps this one, too
+      return false;
+    }
+    check(status, "ask for an event");
+    return true;
+  }
+  double elapsed_ms(Event begin, Event end) override {
+    float elapsed = 0.0F;
+    check(cudaEventElapsedTime(&elapsed, cuda_event(begin), cuda_event(end)), "read the time between two events");
+    return static_cast<double>(elapsed);
+  }
+  bool capturing(Stream stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(cuda(stream), &status), "ask whether a stream is being captured");
+    return status != cudaStreamCaptureStatusNone;
+  }
+  void* allocate_zeroed(std::size_t bytes, Stream stream) override {
+    void* address = nullptr;
+    check(cudaMalloc(&address, bytes), "allocate memory");
+    if (const cudaError_t status = cudaMemsetAsync(address, 0, bytes, cuda(stream)); status != cudaSuccess) {
+      free(address);
+      check(status, "fill memory with zeros");
+    }
+    return address;
+  }
+  void free(void* address) noexcept override { (void)cudaFree(address); }
+
+  std::string version() override {
+    int version = 0;
+    if (ncclGetVersion(&version) != ncclSuccess) return "of an unknown version";
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+  Answer make_id(UniqueId& id) override {
+    ncclUniqueId raw{};
+    const Answer answer = answer_of(ncclGetUniqueId(&raw));
+    std::memcpy(id.data(), raw.internal, id.size());
+    return answer;
+  }
+  Answer start(Comm& root, const UniqueId& id, std::int32_t rank, std::int32_t size,
+               std::int32_t max_channels) override {
+    ncclUniqueId raw{};
+    std::memcpy(raw.internal, id.data(), id.size());
+    ncclConfig_t config = config_of(false, max_channels);
+    config.splitShare = 1;
+    ncclComm_t made = nullptr;
+    const Answer answer = answer_of(ncclCommInitRankConfig(&made, size, raw, rank, &config));
+    root = made;
+    return answer;
+  }
+  Answer split(Comm root, std::int32_t rank, std::int32_t max_channels) override {
+    ncclConfig_t config = config_of(true, max_channels);
+    const ncclResult_t result = ncclCommSplit(nccl(root), /*color=*/0, rank, &child_, &config);
+    // It says ncclSuccess also while it has only begun (NCCL 2.28.9); the root knows better.
+    return result == ncclSuccess ? state(root) : answer_of(result);
+  }
+  Comm child() override { return child_; }
+  Answer state(Comm comm) override {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t result = ncclCommGetAsyncError(nccl(comm), &state);
+    return answer_of(result == ncclSuccess ? state : result);
+  }
+  Answer enqueue(Comm comm, const Collective& c, Stream stream) override {
+    const cudaStream_t s = cuda(stream);
+    const ncclComm_t n = nccl(comm);
+    const ncclDataType_t type = type_of(c.dtype);
+    switch (c.operation) {
+      case Operation::all_reduce:
+        return answer_of(ncclAllReduce(c.send, c.receive, c.count, type, reduction_of(c.reduction), n, s));
+      case Operation::reduce_scatter:
+        return answer_of(ncclReduceScatter(c.send, c.receive, c.count, type, reduction_of(c.reduction), n, s));
+      case Operation::all_gather: return answer_of(ncclAllGather(c.send, c.receive, c.count, type, n, s));
+      case Operation::broadcast: return answer_of(ncclBroadcast(c.send, c.receive, c.count, type, c.root, n, s));
+    }
+    throw Error(ASSAY_INTERNAL, "a collective that NCCL does not know");
+  }
+  void* register_memory(Comm comm, void* address, std::size_t bytes) override {
+    void* handle = nullptr;
+    return ncclCommRegister(nccl(comm), address, bytes, &handle) == ncclSuccess ? handle : nullptr;
+  }
+  void deregister_memory(Comm comm, void* handle) override { (void)ncclCommDeregister(nccl(comm), handle); }
+  Answer finalize(Comm comm) override { return answer_of(ncclCommFinalize(nccl(comm))); }
+  void destroy_comm(Comm comm) noexcept override { (void)ncclCommDestroy(nccl(comm)); }
+  void abort(Comm comm) noexcept override { (void)ncclCommAbort(nccl(comm)); }
+
+ private:
+  static ncclConfig_t config_of(bool blocking, std::int32_t max_channels) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking ? 1 : 0;
+    if (max_channels > 0) config.maxCTAs = max_channels;
+    return config;
+  }
+
+  const int device_;
+  ncclComm_t child_ = nullptr;  // NCCL writes it from a thread of its own, until the root's state is done
+};
+
+}  // namespace
+
+std::unique_ptr<Library> make_cuda_library(Stream compute) {
+  int device = 0;
+  check(cudaStreamGetDevice(cuda(compute), &device), "ask for the device of a stream");
+  return std::make_unique<CudaLibrary>(device);
+}
+
+}  // namespace assay::comm::nccl

@@ -1,0 +1,15 @@
+#include "library.hpp"
+
+namespace assay::comm::nccl {
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce: return "all_reduce";
+    case Operation::reduce_scatter: return "reduce_scatter";
+    case Operation::all_gather: return "all_gather";
+    case Operation::broadcast: return "broadcast";
+  }
+  return "?";
+}
+
+}  // namespace assay::comm::nccl

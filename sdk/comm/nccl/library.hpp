@@ -1,0 +1,95 @@
+// CUDA and NCCL, as far as a communicator needs them. All that decides (order, deadlines, the end of a communicator) is
+// written against this interface in plain C++, so that it is tested where there is no GPU.
+//
+// There are two communicators. The root is made without blocking: NCCL works on a thread of its own and is asked for
+// its state, so that a wire-up has a deadline. Each call on such a communicator starts a thread, which costs some 100
+// us; so the collectives go through a child of it, whose calls enqueue on the calling thread. The two share their
+// resources, and with them the flag that calls of NCCL and its kernels look at for an abort: an abort of the root lets
+// a thread that hangs in a call on the child return, without taking from it what it uses.
+//
+// Threads: calls with a Comm are made by one thread at a time, as NCCL wants it, abort() of the root excepted; the
+// others by any.
+#pragma once
+#include <assay/comm/communicator.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "gpu_sharing.hpp"
+
+namespace assay::comm::nccl {
+
+using Stream = void*;
+using Event = void*;
+using Comm = void*;
+using UniqueId = std::array<char, 128>;
+
+// What NCCL says to a call. in_progress lasts until state() says something else, and no other call may be made on the
+// communicator before. Calls on the root return at once. Those on the child return when they are done, unless
+// NCCL_COMM_BLOCKING=0 says otherwise, and may hang when another rank does not make the same call.
+struct Answer {
+  enum class Kind { done, in_progress, failed };
+  Kind kind = Kind::done;
+  std::string text;  // NCCL's words when it failed
+};
+
+enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast };
+
+// `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
+// broadcast. What only moves data is counted in bytes, as u8.
+struct Collective {
+  Operation operation = Operation::all_reduce;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t count = 0;
+  compute::DType dtype = compute::DType::u8;
+  Reduction reduction = Reduction::sum;
+  std::int32_t root = 0;
+};
+const char* name_of(Operation operation);
+
+class Library {
+ public:
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  virtual ~Library() = default;
+
+  // ---- CUDA: what fails throws assay::Error ----
+  virtual Place place(const char* host_name) = 0;  // where this rank's GPU is
+  // Makes the device current on the calling thread; `watcher`: its questions are no part of anyone's graph capture.
+  virtual void enter_thread(bool watcher) = 0;
+  virtual Stream make_stream() = 0;  // of the highest priority, not ordered against the default stream
+  virtual void destroy(Stream stream) noexcept = 0;
+  virtual Event make_event(bool timed) = 0;
+  virtual void destroy_event(Event event) noexcept = 0;
+  virtual void record(Event event, Stream stream) = 0;
+  virtual void wait_for(Stream stream, Event event) = 0;  // what follows in `stream` comes after `event`
+  virtual bool happened(Event event) = 0;
+  virtual double elapsed_ms(Event begin, Event end) = 0;  // both have happened
+  virtual bool capturing(Stream stream) = 0;
+  virtual void* allocate_zeroed(std::size_t bytes, Stream stream) = 0;
+  virtual void free(void* address) noexcept = 0;
+
+  // ---- NCCL ----
+  virtual std::string version() = 0;  // "2.28.9"
+  virtual Answer make_id(UniqueId& id) = 0;
+  virtual Answer start(Comm& root, const UniqueId& id, std::int32_t rank, std::int32_t size,
+                       std::int32_t max_channels) = 0;  // root may be set also when it fails
+  // Makes the child of all ranks; its state is the root's. Once for a library.
+  virtual Answer split(Comm root, std::int32_t rank, std::int32_t max_channels) = 0;
+  virtual Comm child() = 0;  // after split() is done
+  virtual Answer state(Comm comm) = 0;
+  virtual Answer enqueue(Comm comm, const Collective& collective, Stream stream) = 0;
+  virtual void* register_memory(Comm comm, void* address, std::size_t bytes) = 0;  // nullptr: it would not
+  virtual void deregister_memory(Comm comm, void* handle) = 0;
+  virtual Answer finalize(Comm comm) = 0;
+  virtual void destroy_comm(Comm comm) noexcept = 0;  // after finalize()
+  // Ends what runs on the GPU, and destroys. The root's also ends what the child runs, and lets a thread inside a call
+  // on it return; the child itself stays and is to be aborted after it.
+  virtual void abort(Comm comm) noexcept = 0;
+};
+
+}  // namespace assay::comm::nccl

@@ -1,0 +1,129 @@
+// One NCCL communicator with its stream, its collectives in flight, and its caretaker: the thread that looks after it
+// every 50 ms and brings it to its end.
+//
+// The user's thread may be anywhere when a peer dies: in a synchronisation of the device library that ends only when
+// NCCL's kernels do, or inside a call of NCCL, which connects at the first collective of a kind and waits for the other
+// ranks meanwhile. So the caretaker alone aborts, in two steps: the root, which is its own once the wire-up is through
+// and which nobody is inside of; that ends the kernels and lets the user's thread return from NCCL. Then, when that
+// thread is out, the child that it used. A thread that NCCL does not let go even so stays there, and the host ends the
+// process: it does so 1.5 s after it has asked for the end of the case.
+//
+// Locks, in this order when both are held: nccl_ around every call of NCCL until NCCL is ready for the next, the abort
+// of the root excepted; mutex_ around the ring and the state, never held where CUDA may block because its queue is
+// full. The caretaker takes them every 50 ms for a moment, and no call wakes it, so that a collective finds them free.
+#pragma once
+#include <assay/comm.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flight_ring.hpp"
+#include "library.hpp"
+
+namespace assay::comm::nccl {
+
+struct Failure {
+  assay_status status = ASSAY_COMM_ERROR;
+  std::string text;
+};
+
+struct Timing {
+  std::chrono::milliseconds interval{50};  // between two looks of the caretaker
+  std::chrono::milliseconds leave{1000};   // in close(), for what is in flight
+  std::chrono::milliseconds finish{5000};  // in close(), for NCCL to send what others still wait for
+  std::chrono::milliseconds abort{2000};   // for NCCL to abort
+};
+
+class Session {
+ public:
+  // The session belongs to its owner and its caretaker: it lives until close(), and longer where NCCL does not return.
+  static std::shared_ptr<Session> open(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute,
+                                       const UniqueId& id, std::int32_t max_channels, Timing timing = {});
+  ~Session();
+
+  // ---- the user's thread ----
+  // Behind what is on the compute stream now; `bytes` for the totals.
+  Ticket launch(const Collective& collective, std::uint64_t bytes);
+  void wait(Ticket ticket);
+  void synchronize();
+  void barrier();
+  Totals take_totals();
+  bool register_memory(void* address, std::size_t bytes);  // false: NCCL would not
+  // Ends it: politely when all is well, by an abort otherwise. Returns within the times of Timing.
+  void close() noexcept;
+
+ private:
+  Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing);
+  void connect(const UniqueId& id, std::int32_t max_channels);
+  Ticket enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute);
+  Flight& begin_call(const char* what, std::uint64_t bytes, bool counted);
+  Ticket end_call();
+  void require_usable(const char* what);
+  void require_alive();
+  void wait_until_happened(Event event);
+  // Runs `start`, which calls NCCL, and waits until `comm` is ready for the next call. `what` describes it for an
+  // error.
+  template <class Start, class What>
+  void call(const Comm& comm, Start&& start, const What& what);
+  template <class What>
+  std::optional<Failure> settle(const Comm& comm, Answer answer, const What& what);
+  template <class Body>
+  auto on_gpu(Body&& body);  // an error of CUDA in `body` is the end of the communicator
+  [[noreturn]] void fail(Failure failure);
+  [[noreturn]] void throw_failure();
+
+  // ---- the caretaker's thread ----
+  void care() noexcept;
+  std::optional<Failure> look();
+  bool finish_politely();  // false: an abort has to
+  bool finish(Comm& comm, std::chrono::steady_clock::time_point until);
+  bool await_idle();
+  void abort_all() noexcept;
+
+  bool aborted() const { return ranks_.aborted(&ranks_) != 0; }
+  std::string describe(const Flight& flight) const;
+  Failure failed(const std::string& what, const std::string& nccl_text) const;
+  Failure late(const std::string& what) const;
+  Failure given_up(const std::string& what) const;
+
+  const std::unique_ptr<Library> library_;
+  const assay_comm& ranks_;
+  const Stream compute_;
+  const Timing timing_;
+  const std::chrono::milliseconds timeout_;
+
+  std::mutex nccl_;
+  Comm root_ = nullptr;   // see library.hpp; from connected_ on the caretaker's, without a lock
+  Comm child_ = nullptr;  // what the collectives go through
+  std::vector<void*> registered_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  FlightRing ring_;
+  std::optional<Failure> failure_;
+  struct Call {
+    Flight flight;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::optional<Call> call_;  // the collective that the user's thread is enqueuing
+  bool connected_ = false;
+  bool closing_ = false, ended_ = false;  // ended_: the communicator is no more
+  std::atomic<bool> dead_ = false;        // failure_ is set
+
+  Stream stream_ = nullptr;
+  Event ready_ = nullptr;  // recorded on the compute stream, again for each collective
+  void* word_ = nullptr;   // what a barrier reduces
+  Ticket waited_ = 0;      // the compute stream is behind all up to this one
+  Ticket watched_ = 0;     // the caretaker's: this one was running at `watched_since_`
+  std::chrono::steady_clock::time_point watched_since_{};
+  std::thread caretaker_;
+};
+
+}  // namespace assay::comm::nccl

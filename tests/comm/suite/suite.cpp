@@ -1,0 +1,307 @@
+#include "suite.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+
+#include "values.hpp"
+
+namespace assay::test {
+namespace {
+
+using comm::Reduction;
+using compute::DType;
+using compute::Tensor;
+
+constexpr std::size_t sizes[] = {0, 1, 2, 3, 1001, 65537, (1 << 20) + 3};
+constexpr std::size_t largest_of_sizes = (1 << 20) + 3;
+constexpr std::size_t guard_bytes = 256;  // behind what a collective may write
+constexpr char guard_value = 0x5a;
+constexpr std::size_t shown_failures = 5;
+
+const char* name_of_reduction(Reduction r) {
+  return r == Reduction::sum ? "sum" : r == Reduction::average ? "average" : "max";
+}
+
+Tensor vector_at(void* address, DType dtype, std::size_t n) {
+  return Tensor(address, dtype, {static_cast<std::int64_t>(n)});
+}
+
+}  // namespace
+
+CommunicatorSuite::CommunicatorSuite(comm::Communicator& communicator, const assay_comm& ranks, SuiteMemory memory,
+                                     std::size_t largest_bytes)
+    : comm_(communicator), ranks_(ranks), memory_(std::move(memory)), largest_bytes_(largest_bytes) {}
+
+std::size_t CommunicatorSuite::bytes_needed(std::int32_t ranks, std::size_t largest_bytes) {
+  const std::size_t one_rank = std::min(largest_bytes, largest_of_sizes * sizeof(float));
+  return std::max(largest_bytes, one_rank * static_cast<std::size_t>(ranks)) + guard_bytes;
+}
+
+std::string CommunicatorSuite::name_of(const Check& c) {
+  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  std::string name = std::string(operations[static_cast<int>(c.operation)]) + " of " + std::to_string(c.n) + " " +
+                     compute::name_of(c.dtype);
+  if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter)
+    name += std::string(", ") + name_of_reduction(c.reduction);
+  if (c.operation == Operation::broadcast) name += ", root " + std::to_string(c.root);
+  return name + (c.in_place ? ", in place" : "");
+}
+
+void CommunicatorSuite::note(bool right, const std::string& what) {
+  if (right) return;
+  ++failure_count_;
+  if (failures_.size() < shown_failures) failures_.push_back(what);
+}
+
+// What a rank sends. Averages are of multiples of the number of ranks, which no dtype has to round.
+std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) const {
+  const std::size_t count =
+      c.operation == Operation::reduce_scatter ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
+  const int factor = c.reduction == Reduction::average ? comm_.size() : 1;
+  std::vector<char> bytes;
+  bytes.reserve(count * size_of(c.dtype));
+  for (std::size_t i = 0; i < count; ++i)
+    append(bytes, c.dtype, static_cast<float>(factor * small_integer(salt_, rank, i)));
+  return bytes;
+}
+
+std::vector<char> CommunicatorSuite::expected(const Check& c) const {
+  if (c.operation == Operation::broadcast) return input(c, c.root);
+  std::vector<char> bytes;
+  if (c.operation == Operation::all_gather) {
+    for (std::int32_t r = 0; r < comm_.size(); ++r) {
+      const std::vector<char> one = input(c, r);
+      bytes.insert(bytes.end(), one.begin(), one.end());
+    }
+    return bytes;
+  }
+  const std::size_t begin = c.operation == Operation::reduce_scatter ? c.n * static_cast<std::size_t>(comm_.rank()) : 0;
+  for (std::size_t i = begin; i < begin + c.n; ++i) {
+    int sum = 0, most = -100;
+    for (std::int32_t r = 0; r < comm_.size(); ++r) {
+      const int x = small_integer(salt_, r, i);
+      sum += x, most = std::max(most, x);
+    }
+    append(bytes, c.dtype, static_cast<float>(c.reduction == Reduction::max ? most : sum));
+  }
+  return bytes;
+}
+
+comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive) {
+  const std::size_t all = c.n * static_cast<std::size_t>(comm_.size());
+  switch (c.operation) {
+    case Operation::all_reduce:
+      return comm_.all_reduce(vector_at(send, c.dtype, c.n), vector_at(receive, c.dtype, c.n), c.reduction);
+    case Operation::reduce_scatter:
+      return comm_.reduce_scatter(vector_at(send, c.dtype, all), vector_at(receive, c.dtype, c.n), c.reduction);
+    case Operation::all_gather:
+      return comm_.all_gather(vector_at(send, c.dtype, c.n), vector_at(receive, c.dtype, all));
+    case Operation::broadcast: break;
+  }
+  return comm_.broadcast(vector_at(receive, c.dtype, c.n), c.root);
+}
+
+void CommunicatorSuite::check(const Check& c) {
+  ++salt_;
+  const std::vector<char> sent = input(c, comm_.rank()), wanted = expected(c);
+  const std::size_t part = static_cast<std::size_t>(comm_.rank()) * c.n * size_of(c.dtype);
+  // Where the two tensors lie.
+  char* send = memory_.send;
+  char* receive = memory_.receive;
+  if (c.operation == Operation::broadcast) send = receive;
+  if (c.in_place && c.operation == Operation::all_reduce) receive = send;
+  if (c.in_place && c.operation == Operation::reduce_scatter) receive = send + part;
+  if (c.in_place && c.operation == Operation::all_gather) send = receive + part;
+
+  std::vector<char> after(std::max(sent.size(), wanted.size()) + guard_bytes, guard_value);
+  memory_.upload(receive, after.data(), wanted.size() + guard_bytes);
+  if (!c.in_place) memory_.upload(send + sent.size(), after.data(), guard_bytes);
+  memory_.upload(send, sent.data(), sent.size());
+  comm_.wait(start(c, send, receive));
+  memory_.download(after.data(), receive, wanted.size() + (c.in_place ? 0 : guard_bytes));
+
+  const auto wrong = std::mismatch(wanted.begin(), wanted.end(), after.begin());
+  const auto place = static_cast<std::size_t>(wrong.first - wanted.begin()) / size_of(c.dtype);
+  note(wrong.first == wanted.end(), name_of(c) + ": wrong from element " + std::to_string(place) + " on");
+  if (!c.in_place)
+    note(std::all_of(after.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
+                     after.begin() + static_cast<std::ptrdiff_t>(wanted.size() + guard_bytes),
+                     [](char x) { return x == guard_value; }),
+         name_of(c) + ": wrote behind its result");
+  if (!c.in_place && c.operation != Operation::broadcast) {
+    memory_.download(after.data(), send, sent.size());
+    note(std::equal(sent.begin(), sent.end(), after.begin()), name_of(c) + ": changed what it was to send");
+  }
+  ++exact_;
+}
+
+// Sums of random numbers against float64. Tolerance: a rounding of half an ulp for each rank, on the sum of magnitudes.
+void CommunicatorSuite::check_random(DType dtype, std::size_t n, Reduction reduction) {
+  ++salt_;
+  const auto value = [&](std::int32_t rank, std::size_t i) {
+    const float x = random_value(salt_, rank, i);
+    return dtype == DType::bf16 ? from_bf16(bf16_bits(x)) : x;
+  };
+  std::vector<char> bytes;
+  for (std::size_t i = 0; i < n; ++i) append(bytes, dtype, value(comm_.rank(), i));
+  memory_.upload(memory_.send, bytes.data(), bytes.size());
+  comm_.wait(start({Operation::all_reduce, dtype, reduction, n, false}, memory_.send, memory_.receive));
+  memory_.download(bytes.data(), memory_.receive, bytes.size());
+
+  const std::string name = std::string("all_reduce of ") + std::to_string(n) + " random " + compute::name_of(dtype) +
+                           ", " + name_of_reduction(reduction);
+  const double unit = (dtype == DType::bf16 ? std::ldexp(1.0, -8) : std::ldexp(1.0, -24)) * comm_.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    double sum = 0, magnitude = 0;
+    for (std::int32_t r = 0; r < comm_.size(); ++r) sum += value(r, i), magnitude += std::fabs(value(r, i));
+    if (reduction == Reduction::average) sum /= comm_.size(), magnitude /= comm_.size();
+    float got = 0;
+    if (dtype == DType::bf16) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
+      got = from_bf16(bits);
+    } else {
+      std::memcpy(&got, bytes.data() + i * sizeof got, sizeof got);
+    }
+    if (std::fabs(got - sum) <= unit * magnitude) continue;
+    note(false,
+         name + ": element " + std::to_string(i) + " is " + std::to_string(got) + ", not " + std::to_string(sum));
+    break;
+  }
+  ++random_;
+  check_equal_on_all_ranks(name, bytes);
+}
+
+void CommunicatorSuite::check_equal_on_all_ranks(const std::string& name, const std::vector<char>& bytes) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(comm_.size()));
+  const std::string key = "suite/" + std::to_string(salt_);
+  if (const assay_status s =
+          ranks_.exchange(&ranks_, to_abi(key), ranks_.timeout_ms, &hash, sizeof hash, hashes.data());
+      s != ASSAY_OK)
+    throw Error(s, "");
+  note(std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t h) { return h == hash; }),
+       name + ": the ranks have different bits");
+  ++equal_;
+}
+
+// Four all-reduces and a gather at once, with work of the compute stream between them, waited for in another order.
+void CommunicatorSuite::check_many_in_flight() {
+  constexpr std::size_t count = 4;
+  const std::size_t n = 50003, bytes = n * sizeof(float);
+  std::array<std::vector<char>, count> wanted;
+  std::array<comm::Ticket, count> tickets{};
+  std::array<Check, count> checks{};
+  ++salt_;
+  for (std::size_t k = 0; k < count; ++k) {
+    checks[k] = {Operation::all_reduce, DType::f32, k % 2 ? Reduction::max : Reduction::sum, n - k, true};
+    wanted[k] = expected(checks[k]);
+    const std::vector<char> sent = input(checks[k], comm_.rank());
+    memory_.upload(memory_.send + k * bytes, sent.data(), sent.size());
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    char* at = memory_.send + k * bytes;
+    tickets[k] = start(checks[k], at, at);
+    memory_.compute();
+  }
+  const Check gather{Operation::all_gather, DType::f32, Reduction::sum, 7, true};
+  const std::vector<char> own = input(gather, comm_.rank()), all = expected(gather);
+  char* part = memory_.receive + static_cast<std::size_t>(comm_.rank()) * own.size();
+  memory_.upload(part, own.data(), own.size());
+  comm_.wait(start(gather, part, memory_.receive));
+  std::vector<char> got(bytes);
+  memory_.download(got.data(), memory_.receive, all.size());
+  note(std::equal(all.begin(), all.end(), got.begin()), "an all_gather behind four all_reduces is wrong");
+  for (const std::size_t k : {2U, 0U, 3U, 1U}) {
+    memory_.compute();
+    comm_.wait(tickets[k]);
+    memory_.download(got.data(), memory_.send + k * bytes, wanted[k].size());
+    note(std::equal(wanted[k].begin(), wanted[k].end(), got.begin()),
+         "all_reduce " + std::to_string(k) + " of four in flight is wrong");
+    ++in_flight_;
+  }
+}
+
+bool CommunicatorSuite::reduces(DType dtype) const {
+  return dtype == DType::f32 || dtype == DType::bf16 || (dtype == DType::f16 && comm_.backend() != std::string("gloo"));
+}
+
+// A dtype that the backend does not reduce is refused at the call, and the communicator lives on.
+void CommunicatorSuite::check_refused(DType dtype) {
+  const std::string name = std::string("all_reduce of ") + compute::name_of(dtype);
+  try {
+    comm_.wait(start({Operation::all_reduce, dtype, Reduction::sum, 8, true}, memory_.send, memory_.send));
+    note(false, name + " was not refused");
+  } catch (const Error& e) {
+    note(e.status() == ASSAY_UNSUPPORTED && std::string(e.what()).find(compute::name_of(dtype)) != std::string::npos,
+         name + " was refused with another status or text: " + e.what());
+  }
+  ++refused_;
+}
+
+void CommunicatorSuite::check_totals() {
+  comm_.take_totals();
+  comm_.wait(start({Operation::all_reduce, DType::f32, Reduction::sum, 1000, true}, memory_.send, memory_.send));
+  comm_.wait(start({Operation::all_gather, DType::f32, Reduction::sum, 10, false}, memory_.send, memory_.receive));
+  comm_.barrier();
+  const comm::Totals t = comm_.take_totals();
+  note(t.collectives == 2 && t.bytes == 4000 + 40 * static_cast<std::uint64_t>(comm_.size()),
+       "the totals are of " + std::to_string(t.collectives) + " collectives and " + std::to_string(t.bytes) + " bytes");
+  note(t.busy_ms > 0 && t.exposed_ms >= 0, "the totals state no time");
+  note(comm_.take_totals().collectives == 0, "take_totals does not start anew");
+}
+
+void CommunicatorSuite::run() {
+  // NCCL multiplies by 1/n before it adds: a rounding, unless n is a power of two. The sums of random numbers have
+  // their tolerance.
+  const bool power_of_two = (comm_.size() & (comm_.size() - 1)) == 0;
+  const bool averages_exactly = power_of_two || std::string_view(comm_.backend()) != "nccl";
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    if (!reduces(dtype)) {
+      check_refused(dtype);
+      continue;
+    }
+    for (const Operation operation : {Operation::all_reduce, Operation::reduce_scatter})
+      for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::max}) {
+        if (reduction == Reduction::average && !averages_exactly) continue;
+        for (const std::size_t n : sizes) {
+          if (n * sizeof(float) > largest_bytes_) continue;
+          for (const bool in_place : {false, true}) check({operation, dtype, reduction, n, in_place});
+        }
+      }
+  }
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+    for (const std::size_t n : sizes) {
+      if (n * size_of(dtype) > std::min(largest_bytes_, largest_of_sizes * sizeof(float))) continue;
+      for (const bool in_place : {false, true}) check({Operation::all_gather, dtype, Reduction::sum, n, in_place});
+      for (std::int32_t root = 0; root < comm_.size(); ++root)
+        check({Operation::broadcast, dtype, Reduction::sum, n, false, root});
+    }
+  check({Operation::all_reduce, DType::f32, Reduction::sum, largest_bytes_ / sizeof(float), true});
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Reduction reduction : {Reduction::sum, Reduction::average})
+      for (const std::size_t n : {std::size_t{1001}, std::size_t{200003}}) check_random(dtype, n, reduction);
+  check_many_in_flight();
+  check_totals();
+  comm_.barrier();
+}
+
+std::string CommunicatorSuite::text() const {
+  std::string text;
+  if (passed()) {
+    text = std::to_string(exact_) + " collectives equal their references to the bit, " + std::to_string(random_) +
+           " sums of random numbers are within a rounding per rank of float64's and equal on all ranks, " +
+           std::to_string(in_flight_) + " in flight at once";
+    if (refused_ > 0) text += "; reductions of fp16 are refused";
+  } else {
+    text = std::to_string(failure_count_) + " mistakes; the first: ";
+    for (const std::string& f : failures_) text += f + "; ";
+  }
+  return text;
+}
+
+}  // namespace assay::test

@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+
+#include "gloo_ranks.hpp"
+#include "suite/suite.hpp"
+#include "suite/values.hpp"
+
+namespace assay::test {
+namespace {
+
+using comm::Reduction;
+using compute::DType;
+using compute::Tensor;
+
+template <class T>
+Tensor tensor(std::vector<T>& v, DType dtype) {
+  return Tensor(v.data(), dtype, {static_cast<std::int64_t>(v.size())});
+}
+
+class GlooSuite : public testing::TestWithParam<std::int32_t> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GlooSuite, testing::Values(1, 2, 3, 4, 5));
+
+TEST_P(GlooSuite, EveryCollectiveAgreesWithItsReference) {
+  constexpr std::size_t largest = 1 << 20;
+  on_ranks(GetParam(), [&](comm::Communicator& c, const assay_comm& table) {
+    const std::size_t bytes = CommunicatorSuite::bytes_needed(c.size(), largest);
+    std::vector<char> send(bytes), receive(bytes);
+    const auto copy = [](void* to, const void* from, std::size_t n) {
+      if (n > 0) std::memcpy(to, from, n);
+    };
+    CommunicatorSuite suite(c, table, {send.data(), receive.data(), bytes, copy, copy, [] {}}, largest);
+    suite.run();
+    EXPECT_TRUE(suite.passed()) << "rank " << c.rank() << ": " << suite.text();
+  });
+}
+
+// Long enough for every segment's place in the owners' staging memory to be used several times.
+TEST(Gloo, LongVectorsAreCutAndPutTogether) {
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    const std::size_t n = 3 * 1500007;
+    const auto value = [](std::int32_t rank, std::size_t i) { return static_cast<float>(i % 9973 + 7 * rank); };
+    const auto sum = [&](std::size_t i) { return value(0, i) + value(1, i) + value(2, i); };
+    std::vector<float> x(n), all(n), part(n / 3);
+    for (std::size_t i = 0; i < n; ++i) x[i] = value(c.rank(), i);
+    const auto rank = static_cast<std::size_t>(c.rank());
+    c.wait(c.reduce_scatter(tensor(x, DType::f32), tensor(part, DType::f32), Reduction::sum));
+    for (std::size_t i = 0; i < part.size(); ++i) ASSERT_EQ(part[i], sum(rank * part.size() + i)) << i;
+    c.wait(c.all_gather(tensor(part, DType::f32), tensor(all, DType::f32)));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(all[i], sum(i)) << i;
+    c.wait(c.all_reduce(tensor(x, DType::f32), tensor(x, DType::f32), Reduction::sum));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], sum(i)) << i;
+    if (c.rank() != 1) x.assign(n, 0.0F);
+    c.wait(c.broadcast(tensor(x, DType::f32), 1));
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], sum(i)) << i;
+  });
+}
+
+TEST(Gloo, Bf16IsRoundedOnce) {
+  // 256 + 1 + 1 is 258; rounded after each addition it would stay at 256.
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    for (const std::size_t n : {std::size_t{5}, std::size_t{100000}}) {
+      std::vector<std::uint16_t> x(n, bf16_bits(c.rank() == 0 ? 256.0F : 1.0F));
+      c.wait(c.all_reduce(tensor(x, DType::bf16), tensor(x, DType::bf16), Reduction::sum));
+      for (const std::uint16_t bits : x) ASSERT_EQ(from_bf16(bits), 258.0F);
+    }
+  });
+}
+
+TEST(Gloo, MaxOfNanIsNan) {
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    std::vector<float> x(9, 1.0F);
+    x[static_cast<std::size_t>(c.rank())] = std::numeric_limits<float>::quiet_NaN();
+    c.wait(c.all_reduce(tensor(x, DType::f32), tensor(x, DType::f32), Reduction::max));
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isnan(x[i]), i < 3) << i;
+  });
+}
+
+TEST(Gloo, RanksOfDifferentSpeedKeepInStep) {
+  on_ranks(4, [](comm::Communicator& c, const assay_comm&) {
+    for (int round = 0; round < 200; ++round) {
+      // Small and large ones, gathers, broadcasts, in changing order; one rank is late now and then.
+      if (round % 20 == c.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::vector<float> x(round % 3 == 0 ? 70000 : 100, static_cast<float>(c.rank() + round));
+      const float sum = static_cast<float>(6 + 4 * round);
+      if (round % 4 == 3) {
+        c.wait(c.broadcast(tensor(x, DType::f32), round % 5 % 4));
+        ASSERT_EQ(x.back(), static_cast<float>(round % 5 % 4 + round));
+      } else if (round % 4 == 2) {
+        std::vector<float> part(x.size() / 4);
+        c.wait(c.reduce_scatter(tensor(x, DType::f32), tensor(part, DType::f32), Reduction::sum));
+        ASSERT_EQ(part.front(), sum);
+        ASSERT_EQ(part.back(), sum);
+      } else {
+        c.wait(c.all_reduce(tensor(x, DType::f32), tensor(x, DType::f32), Reduction::sum));
+        ASSERT_EQ(x.front(), sum);
+        ASSERT_EQ(x.back(), sum);
+      }
+    }
+  });
+}
+
+TEST(Gloo, SeveralCommunicatorsOfACaseDoNotMeet) {
+  SharedComm shared(2);
+  std::vector<std::thread> threads;
+  for (std::int32_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      const auto a = open_test_gloo(shared.table(r));
+      const auto b = open_test_gloo(shared.table(r));
+      std::vector<float> x(40000, 1.0F), y(40000, 10.0F);
+      // In different orders: a communicator knows its own order only.
+      comm::Ticket ta = 0, tb = 0;
+      const auto start_a = [&] { ta = a->all_reduce(tensor(x, DType::f32), tensor(x, DType::f32), Reduction::sum); };
+      const auto start_b = [&] { tb = b->all_reduce(tensor(y, DType::f32), tensor(y, DType::f32), Reduction::sum); };
+      r == 0 ? (start_a(), start_b()) : (start_b(), start_a());
+      a->wait(ta);
+      b->wait(tb);
+      EXPECT_EQ(x.back(), 2.0F);
+      EXPECT_EQ(y.back(), 20.0F);
+    });
+  for (auto& t : threads) t.join();
+}
+
+TEST(Gloo, MistakesAreRefusedAndDoNoHarm) {
+  on_ranks(2, [](comm::Communicator& c, const assay_comm&) {
+    std::vector<float> x(8, 1.0F);
+    const Tensor eight = tensor(x, DType::f32), four(x.data(), DType::f32, {4}), other(x.data(), DType::bf16, {8});
+    const Tensor square(x.data(), DType::f32, {2, 4});
+    const auto status = [](auto&& call) {
+      try {
+        call();
+      } catch (const Error& e) {
+        return e.status();
+      }
+      return ASSAY_OK;
+    };
+    EXPECT_EQ(status([&] { c.all_reduce(eight, four, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.all_reduce(eight, other, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.reduce_scatter(eight, eight, Reduction::sum); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.all_gather(eight, four); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.broadcast(eight, 2); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.broadcast(eight, -1); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.broadcast(square.transposed(0, 1), 0); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.wait(1); }), ASSAY_INVALID_ARGUMENT);
+    c.wait(c.all_reduce(eight, eight, Reduction::sum));
+    EXPECT_EQ(x.back(), 2.0F);
+  });
+}
+
+TEST(Gloo, ServesTheCpuAlone) {
+  SharedComm shared(1);
+  try {
+    open_gloo(ASSAY_TEST_GLOO, shared.table(0), "cuda");
+    FAIL() << "opened for the memory of a GPU";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+    EXPECT_NE(std::string(e.what()).find("'cuda'"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Gloo, DescribesItself) {
+  on_ranks(2, [](comm::Communicator& c, const assay_comm&) {
+    EXPECT_STREQ(c.backend(), "gloo");
+    EXPECT_EQ(c.description().rfind("Gloo 0.", 0), 0U) << c.description();
+    EXPECT_NE(c.description().find("127.0.0.1"), std::string::npos) << c.description();
+    EXPECT_EQ(c.size(), 2);
+  });
+}
+
+}  // namespace
+}  // namespace assay::test
