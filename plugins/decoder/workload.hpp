@@ -1,7 +1,6 @@
 // The decoder workload: one step of a decoder Transformer, in three phases.
 #pragma once
-#include <assay/train/backend_access.hpp>
-#include <functional>
+#include <assay/train/sampling.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -11,7 +10,7 @@ namespace decoder {
 // What one run leaves for the verification. Without a backward the logits stand in for the gradients.
 struct Outcome {
   double loss = 0;
-  std::vector<std::vector<float>> samples;
+  assay::train::Samples samples;
 };
 
 class Workload {
@@ -40,13 +39,7 @@ class Workload {
 
  private:
   void enqueue_step(const assay::Launch& launch);
-  void load_inputs();
-  void start_parameters();
-  void start(double loss_scale);  // the state before the first step
   void capture(const assay::Launch& launch);
-  // Finds kernels and reserves workspace for everything that `enqueue` does, without touching a tensor.
-  void prepare(const std::function<void()>& enqueue);
-  void take_memory();
   void dump();
 
   // verification.cpp; each returns what it found right, or throws WRONG_RESULT
@@ -55,20 +48,12 @@ class Workload {
   std::string check_start(double loss) const;
   std::string compare(const Outcome& timed, const Outcome& reference) const;
 
+  const assay::train::DecoderConfig& model() const { return settings_.trainer.model; }
+
   assay::Host host_;
   Settings settings_;
-  assay::train::ParameterSet parameters_;
-  assay::train::DecoderParameters ids_;
-  assay::train::DecoderModel model_;
-  assay::train::Optimizer optimizer_;
-  assay::train::LossScaler scaler_;
-  std::unique_ptr<assay::compute::Backend> backend_;
+  assay::train::DecoderTrainer trainer_;
   std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
-  assay::DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_,
-      data_memory_;
-  assay::compute::Tensor inputs_, labels_;  // i64 [rows]
-  std::int64_t valid_rows_ = 0;
-  std::int64_t first_token_ = 0;  // its embedding has a gradient: the verification samples that row
 };
 
 }  // namespace decoder

@@ -133,10 +133,12 @@ void DecoderModel::plan_buffers() {
 }
 
 // A gradient's place is free until the moment that writes it. The gaps between groups, where there are any, must keep
-// their zeros: then the whole arena is taken from the start.
+// their zeros: then the whole arena is taken from the start. Padding at the arena's end is not borrowed at all.
 void DecoderModel::reserve_gradients(int head_backward, const std::vector<int>& begin_of_layer, int end) {
-  plan_.borrow(set_.gradient_bytes());
-  if (set_.arena_elements() != set_.parameter_count()) return plan_.reserve(0, set_.gradient_bytes(), 0, end);
+  const std::int64_t groups = set_.arena_elements() - set_.tail_elements();
+  const std::size_t group_bytes = static_cast<std::size_t>(groups) * compute::size_of(config_.precision.gradient);
+  plan_.borrow(group_bytes);
+  if (groups != set_.parameter_count()) return plan_.reserve(0, group_bytes, 0, end);
   const auto reserve = [&](ParameterSet::Id first, std::size_t count, int moment) {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < count; ++i) elements += set_.all()[first + i].elements();

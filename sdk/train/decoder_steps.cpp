@@ -137,24 +137,35 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
   b.matmul(scores, v.transposed(1, 2), out.transposed(1, 2));
 }
 
-void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
-  head_backward(b, labels, valid_rows);
-  for (std::int64_t l = config_.layers - 1; l >= 0; --l) layer_backward(b, l);
+// With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
+// but the gradients of query, key and value, whose product begins after its layer's join.
+void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                            GradientListener* listener) const {
+  head_backward(b, labels, valid_rows, listener);
+  for (std::int64_t l = config_.layers - 1; l >= 0; --l) layer_backward(b, l, listener);
   b.embedding_backward(ids, plan_[dx_], set_.gradient(ids_.embeddings), false);
   if (lanes()) b.join_side();
+  if (listener) listener->gradients_ready(set_.all().size());
 }
 
-void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows) const {
+void DecoderModel::tell(GradientListener* listener, ParameterSet::Id end) const {
+  if (listener && !lanes()) listener->gradients_ready(end);
+}
+
+void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
+                                 GradientListener* listener) const {
   const Tensor& dlogits = plan_[logits_];
   if (!config_.fused)
     b.cross_entropy_backward(dlogits, labels, plan_[lse_], 1.0F / static_cast<float>(valid_rows), loss_scale_, dlogits);
   weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
+  tell(listener, ids_.lm_head + 1);
   b.matmul(dlogits, set_.compute(ids_.lm_head), plan_[dfinal_]);
   b.rms_norm_backward(plan_[dfinal_], plan_[final_input_], set_.value(ids_.ln_final), plan_[final_rstd_], {},
                       plan_[dx_], set_.gradient(ids_.ln_final), false, {});
+  tell(listener, ids_.ln_final + 1);
 }
 
-void DecoderModel::layer_backward(Backend& b, std::int64_t layer) const {
+void DecoderModel::layer_backward(Backend& b, std::int64_t layer, GradientListener* listener) const {
   const auto l = static_cast<std::size_t>(layer);
   const DecoderLayerParameters& p = ids_.layers[l];
   const Forward& f = recomputed_[l];
@@ -163,20 +174,24 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer) const {
     b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[f.normed1], plan_[f.rstd1], norm_eps);
     layer_body(b, p, f);
   }
-  feed_forward_backward(b, p, f, g);
+  feed_forward_backward(b, p, f, g, listener);
 
   const Tensor& dx = plan_[dx_middle_];
   weight_gradient(b, dx, plan_[f.attention], p.output);
+  tell(listener, p.output + 1);
   b.matmul(dx, set_.compute(p.output), plan_[g.dattention]);
   attention_backward(b, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   rotate(b, dqkv, true);
   if (config_.fused) {
     b.matmul(dqkv, set_.compute(p.q, 3), plan_[g.dnormed1]);
-    if (lanes()) b.join_side();
+    if (lanes()) {
+      b.join_side();
+      if (listener) listener->gradients_ready(p.q);
+    }
     norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1]);
     weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
-    return;
+    return tell(listener, p.ln1 + 1);
   }
   b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[g.normed1], plan_[f.rstd1], norm_eps);
   for (int i = 0; i < 3; ++i) {
@@ -185,7 +200,9 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer) const {
     weight_gradient(b, part, plan_[g.normed1], id);
     b.matmul(part, set_.compute(id), plan_[g.dnormed1], {.accumulate = i > 0});
   }
+  tell(listener, p.v + 1);
   norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
+  tell(listener, p.ln1 + 1);
 }
 
 // The norm's output is made again rather than kept: that much memory per layer against one more write.
@@ -195,7 +212,7 @@ void DecoderModel::norm_backward(Backend& b, ParameterSet::Id weight, const Tens
 }
 
 void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameters& p, const Forward& f,
-                                         const Backward& g) const {
+                                         const Backward& g, GradientListener* listener) const {
   const Tensor& dx = plan_[dx_];
   const GateUp gu = gate_up(f);
   b.matmul(dx, set_.compute(p.w2), plan_[g.dhidden]);
@@ -203,23 +220,27 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   if (config_.fused) {
     b.swiglu_backward(gu.gate, gu.up, plan_[g.dhidden], gu.gate, gu.up, plan_[g.hidden]);
     weight_gradient(b, dx, plan_[g.hidden], p.w2);
+    tell(listener, p.w2 + 1);
     b.matmul(gu.packed, set_.compute(p.w1, 2), plan_[g.dnormed2]);
     norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2]);
     weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
-    return;
+    return tell(listener, p.ln2 + 1);
   }
   b.activation_forward(Activation::silu, gu.gate, plan_[g.silu]);
   b.multiply(plan_[g.silu], gu.up, plan_[g.hidden]);
   weight_gradient(b, dx, plan_[g.hidden], p.w2);
+  tell(listener, p.w2 + 1);
   b.multiply(plan_[g.dhidden], gu.up, plan_[g.dsilu]);
   b.multiply(plan_[g.dhidden], plan_[g.silu], gu.up);                                // now the gradient of up
   b.activation_backward(Activation::silu, gu.gate, plan_[g.dsilu], plan_[g.dsilu]);  // now the gradient of gate
   b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[g.normed2], plan_[f.rstd2], norm_eps);
   weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
   weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
+  tell(listener, p.w3 + 1);
   b.matmul(plan_[g.dsilu], set_.compute(p.w1), plan_[g.dnormed2]);
   b.matmul(gu.up, set_.compute(p.w3), plan_[g.dnormed2], {.accumulate = true});
   norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, {});
+  tell(listener, p.ln2 + 1);
 }
 
 void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {

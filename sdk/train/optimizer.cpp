@@ -1,55 +1,96 @@
 #include "assay/train/optimizer.hpp"
 
+#include <algorithm>
+#include <cassert>
+
 namespace assay::train {
 
 using compute::DType;
 using compute::Tensor;
 
 namespace {
-constexpr std::size_t scalar_bytes = 256;  // each of step and lr on its own aligned line
-}
+constexpr std::size_t learning_rate_offset = 256;  // each of step and lr on its own aligned line
+constexpr std::int64_t range_alignment = 64;       // elements: what the vector kernels of a device read at once
+}  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, const ParameterSet& parameters)
     : config_(config),
       parameters_(parameters),
       moments_(config.name == "adamw" ? 2
                : config.momentum != 0 ? 1
-                                      : 0) {}
+                                      : 0) {
+  restrict_to({{0, parameters.arena_elements()}});
+}
 
-std::size_t Optimizer::state_bytes() const {
-  return 2 * scalar_bytes + moments_ * static_cast<std::size_t>(parameters_.arena_elements()) *
-                                compute::size_of(parameters_.policy().state);
+void Optimizer::restrict_to(std::vector<ElementRange> ranges) {
+  ranges_ = std::move(ranges);
+  packed_.assign(1, 0);
+  for (const ElementRange& r : ranges_) {
+    const bool aligned =
+        r.begin % range_alignment == 0 && (r.end % range_alignment == 0 || r.end == parameters_.arena_elements());
+    if (!aligned || r.begin < 0 || r.elements() < 0 || r.end > parameters_.arena_elements())
+      throw Error(ASSAY_INVALID_ARGUMENT, "an optimizer cannot be restricted to elements " + std::to_string(r.begin) +
+                                              " to " + std::to_string(r.end) + " of an arena of " +
+                                              std::to_string(parameters_.arena_elements()) +
+                                              "; ranges begin and end at multiples of 64");
+    packed_.push_back(packed_.back() + r.elements());
+  }
+}
+
+std::size_t Optimizer::moment_bytes() const {
+  return moments_ * static_cast<std::size_t>(packed_.back()) * compute::size_of(parameters_.policy().state);
 }
 
 void Optimizer::bind(void* state) { state_ = state; }
 
+Tensor Optimizer::step_number() const { return Tensor(state_, DType::i64, {1}); }
+Tensor Optimizer::learning_rate() const {
+  return Tensor(static_cast<char*>(state_) + learning_rate_offset, DType::f32, {1});
+}
+
 Tensor Optimizer::moment(std::size_t index) const {
   if (index >= moments_) return {};
   const DType dtype = parameters_.policy().state;
-  const std::int64_t n = parameters_.arena_elements();
-  char* base = static_cast<char*>(state_) + 2 * scalar_bytes;
+  const std::int64_t n = packed_.back();
+  char* base = static_cast<char*>(state_) + scalar_bytes;
   return Tensor(base + index * static_cast<std::size_t>(n) * compute::size_of(dtype), dtype, {n});
 }
 
+Tensor Optimizer::moment_of_range(std::size_t index, std::size_t range) const {
+  if (index >= moments_) return {};
+  return moment(index).slice(0, packed_[range], ranges_[range].elements());
+}
+
 void Optimizer::reset(compute::Backend& backend) const {
-  backend.fill(Tensor(state_, DType::i64, {1}), 0);
-  backend.fill(Tensor(static_cast<char*>(state_) + scalar_bytes, DType::f32, {1}), config_.lr);
+  backend.fill(step_number(), 0);
+  backend.fill(learning_rate(), config_.lr);
   for (std::size_t i = 0; i < moments_; ++i) backend.fill(moment(i), 0.0);
 }
 
-void Optimizer::step(compute::Backend& backend, const LossScaler& scaler) const {
-  const Tensor count(state_, DType::i64, {1});
-  const Tensor lr(static_cast<char*>(state_) + scalar_bytes, DType::f32, {1});
-  const compute::LossScale scale = scaler.tensors();
+void Optimizer::begin_step(compute::Backend& backend, const LossScaler& scaler) const {
   scaler.inspect(backend, parameters_.all_gradients());
-  backend.advance(count, scale);
+  backend.advance(step_number(), scaler.tensors());
+}
+
+void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
+  const ElementRange& range = ranges_[index];
+  const Tensor values = parameters_.values(range);
+  const Tensor gradients = parameters_.gradients(range);
+  const Tensor copy = parameters_.compute_copy();
+  const Tensor copied = copy ? copy.slice(0, range.begin, range.elements()) : Tensor();
   if (config_.name == "adamw")
-    backend.adamw(parameters_.all_values(), parameters_.all_gradients(), moment(0), moment(1), count, lr,
-                  {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}, parameters_.compute_copy(), scale);
+    backend.adamw(values, gradients, moment_of_range(0, index), moment_of_range(1, index), step_number(),
+                  learning_rate(), {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}, copied,
+                  scaler.tensors());
   else
-    backend.sgd(parameters_.all_values(), parameters_.all_gradients(), moment(0), count, lr,
-                {config_.momentum, config_.weight_decay}, parameters_.compute_copy(), scale);
-  scaler.update(backend);
+    backend.sgd(values, gradients, moment_of_range(0, index), step_number(), learning_rate(),
+                {config_.momentum, config_.weight_decay}, copied, scaler.tensors());
+}
+
+void Optimizer::step(compute::Backend& backend, const LossScaler& scaler) const {
+  begin_step(backend, scaler);
+  for (std::size_t i = 0; i < ranges_.size(); ++i) step_range(backend, scaler, i);
+  end_step(backend, scaler);
 }
 
 }  // namespace assay::train

@@ -13,7 +13,9 @@ constexpr std::int64_t group_alignment = 64;
 }  // namespace
 
 ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
+  assert(tail_ == 0);
   const Id first = parameters_.size();
+  groups_.push_back(first);
   for (Parameter& p : group) {
     p.offset = elements_;
     elements_ += p.elements();
@@ -22,6 +24,8 @@ ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
   elements_ = (elements_ + group_alignment - 1) / group_alignment * group_alignment;
   return first;
 }
+
+void ParameterSet::pad_to(std::int64_t multiple) { tail_ = (multiple - elements_ % multiple) % multiple; }
 
 std::size_t ParameterSet::gradient_offset_bytes(Id id) const {
   return static_cast<std::size_t>(parameters_[id].offset) * compute::size_of(policy_.gradient);
@@ -52,10 +56,10 @@ Tensor ParameterSet::gradient(Id id, std::size_t count) const { return at(gradie
 Tensor ParameterSet::compute(Id id, std::size_t count) const {
   return policy_.compute_copy() ? at(copy_, policy_.activation, id, count) : value(id, count);
 }
-Tensor ParameterSet::all_values() const { return Tensor(values_, policy_.parameter, {elements_}); }
-Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {elements_}); }
+Tensor ParameterSet::all_values() const { return Tensor(values_, policy_.parameter, {arena_elements()}); }
+Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {arena_elements()}); }
 Tensor ParameterSet::compute_copy() const {
-  return policy_.compute_copy() ? Tensor(copy_, policy_.activation, {elements_}) : Tensor();
+  return policy_.compute_copy() ? Tensor(copy_, policy_.activation, {arena_elements()}) : Tensor();
 }
 
 void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) const {

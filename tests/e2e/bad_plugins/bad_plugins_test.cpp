@@ -1,5 +1,5 @@
 // Each bad plugin fails for its own reason, in words that name it, and the host survives every one.
-#include "sandbox.hpp"
+#include "bad_plugin_sandbox.hpp"
 
 #include <algorithm>
 #include <ostream>
@@ -17,7 +17,7 @@ struct Misbehaviour {
 };
 void PrintTo(const Misbehaviour& m, std::ostream* out) { *out << m.plugin; }
 
-class WhileRunning : public Sandbox, public testing::WithParamInterface<Misbehaviour> {};
+class WhileRunning : public BadPluginSandbox, public testing::WithParamInterface<Misbehaviour> {};
 
 TEST_P(WhileRunning, IsARowWithItsStatusAndReason) {
   const Misbehaviour& expected = GetParam();
@@ -65,7 +65,7 @@ struct Unloadable {
 };
 void PrintTo(const Unloadable& u, std::ostream* out) { *out << u.plugin; }
 
-class AtLoading : public Sandbox, public testing::WithParamInterface<Unloadable> {};
+class AtLoading : public BadPluginSandbox, public testing::WithParamInterface<Unloadable> {};
 
 TEST_P(AtLoading, IsRefusedBeforeAnythingStarts) {
   const RunResult result = run_experiment({.plugin = GetParam().plugin});
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(BadPlugins, AtLoading,
                                          Unloadable{"bad_duplicate_params", "has the parameter 'n' twice"}),
                          [](const auto& info) { return std::string(info.param.plugin); });
 
-class BadPlugins : public Sandbox {};
+class BadPlugins : public BadPluginSandbox {};
 
 TEST_F(BadPlugins, GarbageOnStandardOutputIsHarmless) {
   const RunResult result = run_experiment({.plugin = "bad_garbage_on_stdout"});

@@ -4,12 +4,12 @@
 
 #include <fstream>
 
-#include "sandbox.hpp"
+#include "bad_plugin_sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
-class Disk : public Sandbox {};
+class Disk : public BadPluginSandbox {};
 
 TEST_F(Disk, AnOutputFolderThatCannotBeMadeStopsBeforeTheFirstCase) {
   std::ofstream(folder() / "file") << "in the way";
@@ -21,7 +21,7 @@ TEST_F(Disk, AnOutputFolderThatCannotBeMadeStopsBeforeTheFirstCase) {
 }
 
 // A file system of a few hundred KiB; needs the right to mount.
-class FullDisk : public Sandbox {
+class FullDisk : public BadPluginSandbox {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(folder() / "out");

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "sandbox.hpp"
+#include "bad_plugin_sandbox.hpp"
 
 namespace assay::test {
 namespace {
@@ -14,7 +14,7 @@ const ExperimentText slow_sweep{.plugin = "bad_sometimes_bad",
                                 .params = "bad_at = -1\nstep_ms = 100",
                                 .sweep = "i = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"};
 
-class Interruption : public Sandbox {
+class Interruption : public BadPluginSandbox {
  protected:
   // Starts the sweep, and sends `signal` when three cases are finished.
   std::optional<HostExit> run_and_send(int signal) {

@@ -142,6 +142,21 @@ TEST(Decoder, AGradientArenaWithGapsIsNotShared) {
   for (const BufferPlan::Buffer& b : model.plan().buffers()) EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
 }
 
+// Padding at the end costs itself and no more: activations still lie in the places of gradients to come.
+TEST(Decoder, APaddedGradientArenaIsSharedUpToItsPadding) {
+  const DecoderConfig c = config(128, 512, 3, 4);
+  ParameterSet set(c.precision);
+  const DecoderParameters ids = add_decoder_parameters(set, c);
+  const DecoderModel tight(c, set, ids);
+  ParameterSet padded(c.precision);
+  add_decoder_parameters(padded, c);
+  padded.pad_to(1'000'000 * 64);
+  ASSERT_GT(padded.tail_elements(), 0);
+  const DecoderModel model(c, padded, ids);
+  EXPECT_EQ(model.activation_bytes(), tight.activation_bytes());
+  EXPECT_EQ(padded.gradient_bytes(), set.gradient_bytes() + 4u * static_cast<std::size_t>(padded.tail_elements()));
+}
+
 // small, batch 4, context 512: 2 N (L (4 d^2 + 3 d ff) + d V) + 2 L B T^2 d.
 TEST(Decoder, ForwardFlops) {
   const DecoderConfig c = config(768, 3072, 12, 12);

@@ -74,9 +74,10 @@ class DecoderModel {
   // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
                std::int64_t valid_rows) const;
-  // After forward with labels. Gradients of all parameters are written, not accumulated.
-  void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
-                std::int64_t valid_rows) const;
+  // After forward with labels. Gradients of all parameters are written, not accumulated. `listener`, if any, hears of
+  // them group by group (on the side lane: of what has been joined).
+  void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
+                GradientListener* listener = nullptr) const;
 
   compute::Tensor loss() const { return plan_[loss_]; }
   compute::Tensor logits() const {
@@ -108,15 +109,17 @@ class DecoderModel {
   // From normed1 to the end of the feed-forward's hidden state; shared by forward and recomputation.
   void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
   void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
-  void layer_backward(compute::Backend& b, std::int64_t layer) const;
-  void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f,
-                             const Backward& g) const;
+  void layer_backward(compute::Backend& b, std::int64_t layer, GradientListener* listener) const;
+  void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f, const Backward& g,
+                             GradientListener* listener) const;
+  void tell(GradientListener* listener, ParameterSet::Id end) const;
   void attention_forward(compute::Backend& b, const Forward& f) const;
   void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
   void norm_backward(compute::Backend& b, ParameterSet::Id weight, const compute::Tensor& dy, const compute::Tensor& x,
                      const compute::Tensor& rstd, const compute::Tensor& residual, const compute::Tensor& dx,
                      const compute::Tensor& y) const;
-  void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows) const;
+  void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
+                     GradientListener* listener) const;
 
   // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x, ParameterSet::Id first,

@@ -1,13 +1,13 @@
-// AdamW and SGD over a whole parameter arena in one pass. The step number and the learning rate live in device memory:
-// a captured step reads them there.
+// AdamW and SGD over a parameter arena, whole in one pass or only pieces of it. The step number and the learning rate
+// live in device memory: a captured step reads them there.
 #pragma once
 #include <assay/plugin.hpp>
 
 #include <array>
 #include <assay/train/loss_scaler.hpp>
 #include <assay/train/parameters.hpp>
-#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace assay::train {
 
@@ -23,19 +23,40 @@ struct OptimizerConfig {
 
 class Optimizer {
  public:
+  static constexpr std::size_t scalar_bytes = 512;  // of the state: step number and learning rate
+
+  // The parameters must be complete, and outlive it.
   Optimizer(const OptimizerConfig& config, const ParameterSet& parameters);
 
-  std::size_t state_bytes() const;  // first and second moments, or the momentum; step and lr included
-  void bind(void* state);
+  // Before the memory is taken: updates these ranges of the arena alone, and keeps state for them alone, packed one
+  // after the other. Without it: the whole arena as one range. Ranges begin and end at multiples of 64 elements, but
+  // for the arena's end.
+  void restrict_to(std::vector<ElementRange> ranges);
+  const std::vector<ElementRange>& ranges() const { return ranges_; }
+
+  std::size_t moment_bytes() const;  // first and second moments, or the momentum, of the ranges' elements
+  std::size_t state_bytes() const { return scalar_bytes + moment_bytes(); }
+  void bind(void* state);                       // state_bytes()
   void reset(compute::Backend& backend) const;  // zero state, step 0
-  // Enqueues one update of every parameter, or none when the scaler finds a gradient that is not finite.
+  // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
+  // The same in parts: begin_step once, each range once in any order, end_step once. With an active scaler begin_step
+  // looks at the whole gradient arena.
+  void begin_step(compute::Backend& backend, const LossScaler& scaler) const;
+  void step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const;
+  void end_step(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }
+
  private:
-  compute::Tensor moment(std::size_t index) const;
+  compute::Tensor moment(std::size_t index) const;                              // of all ranges
+  compute::Tensor moment_of_range(std::size_t index, std::size_t range) const;  // empty when there is none
+  compute::Tensor step_number() const;
+  compute::Tensor learning_rate() const;
 
   OptimizerConfig config_;
   const ParameterSet& parameters_;
+  std::vector<ElementRange> ranges_;
+  std::vector<std::int64_t> packed_;  // where each range's state begins, in elements
   std::size_t moments_;
   void* state_ = nullptr;
 };

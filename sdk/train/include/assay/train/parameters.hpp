@@ -6,6 +6,7 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <assay/train/element_range.hpp>
 #include <assay/train/precision.hpp>
 #include <cstdint>
 #include <string>
@@ -32,10 +33,19 @@ class ParameterSet {
   explicit ParameterSet(const PrecisionPolicy& policy) : policy_(policy) {}
   // Adds a group of parameters; returns the first one's id, the others follow.
   Id add(std::vector<Parameter> group);
+  // After the last add: makes the arenas' length a multiple of `multiple` elements. The padding at the end is zero and
+  // stays so: its gradients are.
+  void pad_to(std::int64_t multiple);
 
   const std::vector<Parameter>& all() const { return parameters_; }
-  std::int64_t parameter_count() const;                      // without padding
-  std::int64_t arena_elements() const { return elements_; }  // with padding
+  std::int64_t parameter_count() const;                              // without padding
+  std::int64_t arena_elements() const { return elements_ + tail_; }  // with padding
+  std::int64_t tail_elements() const { return tail_; }               // of it, what pad_to added
+  const std::vector<Id>& group_begins() const { return groups_; }    // the first parameter of each group
+  // Where the parameters with an id < end end: arena elements. Of all: the whole arena.
+  std::int64_t elements_before(Id end) const {
+    return end < parameters_.size() ? parameters_[end].offset : arena_elements();
+  }
   const PrecisionPolicy& policy() const { return policy_; }
 
   // Bytes of each arena. The compute copy is 0 where the policy needs none; it counts as parameters.
@@ -53,6 +63,8 @@ class ParameterSet {
   compute::Tensor gradient(Id id, std::size_t count = 1) const;
   compute::Tensor all_values() const;  // the whole arena, flat
   compute::Tensor all_gradients() const;
+  compute::Tensor values(const ElementRange& range) const { return piece(all_values(), range); }  // flat
+  compute::Tensor gradients(const ElementRange& range) const { return piece(all_gradients(), range); }
   compute::Tensor compute_copy() const;  // flat; empty when there is none
 
   // Every parameter from its distribution, gradients 0; the same numbers for any device and number of threads.
@@ -61,16 +73,31 @@ class ParameterSet {
 
  private:
   std::size_t bytes(compute::DType dtype) const {
-    return static_cast<std::size_t>(elements_) * compute::size_of(dtype);
+    return static_cast<std::size_t>(arena_elements()) * compute::size_of(dtype);
+  }
+  static compute::Tensor piece(const compute::Tensor& arena, const ElementRange& range) {
+    return arena.slice(0, range.begin, range.elements());
   }
   compute::Tensor at(void* base, compute::DType dtype, Id id, std::size_t count) const;
 
   PrecisionPolicy policy_;
   std::vector<Parameter> parameters_;
-  std::int64_t elements_ = 0;
+  std::vector<Id> groups_;
+  std::int64_t elements_ = 0;  // to the end of the last group
+  std::int64_t tail_ = 0;
   void* values_ = nullptr;
   void* copy_ = nullptr;
   void* gradients_ = nullptr;
+};
+
+// Told during a backward how far it has come.
+class GradientListener {
+ public:
+  virtual ~GradientListener() = default;
+  // The gradients of all parameters with an id < end are enqueued on the backend's stream: what is enqueued there from
+  // here on may read them, and nothing later in the step writes them. `end` rises from call to call; the last one is
+  // the number of parameters.
+  virtual void gradients_ready(ParameterSet::Id end) = 0;
 };
 
 }  // namespace assay::train

@@ -1,4 +1,4 @@
-#include "sandbox.hpp"
+#include "e2e/support/sandbox.hpp"
 
 #include <stdlib.h>
 
@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace assay::test {
 
@@ -20,7 +21,7 @@ std::string text_of(const fs::path& file) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-Sandbox::Sandbox() {
+Sandbox::Sandbox(fs::path plugin_folder) : plugin_folder_(std::move(plugin_folder)) {
   std::string name = (fs::temp_directory_path() / "assay-e2e-XXXXXX").string();
   if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
   folder_ = name;
@@ -31,9 +32,11 @@ Sandbox::~Sandbox() {
   fs::remove_all(folder_, ignored);
 }
 
-void Sandbox::write_experiment(const ExperimentText& text) const {
+void Sandbox::write_experiment(const ExperimentText& text) {
+  name_ = text.name;
   std::ofstream out(folder_ / "x.toml");
-  out << "schema = 1\nname = \"bad\"\n[workload]\nplugin = \"" << text.plugin << "\"\n[workload.params]\n"
+  out << "schema = 1\nname = \"" << text.name << "\"\n[workload]\nplugin = \"" << text.plugin
+      << "\"\n[workload.params]\n"
       << text.params << "\n"
       << (text.sweep.empty() ? "" : "[sweep]\n" + text.sweep + "\n") << "[measure]\n"
       << text.measure << "\n[run]\ndevice = \"cpu\"\n"
@@ -41,7 +44,7 @@ void Sandbox::write_experiment(const ExperimentText& text) const {
 }
 
 std::vector<std::string> Sandbox::run_arguments(std::vector<std::string> more) const {
-  std::vector<std::string> arguments{"run", "x.toml", "--plugin-path", BAD_PLUGINS};
+  std::vector<std::string> arguments{"run", "x.toml", "--plugin-path", plugin_folder_.string()};
   if (std::find(more.begin(), more.end(), "--output") == more.end()) more.insert(more.begin(), {"--output", "out"});
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -59,7 +62,7 @@ RunResult Sandbox::run(const std::vector<std::string>& arguments) const {
   return result;
 }
 
-RunResult Sandbox::run_experiment(const ExperimentText& text, std::vector<std::string> more) const {
+RunResult Sandbox::run_experiment(const ExperimentText& text, std::vector<std::string> more) {
   write_experiment(text);
   return run(run_arguments(std::move(more)));
 }
@@ -67,7 +70,7 @@ RunResult Sandbox::run_experiment(const ExperimentText& text, std::vector<std::s
 std::vector<fs::path> Sandbox::run_folders() const {
   std::vector<fs::path> folders;
   std::error_code error;
-  for (fs::directory_iterator i(folder_ / "out/bad", error), end; !error && i != end; i.increment(error))
+  for (fs::directory_iterator i(folder_ / "out" / name_, error), end; !error && i != end; i.increment(error))
     if (i->is_directory() && !i->is_symlink()) folders.push_back(i->path());
   std::sort(folders.begin(), folders.end());
   return folders;

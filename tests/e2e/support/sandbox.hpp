@@ -14,7 +14,8 @@ namespace assay::test {
 
 // What differs between the experiments of these tests: TOML text for the table of each name.
 struct ExperimentText {
-  std::string plugin = "";  // "bad_throws_in_run"
+  std::string plugin = "";
+  std::string name = "x";
   std::string params = "";  // of [workload.params]
   std::string measure = "warmup = 1\nsteps = 3\ntimeout = \"60s\"";
   std::string run = "";
@@ -31,19 +32,19 @@ bool contains(const std::string& text, const std::string& part);
 
 class Sandbox : public testing::Test {
  protected:
-  Sandbox();
+  explicit Sandbox(std::filesystem::path plugin_folder);
   ~Sandbox() override;
 
-  void write_experiment(const ExperimentText& text) const;
+  void write_experiment(const ExperimentText& text);
   std::vector<std::string> run_arguments(std::vector<std::string> more = {}) const;
   // Runs the host to its end. Fails the test when it does not end, dies of a signal, or leaves a process behind.
   RunResult run(const std::vector<std::string>& arguments) const;
-  RunResult run_experiment(const ExperimentText& text, std::vector<std::string> more = {}) const;
+  RunResult run_experiment(const ExperimentText& text, std::vector<std::string> more = {});
   std::string output() const { return text_of(output_file()); }
   std::filesystem::path output_file() const { return folder_ / "output.txt"; }
   std::filesystem::path folder() const { return folder_; }
 
-  // The folders of this experiment's runs, the oldest first.
+  // The folders of the runs of the experiment that was written last, the oldest first.
   std::vector<std::filesystem::path> run_folders() const;
   // The complete lines of the newest run's cases.jsonl; none while there is no such file.
   std::vector<std::string> case_lines() const;
@@ -53,7 +54,8 @@ class Sandbox : public testing::Test {
   static bool wait_until(const std::function<bool()>& reached);
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path plugin_folder_, folder_;
+  std::string name_;
 };
 
 }  // namespace assay::test

@@ -1,0 +1,35 @@
+// What a collective moves: its buffers, and the bandwidths that its time amounts to. The conventions of nccl-tests, see
+// README.md.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace all_reduce {
+
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
+
+// One rank's buffers, in elements. `larger` is the size that is asked for: both buffers of all_reduce and broadcast,
+// what reduce_scatter sends, what all_gather receives. `part` is the share of one rank in it: what reduce_scatter
+// receives and all_gather sends.
+struct Message {
+  std::int64_t larger = 0;
+  std::int64_t part = 0;
+  std::int64_t bytes = 0;  // of `larger`
+  std::int64_t count =
+      0;  // the argument of the call, which nccl-tests prints: `part` where there is one, else `larger`
+};
+
+constexpr bool has_parts(Collective c) { return c == Collective::reduce_scatter || c == Collective::all_gather; }
+
+// `size_bytes` rounded down to whole elements, and to a multiple of the ranks where each has a part. Throws
+// assay::Error(INVALID_ARGUMENT) when not one element is left.
+Message plan_message(Collective collective, std::int64_t size_bytes, std::size_t element_bytes, std::int32_t ranks);
+
+// GB/s (10^9 bytes) of the larger buffer in the time of the collective.
+double algorithm_bandwidth_gbs(std::int64_t bytes, double milliseconds);
+
+// Bus bandwidth over algorithm bandwidth: what crosses the slowest link of the best algorithm, in sizes of the larger
+// buffer. 0 for one rank, but for broadcast.
+double bus_factor(Collective collective, std::int32_t ranks);
+
+}  // namespace all_reduce

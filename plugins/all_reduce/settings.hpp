@@ -1,0 +1,55 @@
+// The workload's parameter table, and what one case makes of it.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/plugin.hpp>
+#include <string>
+
+#include "message.hpp"
+
+namespace all_reduce {
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  Collective collective = Collective::all_reduce;
+  std::string collective_name, backend;
+  assay::compute::DType dtype = assay::compute::DType::f32;
+  assay::comm::Reduction reduction = assay::comm::Reduction::sum;
+  std::string reduction_name;
+  bool in_place = true;
+  std::int32_t root = 0;
+  std::int32_t rank = 0, ranks = 1;
+  assay::comm::Options options;
+  Message message;
+};
+
+// In the order of the enumerations.
+inline constexpr auto collective_names = assay::names("all_reduce", "reduce_scatter", "all_gather", "broadcast");
+inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
+inline constexpr auto reduction_names = assay::names("sum", "average", "max");
+inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
+
+using assay::Param;
+inline constexpr auto params = assay::table(
+    Param::choice("collective", "all_reduce", collective_names).help("what a step does, once"),
+    Param::choice("backend", "auto", backend_names).help("auto: nccl on cuda, gloo on the CPU"),
+    Param::choice("dtype", "fp32", dtype_names).help("of the elements; gloo reduces no fp16"),
+    Param::real("size_mb", 1)
+        .at_least(0)
+        .at_most(1 << 20)
+        .unit("MiB")
+        .help("size of the larger buffer of a rank, in units of 2^20 bytes"),
+    Param::integer("size_bytes", 0)
+        .at_least(0)
+        .at_most(double(std::int64_t{1} << 40))
+        .unit("bytes")
+        .help("the same in bytes; 0: as size_mb says"),
+    Param::boolean("in_place", true).help("one buffer, send and receive at once; a broadcast always has one"),
+    Param::choice("reduction", "sum", reduction_names).help("of all_reduce and reduce_scatter"),
+    Param::integer("root", 0).at_least(0).at_most(65535).help("of broadcast: the rank whose data all get"),
+    Param::integer("max_channels", 0)
+        .at_least(0)
+        .at_most(64)
+        .help("nccl: the most thread blocks that a collective may take; 0: as many as NCCL likes"));
+
+}  // namespace all_reduce

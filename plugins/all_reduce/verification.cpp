@@ -1,0 +1,122 @@
+// Is every element of every rank right? Once in place and once out of place, on fresh data whose result is known to the
+// bit, in the buffers that were timed and with the collective that was timed.
+#include <cstdio>
+
+#include "workload.hpp"
+
+namespace all_reduce {
+
+using assay::DeviceMemory;
+using assay::Error;
+using assay::comm::Reduction;
+using assay::compute::Tensor;
+
+namespace {
+
+std::string number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", x);
+  return text;
+}
+
+}  // namespace
+
+ExactData Workload::exact_data() const {
+  const bool reduces =
+      settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter;
+  // Where nothing is added up, the largest values that stay exact do.
+  return {settings_.dtype, reduces ? settings_.reduction : Reduction::max, settings_.ranks};
+}
+
+Comparison Workload::check_result(const Buffers& b, const ExactData& exact) const {
+  const Pieces pieces(*backend_);
+  const auto data = [&](const std::vector<std::int32_t>& period) { return PeriodicData(settings_.dtype, period); };
+  const std::int64_t part = settings_.message.part;
+  switch (settings_.collective) {
+    case Collective::all_reduce: return pieces.compare(b.receive, data(exact.reduced()), 0, exact.tolerance());
+    case Collective::reduce_scatter:
+      return pieces.compare(b.receive, data(exact.reduced()), settings_.rank * part, exact.tolerance());
+    case Collective::broadcast: return pieces.compare(b.receive, data(exact.sent_by(settings_.root)), 0, 0);
+    case Collective::all_gather: break;
+  }
+  Comparison all;
+  for (std::int32_t rank = 0; rank < settings_.ranks; ++rank) {
+    Comparison one = pieces.compare(b.receive.slice(0, rank * part, part), data(exact.sent_by(rank)), 0, 0);
+    if (one.first) one.first->index += rank * part;
+    all.add(one);
+  }
+  return all;
+}
+
+Comparison Workload::run_and_check(bool in_place, const ExactData& exact) {
+  DeviceMemory other;
+  if (!in_place && settings_.in_place)
+    other = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, other_bytes(), "second buffer of the verification");
+  const Buffers b = buffers(in_place, settings_.in_place ? other.data() : other_memory_.data());
+  const Pieces pieces(*backend_);
+  const PeriodicData own(settings_.dtype, exact.sent_by(settings_.rank));
+  pieces.spoil(b.receive);
+  if (settings_.collective != Collective::broadcast || settings_.rank == settings_.root) pieces.write(b.send, own);
+  communicator_->wait(enqueue(b));
+  communicator_->synchronize();
+  Comparison result = check_result(b, exact);
+  if (!in_place) {  // what was sent is still there
+    const Comparison sent = pieces.compare(b.send, own, 0, 0);
+    if (sent.wrong > 0)
+      throw Error(ASSAY_WRONG_RESULT, settings_.collective_name + " out of place has changed " +
+                                          std::to_string(sent.wrong) + " elements of what rank " +
+                                          std::to_string(settings_.rank) + " sent, the first at index " +
+                                          std::to_string(sent.first->index));
+  }
+  return result;
+}
+
+std::string Workload::verify(const assay::Launch& launch) {
+  const ExactData exact = exact_data();
+  const bool one_buffer = settings_.collective == Collective::broadcast;
+  Comparison mine;
+  std::string first_wrong;
+  for (const bool in_place : {true, false}) {
+    if (one_buffer && !in_place) continue;
+    const Comparison found = run_and_check(in_place, exact);
+    mine.add(found);
+    if (found.first && first_wrong.empty())
+      first_wrong = "rank " + std::to_string(settings_.rank) + (in_place ? ", in place" : ", out of place") +
+                    ", element " + std::to_string(found.first->index) + ": got " + number(found.first->got) +
+                    ", expected " + number(found.first->expected);
+  }
+
+  const assay_comm& comm = assay::comm::ranks_of(host_);
+  struct Counts {
+    std::int64_t checked, wrong;
+  };
+  const Counts own{mine.checked, mine.wrong};
+  std::vector<Counts> of_ranks(static_cast<std::size_t>(settings_.ranks));
+  if (const assay_status s = comm.exchange(&comm, assay::to_abi("all_reduce.verified"), comm.timeout_ms, &own,
+                                           sizeof own, of_ranks.data());
+      s != ASSAY_OK)
+    throw Error(s, "");  // the host has the text
+  Counts total{0, 0};
+  std::string wrong_ranks;
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    total.checked += of_ranks[rank].checked, total.wrong += of_ranks[rank].wrong;
+    if (of_ranks[rank].wrong > 0) wrong_ranks += (wrong_ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  launch.metric(wrong_elements_metric, static_cast<double>(total.wrong));
+
+  std::string what = settings_.collective_name;
+  if (settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter)
+    what += " (" + settings_.reduction_name + ")";
+  const std::string checked = std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) +
+                              " rank(s), " + (one_buffer ? "in one buffer" : "in place and out of place");
+  if (total.wrong > 0)
+    throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +
+                                        " are wrong, on rank(s) " + wrong_ranks +
+                                        (first_wrong.empty() ? "" : "; " + first_wrong));
+  return what + ": " + checked + ", " +
+         (exact.tolerance() > 0 ? "all within " + number(exact.tolerance()) + " of the exact average"
+                                : "all exact to the bit") +
+         "; " + communicator_->description();
+}
+
+}  // namespace all_reduce

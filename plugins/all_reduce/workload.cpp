@@ -1,0 +1,89 @@
+#include "workload.hpp"
+
+#include <assay/train/backend_access.hpp>
+#include <chrono>
+
+namespace all_reduce {
+
+using assay::DeviceMemory;
+using assay::comm::Ticket;
+using assay::compute::Tensor;
+
+Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c) {}
+
+assay::Work Workload::work() const { return {.bytes = static_cast<std::uint64_t>(settings_.message.bytes)}; }
+
+std::size_t Workload::other_bytes() const {
+  const Message& m = settings_.message;
+  return static_cast<std::size_t>(has_parts(settings_.collective) ? m.part : m.larger) * size_of(settings_.dtype);
+}
+
+Workload::Buffers Workload::buffers(bool in_place, void* other) const {
+  const Message& m = settings_.message;
+  const Tensor larger(larger_memory_.data(), settings_.dtype, {m.larger});
+  if (settings_.collective == Collective::broadcast) return {larger, larger};
+  const std::int64_t other_elements = has_parts(settings_.collective) ? m.part : m.larger;
+  const Tensor smaller = !in_place                         ? Tensor(other, settings_.dtype, {other_elements})
+                         : has_parts(settings_.collective) ? larger.slice(0, settings_.rank * m.part, m.part)
+                                                           : larger;
+  return settings_.collective == Collective::all_gather ? Buffers{smaller, larger} : Buffers{larger, smaller};
+}
+
+Ticket Workload::enqueue(const Buffers& b) {
+  switch (settings_.collective) {
+    case Collective::all_reduce: return communicator_->all_reduce(b.send, b.receive, settings_.reduction);
+    case Collective::reduce_scatter: return communicator_->reduce_scatter(b.send, b.receive, settings_.reduction);
+    case Collective::all_gather: return communicator_->all_gather(b.send, b.receive);
+    case Collective::broadcast: break;
+  }
+  return communicator_->broadcast(b.send, settings_.root);
+}
+
+void Workload::setup(const assay::Launch& launch) {
+  const Message& m = settings_.message;
+  launch.metric(message_bytes_metric, static_cast<double>(m.bytes));
+  launch.metric(element_count_metric, static_cast<double>(m.count));
+  backend_ = assay::train::open_backend(host_, launch);
+  wait_blocks_ = std::string_view(backend_->kind()) == "cpu";
+  communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
+  host_.info(communicator_->description());
+  larger_memory_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, static_cast<std::size_t>(m.bytes), "buffer");
+  communicator_->register_memory(larger_memory_.data(), larger_memory_.bytes());
+  if (!settings_.in_place) {
+    other_memory_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, other_bytes(), "second buffer");
+    communicator_->register_memory(other_memory_.data(), other_memory_.bytes());
+  }
+  timed_ = buffers(settings_.in_place, other_memory_.data());
+  // What is timed reads real numbers. They are small integers, and grow where sums are repeated in place: README.md.
+  const Pieces pieces(*backend_);
+  const PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
+  pieces.write(timed_.send, own);
+  // Libraries connect, and find out what they cannot do, in the first collective.
+  communicator_->wait(enqueue(timed_));
+  communicator_->take_totals();
+}
+
+void Workload::run(const assay::Launch& launch) {
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const auto phase = launch.phase(collective_phase);
+    communicator_->wait(enqueue(timed_));
+  }
+  if (launch.stage() == ASSAY_STAGE_MEASURE) {
+    waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    ++measured_steps_;
+  } else if (launch.stage() == ASSAY_STAGE_WARMUP) {
+    communicator_->take_totals();  // so that finish() has those of the measured steps
+  }
+}
+
+void Workload::finish(const assay::Launch& launch) {
+  const assay::comm::Totals totals = communicator_->take_totals();
+  const double ms = wait_blocks_ ? waited_ms_ / static_cast<double>(measured_steps_)
+                                 : totals.busy_ms / static_cast<double>(totals.collectives);
+  const double bandwidth = algorithm_bandwidth_gbs(settings_.message.bytes, ms);
+  launch.metric(algorithm_bandwidth_metric, bandwidth);
+  launch.metric(bus_bandwidth_metric, bandwidth * bus_factor(settings_.collective, settings_.ranks));
+}
+
+}  // namespace all_reduce

@@ -1,0 +1,73 @@
+// The workload of collectives: one step is one collective and the wait for its result.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/compute/backend.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exact_data.hpp"
+#include "pieces.hpp"
+#include "settings.hpp"
+
+namespace all_reduce {
+
+class Workload {
+ public:
+  static constexpr auto id = "all_reduce";
+  static constexpr auto summary = "a collective between ranks: time, algorithm and bus bandwidth, wrong elements";
+  static constexpr auto params = all_reduce::params;
+  enum Phase { collective_phase };
+  static constexpr auto phases = assay::names("collective");
+  enum Metric {
+    message_bytes_metric,
+    element_count_metric,
+    algorithm_bandwidth_metric,
+    bus_bandwidth_metric,
+    wrong_elements_metric
+  };
+  static constexpr auto metrics = assay::table(
+      assay::Metric::per_case("message_bytes", "bytes", ASSAY_NEITHER_IS_BETTER, "size of the larger buffer of a rank"),
+      assay::Metric::per_case("element_count", nullptr, ASSAY_NEITHER_IS_BETTER,
+                              "elements as the call counts them: of a rank's part for reduce_scatter and all_gather"),
+      assay::Metric::per_case("algorithm_bandwidth_gbs", "GB/s", ASSAY_HIGHER_IS_BETTER,
+                              "message_bytes by the mean time of a measured collective on this rank"),
+      assay::Metric::per_case("bus_bandwidth_gbs", "GB/s", ASSAY_HIGHER_IS_BETTER,
+                              "algorithm bandwidth times the collective's bus factor"),
+      assay::Metric::per_case("wrong_elements", "elements", ASSAY_LOWER_IS_BETTER,
+                              "found by the verification, over all ranks"));
+
+  explicit Workload(const assay::Case& c);
+  void setup(const assay::Launch& launch);
+  void run(const assay::Launch& launch);
+  void finish(const assay::Launch& launch);
+  std::string verify(const assay::Launch& launch);
+  assay::Work work() const;
+
+ private:
+  struct Buffers {
+    assay::compute::Tensor send, receive;  // one buffer of a broadcast
+  };
+  // In place they are the larger buffer and a part of it; else the larger buffer and `other`.
+  Buffers buffers(bool in_place, void* other) const;
+  std::size_t other_bytes() const;
+  assay::comm::Ticket enqueue(const Buffers& b);
+
+  // verification.cpp
+  ExactData exact_data() const;
+  Comparison run_and_check(bool in_place, const ExactData& exact);
+  Comparison check_result(const Buffers& b, const ExactData& exact) const;
+
+  assay::Host host_;
+  Settings settings_;
+  std::unique_ptr<assay::compute::Backend> backend_;
+  // The memory goes after the communicator, which may have registered it.
+  assay::DeviceMemory larger_memory_, other_memory_;
+  std::unique_ptr<assay::comm::Communicator> communicator_;
+  Buffers timed_;
+  bool wait_blocks_ = true;  // the caller, so that its clock has the collective's time
+  double waited_ms_ = 0;     // over the measured steps, where it does
+  std::uint64_t measured_steps_ = 0;
+};
+
+}  // namespace all_reduce

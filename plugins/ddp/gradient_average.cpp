@@ -1,0 +1,50 @@
+#include "gradient_average.hpp"
+
+#include <algorithm>
+
+namespace ddp {
+namespace {
+
+using assay::train::ElementRange;
+using assay::train::ParameterSet;
+
+std::vector<ElementRange> pieces_of(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes) {
+  switch (strategy) {
+    case Strategy::flat: return {{0, set.arena_elements()}};
+    case Strategy::overlap_bucketed: {
+      assay::train::BucketOptions options;
+      options.bytes = bucket_bytes;
+      options.first_bytes = std::min(options.first_bytes, bucket_bytes);
+      return assay::train::plan_buckets(set, options);
+    }
+    case Strategy::naive:
+    case Strategy::overlap_individual: break;
+  }
+  return assay::train::parameter_ranges(set);
+}
+
+}  // namespace
+
+Strategy strategy_of(std::string_view name) {
+  return static_cast<Strategy>(std::find(strategy_names.begin(), strategy_names.end(), name) - strategy_names.begin());
+}
+
+GradientAverage::GradientAverage(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes)
+    : strategy_(strategy),
+      set_(set),
+      pieces_(set, pieces_of(strategy, set, bucket_bytes), [this](std::size_t piece) { start(piece); }) {}
+
+void GradientAverage::start(std::size_t piece) {
+  const assay::compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
+  last_ = communicator_->all_reduce(gradients, gradients, assay::comm::Reduction::average);
+}
+
+void GradientAverage::finish() {
+  if (overlaps()) return communicator_->wait(last_);
+  for (std::size_t piece = 0; piece < pieces_.buckets().size(); ++piece) {
+    start(piece);
+    communicator_->wait(last_);
+  }
+}
+
+}  // namespace ddp

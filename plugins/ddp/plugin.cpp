@@ -1,0 +1,3 @@
+#include "workload.hpp"
+
+ASSAY_PLUGIN("org.assay.ddp", "1.0.0", ddp::Workload)

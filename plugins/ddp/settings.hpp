@@ -1,0 +1,32 @@
+// The ddp workload's parameter table, and what one case makes of it.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/train/decoder_params.hpp>
+#include <assay/train/decoder_trainer.hpp>
+#include <string>
+
+#include "gradient_average.hpp"
+
+namespace ddp {
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  assay::train::DecoderTrainerConfig trainer;
+  Strategy strategy = Strategy::overlap_bucketed;
+  std::size_t bucket_bytes = 0;
+  std::string comm;
+  assay::comm::Options comm_options;
+};
+
+using assay::Param;
+inline constexpr auto params = assay::train::join(
+    assay::table(Param::choice("strategy", "overlap_bucketed", strategy_names)
+                     .help("when and in what pieces gradients are averaged. naive: one blocking "
+                           "all-reduce for each parameter after backward; flat: one for all of them "
+                           "after backward; overlap_individual: one for each parameter, started as "
+                           "soon as backward has made it; overlap_bucketed: the same by buckets")),
+    assay::train::model_params, assay::train::rank_precision_params, assay::train::attention_params,
+    assay::train::checkpointing_params, assay::train::optimizer_params, assay::train::communication_params);
+
+}  // namespace ddp

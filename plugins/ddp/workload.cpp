@@ -1,0 +1,81 @@
+#include "workload.hpp"
+
+#include <algorithm>
+
+namespace ddp {
+
+using assay::train::DecoderTrainer;
+
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()),
+      settings_(c),
+      trainer_(host_, settings_.trainer),
+      average_(settings_.strategy, trainer_.parameters(), settings_.bucket_bytes) {}
+
+assay::Work Workload::work() const {
+  const std::uint64_t forward = assay::train::decoder_forward_flops(settings_.trainer.model);
+  return {.flops = 3 * forward, .items = static_cast<std::uint64_t>(settings_.trainer.model.rows())};
+}
+
+void Workload::setup(const assay::Launch& launch) {
+  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+  launch.metric(collectives_metric, static_cast<double>(average_.collectives_in_step()));
+  trainer_.setup(launch, [&] {
+    trainer_.forward();
+    trainer_.backward();
+    trainer_.update();
+  });
+  communicator_ = assay::comm::open_communicator(host_, launch, settings_.comm, settings_.comm_options);
+  communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+  average_.use(*communicator_);
+  host_.info(communicator_->description());
+  start();
+  communicator_->take_totals();
+}
+
+void Workload::start() {
+  trainer_.start();
+  const assay::train::ParameterSet& parameters = trainer_.parameters();
+  communicator_->wait(communicator_->broadcast(parameters.all_values(), 0));
+  parameters.refresh_compute_copy(trainer_.backend());
+  trainer_.backend().synchronize();
+  communicator_->synchronize();
+}
+
+void Workload::run(const assay::Launch& launch) {
+  average_.begin_step();
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer_.forward();
+  }
+  {
+    const auto phase = launch.phase(backward_phase);
+    trainer_.backward(average_.listener());
+  }
+  {
+    const auto phase = launch.phase(communication_wait_phase);
+    average_.finish();
+  }
+  {
+    const auto phase = launch.phase(optimizer_phase);
+    trainer_.update();
+  }
+  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
+  if (launch.stage() == ASSAY_STAGE_MEASURE)
+    ++measured_steps_;
+  else
+    communicator_->take_totals();
+}
+
+void Workload::finish(const assay::Launch& launch) {
+  launch.metric(loss_metric, trainer_.last_loss());
+  const assay::comm::Totals totals = communicator_->take_totals();
+  if (measured_steps_ == 0) return;
+  const auto steps = static_cast<double>(measured_steps_);
+  launch.metric(communication_ms_metric, totals.busy_ms / steps);
+  launch.metric(exposed_ms_metric, totals.exposed_ms / steps);
+  launch.metric(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  if (totals.busy_ms > 0) launch.metric(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+}
+
+}  // namespace ddp

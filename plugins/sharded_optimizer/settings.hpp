@@ -1,0 +1,32 @@
+// The parameter table of the workload, and what one case makes of it.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/comm/communicator.hpp>
+#include <assay/train/decoder_params.hpp>
+#include <assay/train/decoder_trainer.hpp>
+#include <string>
+
+#include "shards.hpp"
+
+namespace sharded_optimizer {
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  Variant variant = Variant::baseline;
+  assay::train::DecoderTrainerConfig trainer;
+  std::size_t bucket_bytes = 0;
+  std::string comm;
+  assay::comm::Options comm_options;
+};
+
+using assay::Param;
+inline constexpr auto params = assay::train::join(
+    assay::table(Param::choice("variant", "zero1", variant_names)
+                     .help("who keeps optimizer state: baseline: every rank all of it; broadcast: each rank a part of "
+                           "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
+    assay::train::model_params, assay::train::rank_precision_params, assay::train::attention_params,
+    assay::train::checkpointing_params, assay::train::optimizer_params, assay::train::communication_params);
+
+}  // namespace sharded_optimizer

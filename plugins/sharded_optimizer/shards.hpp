@@ -1,0 +1,33 @@
+// Who owns which elements of the parameter arena, in whole numbers: nothing here knows of tensors or ranks that talk.
+//
+// A range is [begin, end) in elements of the arena. An arena that is shared out is padded to arena_multiple(), so that
+// every part of every range is as large as the others and begins on a line of memory.
+#pragma once
+#include <array>
+#include <assay/train/element_range.hpp>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace sharded_optimizer {
+
+using assay::train::ElementRange;
+
+enum class Variant : std::int32_t { baseline, broadcast, zero1 };
+inline constexpr std::array<const char*, 3> variant_names{"baseline", "broadcast", "zero1"};
+Variant variant_of(std::string_view name);  // one of variant_names
+
+// Each rank's part of a bucket is a multiple of this many elements: 256 bytes of fp32, 128 of bf16.
+inline constexpr std::int64_t part_elements = 64;
+inline std::int64_t arena_multiple(Variant variant, std::int32_t ranks) {
+  return variant == Variant::baseline ? part_elements : part_elements * ranks;
+}
+
+// What the rank updates and keeps optimizer state for, in ascending order.
+//   baseline   the whole arena
+//   broadcast  its part of the arena
+//   zero1      its part of each bucket
+std::vector<ElementRange> owned_ranges(Variant variant, const std::vector<ElementRange>& buckets,
+                                       std::int64_t arena_elements, std::int32_t rank, std::int32_t ranks);
+
+}  // namespace sharded_optimizer

@@ -1,0 +1,208 @@
+#include "workload.hpp"
+
+#include <assay/comm/exchange.hpp>
+
+namespace sharded_optimizer {
+
+using assay::comm::Reduction;
+using assay::compute::size_of;
+using assay::compute::Tensor;
+using assay::train::BucketOptions;
+using assay::train::ElementRange;
+using assay::train::ParameterSet;
+using assay::train::shard_of;
+
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()),
+      settings_(c),
+      trainer_(host_, settings_.trainer),
+      ready_buckets_(trainer_.parameters(),
+                     assay::train::plan_buckets(
+                         trainer_.parameters(),
+                         BucketOptions{.bytes = settings_.bucket_bytes, .multiple = settings_.trainer.arena_multiple}),
+                     [this](std::size_t bucket) { start_reduction(bucket); }),
+      arena_{0, trainer_.parameters().arena_elements()},
+      reductions_(buckets().size()),
+      gathers_(buckets().size()) {
+  trainer_.optimizer().restrict_to(owned_ranges(settings_.variant, buckets(), arena_.end, c.rank(), c.rank_count()));
+}
+
+assay::Work Workload::work() const {
+  const ParameterSet& parameters = trainer_.parameters();
+  const auto n = static_cast<std::uint64_t>(parameters.parameter_count());
+  const assay::train::PrecisionPolicy& p = parameters.policy();
+  std::uint64_t updated = 0;
+  for (const ElementRange& range : trainer_.optimizer().ranges())
+    updated += static_cast<std::uint64_t>(range.elements());
+  // Weights are read by forward and by backward, which writes the gradients; the update reads gradient, weight and
+  // moments, and writes all but the gradient. Communication and activations are left out: a lower bound.
+  const std::uint64_t step = n * (2 * size_of(p.activation) + size_of(p.gradient));
+  const std::uint64_t update = updated * (size_of(p.gradient) + 2 * size_of(p.parameter)) +
+                               2 * static_cast<std::uint64_t>(trainer_.optimizer().moment_bytes());
+  return {.flops = 3 * assay::train::decoder_forward_flops(settings_.trainer.model),
+          .bytes = step + update,
+          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows())};
+}
+
+// Memory is taken in the order in which a framework would come to it, with a moment after each part.
+void Workload::setup(const assay::Launch& launch) {
+  const ParameterSet& parameters = trainer_.parameters();
+  trainer_.open(launch);
+  trainer_.take_parameter_memory();
+  assay::memory_moment(host_, "after_init");
+  trainer_.take_step_memory();
+  communicator_ = assay::comm::open_communicator(host_, launch, settings_.comm, settings_.comm_options);
+  communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+  communicator_->register_memory(trainer_.parameter_memory().data(), parameters.value_bytes());
+  assay::memory_moment(host_, "before_state");
+  trainer_.take_state_memory();
+  trainer_.prepare([&] { enqueue_without_communication(); });
+  trainer_.load_inputs();
+  trainer_.initialize();
+  trainer_.start();
+  equalize_parameters();
+  host_.info(communicator_->description());
+  communicator_->take_totals();  // what comes after it is of steps alone
+  assay::memory_moment(host_, "before_step");
+}
+
+void Workload::enqueue_without_communication() {
+  trainer_.forward();
+  trainer_.backward();
+  clear_padding();
+  trainer_.update();
+  for (const ElementRange& own : trainer_.optimizer().ranges()) refresh_copy_around(arena_, own);
+}
+
+// The start is the same on every rank by its seed; it is sent nevertheless, so that a rank whose generator differs
+// trains with the others and not beside them.
+void Workload::equalize_parameters() {
+  communicator_->wait(communicator_->broadcast(trainer_.parameters().all_values(), 0));
+  trainer_.parameters().refresh_compute_copy(trainer_.backend());
+  communicator_->synchronize();
+  trainer_.backend().synchronize();
+}
+
+void Workload::run(const assay::Launch& launch) {
+  ++steps_;
+  step(launch);
+}
+
+void Workload::step(const assay::Launch& launch) {
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer_.forward();
+  }
+  {
+    const auto phase = launch.phase(backward_phase);
+    ready_buckets_.begin_step();
+    trainer_.backward(&ready_buckets_);
+  }
+  switch (settings_.variant) {
+    case Variant::baseline: return update_everything(launch);
+    case Variant::broadcast: return update_and_broadcast(launch);
+    case Variant::zero1: return update_and_gather(launch);
+  }
+}
+
+// In place: a bucket's averages, or the rank's part of them, take the place of its gradients.
+void Workload::start_reduction(std::size_t bucket) {
+  const ParameterSet& parameters = trainer_.parameters();
+  const Tensor gradients = parameters.gradients(buckets()[bucket]);
+  if (settings_.variant == Variant::zero1) {
+    if (bucket + 1 == buckets().size()) clear_padding();
+    reductions_[bucket] = communicator_->reduce_scatter(
+        gradients, parameters.gradients(trainer_.optimizer().ranges()[bucket]), Reduction::average);
+  } else {
+    reductions_[bucket] = communicator_->all_reduce(gradients, gradients, Reduction::average);
+  }
+}
+
+// What a reduce-scatter leaves of the parts of others is not defined, and no backward writes the padding anew.
+void Workload::clear_padding() {
+  const ParameterSet& parameters = trainer_.parameters();
+  if (const std::int64_t n = parameters.tail_elements(); n > 0)
+    trainer_.backend().fill(parameters.gradients({arena_.end - n, arena_.end}), 0.0);
+}
+
+void Workload::wait_for_gradients(const assay::Launch& launch) {
+  const auto phase = launch.phase(gradient_wait_phase);
+  communicator_->wait(reductions_.back());  // and with it for those before
+}
+
+void Workload::update_everything(const assay::Launch& launch) {
+  wait_for_gradients(launch);
+  const auto phase = launch.phase(optimizer_phase);
+  trainer_.update();
+}
+
+void Workload::update_and_broadcast(const assay::Launch& launch) {
+  update_everything(launch);
+  const auto phase = launch.phase(parameter_wait_phase);
+  for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
+    const ElementRange part = shard_of(arena_, owner, communicator_->size());
+    communicator_->wait(communicator_->broadcast(trainer_.parameters().values(part), owner));
+  }
+  refresh_copy_around(arena_, trainer_.optimizer().ranges().front());
+}
+
+// While a bucket's part is updated, the gradients of later buckets and the weights of earlier ones are on their way.
+void Workload::update_and_gather(const assay::Launch& launch) {
+  const ParameterSet& parameters = trainer_.parameters();
+  const assay::train::Optimizer& optimizer = trainer_.optimizer();
+  assay::compute::Backend& backend = trainer_.backend();
+  const std::size_t count = buckets().size();
+  optimizer.begin_step(backend,
+                       trainer_.scaler());  // no precision of this workload scales its loss: no gradient is read
+  for (std::size_t i = 0; i < count; ++i) {
+    {
+      const auto phase = launch.phase(gradient_wait_phase);
+      communicator_->wait(reductions_[i]);
+    }
+    const auto phase = launch.phase(optimizer_phase);
+    optimizer.step_range(backend, trainer_.scaler(), i);
+    gathers_[i] = communicator_->all_gather(parameters.values(optimizer.ranges()[i]), parameters.values(buckets()[i]));
+  }
+  optimizer.end_step(backend, trainer_.scaler());
+  const auto phase = launch.phase(parameter_wait_phase);
+  for (std::size_t i = 0; i < count; ++i) {
+    communicator_->wait(gathers_[i]);
+    refresh_copy_around(buckets()[i], optimizer.ranges()[i]);
+  }
+}
+
+void Workload::refresh_copy_around(const ElementRange& whole, const ElementRange& own) {
+  const Tensor copy = trainer_.parameters().compute_copy();
+  if (!copy) return;
+  for (const ElementRange& range : {ElementRange{whole.begin, own.begin}, ElementRange{own.end, whole.end}})
+    if (range.elements() > 0)
+      trainer_.backend().copy(copy.slice(0, range.begin, range.elements()), trainer_.parameters().values(range));
+}
+
+void Workload::finish(const assay::Launch& launch) {
+  assay::memory_moment(host_, "after_step");
+  const ParameterSet& parameters = trainer_.parameters();
+  const assay::comm::Totals totals = communicator_->take_totals();
+  const auto steps = static_cast<double>(steps_);
+  double loss = 0;
+  for (const double of_rank : assay::comm::exchange(host_, "sharded_optimizer.loss", trainer_.last_loss()))
+    loss += of_rank;
+  launch.metric(parameters_metric, static_cast<double>(parameters.parameter_count()));
+  launch.metric(loss_metric, loss / static_cast<double>(communicator_->size()));
+  launch.metric(optimizer_state_bytes_metric, static_cast<double>(trainer_.optimizer().moment_bytes()));
+  launch.metric(shard_padding_bytes_metric, static_cast<double>(padding_bytes()));
+  launch.metric(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  launch.metric(communication_ms_metric, totals.busy_ms / steps);
+  launch.metric(buckets_metric, static_cast<double>(buckets().size()));
+}
+
+// The state of an element is what the optimizer keeps for all of its own, divided by their number.
+std::int64_t Workload::padding_bytes() const {
+  const ParameterSet& parameters = trainer_.parameters();
+  const auto state = static_cast<std::int64_t>(trainer_.optimizer().moment_bytes());
+  std::int64_t owned = 0;
+  for (const ElementRange& range : trainer_.optimizer().ranges()) owned += range.elements();
+  return parameters.tail_elements() * (state / owned);
+}
+
+}  // namespace sharded_optimizer

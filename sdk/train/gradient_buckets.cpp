@@ -1,0 +1,54 @@
+#include "assay/train/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace assay::train {
+namespace {
+
+std::vector<ElementRange> by_group(const ParameterSet& set, const BucketOptions& options) {
+  const auto width = static_cast<std::int64_t>(compute::size_of(set.policy().gradient));
+  const std::vector<ParameterSet::Id>& groups = set.group_begins();
+  std::vector<ElementRange> buckets;
+  std::int64_t begin = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool last = g + 1 == groups.size();
+    const std::int64_t end = set.elements_before(last ? set.all().size() : groups[g + 1]);
+    const std::size_t wanted = buckets.empty() ? options.first_bytes : options.bytes;
+    if (!last && static_cast<std::size_t>((end - begin) * width) < wanted) continue;
+    buckets.push_back({begin, end});
+    begin = end;
+  }
+  return buckets;
+}
+
+std::vector<ElementRange> by_multiple(const ParameterSet& set, const BucketOptions& options) {
+  const std::int64_t total = set.arena_elements();
+  if (total % options.multiple != 0)
+    throw Error(ASSAY_INVALID_ARGUMENT, "an arena of " + std::to_string(total) +
+                                            " elements cannot be cut into buckets of multiples of " +
+                                            std::to_string(options.multiple) + "; pad it first");
+  const auto elements_of = [&](std::size_t bytes) {
+    const auto n = static_cast<std::int64_t>(bytes / compute::size_of(set.policy().gradient));
+    return std::max(n / options.multiple, std::int64_t{1}) * options.multiple;
+  };
+  std::vector<ElementRange> buckets;
+  for (std::int64_t begin = 0; begin < total; begin = buckets.back().end)
+    buckets.push_back(
+        {begin, std::min(total, begin + elements_of(buckets.empty() ? options.first_bytes : options.bytes))});
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<ElementRange> plan_buckets(const ParameterSet& set, const BucketOptions& options) {
+  return options.multiple == 0 ? by_group(set, options) : by_multiple(set, options);
+}
+
+std::vector<ElementRange> parameter_ranges(const ParameterSet& set) {
+  std::vector<ElementRange> ranges;
+  for (const Parameter& p : set.all()) ranges.push_back({p.offset, p.offset + p.elements()});
+  return ranges;
+}
+
+}  // namespace assay::train

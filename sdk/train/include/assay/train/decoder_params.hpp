@@ -1,0 +1,72 @@
+// Rows of the parameter tables that workloads around the decoder share, and what a case's values make of them. A
+// workload's table is join(model_params, its own rows, ...).
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/train/decoder.hpp>
+#include <assay/train/optimizer.hpp>
+
+namespace assay::train {
+
+template <std::size_t... N>
+constexpr auto join(const std::array<Param, N>&... tables) {
+  return std::apply([](const auto&... rows) { return table(rows...); }, std::tuple_cat(tables...));
+}
+
+inline constexpr auto size_names = names("tiny", "small", "medium", "large", "xl", "2.7B");
+inline constexpr auto attention_names = names("naive", "flash");
+
+inline constexpr auto model_params = table(
+    Param::choice("size", "small", size_names)
+        .help("model size; d_model, d_ff, layers and heads override its dimensions one by one"),
+    Param::integer("d_model", 0).at_least(0).at_most(1 << 20).help("width of the residual stream; 0: as size says"),
+    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; 0: as size says"),
+    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; 0: as size says"),
+    Param::integer("heads", 0).at_least(0).at_most(4096).help("attention heads, a divisor of d_model; 0: as size says"),
+    Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"),
+    Param::integer("batch_size", 4)
+        .at_least(1)
+        .at_most(1 << 20)
+        .unit("sequences")
+        .help("sequences in a step, on each rank"),
+    Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"));
+
+inline constexpr auto attention_params =
+    table(Param::choice("attention", "flash", attention_names).help("flash: tiled; naive: makes the score matrix"));
+
+inline constexpr auto optimizer_params =
+    table(Param::choice("optimizer", "adamw", optimizer_names).help("of a training step"),
+          Param::real("lr", 1e-4).at_least(0).help("learning rate"));
+
+inline constexpr auto checkpointing_params =
+    table(Param::boolean("activation_checkpointing", false)
+              .help("keep each block's input alone, recompute the rest in backward"));
+
+// ---- of workloads on several ranks ---------------------------------------------------------------------------------
+
+inline constexpr auto rank_precision_names = names("fp32", "bf16", "bf16_pure");
+inline constexpr auto comm_names = names("auto", "gloo", "nccl");
+
+inline constexpr auto rank_precision_params =
+    table(Param::choice("precision", "fp32", rank_precision_names)
+              .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
+
+inline constexpr auto communication_params = table(
+    Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"),
+    Param::integer("bucket_mb", 25)
+        .at_least(1)
+        .at_most(1 << 20)
+        .unit("MiB")
+        .help("size of a bucket of gradients; the first one has 1 MiB"),
+    Param::integer("max_channels", 0)
+        .at_least(0)
+        .at_most(64)
+        .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
+
+// Of model_params and the rows `precision`, `attention` and `activation_checkpointing`, with a backward and fused. Not
+// yet validated. Throws assay::Error.
+DecoderConfig decoder_config(const Case& c);
+// Of optimizer_params.
+OptimizerConfig optimizer_config(const Case& c);
+
+}  // namespace assay::train

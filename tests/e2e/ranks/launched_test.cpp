@@ -1,0 +1,180 @@
+// Processes of the host that something else has started, and what the others do when one of them is missing, refused,
+// killed or interrupted.
+#include <signal.h>
+
+#include <fstream>
+
+#include "ranks_sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Launched : public RanksSandbox {
+ protected:
+  // Two ranks, for as long as the ports of this machine are those of the test.
+  Launch two_ranks(const ExperimentText& text, std::vector<std::string> more = {}) {
+    write_experiment(text);
+    HeldPort port;
+    return Launch(folder(), run_arguments(std::move(more)), 2, port.number());
+  }
+  // Three cases, each of which rests in a step until somebody ends it.
+  static ExperimentText resting() {
+    return {.plugin = "faulty_rank",
+            .params = "fault = \"sleep\"\nfault_rank = 0",
+            .measure = "warmup = 1\nsteps = 3\ntimeout = \"100s\"",
+            .sweep = "fault_step = [2, 3, 1]"};
+  }
+  bool wait_for_rest() const {
+    return wait_until([&] {
+      const auto folders = run_folders();
+      return !folders.empty() && contains(text_of(folders.back() / "logs/case-0001.rank0.log"), "sleep in forward");
+    });
+  }
+};
+
+TEST_F(Launched, MakesTheRowsOfARunAloneInOneFolder) {
+  const ExperimentText text{.plugin = "faulty_rank", .sweep = "elements = [0, 1000]"};
+  Launch launch = two_ranks(text);
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 0) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 0) << launch.output(1);
+  EXPECT_EQ(launch.output(1), "") << "rank 0 alone speaks";
+  EXPECT_EQ(run_folders().size(), 1u);
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 2u) << launch.output(0);
+  for (const json& record : records) {
+    EXPECT_EQ(record["status"], "ok") << record.dump(2);
+    EXPECT_EQ(record["ranks"], 2) << record.dump(2);
+  }
+}
+
+TEST_F(Launched, AFaultIsTheSameRowAndTheNextCaseRuns) {
+  Launch launch = two_ranks({.plugin = "faulty_rank", .params = "fault = \"kill\"", .sweep = "fault_rank = [1, 0, 9]"});
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 1) << launch.output(1);
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 3u) << launch.output(0) << launch.output(1);
+  for (const int i : {0, 1}) {
+    const json& record = records[static_cast<std::size_t>(i)];
+    SCOPED_TRACE(record.dump(2));
+    EXPECT_EQ(record["status"], "crashed");
+    EXPECT_EQ(record["rank"], 1 - i);
+    EXPECT_EQ(record["phase"], "forward");
+    EXPECT_EQ(record["step"], 1);
+    EXPECT_PRED2(contains, record.value("reason", ""), "killed by SIGKILL");
+    EXPECT_EQ(rank_of(record, i)["status"], "failed");
+  }
+  EXPECT_EQ(records[2]["status"], "ok") << records[2].dump(2);
+}
+
+TEST_F(Launched, FewerRanksThanWereStartedLeaveTheOthersIdle) {
+  Launch launch = two_ranks({.plugin = "faulty_rank", .sweep = "\"run.ranks\" = [1, 2, 3]"});
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 1) << launch.output(1);
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 3u) << launch.output(0);
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(records[i]["status"], "ok") << records[i].dump(2);
+    EXPECT_EQ(records[i]["ranks"], i + 1);
+  }
+  EXPECT_EQ(records[2]["status"], "unsupported");
+  EXPECT_PRED2(contains, records[2].value("reason", ""), "3 ranks were asked for, but assay started 2");
+}
+
+const ExperimentText impatient{.plugin = "faulty_rank", .run = "wireup_timeout = \"2s\""};
+
+TEST_F(Launched, ARankThatNeverStartsIsNamed) {
+  Launch launch = two_ranks(impatient);
+  launch.start(0);
+  EXPECT_EQ(launch.wait(0).code, 1);
+  EXPECT_PRED2(contains, launch.output(0), "rank 1 of 2 did not come within 2 s");
+  EXPECT_TRUE(run_folders().empty()) << "a run was begun";
+}
+
+TEST_F(Launched, WithoutRank0TheOthersSayWhereTheyLooked) {
+  Launch launch = two_ranks(impatient);
+  launch.start(1);
+  EXPECT_EQ(launch.wait(1).code, 1);
+  EXPECT_PRED2(contains, launch.output(1),
+               "rank 1 of 2 (started by assay) looked for rank 0 at ASSAY_RENDEZVOUS 127.0.0.1:");
+  EXPECT_PRED2(contains, launch.output(1), "Connection refused");
+  EXPECT_FALSE(contains(launch.output(1), "rank 1 of 2: rank 1")) << launch.output(1);
+}
+
+TEST_F(Launched, AWrongTokenIsRefused) {
+  Launch launch = two_ranks(impatient);
+  launch.set(0, "ASSAY_RENDEZVOUS_TOKEN", "of this launch");
+  launch.set(1, "ASSAY_RENDEZVOUS_TOKEN", "of another one");
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 1);
+  EXPECT_EQ(launch.wait(1).code, 1);
+  EXPECT_PRED2(contains, launch.output(1), "wrong token");
+  EXPECT_PRED2(contains, launch.output(0), "rank 1 of 2 did not come within 2 s");
+}
+
+TEST_F(Launched, APortThatIsTakenIsNamed) {
+  write_experiment(impatient);
+  const HeldPort port;
+  Launch launch(folder(), run_arguments(), 2, port.number());
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 1);
+  EXPECT_PRED2(contains, launch.output(0), "port " + std::to_string(port.number()) + " is taken");
+  EXPECT_EQ(launch.wait(1).code, 1);
+  EXPECT_PRED2(contains, launch.output(1), "looked for rank 0 at ASSAY_RENDEZVOUS");
+}
+
+TEST_F(Launched, AKilledFollowerEndsTheCaseAndIsNamed) {
+  Launch launch = two_ranks(resting());
+  launch.start_all();
+  ASSERT_TRUE(wait_for_rest()) << launch.output(0);
+  launch.send(1, SIGKILL);
+  EXPECT_EQ(launch.wait(1).signal, SIGKILL);
+  EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 3u) << launch.output(0);
+  for (const json& record : records) {
+    EXPECT_EQ(record["status"], "crashed") << record.dump(2);
+    EXPECT_EQ(record["rank"], 1) << record.dump(2);
+    EXPECT_PRED2(contains, record.value("reason", ""), ": its assay process is gone");
+  }
+}
+
+TEST_F(Launched, TheOthersEndWhenRank0IsKilled) {
+  Launch launch = two_ranks(resting());
+  launch.start_all();
+  ASSERT_TRUE(wait_for_rest()) << launch.output(0);
+  launch.send(0, SIGKILL);
+  EXPECT_EQ(launch.wait(0).signal, SIGKILL);
+  EXPECT_EQ(launch.wait(1).code, 1);
+  EXPECT_PRED2(contains, launch.output(1), "rank 1 of 2");
+}
+
+TEST_F(Launched, SigintToRank0EndsAllAndKeepsWhatIsFinished) {
+  Launch launch = two_ranks({.plugin = "faulty_rank",
+                             .params = "step_ms = 50",
+                             .measure = "warmup = 1\nsteps = 10\ntimeout = \"100s\"",
+                             .sweep = "fault_step = [1, 2, 3, 4, 5, 6, 7, 8]"});
+  launch.start_all();
+  ASSERT_TRUE(wait_until([&] { return case_lines().size() >= 2; })) << launch.output(0);
+  launch.send(0, SIGINT);
+  EXPECT_EQ(launch.wait(0).code, 130) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 130) << launch.output(1);
+  const auto records = cases();
+  ASSERT_GE(records.size(), 2u);
+  ASSERT_LT(records.size(), 8u);
+  for (const json& record : records) EXPECT_EQ(record["status"], "ok") << record.dump(2);
+
+  Launch resumed(folder(), run_arguments({"--resume"}), 2, HeldPort().number());
+  resumed.start_all();
+  EXPECT_EQ(resumed.wait(0).code, 0) << resumed.output(0);
+  EXPECT_EQ(resumed.wait(1).code, 0) << resumed.output(1);
+  EXPECT_EQ(run_folders().size(), 1u);
+  EXPECT_EQ(cases().size(), 8u);
+}
+
+}  // namespace
+}  // namespace assay::test

@@ -1,0 +1,65 @@
+#include "message.hpp"
+
+#include <gtest/gtest.h>
+#include <assay/plugin.hpp>
+
+namespace all_reduce {
+namespace {
+
+TEST(Message, WholeBuffersKeepEveryElement) {
+  for (const Collective c : {Collective::all_reduce, Collective::broadcast}) {
+    const Message m = plan_message(c, 1'000'003, 4, 3);
+    EXPECT_EQ(m.larger, 250'000);
+    EXPECT_EQ(m.bytes, 1'000'000);
+    EXPECT_EQ(m.count, 250'000);
+    EXPECT_EQ(m.part, 0);
+  }
+}
+
+TEST(Message, PartsAreEqual) {
+  for (const Collective c : {Collective::reduce_scatter, Collective::all_gather}) {
+    const Message m = plan_message(c, 1 << 20, 2, 6);
+    EXPECT_EQ(m.part, (1 << 19) / 6);
+    EXPECT_EQ(m.count, m.part);
+    EXPECT_EQ(m.larger, 6 * m.part);
+    EXPECT_EQ(m.bytes, 2 * m.larger);
+  }
+}
+
+TEST(Message, BeyondTwoGigabytes) {
+  const Message m = plan_message(Collective::reduce_scatter, std::int64_t{5} << 30, 4, 4);
+  EXPECT_EQ(m.bytes, std::int64_t{5} << 30);
+  EXPECT_EQ(m.part, std::int64_t{5} << 26);
+}
+
+TEST(Message, NotOneElementIsRefused) {
+  EXPECT_EQ(plan_message(Collective::all_reduce, 4, 4, 8).larger, 1);
+  EXPECT_EQ(plan_message(Collective::all_gather, 32, 4, 8).part, 1);
+  EXPECT_THROW(plan_message(Collective::all_reduce, 3, 4, 1), assay::Error);
+  try {
+    plan_message(Collective::all_gather, 31, 4, 8);
+    FAIL() << "a part of 0 elements was accepted";
+  } catch (const assay::Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(e.what()).find("at least 32 bytes"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Bandwidth, AlgorithmBandwidthIsInBillions) {
+  // The first row of the guide's table: 1 MiB in 1.241 ms, 0.845.
+  EXPECT_NEAR(algorithm_bandwidth_gbs(1 << 20, 1.241), 0.845, 5e-4);
+  EXPECT_DOUBLE_EQ(algorithm_bandwidth_gbs(2'000'000'000, 1000), 2);
+}
+
+TEST(Bandwidth, BusFactors) {
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 2), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 4), 1.5);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::reduce_scatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_gather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::broadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 1), 0);
+}
+
+}  // namespace
+}  // namespace all_reduce

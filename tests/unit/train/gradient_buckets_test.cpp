@@ -1,0 +1,98 @@
+// Buckets by hand: where they end, and when they are said to be ready.
+#include <gtest/gtest.h>
+#include <assay/train/gradient_buckets.hpp>
+#include <assay/train/optimizer.hpp>
+
+namespace assay::train {
+namespace {
+
+// Groups of 64, 128 + 64, 100 (28 of gap) and 64 elements, in bf16 gradients.
+ParameterSet small_set() {
+  ParameterSet set({.gradient = compute::DType::bf16});
+  set.add({{"a", {64}}});
+  set.add({{"b", {128}}, {"c", {64}}});
+  set.add({{"d", {100}}});
+  set.add({{"e", {64}}});
+  return set;
+}
+
+using Ranges = std::vector<ElementRange>;
+
+TEST(GradientBuckets, EndWithTheGroupThatFillsThem) {
+  const ParameterSet set = small_set();
+  ASSERT_EQ(set.arena_elements(), 64 + 192 + 128 + 64);
+  // First 128 bytes: a. Then 500 bytes: b and c are 384, with d 640.
+  EXPECT_EQ(plan_buckets(set, {.first_bytes = 128, .bytes = 500}), (Ranges{{0, 64}, {64, 384}, {384, 448}}));
+  // A group that is larger than a bucket stays whole.
+  EXPECT_EQ(plan_buckets(set, {.first_bytes = 2, .bytes = 2}), (Ranges{{0, 64}, {64, 256}, {256, 384}, {384, 448}}));
+  EXPECT_EQ(plan_buckets(set, {}), (Ranges{{0, 448}}));
+}
+
+TEST(GradientBuckets, EndAtMultiplesForShards) {
+  ParameterSet set = small_set();
+  EXPECT_THROW(plan_buckets(set, {.multiple = 128}), Error);
+  set.pad_to(128);
+  ASSERT_EQ(set.arena_elements(), 512);
+  EXPECT_EQ(set.tail_elements(), 64);
+  EXPECT_EQ(set.parameter_count(), 64 + 192 + 100 + 64);
+  EXPECT_EQ(plan_buckets(set, {.first_bytes = 256, .bytes = 600, .multiple = 128}),
+            (Ranges{{0, 128}, {128, 384}, {384, 512}}));
+  // Less than one multiple is asked for.
+  EXPECT_EQ(plan_buckets(set, {.first_bytes = 2, .bytes = 2, .multiple = 256}), (Ranges{{0, 256}, {256, 512}}));
+  EXPECT_EQ(shard_of({128, 384}, 1, 4), (ElementRange{192, 256}));
+}
+
+TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {
+  ParameterSet set = small_set();
+  set.pad_to(64);
+  EXPECT_EQ(set.tail_elements(), 0);
+  EXPECT_EQ(set.gradient_bytes(), 2u * 448u);
+}
+
+TEST(GradientBuckets, OfParametersLeaveGapsOut) {
+  EXPECT_EQ(parameter_ranges(small_set()), (Ranges{{0, 64}, {64, 192}, {192, 256}, {256, 356}, {384, 448}}));
+}
+
+TEST(GradientBuckets, StartOnceEachAndInOrderWhenTheirGradientsAreThere) {
+  ParameterSet set = small_set();
+  set.pad_to(128);
+  std::vector<std::size_t> started;
+  ReadyBuckets ready(set, plan_buckets(set, {.first_bytes = 256, .bytes = 256, .multiple = 128}),
+                     [&](std::size_t bucket) { started.push_back(bucket); });
+  for (int step = 0; step < 2; ++step) {
+    started.clear();
+    ready.begin_step();
+    ready.gradients_ready(1);  // a: 64 elements, half of the first bucket
+    EXPECT_TRUE(started.empty());
+    ready.gradients_ready(3);  // to 256
+    EXPECT_EQ(started, (std::vector<std::size_t>{0, 1}));
+    ready.gradients_ready(4);  // d, and the gap after it
+    EXPECT_EQ(started, (std::vector<std::size_t>{0, 1, 2}));
+    ready.gradients_ready(5);  // all, with the padding
+    EXPECT_EQ(started, (std::vector<std::size_t>{0, 1, 2, 3}));
+  }
+}
+
+TEST(OptimizerRanges, StateIsOfTheirElementsAlone) {
+  ParameterSet set = small_set();
+  set.pad_to(256);
+  Optimizer adamw({}, set);
+  EXPECT_EQ(adamw.moment_bytes(), 2u * 4u * 512u);
+  EXPECT_EQ(adamw.state_bytes(), 2u * 4u * 512u + Optimizer::scalar_bytes);
+  adamw.restrict_to({{64, 128}, {256, 448}});
+  EXPECT_EQ(adamw.moment_bytes(), 2u * 4u * 256u);
+  adamw.restrict_to({});
+  EXPECT_EQ(adamw.moment_bytes(), 0u);
+}
+
+TEST(OptimizerRanges, MustBeAlignedAndInside) {
+  const ParameterSet set = small_set();
+  Optimizer adamw({}, set);
+  EXPECT_THROW(adamw.restrict_to({{0, 100}}), Error);
+  EXPECT_THROW(adamw.restrict_to({{32, 64}}), Error);
+  EXPECT_THROW(adamw.restrict_to({{0, 512}}), Error);
+  EXPECT_THROW(adamw.restrict_to({{128, 64}}), Error);
+}
+
+}  // namespace
+}  // namespace assay::train
