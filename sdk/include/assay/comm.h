@@ -39,8 +39,8 @@ typedef struct assay_comm {
    * bytes it is a barrier. */
   assay_status (*exchange)(const struct assay_comm*, assay_str name, int64_t timeout_ms, const void* mine, size_t bytes,
                            void* all) ASSAY_NOEXCEPT;
-  /* [any-thread] Cheap, does not wait. Not 0: the case is being ended because a rank failed, this one or another; whoever
-   * waits in a library that knows nothing of this should stop waiting. */
+  /* [any-thread] Cheap, does not wait. Not 0: the case is being ended because a rank failed, this one or another;
+   * whoever waits in a library that knows nothing of this should stop waiting. */
   int32_t (*aborted)(const struct assay_comm*) ASSAY_NOEXCEPT;
   /* [any-thread] Around a wait for another rank in a library that the host does not see: of ranks that are overdue, one
    * that waits is not the one to blame. The waits of this table, and of the host for the device, are known to it. */
