@@ -131,7 +131,8 @@ Record combine(std::vector<RankReport> reports, double confidence) {
   std::vector<RankPart> parts;
   for (RankReport& report : reports) {
     report.part.erase("of_another_rank");
-    parts.push_back({report.rank, report.host, report.part});
+    const Record device = report.part.value("device", Record::object());
+    parts.push_back({report.rank, report.host, report.part, device.value("bus_address", "")});
   }
   if (std::all_of(reports.begin(), reports.end(), is_ok)) return merge_ranks(parts, confidence);
   return merge_failed_ranks(parts, culprit_among(reports));

@@ -38,12 +38,14 @@ json amounts_record(const MemoryAmounts& amounts) {
 }  // namespace
 
 json device_record(const char* kind, std::int32_t ordinal, const assay_device_info& info) {
-  return {{"kind", kind},
-          {"ordinal", ordinal},
-          {"name", info.name},
-          {"compute_units", info.compute_units},
-          {"memory_total_mib", static_cast<double>(info.memory_total_bytes) / mib},
-          {"libraries", info.libraries}};
+  json record = {{"kind", kind},
+                 {"ordinal", ordinal},
+                 {"name", info.name},
+                 {"compute_units", info.compute_units},
+                 {"memory_total_mib", static_cast<double>(info.memory_total_bytes) / mib},
+                 {"libraries", info.libraries}};
+  if (info.bus_address[0] != '\0') record["bus_address"] = info.bus_address;
+  return record;
 }
 
 json memory_record(const MemoryLedger& ledger) {

@@ -143,6 +143,8 @@ assay_status info(assay_device* device, assay_device_info* out) noexcept {
     out->reserved = 0;
     copy_text(out->name, properties.name);
     copy_text(out->libraries, libraries());
+    if (ASSAY_HAS(out, assay_device_info, bus_address))
+      check(cudaDeviceGetPCIBusId(out->bus_address, sizeof out->bus_address, device->ordinal), "read the bus address");
   });
 }
 

@@ -29,6 +29,9 @@ typedef struct assay_device_info {
   int32_t reserved;
   char name[256];      /* "AMD EPYC 9454", "NVIDIA H200" */
   char libraries[512]; /* "oneDNN 2.6.3; OpenMP 4.5, 2 threads; kernels avx512" */
+  /* Of the hardware, the same in every process: "0000:18:00.0". "" where there is none. An ordinal counts the devices
+   * that a process may see. */
+  char bus_address[32];
 } assay_device_info;
 
 typedef struct assay_device_api {

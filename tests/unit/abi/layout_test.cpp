@@ -152,7 +152,7 @@ FIELD(48, assay_entry, workloads, const assay_workload* const*);
 FIELD(56, assay_entry, init, assay_status (*)(const assay_host*) noexcept);
 FIELD(64, assay_entry, deinit, void (*)() noexcept);
 
-SIZE(800, assay_device_info);
+SIZE(832, assay_device_info);
 FIELD(0, assay_device_info, struct_size, size_t);
 FIELD(8, assay_device_info, memory_total_bytes, uint64_t);
 FIELD(16, assay_device_info, memory_free_bytes, uint64_t);
@@ -160,6 +160,7 @@ FIELD(24, assay_device_info, compute_units, int32_t);
 FIELD(28, assay_device_info, reserved, int32_t);
 FIELD(32, assay_device_info, name, char[256]);
 FIELD(288, assay_device_info, libraries, char[512]);
+FIELD(800, assay_device_info, bus_address, char[32]);
 
 SIZE(176, assay_device_api);
 FIELD(0, assay_device_api, struct_size, size_t);
