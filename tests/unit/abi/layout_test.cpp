@@ -3,6 +3,7 @@
 // these numbers. A line here never changes; a field appended at a struct's end adds its line, raises that struct's SIZE
 // and ASSAY_ABI_MINOR. Types count too: a changed signature keeps the layout and still breaks every plugin.
 #include <assay/abi.h>
+#include <assay/comm.h>
 #include <assay/device.h>
 #include <assay/profiling.h>
 #include <gtest/gtest.h>
@@ -151,6 +152,26 @@ FIELD(40, assay_entry, build, const char*);
 FIELD(48, assay_entry, workloads, const assay_workload* const*);
 FIELD(56, assay_entry, init, assay_status (*)(const assay_host*) noexcept);
 FIELD(64, assay_entry, deinit, void (*)() noexcept);
+
+SIZE(120, assay_comm);
+FIELD(0, assay_comm, struct_size, size_t);
+FIELD(8, assay_comm, impl, void*);
+FIELD(16, assay_comm, rank, int32_t);
+FIELD(20, assay_comm, rank_count, int32_t);
+FIELD(24, assay_comm, local_rank, int32_t);
+FIELD(28, assay_comm, local_rank_count, int32_t);
+FIELD(32, assay_comm, host_name, const char*);
+FIELD(40, assay_comm, address, const char*);
+FIELD(48, assay_comm, library_folder, const char*);
+FIELD(56, assay_comm, timeout_ms, int64_t);
+FIELD(64, assay_comm, set, assay_status (*)(const assay_comm*, assay_str, const void*, size_t) noexcept);
+FIELD(72, assay_comm, get, assay_status (*)(const assay_comm*, assay_str, int64_t, void*, size_t, size_t*) noexcept);
+FIELD(80, assay_comm, add, assay_status (*)(const assay_comm*, assay_str, int64_t, int64_t*) noexcept);
+FIELD(88, assay_comm, exchange,
+      assay_status (*)(const assay_comm*, assay_str, int64_t, const void*, size_t, void*) noexcept);
+FIELD(96, assay_comm, aborted, int32_t (*)(const assay_comm*) noexcept);
+FIELD(104, assay_comm, begin_wait, void (*)(const assay_comm*) noexcept);
+FIELD(112, assay_comm, end_wait, void (*)(const assay_comm*) noexcept);
 
 SIZE(832, assay_device_info);
 FIELD(0, assay_device_info, struct_size, size_t);
