@@ -2,6 +2,8 @@
 // bit, in the buffers that were timed and with the collective that was timed.
 #include <cstdio>
 
+#include <assay/comm/exchange.hpp>
+
 #include "workload.hpp"
 
 namespace all_reduce {
@@ -86,16 +88,11 @@ std::string Workload::verify(const assay::Launch& launch) {
                     ", expected " + number(found.first->expected);
   }
 
-  const assay_comm& comm = assay::comm::ranks_of(host_);
   struct Counts {
     std::int64_t checked, wrong;
   };
-  const Counts own{mine.checked, mine.wrong};
-  std::vector<Counts> of_ranks(static_cast<std::size_t>(settings_.ranks));
-  if (const assay_status s = comm.exchange(&comm, assay::to_abi("all_reduce.verified"), comm.timeout_ms, &own,
-                                           sizeof own, of_ranks.data());
-      s != ASSAY_OK)
-    throw Error(s, "");  // the host has the text
+  const std::vector<Counts> of_ranks =
+      assay::comm::exchange(host_, "all_reduce.verified", Counts{mine.checked, mine.wrong});
   Counts total{0, 0};
   std::string wrong_ranks;
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {

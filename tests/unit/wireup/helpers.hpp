@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "common/fd.hpp"
+#include "support/temporary_folder.hpp"
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_server.hpp"
 
@@ -122,26 +123,6 @@ inline std::string text_frame(Message::Kind kind, std::initializer_list<std::str
   return frame_of(kind, numbers, std::span<const std::string_view>(texts.begin(), texts.size()));
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "wireup-test-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryFolder;
 
 }  // namespace assay::host
