@@ -1,11 +1,7 @@
 // The ddp workload's parameter table, and what one case makes of it.
 #pragma once
-#include <assay/comm/communicator.hpp>
 #include <assay/train/decoder_params.hpp>
-#include <assay/train/decoder_trainer.hpp>
-#include <string>
-
-#include "gradient_average.hpp"
+#include <assay/train/gradient_average.hpp>
 
 namespace ddp {
 
@@ -13,15 +9,13 @@ struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
   assay::train::DecoderTrainerConfig trainer;
-  Strategy strategy = Strategy::overlap_bucketed;
-  std::size_t bucket_bytes = 0;
-  std::string comm;
-  assay::comm::Options comm_options;
+  assay::train::Strategy strategy;
+  assay::train::CommunicationSettings communication;
 };
 
 using assay::Param;
 inline constexpr auto params = assay::train::join(
-    assay::table(Param::choice("strategy", "overlap_bucketed", strategy_names)
+    assay::table(Param::choice("strategy", "overlap_bucketed", assay::train::strategy_names)
                      .help("when and in what pieces gradients are averaged. naive: one blocking "
                            "all-reduce for each parameter after backward; flat: one for all of them "
                            "after backward; overlap_individual: one for each parameter, started as "

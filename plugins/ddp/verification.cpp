@@ -5,6 +5,7 @@
 // AdamW does not feel a factor on all gradients, and a 16-bit weight may not move at all: hence all three.
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
+#include <assay/train/data_parallel.hpp>
 #include <cmath>
 #include <limits>
 
@@ -90,7 +91,7 @@ Outcome Workload::data_parallel() {
   Outcome outcome;
   communicator_->synchronize();
   take(outcome);
-  outcome.hash = assay::train::hash_of(trainer_.backend(), trainer_.parameters().all_values());
+  outcome.hash = assay::train::hash_of_weights(trainer_);
   return outcome;
 }
 
@@ -111,18 +112,6 @@ Outcome Workload::single_process(DecoderModel& whole_batch) {
   Outcome outcome;
   take(outcome);
   return outcome;
-}
-
-std::string Workload::check_identical(const Outcome& outcome) const {
-  const std::vector<std::uint64_t> hashes = assay::comm::exchange(host_, "ddp.weights", outcome.hash);
-  std::string others;
-  for (std::size_t rank = 0; rank < hashes.size(); ++rank)
-    if (hashes[rank] != hashes[0]) others += (others.empty() ? "" : ", ") + std::to_string(rank);
-  if (!others.empty())
-    throw Error(ASSAY_WRONG_RESULT, "after " + std::to_string(verified_steps) +
-                                        " steps the weights differ from rank 0's on rank " + others);
-  return "weights of " + std::to_string(hashes.size()) + " ranks identical to the bit after " +
-         std::to_string(verified_steps) + " steps; ";
 }
 
 std::string Workload::compare_with_single_process(const Outcome& outcome, const Samples& start) {
@@ -159,7 +148,7 @@ std::string Workload::verify(const assay::Launch&) {
   const Samples before = assay::train::sample_values(trainer_.backend(), trainer_.parameters());
   trainer_.initialize();
   const Outcome outcome = data_parallel();
-  const std::string text = check_identical(outcome);
+  const std::string text = assay::train::check_same_weights(host_, "ddp.weights", outcome.hash, verified_steps);
   return text + compare_with_single_process(outcome, before);
 }
 

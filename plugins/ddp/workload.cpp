@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <algorithm>
+#include <assay/train/data_parallel.hpp>
 
 namespace ddp {
 
@@ -10,7 +11,7 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
       trainer_(host_, settings_.trainer),
-      average_(settings_.strategy, trainer_.parameters(), settings_.bucket_bytes) {}
+      average_(settings_.strategy, trainer_.parameters(), settings_.communication.bucket_bytes) {}
 
 assay::Work Workload::work() const {
   const std::uint64_t forward = assay::train::decoder_forward_flops(settings_.trainer.model);
@@ -25,7 +26,8 @@ void Workload::setup(const assay::Launch& launch) {
     trainer_.backward();
     trainer_.update();
   });
-  communicator_ = assay::comm::open_communicator(host_, launch, settings_.comm, settings_.comm_options);
+  communicator_ =
+      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
   communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
   average_.use(*communicator_);
   host_.info(communicator_->description());
@@ -35,11 +37,7 @@ void Workload::setup(const assay::Launch& launch) {
 
 void Workload::start() {
   trainer_.start();
-  const assay::train::ParameterSet& parameters = trainer_.parameters();
-  communicator_->wait(communicator_->broadcast(parameters.all_values(), 0));
-  parameters.refresh_compute_copy(trainer_.backend());
-  trainer_.backend().synchronize();
-  communicator_->synchronize();
+  assay::train::broadcast_parameters(trainer_, *communicator_);
 }
 
 void Workload::run(const assay::Launch& launch) {

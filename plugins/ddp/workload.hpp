@@ -60,13 +60,12 @@ class Workload {
   Outcome data_parallel();
   Outcome single_process(assay::train::DecoderModel& whole_batch);
   void take(Outcome& outcome) const;
-  std::string check_identical(const Outcome& outcome) const;
   std::string compare_with_single_process(const Outcome& outcome, const assay::train::Samples& start);
 
   assay::Host host_;
   Settings settings_;
   assay::train::DecoderTrainer trainer_;
-  GradientAverage average_;
+  assay::train::GradientAverage average_;
   std::unique_ptr<assay::comm::Communicator> communicator_;
   std::uint64_t measured_steps_ = 0;
 };

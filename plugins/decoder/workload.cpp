@@ -6,6 +6,7 @@ namespace decoder {
 
 using assay::compute::DType;
 using assay::compute::Tensor;
+using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer) {}
 
@@ -29,16 +30,7 @@ assay::Work Workload::work() const {
 void Workload::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
   trainer_.setup(launch, [&] { enqueue_step(launch); });
-  if (model().fused) capture(launch);
-}
-
-void Workload::capture(const assay::Launch& launch) {
-  if (std::string_view(trainer_.backend().kind()) == "cpu") return;
-  // Once without a graph: a kernel's code is loaded at its first launch, which is no part of a capture.
-  enqueue_step(launch);
-  trainer_.start();
-  const assay::CaptureMarks marks(host_);
-  graph_ = trainer_.backend().capture([&] { enqueue_step(launch); });
+  if (model().fused) graph_ = trainer_.capture([&] { enqueue_step(launch); }, Marks::captured);
 }
 
 void Workload::run(const assay::Launch& launch) {

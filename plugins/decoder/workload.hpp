@@ -1,17 +1,11 @@
 // The decoder workload: one step of a decoder Transformer, in three phases.
 #pragma once
-#include <assay/train/sampling.hpp>
+#include <assay/train/path_check.hpp>
 #include <memory>
 
 #include "settings.hpp"
 
 namespace decoder {
-
-// What one run leaves for the verification. Without a backward the logits stand in for the gradients.
-struct Outcome {
-  double loss = 0;
-  assay::train::Samples samples;
-};
 
 class Workload {
  public:
@@ -39,14 +33,11 @@ class Workload {
 
  private:
   void enqueue_step(const assay::Launch& launch);
-  void capture(const assay::Launch& launch);
   void dump();
 
   // verification.cpp; each returns what it found right, or throws WRONG_RESULT
-  Outcome outcome_of(const assay::train::DecoderModel& model, assay::compute::Graph* graph);
-  std::string check_finite();
+  assay::train::Outcome outcome_of(const assay::train::DecoderModel& model, assay::compute::Graph* graph);
   std::string check_start(double loss) const;
-  std::string compare(const Outcome& timed, const Outcome& reference) const;
 
   const assay::train::DecoderConfig& model() const { return settings_.trainer.model; }
 

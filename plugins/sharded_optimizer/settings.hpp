@@ -2,10 +2,7 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/comm/communicator.hpp>
 #include <assay/train/decoder_params.hpp>
-#include <assay/train/decoder_trainer.hpp>
-#include <string>
 
 #include "shards.hpp"
 
@@ -14,11 +11,9 @@ namespace sharded_optimizer {
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  Variant variant = Variant::baseline;
   assay::train::DecoderTrainerConfig trainer;
-  std::size_t bucket_bytes = 0;
-  std::string comm;
-  assay::comm::Options comm_options;
+  Variant variant;
+  assay::train::CommunicationSettings communication;
 };
 
 using assay::Param;

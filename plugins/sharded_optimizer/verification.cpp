@@ -2,10 +2,10 @@
 //   do all ranks have the same weights, to the bit;
 //   are they those of a plain data-parallel step, that communicates after its backward, waits for everything, and
 //   updates the whole arena with state for all of it on every rank.
-#include <bit>
 #include <cmath>
 
 #include <assay/comm/exchange.hpp>
+#include <assay/train/data_parallel.hpp>
 #include "workload.hpp"
 
 namespace sharded_optimizer {
@@ -37,29 +37,12 @@ double distance(const Samples& a, const Samples& b) {
 
 }  // namespace
 
-std::uint64_t Workload::hash_of_weights() const {
-  const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const std::uint64_t values = assay::train::hash_of(trainer_.backend(), parameters.all_values());
-  const assay::compute::Tensor copy = parameters.compute_copy();
-  return copy ? values ^ std::rotl(assay::train::hash_of(trainer_.backend(), copy), 1) : values;
-}
-
 Workload::Outcome Workload::outcome_of(int steps, const std::function<void()>& step) {
   for (int i = 0; i < steps; ++i) step();
   communicator_->synchronize();
   trainer_.backend().synchronize();
-  return {hash_of_weights(), assay::train::sample_values(trainer_.backend(), trainer_.parameters())};
-}
-
-void Workload::check_ranks_agree(const Outcome& outcome) const {
-  const std::vector<std::uint64_t> hashes = assay::comm::exchange(host_, "sharded_optimizer.weights", outcome.hash);
-  std::string others;
-  for (std::size_t rank = 1; rank < hashes.size(); ++rank)
-    if (hashes[rank] != hashes[0]) others += (others.empty() ? "" : ", ") + std::to_string(rank);
-  if (!others.empty())
-    throw Error(ASSAY_WRONG_RESULT, "after " + std::to_string(verified_steps) +
-                                        " steps from the start the weights differ from those of rank 0 on rank " +
-                                        others);
+  return {assay::train::hash_of_weights(trainer_),
+          assay::train::sample_values(trainer_.backend(), trainer_.parameters())};
 }
 
 // The optimizer of the baseline, whose state comes beside the variant's own. False when some rank has no room for it.
@@ -97,7 +80,7 @@ std::string Workload::compare_with_baseline(const Samples& start, const Outcome&
   const double moved = distance(reference.weights, start);
   const std::string plain = "those of a plain step (all-reduce after backward, all state on every rank)";
   if (outcome.hash == reference.hash)
-    return "to the bit " + plain + ", which moved the sampled ones by " + number(moved);
+    return "they are to the bit " + plain + ", which moved the sampled ones by " + number(moved);
   const double difference = distance(outcome.weights, reference.weights);
   const double apart = difference == 0 ? 0 : difference / moved;
   const double tolerance = tolerance_of(trainer_.parameters().policy());
@@ -113,14 +96,12 @@ std::string Workload::verify(const assay::Launch& launch) {
   trainer_.start();
   const Outcome start = outcome_of(0, [] {});
   const Outcome outcome = outcome_of(verified_steps, [&] { step(launch); });
-  check_ranks_agree(outcome);
+  const std::string agreement =
+      assay::train::check_same_weights(host_, "sharded_optimizer.weights", outcome.hash, verified_steps);
   if (outcome.hash == start.hash && settings_.trainer.optimizer.lr > 0)
     throw Error(ASSAY_WRONG_RESULT, "no weight changed in " + std::to_string(verified_steps) +
                                         " steps from the start: nothing is updated, or parameter 'lr' is too small");
-  const std::string ranks =
-      communicator_->size() == 1 ? "1 rank, " : std::to_string(communicator_->size()) + " ranks, ";
-  return ranks + std::to_string(verified_steps) + " steps from the start: weights identical on all of them; " +
-         compare_with_baseline(start.weights, outcome);
+  return agreement + compare_with_baseline(start.weights, outcome);
 }
 
 }  // namespace sharded_optimizer

@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <assay/comm/exchange.hpp>
+#include <assay/train/data_parallel.hpp>
 
 namespace sharded_optimizer {
 
@@ -17,9 +18,9 @@ Workload::Workload(const assay::Case& c)
       settings_(c),
       trainer_(host_, settings_.trainer),
       ready_buckets_(trainer_.parameters(),
-                     assay::train::plan_buckets(
-                         trainer_.parameters(),
-                         BucketOptions{.bytes = settings_.bucket_bytes, .multiple = settings_.trainer.arena_multiple}),
+                     assay::train::plan_buckets(trainer_.parameters(),
+                                                BucketOptions{.bytes = settings_.communication.bucket_bytes,
+                                                              .multiple = settings_.trainer.arena_multiple}),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
       reductions_(buckets().size()),
@@ -51,7 +52,8 @@ void Workload::setup(const assay::Launch& launch) {
   trainer_.take_parameter_memory();
   assay::memory_moment(host_, "after_init");
   trainer_.take_step_memory();
-  communicator_ = assay::comm::open_communicator(host_, launch, settings_.comm, settings_.comm_options);
+  communicator_ =
+      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
   communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
   communicator_->register_memory(trainer_.parameter_memory().data(), parameters.value_bytes());
   assay::memory_moment(host_, "before_state");
@@ -60,7 +62,7 @@ void Workload::setup(const assay::Launch& launch) {
   trainer_.load_inputs();
   trainer_.initialize();
   trainer_.start();
-  equalize_parameters();
+  assay::train::broadcast_parameters(trainer_, *communicator_);
   host_.info(communicator_->description());
   communicator_->take_totals();  // what comes after it is of steps alone
   assay::memory_moment(host_, "before_step");
@@ -72,15 +74,6 @@ void Workload::enqueue_without_communication() {
   clear_padding();
   trainer_.update();
   for (const ElementRange& own : trainer_.optimizer().ranges()) refresh_copy_around(arena_, own);
-}
-
-// The start is the same on every rank by its seed; it is sent nevertheless, so that a rank whose generator differs
-// trains with the others and not beside them.
-void Workload::equalize_parameters() {
-  communicator_->wait(communicator_->broadcast(trainer_.parameters().all_values(), 0));
-  trainer_.parameters().refresh_compute_copy(trainer_.backend());
-  communicator_->synchronize();
-  trainer_.backend().synchronize();
 }
 
 void Workload::run(const assay::Launch& launch) {

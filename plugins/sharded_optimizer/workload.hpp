@@ -60,7 +60,6 @@ class Workload {
   // The bf16 copy of what other ranks have updated; the optimizer has written that of `own` itself.
   void refresh_copy_around(const assay::train::ElementRange& whole, const assay::train::ElementRange& own);
   void enqueue_without_communication();
-  void equalize_parameters();
   std::int64_t padding_bytes() const;
 
   // verification.cpp
@@ -69,10 +68,8 @@ class Workload {
     assay::train::Samples weights;
   };
   Outcome outcome_of(int steps, const std::function<void()>& step);  // from here on
-  void check_ranks_agree(const Outcome& outcome) const;
   std::string compare_with_baseline(const assay::train::Samples& start, const Outcome& outcome);
   bool reserve_baseline_state(assay::train::Optimizer& baseline, assay::DeviceMemory& state);
-  std::uint64_t hash_of_weights() const;
 
   assay::Host host_;
   Settings settings_;

@@ -47,4 +47,20 @@ OptimizerConfig optimizer_config(const Case& c) {
   return optimizer;
 }
 
+DecoderTrainerConfig decoder_trainer_config(const Case& c) {
+  DecoderTrainerConfig config;
+  config.model = decoder_config(c);
+  config.model.validate();
+  config.optimizer = optimizer_config(c);
+  config.seed = c.seed();
+  config.rank = c.rank();
+  config.ranks = c.rank_count();
+  return config;
+}
+
+CommunicationSettings::CommunicationSettings(const Case& c)
+    : library(c.get<std::string>("comm")),
+      options{.max_channels = c.get<std::int32_t>("max_channels")},
+      bucket_bytes(c.get<std::size_t>("bucket_mb") << 20) {}
+
 }  // namespace assay::train

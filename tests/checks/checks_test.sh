@@ -13,12 +13,14 @@ fail() {
 new_tree() {
   rm -rf -- "$work"
   mkdir -p "$work"/{host/measure,sdk/include/assay,sdk/compute/include/assay/compute,sdk/train/include/assay/train}
+  mkdir -p "$work"/sdk/data/include/assay/data
   mkdir -p "$work"/{plugins/one,plugins/two,tests}
   cd "$work"
   printf '#include <stdint.h>\n' >sdk/include/assay/abi.h
   printf '#include <assay/abi.h>\n\n#include <vector>\n' >sdk/include/assay/plugin.hpp
   printf '#include <assay/abi.h>\n' >sdk/compute/include/assay/compute/tensor.hpp
   printf '#include <assay/compute/tensor.hpp>\n' >sdk/train/include/assay/train/layer.hpp
+  printf '#include <assay/compute/tensor.hpp>\n' >sdk/data/include/assay/data/loader.hpp
   printf '#include <assay/abi.h>\n' >host/measure/stats.hpp
   printf '#include "measure/stats.hpp"\n\n#include <fmt/format.h>\n' >host/measure/stats.cpp
   printf '#pragma once\n' >plugins/one/model.hpp
@@ -51,6 +53,10 @@ planted sdk/include/assay/plugin.hpp '#  include "abi.h"' "the border includes '
 planted sdk/include/assay/plugin.hpp '#include <assay/compute/tensor.hpp>' "the border includes 'assay/compute/tensor.hpp'"
 planted sdk/compute/include/assay/compute/tensor.hpp '#include "measure/stats.hpp"' "the sdk includes 'measure/stats.hpp'"
 planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/train/layer.hpp>' 'sdk/compute includes'
+planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/data/loader.hpp>' 'sdk/compute includes'
+planted sdk/data/include/assay/data/loader.hpp '#include <assay/train/layer.hpp>' 'sdk/data includes'
+planted host/measure/stats.hpp '#include <assay/data/loader.hpp>' "the host includes 'assay/data/loader.hpp'"
+planted host/measure/stats.cpp '#include "../../sdk/data/include/assay/data/loader.hpp"' 'the host includes'
 planted host/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
 planted host/measure/stats.cpp '#include "../../sdk/train/include/assay/train/layer.hpp"' 'the host includes'
 planted host/measure/stats.cpp '#include "plugins/one/model.hpp"' "the host includes 'plugins/one/model.hpp'"

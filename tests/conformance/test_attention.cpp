@@ -1,10 +1,9 @@
 // Softmax and tiled attention against the matrix of all scores in float64.
 #include <cmath>
 #include <limits>
-#include <memory>
 
-#include "cuda/attention_guards.hpp"
-#include "harness.hpp"
+#include "attention_reference.hpp"
+#include "masks.hpp"
 
 namespace assay::conformance {
 namespace {
@@ -12,11 +11,6 @@ namespace {
 using compute::AttentionShape;
 
 // ---- softmax -------------------------------------------------------------------------------------------------------
-// The columns that row `i` of a score matrix sees.
-std::int64_t visible(std::int64_t i, std::int64_t queries, std::int64_t keys, bool causal) {
-  return causal ? std::max<std::int64_t>(0, std::min(keys, i + 1 + keys - queries)) : keys;
-}
-
 Values softmax(const Values& x, std::int64_t queries, std::int64_t keys, double scale, bool causal) {
   Values y(x.size());
   for (std::size_t r = 0; r < x.size() / static_cast<std::size_t>(keys); ++r) {
@@ -86,132 +80,17 @@ TEST(Softmax, Backward) {
 }
 
 // ---- attention -----------------------------------------------------------------------------------------------------
-struct Sizes {
-  std::int64_t batch, queries, keys, heads, depth;
-  std::int64_t at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t times) const {
-    return ((b * times + t) * heads + h) * depth;
-  }
-};
-std::ostream& operator<<(std::ostream& out, const Sizes& s) {
-  return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth;
-}
-
-struct Attended {
-  Values out, lse;
-};
-struct AttentionGradients {
-  Values q, k, v;
-};
-
-double dot(const double* a, const double* b, std::int64_t n) {
-  double sum = 0.0;
-  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// The probabilities of one query, from its scores and (where given) its log-sum-exp.
-Values scores_of(const Sizes& s, const Values& q, const Values& k, double scale, bool causal, std::int64_t b,
-                 std::int64_t h, std::int64_t i) {
-  Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, causal)));
-  for (std::size_t j = 0; j < scores.size(); ++j)
-    scores[j] = scale * dot(&q[static_cast<std::size_t>(s.at(b, i, h, s.queries))],
-                            &k[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys))], s.depth);
-  return scores;
-}
-
-template <class Visit>
-void each_query(const Sizes& s, Visit visit) {
-  for (std::int64_t b = 0; b < s.batch; ++b)
-    for (std::int64_t h = 0; h < s.heads; ++h)
-      for (std::int64_t i = 0; i < s.queries; ++i) visit(b, h, i);
-}
-
-Attended attend(const Sizes& s, const Values& q, const Values& k, const Values& v, double scale, bool causal) {
-  Attended a{Values(q.size()), Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
-  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
-    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
-    double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
-    for (const double x : scores) high = std::max(high, x);
-    for (const double x : scores) sum += std::exp(x - high);
-    a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = scores.empty() ? high : high + std::log(sum);
-    for (std::size_t j = 0; j < scores.size(); ++j)
-      for (std::int64_t d = 0; d < s.depth; ++d)
-        a.out[static_cast<std::size_t>(s.at(b, i, h, s.queries) + d)] +=
-            std::exp(scores[j] - high) / sum *
-            v[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys) + d)];
-  });
-  return a;
-}
-
-AttentionGradients attend_backward(const Sizes& s, const Values& q, const Values& k, const Values& v, const Attended& a,
-                                   const Values& dout, double scale, bool causal) {
-  AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size())};
-  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
-    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
-    const auto query = static_cast<std::size_t>(s.at(b, i, h, s.queries));
-    const double delta = dot(&dout[query], &a.out[query], s.depth);
-    for (std::size_t j = 0; j < scores.size(); ++j) {
-      const auto key = static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys));
-      const double p = std::exp(scores[j] - a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)]);
-      const double ds = p * (dot(&dout[query], &v[key], s.depth) - delta) * scale;
-      for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d) {
-        g.v[key + d] += p * dout[query + d];
-        g.q[query + d] += ds * k[key + d];
-        g.k[key + d] += ds * q[query + d];
-      }
-    }
-  });
-  return g;
-}
-
-// Where q, k, v and their gradients lie: three views of one [B, T, 3, H, D] buffer, or [B, H, T, D] memory each.
-enum class Layout { packed, heads_outside };
-
-// One [batch, times, heads, depth] operand with memory in its layout.
-class Operand {
- public:
-  Operand(DType type, const Sizes& s, std::int64_t times, Layout layout, const Values* values = nullptr)
-      : buffer_(layout == Layout::packed ? DeviceTensor(type, {s.batch, times, 3 * s.heads, s.depth})
-                                         : DeviceTensor(type, {s.batch, s.heads, times, s.depth})) {
-    view_ = layout == Layout::packed ? buffer_->slice(2, s.heads, s.heads) : buffer_->transposed(1, 2);
-    if (!values) return;
-    const DeviceTensor plain(type, {s.batch, times, s.heads, s.depth}, *values);
-    run([&] { backend().copy(view_, plain); });
-  }
-  operator const Tensor&() const { return view_; }
-  Values read() const { return buffer_.read(view_); }
-
- private:
-  DeviceTensor buffer_;
-  Tensor view_;
-};
-
-const Sizes attention_sizes[] = {
+const AttentionSizes attention_sizes[] = {
     {1, 1, 1, 1, 8},     {2, 17, 17, 3, 8},  {1, 5, 5, 2, 13},     {1, 64, 64, 2, 64},   {2, 33, 257, 2, 40},
     {1, 200, 77, 1, 24}, {3, 7, 130, 1, 16}, {1, 300, 300, 1, 48}, {1, 97, 129, 1, 256}, {1, 530, 530, 1, 32},
 };
 
 // What cuDNN serves and is used for: 16-bit types alone, where they are run.
-const Sizes cudnn_sizes[] = {
+const AttentionSizes cudnn_sizes[] = {
     {1, 128, 128, 2, 16},  {2, 256, 256, 2, 64}, {1, 256, 256, 1, 80}, {1, 128, 128, 2, 128},
     {1, 128, 128, 1, 256}, {1, 257, 257, 2, 64}, {1, 257, 257, 1, 80}, {1, 257, 257, 1, 128},
     {1, 192, 192, 2, 64},  {1, 200, 256, 2, 64}, {1, 2, 128, 1, 64},   {1, 300, 128, 1, 128},
 };
-
-bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
-
-bool refused(DType t, const Sizes& s, bool causal, bool backward) {
-  const cuda::AttentionProblem problem{t, s.batch, s.heads, s.queries, s.keys, s.depth, causal, backward};
-  return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
-}
-
-// cuDNN rounds probabilities, and the scores' gradients, to the type before it multiplies with them. The results are
-// sums over keys or queries of such terms, each off by up to half a unit, 2^-9 in bf16: as they vary in sign the sum is
-// off by 2^-9 / sqrt(3) = 1.1e-3 of its rms, the worst of 10^5 results by 4.5 times that, and the rounding of the
-// result adds 2e-3. Twice 1e-2 leaves room for sums of few terms, and is far below what a wrong mask or stride gives.
-double attention_tolerance(DType t, double fp32) {
-  return by_cudnn(t) ? tolerance_of(t, fp32, 2e-2) : tolerance_of(t, fp32);
-}
 
 // A query without keys has lse -infinity, which relative errors cannot compare.
 void check_lse(DType t, const Values& got, const Values& expected) {
@@ -228,20 +107,22 @@ void check_lse(DType t, const Values& got, const Values& expected) {
   check("attention_forward lse", t, finite_got, finite_expected, by_cudnn(t) ? 1e-4 : 2e-6);
 }
 
-void test_attention(DType t, const Sizes& s, bool causal, Layout layout) {
-  SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (causal ? " causal" : "") << " layout "
-                                    << int(layout));
+void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayout layout, float dropped = 0.0F) {
+  SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (causal ? " causal" : "") << " layout " << int(layout)
+                                    << " dropped " << dropped);
   const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
   const std::int64_t q_count = s.batch * s.queries * s.heads * s.depth;
   const std::int64_t k_count = s.batch * s.keys * s.heads * s.depth;
   const Values q = random_values(t, q_count, 10), k = random_values(t, k_count, 11);
   const Values v = random_values(t, k_count, 12), dout = random_values(t, q_count, 13);
-  const Operand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
-  const Operand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
-  const Operand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
-  const Operand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
+  const AttentionOperand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
+  const AttentionOperand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
+  const AttentionOperand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
+  const AttentionOperand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
   const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
-  const AttentionShape shape{static_cast<float>(scale), causal};
+  const DeviceTensor step(DType::i64, {1}, {5});
+  const AttentionShape shape{static_cast<float>(scale), causal, {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}}};
+  const Values mask = mask_of({s.batch, s.heads, s.queries, s.keys}, shape.dropout);
   const auto forward = [&] { backend().attention_forward(q_there, k_there, v_there, out, lse, shape); };
   const auto backward = [&] {
     backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
@@ -252,7 +133,7 @@ void test_attention(DType t, const Sizes& s, bool causal, Layout layout) {
     return;
   }
   run(forward);
-  Attended expected = attend(s, q, k, v, scale, causal);
+  Attended expected = attend(s, q, k, v, scale, causal, mask);
   check("attention_forward", t, out.read(), expected.out, attention_tolerance(t, 6e-6));
   check_lse(t, lse.read(), expected.lse);
   if (refused(t, s, causal, true)) {
@@ -262,7 +143,7 @@ void test_attention(DType t, const Sizes& s, bool causal, Layout layout) {
   // The backward starts from what the forward stored, rounded as it is.
   expected.out = out.read();
   run(backward);
-  const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal);
+  const AttentionGradients g = attend_backward(s, q, k, v, expected, dout, scale, causal, mask);
   // One key leaves ds = p (dp - delta) = 0 but for rounding, which no relative error measures.
   if (s.keys > 1) {
     check("attention_backward dq", t, dq.read(), g.q, attention_tolerance(t, 1e-5));
@@ -273,23 +154,40 @@ void test_attention(DType t, const Sizes& s, bool causal, Layout layout) {
 
 TEST(Attention, ForwardAndBackward) {
   for (const DType t : float_types())
-    for (const Sizes& s : attention_sizes)
+    for (const AttentionSizes& s : attention_sizes)
       for (const bool causal : {false, true})
-        for (const Layout layout : {Layout::packed, Layout::heads_outside})
+        for (const AttentionLayout layout : {AttentionLayout::packed, AttentionLayout::heads_outside})
           // Strides know no type, and each of cuDNN's plans takes a while to build.
-          if (t == DType::f32 || layout == Layout::packed || (by_cudnn(t) && s.depth == 64))
+          if (t == DType::f32 || layout == AttentionLayout::packed || (by_cudnn(t) && s.depth == 64))
             test_attention(t, s, causal, layout);
+}
+
+// The mask is that of dropout() on the matrix of all probabilities, but for cuDNN's own (test_attention_dropout.cpp).
+TEST(Attention, DropsWhatDropoutDrops) {
+  for (const DType t : float_types())
+    for (const AttentionSizes& s : attention_sizes)
+      for (const bool causal : {false, true})
+        if (!by_cudnn(t)) test_attention(t, s, causal, AttentionLayout::packed, 0.1F);
+}
+
+// Decoder to encoder: no mask, and lengths of which no block is a divisor.
+TEST(Attention, CrossAttention) {
+  for (const DType t : float_types())
+    for (const AttentionSizes& s : {AttentionSizes{2, 255, 256, 2, 32}, AttentionSizes{1, 256, 255, 1, 32},
+                                    AttentionSizes{1, 7, 129, 2, 32}, AttentionSizes{1, 129, 7, 2, 32}})
+      for (const float dropped : {0.0F, 0.1F})
+        if (dropped == 0.0F || !by_cudnn(t)) test_attention(t, s, false, AttentionLayout::packed, dropped);
 }
 
 TEST(Attention, ByCudnn) {
   if (!is_cuda()) GTEST_SKIP() << "the " << backend().kind() << " backend has no cuDNN";
   for (const DType t : {DType::bf16, DType::f16})
-    for (const Sizes& s : cudnn_sizes)
-      for (const bool causal : {false, true}) test_attention(t, s, causal, Layout::packed);
+    for (const AttentionSizes& s : cudnn_sizes)
+      for (const bool causal : {false, true}) test_attention(t, s, causal, AttentionLayout::packed);
 }
 
 TEST(Attention, BackwardByDifferences) {
-  const Sizes s{1, 5, 7, 2, 8};
+  const AttentionSizes s{1, 5, 7, 2, 8};
   const double scale = 0.25;
   const Values q = random_values(DType::f32, 80, 20), k = random_values(DType::f32, 112, 21);
   const Values v = random_values(DType::f32, 112, 22), dout = random_values(DType::f32, 80, 23);
@@ -313,7 +211,7 @@ TEST(Attention, BackwardByDifferences) {
 
 // Scores in the hundreds: without the running maximum their exponentials overflow.
 TEST(Attention, StandsLargeScores) {
-  const Sizes s{1, 150, 300, 1, 16};
+  const AttentionSizes s{1, 150, 300, 1, 16};
   const Values q = random_values(DType::f32, 150 * 16, 30, 0.0, 12.0);
   const Values k = random_values(DType::f32, 300 * 16, 31, 0.0, 12.0), v = random_values(DType::f32, 300 * 16, 32);
   const DeviceTensor q_there(DType::f32, {1, 150, 1, 16}, q), k_there(DType::f32, {1, 300, 1, 16}, k);

@@ -170,6 +170,46 @@ TEST(Matmul, LargeFormsInBothPrecisions) {
   }
 }
 
+TEST(Matmul, AddsABias) {
+  for (const Types& t : type_pairs())
+    for (const auto& [m, k, n] : std::initializer_list<std::array<std::int64_t, 3>>{
+             {1, 1, 1}, {17, 13, 29}, {7, 129, 1}, {1, 64, 129}, {130, 257, 66}, {1601, 131, 97}, {4, 1024, 4100}})
+      for (const bool transpose_b : {false, true}) {
+        const Values x = random_values(t.input, m * k, 1), y = random_values(t.input, k * n, 2);
+        const Values bias = random_values(t.output, n, 3, 1.0, 2.0);
+        const DeviceTensor a(t.input, {m, k}, x), b(t.input, shape_of({}, transpose_b, k, n), y);
+        const DeviceTensor c(t.output, {m, n}), bias_there(t.output, {n}, bias);
+        const MatmulOptions o{false, transpose_b, 1.0F, false, bias_there};
+        run([&] { backend().matmul(a, b, c, o); });
+        Values expected = product(x, y, {}, 1, m, k, n, o);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
+        check("matmul with a bias", t.input, c.read(), expected, tolerance(t.output, k));
+      }
+  // One of another place and another size: what was prepared must not remember the first.
+  const DeviceTensor a(DType::f32, {3, 2}, Values(6, 1.0)), b(DType::f32, {2, 2}, Values(4, 1.0)),
+      c(DType::f32, {3, 2});
+  for (const double value : {1.0, 10.0}) {
+    const DeviceTensor bias(DType::f32, {2}, {value, -value});
+    run([&] { backend().matmul(a, b, c, {false, false, 1.0F, false, bias}); });
+    EXPECT_EQ(c.read(), (Values{2 + value, 2 - value, 2 + value, 2 - value, 2 + value, 2 - value}));
+  }
+  const DeviceTensor batch(DType::f32, {2, 3, 2}, Values(12, 1.0)), weights(DType::f32, {2, 2, 2}, Values(8, 1.0));
+  const DeviceTensor result(DType::f32, {2, 3, 2}), bias(DType::f32, {2}, {3.0, 4.0});
+  run([&] { backend().matmul(batch, weights, result, {false, false, 1.0F, false, bias}); });
+  EXPECT_EQ(result.read(), (Values{5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6}));
+}
+
+TEST(Matmul, RefusesABiasThatDoesNotFit) {
+  const DeviceTensor a(DType::f32, {4, 5}), b(DType::f32, {5, 7}), c(DType::f32, {4, 7}), bias(DType::f32, {7});
+  const DeviceTensor shorter(DType::f32, {6}), row(DType::f32, {1, 7}), half(DType::bf16, {7});
+  const auto call = [&](const MatmulOptions& o) { return status_of([&] { backend().matmul(a, b, c, o); }); };
+  EXPECT_EQ(call({false, false, 1.0F, false, shorter}), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call({false, false, 1.0F, false, row}), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call({false, false, 1.0F, false, half}), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(call({false, false, 1.0F, true, bias}), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call({false, false, 0.5F, false, bias}), ASSAY_INVALID_ARGUMENT);
+}
+
 // Inputs are rounded, or cut, to ten bits of mantissa; sums stay in fp32.
 TEST(Matmul, Tf32WhereThereIsSuchAMode) {
   if (!is_cuda()) {

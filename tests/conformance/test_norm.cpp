@@ -1,84 +1,16 @@
 // RMS and layer normalisation, forward and backward.
 #include <cmath>
 
-#include "harness.hpp"
+#include "norm_reference.hpp"
 
 namespace assay::conformance {
 namespace {
 
-constexpr double eps = 1e-5;
-
-struct Types {
-  DType x, weight, weight_gradient;
-};
-std::vector<Types> type_sets() {
-  std::vector<Types> sets = {{DType::f32, DType::f32, DType::f32}};
-  for (const DType t : float_types())
-    if (t != DType::f32) {
-      sets.push_back({t, t, t});
-      sets.push_back({t, t, DType::f32});
-      sets.push_back({t, DType::f32, DType::f32});
-    }
-  return sets;
-}
 const Shape shapes[] = {{1, 1},    {3, 7},    {5, 64},    {2, 3, 33}, {70, 100},
                         {33, 768}, {4, 2560}, {200, 130}, {2, 20000}, {3000, 48}};
 
-struct Normalised {
-  Values y, mean, rstd;
-};
-
-// RMS normalisation is layer normalisation with mean and bias 0.
-Normalised forward(bool layer, const Values& x, const Values& weight, const Values& bias) {
-  const std::size_t columns = weight.size(), rows = x.size() / columns;
-  Normalised n{Values(x.size()), Values(rows), Values(rows)};
-  for (std::size_t r = 0; r < rows; ++r) {
-    const double* const row = x.data() + r * columns;
-    double sum = 0.0, squares = 0.0;
-    for (std::size_t c = 0; layer && c < columns; ++c) sum += row[c];
-    n.mean[r] = sum / static_cast<double>(columns);
-    for (std::size_t c = 0; c < columns; ++c) squares += (row[c] - n.mean[r]) * (row[c] - n.mean[r]);
-    n.rstd[r] = 1.0 / std::sqrt(squares / static_cast<double>(columns) + eps);
-    for (std::size_t c = 0; c < columns; ++c)
-      n.y[r * columns + c] = (row[c] - n.mean[r]) * n.rstd[r] * weight[c] + (layer ? bias[c] : 0.0);
-  }
-  return n;
-}
-
-struct Gradients {
-  Values x, weight, bias;
-};
-
-// Written from the sums, not as the kernels have it; itself checked against central differences below.
-Gradients backward(bool layer, const Values& dy, const Values& x, const Values& weight, const Normalised& n) {
-  const std::size_t columns = weight.size(), rows = x.size() / columns;
-  Gradients g{Values(x.size()), Values(columns), Values(columns)};
-  for (std::size_t r = 0; r < rows; ++r) {
-    double along_one = 0.0, along_normal = 0.0;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const std::size_t i = r * columns + c;
-      const double normal = (x[i] - n.mean[r]) * n.rstd[r];
-      g.weight[c] += dy[i] * normal;
-      g.bias[c] += dy[i];
-      if (layer) along_one += dy[i] * weight[c] / static_cast<double>(columns);
-      along_normal += dy[i] * weight[c] * normal / static_cast<double>(columns);
-    }
-    for (std::size_t c = 0; c < columns; ++c) {
-      const std::size_t i = r * columns + c;
-      const double normal = (x[i] - n.mean[r]) * n.rstd[r];
-      g.x[i] = n.rstd[r] * (dy[i] * weight[c] - along_one - normal * along_normal);
-    }
-  }
-  return g;
-}
-
-Values added(Values a, const Values& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
 void test_forward(bool layer) {
-  for (const Types& t : type_sets())
+  for (const NormTypes& t : norm_type_sets())
     for (const Shape& shape : shapes) {
       const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
       const Values x = random_values(t.x, rows * columns, 1, 0.5, 2.0);
@@ -87,11 +19,11 @@ void test_forward(bool layer) {
       const DeviceTensor y(t.x, shape), mean(DType::f32, {rows}), rstd(DType::f32, {rows});
       run([&] {
         if (layer)
-          backend().layer_norm_forward(dx, dw, db, y, mean, rstd, static_cast<float>(eps));
+          backend().layer_norm_forward(dx, dw, db, y, mean, rstd, static_cast<float>(norm_eps));
         else
-          backend().rms_norm_forward(dx, dw, y, rstd, static_cast<float>(eps));
+          backend().rms_norm_forward(dx, dw, y, rstd, static_cast<float>(norm_eps));
       });
-      const Normalised reference = forward(layer, x, weight, bias);
+      const Normalised reference = normalise(layer, x, weight, bias);
       const std::string name = layer ? "layer_norm_forward" : "rms_norm_forward";
       check(name, t.x, y.read(), reference.y, tolerance_of(t.x, 2e-6));
       check(name + " rstd", t.x, rstd.read(), reference.rstd, 1e-6);
@@ -107,14 +39,14 @@ struct BackwardForm {
 constexpr BackwardForm backward_forms[] = {
     {false, false, false, false}, {true, true, true, true}, {true, false, false, true}};
 
-void test_backward(bool layer, const Types& t, const Shape& shape, const BackwardForm& form) {
+void test_backward(bool layer, const NormTypes& t, const Shape& shape, const BackwardForm& form) {
   const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
   const Values x = random_values(t.x, rows * columns, 4, 0.5, 2.0), dy = random_values(t.x, rows * columns, 5);
   const Values weight = random_values(t.weight, columns, 6, 1.0, 0.3);
   const Values before = random_values(t.x, rows * columns, 7);
   const Values dweight_before = random_values(t.weight_gradient, columns, 8);
   const Values dbias_before = random_values(t.weight_gradient, columns, 9);
-  Normalised n = forward(layer, x, weight, Values(weight.size()));
+  Normalised n = normalise(layer, x, weight, Values(weight.size()));
   n.mean = rounded(DType::f32, n.mean), n.rstd = rounded(DType::f32, n.rstd);
   const DeviceTensor x_there(t.x, shape, x), w_there(t.weight, {columns}, weight);
   const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
@@ -133,7 +65,7 @@ void test_backward(bool layer, const Types& t, const Shape& shape, const Backwar
       backend().rms_norm_backward(dy_there, x_there, w_there, rstd, residual, dx, dweight, form.accumulate,
                                   form.again ? y.tensor() : Tensor{});
   });
-  const Gradients reference = backward(layer, dy, x, weight, n);
+  const NormGradients reference = normalise_backward(layer, dy, x, weight, n);
   const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
   // One column leaves dx = g - g = 0 but for rounding, which no relative error measures.
   if (columns > 1)
@@ -150,7 +82,7 @@ void test_backward(bool layer, const Types& t, const Shape& shape, const Backwar
 }
 
 void test_backward(bool layer) {
-  for (const Types& t : type_sets())
+  for (const NormTypes& t : norm_type_sets())
     for (const Shape& shape : shapes)
       for (const BackwardForm& form : backward_forms) test_backward(layer, t, shape, form);
 }
@@ -162,12 +94,12 @@ void test_by_differences(bool layer) {
   const Values weight = random_values(DType::f32, columns, 11, 1.0, 0.3), bias = random_values(DType::f32, columns, 12);
   const Values dy = random_values(DType::f32, rows * columns, 13);
   const auto loss = [&](const Values& at, const Values& w, const Values& b) {
-    const Values y = forward(layer, at, w, b).y;
+    const Values y = normalise(layer, at, w, b).y;
     double total = 0.0;
     for (std::size_t i = 0; i < y.size(); ++i) total += y[i] * dy[i];
     return total;
   };
-  const Normalised n = forward(layer, x, weight, bias);
+  const Normalised n = normalise(layer, x, weight, bias);
   const DeviceTensor x_there(DType::f32, {rows, columns}, x), dy_there(DType::f32, {rows, columns}, dy);
   const DeviceTensor w_there(DType::f32, {columns}, weight), dx(DType::f32, {rows, columns});
   const DeviceTensor mean(DType::f32, {rows}, n.mean), rstd(DType::f32, {rows}, n.rstd);
@@ -197,7 +129,7 @@ TEST(LayerNorm, Backward) { test_backward(true); }
 TEST(LayerNorm, BackwardByDifferences) { test_by_differences(true); }
 
 TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {
-  for (const Types& t : type_sets())
+  for (const NormTypes& t : norm_type_sets())
     for (const Shape& shape : shapes)
       for (const int place : {0, 1, 2}) {  // the sum's: its own, that of x, that of the residual
         const std::int64_t columns = shape.back(), rows = elements(shape) / columns;
@@ -207,10 +139,10 @@ TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {
         const DeviceTensor w_there(t.weight, {columns}, weight), y(t.x, shape), rstd(DType::f32, {rows});
         const DeviceTensor& sum = place == 0 ? apart : place == 1 ? x_there : residual_there;
         run([&] {
-          backend().add_rms_norm_forward(x_there, residual_there, sum, w_there, y, rstd, static_cast<float>(eps));
+          backend().add_rms_norm_forward(x_there, residual_there, sum, w_there, y, rstd, static_cast<float>(norm_eps));
         });
         const Values expected_sum = rounded(t.x, added(x, residual));
-        const Normalised reference = forward(false, expected_sum, weight, {});
+        const Normalised reference = normalise(false, expected_sum, weight, {});
         EXPECT_EQ(sum.read(), expected_sum) << name_of(t.x);
         check("add_rms_norm_forward", t.x, y.read(), reference.y, tolerance_of(t.x, 2e-6));
         check("add_rms_norm_forward rstd", t.x, rstd.read(), reference.rstd, 1e-6);
@@ -224,9 +156,9 @@ TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
   const DeviceTensor x_there(DType::f32, {1, columns}, x), w(DType::f32, {columns}, ones);
   const DeviceTensor b(DType::f32, {columns}, zeros), y(DType::f32, {1, columns});
   const DeviceTensor mean(DType::f32, {1}), rstd(DType::f32, {1});
-  run([&] { backend().layer_norm_forward(x_there, w, b, y, mean, rstd, static_cast<float>(eps)); });
+  run([&] { backend().layer_norm_forward(x_there, w, b, y, mean, rstd, static_cast<float>(norm_eps)); });
   // The mean itself is rounded to 2^-14 there, which moves every y by as much.
-  check("layer_norm_forward far from 0", DType::f32, y.read(), forward(true, x, ones, zeros).y, 2e-4);
+  check("layer_norm_forward far from 0", DType::f32, y.read(), normalise(true, x, ones, zeros).y, 2e-4);
 }
 
 TEST(Norm, RefusesWhatItDoesNotServe) {

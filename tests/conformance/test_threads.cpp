@@ -23,6 +23,17 @@ void print(const char* operation, const DeviceTensor& result) {
   std::printf("fingerprint %s %s %016" PRIx64 "\n", operation, name_of(result->dtype), fingerprint(result.read()));
 }
 
+void print_attention(DType t, const compute::Dropout& dropped) {
+  if (is_cuda() && t != DType::f32) return;  // cuDNN adds up its gradients in no fixed order
+  const Shape shape = {2, 201, 3, 32};
+  const DeviceTensor q(t, shape, random_values(t, elements(shape), 3)), out(t, shape), dq(t, shape), dk(t, shape);
+  const DeviceTensor dv(t, shape), lse(DType::f32, {2, 3, 201});
+  const compute::AttentionShape options{0.2F, true, dropped};
+  run([&] { backend().attention_forward(q, q, q, out, lse, options); });
+  run([&] { backend().attention_backward(q, q, q, out, lse, q, dq, dk, dv, options); });
+  for (const DeviceTensor* result : {&out, &dq, &dk, &dv}) print("attention with dropout", *result);
+}
+
 // Not a test of its own: what the test below runs.
 TEST(ThreadCount, DISABLED_PrintFingerprints) {
   for (const DType t : {DType::f32, DType::bf16}) {
@@ -40,6 +51,23 @@ TEST(ThreadCount, DISABLED_PrintFingerprints) {
     print("random_normal", y);
     run([&] { backend().dropout(x, y, 0.1F, 7, 8, step); });
     print("dropout", y);
+    const compute::Dropout dropped{0.1F, 7, 8, step};
+    run([&] { backend().bias_relu_dropout_forward(x, columns, y, dropped); });
+    print("bias_relu_dropout_forward", y);
+    const DeviceTensor sum(t, {rows, width}), weight(t, {width}, Values(333, 1.5)), bias_gradient(t, {width});
+    const DeviceTensor mean(DType::f32, {rows}), rstd(DType::f32, {rows}), norm_gradient(t, {width});
+    const DeviceTensor dx(t, {rows, width});
+    run([&] {
+      backend().dropout_add_layer_norm_forward(x, weight, x, dropped, sum, weight, weight, y, mean, rstd, 1e-5F);
+    });
+    print("dropout_add_layer_norm_forward", y);
+    run([&] {
+      backend().dropout_add_layer_norm_backward(x, sum, weight, mean, rstd, dropped, y, dx, bias_gradient, columns,
+                                                norm_gradient, false);
+    });
+    for (const DeviceTensor* result : {&y, &bias_gradient, &columns, &norm_gradient})
+      print("dropout_add_layer_norm_backward", *result);
+    print_attention(t, dropped);
   }
 }
 

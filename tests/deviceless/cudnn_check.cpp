@@ -1,10 +1,12 @@
 // Asks cuDNN, on a machine without a GPU, for plans of every attention graph that the workloads can want on an H200,
 // and compares its answer with the guards: a graph that the guards accept must have candidates. Prints a table.
 // Usage: assay_cudnn_check h200.device.json
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -50,6 +52,7 @@ AttentionKey key_of(const Configuration& c) {
   key.depth = p.depth;
   key.causal = p.causal;
   key.backward = p.backward;
+  key.dropout = p.dropout;
   key.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.depth)));
   const std::int64_t q_parts = c.layout == Layout::packed ? 3 : 1;
   const std::int64_t kv_parts = c.layout == Layout::packed ? 3 : c.layout == Layout::kv_packed ? 2 : 1;
@@ -84,11 +87,21 @@ std::vector<Configuration> configurations() {
       for (const std::int64_t times : {128, 256, 1024, 4096, 8192, 16384})
         for (const bool causal : {true, false})
           both("attention", {type, 2, 16, times, times, depth, causal, false}, Layout::separate);
-    for (const auto& [batch, times] : {std::pair{128, 256}, {64, 256}, {8, 512}}) {
-      const std::int64_t heads = batch == 64 ? 12 : 8, depth = batch == 64 ? 64 : 32;
-      both("encoder", {type, batch, heads, times, times, depth, false, false});
-      both("cross", {type, batch, heads, times / 2, times, depth, false, false}, Layout::kv_packed);
-      both("encoder-decoder, masked", {type, batch, heads, times, times, depth, true, false});
+    // The presets of encoder_decoder: the decoder reads all tokens but the last one.
+    for (const auto& [batch, heads, depth, times] : std::initializer_list<std::array<std::int64_t, 4>>{
+             {128, 4, 32, 256}, {128, 8, 64, 256}, {64, 12, 64, 256}, {8, 32, 64, 512}})
+      for (const float dropout : {0.0F, 0.1F}) {
+        both("encoder", {type, batch, heads, times, times, depth, false, false, dropout});
+        both("cross", {type, batch, heads, times - 1, times, depth, false, false, dropout}, Layout::kv_packed);
+        both("encoder-decoder, masked", {type, batch, heads, times - 1, times - 1, depth, true, false, dropout});
+      }
+    // The tables of the attention workload.
+    for (const std::int64_t depth : {16, 32, 64, 128}) {
+      for (const std::int64_t times : {256, 1024, 4096, 8192, 16384})
+        for (const bool causal : {true, false})
+          both("attention grid", {type, 8, 1, times, times, depth, causal, false}, Layout::separate);
+      for (std::int64_t times = 128; times <= 65536; times *= 2)
+        both("flash against regular", {type, 1, 1, times, times, depth, true, false}, Layout::separate);
     }
     // The shapes of the conformance suite.
     for (const auto& [queries, keys] : {std::pair{17, 17}, {64, 64}, {257, 257}, {300, 300}, {530, 530}})
@@ -112,6 +125,7 @@ std::vector<Configuration> configurations() {
   refused("192 keys, no mask", {DType::bf16, 4, 12, 192, 192, 64, false, true});
   refused("one query", {DType::bf16, 4, 12, 1, 128, 64, false, true});
   refused("more queries than keys", {DType::bf16, 1, 2, 256, 128, 64, true, false});
+  refused("rectangular mask with dropout", {DType::bf16, 1, 2, 64, 128, 64, true, false, 0.1F});
   refused("rectangular mask, 130 keys", {DType::bf16, 1, 2, 7, 130, 64, true, true});
   return all;
 }

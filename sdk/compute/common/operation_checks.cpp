@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace assay::compute {
 namespace {
@@ -17,6 +18,30 @@ constexpr std::initializer_list<DType> served_floats = {DType::f32, DType::bf16}
 
 void require_shape(const char* operation, bool fits, const char* expected) {
   if (!fits) refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL ": expected {}", operation, expected));
+}
+
+void require_step(const char* operation, const Tensor& step) {
+  require_dtype(operation, step, {DType::i64});
+  require_count(operation, "step", step, 1, "the number of this step, in device memory");
+}
+
+DropoutRule rule_of(const char* operation, float probability) {
+  if (!(probability >= 0.0F && probability < 1.0F))
+    refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL ": probability {}; expected 0 <= probability < 1", operation,
+                       probability));
+  return {static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32)),
+          static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)))};
+}
+
+DropoutNormShape dropout_norm_shape(const char* operation, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                    const Tensor& rstd, const Dropout& dropout) {
+  require_dtype(operation, weight, {DType::f32, x.dtype});
+  require_some_columns(operation, x);
+  const DropoutNormShape shape{rows_of(x), x.dim(-1), require_dropout(operation, dropout)};
+  require_columns(operation, "weight", weight, shape.columns);
+  require_statistic(operation, "mean", mean, shape.rows);
+  require_statistic(operation, "rstd", rstd, shape.rows);
+  return shape;
 }
 
 }  // namespace
@@ -42,6 +67,20 @@ std::uint64_t integer_range(std::int64_t low, std::int64_t high) {
     refuse(fmt::format("random_integers on the " ASSAY_DEVICE_LABEL ": range [{}, {}) is empty; expected low < high",
                        low, high));
   return static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+}
+
+// ---- matrix products -----------------------------------------------------------------------------------------------
+
+void require_matmul_bias(const Tensor& c, const MatmulOptions& options) {
+  const Tensor& bias = options.bias;
+  if (!bias) return;
+  require_dtype("matmul with a bias", bias, {c.dtype});
+  require_rank("matmul with a bias", bias, 1);
+  require_count("matmul with a bias", "bias", bias, c.dim(-1), "one for each column of c");
+  if (options.accumulate || options.alpha != 1.0F)
+    refuse(fmt::format("matmul on the " ASSAY_DEVICE_LABEL
+                       ": a bias with {} given; expected alpha 1 and no accumulation: use bias_add",
+                       options.accumulate ? "accumulate" : fmt::format("alpha {}", options.alpha)));
 }
 
 // ---- element-wise --------------------------------------------------------------------------------------------------
@@ -88,13 +127,61 @@ SwigluShape swiglu_backward_shape(const char* operation, const Tensor& gate, con
 
 DropoutRule dropout_rule(const Tensor& x, const Tensor& y, float probability, const Tensor& step) {
   require_alike("dropout", {&x, &y});
-  require_dtype("dropout", step, {DType::i64});
-  if (!(probability >= 0.0F && probability < 1.0F) || step.elements() != 1)
-    refuse(fmt::format("dropout on the " ASSAY_DEVICE_LABEL
-                       ": probability {} and a step of {} elements; expected 0 <= probability < 1 and one element",
-                       probability, step.elements()));
-  return {static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32)),
-          static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)))};
+  require_step("dropout", step);
+  return rule_of("dropout", probability);
+}
+
+DropoutRule require_dropout(const char* operation, const Dropout& dropout) {
+  const DropoutRule rule = rule_of(operation, dropout.probability);
+  if (dropout.probability > 0.0F) require_step(operation, dropout.step);
+  return rule;
+}
+
+DropoutRule bias_relu_dropout_rule(const Tensor& x, const Tensor& bias, const Tensor& y, const Dropout& dropout) {
+  constexpr const char* operation = "bias_relu_dropout_forward";
+  require_alike(operation, {&x, &y});
+  if (bias) require_bias(operation, x, bias);
+  return require_dropout(operation, dropout);
+}
+
+float relu_dropout_factor(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) {
+  require_alike("relu_dropout_backward", {&y, &dy, &dx});
+  return rule_of("relu_dropout_backward", probability).factor;
+}
+
+// ---- dropout_add_layer_norm ----------------------------------------------------------------------------------------
+
+DropoutNormShape dropout_norm_forward_shape(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                            const Dropout& dropout, const Tensor& sum, const Tensor& weight,
+                                            const Tensor& norm_bias, const Tensor& y, const Tensor& mean,
+                                            const Tensor& rstd) {
+  constexpr const char* operation = "dropout_add_layer_norm_forward";
+  require_alike(operation, {&x, &residual, &sum, &y});
+  const DropoutNormShape shape = dropout_norm_shape(operation, x, weight, mean, rstd, dropout);
+  for (const auto& [name, vector] : {std::pair{"bias", &bias}, {"norm_bias", &norm_bias}}) {
+    if (vector == &bias && !bias) continue;
+    require_dtype(operation, *vector, {weight.dtype});
+    require_columns(operation, name, *vector, shape.columns);
+  }
+  return shape;
+}
+
+DropoutNormShape dropout_norm_backward_shape(const Tensor& dy, const Tensor& sum, const Tensor& weight,
+                                             const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
+                                             const Tensor& dsum, const Tensor& dx, const Tensor& dbias,
+                                             const Tensor& dweight, const Tensor& dnorm_bias) {
+  constexpr const char* operation = "dropout_add_layer_norm_backward";
+  require_alike(operation, {&dy, &sum, &dsum});
+  if (dx) require_like(operation, dy, dx);
+  if (dx && dropout.probability == 0.0F)
+    refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL
+                       ": dx given where nothing is dropped; expected it empty: dsum is the gradient by x, too",
+                       operation));
+  const DropoutNormShape shape = dropout_norm_shape(operation, sum, weight, mean, rstd, dropout);
+  if (dbias) require_gradient(operation, "dbias", sum, dbias);
+  require_gradient(operation, "dweight", sum, dweight);
+  require_gradient(operation, "dnorm_bias", sum, dnorm_bias);
+  return shape;
 }
 
 // ---- embedding and position ----------------------------------------------------------------------------------------
@@ -181,6 +268,47 @@ float* require_row_numbers(const char* operation, const char* name, const Tensor
   require_dtype(operation, t, {DType::f32});
   require_count(operation, name, t, rows, "one for each row of the logits");
   return static_cast<float*>(t.data);
+}
+
+// ---- sums whose rounding is the point ------------------------------------------------------------------------------
+
+void require_ordered(const char* operation, std::initializer_list<const Tensor*> terms, const Tensor& out,
+                     const SumOptions& options) {
+  const Tensor& first = **terms.begin();
+  require_dtype(operation, first, {DType::f32, DType::bf16, DType::f16});
+  for (const Tensor* t : terms) {
+    require_rank(operation, *t, 1);
+    require_like(operation, first, *t);
+  }
+  require_number(operation, "out", out, "the sum");
+  const DType type = options.accumulator;
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
+    reject(operation, fmt::format("accumulator {} given; expected fp32, bf16 or fp16", name_of(type)));
+  if (options.order == SumOrder::chunked && options.chunk < 1)
+    refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL ": chunk is {}; expected at least 1", operation, options.chunk));
+}
+
+// ---- feeds ---------------------------------------------------------------------------------------------------------
+
+std::size_t feed_slot_step(std::size_t slots, std::size_t bytes_per_slot, const void* device_memory) {
+  if (slots == 0 || bytes_per_slot == 0 || !device_memory)
+    refuse(fmt::format("open_feed on the " ASSAY_DEVICE_LABEL
+                       ": {} slots of {} bytes in {} memory; expected at least one of each, and device memory",
+                       slots, bytes_per_slot, device_memory ? "given" : "no"));
+  return (bytes_per_slot + 255) / 256 * 256;
+}
+
+void require_feed_slot(const char* operation, std::size_t slot, std::size_t slots) {
+  if (slot >= slots)
+    refuse(fmt::format("{} of a feed on the " ASSAY_DEVICE_LABEL ": slot {}; expected less than {}", operation, slot,
+                       slots));
+}
+
+void require_delivery(const Tensor& to, std::size_t bytes_per_slot) {
+  require_contiguous("deliver of a feed", to);
+  if (to.bytes() > bytes_per_slot)
+    refuse(fmt::format("deliver of a feed on the " ASSAY_DEVICE_LABEL ": {} bytes; expected at most {}, a slot's",
+                       to.bytes(), bytes_per_slot));
 }
 
 // ---- numbers and optimizers ----------------------------------------------------------------------------------------

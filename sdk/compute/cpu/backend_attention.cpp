@@ -71,10 +71,14 @@ void CpuBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tenso
 
 void CpuBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                    const Tensor& lse, const AttentionShape& shape) {
-  AttentionArgs args = attention_args("attention_forward", q, k, v, out, lse, shape);
+  constexpr const char* operation = "attention_forward";
+  AttentionArgs args = attention_args(operation, q, k, v, out, lse, shape);
+  const DropoutRule rule = require_dropout(operation, shape.dropout);
   const AttentionKernels& kernels = attention_kernels(isa_);
   args.scratch = scratch(static_cast<std::size_t>(kernels.forward_scratch_bytes(args)));
-  if (!preparing()) kernels.forward(args);
+  if (preparing()) return;
+  args.dropout = dropout_args(rule, shape.dropout);
+  kernels.forward(args);
 }
 
 void CpuBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
@@ -82,13 +86,16 @@ void CpuBackend::attention_backward(const Tensor& q, const Tensor& k, const Tens
                                     const Tensor& dv, const AttentionShape& shape) {
   constexpr const char* operation = "attention_backward";
   AttentionArgs args = attention_args(operation, q, k, v, out, lse, shape);
+  const DropoutRule rule = require_dropout(operation, shape.dropout);
   args.dout = view_of(operation, "dout", dout, q, args.queries);
   args.dq = view_of(operation, "dq", dq, q, args.queries);
   args.dk = view_of(operation, "dk", dk, q, args.keys);
   args.dv = view_of(operation, "dv", dv, q, args.keys);
   const AttentionKernels& kernels = attention_kernels(isa_);
   args.scratch = scratch(static_cast<std::size_t>(kernels.backward_scratch_bytes(args)));
-  if (!preparing()) kernels.backward(args);
+  if (preparing()) return;
+  args.dropout = dropout_args(rule, shape.dropout);
+  kernels.backward(args);
 }
 
 }  // namespace assay::cpu

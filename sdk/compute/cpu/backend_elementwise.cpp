@@ -74,9 +74,22 @@ void CpuBackend::dropout(const Tensor& x, const Tensor& y, float probability, st
                          const Tensor& step) {
   const DropoutRule rule = dropout_rule(x, y, probability, step);
   if (preparing()) return;
-  elementwise_kernels(isa_).dropout[index_of(x.dtype)](
-      x.data, y.data, x.elements(), rule.drop_below, rule.factor, seed, stream,
-      static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(step.data)));
+  elementwise_kernels(isa_).dropout[index_of(x.dtype)](x.data, y.data, x.elements(),
+                                                       dropout_args(rule, {probability, seed, stream, step}));
+}
+
+void CpuBackend::bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y,
+                                           const Dropout& dropout) {
+  const DropoutRule rule = bias_relu_dropout_rule(x, bias, y, dropout);
+  if (preparing() || x.elements() == 0) return;
+  elementwise_kernels(isa_).bias_relu_dropout[index_of(x.dtype)][index_of(bias.dtype)](
+      x.data, bias.data, y.data, rows_of(x), x.dim(-1), dropout_args(rule, dropout));
+}
+
+void CpuBackend::relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) {
+  const float factor = relu_dropout_factor(y, dy, dx, probability);
+  if (preparing()) return;
+  elementwise_kernels(isa_).relu_dropout_backward[index_of(y.dtype)](y.data, dy.data, dx.data, factor, y.elements());
 }
 
 }  // namespace assay::cpu

@@ -5,12 +5,20 @@
 #include <assay/compute/backend.hpp>
 
 #include "common/operation_checks.hpp"
+#include "kernels/dropout.hpp"
 #include "kernels/isa.hpp"
 
 namespace assay::cpu {
 
 // The interface and the shared checks, by their own names.
 using namespace compute;
+
+// What a kernel is told of a checked dropout. Reads the step: while executing alone.
+inline DropoutArgs dropout_args(const DropoutRule& rule, const Dropout& d) {
+  DropoutArgs args{rule.drop_below, rule.factor, d.seed, d.stream, 0};
+  if (d.probability > 0.0F) args.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(d.step.data));
+  return args;
+}
 
 class MatmulCache;  // oneDNN primitives by shape, see matmul.hpp
 
@@ -41,6 +49,9 @@ class CpuBackend final : public compute::Backend {
   void rotary_table(const Tensor& cos, const Tensor& sin, double theta) override;
   void rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) override;
 
+  // backend_feed.cpp
+  std::unique_ptr<Feed> open_feed(std::size_t slots, std::size_t bytes_per_slot, void* device_memory) override;
+
   // matmul.cpp
   void matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) override;
 
@@ -57,6 +68,8 @@ class CpuBackend final : public compute::Backend {
                        const Tensor& h) override;
   void dropout(const Tensor& x, const Tensor& y, float probability, std::uint64_t seed, std::uint64_t stream,
                const Tensor& step) override;
+  void bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y, const Dropout& dropout) override;
+  void relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) override;
 
   // backend_norm.cpp
   void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd, float eps) override;
@@ -70,6 +83,14 @@ class CpuBackend final : public compute::Backend {
   void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
                            const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
                            const Tensor& dbias, bool accumulate_dweight) override;
+  void dropout_add_layer_norm_forward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                      const Dropout& dropout, const Tensor& sum, const Tensor& weight,
+                                      const Tensor& norm_bias, const Tensor& y, const Tensor& mean, const Tensor& rstd,
+                                      float eps) override;
+  void dropout_add_layer_norm_backward(const Tensor& dy, const Tensor& sum, const Tensor& weight, const Tensor& mean,
+                                       const Tensor& rstd, const Dropout& dropout, const Tensor& dsum, const Tensor& dx,
+                                       const Tensor& dbias, const Tensor& dweight, const Tensor& dnorm_bias,
+                                       bool accumulate) override;
 
   // backend_attention.cpp
   void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) override;
@@ -79,6 +100,10 @@ class CpuBackend final : public compute::Backend {
   void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
                           const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
                           const AttentionShape& shape) override;
+
+  // ordered_sum.cpp
+  void ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) override;
+  void ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) override;
 
   // backend_training.cpp: loss, reductions, optimizers
   void cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
@@ -101,8 +126,9 @@ class CpuBackend final : public compute::Backend {
   void update_loss_scale(const LossScale& loss_scale, const Tensor& good_steps, const Tensor& skipped_steps,
                          const LossScaleOptions& options) override;
 
- private:
   bool preparing() const { return mode_ == Mode::prepare; }
+
+ private:
   // Scratch for the operations that need it: asks for `bytes` while preparing, hands them out while executing. One
   // region serves all operations, since none outlives its call.
   void* scratch(std::size_t bytes);

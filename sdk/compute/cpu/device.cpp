@@ -18,6 +18,7 @@
 #include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
+#include "telemetry.hpp"
 
 using Clock = std::chrono::steady_clock;
 
@@ -190,8 +191,13 @@ assay::compute::Backend* create_backend(assay_device*, void* stream) {
 }
 constexpr assay::compute::BackendFactory factory{assay::compute::interface_id, create_backend};
 
+assay_status guard_call(void (*body)(void* context), void* context) noexcept {
+  return guard([&] { body(context); });
+}
+
 const void* get_extension(const char* id) noexcept {
-  return std::strcmp(id, "assay.compute/1") == 0 ? &factory : nullptr;
+  if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  return assay::cpu::telemetry_extension(id, guard_call);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class MatmulCache {
   Plan& find(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,
              const compute::MatmulOptions& options);
   static std::size_t scratch_bytes(const Plan& plan);
-  void execute(Plan& plan, void* a, void* b, void* c, void* scratch);
+  void execute(Plan& plan, void* a, void* b, void* c, void* bias, void* scratch);  // no bias: nullptr
 
   std::vector<compute::PrimitiveInfo> primitives() const;
 

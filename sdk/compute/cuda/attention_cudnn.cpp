@@ -30,6 +30,8 @@ std::size_t index_of(AttentionOperand operand) { return static_cast<std::size_t>
 // cuDNN's name for an operand in a graph; 0 is left to the frontend's own tensors.
 std::int64_t uid_of(AttentionOperand operand) { return static_cast<std::int64_t>(operand) + 1; }
 
+constexpr std::int64_t seed_uid = 101, offset_uid = 102;
+
 bool over_keys(AttentionOperand operand) {
   using enum AttentionOperand;
   return operand == k || operand == v || operand == dk || operand == dv;
@@ -71,11 +73,23 @@ std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
                                                               : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
     attributes.set_diagonal_band_right_bound(0);
   };
+  const auto number = [&](const char* name, std::int64_t uid) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_name(name)
+                             .set_uid(uid)
+                             .set_dim({1, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(fe::DataType_t::INT64));
+  };
+  const auto drop = [&](auto& attributes) {
+    if (key.dropout > 0.0F) attributes.set_dropout(key.dropout, number("seed", seed_uid), number("offset", offset_uid));
+  };
   const auto q_in = input(q, "q"), k_in = input(k, "k"), v_in = input(v, "v");
   if (!key.backward) {
     auto attributes =
         fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true).set_attn_scale(key.scale);
     mask(attributes);
+    drop(attributes);
     const auto [out_there, stats] = graph->sdpa(q_in, k_in, v_in, attributes);
     output(out_there, out);
     stats->set_output(true)
@@ -97,6 +111,7 @@ std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
                         .set_deterministic_algorithm(false)
                         .set_attn_scale(key.scale);
   mask(attributes);
+  drop(attributes);
   const auto [dq_there, dk_there, dv_there] =
       graph->sdpa_backward(q_in, k_in, v_in, input(out, "out"), input(dout, "dout"), stats, attributes);
   output(dq_there, dq);
@@ -220,8 +235,11 @@ struct Plan {
   std::size_t workspace_of(std::int64_t index) const {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, graph->get_workspace_size_plan_at_index(index)));
   }
-  void point_at(const AttentionKey& key, const AttentionPointers& given) {
+  void point_at(const AttentionKey& key, const AttentionPointers& given, std::int64_t* random) {
     for (std::size_t i = 0; i < operands_of(key); ++i) pointers[static_cast<std::int64_t>(i) + 1] = given[i];
+    if (key.dropout == 0.0F) return;
+    pointers[seed_uid] = random;
+    pointers[offset_uid] = random + 1;
   }
   void launch(cudnnHandle_t handle, void* workspace, std::int64_t index, const AttentionKey& key) {
     fe::error_t status = graph->execute_plan_at_index(handle, pointers, workspace, index);
@@ -249,8 +267,10 @@ void try_out(Plan& plan, const std::vector<std::int64_t>& built, const Attention
     check(cudaMemsetAsync(pointers[i], 0x3c, operand_bytes(key, i), stream), "fill memory to time attention");
   }
   void* const workspace = memory.take(workspace_bytes);
-  if (!workspace) return;
-  plan.point_at(key, pointers);
+  auto* const random = static_cast<std::int64_t*>(memory.take(2 * sizeof(std::int64_t)));
+  if (!workspace || !random) return;
+  check(cudaMemsetAsync(random, 0, 2 * sizeof(std::int64_t), stream), "fill memory to time attention");
+  plan.point_at(key, pointers, random);
   Stopwatch watch;
   std::string last_error;
   bool one_runs = false;
@@ -287,7 +307,9 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
   Plan plan;
   plan.graph = describe(key);
   if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
-  const int wanted = tuning_wanted() ? most_candidates : 1;
+  // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
+  // choice for each pass is what everybody runs together.
+  const int wanted = tuning_wanted() && key.dropout == 0.0F ? most_candidates : 1;
   std::vector<std::int64_t> built;
   std::string last_error = "no plan could be built";
   const std::int64_t count = plan.graph->get_execution_plan_count();
@@ -338,9 +360,10 @@ std::size_t AttentionPlans::prepare(const AttentionKey& key) {
 
 std::size_t AttentionPlans::workspace_bytes(const AttentionKey& key) const { return impl_->at(key).workspace_bytes; }
 
-void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& pointers, void* workspace) {
+void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& pointers, std::int64_t* random,
+                             void* workspace) {
   Plan& plan = impl_->at(key);
-  plan.point_at(key, pointers);
+  plan.point_at(key, pointers, random);
   plan.launch(impl_->handle->get(), workspace, plan.candidate, key);
 }
 

@@ -13,6 +13,7 @@ struct AttentionProblem {
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
   bool causal = true;  // key j is visible to query i when j <= i + (keys - queries)
   bool backward = false;
+  float dropout = 0.0F;  // the probability that one is dropped
 };
 
 // Why the problem cannot go to cuDNN, as a sentence without its subject that says what is served; empty when it can.
@@ -30,6 +31,11 @@ inline std::string attention_refusal(const AttentionProblem& p) {
   if (p.causal && p.queries > p.keys)
     return to_string(p.queries) + " queries and " + to_string(p.keys) +
            " keys given; 16-bit causal attention serves no more queries than keys: the first queries would see none";
+  // The mask of a rectangle begins in its lower right corner, which cuDNN's graphs do not combine with dropout.
+  if (p.dropout > 0.0F && p.causal && p.queries != p.keys)
+    return to_string(p.queries) + " queries and " + to_string(p.keys) +
+           " keys given; 16-bit causal attention with dropout serves as many queries as keys: use fp32, or the naive "
+           "attention";
   if (!p.backward) return "";
   // Seen to give NaN gradients in cuDNN 9.25 and 9.26.
   if (p.queries == 1)

@@ -21,7 +21,8 @@ namespace assay::cuda {
 enum class AttentionOperand : std::size_t { q, k, v, out, lse, dout, dq, dk, dv, count };
 inline constexpr std::size_t attention_operands = static_cast<std::size_t>(AttentionOperand::count);
 
-// One graph: the problem, its scale and the walk over each operand but lse, which is contiguous [B, H, Tq].
+// One graph: the problem, its scale, what is dropped, and the walk over each operand but lse, which is contiguous
+// [B, H, Tq].
 struct AttentionKey {
   struct Strides {  // in elements, of [B, T, H, D] with D contiguous
     std::int64_t batch = 0, time = 0, head = 0;
@@ -31,13 +32,14 @@ struct AttentionKey {
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
   bool causal = true, backward = false;
   float scale = 1.0F;
+  float dropout = 0.0F;  // the probability; 0: a graph without random numbers
   std::array<Strides, attention_operands> strides{};
   auto operator<=>(const AttentionKey&) const = default;
 
   // Dimensions of one entry have no stride that matters: they get the one a packed tensor would have, so that equal
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
-  std::string text() const;  // "attention_backward bf16 4x12 heads, 512x512x64 causal"
+  std::string text() const;  // "attention_backward bf16 4x12 heads, 512x512x64 causal dropout 0.1"
 };
 
 using AttentionPointers = std::array<void*, attention_operands>;
@@ -52,13 +54,14 @@ class AttentionPlans {
   AttentionPlans& operator=(const AttentionPlans&) = delete;
 
   // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
-  // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, or too little free memory, takes the first. Returns the
-  // bytes of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
+  // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first.
+  // Returns the bytes of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
   std::size_t prepare(const AttentionKey& key);
   // The same without building: INVALID_ARGUMENT for a key that was never prepared.
   std::size_t workspace_bytes(const AttentionKey& key) const;
-  // Enqueues. Waits for nothing, and may be captured into a graph.
-  void execute(const AttentionKey& key, const AttentionPointers& pointers, void* workspace);
+  // Enqueues. Waits for nothing, and may be captured into a graph. `random`: with dropout, seed and offset in device
+  // memory, which a kernel enqueued before this may write; the same in both passes for the same mask.
+  void execute(const AttentionKey& key, const AttentionPointers& pointers, std::int64_t* random, void* workspace);
 
   std::vector<compute::PrimitiveInfo> primitives() const;  // of every plan: graph, and engine with its measured time
 

@@ -52,8 +52,9 @@ AttentionKey cudnn_key(const char* operation, const Operands& o, const Attention
   key.causal = shape.causal;
   key.backward = o.backward();
   key.scale = shape.scale;
-  const AttentionProblem problem{key.dtype, key.batch, key.heads,  key.queries,
-                                 key.keys,  key.depth, key.causal, key.backward};
+  key.dropout = shape.dropout.probability;
+  const AttentionProblem problem{key.dtype, key.batch,  key.heads,    key.queries, key.keys,
+                                 key.depth, key.causal, key.backward, key.dropout};
   if (const std::string why = attention_refusal(problem); !why.empty()) reject(operation, why);
   o.each([&](AttentionOperand operand, const char* name, const Tensor& t, bool) {
     if (const std::string why = attention_refusal(name, t); !why.empty()) reject(operation, why);
@@ -89,6 +90,7 @@ AttentionFp32Args fp32_args(const char* operation, const Operands& o, const Atte
   args.keys = static_cast<int>(o.k.dim(1));
   args.scale = shape.scale;
   args.causal = shape.causal;
+  args.dropout = dropout_args(require_dropout(operation, shape.dropout), shape.dropout);
   args.q = view_of(o.q);
   args.k = view_of(o.k);
   args.v = view_of(o.v);
@@ -103,12 +105,23 @@ AttentionFp32Args fp32_args(const char* operation, const Operands& o, const Atte
   return args;
 }
 
-// The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
-void require_main_lane(const char* operation, std::size_t lane) {
-  if (lane != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
-}
+constexpr std::size_t random_bytes = 256;  // two numbers, and the alignment of what follows them
 
 }  // namespace
+
+void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, const AttentionPointers& pointers,
+                            const Dropout& dropout) {
+  // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
+  if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
+  const DropoutRule rule = require_dropout(operation, dropout);
+  const std::size_t head = key.dropout > 0.0F ? random_bytes : 0;
+  auto* const memory =
+      static_cast<char*>(scratch(head + (preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key))));
+  if (preparing()) return;
+  auto* const random = reinterpret_cast<std::int64_t*>(memory);
+  if (head) launch_attention_seed(stream(), dropout_args(rule, dropout), random);
+  attentions_->execute(key, pointers, head ? random : nullptr, memory + head);
+}
 
 void CudaBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                     const Tensor& lse, const AttentionShape& shape) {
@@ -120,11 +133,8 @@ void CudaBackend::attention_forward(const Tensor& q, const Tensor& k, const Tens
     if (!preparing()) attention_fp32_forward(args, stream());
     return;
   }
-  require_main_lane(operation, lane_);
   if (out.elements() == 0) return;
-  const AttentionKey key = cudnn_key(operation, operands, shape);
-  void* const workspace = scratch(preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key));
-  if (!preparing()) attentions_->execute(key, pointers_of(operands), workspace);
+  run_cudnn(operation, cudnn_key(operation, operands, shape), pointers_of(operands), shape.dropout);
 }
 
 void CudaBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
@@ -140,11 +150,8 @@ void CudaBackend::attention_backward(const Tensor& q, const Tensor& k, const Ten
     if (!preparing()) attention_fp32_backward(args, stream());
     return;
   }
-  require_main_lane(operation, lane_);
   if (dq.elements() == 0 && dk.elements() == 0) return;
-  const AttentionKey key = cudnn_key(operation, operands, shape);
-  void* const workspace = scratch(preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key));
-  if (!preparing()) attentions_->execute(key, pointers_of(operands), workspace);
+  run_cudnn(operation, cudnn_key(operation, operands, shape), pointers_of(operands), shape.dropout);
 }
 
 }  // namespace assay::cuda

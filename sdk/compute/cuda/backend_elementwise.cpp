@@ -1,5 +1,6 @@
 // Element-wise operations, bias, SwiGLU, dropout.
 #include "cuda_backend.hpp"
+#include "kernels/dropout.hpp"
 #include "kernels/elementwise.hpp"
 
 namespace assay::cuda {
@@ -62,8 +63,21 @@ void CudaBackend::dropout(const Tensor& x, const Tensor& y, float probability, s
                           std::uint64_t random_stream, const Tensor& step) {
   const DropoutRule rule = dropout_rule(x, y, probability, step);
   if (preparing()) return;
-  launch_dropout(stream(), x.dtype, x.data, y.data, x.elements(), rule.drop_below, rule.factor, seed, random_stream,
-                 static_cast<const std::int64_t*>(step.data));
+  launch_dropout(stream(), x.dtype, x.data, y.data, x.elements(),
+                 dropout_args(rule, {probability, seed, random_stream, step}));
+}
+
+void CudaBackend::bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y,
+                                            const Dropout& dropout) {
+  const DropoutRule rule = bias_relu_dropout_rule(x, bias, y, dropout);
+  if (preparing() || x.elements() == 0) return;
+  launch_bias_relu_dropout(stream(), x.dtype, bias.dtype, x.data, bias.data, y.data, rows_of(x), x.dim(-1),
+                           dropout_args(rule, dropout));
+}
+
+void CudaBackend::relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) {
+  const float factor = relu_dropout_factor(y, dy, dx, probability);
+  if (!preparing()) launch_relu_dropout_backward(stream(), y.dtype, y.data, dy.data, dx.data, factor, y.elements());
 }
 
 }  // namespace assay::cuda

@@ -21,6 +21,7 @@ void clear(const MatmulCall& call, cudaStream_t stream) {
 }  // namespace
 
 void CudaBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
+  require_matmul_bias(c, options);
   if (c.elements() == 0) return;
   const MatmulCall call = matmul_call(a, b, c, options, math_);
   if (call.key.k == 0) {

@@ -6,6 +6,7 @@
 #include "cuda_backend.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/optimizer.hpp"
+#include "kernels/ordered_sum.hpp"
 #include "kernels/reduction.hpp"
 
 namespace assay::cuda {
@@ -135,6 +136,20 @@ void CudaBackend::max_abs(const Tensor& x, const Tensor& out) {
 void CudaBackend::count_nonfinite(const Tensor& x, const Tensor& out) {
   const ReductionArgs args = reduction_args("count_nonfinite", x, out, 1.0F, scratch(reduction_scratch_bytes));
   if (!preparing()) cuda::count_nonfinite(args, stream());
+}
+
+void CudaBackend::ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) {
+  require_ordered("ordered_sum", {&x}, out, options);
+  OrderedSumArgs args{x.dtype, x.elements(), x.data, nullptr, static_cast<float*>(out.data), nullptr, options};
+  args.partials = static_cast<float*>(scratch(ordered_sum_partials(x.elements(), options) * sizeof(float)));
+  if (!preparing()) cuda::ordered_sum(args, stream());
+}
+
+void CudaBackend::ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) {
+  require_ordered("ordered_dot", {&x, &y}, out, options);
+  OrderedSumArgs args{x.dtype, x.elements(), x.data, y.data, static_cast<float*>(out.data), nullptr, options};
+  args.partials = static_cast<float*>(scratch(ordered_sum_partials(x.elements(), options) * sizeof(float)));
+  if (!preparing()) cuda::ordered_sum(args, stream());
 }
 
 void CudaBackend::advance(const Tensor& step, const LossScale& loss_scale) {

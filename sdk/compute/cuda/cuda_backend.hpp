@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "attention_plans.hpp"
 #include "common/operation_checks.hpp"
 #include "cuda_handles.hpp"
 
@@ -15,8 +16,7 @@ namespace assay::cuda {
 // The interface and the shared checks, by their own names.
 using namespace compute;
 
-class AttentionPlans;  // cuDNN plans by shape, see attention_plans.hpp
-class MatmulPlans;     // cuBLASLt descriptors and algorithms by shape, see matmul_plans.hpp
+class MatmulPlans;  // cuBLASLt descriptors and algorithms by shape, see matmul_plans.hpp
 
 class CudaBackend final : public compute::Backend {
  public:
@@ -49,6 +49,9 @@ class CudaBackend final : public compute::Backend {
   void rotary_table(const Tensor& cos, const Tensor& sin, double theta) override;
   void rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) override;
 
+  // backend_feed.cpp
+  std::unique_ptr<Feed> open_feed(std::size_t slots, std::size_t bytes_per_slot, void* device_memory) override;
+
   // backend_matmul.cpp
   void matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) override;
 
@@ -65,6 +68,8 @@ class CudaBackend final : public compute::Backend {
                        const Tensor& h) override;
   void dropout(const Tensor& x, const Tensor& y, float probability, std::uint64_t seed, std::uint64_t stream,
                const Tensor& step) override;
+  void bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y, const Dropout& dropout) override;
+  void relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) override;
 
   // backend_norm.cpp
   void rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd, float eps) override;
@@ -78,6 +83,14 @@ class CudaBackend final : public compute::Backend {
   void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
                            const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
                            const Tensor& dbias, bool accumulate_dweight) override;
+  void dropout_add_layer_norm_forward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                      const Dropout& dropout, const Tensor& sum, const Tensor& weight,
+                                      const Tensor& norm_bias, const Tensor& y, const Tensor& mean, const Tensor& rstd,
+                                      float eps) override;
+  void dropout_add_layer_norm_backward(const Tensor& dy, const Tensor& sum, const Tensor& weight, const Tensor& mean,
+                                       const Tensor& rstd, const Dropout& dropout, const Tensor& dsum, const Tensor& dx,
+                                       const Tensor& dbias, const Tensor& dweight, const Tensor& dnorm_bias,
+                                       bool accumulate) override;
 
   // backend_attention.cpp
   void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) override;
@@ -99,6 +112,8 @@ class CudaBackend final : public compute::Backend {
   void sum_of_squares(const Tensor& x, const Tensor& out) override;
   void max_abs(const Tensor& x, const Tensor& out) override;
   void count_nonfinite(const Tensor& x, const Tensor& out) override;
+  void ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) override;
+  void ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) override;
   void advance(const Tensor& step, const LossScale& loss_scale) override;
   void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v, const Tensor& step,
              const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy,
@@ -124,6 +139,9 @@ class CudaBackend final : public compute::Backend {
   // executing (null for 0 bytes). One region serves all operations of a lane, since none outlives its call and a lane
   // runs in order.
   void* scratch(std::size_t bytes);
+  // Attention of 16-bit types.
+  void run_cudnn(const char* operation, const AttentionKey& key, const AttentionPointers& pointers,
+                 const Dropout& dropout);
 
   int ordinal_;
   int multiprocessors_ = 0;

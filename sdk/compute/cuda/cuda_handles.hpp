@@ -30,6 +30,11 @@ struct FreeDeviceMemory {
 };
 using DeviceMemory = std::unique_ptr<void, FreeDeviceMemory>;
 
+struct FreeHostMemory {
+  void operator()(void* address) const noexcept { (void)cudaFreeHost(address); }
+};
+using PinnedMemory = std::unique_ptr<void, FreeHostMemory>;
+
 // Never ordered against the legacy default stream.
 inline Stream make_stream(int priority) {
   cudaStream_t stream = nullptr;

@@ -19,6 +19,7 @@
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
 #include "profiling.hpp"
+#include "telemetry.hpp"
 
 struct assay_event {
   assay::cuda::Event handle;
@@ -220,6 +221,7 @@ assay_status guard_call(void (*body)(void* context), void* context) noexcept {
 
 const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);
 }
 

@@ -81,6 +81,14 @@ LtProblem::LtProblem(const MatmulKey& key) : key_(key) {
   b_ = key.transpose_b ? make_layout(key.input, key.k, key.n, key.ldb, key.batch, key.b_step)
                        : make_layout(key.input, key.n, key.k, key.ldb, key.batch, key.b_step);
   c_ = make_layout(key.output, key.n, key.m, key.ldc, key.batch, key.c_step);
+  if (!has_bias(key)) return;
+  // One number for each of cuBLASLt's rows, which are our columns; the same in each product of the batch.
+  set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  set(made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(key.bias)));
+  // The heuristics are asked before there is an address: they see one that is aligned as it will be, and do not read
+  // it.
+  const auto aligned_alike = static_cast<std::uintptr_t>(key.bias_alignment);
+  set(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_alike);
 }
 
 std::vector<LtAlgorithm> LtProblem::candidates(cublasLtHandle_t handle, int most) const {
@@ -122,7 +130,8 @@ bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
 }
 
 cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const void* a,
-                              const void* b, void* c, void* workspace, cudaStream_t stream) const {
+                              const void* b, void* c, const void* bias, void* workspace, cudaStream_t stream) const {
+  if (has_bias(key_)) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float beta = key_.accumulate ? 1.0F : 0.0F;
   return cublasLtMatmul(handle, description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta, c, c_.get(), c, c_.get(),
                         &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);

@@ -36,9 +36,9 @@ class LtProblem {
   std::vector<LtAlgorithm> candidates(cublasLtHandle_t handle, int most) const;
   // Fills in the workspace of an algorithm that comes from elsewhere; false when it cannot run here.
   bool accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const;
-  // One key's worth of products.
+  // One key's worth of products. `bias` is looked at when the key has one.
   cublasStatus_t run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const void* a, const void* b,
-                     void* c, void* workspace, cudaStream_t stream) const;
+                     void* c, const void* bias, void* workspace, cudaStream_t stream) const;
 
  private:
   MatmulKey key_;

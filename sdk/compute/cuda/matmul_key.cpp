@@ -56,6 +56,8 @@ std::int32_t alignment_of(const void* address, std::int64_t outer_step, DType dt
   return static_cast<std::int32_t>(bits & (~bits + 1));
 }
 
+constexpr std::int32_t bias_alignment_least = 16;
+
 struct BatchDim {
   std::int64_t extent = 1, a_step = 0, b_step = 0, c_step = 0;
 };
@@ -107,6 +109,7 @@ std::string describe(const MatmulKey& key) {
   text += fmt::format(" align {} {} {}", key.a_alignment, key.b_alignment, key.c_alignment);
   if (key.math == compute::ProductMath::tf32) text += " tf32";
   if (key.accumulate) text += " accumulate";
+  if (has_bias(key)) text += fmt::format(" bias {} align {}", name_of(key.bias), key.bias_alignment);
   return text;
 }
 
@@ -119,7 +122,9 @@ MatmulCall matmul_call(const Tensor& a, const Tensor& b, const Tensor& c, const 
   require_dtype("matmul", c, {a.dtype, DType::f32});
   if (c.step(-1) != 1 && c.dim(-1) != 1 && (c.step(-2) == 1 || c.dim(-2) == 1)) {
     // A c that lies by columns, or is a single row with gaps, is written as its transpose, c' = b' a'.
-    const compute::MatmulOptions swapped{!o.transpose_b, !o.transpose_a, o.alpha, o.accumulate};
+    if (o.bias)
+      reject("matmul", "a bias for a result that lies by columns; expected one that lies by rows: use bias_add");
+    const compute::MatmulOptions swapped{!o.transpose_b, !o.transpose_a, o.alpha, o.accumulate, {}};
     return matmul_call(b, a, c.transposed(c.rank - 2, c.rank - 1), swapped, math);
   }
   MatmulCall call;
@@ -158,6 +163,17 @@ MatmulCall matmul_call(const Tensor& a, const Tensor& b, const Tensor& c, const 
   key.a_alignment = alignment_of(call.a, call.a_outer_step, a.dtype);
   key.b_alignment = alignment_of(call.b, call.b_outer_step, b.dtype);
   key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);
+  if (o.bias) {
+    call.bias = o.bias.data;
+    key.bias = o.bias.dtype;
+    key.bias_alignment = alignment_of(call.bias, 0, key.bias);
+    // cuBLASLt asks for no alignment of it in its preferences, and its kernels read it in whole vectors.
+    if (key.bias_alignment < bias_alignment_least)
+      reject("matmul",
+             fmt::format("a bias at an address that is no multiple of {}; expected one that is: copy it first",
+                         bias_alignment_least));
+    if (key.k == 0) reject("matmul", "a bias for a product whose inner dimension is 0; use fill and bias_add");
+  }
   return call;
 }
 

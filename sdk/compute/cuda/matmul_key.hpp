@@ -21,6 +21,8 @@ struct MatmulKey {
   compute::ProductMath math{};  // exact unless the inputs are fp32
   std::int32_t transpose_a = 0, transpose_b = 0, accumulate = 0;
   std::int32_t a_alignment = 0, b_alignment = 0, c_alignment = 0;  // bytes, of the addresses; at most 256
+  compute::DType bias{};                                           // of the vector that is added to each row of c
+  std::int32_t bias_alignment = 0;                                 // 0: no bias
 
   bool operator==(const MatmulKey&) const = default;
 };
@@ -38,13 +40,15 @@ struct MatmulCall {
   MatmulKey key;
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
+  const void* bias = nullptr;
   std::int64_t outer = 1;
   std::int64_t a_outer_step = 0, b_outer_step = 0, c_outer_step = 0;  // elements
   float alpha = 1.0F;
 };
 
 // Throws assay::Error for shapes that do not fit together (INVALID_ARGUMENT), and for types and steps that are not
-// served (UNSUPPORTED). An inner dimension of 0 is passed on; c must have elements.
+// served (UNSUPPORTED). A bias is [n] and of the type that the interface asks for: require_matmul_bias() has seen it.
+// An inner dimension of 0 is passed on; c must have elements.
 MatmulCall matmul_call(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,
                        const compute::MatmulOptions& options, compute::ProductMath math);
 
@@ -62,6 +66,7 @@ constexpr std::int64_t span_of_b(const MatmulKey& key) {
   return key.transpose_b ? span_of(key.n, key.k, key.ldb, key.batch, key.b_step)
                          : span_of(key.k, key.n, key.ldb, key.batch, key.b_step);
 }
+constexpr bool has_bias(const MatmulKey& key) { return key.bias_alignment != 0; }
 constexpr std::int64_t span_of_c(const MatmulKey& key) { return span_of(key.m, key.n, key.ldc, key.batch, key.c_step); }
 
 }  // namespace assay::cuda

@@ -114,6 +114,12 @@ struct MatmulPlans::Impl {
       plan->origin = "cuBLASLt's first choice, not measured";
       return plan;
     }
+    if (has_bias(key) && key.bias != key.output)
+      compute::reject(
+          plan->operation.c_str(),
+          fmt::format("cuBLASLt has no algorithm that adds a bias of {} to a result of {}; expected a bias of "
+                      "the result's type",
+                      name_of(key.bias), name_of(key.output)));
     compute::reject(plan->operation.c_str(),
                     "cuBLASLt has no algorithm for this shape, type and alignment; expected one: use another "
                     "precision, or rows that begin at multiples of 16 bytes");
@@ -144,11 +150,11 @@ void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* worksp
   const auto input_bytes = static_cast<std::int64_t>(size_of(call.key.input));
   const auto output_bytes = static_cast<std::int64_t>(size_of(call.key.output));
   for (std::int64_t i = 0; i < call.outer; ++i) {
-    const cublasStatus_t status =
-        plan.problem.run(impl_->tools->handle.get(), plan.algorithm, call.alpha,
-                         static_cast<const char*>(call.a) + i * call.a_outer_step * input_bytes,
-                         static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
-                         static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes, workspace, stream);
+    const cublasStatus_t status = plan.problem.run(
+        impl_->tools->handle.get(), plan.algorithm, call.alpha,
+        static_cast<const char*>(call.a) + i * call.a_outer_step * input_bytes,
+        static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
+        static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes, call.bias, workspace, stream);
     if (status != CUBLAS_STATUS_SUCCESS) check_lt(status, plan.operation);
   }
 }

@@ -101,11 +101,13 @@ std::optional<MatmulTuner::Buffers> MatmulTuner::place(const MatmulKey& key, std
   at.flush_bytes = flush_bytes;
   at.b_step = aligned(bytes_of(span_of_b(key), key.input));
   at.c_step = aligned(bytes_of(span_of_c(key), key.output));
-  const std::size_t head = flush_bytes + aligned(workspace_bytes);
+  const std::size_t bias_bytes = has_bias(key) ? aligned(bytes_of(key.n, key.bias)) : 0;
+  const std::size_t head = flush_bytes + aligned(workspace_bytes) + bias_bytes;
   if (!reserve(head + a_bytes + copies * (at.b_step + at.c_step))) return std::nullopt;
   char* const pool = static_cast<char*>(pool_.get());
   at.flush = pool;
   at.workspace = pool + flush_bytes;
+  at.bias = pool + head - bias_bytes + shift_of(key.bias_alignment);
   at.a = pool + head + shift_of(key.a_alignment);
   at.b = pool + head + a_bytes + shift_of(key.b_alignment);
   at.c = pool + head + a_bytes + copies * at.b_step + shift_of(key.c_alignment);
@@ -137,7 +139,7 @@ struct MatmulTuner::Contest {
   bool run(const LtAlgorithm& algorithm) {
     const std::size_t copy = turn++ % buffers.copies;
     return problem.run(handle, algorithm, 1.0F, buffers.a, buffers.b + copy * buffers.b_step,
-                       buffers.c + copy * buffers.c_step, buffers.workspace,
+                       buffers.c + copy * buffers.c_step, buffers.bias, buffers.workspace,
                        tuner.stream_.get()) == CUBLAS_STATUS_SUCCESS;
   }
 

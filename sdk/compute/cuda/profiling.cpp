@@ -3,7 +3,6 @@
 #include <cuda_profiler_api.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "cuda_error.hpp"
 #include "kernel_trace.hpp"
@@ -11,11 +10,11 @@
 namespace assay::cuda {
 namespace {
 
-StatusGuard table_guard = nullptr;
+compute::StatusGuard table_guard = nullptr;
 
 template <class F>
 assay_status guarded(F&& f) noexcept {
-  return table_guard([](void* context) { (*static_cast<std::remove_reference_t<F>*>(context))(); }, &f);
+  return compute::guarded(table_guard, f);
 }
 
 constexpr assay_profiler profiler{
@@ -43,7 +42,7 @@ constexpr assay_kernel_trace kernel_trace{
 
 }  // namespace
 
-const void* profiling_extension(const char* id, StatusGuard guard) noexcept {
+const void* profiling_extension(const char* id, compute::StatusGuard guard) noexcept {
   table_guard = guard;
   if (std::strcmp(id, ASSAY_EXT_PROFILER) == 0) return &profiler;
   if (std::strcmp(id, ASSAY_EXT_KERNEL_TRACE) == 0) return &kernel_trace;

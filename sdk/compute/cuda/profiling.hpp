@@ -3,13 +3,12 @@
 #include <assay/profiling.h>
 #include <cuda_runtime_api.h>
 
+#include "common/status_guard.hpp"
+
 namespace assay::cuda {
 
-// Runs `body(context)` and turns what it throws into a status, with the text where error_text() finds it.
-using StatusGuard = assay_status (*)(void (*body)(void* context), void* context) noexcept;
-
 // What assay_device_api.get_extension gives for these ids; null for others. `guard` is the device table's own.
-const void* profiling_extension(const char* id, StatusGuard guard) noexcept;
+const void* profiling_extension(const char* id, compute::StatusGuard guard) noexcept;
 
 // A kernel of its own name that keeps the stream busy for a millisecond.
 inline constexpr const char* trace_anchor_name = "assay_trace_anchor";

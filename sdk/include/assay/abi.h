@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 0u /* counts appended fields */
+#define ASSAY_ABI_MINOR 1u /* counts appended fields */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)
@@ -102,6 +102,10 @@ typedef struct assay_metric {
   const char* help;
   assay_direction direction;
   assay_scope scope;
+  /* Since 1.1. A result that is one of a few words, ASSAY_PER_CASE: the value is an index into them, and tables show
+   * the word; an index that none of them has fails the case. NULL and 0: a number. */
+  const char* const* words;
+  uint64_t word_count;
 } assay_metric;
 
 /* Work of one step, counted analytically by the plugin's own formula. Zero: not stated. */
@@ -219,6 +223,17 @@ typedef struct assay_memory_plan {
                  int32_t last_moment, assay_str name) ASSAY_NOEXCEPT;
 } assay_memory_plan;
 #define ASSAY_EXT_MEMORY_PLAN "assay.memory_plan/1"
+
+/* ---- extension "assay.progress/1": a set-up that takes long -------------------------------------------------------
+ */
+
+typedef struct assay_progress {
+  size_t struct_size;
+  void* impl;
+  /* [measure-thread] In setup: how far it is, for the progress line, and a sign of life. Cheap; in any unit. */
+  void (*report)(const struct assay_progress*, int64_t done, int64_t total) ASSAY_NOEXCEPT;
+} assay_progress;
+#define ASSAY_EXT_PROGRESS "assay.progress/1"
 
 /* ---- extension "assay.capture/1": the phases of a captured step ---------------------------------------------------
  */

@@ -63,7 +63,7 @@ typedef struct assay_device_api {
   /* Named ranges for an external profiler (NVTX on CUDA). May be NULL. `name` lives as long as the process. */
   void (*range_push)(assay_device*, const char* name) ASSAY_NOEXCEPT;
   void (*range_pop)(assay_device*) ASSAY_NOEXCEPT;
-  /* Unknown ids give NULL. "assay.compute/1": see assay/compute/backend.hpp; others: assay/profiling.h. */
+  /* Unknown ids give NULL. "assay.compute/1": assay/compute/backend.hpp; others: assay/profiling.h, telemetry.h. */
   const void* (*get_extension)(const char* id)ASSAY_NOEXCEPT;
 } assay_device_api;
 

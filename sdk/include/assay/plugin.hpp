@@ -131,10 +131,16 @@ struct Metric {
   assay_metric row{};
 
   static constexpr Metric per_step(const char* name, const char* unit, assay_direction direction, const char* help) {
-    return Metric{{sizeof(assay_metric), name, unit, help, direction, ASSAY_PER_STEP}};
+    return Metric{{sizeof(assay_metric), name, unit, help, direction, ASSAY_PER_STEP, nullptr, 0}};
   }
   static constexpr Metric per_case(const char* name, const char* unit, assay_direction direction, const char* help) {
-    return Metric{{sizeof(assay_metric), name, unit, help, direction, ASSAY_PER_CASE}};
+    return Metric{{sizeof(assay_metric), name, unit, help, direction, ASSAY_PER_CASE, nullptr, 0}};
+  }
+  // One of `words`, an array with static storage: report its index.
+  template <std::size_t N>
+  static constexpr Metric word(const char* name, const std::array<const char*, N>& words, const char* help) {
+    return Metric{
+        {sizeof(assay_metric), name, nullptr, help, ASSAY_NEITHER_IS_BETTER, ASSAY_PER_CASE, words.data(), N}};
   }
 };
 
@@ -290,6 +296,11 @@ class DeviceMemory {
 // Names a moment of the memory account: "after_setup", "before_step", ...
 inline void memory_moment(const Host& host, std::string_view name) noexcept {
   if (const auto* m = host.extension<assay_memory>(ASSAY_EXT_MEMORY)) m->moment(m, to_abi(name));
+}
+
+// How far a long set-up is.
+inline void report_progress(const Host& host, std::int64_t done, std::int64_t total) noexcept {
+  if (const auto* p = host.extension<assay_progress>(ASSAY_EXT_PROGRESS)) p->report(p, done, total);
 }
 
 // While it lives, phase marks belong to the step that is being captured.

@@ -14,6 +14,7 @@ LAID_OUT(assay_memory);
 LAID_OUT(assay_device_access);
 LAID_OUT(assay_capture);
 LAID_OUT(assay_memory_plan);
+LAID_OUT(assay_progress);
 LAID_OUT(assay_workload);
 LAID_OUT(assay_entry);
 _Static_assert(sizeof(assay_status) == 4, "a status is 32 bits wide in C as in C++");

@@ -3,5 +3,6 @@
 #include <assay/abi.h>
 #include <assay/device.h>
 #include <assay/profiling.h>
+#include <assay/telemetry.h>
 
 static_assert(noexcept(assay_entry_v1.deinit()), "across the border nothing is thrown");

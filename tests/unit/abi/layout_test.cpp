@@ -6,6 +6,7 @@
 #include <assay/comm.h>
 #include <assay/device.h>
 #include <assay/profiling.h>
+#include <assay/telemetry.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -45,13 +46,15 @@ FIELD(72, assay_param, max, double);
 FIELD(80, assay_param, choices, const char* const*);
 FIELD(88, assay_param, choice_count, uint64_t);
 
-SIZE(40, assay_metric);
+SIZE(56, assay_metric);
 FIELD(0, assay_metric, struct_size, size_t);
 FIELD(8, assay_metric, name, const char*);
 FIELD(16, assay_metric, unit, const char*);
 FIELD(24, assay_metric, help, const char*);
 FIELD(32, assay_metric, direction, assay_direction);
 FIELD(36, assay_metric, scope, assay_scope);
+FIELD(40, assay_metric, words, const char* const*);
+FIELD(48, assay_metric, word_count, uint64_t);
 
 SIZE(32, assay_work);
 FIELD(0, assay_work, struct_size, size_t);
@@ -112,6 +115,10 @@ FIELD(16, assay_capture, begin, assay_status (*)(const assay_capture*) noexcept)
 FIELD(24, assay_capture, end, assay_status (*)(const assay_capture*) noexcept);
 FIELD(32, assay_capture, replayed, void (*)(const assay_capture*) noexcept);
 
+SIZE(24, assay_progress);
+FIELD(0, assay_progress, struct_size, size_t);
+FIELD(8, assay_progress, impl, void*);
+FIELD(16, assay_progress, report, void (*)(const assay_progress*, int64_t, int64_t) noexcept);
 SIZE(24, assay_memory_plan);
 FIELD(0, assay_memory_plan, struct_size, size_t);
 FIELD(8, assay_memory_plan, impl, void*);
@@ -233,12 +240,46 @@ FIELD(24, assay_kernel_trace, end, assay_status (*)(assay_device*) noexcept);
 FIELD(32, assay_kernel_trace, count, assay_status (*)(assay_device*, uint64_t*) noexcept);
 FIELD(40, assay_kernel_trace, get, assay_status (*)(assay_device*, uint64_t, assay_traced_work*) noexcept);
 
+SIZE(96, assay_telemetry_sample);
+FIELD(0, assay_telemetry_sample, struct_size, size_t);
+FIELD(8, assay_telemetry_sample, known, uint64_t);
+FIELD(16, assay_telemetry_sample, throttle, uint64_t);
+FIELD(24, assay_telemetry_sample, utilisation_percent, double);
+FIELD(32, assay_telemetry_sample, utilisation_span_s, double);
+FIELD(40, assay_telemetry_sample, sm_clock_mhz, double);
+FIELD(48, assay_telemetry_sample, memory_clock_mhz, double);
+FIELD(56, assay_telemetry_sample, power_w, double);
+FIELD(64, assay_telemetry_sample, temperature_c, double);
+FIELD(72, assay_telemetry_sample, energy_j, double);
+FIELD(80, assay_telemetry_sample, foreign_processes, uint64_t);
+FIELD(88, assay_telemetry_sample, foreign_memory_bytes, uint64_t);
+
+SIZE(128, assay_telemetry_limits);
+FIELD(0, assay_telemetry_limits, struct_size, size_t);
+FIELD(8, assay_telemetry_limits, known, uint64_t);
+FIELD(16, assay_telemetry_limits, max_sm_clock_mhz, double);
+FIELD(24, assay_telemetry_limits, max_memory_clock_mhz, double);
+FIELD(32, assay_telemetry_limits, application_sm_clock_mhz, double);
+FIELD(40, assay_telemetry_limits, application_memory_clock_mhz, double);
+FIELD(48, assay_telemetry_limits, power_w, double);
+FIELD(56, assay_telemetry_limits, default_power_w, double);
+FIELD(64, assay_telemetry_limits, driver, char[64]);
+
+SIZE(48, assay_telemetry);
+FIELD(0, assay_telemetry, struct_size, size_t);
+FIELD(8, assay_telemetry, open, assay_status (*)(assay_device*, assay_telemetry_reader**) noexcept);
+FIELD(16, assay_telemetry, close, void (*)(assay_telemetry_reader*) noexcept);
+FIELD(24, assay_telemetry, note, const char* (*)(assay_telemetry_reader*) noexcept);
+FIELD(32, assay_telemetry, limits, assay_status (*)(assay_telemetry_reader*, assay_telemetry_limits*) noexcept);
+FIELD(40, assay_telemetry, sample,
+      assay_status (*)(assay_telemetry_reader*, assay_telemetry_moment, assay_telemetry_sample*) noexcept);
+
 static_assert(std::is_same_v<assay_status, int32_t> && std::is_same_v<assay_type, int32_t> &&
               std::is_same_v<assay_direction, int32_t> && std::is_same_v<assay_scope, int32_t> &&
               std::is_same_v<assay_stage, int32_t> && std::is_same_v<assay_memory_kind, int32_t>);
 
 VALUE(ASSAY_ABI_MAJOR, 1u);
-VALUE(ASSAY_ABI_MINOR, 0u);
+VALUE(ASSAY_ABI_MINOR, 1u);
 VALUE(ASSAY_DEVICE_ABI_MAJOR, 1u);
 VALUE(ASSAY_DEVICE_ABI_MINOR, 0u);
 
@@ -287,6 +328,35 @@ VALUE(ASSAY_TRACED_COPY, 1);
 VALUE(ASSAY_TRACED_FILL, 2);
 VALUE(ASSAY_TRACED_ANCHOR, 3);
 
+VALUE(ASSAY_TELEMETRY_GPU_UTILISATION, 1u);
+VALUE(ASSAY_TELEMETRY_CPU_UTILISATION, 2u);
+VALUE(ASSAY_TELEMETRY_SM_CLOCK, 4u);
+VALUE(ASSAY_TELEMETRY_MEMORY_CLOCK, 8u);
+VALUE(ASSAY_TELEMETRY_POWER, 16u);
+VALUE(ASSAY_TELEMETRY_TEMPERATURE, 32u);
+VALUE(ASSAY_TELEMETRY_ENERGY, 64u);
+VALUE(ASSAY_TELEMETRY_THROTTLE, 128u);
+VALUE(ASSAY_TELEMETRY_FOREIGN_PROCESSES, 256u);
+VALUE(ASSAY_TELEMETRY_FOREIGN_MEMORY, 512u);
+VALUE(ASSAY_THROTTLE_IDLE, 1u);
+VALUE(ASSAY_THROTTLE_APPLICATION_CLOCKS, 2u);
+VALUE(ASSAY_THROTTLE_POWER_CAP, 4u);
+VALUE(ASSAY_THROTTLE_HW_SLOWDOWN, 8u);
+VALUE(ASSAY_THROTTLE_SYNC_BOOST, 16u);
+VALUE(ASSAY_THROTTLE_THERMAL, 32u);
+VALUE(ASSAY_THROTTLE_HW_THERMAL, 64u);
+VALUE(ASSAY_THROTTLE_POWER_BRAKE, 128u);
+VALUE(ASSAY_THROTTLE_DISPLAY_CLOCKS, 256u);
+VALUE(ASSAY_TELEMETRY_BEGIN, 0);
+VALUE(ASSAY_TELEMETRY_WITHIN, 1);
+VALUE(ASSAY_TELEMETRY_END, 2);
+VALUE(ASSAY_LIMIT_MAX_SM_CLOCK, 1u);
+VALUE(ASSAY_LIMIT_MAX_MEMORY_CLOCK, 2u);
+VALUE(ASSAY_LIMIT_APPLICATION_SM_CLOCK, 4u);
+VALUE(ASSAY_LIMIT_APPLICATION_MEMORY_CLOCK, 8u);
+VALUE(ASSAY_LIMIT_POWER, 16u);
+VALUE(ASSAY_LIMIT_DEFAULT_POWER, 32u);
+
 VALUE(ASSAY_ANY_DEVICE, 0u);
 VALUE(ASSAY_DEVICE_CPU, 1u);
 VALUE(ASSAY_DEVICE_CUDA, 2u);
@@ -298,9 +368,11 @@ TEST(Layout, SymbolsAndExtensionsKeepTheirNames) {
   EXPECT_STREQ(ASSAY_EXT_MEMORY, "assay.memory/1");
   EXPECT_STREQ(ASSAY_EXT_DEVICE, "assay.device/1");
   EXPECT_STREQ(ASSAY_EXT_CAPTURE, "assay.capture/1");
+  EXPECT_STREQ(ASSAY_EXT_PROGRESS, "assay.progress/1");
   EXPECT_STREQ(ASSAY_EXT_MEMORY_PLAN, "assay.memory_plan/1");
   EXPECT_STREQ(ASSAY_EXT_PROFILER, "assay.profiler/1");
   EXPECT_STREQ(ASSAY_EXT_KERNEL_TRACE, "assay.kernel_trace/1");
+  EXPECT_STREQ(ASSAY_EXT_TELEMETRY, "assay.telemetry/1");
 }
 
 // A symbol's number is the major version: the two rise together, or a host finds a plugin it does not understand.

@@ -78,6 +78,30 @@ TEST(AttentionGuards, RefusesEmptyProblems) {
   }
 }
 
+TEST(AttentionGuards, RefusesDropoutUnderARectangularMask) {
+  for (const bool backward : {false, true}) {
+    AttentionProblem p{DType::f16, 2, 8, 64, 128, 64, true, backward, 0.1F};
+    EXPECT_TRUE(says(attention_refusal(p), "with dropout serves as many queries as keys")) << backward;
+    p.causal = false;
+    EXPECT_EQ(attention_refusal(p), "") << backward;
+    p.causal = true, p.queries = p.keys;
+    EXPECT_EQ(attention_refusal(p), "") << backward;
+  }
+}
+
+TEST(AttentionGuards, ServesTheShapesOfTheEncoderDecoder) {
+  for (const float dropout : {0.0F, 0.1F})
+    for (const bool backward : {false, true})
+      for (const auto& [heads, depth] : {std::pair{4, 32}, {8, 64}, {12, 64}, {32, 64}}) {
+        const auto refusal = [&](std::int64_t queries, std::int64_t keys, bool causal) {
+          return attention_refusal({DType::f16, 128, heads, queries, keys, depth, causal, backward, dropout});
+        };
+        EXPECT_EQ(refusal(256, 256, false), "");
+        EXPECT_EQ(refusal(255, 255, true), "");
+        EXPECT_EQ(refusal(255, 256, false), "");
+      }
+}
+
 TEST(AttentionGuards, ChecksHowOperandsLie) {
   alignas(16) char memory[64] = {};
   const Tensor packed = Tensor(memory, DType::bf16, {2, 4, 3 * 2, 8}).slice(2, 2, 2);

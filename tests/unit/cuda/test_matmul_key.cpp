@@ -36,7 +36,8 @@ void carry_out(const MatmulCall& call) {
           for (std::int64_t l = 0; l < key.k; ++l)
             sum += a[at(i, l, key.lda, key.transpose_a)] * b[at(l, j, key.ldb, key.transpose_b)];
           float& target = c[i * key.ldc + j];
-          target = call.alpha * sum + (key.accumulate ? target : 0.0F);
+          target = call.alpha * sum + (key.accumulate ? target : 0.0F) +
+                   (has_bias(key) ? static_cast<const float*>(call.bias)[j] : 0.0F);
         }
     }
 }
@@ -66,7 +67,8 @@ void expect_product(const Tensor& a, const Tensor& b, const Tensor& c, const Mat
             sum += (o.transpose_a ? element(a, x, y, l, i) : element(a, x, y, i, l)) *
                    (o.transpose_b ? element(b, x, y, j, l) : element(b, x, y, l, j));
           float& target = element(c, x, y, i, j);
-          target = o.alpha * sum + (o.accumulate ? target : 0.0F);
+          target = o.alpha * sum + (o.accumulate ? target : 0.0F) +
+                   (o.bias ? static_cast<const float*>(o.bias.data)[j] : 0.0F);
         }
   EXPECT_EQ(got, memory_of_c) << describe(call.key) << ", " << call.outer << " times";
 }
@@ -137,6 +139,38 @@ TEST(MatmulKey, ResultsThatLieByColumns) {
   expect_product(a.slice(0, 2, 1), b, view(wide, {7, 3}).slice(1, 1, 1).transposed(0, 1), {}, wide);
 }
 
+TEST(MatmulKey, ABiasRunsAlongTheColumns) {
+  alignas(256) static float bias[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  auto x = numbers(2 * 3 * 5, 1), y = numbers(2 * 5 * 8, 2), z = numbers(2 * 3 * 8, 3);
+  MatmulOptions o;
+  o.bias = Tensor(bias, DType::f32, {8});
+  expect_product(view(x, {3, 5}), view(y, {5, 8}), view(z, {3, 8}), o, z);
+  expect_product(view(x, {2, 3, 5}), view(y, {2, 5, 8}), view(z, {2, 3, 8}), o, z);
+  o.transpose_b = true;
+  expect_product(view(x, {3, 5}), view(y, {8, 5}), view(z, {3, 8}), o, z);
+}
+
+TEST(MatmulKey, RefusesABiasThatIsNotServed) {
+  alignas(256) static float memory[64] = {};
+  const auto text = [&](const Tensor& a, const Tensor& b, const Tensor& c, const float* bias) -> std::string {
+    MatmulOptions o;
+    o.bias = Tensor(const_cast<float*>(bias), DType::f32, {c.dim(1)});
+    try {
+      matmul_call(a, b, c, o, ProductMath::exact);
+    } catch (const Error& e) {
+      return std::to_string(e.status() == ASSAY_UNSUPPORTED) + e.what();
+    }
+    return "";
+  };
+  const Tensor square(memory, DType::f32, {4, 4});
+  EXPECT_EQ(text(square, square, square, memory), "");
+  EXPECT_NE(text(square, square, square, memory + 1).find("1matmul"), std::string::npos);
+  EXPECT_NE(text(square, square, square, memory + 1).find("multiple of 16"), std::string::npos);
+  EXPECT_NE(text(square, square, square.transposed(0, 1), memory).find("lies by columns"), std::string::npos);
+  const Tensor nothing(memory, DType::f32, {4, 0}), none(memory, DType::f32, {0, 4});
+  EXPECT_NE(text(nothing, none, square, memory).find("inner dimension is 0"), std::string::npos);
+}
+
 TEST(MatmulKey, RefusesWhatCannotBe) {
   const auto refusal = [](const Tensor& a, const Tensor& b, const Tensor& c) {
     try {
@@ -205,6 +239,12 @@ TEST(MatmulKey, SaysWhatItIs) {
   const MatmulOptions o{false, true, 0.5F, true};
   EXPECT_EQ(describe(matmul_call(a, b, c, o, ProductMath::tf32).key),
             "matmul bf16 bf16->fp32 nt 2048x768x2304 (m x k x n) batch 1 ld 768 768 2304 align 256 256 256 accumulate");
+  MatmulOptions with_bias;
+  with_bias.bias = Tensor(x, DType::f16, {768});
+  const Tensor h(x, DType::f16, {8, 768}), w(x, DType::f16, {768, 768});
+  EXPECT_EQ(describe(matmul_call(h, w, h, with_bias, ProductMath::exact).key),
+            "matmul fp16 fp16->fp16 nn 8x768x768 (m x k x n) batch 1 ld 768 768 768 align 256 256 256 bias fp16 align "
+            "256");
   const Tensor p(x, DType::f32, {3, 4, 4});
   EXPECT_EQ(describe(matmul_call(p, p, p, {}, ProductMath::tf32).key),
             "matmul fp32 fp32->fp32 nn 4x4x4 (m x k x n) batch 3 ld 4 4 4 step 16 16 16 align 256 256 256 tf32");
@@ -217,9 +257,13 @@ TEST(MatmulKey, DependsOnAllButAlpha) {
   const MatmulKey plain = key({}, ProductMath::exact);
   EXPECT_EQ(plain, key({false, false, 0.5F, false}, ProductMath::exact));
   std::unordered_set<MatmulKey, HashMatmulKey> keys = {
-      plain, key({true, false, 1.0F, false}, ProductMath::exact), key({false, true, 1.0F, false}, ProductMath::exact),
-      key({false, false, 1.0F, true}, ProductMath::exact), key({}, ProductMath::tf32)};
-  EXPECT_EQ(keys.size(), 5u);
+      plain,
+      key({true, false, 1.0F, false}, ProductMath::exact),
+      key({false, true, 1.0F, false}, ProductMath::exact),
+      key({false, false, 1.0F, true}, ProductMath::exact),
+      key({}, ProductMath::tf32),
+      key({false, false, 1.0F, false, Tensor(x, DType::f32, {4})}, ProductMath::exact)};
+  EXPECT_EQ(keys.size(), 6u);
   EXPECT_TRUE(keys.contains(plain));
 }
 

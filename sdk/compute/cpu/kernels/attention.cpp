@@ -62,9 +62,20 @@ static void softmax_tile(const ScoreTile& tile, float* scores, float* row_max, f
   }
 }
 
+// After the softmax, whose sums are those of what is not dropped, too.
+static void drop_tile(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, const ScoreTile& tile,
+                      float* scores) {
+  MaskRow<tile_keys> dropout;
+  for (int i = 0; i < tile.rows; ++i, scores += tile_keys) {
+    const int visible = tile.visible(i);
+    dropout.draw(mask, first_element(a, batch, head, tile, i), visible);
+    for (int j = 0; j < visible; j += lanes) store_vec(scores + j, dropout.through(mask, j, load_vec(scores + j)));
+  }
+}
+
 template <class T>
-static void forward_panel(const AttentionArgs& a, int64_t batch, int64_t head, int64_t first, int64_t rows,
-                          const ForwardScratch& s) {
+static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, int64_t first,
+                          int64_t rows, const ForwardScratch& s) {
   const int64_t padded = round_to_lanes(a.depth);
   const int64_t offset = a.keys - a.queries;
   const int64_t key_end = a.causal ? smaller(a.keys, first + rows + offset) : a.keys;
@@ -87,6 +98,7 @@ static void forward_panel(const AttentionArgs& a, int64_t batch, int64_t head, i
             return Reach{0, int(a.depth), tile.visible(row + n - 1)};
           });
       softmax_tile(tile, s.scores, s.row_max + block, s.row_sum + block, out, padded);
+      if (mask.drops()) drop_tile(a, mask, batch, head, tile, s.scores);
       multiply_tiles<Stored::as_is, Into::sum>(Tiles{s.scores, tile_keys, s.v, padded, out, padded}, tile.rows,
                                                int(padded), [&](int row, int n) {
                                                  return Reach{0, tile.visible(row + n - 1), int(padded)};
@@ -112,6 +124,7 @@ template <class T>
 static void forward_typed(const AttentionArgs& a) {
   const int64_t panel = panel_rows(a), padded = round_to_lanes(a.depth);
   const int64_t panels = divide_up(a.queries, panel), heads = a.batch * a.heads;
+  const Mask mask(a.dropout);
 #pragma omp parallel num_threads(a.threads)
   {
     const ForwardScratch scratch(
@@ -120,8 +133,8 @@ static void forward_typed(const AttentionArgs& a) {
 #pragma omp for schedule(dynamic, 1)
     for (int64_t unit = 0; unit < panels * heads; ++unit) {
       const int64_t first = (panels - 1 - unit / heads) * panel;
-      forward_panel<T>(a, unit % heads / a.heads, unit % heads % a.heads, first, smaller(panel, a.queries - first),
-                       scratch);
+      forward_panel<T>(a, mask, unit % heads / a.heads, unit % heads % a.heads, first,
+                       smaller(panel, a.queries - first), scratch);
     }
   }
 }

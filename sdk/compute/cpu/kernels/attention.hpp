@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "dropout.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
@@ -17,8 +18,9 @@ struct AttentionArgs {
   float* lse;                                    // [batch, heads, queries]
   int64_t batch, heads, queries, keys, depth;
   float scale;
-  bool causal;  // key j is visible to query i when j <= i + (keys - queries)
-  bool bf16;    // the type of all views; fp32 otherwise
+  bool causal;          // key j is visible to query i when j <= i + (keys - queries)
+  bool bf16;            // the type of all views; fp32 otherwise
+  DropoutArgs dropout;  // of the probabilities, as elements of [batch, heads, queries, keys]
   int threads;
   void* scratch;  // 64-byte aligned, as many bytes as the *_scratch_bytes function says for these arguments
 };

@@ -2,6 +2,7 @@
 //
 // With p = exp(scale q k - lse) and delta = rowsum(dout * out):
 //   dv = p^T dout,  ds = p * (dout v^T - delta),  dq = scale ds k,  dk = scale ds^T q.
+// Dropout puts its mask on the p of dv and on dout v^T; delta is as before, since out has the mask, too.
 // Whole heads: one pass over the key tiles makes all three gradients. Where heads are too few for the threads (or too
 // long for the scratch), dk and dv are made per key tile and dq per panel of queries, each computing p anew. Both ways
 // add the same numbers in the same order, so the results are the same to the bit.
@@ -44,6 +45,7 @@ template <class T>
 struct HeadBackward {
   const AttentionArgs& a;
   const BackwardScratch& s;
+  const Mask& mask;
   int64_t batch, head;
   int64_t padded = round_to_lanes(a.depth), offset = a.keys - a.queries;
 
@@ -74,6 +76,8 @@ struct HeadBackward {
     }
   }
 
+  // With dropout, dp goes through the mask before ds is made of it, and p after that.
+  template <bool dropped>
   void score_rows(const ScoreTile& tile, int64_t block) const {
     const int tile_width = int(round_to_lanes(tile.key_count));
     for (int i = 0; i < tile.rows; ++i) {
@@ -81,10 +85,13 @@ struct HeadBackward {
       float* ds = s.ds + i * tile_keys;
       const int width = close_row(p, tile.visible(i), -__builtin_inff());
       const Vec lse = splat(s.lse[block + i]), delta = splat(s.delta[block + i]);
+      MaskRow<tile_keys> dropout;
+      if constexpr (dropped) dropout.draw(mask, first_element(a, batch, head, tile, i), tile.visible(i));
+      const auto through = [&](int j, Vec x) { return dropped ? dropout.through(mask, j, x) : x; };
       for (int j = 0; j < width; j += lanes) {
         const Vec probability = exp2_vec(load_vec(p + j) - lse);
-        store_vec(p + j, probability);
-        store_vec(ds + j, probability * (load_vec(ds + j) - delta));
+        store_vec(p + j, through(j, probability));
+        store_vec(ds + j, probability * (through(j, load_vec(ds + j)) - delta));
       }
       clear(p, width, tile_width);
       clear(ds, width, tile_width);
@@ -102,7 +109,7 @@ struct HeadBackward {
                                               tile.key_count, scores);
     multiply_tiles<Stored::as_is, Into::zero>(Tiles{dout, padded, s.v_transposed, tile_keys, s.ds, tile_keys},
                                               tile.rows, tile.key_count, scores);
-    score_rows(tile, block);
+    mask.drops() ? score_rows<true>(tile, block) : score_rows<false>(tile, block);
     if constexpr (wanted != Gradients::of_queries) {
       const auto queries = [&](int key, int) { return Reach{tile.first_row_of_key(key), tile.rows, width}; };
       multiply_tiles<Stored::transposed, Into::sum>(Tiles{s.p, tile_keys, dout, padded, s.dv, padded}, tile.key_count,
@@ -181,12 +188,13 @@ static void backward_typed(const AttentionArgs& a) {
   const int64_t size = backward_panel(a), padded = round_to_lanes(a.depth), heads = a.batch * a.heads;
   const int64_t panels = divide_up(a.queries, size), tiles = divide_up(a.keys, tile_keys);
   const bool whole = by_whole_heads(a);
+  const Mask mask(a.dropout);
 #pragma omp parallel num_threads(a.threads)
   {
     const BackwardScratch scratch(
         static_cast<float*>(a.scratch) + omp_get_thread_num() * BackwardScratch::floats(size, padded), size, padded);
     const auto head = [&](int64_t unit) {
-      return HeadBackward<T>{a, scratch, unit % heads / a.heads, unit % heads % a.heads};
+      return HeadBackward<T>{a, scratch, mask, unit % heads / a.heads, unit % heads % a.heads};
     };
     if (whole) {
 #pragma omp for schedule(dynamic, 1)

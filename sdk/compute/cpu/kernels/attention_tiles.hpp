@@ -1,6 +1,7 @@
 // What the forward and the backward of attention share: tile sizes, the causal mask, addresses. Kernel files only.
 #pragma once
 #include "attention.hpp"
+#include "dropout_mask.hpp"
 #include "tile_gemm.hpp"
 
 namespace assay::cpu::ASSAY_ISA {
@@ -51,6 +52,12 @@ struct ScoreTile {
     return int(i < 0 ? 0 : i > rows ? rows : i);
   }
 };
+
+// Which elements of the matrix of all probabilities, [batch, heads, queries, keys], a row of a tile holds.
+ASSAY_INLINE int64_t first_element(const AttentionArgs& a, int64_t batch, int64_t head, const ScoreTile& tile,
+                                   int row) {
+  return ((batch * a.heads + head) * a.queries + tile.first_query + row) * a.keys + tile.first_key;
+}
 
 // Makes whole vectors of a row of scores: what lies past `visible` up to a whole vector becomes `rest`.
 ASSAY_INLINE int close_row(float* row, int visible, float rest) {

@@ -101,7 +101,7 @@ ASSAY_INLINE void cos_sin_turns(float v, float* cosine, float* sine) {
 
 // Box and Muller on 24-bit uniforms: the radius from (0, 1], so that its logarithm is finite.
 ASSAY_INLINE void normal_tile(const uint32_t* __restrict word, float* __restrict z) {
-  for (int i = 0; i < philox_words / 2; ++i) {
+  for (int i = 0; i < philox_tile_words / 2; ++i) {
     const float u = float(int32_t(word[2 * i] >> 8) + 1) * 0x1p-24f;
     const float v = float(int32_t(word[2 * i + 1] >> 8)) * 0x1p-24f;
     const float radius = __builtin_sqrtf(-2.0f * log_f32(u));
@@ -115,13 +115,13 @@ ASSAY_INLINE void normal_tile(const uint32_t* __restrict word, float* __restrict
 template <class T>
 void random_normal(void* to, int64_t count, uint64_t seed, uint64_t stream, float mean, float std) {
   T* const out = static_cast<T*>(to);
-  parallel_ranges(count, philox_words, 16 * philox_words, [=](int64_t begin, int64_t end) {
-    uint32_t word[philox_words];
-    float z[philox_words];
-    for (int64_t i = begin; i < end; i += philox_words) {
-      philox_tile({seed, stream}, uint64_t(i) / 4, word);
+  parallel_ranges(count, philox_tile_words, 16 * philox_tile_words, [=](int64_t begin, int64_t end) {
+    uint32_t word[philox_tile_words];
+    float z[philox_tile_words];
+    for (int64_t i = begin; i < end; i += philox_tile_words) {
+      philox_words({seed, stream}, uint64_t(i) / 4, philox_tile_words, word);
       normal_tile(word, z);
-      const int64_t n = end - i < philox_words ? end - i : philox_words;
+      const int64_t n = end - i < philox_tile_words ? end - i : philox_tile_words;
       for (int64_t j = 0; j < n; ++j) store(out + i + j, mean + std * z[j]);
     }
   });
@@ -129,11 +129,11 @@ void random_normal(void* to, int64_t count, uint64_t seed, uint64_t stream, floa
 
 void random_integers(int64_t* to, int64_t count, uint64_t seed, uint64_t stream, int64_t low, uint64_t range) {
   __extension__ typedef unsigned __int128 Wide;
-  constexpr int64_t tile = philox_words / 2;
+  constexpr int64_t tile = philox_tile_words / 2;
   parallel_ranges(count, tile, 16 * tile, [=](int64_t begin, int64_t end) {
-    uint32_t word[philox_words];
+    uint32_t word[philox_tile_words];
     for (int64_t i = begin; i < end; i += tile) {
-      philox_tile({seed, stream}, uint64_t(i) / 2, word);
+      philox_words({seed, stream}, uint64_t(i) / 2, philox_tile_words, word);
       const int64_t n = end - i < tile ? end - i : tile;
       for (int64_t j = 0; j < n; ++j) {
         const uint64_t bits = word[2 * j] | uint64_t(word[2 * j + 1]) << 32;

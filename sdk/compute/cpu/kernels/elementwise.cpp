@@ -1,9 +1,7 @@
 #include "elementwise.hpp"
 
-#include "math.hpp"
+#include "dropout_mask.hpp"
 #include "parallel.hpp"
-#include "philox.hpp"
-#include "vec.hpp"
 
 namespace assay::cpu::ASSAY_ISA {
 namespace {
@@ -224,22 +222,54 @@ void swiglu_backward(const void* gate_address, const void* up_address, const voi
 // ---- dropout -------------------------------------------------------------------------------------------------------
 
 template <class T>
-void dropout(const void* x_address, void* y_address, int64_t count, uint32_t drop_below, float factor, uint64_t seed,
-             uint64_t stream, uint64_t step) {
+void dropout(const void* x_address, void* y_address, int64_t count, const DropoutArgs& args) {
   const T* const x = static_cast<const T*>(x_address);
   T* const y = static_cast<T*>(y_address);
-  const PhiloxKey key = philox_key_of_step(seed, stream, step);
-  typedef uint32_t BitVecAnywhere __attribute__((vector_size(4 * lanes), aligned(4), may_alias));
-  parallel_ranges(count, philox_words, 64 * philox_words, [=](int64_t begin, int64_t end) {
-    uint32_t word[philox_words];
-    for (int64_t i = begin; i < end; i += philox_words) {
-      philox_tile(key, uint64_t(i) / 4, word);
-      each(end - i < philox_words ? end - i : philox_words, [&](int64_t j, auto span) {
-        const BitVec bits = *reinterpret_cast<const BitVecAnywhere*>(word + j);  // whole: the tile has room to spare
-        const Vec kept = load_span(x + i + j, span) * factor;
-        store_span(y + i + j, bits >= drop_below ? kept : Vec{}, span);
-      });
-    }
+  const Mask mask(args);
+  parallel_ranges(count, philox_tile_words, 64 * philox_tile_words, [&](int64_t begin, int64_t end) {
+    each_masked(mask, begin, end - begin, [=](int64_t j, auto span, auto through) {
+      store_span(y + begin + j, through(load_span(x + begin + j, span)), span);
+    });
+  });
+}
+
+template <class T, class B>
+void bias_relu_dropout(const void* x_address, const void* bias_address, void* y_address, int64_t rows, int64_t width,
+                       const DropoutArgs& args) {
+  const T* const x = static_cast<const T*>(x_address);
+  const B* const bias = static_cast<const B*>(bias_address);
+  T* const y = static_cast<T*>(y_address);
+  const auto over_rows = [&](auto row) {
+    parallel_rows(rows, width * int64_t{sizeof(T)}, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) row(r, x + r * width, y + r * width);
+    });
+  };
+  const auto activated = [=](const T* from, int64_t c, auto span) {
+    const Vec shifted = bias ? load_span(from + c, span) + load_span(bias + c, span) : load_span(from + c, span);
+    return Relu::value(shifted);
+  };
+  const Mask mask(args);
+  if (!mask.drops()) {
+    over_rows([=](int64_t, const T* from, T* to) {
+      each(width, [=](int64_t c, auto span) { store_span(to + c, activated(from, c, span), span); });
+    });
+    return;
+  }
+  over_rows([=](int64_t r, const T* from, T* to) {
+    each_masked(mask, r * width, width, [=](int64_t c, auto span, auto through) {
+      store_span(to + c, through(activated(from, c, span)), span);
+    });
+  });
+}
+
+template <class T>
+void relu_dropout_backward(const void* y_address, const void* dy_address, void* dx_address, float factor,
+                           int64_t count) {
+  const T *const y = static_cast<const T*>(y_address), *const dy = static_cast<const T*>(dy_address);
+  T* const dx = static_cast<T*>(dx_address);
+  over_elements<T>(count, [=](int64_t i, auto span) {
+    const Vec scaled = load_span(dy + i, span) * factor;
+    store_span(dx + i, load_span(y + i, span) > 0.0f ? scaled : Vec{}, span);
   });
 }
 
@@ -263,6 +293,9 @@ extern const ElementwiseKernels elementwise_kernels = {
     {swiglu_forward<float>, swiglu_forward<bf16>},
     {swiglu_backward<float>, swiglu_backward<bf16>},
     {dropout<float>, dropout<bf16>},
+    {{bias_relu_dropout<float, float>, bias_relu_dropout<float, bf16>},
+     {bias_relu_dropout<bf16, float>, bias_relu_dropout<bf16, bf16>}},
+    {relu_dropout_backward<float>, relu_dropout_backward<bf16>},
 };
 
 }  // namespace assay::cpu::ASSAY_ISA

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "common/kernel_shapes.hpp"
+#include "dropout.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
@@ -35,10 +36,13 @@ struct ElementwiseKernels {
   // `h` may be NULL.
   void (*swiglu_backward[2])(const void* gate, const void* up, const void* dh, void* dgate, void* dup, void* h,
                              const SwigluShape&);
-  // Element i is kept when word i mod 4 of block i / 4 is at least `drop_below`, and then multiplied by `factor`; the
-  // key is the first two words of block `step` of (seed, stream), its stream the last two.
-  void (*dropout[2])(const void* x, void* y, int64_t count, uint32_t drop_below, float factor, uint64_t seed,
-                     uint64_t stream, uint64_t step);
+  // Drops even where drop_below is 0.
+  void (*dropout[2])(const void* x, void* y, int64_t count, const DropoutArgs&);
+  // y = dropout(relu(x + bias)), [type of x and y][type of bias]; `bias` may be NULL.
+  void (*bias_relu_dropout[2][2])(const void* x, const void* bias, void* y, int64_t rows, int64_t width,
+                                  const DropoutArgs&);
+  // dx = factor * dy where y > 0, else 0.
+  void (*relu_dropout_backward[2])(const void* y, const void* dy, void* dx, float factor, int64_t count);
 };
 
 }  // namespace assay::cpu

@@ -2,8 +2,8 @@
 // whole vectors (see vec.hpp), one row per thread at a time.
 #include "norm.hpp"
 
+#include "dropout_mask.hpp"
 #include "parallel.hpp"
-#include "vec.hpp"
 
 namespace assay::cpu::ASSAY_ISA {
 
@@ -53,13 +53,35 @@ static void rms_forward_typed(const NormArgs& a) {
   });
 }
 
+// The row of a.sum: dropout(x + x_bias) + residual.
+template <class X, class W>
+ASSAY_INLINE const X* add_branch(const NormArgs& a, const Mask& mask, int64_t r) {
+  const X* const x = static_cast<const X*>(a.x) + r * a.columns;
+  const X* const residual = static_cast<const X*>(a.residual) + r * a.columns;
+  const W* const bias = static_cast<const W*>(a.x_bias);
+  X* const sum = static_cast<X*>(a.sum) + r * a.columns;
+  const auto branch = [=](int64_t i, auto span) {
+    return bias ? load_span(x + i, span) + load_span(bias + i, span) : load_span(x + i, span);
+  };
+  if (!mask.drops())
+    each(a.columns,
+         [=](int64_t i, auto span) { store_span(sum + i, branch(i, span) + load_span(residual + i, span), span); });
+  else
+    each_masked(mask, r * a.columns, a.columns, [=](int64_t i, auto span, auto through) {
+      store_span(sum + i, through(branch(i, span)) + load_span(residual + i, span), span);
+    });
+  return sum;
+}
+
 template <class X, class W>
 static void layer_forward_typed(const NormArgs& a) {
   const W* const weight = static_cast<const W*>(a.weight);
   const W* const bias = static_cast<const W*>(a.bias);
+  const Mask mask(a.dropout);
   parallel_rows(a.rows, 2 * a.columns * int64_t(sizeof(X)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const X* const x = static_cast<const X*>(a.x) + r * a.columns;
+      // Normalise what was stored: the backward will see the rounded sum.
+      const X* const x = a.sum ? add_branch<X, W>(a, mask, r) : static_cast<const X*>(a.x) + r * a.columns;
       X* const y = static_cast<X*>(a.y) + r * a.columns;
       const float mean =
           sum_each(a.columns, [&](int64_t i, auto span) { return load_span(x + i, span); }) / float(a.columns);
@@ -123,16 +145,21 @@ template <class X, class W>
 static void layer_backward_typed(const NormArgs& a) {
   const W* const weight = static_cast<const W*>(a.weight);
   const int64_t blocks = row_blocks(a.rows);
+  const Mask mask(a.dropout);
+  const bool masked = mask.drops() && (a.x_gradient || a.x_bias_partials);
   const int64_t block_bytes = 3 * a.columns * int64_t(sizeof(X)) * (a.rows / (blocks ? blocks : 1) + 1);
   parallel_rows(blocks, block_bytes, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       float* const dweight = a.weight_partials + block * a.columns;
       float* const dbias = a.bias_partials + block * a.columns;
+      float* const x_bias_sums = a.x_bias_partials ? a.x_bias_partials + block * a.columns : nullptr;
       for (int64_t i = 0; i < a.columns; ++i) dweight[i] = 0.0f, dbias[i] = 0.0f;
+      for (int64_t i = 0; x_bias_sums && i < a.columns; ++i) x_bias_sums[i] = 0.0f;
       for (int64_t r = a.rows * block / blocks; r < a.rows * (block + 1) / blocks; ++r) {
         const X* const x = static_cast<const X*>(a.x) + r * a.columns;
         const X* const dy = static_cast<const X*>(a.dy) + r * a.columns;
         X* const dx = static_cast<X*>(a.dx) + r * a.columns;
+        X* const x_gradient = a.x_gradient ? static_cast<X*>(a.x_gradient) + r * a.columns : nullptr;
         const X* const residual = a.residual ? static_cast<const X*>(a.residual) + r * a.columns : nullptr;
         const float rstd = a.rstd[r], mean = a.mean[r];
         const float g_sum = sum_each(
@@ -141,12 +168,19 @@ static void layer_backward_typed(const NormArgs& a) {
           return load_span(dy + i, span) * load_span(weight + i, span) * (load_span(x + i, span) - mean);
         });
         const float shift = g_sum / float(a.columns), pull = dot * rstd / float(a.columns);
-        each(a.columns, [&](int64_t i, auto span) {
+        const auto column = [&](int64_t i, auto span, auto through) {
           const Vec normal = (load_span(x + i, span) - mean) * rstd, dy_here = load_span(dy + i, span);
+          const Vec gradient = (dy_here * load_span(weight + i, span) - shift - normal * pull) * rstd;
           add_to(dweight + i, dy_here * normal, span);
           add_to(dbias + i, dy_here, span);
-          put_gradient(dx, (dy_here * load_span(weight + i, span) - shift - normal * pull) * rstd, residual, i, span);
-        });
+          put_gradient(dx, gradient, residual, i, span);
+          if (x_gradient) store_span(x_gradient + i, through(gradient), span);
+          if (x_bias_sums) add_to(x_bias_sums + i, through(gradient), span);
+        };
+        if (masked)
+          each_masked(mask, r * a.columns, a.columns, column);
+        else
+          each(a.columns, [&](int64_t i, auto span) { column(i, span, [](Vec gradient) { return gradient; }); });
       }
     }
   });

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "dropout.hpp"
 #include "isa.hpp"
 
 namespace assay::cpu {
@@ -10,18 +11,23 @@ namespace assay::cpu {
 enum class NormTypes { f32, bf16, bf16_with_f32_weight };
 
 // What an operation does not use is left out (nullptr). `residual` is added to x before a forward, to dx in a backward.
+// Layer normalisation of a block's end, where `sum` is given: it is dropout(x + x_bias) + residual that is normalised;
+// backward, `x` is that sum, and the gradient by x + x_bias goes to x_gradient and, summed, to x_bias_partials.
 struct NormArgs {
   NormTypes types;
   int64_t rows, columns;
   float eps;
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx;
+  const void* x_bias;  // of the weight's type
+  void* x_gradient;
+  DropoutArgs dropout;
   float *mean, *rstd;
-  // Backward: norm_row_blocks(rows) rows of `columns` each, for the gradients by weight and by bias.
-  float *weight_partials, *bias_partials;
+  // Backward: norm_row_blocks(rows) rows of `columns` each, for the gradients by weight and by biases.
+  float *weight_partials, *bias_partials, *x_bias_partials;
 };
 
-// The gradients by weight and bias are summed over this many blocks of rows, then over the blocks in order: a number
+// The gradients by weight and biases are summed over this many blocks of rows, then over the blocks in order: a number
 // that depends on the rows alone, so that the sum does not depend on the threads.
 inline constexpr int64_t max_norm_row_blocks = 64;
 

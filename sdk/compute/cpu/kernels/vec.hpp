@@ -11,7 +11,7 @@
 
 #include "math.hpp"
 
-#if defined(__AVX512F__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 

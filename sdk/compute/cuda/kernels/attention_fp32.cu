@@ -35,15 +35,15 @@ void launch(Kernel kernel, unsigned blocks, int shared_bytes, const AttentionFp3
   check_launch(operation);
 }
 
-template <class T>
+template <class T, bool drops>
 void forward(const AttentionFp32Args& a, cudaStream_t stream) {
   constexpr const char* operation = "attention_forward";
   const bool wide = a.depth % 4 == 0 && wide_enough(a.q) && wide_enough(a.k) && wide_enough(a.v) && wide_enough(a.out);
-  launch(forward_kernel<T>, blocks_of<T::BM>(a, a.queries, operation), ForwardMemory<T>::bytes, a, wide, stream,
+  launch(forward_kernel<T, drops>, blocks_of<T::BM>(a, a.queries, operation), ForwardMemory<T>::bytes, a, wide, stream,
          operation);
 }
 
-template <class T>
+template <class T, bool drops>
 void backward(const AttentionFp32Args& a, cudaStream_t stream) {
   constexpr const char* operation = "attention_backward";
   const bool wide = a.depth % 4 == 0 && wide_enough(a.q) && wide_enough(a.k) && wide_enough(a.v) &&
@@ -56,29 +56,41 @@ void backward(const AttentionFp32Args& a, cudaStream_t stream) {
     delta_kernel<<<static_cast<unsigned>((rows + warps - 1) / warps), threads, 0, stream>>>(a);
     check_launch(operation);
   }
-  launch(key_gradient_kernel<T>, blocks_of<T::BM>(a, a.keys, operation), BackwardMemory<T>::bytes, a, wide, stream,
-         operation);
-  launch(query_gradient_kernel<T>, blocks_of<T::BM>(a, a.queries, operation), BackwardMemory<T>::bytes, a, wide, stream,
-         operation);
+  launch(key_gradient_kernel<T, drops>, blocks_of<T::BM>(a, a.keys, operation), BackwardMemory<T>::bytes, a, wide,
+         stream, operation);
+  launch(query_gradient_kernel<T, drops>, blocks_of<T::BM>(a, a.queries, operation), BackwardMemory<T>::bytes, a, wide,
+         stream, operation);
+}
+
+// The tilings: as large as the registers allow, and such that two blocks fit a multiprocessor of Hopper (up to 128).
+template <bool drops>
+void forward_of_depth(const AttentionFp32Args& args, cudaStream_t stream) {
+  if (args.depth <= 32) return forward<Tiling<32, 128, 64>, drops>(args, stream);
+  if (args.depth <= 64) return forward<Tiling<64, 128, 64>, drops>(args, stream);
+  if (args.depth <= 96) return forward<Tiling<96, 64, 64>, drops>(args, stream);
+  if (args.depth <= 128) return forward<Tiling<128, 64, 64>, drops>(args, stream);
+  return forward<Tiling<256, 64, 32>, drops>(args, stream);
+}
+
+template <bool drops>
+void backward_of_depth(const AttentionFp32Args& args, cudaStream_t stream) {
+  if (args.depth <= 32) return backward<Tiling<32, 64, 64>, drops>(args, stream);
+  if (args.depth <= 64) return backward<Tiling<64, 64, 64>, drops>(args, stream);
+  if (args.depth <= 96) return backward<Tiling<96, 64, 32>, drops>(args, stream);
+  if (args.depth <= 128) return backward<Tiling<128, 64, 32>, drops>(args, stream);
+  return backward<Tiling<256, 32, 32>, drops>(args, stream);
 }
 
 }  // namespace
 
-// The tilings: as large as the registers allow, and such that two blocks fit a multiprocessor of Hopper (up to 128).
 void attention_fp32_forward(const AttentionFp32Args& args, cudaStream_t stream) {
-  if (args.depth <= 32) return forward<Tiling<32, 128, 64>>(args, stream);
-  if (args.depth <= 64) return forward<Tiling<64, 128, 64>>(args, stream);
-  if (args.depth <= 96) return forward<Tiling<96, 64, 64>>(args, stream);
-  if (args.depth <= 128) return forward<Tiling<128, 64, 64>>(args, stream);
-  return forward<Tiling<256, 64, 32>>(args, stream);
+  if (args.dropout.drop_below > 0) return forward_of_depth<true>(args, stream);
+  forward_of_depth<false>(args, stream);
 }
 
 void attention_fp32_backward(const AttentionFp32Args& args, cudaStream_t stream) {
-  if (args.depth <= 32) return backward<Tiling<32, 64, 64>>(args, stream);
-  if (args.depth <= 64) return backward<Tiling<64, 64, 64>>(args, stream);
-  if (args.depth <= 96) return backward<Tiling<96, 64, 32>>(args, stream);
-  if (args.depth <= 128) return backward<Tiling<128, 64, 32>>(args, stream);
-  return backward<Tiling<256, 32, 32>>(args, stream);
+  if (args.dropout.drop_below > 0) return backward_of_depth<true>(args, stream);
+  backward_of_depth<false>(args, stream);
 }
 
 }  // namespace assay::cuda

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/dropout.hpp"
+
 namespace assay::cuda {
 
 // A [B, T, H, D] operand: strides in elements, D contiguous.
@@ -21,6 +23,7 @@ struct AttentionFp32Args {
   bool causal = false;  // key j is visible to query i when j <= i + (keys - queries)
   AttentionFp32View q, k, v, out;
   float* lse = nullptr;  // [B, H, queries]; -infinity for a query that sees no key, whose out is 0
+  DropoutArgs dropout;   // of the probabilities; elements count in [B, H, queries, keys]
   // The backward's; delta is scratch, [B, H, queries].
   AttentionFp32View dout, dq, dk, dv;
   float* delta = nullptr;

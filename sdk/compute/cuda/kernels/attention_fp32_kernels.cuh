@@ -2,6 +2,7 @@
 // attention in tiles of BN: no result has two owners, and every sum has a fixed order.
 #pragma once
 #include "attention_fp32_tile.cuh"
+#include "kernels/dropout.cuh"
 
 namespace assay::cuda::fp32_attention {
 
@@ -22,7 +23,32 @@ __device__ inline int keys_seen(const AttentionFp32Args& a, int queries_end) {
   return max(0, min(a.keys, min(queries_end, a.queries) + (a.keys - a.queries)));
 }
 
-template <class T>
+// What dropout makes of the probabilities of one head: 0 or 1 / (1 - p) for each.
+class Dropped {
+ public:
+  __device__ explicit Dropped(const AttentionFp32Args& a, const Job& job)
+      : key_(step_key(a.dropout)),
+        head_((job.batch * a.heads + job.head) * a.queries * a.keys),
+        drop_below_(a.dropout.drop_below),
+        factor_(a.dropout.factor) {}
+  __device__ float operator()(const AttentionFp32Args& a, int query, int k) const {
+    const std::int64_t element = head_ + static_cast<std::int64_t>(query) * a.keys + k;
+    return kept(key_, static_cast<std::uint64_t>(element), drop_below_) ? factor_ : 0.0F;
+  }
+
+ private:
+  PhiloxKey key_;
+  std::int64_t head_;
+  std::uint32_t drop_below_;
+  float factor_;
+};
+struct NotDropped {
+  __device__ NotDropped(const AttentionFp32Args&, const Job&) {}
+};
+template <bool drops>
+using Dropping = std::conditional_t<drops, Dropped, NotDropped>;
+
+template <class T, bool drops>
 __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = ForwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -33,6 +59,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   const int keys_end = keys_seen(a, first_query + T::BM);
   const Place at = place<T>();
   const float infinity = __int_as_float(0x7f800000);
+  const Dropping<drops> mask(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::q, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth, wide);
   float4 out[T::rows][T::quads];
@@ -70,6 +97,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
       for (int j = 0; j < T::columns; ++j) {
         score[i][j] = exp2f((score[i][j] - origin) * log2_e);
         sum[i] += score[i][j];
+        if constexpr (drops) score[i][j] *= mask(a, first_query + at.row + 4 * i, first_key + at.column + 8 * j);
       }
 #pragma unroll
       for (int q = 0; q < T::quads; ++q) {
@@ -123,7 +151,7 @@ struct BackwardMemory {
 };
 
 // Gradients of a tile of keys and values: own rows are keys, the columns of the scores are queries.
-template <class T>
+template <class T, bool drops>
 __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = BackwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -132,6 +160,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
   const int first_key = job.tile * T::BM, valid_keys = a.keys - first_key;
   const int offset = a.keys - a.queries;
   const Place at = place<T>();
+  const Dropping<drops> mask(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.k, job, first_key), a.k.time, valid_keys, a.depth, wide);
   load_tile<T::BM, T::DP>(shared + Memory::own1, start_of(a.v, job, first_key), a.v.time, valid_keys, a.depth, wide);
@@ -166,7 +195,13 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
       for (int i = 0; i < T::rows; ++i) {
         const float p = exp2f((score[i][j] * a.scale - lse) * log2_e);
         score[i][j] = at.row + 4 * i < seen ? p : 0.0F;
-        dscore[i][j] = score[i][j] * (dscore[i][j] - delta) * a.scale;
+        if constexpr (drops) {
+          const float factor = mask(a, first_query + column, first_key + at.row + 4 * i);
+          dscore[i][j] = score[i][j] * (dscore[i][j] * factor - delta) * a.scale;
+          score[i][j] *= factor;
+        } else {
+          dscore[i][j] = score[i][j] * (dscore[i][j] - delta) * a.scale;
+        }
       }
     }
     store_scores<T>(shared + Memory::p, score, at);
@@ -185,7 +220,7 @@ __global__ void __launch_bounds__(threads, 2) key_gradient_kernel(const Attentio
 }
 
 // Gradients of a tile of queries: own rows are queries, the columns of the scores are keys.
-template <class T>
+template <class T, bool drops>
 __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const AttentionFp32Args a, bool wide) {
   using Memory = BackwardMemory<T>;
   extern __shared__ float4 shared_quads[];
@@ -195,6 +230,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
   const int first_query = job.tile * T::BM, valid_queries = a.queries - first_query;
   const int keys_end = keys_seen(a, first_query + T::BM);
   const Place at = place<T>();
+  const Dropping<drops> mask(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth,
                           wide);
@@ -232,6 +268,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
       for (int j = 0; j < T::columns; ++j) {
         const float p = exp2f((score[i][j] * a.scale - lse[i]) * log2_e);
         const float seen_p = at.column + 8 * j < seen ? p : 0.0F;
+        if constexpr (drops) dscore[i][j] *= mask(a, first_query + row, first_key + at.column + 8 * j);
         score[i][j] = seen_p * (dscore[i][j] - delta[i]) * a.scale;
       }
     }

@@ -87,6 +87,10 @@ struct Scale {
   float factor;
   __device__ __forceinline__ float operator()(float x) const { return x * factor; }
 };
+struct WherePositive {
+  float factor;
+  __device__ __forceinline__ float operator()(float y, float dy) const { return y > 0.0F ? dy * factor : 0.0F; }
+};
 
 // ---- activations: value(x) and slope(x) ----------------------------------------------------------------------------
 
@@ -174,6 +178,14 @@ void launch_scale(cudaStream_t stream, DType type, const void* x, float factor, 
   dispatch_float(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     map_one<T>(stream, "scale", x, out, count, Scale{factor});
+  });
+}
+
+void launch_relu_dropout_backward(cudaStream_t stream, DType type, const void* y, const void* dy, void* dx,
+                                  float factor, std::int64_t count) {
+  dispatch_float(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    map_two<T>(stream, "relu_dropout_backward", y, dy, dx, count, WherePositive{factor});
   });
 }
 

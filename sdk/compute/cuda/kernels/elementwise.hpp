@@ -20,6 +20,9 @@ void launch_activation_forward(cudaStream_t stream, compute::DType type, compute
                                void* y, std::int64_t count);
 void launch_activation_backward(cudaStream_t stream, compute::DType type, compute::Activation kind, const void* x,
                                 const void* dy, void* dx, std::int64_t count);
+// dx = dy * factor where y > 0, else 0.
+void launch_relu_dropout_backward(cudaStream_t stream, compute::DType type, const void* y, const void* dy, void* dx,
+                                  float factor, std::int64_t count);
 
 // ---- bias: matrices are contiguous [rows, width] -------------------------------------------------------------------
 
@@ -39,13 +42,5 @@ void launch_swiglu_forward(cudaStream_t stream, compute::DType type, const void*
 // dgate may be gate and dup may be up. `h` may be NULL; otherwise it receives the same bits as from the forward.
 void launch_swiglu_backward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, const void* dh,
                             void* dgate, void* dup, void* h, const SwigluShape& shape);
-
-// ---- dropout -------------------------------------------------------------------------------------------------------
-
-// Element i is kept when word i mod 4 of block i / 4 is at least `drop_below`, and then multiplied by `factor`; the key
-// is the first two words of block *step of (seed, stream), its stream the last two. `step` is read on the device.
-void launch_dropout(cudaStream_t stream, compute::DType type, const void* x, void* y, std::int64_t count,
-                    std::uint32_t drop_below, float factor, std::uint64_t seed, std::uint64_t random_stream,
-                    const std::int64_t* step);
 
 }  // namespace assay::cuda

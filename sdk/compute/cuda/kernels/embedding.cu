@@ -59,7 +59,9 @@ void forward(cudaStream_t stream, Out* out, const Table* table, const std::int64
 // ---- backward ------------------------------------------------------------------------------------------------------
 // A block owns a few rows of the table and a strip of columns, one to four for each thread. It reads the ids in chunks,
 // collects the places that name its rows, in order, and then every thread adds those rows of dout in its own columns.
-// A thread's sums lie in shared memory, which no other thread touches; the row at hand is summed in registers.
+// A thread's sums lie in shared memory, which no other thread touches; the row at hand is summed in registers. Where
+// the width leaves threads without columns, groups of fewer warps own rows of their own, so that a block serves more
+// rows of the table with one look at the ids.
 
 constexpr int owned_rows = 8, owned_bits = 3;
 constexpr int warps = threads / warp_size;
@@ -77,20 +79,23 @@ __device__ __forceinline__ void hold_back(unsigned int& w) { asm volatile("" : "
 __device__ __forceinline__ void hold_back(uint2& w) { asm volatile("" : "+r"(w.x), "+r"(w.y)); }
 __device__ __forceinline__ void hold_back(uint4& w) { asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w)); }
 
-template <class Table, class Dout, int N>
+template <class Table, class Dout, int N, int groups>
 __global__ void __launch_bounds__(threads, 3)
     embedding_backward_kernel(Table* __restrict__ dtable, const Dout* __restrict__ dout,
                               const std::int64_t* __restrict__ ids, std::int64_t rows, std::int64_t width,
                               std::int64_t table_rows, unsigned strips, bool accumulate) {
+  constexpr int group_threads = threads / groups;
+  using Hit = std::conditional_t<groups == 1, std::uint16_t, std::uint32_t>;
   __shared__ Pack<float, N> sums[owned_rows][threads];
-  __shared__ std::uint16_t hits[chunk_ids];  // place in the chunk, and above it the owned row
-  __shared__ int counts[2][warps];           // in turn, so that one barrier a chunk is enough when nothing is found
+  __shared__ Hit hits[chunk_ids];   // place in the chunk, and above it the row of the block's
+  __shared__ int counts[2][warps];  // in turn, so that one barrier a chunk is enough when nothing is found
 
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
-  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x / strips) * owned_rows;
-  const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x % strips) * threads + threadIdx.x) * N;
+  const int group = threadIdx.x / group_threads, thread = threadIdx.x % group_threads;
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x / strips) * (owned_rows * groups);
+  const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x % strips) * group_threads + thread) * N;
   const bool has_column = column < width;
-  const int owned = static_cast<int>(min(static_cast<std::int64_t>(owned_rows), table_rows - first_row));
+  const int owned = static_cast<int>(min(static_cast<std::int64_t>(owned_rows * groups), table_rows - first_row));
 
   float sum[N] = {};
   int current = -1;      // the row that `sum` belongs to
@@ -99,6 +104,26 @@ __global__ void __launch_bounds__(threads, 3)
     if (current < 0) return;
 #pragma unroll
     for (int j = 0; j < N; ++j) sums[current][threadIdx.x].v[j] = sum[j];
+  };
+
+  constexpr int batch = hits_under_way<Dout>;
+  using Word = typename PackWords<Dout, N>::word;
+  const auto load = [&](std::int64_t place) {
+    return __ldg(reinterpret_cast<const Word*>(dout + place * width + column));
+  };
+  const auto gather = [&](int row, Word& word) {
+    if (row != current) {  // the same for all threads of the group
+      put_away();
+#pragma unroll
+      for (int c = 0; c < N; ++c) sum[c] = touched >> row & 1u ? sums[row][threadIdx.x].v[c] : 0.0F;
+      current = row;
+      touched |= 1u << row;
+    }
+    hold_back(word);
+    Pack<Dout, N> value;
+    memcpy(&value, &word, sizeof value);
+#pragma unroll
+    for (int c = 0; c < N; ++c) sum[c] += to_float(value.v[c]);
   };
 
   int turn = 0;
@@ -135,46 +160,51 @@ __global__ void __launch_bounds__(threads, 3)
       if (found[k] >> lane & 1u) {
         const int row = static_cast<int>(id[k] - first_row);
         hits[before + __popc(found[k] & ((1u << lane) - 1u))] =
-            static_cast<std::uint16_t>(row << place_bits | (run + k * warp_size + lane));
+            static_cast<Hit>(row << place_bits | (run + k * warp_size + lane));
       }
       before += __popc(found[k]);
     }
     __syncthreads();
-    if (!has_column) continue;  // takes part in the next chunk's barriers again
-
-    constexpr int batch = hits_under_way<Dout>;
-    using Word = typename PackWords<Dout, N>::word;
-    for (int h = 0; h < total; h += batch) {
-      Word words[batch];
+    if constexpr (groups == 1) {
+      if (!has_column) continue;  // takes part in the next chunk's barriers again
+      for (int h = 0; h < total; h += batch) {
+        Word words[batch];
 #pragma unroll
-      for (int j = 0; j < batch; ++j) {
-        if (h + j >= total) continue;
-        const std::int64_t place = base + (hits[h + j] & (chunk_ids - 1));
-        words[j] = __ldg(reinterpret_cast<const Word*>(dout + place * width + column));
+        for (int j = 0; j < batch; ++j)
+          if (h + j < total) words[j] = load(base + (hits[h + j] & (chunk_ids - 1)));
+#pragma unroll
+        for (int j = 0; j < batch; ++j)
+          if (h + j < total) gather(hits[h + j] >> place_bits, words[j]);
       }
+    } else {
+      // A warp looks at a hit with each lane, and takes those of its group's rows in order.
+      for (int h = 0; h < total; h += warp_size) {
+        const Hit hit = h + lane < total ? hits[h + lane] : 0;
+        unsigned left =
+            __ballot_sync(0xffffffffu, h + lane < total && static_cast<int>(hit >> (place_bits + owned_bits)) == group);
+        while (left != 0) {
+          Word words[batch];
+          int rows_of_words[batch];
 #pragma unroll
-      for (int j = 0; j < batch; ++j) {
-        if (h + j >= total) continue;
-        const int row = hits[h + j] >> place_bits;
-        if (row != current) {  // the same for all threads
-          put_away();
+          for (int j = 0; j < batch; ++j) {
+            rows_of_words[j] = -1;
+            if (left == 0) continue;
+            const Hit next = __shfl_sync(0xffffffffu, hit, __ffs(static_cast<int>(left)) - 1);
+            left &= left - 1;
+            rows_of_words[j] = static_cast<int>(next >> place_bits) & (owned_rows - 1);
+            if (has_column) words[j] = load(base + (next & (chunk_ids - 1)));
+          }
 #pragma unroll
-          for (int c = 0; c < N; ++c) sum[c] = touched >> row & 1u ? sums[row][threadIdx.x].v[c] : 0.0F;
-          current = row;
-          touched |= 1u << row;
+          for (int j = 0; j < batch; ++j)
+            if (rows_of_words[j] >= 0 && has_column) gather(rows_of_words[j], words[j]);
         }
-        hold_back(words[j]);
-        Pack<Dout, N> value;
-        memcpy(&value, &words[j], sizeof value);
-#pragma unroll
-        for (int c = 0; c < N; ++c) sum[c] += to_float(value.v[c]);
       }
     }
   }
   if (!has_column) return;
   put_away();
-  for (int row = 0; row < owned; ++row) {
-    Table* const target = dtable + (first_row + row) * width + column;
+  for (int row = 0; row < owned_rows && group * owned_rows + row < owned; ++row) {
+    Table* const target = dtable + (first_row + group * owned_rows + row) * width + column;
     const bool named = touched >> row & 1u;
     if (!named && accumulate) continue;
     float total[N] = {};
@@ -191,14 +221,23 @@ __global__ void __launch_bounds__(threads, 3)
   }
 }
 
-template <class Table, class Dout, int N>
+template <class Table, class Dout, int N, int groups>
 void backward(cudaStream_t stream, Table* dtable, const Dout* dout, const std::int64_t* ids, std::int64_t rows,
               std::int64_t width, std::int64_t table_rows, bool accumulate) {
-  const std::int64_t strips = ceil_div(width, threads * N), owners = ceil_div(table_rows, owned_rows);
+  const std::int64_t strips = ceil_div(width, threads / groups * N);
+  const std::int64_t owners = ceil_div(table_rows, owned_rows * groups);
   if (strips > INT32_MAX / owners) throw std::logic_error("embedding_backward: a table too large for one launch");
-  embedding_backward_kernel<Table, Dout, N><<<static_cast<unsigned>(owners * strips), threads, 0, stream>>>(
+  embedding_backward_kernel<Table, Dout, N, groups><<<static_cast<unsigned>(owners * strips), threads, 0, stream>>>(
       dtable, dout, ids, rows, width, table_rows, static_cast<unsigned>(strips), accumulate);
   check_launch("embedding_backward");
+}
+
+// As many groups as there are threads for (8, 2 or 1), and blocks enough for the device all the same.
+int group_count(std::int64_t threads_wanted, std::int64_t table_rows) {
+  constexpr std::int64_t enough_blocks = 64;
+  for (const int groups : {8, 2})
+    if (threads_wanted <= threads / groups && ceil_div(table_rows, owned_rows * groups) >= enough_blocks) return groups;
+  return 1;
 }
 
 // f(TypeTag<A>(), TypeTag<B>()).
@@ -231,7 +270,11 @@ void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, c
     using Dout = typename decltype(dout_tag)::type;
     constexpr int N = 4;  // more would leave threads without columns at the usual widths
     const bool wide = width % N == 0 && aligned({dtable}, N * sizeof(Table)) && aligned({dout}, N * sizeof(Dout));
-    const auto launch = wide ? backward<Table, Dout, N> : backward<Table, Dout, 1>;
+    const int groups = group_count(wide ? width / N : threads, table_rows);
+    const auto launch = !wide         ? backward<Table, Dout, 1, 1>
+                        : groups == 8 ? backward<Table, Dout, N, 8>
+                        : groups == 2 ? backward<Table, Dout, N, 2>
+                                      : backward<Table, Dout, N, 1>;
     launch(stream, static_cast<Table*>(dtable), static_cast<const Dout*>(dout), ids, rows, width, table_rows,
            accumulate);
   });

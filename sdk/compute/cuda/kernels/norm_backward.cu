@@ -9,6 +9,7 @@
 #include <cuda_pipeline.h>
 
 #include "cuda_error.hpp"
+#include "kernels/norm_total.hpp"
 #include "kernels/norm_types.cuh"
 #include "kernels/rows.cuh"
 
@@ -226,37 +227,6 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
   }
 }
 
-constexpr int total_columns = 32, total_parts = 16;
-
-// out[c] (+)= sum over `blocks` rows of partials, in an order that depends on their number alone.
-template <class T>
-__global__ void __launch_bounds__(total_columns* total_parts)
-    norm_total_kernel(const float* partials, int blocks, std::int64_t columns, T* out, bool accumulate) {
-  __shared__ float parts[total_parts][total_columns];
-  const std::int64_t column = blockIdx.x * std::int64_t{total_columns} + threadIdx.x;
-  float sum = 0.0F;
-  if (column < columns) {
-#pragma unroll 8
-    for (int b = static_cast<int>(threadIdx.y); b < blocks; b += total_parts) sum += partials[b * columns + column];
-  }
-  parts[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || column >= columns) return;
-  sum = accumulate ? to_float(out[column]) : 0.0F;
-#pragma unroll
-  for (int p = 0; p < total_parts; ++p) sum += parts[p][threadIdx.x];
-  out[column] = from_float<T>(sum);
-}
-
-void launch_total(const float* partials, unsigned blocks, std::int64_t columns, compute::DType type, void* out,
-                  bool accumulate, cudaStream_t stream) {
-  dispatch_float(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    norm_total_kernel<T><<<grid_size(columns, total_columns), dim3(total_columns, total_parts), 0, stream>>>(
-        partials, static_cast<int>(blocks), columns, static_cast<T*>(out), accumulate);
-  });
-}
-
 template <class X, class W, int V, int K, bool layer>
 unsigned launch_held(const NormArgs& a, int row_warps, cudaStream_t stream) {
   const int rows = block_warps / row_warps;
@@ -299,11 +269,10 @@ void backward(const NormArgs& a, const char* operation, cudaStream_t stream) {
     });
     check_launch(operation);
   }
-  launch_total(a.partials, blocks, a.columns, a.dweight_type, a.dweight, a.accumulate, stream);
-  check_launch(operation);
-  if (!layer) return;
-  launch_total(a.partials + bias_partials(a.rows, a.columns), blocks, a.columns, a.dbias_type, a.dbias, a.accumulate,
-               stream);
+  NormTotals totals;
+  totals[0] = {a.partials, a.dweight, a.dweight_type};
+  if (layer) totals[1] = {a.partials + bias_partials(a.rows, a.columns), a.dbias, a.dbias_type};
+  launch_norm_totals(totals, blocks, a.columns, a.accumulate, stream);
   check_launch(operation);
 }
 

@@ -30,7 +30,7 @@
 
 namespace assay::compute {
 
-inline constexpr const char* interface_id = "assay.compute/1 revision 2 C++20 gxx-abi-1016 lp64";
+inline constexpr const char* interface_id = "assay.compute/1 revision 3 C++20 gxx-abi-1016 lp64";
 
 enum class Mode : std::int32_t { execute, prepare };
 
@@ -43,13 +43,44 @@ struct MatmulOptions {
   bool transpose_b = false;
   float alpha = 1.0F;
   bool accumulate = false;  // c += alpha a b instead of c = alpha a b
+  // [n], the dtype of c: c[..., j] += bias[j] on the way. Empty: none. Not with `accumulate`; alpha 1.
+  Tensor bias = {};
 };
 
 enum class Activation : std::int32_t { relu, gelu_erf, gelu_tanh, silu };
 
+// Inverted dropout: of x, element i becomes x[i] / (1 - probability), or 0 with that probability. The mask is never
+// stored: it is made anew, the same each time, from (seed, stream, *step, i) alone, wherever it is needed. With
+// probability 0 nothing is dropped and the rest is not looked at.
+struct Dropout {
+  float probability = 0.0F;  // in [0, 1)
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;  // one for each place of a model
+  Tensor step = {};          // i64 [1] in device memory: another mask each step, also in a captured one
+};
+
 struct AttentionShape {  // q: [B, Tq, H, D], k and v: [B, Tk, H, D], by strides (a packed QKV buffer is three views)
   float scale = 0.0F;    // usually 1/sqrt(D)
   bool causal = true;    // key j is visible to query i when j <= i + (Tk - Tq)
+  // Of the softmax's result. Element i counts in [B, H, Tq, Tk], so that the mask is that of dropout() on the score
+  // matrix; but cuDNN's attention (16-bit types on CUDA) makes a mask of its own from the same three numbers.
+  Dropout dropout = {};
+};
+
+// How a sum is taken whose rounding is the point: every partial result is rounded to `accumulator`, to nearest even, by
+// the device's own arithmetic where it has that type, and no term is reordered but as `order` says. Where a term is of
+// another type than the accumulator, the two are added in fp32 and the result is rounded. A sum starts from 0.
+enum class SumOrder : std::int32_t {
+  sequential,   // s += x[i], i rising
+  chunked,      // sequential sums of `chunk` terms each, then the sequential sum of these
+  pairwise,     // halves, the first of n / 2 terms, rounded down; down to one term
+  compensated,  // Kahan's sum, in the accumulator's type throughout
+};
+struct SumOptions {
+  DType accumulator = DType::f32;  // f32, bf16, f16
+  SumOrder order = SumOrder::sequential;
+  std::int64_t chunk = 0;     // of chunked, at least 1
+  bool upcast_terms = false;  // a term is first converted to the accumulator's type and stored as such, then added
 };
 
 struct AdamWOptions {  // as torch.optim.AdamW; lr and step come from device memory
@@ -68,6 +99,26 @@ struct LossScale {
 struct LossScaleOptions {  // as torch.amp.GradScaler
   float growth = 2.0F, backoff = 0.5F;
   std::int64_t growth_interval = 2000;  // steps in a row without a skip before the scale grows
+};
+
+// Carries inputs from host memory to the device beside what the compute stream does. It has `slots` host buffers of one
+// size, page-locked where the device copies from them by itself, and as many twins in device memory. A slot goes
+// through: filled by anyone (host_buffer; any thread), send, deliver, reclaim, and again. All calls but host_buffer by
+// the backend's thread.
+class Feed {
+ public:
+  Feed() = default;
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  virtual ~Feed() = default;
+  virtual void* host_buffer(std::size_t slot) const = 0;
+  // Starts the copy to the device, on a stream of its own, after the slot's last deliver. Does not block.
+  virtual void send(std::size_t slot) = 0;
+  // Enqueues on the compute stream: wait for the slot's copy, then its bytes to `to` (contiguous, of at most the slot's
+  // bytes). A captured step thus finds its input always in the same place.
+  virtual void deliver(std::size_t slot, const Tensor& to) = 0;
+  // Blocks until the host buffer of a slot that was sent has been read, and may be filled anew.
+  virtual void reclaim(std::size_t slot) = 0;
 };
 
 // A recorded sequence of operations, replayed with one call. Made by Backend::capture.
@@ -106,6 +157,9 @@ class Backend {
   // Records what `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is executed, and no
   // operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues each step anew.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) = 0;
+  // `device_memory`: slots times bytes_per_slot, rounded up to 256 each; must outlive the feed. Page-locked host memory
+  // is the feed's own. OUT_OF_MEMORY when there is none.
+  virtual std::unique_ptr<Feed> open_feed(std::size_t slots, std::size_t bytes_per_slot, void* device_memory) = 0;
   virtual void begin_side() {}
   virtual void end_side() {}
   virtual void join_side() {}
@@ -144,6 +198,10 @@ class Backend {
   // y = x * mask / (1 - p), mask from (seed, stream, *step, element index); the backward is the same call on dy.
   virtual void dropout(const Tensor& x, const Tensor& y, float probability, std::uint64_t seed, std::uint64_t stream,
                        const Tensor& step) = 0;
+  // y = dropout(relu(x + bias)); y may be x. bias [C] fp32 or the dtype of x, or empty.
+  virtual void bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y, const Dropout&) = 0;
+  // dx = dy / (1 - probability) where y > 0, else 0: y, the forward's result, tells both masks. dx may be dy.
+  virtual void relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) = 0;
 
   // ---- embedding and position --------------------------------------------------------------------------------------
   virtual void embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) = 0;  // ids i64 [rows]
@@ -177,6 +235,20 @@ class Backend {
                                    const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
                                    const Tensor& dbias, bool accumulate_dweight) = 0;
 
+  // The end of a post-norm block in one pass: sum = dropout(x + bias) + residual; y = layer_norm(sum). bias [C] may be
+  // empty. sum may be x or residual. mean, rstd as in layer_norm_forward.
+  virtual void dropout_add_layer_norm_forward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                              const Dropout& dropout, const Tensor& sum, const Tensor& weight,
+                                              const Tensor& norm_bias, const Tensor& y, const Tensor& mean,
+                                              const Tensor& rstd, float eps) = 0;
+  // Its backward: dsum = gradient by `sum`, which is also that by `residual`; dx = gradient by x + bias, dsum through
+  // the dropout's mask; dbias, dweight, dnorm_bias (fp32 or dtype) (+)= gradients by the three vectors. dsum may be dy.
+  // dx and dbias may be empty; dx must be when nothing is dropped, where it is dsum.
+  virtual void dropout_add_layer_norm_backward(const Tensor& dy, const Tensor& sum, const Tensor& weight,
+                                               const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
+                                               const Tensor& dsum, const Tensor& dx, const Tensor& dbias,
+                                               const Tensor& dweight, const Tensor& dnorm_bias, bool accumulate) = 0;
+
   // ---- attention and loss ------------------------------------------------------------------------------------------
   // y[..., i, j] = softmax over j of scale * x[..., i, j], with j > i + (Tk - Tq) left out when causal (y is 0 there).
   virtual void softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) = 0;         // y may be x
@@ -203,6 +275,12 @@ class Backend {
   virtual void sum_of_squares(const Tensor& x, const Tensor& out) = 0;
   virtual void max_abs(const Tensor& x, const Tensor& out) = 0;  // NaN when any element is NaN
   virtual void count_nonfinite(const Tensor& x, const Tensor& out) = 0;
+
+  // ---- sums for the study of rounding, not for speed: fp32, bf16 or fp16 on every device ---------------------------
+  // out[0] = sum of x (rank 1), in the way that `options` says. out fp32 [1], which holds each accumulator exactly.
+  virtual void ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) = 0;
+  // out[0] = sum of x[i] y[i]; each product is rounded to the accumulator's type before it is added.
+  virtual void ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) = 0;
 
   // ---- optimizers, over whole arenas -------------------------------------------------------------------------------
   // i64 [1] += 1, but not when loss_scale.nonfinite is given and holds more than 0.

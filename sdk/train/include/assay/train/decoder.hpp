@@ -10,6 +10,7 @@
 
 #include <assay/train/buffer_plan.hpp>
 #include <assay/train/parameters.hpp>
+#include <assay/train/trained_model.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -54,21 +55,17 @@ DecoderParameters add_decoder_parameters(ParameterSet& set, const DecoderConfig&
 // as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 
-class DecoderModel {
+class DecoderModel : public TrainedModel {
  public:
   // The parameters must outlive the model.
   DecoderModel(const DecoderConfig& config, const ParameterSet& set, const DecoderParameters& ids);
 
   const DecoderConfig& config() const { return config_; }
-  const BufferPlan& plan() const { return plan_; }
-  // activation_bytes() at `activations`. With a backward `gradients` is the set's gradient arena: until a gradient is
-  // written, its place holds activations.
-  void bind(void* gradients, void* activations) { plan_.bind(gradients, activations); }
-  std::size_t activation_bytes() const { return plan_.own_bytes(); }
-  // The gradient of the loss is multiplied by *scale (fp32 [1], empty: not).
-  void set_loss_scale(const compute::Tensor& scale) { loss_scale_ = scale; }
-  // Once after bind: tables that depend on the shape alone.
-  void initialize(compute::Backend& backend) const;
+  const BufferPlan& plan() const override { return plan_; }
+  void bind(void* gradients, void* activations) override { plan_.bind(gradients, activations); }
+  std::size_t activation_bytes() const override { return plan_.own_bytes(); }
+  void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
+  void initialize(compute::Backend& backend) const override;  // the rotation's table
 
   // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels
   // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
@@ -79,7 +76,7 @@ class DecoderModel {
   void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
                 GradientListener* listener = nullptr) const;
 
-  compute::Tensor loss() const { return plan_[loss_]; }
+  compute::Tensor loss() const override { return plan_[loss_]; }
   compute::Tensor logits() const {
     return plan_[logits_];
   }  // [N, vocab], until the fused loss or backward overwrites it

@@ -3,8 +3,8 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/train/decoder.hpp>
-#include <assay/train/optimizer.hpp>
+#include <assay/comm/communicator.hpp>
+#include <assay/train/decoder_trainer.hpp>
 
 namespace assay::train {
 
@@ -68,5 +68,15 @@ inline constexpr auto communication_params = table(
 DecoderConfig decoder_config(const Case& c);
 // Of optimizer_params.
 OptimizerConfig optimizer_config(const Case& c);
+// Of all three, with the case's seed and its rank's part of the batch; validated.
+DecoderTrainerConfig decoder_trainer_config(const Case& c);
+
+// Of communication_params.
+struct CommunicationSettings {
+  explicit CommunicationSettings(const Case& c);
+  std::string library;
+  comm::Options options;
+  std::size_t bucket_bytes;
+};
 
 }  // namespace assay::train

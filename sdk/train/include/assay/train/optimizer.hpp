@@ -36,8 +36,10 @@ class Optimizer {
 
   std::size_t moment_bytes() const;  // first and second moments, or the momentum, of the ranges' elements
   std::size_t state_bytes() const { return scalar_bytes + moment_bytes(); }
-  void bind(void* state);                       // state_bytes()
-  void reset(compute::Backend& backend) const;  // zero state, step 0
+  void bind(void* state);                           // state_bytes()
+  void reset(compute::Backend& backend) const;      // zero state, step 0
+  compute::Tensor step_number() const;              // i64 [1]: steps taken, those that changed nothing left out
+  compute::Tensor moment(std::size_t index) const;  // of all ranges, packed; 0: the first one, or the momentum
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
@@ -48,9 +50,7 @@ class Optimizer {
   void end_step(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }
 
  private:
-  compute::Tensor moment(std::size_t index) const;                              // of all ranges
   compute::Tensor moment_of_range(std::size_t index, std::size_t range) const;  // empty when there is none
-  compute::Tensor step_number() const;
   compute::Tensor learning_rate() const;
 
   OptimizerConfig config_;

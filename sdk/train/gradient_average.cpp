@@ -1,26 +1,23 @@
-#include "gradient_average.hpp"
+#include "assay/train/gradient_average.hpp"
 
 #include <algorithm>
 
-namespace ddp {
+namespace assay::train {
 namespace {
-
-using assay::train::ElementRange;
-using assay::train::ParameterSet;
 
 std::vector<ElementRange> pieces_of(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes) {
   switch (strategy) {
     case Strategy::flat: return {{0, set.arena_elements()}};
     case Strategy::overlap_bucketed: {
-      assay::train::BucketOptions options;
+      BucketOptions options;
       options.bytes = bucket_bytes;
       options.first_bytes = std::min(options.first_bytes, bucket_bytes);
-      return assay::train::plan_buckets(set, options);
+      return plan_buckets(set, options);
     }
     case Strategy::naive:
     case Strategy::overlap_individual: break;
   }
-  return assay::train::parameter_ranges(set);
+  return parameter_ranges(set);
 }
 
 }  // namespace
@@ -35,8 +32,8 @@ GradientAverage::GradientAverage(Strategy strategy, const ParameterSet& set, std
       pieces_(set, pieces_of(strategy, set, bucket_bytes), [this](std::size_t piece) { start(piece); }) {}
 
 void GradientAverage::start(std::size_t piece) {
-  const assay::compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
-  last_ = communicator_->all_reduce(gradients, gradients, assay::comm::Reduction::average);
+  const compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
+  last_ = communicator_->all_reduce(gradients, gradients, comm::Reduction::average);
 }
 
 void GradientAverage::finish() {
@@ -47,4 +44,4 @@ void GradientAverage::finish() {
   }
 }
 
-}  // namespace ddp
+}  // namespace assay::train

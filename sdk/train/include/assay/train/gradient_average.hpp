@@ -4,26 +4,26 @@
 #include <assay/train/gradient_buckets.hpp>
 #include <string_view>
 
-namespace ddp {
+namespace assay::train {
 
 enum class Strategy { naive, flat, overlap_individual, overlap_bucketed };
-inline constexpr auto strategy_names = assay::names("naive", "flat", "overlap_individual", "overlap_bucketed");
+inline constexpr auto strategy_names = names("naive", "flat", "overlap_individual", "overlap_bucketed");
 Strategy strategy_of(std::string_view name);
 
 class GradientAverage {
  public:
   // The set must outlive it.
-  GradientAverage(Strategy strategy, const assay::train::ParameterSet& set, std::size_t bucket_bytes);
+  GradientAverage(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes);
   GradientAverage(const GradientAverage&) = delete;
   GradientAverage& operator=(const GradientAverage&) = delete;
 
-  void use(assay::comm::Communicator& communicator) { communicator_ = &communicator; }
+  void use(comm::Communicator& communicator) { communicator_ = &communicator; }
   std::size_t collectives_in_step() const { return pieces_.buckets().size(); }
 
   // Around a backward: begin_step before it, with listener() handed to it (null when nothing overlaps it), finish after
   // it. What is enqueued after finish sees the averages.
   void begin_step() { pieces_.begin_step(); }
-  assay::train::GradientListener* listener() { return overlaps() ? &pieces_ : nullptr; }
+  GradientListener* listener() { return overlaps() ? &pieces_ : nullptr; }
   void finish();
 
  private:
@@ -31,10 +31,10 @@ class GradientAverage {
   void start(std::size_t piece);
 
   Strategy strategy_;
-  const assay::train::ParameterSet& set_;
-  assay::train::ReadyBuckets pieces_;
-  assay::comm::Communicator* communicator_ = nullptr;
-  assay::comm::Ticket last_ = 0;
+  const ParameterSet& set_;
+  ReadyBuckets pieces_;
+  comm::Communicator* communicator_ = nullptr;
+  comm::Ticket last_ = 0;
 };
 
-}  // namespace ddp
+}  // namespace assay::train

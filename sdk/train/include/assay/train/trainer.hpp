@@ -1,0 +1,87 @@
+// What every workload needs to train a model on one rank, whatever the model: its parameters, optimizer and loss
+// scaler, and their arenas, taken from the host by kind. What a step is made of, and when it communicates, is the
+// workload's; which inputs a model has is the derived class's (DecoderTrainer, EncoderDecoderTrainer).
+//
+// Set-up, in this order: open; take_parameter_memory, take_state_memory and take_step_memory in any order, the last one
+// after the first; prepare; inputs; initialize; start.
+#pragma once
+#include <assay/train/backend_access.hpp>
+#include <assay/train/loss_scaler.hpp>
+#include <assay/train/optimizer.hpp>
+#include <assay/train/trained_model.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace assay::train {
+
+struct TrainerConfig {
+  PrecisionPolicy precision;
+  OptimizerConfig optimizer;
+  bool backward = true;    // with gradients
+  bool train_step = true;  // with an optimizer and its state
+  std::uint64_t seed = 0;
+  std::string weights_file;  // safetensors; "": random, from the seed
+};
+
+class Trainer {
+ public:
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  void open(const Launch& launch);
+  void take_parameter_memory();  // values and, where the policy has one, the compute copy
+  void take_state_memory();      // of the optimizer (after its restrict_to, if any) and of the loss scaler
+  void take_step_memory();       // gradients and activations
+  // Finds kernels and reserves workspace for what `enqueue` does, without touching a tensor; no communication in there.
+  void prepare(const std::function<void()>& enqueue);
+  void initialize() { model_->initialize(*backend_); }
+  // The state before the first step: parameters, optimizer, loss scale. Blocks.
+  void start(double loss_scale = LossScaler::start);
+
+  // The step that `enqueue` enqueues, as a graph: phases that it marks are part of it, or it marks none. Null where the
+  // device has no graphs: the caller enqueues each step anew. Runs the step once, and then starts anew.
+  enum class Marks { none, captured };
+  std::unique_ptr<compute::Graph> capture(const std::function<void()>& enqueue, Marks marks);
+
+  void update() const { optimizer_->step(*backend_, scaler_); }  // enqueues
+
+  // Binds `other`, a model of the same parameters (of another batch or path), to the gradient arena and the activation
+  // memory, which is taken anew when it needs more. Both models stay bound; initialize() whichever runs next.
+  void lend_memory(TrainedModel& other);
+  double last_loss() const;  // blocks
+
+  ParameterSet& parameters() { return parameters_; }
+  const ParameterSet& parameters() const { return parameters_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
+  const LossScaler& scaler() const { return scaler_; }
+  compute::Backend& backend() const { return *backend_; }
+  const DeviceMemory& gradient_memory() const { return gradient_memory_; }  // to register it for communication
+  const DeviceMemory& parameter_memory() const { return parameter_memory_; }
+
+ protected:
+  Trainer(const Host& host, const TrainerConfig& config);
+  ~Trainer() = default;
+  // Once, in the derived class's constructor: the parameters are complete, and `model` lives as long as this.
+  void use(TrainedModel& model);
+
+  const Host& host() const { return host_; }
+
+ private:
+  void start_parameters() const;
+  void bind_parameters();
+  void lend_scalars(TrainedModel& model) const;
+
+  Host host_;
+  TrainerConfig config_;
+  ParameterSet parameters_;
+  LossScaler scaler_;
+  std::optional<Optimizer> optimizer_;  // of complete parameters
+  TrainedModel* model_ = nullptr;
+  std::unique_ptr<compute::Backend> backend_;
+  DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_;
+};
+
+}  // namespace assay::train

@@ -1,0 +1,110 @@
+#include "assay/train/trainer.hpp"
+
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/memory_plan.hpp>
+
+namespace assay::train {
+
+using compute::Mode;
+
+Trainer::Trainer(const Host& host, const TrainerConfig& config)
+    : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {}
+
+void Trainer::use(TrainedModel& model) {
+  model_ = &model;
+  optimizer_.emplace(config_.optimizer, parameters_);
+}
+
+void Trainer::open(const Launch& launch) {
+  backend_ = open_backend(host_, launch);
+  backend_->set_product_math(config_.precision.product_math);
+}
+
+void Trainer::take_parameter_memory() {
+  parameter_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, parameters_.value_bytes() + parameters_.copy_bytes(), "parameters");
+  bind_parameters();
+}
+
+void Trainer::take_state_memory() {
+  const std::size_t optimizer_bytes = config_.train_step ? optimizer_->state_bytes() : 0;
+  if (optimizer_bytes + scaler_.state_bytes() == 0) return;
+  state_memory_ =
+      DeviceMemory(host_, ASSAY_MEMORY_OPTIMIZER_STATE, optimizer_bytes + scaler_.state_bytes(), "optimizer state");
+  optimizer_->bind(state_memory_.data());
+  scaler_.bind(state_memory_.data<char>() + optimizer_bytes);
+  lend_scalars(*model_);
+}
+
+void Trainer::lend_scalars(TrainedModel& model) const {
+  model.set_loss_scale(scaler_.tensors().scale);
+  if (config_.train_step) model.set_dropout_step(optimizer_->step_number());
+}
+
+void Trainer::take_step_memory() {
+  if (config_.backward)
+    gradient_memory_ = DeviceMemory(host_, ASSAY_MEMORY_GRADIENTS, parameters_.gradient_bytes(), "gradients");
+  activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, model_->activation_bytes(), "activations");
+  bind_parameters();
+  model_->bind(gradient_memory_.data(), activation_memory_.data());
+  report_plan(host_, model_->plan(), parameters_, gradient_memory_.data(), activation_memory_.data());
+}
+
+void Trainer::bind_parameters() {
+  parameters_.bind(parameter_memory_.data(), parameter_memory_.data<char>() + parameters_.value_bytes(),
+                   gradient_memory_.data());
+}
+
+void Trainer::prepare(const std::function<void()>& enqueue) {
+  backend_->set_mode(Mode::prepare);
+  parameters_.initialize(*backend_, config_.seed);  // whatever they start from: no file is read for this
+  enqueue();
+  backend_->set_mode(Mode::execute);
+  if (const std::size_t wanted = backend_->workspace_bytes(); wanted > workspace_memory_.bytes()) {
+    workspace_memory_.reset();
+    workspace_memory_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
+    backend_->set_workspace(workspace_memory_.data(), wanted);
+  }
+}
+
+void Trainer::start(double loss_scale) {
+  start_parameters();
+  if (config_.train_step) optimizer_->reset(*backend_);
+  scaler_.reset(*backend_, loss_scale);
+  backend_->synchronize();
+}
+
+std::unique_ptr<compute::Graph> Trainer::capture(const std::function<void()>& enqueue, Marks marks) {
+  if (std::string_view(backend_->kind()) == "cpu") return nullptr;
+  // Once without a graph: a kernel's code is loaded at its first launch, which is no part of a capture.
+  enqueue();
+  start();
+  std::optional<CaptureMarks> captured;
+  if (marks == Marks::captured) captured.emplace(host_);
+  return backend_->capture(enqueue);
+}
+
+void Trainer::start_parameters() const {
+  if (config_.weights_file.empty())
+    parameters_.initialize(*backend_, config_.seed);
+  else
+    load_parameters(*backend_, parameters_, SafetensorsReader(config_.weights_file));
+}
+
+void Trainer::lend_memory(TrainedModel& other) {
+  if (other.activation_bytes() > activation_memory_.bytes()) {
+    activation_memory_.reset();
+    activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, other.activation_bytes(), "verification");
+    model_->bind(gradient_memory_.data(), activation_memory_.data());
+  }
+  lend_scalars(other);
+  other.bind(gradient_memory_.data(), activation_memory_.data());
+}
+
+double Trainer::last_loss() const {
+  float loss = 0;
+  backend_->download(&loss, model_->loss());
+  return static_cast<double>(loss);
+}
+
+}  // namespace assay::train

@@ -1,0 +1,142 @@
+// Attention by the matrix of all scores in float64, and operands in the layouts that it is called with.
+#pragma once
+#include <cmath>
+#include <limits>
+
+#include "cuda/attention_guards.hpp"
+#include "harness.hpp"
+
+namespace assay::conformance {
+
+// The columns that row `i` of a score matrix sees.
+inline std::int64_t visible(std::int64_t i, std::int64_t queries, std::int64_t keys, bool causal) {
+  return causal ? std::max<std::int64_t>(0, std::min(keys, i + 1 + keys - queries)) : keys;
+}
+
+struct AttentionSizes {
+  std::int64_t batch, queries, keys, heads, depth;
+  std::int64_t at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t times) const {
+    return ((b * times + t) * heads + h) * depth;
+  }
+};
+inline std::ostream& operator<<(std::ostream& out, const AttentionSizes& s) {
+  return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth;
+}
+
+struct Attended {
+  Values out, lse;
+};
+struct AttentionGradients {
+  Values q, k, v;
+};
+
+inline double dot(const double* a, const double* b, std::int64_t n) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The probabilities of one query, from its scores and (where given) its log-sum-exp.
+inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& k, double scale, bool causal,
+                        std::int64_t b, std::int64_t h, std::int64_t i) {
+  Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, causal)));
+  for (std::size_t j = 0; j < scores.size(); ++j)
+    scores[j] = scale * dot(&q[static_cast<std::size_t>(s.at(b, i, h, s.queries))],
+                            &k[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys))], s.depth);
+  return scores;
+}
+
+inline double mask_at(const AttentionSizes& s, const Values& mask, std::int64_t b, std::int64_t h, std::int64_t i,
+                      std::size_t j) {
+  if (mask.empty()) return 1.0;
+  return mask[static_cast<std::size_t>(((b * s.heads + h) * s.queries + i) * s.keys) + j];
+}
+
+template <class Visit>
+void each_query(const AttentionSizes& s, Visit visit) {
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t h = 0; h < s.heads; ++h)
+      for (std::int64_t i = 0; i < s.queries; ++i) visit(b, h, i);
+}
+
+// `mask` [B, H, Tq, Tk], what each probability is multiplied by; empty: 1.
+inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k, const Values& v, double scale,
+                       bool causal, const Values& mask = {}) {
+  Attended a{Values(q.size()), Values(static_cast<std::size_t>(s.batch * s.heads * s.queries))};
+  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    double high = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    for (const double x : scores) high = std::max(high, x);
+    for (const double x : scores) sum += std::exp(x - high);
+    a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = scores.empty() ? high : high + std::log(sum);
+    for (std::size_t j = 0; j < scores.size(); ++j)
+      for (std::int64_t d = 0; d < s.depth; ++d)
+        a.out[static_cast<std::size_t>(s.at(b, i, h, s.queries) + d)] +=
+            std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
+            v[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys) + d)];
+  });
+  return a;
+}
+
+inline AttentionGradients attend_backward(const AttentionSizes& s, const Values& q, const Values& k, const Values& v,
+                                          const Attended& a, const Values& dout, double scale, bool causal,
+                                          const Values& mask = {}) {
+  AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size())};
+  each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
+    const auto query = static_cast<std::size_t>(s.at(b, i, h, s.queries));
+    const double delta = dot(&dout[query], &a.out[query], s.depth);
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      const auto key = static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys));
+      const double p = std::exp(scores[j] - a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)]);
+      const double kept = mask_at(s, mask, b, h, i, j);
+      const double ds = p * (kept * dot(&dout[query], &v[key], s.depth) - delta) * scale;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d) {
+        g.v[key + d] += kept * p * dout[query + d];
+        g.q[query + d] += ds * k[key + d];
+        g.k[key + d] += ds * q[query + d];
+      }
+    }
+  });
+  return g;
+}
+
+// Where q, k, v and their gradients lie: three views of one [B, T, 3, H, D] buffer, or [B, H, T, D] memory each.
+enum class AttentionLayout { packed, heads_outside };
+
+// One [batch, times, heads, depth] operand with memory in its layout.
+class AttentionOperand {
+ public:
+  AttentionOperand(DType type, const AttentionSizes& s, std::int64_t times, AttentionLayout layout,
+                   const Values* values = nullptr)
+      : buffer_(layout == AttentionLayout::packed ? DeviceTensor(type, {s.batch, times, 3 * s.heads, s.depth})
+                                                  : DeviceTensor(type, {s.batch, s.heads, times, s.depth})) {
+    view_ = layout == AttentionLayout::packed ? buffer_->slice(2, s.heads, s.heads) : buffer_->transposed(1, 2);
+    if (!values) return;
+    const DeviceTensor plain(type, {s.batch, times, s.heads, s.depth}, *values);
+    run([&] { backend().copy(view_, plain); });
+  }
+  operator const Tensor&() const { return view_; }
+  Values read() const { return buffer_.read(view_); }
+
+ private:
+  DeviceTensor buffer_;
+  Tensor view_;
+};
+
+inline bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
+
+inline bool refused(DType t, const AttentionSizes& s, bool causal, bool backward) {
+  const cuda::AttentionProblem problem{t, s.batch, s.heads, s.queries, s.keys, s.depth, causal, backward};
+  return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
+}
+
+// cuDNN rounds probabilities, and the scores' gradients, to the type before it multiplies with them. The results are
+// sums over keys or queries of such terms, each off by up to half a unit, 2^-9 in bf16: as they vary in sign the sum is
+// off by 2^-9 / sqrt(3) = 1.1e-3 of its rms, the worst of 10^5 results by 4.5 times that, and the rounding of the
+// result adds 2e-3. Twice 1e-2 leaves room for sums of few terms, and is far below what a wrong mask or stride gives.
+inline double attention_tolerance(DType t, double fp32) {
+  return by_cudnn(t) ? tolerance_of(t, fp32, 2e-2) : tolerance_of(t, fp32);
+}
+
+}  // namespace assay::conformance
