@@ -1,5 +1,6 @@
 // assay describe PLUGIN
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,12 +38,14 @@ json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
     params.push_back(std::move(row));
   }
   json metrics = json::array();
-  for (const MetricSpec& m : schema.metrics)
+  for (const MetricSpec& m : schema.metrics) {
     metrics.push_back({{"name", m.name},
                        {"unit", m.unit},
                        {"scope", m.per_step ? "step" : "case"},
                        {"direction", static_cast<int>(m.direction)},
                        {"help", m.help}});
+    if (!m.words.empty()) metrics.back()["words"] = m.words;
+  }
   json devices = json::array();
   if (schema.runs_on_cpu) devices.push_back("cpu");
   if (schema.runs_on_cuda) devices.push_back("cuda");
@@ -92,9 +95,10 @@ void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
   fmt::print("\nMetrics    ");
   if (schema.metrics.empty()) fmt::print(" none");
   for (const MetricSpec& m : schema.metrics)
-    fmt::print("{} {}{} (per {}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
+    fmt::print("{} {}{} (per {}{}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
-               *direction_name(m.direction) ? ", " : "", direction_name(m.direction));
+               *direction_name(m.direction) ? ", " : "", direction_name(m.direction),
+               m.words.empty() ? "" : fmt::format(": {}", fmt::join(m.words, " | ")));
   fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\n",
              schema.item_unit.empty() ? "none" : schema.item_unit, schema.runs_on_cpu ? "cpu " : "",
              schema.runs_on_cuda ? "cuda" : "",

@@ -23,6 +23,23 @@ inline constexpr std::array<ColumnName, 5> step_metric_statistics{"mean", "std",
 inline constexpr std::array<ColumnName, 4> rate_columns{"gflop_per_s", "tflop_per_s", "gbytes_per_s", "items_per_s"};
 inline constexpr std::array<ColumnName, 3> measured_columns{"memory.peak_mib", "memory.process_peak_mib",
                                                             "step.device_mean_ms"};
+// What the device told of itself over the measured window.
+inline constexpr std::array<ColumnName, 9> telemetry_columns{"utilisation_percent",
+                                                             "validity",
+                                                             "validity.text",
+                                                             "telemetry.samples",
+                                                             "telemetry.energy_j",
+                                                             "telemetry.throttle",
+                                                             "telemetry.foreign_processes",
+                                                             "telemetry.foreign_memory_mib",
+                                                             "telemetry.utilisation_span_s"};
+inline constexpr std::array<ColumnName, 6> telemetry_figures{"gpu_utilisation_percent",
+                                                             "cpu_utilisation_percent",
+                                                             "sm_clock_mhz",
+                                                             "memory_clock_mhz",
+                                                             "power_w",
+                                                             "temperature_c"};
+inline constexpr std::array<ColumnName, 3> telemetry_statistics{"mean", "min", "max"};
 
 template <std::size_t N>
 bool is_one_of(std::string_view name, const std::array<ColumnName, N>& names) {

@@ -34,6 +34,8 @@ std::vector<std::string> column_names(const WorkloadSchema& schema) {
   add(measured_columns);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     names.push_back(std::string(memory_prefix) + memory_kind_name(kind) + ".peak_mib");
+  add(telemetry_columns);
+  for (const ColumnName figure : telemetry_figures) add(telemetry_statistics, "telemetry." + std::string(figure) + ".");
   add(place_columns);
   add(rank_columns);
   return names;

@@ -47,6 +47,7 @@ class Checker {
               m->name);
       require(m->scope == ASSAY_PER_STEP || m->scope == ASSAY_PER_CASE, "workload '{}': metric '{}' has scope {}",
               w->id, m->name, m->scope);
+      if (ASSAY_HAS(m, assay_metric, word_count)) words(*w, *m);
     }
     require(w->phase_count == 0 || w->phases, "workload '{}' counts {} phases but its table is NULL", w->id,
             w->phase_count);
@@ -66,6 +67,17 @@ class Checker {
             *s == '.' || *s == '-'))
         return false;
     return true;
+  }
+
+  void words(const assay_workload& w, const assay_metric& m) const {
+    require(m.word_count == 0 || m.words, "workload '{}': metric '{}' counts words but has none", w.id, m.name);
+    require(m.word_count == 0 || m.scope == ASSAY_PER_CASE,
+            "workload '{}': metric '{}' has words and is of a step; words are for results of a case, make it per case",
+            w.id, m.name);
+    for (std::uint64_t i = 0; i < m.word_count; ++i)
+      require(is_name(m.words[i]),
+              "workload '{}': word {} of metric '{}' is not valid; expected letters, digits, '_', '-' or '.'", w.id, i,
+              m.name);
   }
 
   void param(const assay_workload& w, const assay_param* p, std::uint32_t i, std::set<std::string_view>& names) const {

@@ -18,6 +18,12 @@ namespace {
 
 std::string text_or_empty(const char* s) { return s ? s : ""; }
 
+// None of a plugin that was built before metrics had words.
+std::vector<std::string> words_of(const assay_metric& m) {
+  if (!ASSAY_HAS(&m, assay_metric, word_count)) return {};
+  return {m.words, m.words + m.word_count};
+}
+
 ParamSpec copy_param(const assay_param& p) {
   ParamSpec spec;
   spec.name = p.name;
@@ -49,7 +55,7 @@ WorkloadSchema copy_schema(const assay_workload& w) {
   for (std::uint32_t i = 0; i < w.metric_count; ++i) {
     const assay_metric& m = *w.metrics[i];
     schema.metrics.push_back({m.name, text_or_empty(m.unit), text_or_empty(m.help), static_cast<Direction>(m.direction),
-                              m.scope == ASSAY_PER_STEP});
+                              m.scope == ASSAY_PER_STEP, words_of(m)});
   }
   for (std::uint32_t i = 0; i < w.phase_count; ++i) schema.phases.emplace_back(w.phases[i]);
   schema.runs_on_cpu = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CPU) != 0;

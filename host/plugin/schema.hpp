@@ -31,6 +31,7 @@ struct MetricSpec {
   std::string help;
   Direction direction = Direction::neither;
   bool per_step = true;
+  std::vector<std::string> words;  // not empty: the value is an index into them
 };
 
 struct WorkloadSchema {

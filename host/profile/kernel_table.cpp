@@ -105,7 +105,7 @@ bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& st
       ++begun;
       origin_ns = w.end_ns;
     } else if (begun > 0) {
-      steps[begun - 1].work.push_back({w.name, w.start_ns - origin_ns, w.end_ns - origin_ns});
+      steps[begun - 1].work.push_back({w.name, w.start_ns - origin_ns, w.end_ns - origin_ns, false, w.is_copy});
     }
   }
   return true;
@@ -113,7 +113,8 @@ bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& st
 
 double misplaced_ns(const TracedStep& step) {
   double most = 0;
-  for (const TracedWork& w : step.work) most = std::max({most, -w.start_ns, w.end_ns - step.length_ns});
+  for (const TracedWork& w : step.work)
+    if (!w.is_copy) most = std::max({most, -w.start_ns, w.end_ns - step.length_ns});
   return most;
 }
 

@@ -13,6 +13,7 @@ struct TracedWork {
   std::string name;                 // as the compiler mangled it
   double start_ns = 0, end_ns = 0;  // on the trace's clock; in a step, from its begin
   bool is_anchor = false;
+  bool is_copy = false;  // or a fill
 };
 
 // All times from the step's begin: length and phases on the clock of events, the work on that of the trace.
@@ -29,6 +30,7 @@ bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& st
 
 // By how much the placed work leaves the step, before its begin or behind its end; 0 when the step holds all of it. An
 // anchor that ended before the host came to mark the begin shows as work behind the end, and then no phase is right.
+// Copies are not looked at: a loader's, on a stream of its own, run when they can.
 double misplaced_ns(const TracedStep& step);
 
 // What two clocks that are right may differ by over a step of this length.

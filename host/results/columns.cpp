@@ -142,9 +142,41 @@ Record rank_value(const Record& record, std::string_view column) {
   return name.tail == "min" ? *least : *most;
 }
 
+// Of a case: the word, where its metric is one of some words.
+Record case_metric_value(const Record& metric) {
+  const Record& word = at(metric, "word");
+  return word.is_string() ? word : whole_if_exact(at(metric, "value"));
+}
+
+// A pure number of which neither direction is better (a loss, a sum) is what was computed, not how fast.
+bool is_computed_result(const Record& metric) { return at(metric, "unit") == "" && at(metric, "direction") == 0; }
+
+// "power_cap 40%, thermal 5%" of the samples; "none".
+Record throttle_text(const Record& shares) {
+  if (!shares.is_object()) return {};
+  std::vector<std::string> texts;
+  for (const auto& [reason, share] : shares.items())
+    if (share.is_number()) texts.push_back(fmt::format("{} {:.0f}%", reason, share.get<double>() * 100));
+  return texts.empty() ? Record("none") : Record(fmt::format("{}", fmt::join(texts, ", ")));
+}
+
+constexpr std::string_view telemetry_prefix = "telemetry.";
+
+Record telemetry_value(const Record& record, std::string_view column) {
+  if (column == "validity") return at(record, "validity", "verdict");
+  if (column == "telemetry.throttle") return throttle_text(at(record, "telemetry", "throttle"));
+  if (column == "utilisation_percent") {
+    const Record& of_gpu = at(record, "telemetry", "gpu_utilisation_percent", "mean");
+    return of_gpu.is_null() ? at(record, "telemetry", "cpu_utilisation_percent", "mean") : of_gpu;
+  }
+  if (!column.starts_with(telemetry_prefix)) return value_at_path(record, column);
+  const std::string_view figure = column.substr(telemetry_prefix.size());
+  const std::optional<DottedName> name = split_last(figure);
+  return name ? at(record, "telemetry", name->head, name->tail) : at(record, "telemetry", figure);
+}
+
 Record measured_value(const Record& record, std::string_view column) {
-  if (const Record& metric = at(record, "metrics", column); !metric.is_null())
-    return whole_if_exact(at(metric, "value"));
+  if (const Record& metric = at(record, "metrics", column); !metric.is_null()) return case_metric_value(metric);
   if (const std::optional<DottedName> name = split_last(column)) {
     if (is_one_of(name->tail, step_metric_statistics))
       if (const Record& metric = at(record, "step_metrics", name->head); !metric.is_null())
@@ -153,6 +185,8 @@ Record measured_value(const Record& record, std::string_view column) {
   }
   if (Record rate = rate_value(record, column); !rate.is_null()) return rate;
   if (column.starts_with("memory.")) return memory_value(record, column.substr(7));
+  if (is_one_of(column, telemetry_columns) || column.starts_with(telemetry_prefix))
+    return telemetry_value(record, column);
   if (is_one_of(column, rank_columns)) return rank_value(record, column);
   return is_one_of(column, place_columns) ? value_at_path(record, column) : Record();
 }
@@ -177,7 +211,10 @@ Cell cell_of(const Record& record, std::string_view column) {
         cell.verbatim = true;
         break;
       }
-    if (cell.empty()) cell.value = measured_value(record, column);
+    if (cell.empty()) {
+      cell.value = measured_value(record, column);
+      if (is_computed_result(at(record, "metrics", column))) cell.digits = result_digits;
+    }
   }
   // A number that is none has no place in a table of figures; JSON spells it null.
   if (cell.value.is_number_float() && !std::isfinite(cell.value.get<double>())) cell.value = nullptr;
@@ -195,7 +232,8 @@ std::string display_text(const Cell& cell) {
   if (cell.value.is_string()) return one_line(cell.value.get_ref<const std::string&>());
   if (cell.verbatim && cell.value.is_number_float()) return fmt::format("{}", cell.value.get<double>());
   if (cell.verbatim || cell.value.is_boolean()) return cell.value.dump();
-  return cell.value.is_number_integer() ? group_thousands(cell.value.dump()) : four_digits(cell.value.get<double>());
+  return cell.value.is_number_integer() ? group_thousands(cell.value.dump())
+                                        : significant_digits(cell.value.get<double>(), cell.digits);
 }
 
 std::vector<std::string> default_columns(const Experiment& experiment, const std::vector<Record>& records) {

@@ -10,9 +10,13 @@ namespace assay::host {
 
 struct Experiment;
 
+inline constexpr int measured_digits = 4;  // significant ones
+inline constexpr int result_digits = 6;    // of a loss or a sum, where rounding itself may be what is studied
+
 struct Cell {
-  Record value;           // null (no value was reached), bool, number or text
-  bool verbatim = false;  // an input: shown as the experiment writes it, not rounded or grouped
+  Record value;                  // null (no value was reached), bool, number or text
+  bool verbatim = false;         // an input: shown as the experiment writes it, not rounded or grouped
+  int digits = measured_digits;  // of a number that is not verbatim, in display_text
   bool empty() const { return value.is_null(); }
   bool is_number() const { return value.is_number(); }
 };

@@ -2,9 +2,11 @@
 
 #include "measure/figures.hpp"
 #include "measure/statistics.hpp"
+#include "results/merge_telemetry.hpp"
 #include "results/rank_parts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -79,6 +81,8 @@ class OkRanks {
     record["metrics"] = metrics();
     for (const char* group : {"memory", "contention", "wall_s"})
       if (const Record largest = largest_of(ranks_, group); !largest.is_null()) record[group] = largest;
+    if (const Record telemetry = merged_telemetry(ranks_); !telemetry.is_null()) record["telemetry"] = telemetry;
+    if (const Record validity = merged_validity(ranks_); !validity.is_null()) record["validity"] = validity;
     if (const Record verify = merged_verify(ranks_); !verify.is_null()) record["verify"] = verify;
     record["notes"] = notes(step, step_ms);
     record["by_rank"] = by_rank(step);
@@ -162,13 +166,21 @@ class OkRanks {
     Record out = Record::object();
     for (const std::string& name : names_in(ranks_, "metrics")) {
       std::vector<double> values;
+      std::vector<std::string> words;  // different ones
       for (const RankPart* rank : ranks_) {
         const Record& entry = value_at(value_at(rank->part, "metrics"), name);
         if (entry.is_null()) continue;
         if (values.empty()) out[name] = entry;
         values.push_back(number_of(value_at(entry, "value")));
+        if (const Record& word = value_at(entry, "word"); word.is_string())
+          if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
       }
-      if (differs(name)) out[name]["value"] = mean_of(values);
+      if (words.size() > 1) {
+        out[name]["value"] = nullptr;  // a mean of indices says nothing
+        out[name]["word"] = fmt::format("{}", fmt::join(words, "/"));
+      } else if (words.empty() && differs(name)) {
+        out[name]["value"] = mean_of(values);
+      }
     }
     return out;
   }
@@ -205,9 +217,12 @@ class OkRanks {
         entry["step_metrics"][name] = value_at(metric, "mean");
       entry["metrics"] = Record::object();
       for (const auto& [name, metric] : value_at(part, "metrics").items())
-        if (differs(name)) entry["metrics"][name] = value_at(metric, "value");
+        if (differs(name)) entry["metrics"][name] = value_at(metric, metric.contains("word") ? "word" : "value");
       entry["memory_peak_mib"] = value_at(value_at(part, "memory"), "peak_total_mib");
       entry["process_peak_mib"] = value_at(value_at(part, "memory"), "process_peak_mib");
+      if (const Record telemetry = telemetry_means(*ranks_[i]); !telemetry.empty()) entry["telemetry"] = telemetry;
+      if (const Record& validity = value_at(part, "validity"); !validity.is_null())
+        entry["validity"] = value_at(validity, "verdict");
       list.push_back(std::move(entry));
     }
     return list;

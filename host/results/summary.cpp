@@ -3,6 +3,7 @@
 #include "experiment/experiment.hpp"
 #include "results/case_order.hpp"
 #include "results/case_text.hpp"
+#include "results/epochs.hpp"
 #include "results/files.hpp"
 #include "results/reader.hpp"
 #include "results/utc.hpp"
@@ -153,7 +154,13 @@ std::string summary_json(const Experiment& experiment, const std::vector<Record>
   text += ",\n\"config\": " + pretty(config_json(experiment.resolved_toml)) + ",\n\"cases\": [";
   for (std::size_t i = 0; i < records.size(); ++i)
     text += (i ? ",\n" : "\n") + records[i].dump(-1, ' ', false, kReplaceInvalidUtf8);
-  text += "\n],\n\"summary\": " + pretty(totals_json(experiment, records)) + "\n}\n";
+  text += "\n],\n";
+  Record totals = totals_json(experiment, records);
+  if (Record epochs = epochs_summary_json(records); !epochs.is_null()) {
+    totals["epochs"] = std::move(epochs);
+    text += "\"epochs\": " + pretty(epochs_json(records)) + ",\n";
+  }
+  text += "\"summary\": " + pretty(totals) + "\n}\n";
   return text;
 }
 

@@ -73,14 +73,14 @@ std::string group_thousands(std::string_view number) {
   return result;
 }
 
-std::string four_digits(double number) {
+std::string significant_digits(double number, int digits) {
   if (number == 0) return "0";
-  const std::string scientific = fmt::format("{:.3e}", number);
+  const std::string scientific = fmt::format("{:.{}e}", number, digits - 1);
   const double size = std::abs(number);
   if (!std::isfinite(number) || size < 1e-4 || size >= 1e15) return scientific;
   // The exponent after rounding, so that 9.99996 becomes 10.00 and not 10.000.
   const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
-  return group_thousands(fmt::format("{:.{}f}", number, std::max(0, 3 - exponent)));
+  return group_thousands(fmt::format("{:.{}f}", number, std::max(0, digits - 1 - exponent)));
 }
 
 std::size_t display_width(std::string_view text) {

@@ -8,8 +8,8 @@ namespace assay::host {
 
 // "128625408" -> "128,625,408"; groups the integer part of what starts with an optional sign and digits.
 std::string group_thousands(std::string_view number);
-// Rounded to 4 significant digits, no digit of the integer part dropped: 0.01235, 12.35, 12,346, 1.235e-06.
-std::string four_digits(double number);
+// Rounded to `digits`, no digit of the integer part dropped: of 4 0.01235, 12.35, 12,346, 1.235e-06.
+std::string significant_digits(double number, int digits);
 
 // Columns on a terminal: UTF-8 is decoded; combining marks take none, East Asian and emoji two.
 std::size_t display_width(std::string_view text);

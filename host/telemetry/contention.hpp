@@ -48,6 +48,9 @@ struct Contention {
 };
 Contention compare(const ContentionSample& begin, const ContentionSample& end, double ticks_per_s);
 
+// Above this share of the processors others count.
+inline constexpr double contended_share = 0.05;
+
 // begin() and end() read a few small files each: outside the measured window, not within it.
 class ContentionProbe {
  public:

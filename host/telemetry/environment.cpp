@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 namespace assay::host {
@@ -99,6 +100,16 @@ Json os_json(const std::filesystem::path& root, const utsname* system) {
   return os;
 }
 
+// The driver's own number, "580.95.05": the first word of figures and dots in the kernel module's line. Read from the
+// kernel, so that no vendor's library is opened.
+std::optional<std::string> nvidia_driver(const std::filesystem::path& root) {
+  const std::string text = read_text(root / "proc/driver/nvidia/version").value_or("");
+  std::istringstream words(text.substr(0, text.find('\n')));
+  for (std::string word; words >> word;)
+    if (word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos) return word;
+  return std::nullopt;
+}
+
 std::vector<std::pair<std::string, std::string>> variables_of_process() {
   std::vector<std::pair<std::string, std::string>> result;
   for (char** entry = ::environ; entry && *entry; ++entry) {
@@ -125,6 +136,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
                       {"cpu", cpu_json(source.root, system)},
                       {"memory", memory_json(source.root)},
                       {"os", os_json(source.root, system)}};
+  if (const auto driver = nvidia_driver(source.root)) environment["gpu"] = {{"driver", *driver}};
   if (const auto text = read_text(source.root / "proc/loadavg")) {
     Json loads = Json::array();
     const char* at = text->c_str();

@@ -17,7 +17,8 @@ struct EnvironmentSource {
   EnvironmentSource();
 };
 
-// Keys: cpu, memory, os, load_average, assay, variables. What this machine does not tell is absent.
+// Keys: cpu, memory, os, gpu, load_average, assay, variables. What this machine does not tell is absent. Clocks and
+// power limits are those of a device, which a case opens: they stand in its record.
 nlohmann::ordered_json capture_environment(const EnvironmentSource& source = {});
 
 // True for the variables that change what is measured: OMP_*, NCCL_*, CUDA_VISIBLE_DEVICES, ... by a fixed list.

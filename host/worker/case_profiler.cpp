@@ -84,7 +84,7 @@ void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const s
     one.struct_size = sizeof one;
     if (!is_done(trace->get(device, i, &one), "reading the kernel trace")) return;
     work.push_back({one.name, static_cast<double>(one.start_ns), static_cast<double>(one.end_ns),
-                    one.kind == ASSAY_TRACED_ANCHOR});
+                    one.kind == ASSAY_TRACED_ANCHOR, one.kind == ASSAY_TRACED_COPY || one.kind == ASSAY_TRACED_FILL});
     in_graph = in_graph || one.in_graph;
   }
   const bool placed = place_work(work, steps);

@@ -1,6 +1,7 @@
 #include "worker/case_record.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr double mib = 1024.0 * 1024.0;
-constexpr double contended_share = 0.05;
 
 std::vector<double> to_ms(const std::vector<double>& ns) {
   std::vector<double> ms(ns.size());
@@ -33,6 +33,12 @@ json amounts_record(const MemoryAmounts& amounts) {
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (amounts.bytes[k] != 0) out[memory_kind_name(k)] = static_cast<double>(amounts.bytes[k]) / mib;
   return out;
+}
+
+// Null when the metric has no words, or none of this index.
+const std::string* word_of(const MetricSpec& metric, double value) {
+  if (!(value >= 0 && value < static_cast<double>(metric.words.size())) || value != std::floor(value)) return nullptr;
+  return &metric.words[static_cast<std::size_t>(value)];
 }
 
 }  // namespace
@@ -96,8 +102,19 @@ json case_metrics_record(const std::vector<std::optional<double>>& values, const
     if (std::abs(*values[i]) < 9e15 && *values[i] == std::floor(*values[i]))
       value = static_cast<std::int64_t>(*values[i]);
     out[metric.name] = {{"value", value}, {"unit", metric.unit}, {"direction", static_cast<int>(metric.direction)}};
+    if (const std::string* word = word_of(metric, *values[i])) out[metric.name]["word"] = *word;
   }
   return out;
+}
+
+std::string word_mistake(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema) {
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    if (!metric.words.empty() && values[i] && !word_of(metric, *values[i]))
+      return fmt::format("the metric '{}' is {}, which is no index into its {} words ({})", metric.name, *values[i],
+                         metric.words.size(), fmt::join(metric.words, ", "));
+  }
+  return "";
 }
 
 json work_record(const assay_work& work, const std::string& item_unit) {

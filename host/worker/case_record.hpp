@@ -11,6 +11,7 @@
 #include "worker/case_spec.hpp"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace assay::host {
@@ -21,6 +22,8 @@ nlohmann::ordered_json phases_record(const Samples& samples, const WorkloadSchem
 nlohmann::ordered_json step_metrics_record(const Samples& samples, const WorkloadSchema& schema, double confidence);
 nlohmann::ordered_json case_metrics_record(const std::vector<std::optional<double>>& values,
                                            const WorkloadSchema& schema);
+// What is wrong with a value that should be an index into the metric's words; "" when nothing is.
+std::string word_mistake(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema);
 nlohmann::ordered_json work_record(const assay_work& work, const std::string& item_unit);
 // Work over the mean step time.
 nlohmann::ordered_json rates_record(const assay_work& work, double step_mean_ms);

@@ -4,11 +4,14 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
 #include "telemetry/contention.hpp"
+#include "telemetry/sampler.hpp"
+#include "telemetry/validity.hpp"
 #include "worker/case_profiler.hpp"
 #include "worker/case_record.hpp"
 #include "worker/device_timeline.hpp"
@@ -58,6 +61,7 @@ class CaseRun {
 
   void run() {
     enter(Stage::load);
+    telemetry_ = std::make_unique<TelemetrySampler>();  // before a library binds this thread to a processor
     ranks_ = std::make_unique<RankServices>(spec_.ranks, observer_);
     library_ = PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
@@ -65,6 +69,8 @@ class CaseRun {
     refuse_device();
     device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
     record_["device"] = device_record(device_->api().kind, spec_.device_ordinal, device_->info());
+    telemetry_->attach(device_->api(), device_->handle());
+    record_["device"].update(telemetry_->limits());
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());
     profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, record_);
     std::exception_ptr failure;
@@ -117,6 +123,9 @@ class CaseRun {
     }
     note_memory();  // a verification may take more than what is verified
     verify();
+    if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
+      throw CaseFailure{"failed", fmt::format("plugin {}: {}; report one of 0 to their number less one",
+                                              std::filesystem::path(spec_.plugin_file).filename().string(), mistake)};
     // Only now do the times enter the record: a number only if correct.
     record_figures(result);
   }
@@ -164,10 +173,12 @@ class CaseRun {
       services_->ledger().moment("after_warmup");
       enter(Stage::measure, spec_.plan.until ? 0 : spec_.plan.steps);
       contention_.begin();
+      telemetry_->begin();
       profiler_->begin_measure();
     };
     enter(Stage::warmup, spec_.plan.warmup);
     LoopResult result = measure(*timeline_, *recorder_, spec_.plan, hooks);
+    const std::optional<TelemetryFigures> telemetry = telemetry_->end();
     Contention contention = contention_.end();
     profiler_->end_measure();
     if (!ranks_->is_alone()) {
@@ -183,6 +194,10 @@ class CaseRun {
                              [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
     record_["contention"] = contention_record(contention);
     for (std::string& note : contention_notes(contention)) record_["notes"].push_back(std::move(note));
+    if (telemetry) record_["telemetry"] = telemetry->record();
+    if (!telemetry_->note().empty()) record_["notes"].push_back(telemetry_->note());
+    record_["validity"] =
+        to_json(validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention));
     recorder_.reset();
     return result;
   }
@@ -281,6 +296,7 @@ class CaseRun {
   assay_config config_;
   std::unique_ptr<RankServices> ranks_;
   std::unique_ptr<OpenDevice> device_;
+  std::unique_ptr<TelemetrySampler> telemetry_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
   std::unique_ptr<DeviceTimeline> timeline_;

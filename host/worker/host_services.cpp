@@ -57,6 +57,7 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, Ran
     if (std::strcmp(id, ASSAY_EXT_MEMORY) == 0) return &from(h).memory_;
     if (std::strcmp(id, ASSAY_EXT_DEVICE) == 0) return &from(h).device_access_;
     if (std::strcmp(id, ASSAY_EXT_COMM) == 0) return from(h).ranks_.abi();
+    if (std::strcmp(id, ASSAY_EXT_PROGRESS) == 0) return &from(h).progress_;
     if (std::strcmp(id, ASSAY_EXT_CAPTURE) == 0) return &from(h).capture_;
     if (std::strcmp(id, ASSAY_EXT_MEMORY_PLAN) == 0 && from(h).memory_history_) return &from(h).memory_plan_;
     return nullptr;
@@ -81,6 +82,12 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, Ran
                      std::int32_t last, assay_str name) noexcept {
                     from(p).plan_buffer(arena, {std::string(view(name)), offset, bytes, first, last});
                   }};
+  progress_ = {sizeof progress_, this, [](const assay_progress* p, std::int64_t done, std::int64_t total) noexcept {
+                 CaseObserver& observer = from(p).observer_;
+                 if (from(p).stage_ != ASSAY_STAGE_SETUP) return;
+                 observer.stage(Stage::setup, total);
+                 observer.step(done);
+               }};
   capture_.struct_size = sizeof capture_;
   capture_.impl = this;
   capture_.begin = [](const assay_capture* c) noexcept {

@@ -59,6 +59,7 @@ class HostServices {
   static HostServices& from(const assay_capture* capture) { return *static_cast<HostServices*>(capture->impl); }
   static HostServices& from(const assay_memory* memory) { return *static_cast<HostServices*>(memory->impl); }
   static HostServices& from(const assay_memory_plan* plan) { return *static_cast<HostServices*>(plan->impl); }
+  static HostServices& from(const assay_progress* progress) { return *static_cast<HostServices*>(progress->impl); }
   static HostServices& from(const assay_launch* launch) { return *static_cast<HostServices*>(launch->impl); }
   template <class F>
   assay_status record(F&& f) noexcept;
@@ -76,6 +77,7 @@ class HostServices {
   assay_memory memory_{};
   assay_memory_plan memory_plan_{};
   assay_device_access device_access_{};
+  assay_progress progress_{};
   assay_capture capture_{};
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;

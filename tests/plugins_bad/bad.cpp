@@ -40,8 +40,10 @@ enum class Rule {
   unbalanced_phases,
   bad_phase_index,
   nan_metric,
+  no_such_word,
 };
 constexpr Rule rule = Rule::BAD_RULE;
+constexpr auto dtype_words = assay::names("fp32", "bf16");
 
 [[noreturn]] void boom(const char* where) { throw std::runtime_error(std::string("boom from ") + where); }
 
@@ -86,7 +88,8 @@ class Bad {
   static constexpr auto phases = assay::names("compute", "rest");
   static constexpr auto metrics =
       assay::table(assay::Metric::per_step("loss", nullptr, ASSAY_LOWER_IS_BETTER, "not a number for nan_metric"),
-                   assay::Metric::per_case("figure", nullptr, ASSAY_NEITHER_IS_BETTER, "not a number for nan_metric"));
+                   assay::Metric::per_case("figure", nullptr, ASSAY_NEITHER_IS_BETTER, "not a number for nan_metric"),
+                   assay::Metric::word("dtype", dtype_words, "out of range for no_such_word"));
 
   explicit Bad(const assay::Case& c)
       : bad_at_(c.get<std::int64_t>("bad_at")), i_(c.get<std::int64_t>("i")), step_ms_(c.get<std::int64_t>("step_ms")) {
@@ -122,6 +125,7 @@ class Bad {
   void finish(const assay::Launch& launch) {
     if constexpr (rule == Rule::throws_in_finish) boom("finish");
     if constexpr (rule == Rule::nan_metric) launch.metric(1, std::numeric_limits<double>::quiet_NaN());
+    if constexpr (rule == Rule::no_such_word) launch.metric(2, static_cast<double>(dtype_words.size()));
   }
 
   std::string verify(const assay::Launch&) {

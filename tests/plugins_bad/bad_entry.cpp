@@ -4,10 +4,22 @@
 
 namespace {
 
+#if defined(BAD_WORDS_OF_A_STEP)
+constexpr auto dtypes = assay::names("fp32", "bf16");
+constexpr assay::Metric words_of_a_step() {
+  assay::Metric metric = assay::Metric::word("dtype", dtypes, "");
+  metric.row.scope = ASSAY_PER_STEP;
+  return metric;
+}
+#endif
+
 struct Idle {
   static constexpr auto id = "idle", summary = "does nothing";
 #if defined(BAD_DUPLICATE_PARAMS)
   static constexpr auto params = assay::table(assay::Param::integer("n", 1), assay::Param::integer("n", 2));
+#endif
+#if defined(BAD_WORDS_OF_A_STEP)
+  static constexpr auto metrics = assay::table(words_of_a_step());
 #endif
   explicit Idle(const assay::Case&) {}
   void setup(const assay::Launch&) {}

@@ -56,6 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
                                  "setup", nullptr, "memory_limit = \"512MiB\""},
                     Misbehaviour{"bad_bad_alloc", "oom", "std::bad_alloc", "setup"},
                     Misbehaviour{"bad_wrong_result", "wrong_result", "sum is 41, expected 42 within 0", "verify"},
+                    Misbehaviour{"bad_no_such_word", "failed",
+                                 "plugin bad_no_such_word.so: the metric 'dtype' is 2, which is no index into its 2 "
+                                 "words (fp32, bf16)",
+                                 "verify"},
                     Misbehaviour{"bad_unsupported", "unsupported", "needs a device that nobody has", "create"}),
     [](const auto& info) { return std::string(info.param.plugin); });
 
@@ -84,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(BadPlugins, AtLoading,
                                          Unloadable{"bad_undefined_symbol", "assay_test_symbol_that_nobody_defines"},
                                          Unloadable{"bad_null_workloads", "workload 0 of its table is NULL"},
                                          Unloadable{"bad_null_table", "offers no workloads"},
+                                         Unloadable{"bad_words_of_a_step", "metric 'dtype' has words and is of a step"},
                                          Unloadable{"bad_duplicate_params", "has the parameter 'n' twice"}),
                          [](const auto& info) { return std::string(info.param.plugin); });
 

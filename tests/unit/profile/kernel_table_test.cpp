@@ -90,6 +90,14 @@ TEST(MisplacedWork, ShowsWorkBeforeTheBegin) {
   EXPECT_NEAR(misplaced_ns(steps[0]), 50e3, 1e-6);
 }
 
+TEST(MisplacedWork, LeavesOutCopiesOfOtherStreams) {
+  std::vector<TracedStep> steps{{5e6, {}}};
+  const TracedWork ahead{"copy", 8e6, 9e6, false, true};
+  ASSERT_TRUE(place_work({anchor(1e6), kernel("own", 1.1e6, 1.2e6), ahead}, steps));
+  EXPECT_EQ(misplaced_ns(steps[0]), 0);
+  EXPECT_EQ(kernel_record(steps, phases)["outside"].size(), 2u);  // and has them beside what no phase holds
+}
+
 TEST(KernelRecord, TablesOfClassesAndKernels) {
   const std::vector<TracedWork> work{kernel("gemm_a", 0, 3000), kernel("gemm_b", 3000, 4000),
                                      kernel("norm|x", 4000, 5000)};

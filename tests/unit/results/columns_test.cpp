@@ -36,7 +36,7 @@ TEST(Columns, EachNameOfTheRecordHasItsCell) {
       {"measure.warmup", "5", "5"},
       {"run.seed", "1234", "1234"},
       {"parameters", "128625408", "128,625,408"},
-      {"ratio", "0.123456", "0.1235"},
+      {"ratio", "0.1234567", "0.123457"},
       {"loss.mean", "9.25", "9.250"},
       {"loss.std", "0.25", "0.2500"},
       {"loss.min", "9.0", "9.000"},
@@ -135,6 +135,21 @@ TEST(Columns, AMetricThatIsNoNumberIsEmpty) {
   Record record = ok_record();
   record["metrics"]["ratio"]["value"] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(cell_of(record, "ratio").empty());
+}
+
+TEST(Columns, AMetricWithAWordShowsIt) {
+  Record record = ok_record();
+  record["metrics"]["logits_dtype"] = {{"value", 1}, {"word", "bf16"}, {"unit", ""}, {"direction", 0}};
+  EXPECT_EQ(csv_text(cell_of(record, "logits_dtype")), "bf16");
+  EXPECT_EQ(display_text(cell_of(record, "logits_dtype")), "bf16");
+}
+
+TEST(Columns, WhatIsBetterOrHasAUnitIsMeasuredAndHasFourDigits) {
+  Record record = ok_record();
+  record["metrics"]["ratio"]["direction"] = 1;
+  EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
+  record["metrics"]["ratio"].update({{"direction", 0}, {"unit", "ms"}});
+  EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
 }
 
 TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {

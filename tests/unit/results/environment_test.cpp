@@ -35,6 +35,8 @@ TEST_F(Environment, ReadsWhatTheMachineTells) {
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
   put("sys/devices/system/cpu/cpufreq/boost", "1\n");
   put("sys/devices/system/node/online", "0-1\n");
+  put("proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\nGCC version: 12.2.0\n");
   put("etc/os-release", "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
   const Json environment = capture();
   EXPECT_EQ(environment["cpu"]["model"], "AMD EPYC 9B14");
@@ -49,6 +51,7 @@ TEST_F(Environment, ReadsWhatTheMachineTells) {
   EXPECT_EQ(environment["memory"]["cgroup_limit_mib"], 4096.0);
   EXPECT_EQ(environment["os"]["distribution"], "Debian GNU/Linux 12 (bookworm)");
   EXPECT_EQ(environment["load_average"], Json({0.52, 1.25, 2.0}));
+  EXPECT_EQ(environment["gpu"], Json({{"driver", "580.95.05"}}));
 }
 
 TEST_F(Environment, EveryFactOfAFileIsOptional) {
@@ -58,6 +61,7 @@ TEST_F(Environment, EveryFactOfAFileIsOptional) {
   EXPECT_TRUE(environment["memory"].empty());
   EXPECT_FALSE(environment["os"].contains("distribution"));
   EXPECT_FALSE(environment.contains("load_average"));
+  EXPECT_FALSE(environment.contains("gpu"));
   EXPECT_TRUE(environment["variables"].empty());
 }
 

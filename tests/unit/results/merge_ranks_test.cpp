@@ -108,6 +108,21 @@ TEST(MergeRanks, MetricsThatDifferAreMeansAndStandWithTheirRanks) {
   EXPECT_EQ(merged["by_rank"][2]["step_metrics"], Record({{"loss", 1.75}}));
 }
 
+TEST(MergeRanks, WordsThatDifferStandBesideEachOther) {
+  auto ranks = three_ranks();
+  const auto metric = [](int value, const char* word) {
+    return Record({{"value", value}, {"unit", ""}, {"word", word}});
+  };
+  for (RankPart& rank : ranks)
+    rank.part["metrics"] = {{"same", metric(1, "bf16")},
+                            {"different", rank.rank == 1 ? metric(0, "fp32") : metric(1, "bf16")}};
+  const Record merged = merge_ranks(ranks, 0.95);
+  EXPECT_EQ(merged["metrics"]["same"], metric(1, "bf16"));
+  EXPECT_EQ(csv_text(cell_of(merged, "different")), "bf16/fp32");
+  EXPECT_TRUE(merged["metrics"]["different"]["value"].is_null());
+  EXPECT_EQ(merged["by_rank"][1]["metrics"], Record({{"different", "fp32"}}));
+}
+
 TEST(MergeRanks, AMetricThatIsNoNumberOnOneRankIsNoneInTheRecord) {
   auto ranks = three_ranks();
   for (RankPart& rank : ranks) rank.part["metrics"] = {{"loss", {{"value", 1.5}, {"unit", ""}, {"direction", -1}}}};

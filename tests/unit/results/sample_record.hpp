@@ -12,7 +12,7 @@ inline Record ok_record() {
     "params": {"size": "small", "batch_size": 4096, "lr": 0.0001, "causal": true},
     "settings": {"measure.warmup": 5, "run.seed": 1234},
     "metrics": {"parameters": {"value": 128625408.0, "unit": "", "direction": 0},
-                "ratio": {"value": 0.123456, "unit": "", "direction": 0}},
+                "ratio": {"value": 0.1234567, "unit": "", "direction": 0}},
     "step_metrics": {"loss": {"unit": "", "direction": -1, "mean": 9.25, "std": 0.25, "samples": [9.5, 9.0, 9.25]}},
     "phases": {
       "step": {"mean_ms": 1243.25, "std_ms": 9.5, "cv": 0.008, "min_ms": 1230.0, "max_ms": 1260.0,

@@ -9,16 +9,18 @@
 namespace assay::host {
 namespace {
 
-TEST(TextFormat, FourSignificantDigits) {
-  EXPECT_EQ(four_digits(0), "0");
-  EXPECT_EQ(four_digits(0.0123456), "0.01235");
-  EXPECT_EQ(four_digits(1.0), "1.000");
-  EXPECT_EQ(four_digits(9.99996), "10.00");
-  EXPECT_EQ(four_digits(999.96), "1,000");
-  EXPECT_EQ(four_digits(12345.6), "12,346");
-  EXPECT_EQ(four_digits(-1234567.0), "-1,234,567");
-  EXPECT_EQ(four_digits(0.0000012346), "1.235e-06");
-  EXPECT_EQ(four_digits(std::numeric_limits<double>::infinity()), "inf");
+TEST(TextFormat, SignificantDigits) {
+  EXPECT_EQ(significant_digits(0, 4), "0");
+  EXPECT_EQ(significant_digits(0.0123456, 4), "0.01235");
+  EXPECT_EQ(significant_digits(1.0, 4), "1.000");
+  EXPECT_EQ(significant_digits(9.99996, 4), "10.00");
+  EXPECT_EQ(significant_digits(999.96, 4), "1,000");
+  EXPECT_EQ(significant_digits(12345.6, 4), "12,346");
+  EXPECT_EQ(significant_digits(-1234567.0, 4), "-1,234,567");
+  EXPECT_EQ(significant_digits(0.0000012346, 4), "1.235e-06");
+  EXPECT_EQ(significant_digits(std::numeric_limits<double>::infinity(), 4), "inf");
+  EXPECT_EQ(significant_digits(10.000133514404297, 6), "10.0001");
+  EXPECT_EQ(significant_digits(9.999999, 6), "10.0000");
 }
 
 TEST(TextFormat, Thousands) {

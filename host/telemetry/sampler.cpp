@@ -1,0 +1,123 @@
+#include "telemetry/sampler.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace assay::host {
+
+TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period) : period_(period) {
+  // Signals are for the thread that measures, whose waits they are to interrupt.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { live(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TelemetrySampler::~TelemetrySampler() {
+  ask(Wish::leave);
+  thread_.join();
+  if (reader_) telemetry_->close(reader_);
+}
+
+void TelemetrySampler::attach(const assay_device_api& api, assay_device* device) {
+  api_ = &api;
+  const auto* telemetry = static_cast<const assay_telemetry*>(api.get_extension(ASSAY_EXT_TELEMETRY));
+  if (!telemetry || telemetry->struct_size < sizeof(assay_telemetry)) return;
+  telemetry_ = telemetry;
+  if (telemetry->open(device, &reader_) != ASSAY_OK) {
+    reader_ = nullptr;
+    note_ = api.error_text();
+  } else {
+    note_ = telemetry->note(reader_);
+  }
+}
+
+nlohmann::ordered_json TelemetrySampler::limits() const {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  assay_telemetry_limits limits{};
+  limits.struct_size = sizeof limits;
+  if (!reader_ || telemetry_->limits(reader_, &limits) != ASSAY_OK) return out;
+  if (limits.driver[0] != '\0') out["driver"] = limits.driver;
+  const auto add = [&](std::uint64_t bit, const char* name, double value) {
+    if (limits.known & bit) out[name] = value;
+  };
+  add(ASSAY_LIMIT_MAX_SM_CLOCK, "max_sm_clock_mhz", limits.max_sm_clock_mhz);
+  add(ASSAY_LIMIT_MAX_MEMORY_CLOCK, "max_memory_clock_mhz", limits.max_memory_clock_mhz);
+  add(ASSAY_LIMIT_APPLICATION_SM_CLOCK, "application_sm_clock_mhz", limits.application_sm_clock_mhz);
+  add(ASSAY_LIMIT_APPLICATION_MEMORY_CLOCK, "application_memory_clock_mhz", limits.application_memory_clock_mhz);
+  add(ASSAY_LIMIT_POWER, "power_limit_w", limits.power_w);
+  add(ASSAY_LIMIT_DEFAULT_POWER, "default_power_limit_w", limits.default_power_w);
+  return out;
+}
+
+void TelemetrySampler::begin() {
+  if (!reader_) return;
+  figures_.emplace(std::chrono::duration<double>(period_).count());
+  ask(Wish::begin);
+}
+
+std::optional<TelemetryFigures> TelemetrySampler::end() {
+  if (!reader_) return std::nullopt;
+  ask(Wish::end);
+  return std::exchange(figures_, std::nullopt);
+}
+
+void TelemetrySampler::ask(Wish wish) {
+  std::unique_lock lock(mutex_);
+  wish_ = wish;
+  wished_.notify_one();
+  granted_.wait(lock, [this] { return wish_ == Wish::none; });
+}
+
+// A device that fails once is not asked again in this window: its figures would have a hole that nobody sees.
+bool TelemetrySampler::sample(assay_telemetry_moment moment, assay_telemetry_sample& out) {
+  out = {};
+  out.struct_size = sizeof out;
+  if (!figures_) return false;
+  if (telemetry_->sample(reader_, moment, &out) == ASSAY_OK) return true;
+  note_ = fmt::format("the telemetry of this case was lost: {}", api_->error_text());
+  figures_.reset();
+  return false;
+}
+
+void TelemetrySampler::fulfil(std::unique_lock<std::mutex>& lock, Wish wish) {
+  lock.unlock();
+  assay_telemetry_sample sample_now;
+  if (wish == Wish::begin && sample(ASSAY_TELEMETRY_BEGIN, sample_now)) figures_->begin(sample_now);
+  if (wish == Wish::end && sample(ASSAY_TELEMETRY_END, sample_now)) figures_->end(sample_now);
+  lock.lock();
+  is_sampling_ = wish == Wish::begin;
+  wish_ = Wish::none;
+  granted_.notify_one();
+}
+
+void TelemetrySampler::live() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto is_wished = [this] { return wish_ != Wish::none; };
+    const bool called =
+        is_sampling_ ? wished_.wait_for(lock, period_, is_wished) : (wished_.wait(lock, is_wished), true);
+    if (called) {
+      const Wish wish = wish_;
+      fulfil(lock, wish);
+      if (wish == Wish::leave) return;
+      continue;
+    }
+    lock.unlock();
+    assay_telemetry_sample sample_now;
+    if (sample(ASSAY_TELEMETRY_WITHIN, sample_now)) figures_->within(sample_now);
+    lock.lock();
+  }
+}
+
+}  // namespace assay::host

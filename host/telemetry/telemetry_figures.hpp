@@ -1,0 +1,75 @@
+// From the samples of a measured window to the `telemetry` of a record (docs/record.md, "Telemetry").
+#pragma once
+#include <assay/telemetry.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace assay::host {
+
+struct Figure {
+  double mean = 0, min = 0, max = 0;
+};
+
+// Takes samples as they come and keeps sums alone, so that an hour's window needs no more memory than a second's.
+class TelemetryFigures {
+ public:
+  explicit TelemetryFigures(double period_s) : period_s_(period_s) {}
+
+  void begin(const assay_telemetry_sample& sample);
+  void within(const assay_telemetry_sample& sample);
+  // What is told of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
+  // within: the work is over when a window ends.
+  void end(const assay_telemetry_sample& sample);
+
+  std::uint64_t samples() const { return samples_; }  // of moments
+  bool is_shorter_than_a_period() const { return within_ == 0; }
+  double period_s() const { return period_s_; }
+  std::optional<Figure> utilisation() const;
+  bool is_of_gpu() const { return is_of_gpu_; }
+  // The longest time over which a utilisation was averaged, 0 where none was told.
+  double utilisation_span_s() const { return longest_span_s_; }
+  // Shares of the samples by the name of what holds the clocks down; nothing where the device does not tell.
+  std::optional<std::map<std::string, double>> throttle() const;
+  // Of those, what takes clocks away from a GPU at work: heat, power, the hardware's own protection.
+  std::map<std::string, double> slowdowns() const;
+  std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
+
+  nlohmann::ordered_json record() const;
+
+ private:
+  class Series {
+   public:
+    void add(double value, double weight = 1);
+    bool is_empty() const { return weight_ <= 0; }
+    // Rounding must not put the mean of equal values beside them.
+    Figure figure() const { return {std::clamp(sum_ / weight_, min_, max_), min_, max_}; }
+
+   private:
+    double sum_ = 0, weight_ = 0, min_ = 0, max_ = 0;
+  };
+
+  void add_utilisation(const assay_telemetry_sample& sample);
+  void add_moment(const assay_telemetry_sample& sample);
+  void add_foreign(const assay_telemetry_sample& sample);
+
+  double period_s_;
+  std::uint64_t samples_ = 0, within_ = 0;
+  bool is_of_gpu_ = false;
+  Series utilisation_;        // weighted by the time that each covers
+  Series whole_utilisation_;  // of those that cover half a period at least: the others swing for no reason
+  double longest_span_s_ = 0;
+  Series sm_clock_, memory_clock_, power_, temperature_;
+  std::optional<double> energy_begin_j_, energy_j_;
+  std::uint64_t throttle_samples_ = 0;
+  std::map<std::uint64_t, std::uint64_t> throttle_counts_;                 // by bit
+  std::optional<std::uint64_t> foreign_processes_, foreign_memory_bytes_;  // the larger of both ends
+};
+
+nlohmann::ordered_json figure_json(const Figure& figure);
+
+}  // namespace assay::host

@@ -1,0 +1,143 @@
+// What a device tells while it is measured, from NVML to record and table: on a GPU that is played by the CPU device
+// and the tests' NVML, and on the CPU itself.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/host_process.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* decoder =
+    "plugin = \"decoder\"\n[workload.params]\nd_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 50\n"
+    "batch_size = 2\ncontext_length = 16\n[measure]\nwarmup = 1\nsteps = 1000\n";
+
+class Telemetry : public testing::Test {
+ protected:
+  json run(const std::string& workload, const std::string& of_run, std::map<std::string, std::string> variables = {}) {
+    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\n"
+                                      << workload << "[run]\n"
+                                      << of_run
+                                      << "\n[output]\ncolumns = [\"utilisation_percent\", \"validity\", "
+                                         "\"telemetry.power_w.mean\", \"telemetry.throttle\"]\n";
+    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt", variables);
+    const auto exit = host.wait();
+    EXPECT_EQ(exit.value_or(HostExit{}).code, 0) << text_of("output.txt");
+    EXPECT_TRUE(all_descendants_are_gone());
+    std::istringstream lines(text_of("results/x/latest/cases.jsonl"));
+    std::string line;
+    std::getline(lines, line);
+    return json::parse(line);
+  }
+  json run_on_gpu(std::map<std::string, std::string> variables) {
+    variables.insert({{"ASSAY_DEVICE_PATH", PLAYED_GPU_FOLDER},
+                      {"PLAYED_GPU_CPU", CPU_DEVICE},
+                      {"LD_LIBRARY_PATH", FAKE_NVML_FOLDER}});
+    return run(decoder, "device = \"cuda\"", variables);
+  }
+  std::string text_of(const std::string& file) const {
+    std::ifstream in(folder_ / file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  std::string second_line_of_the_table() const {
+    std::istringstream lines(text_of("results/x/latest/table.csv"));
+    std::string line;
+    std::getline(lines, line);
+    std::getline(lines, line);
+    return line;
+  }
+  static std::vector<std::string> notes_with(const json& record, const std::string& part) {
+    std::vector<std::string> found;
+    for (const std::string note : record.at("notes"))
+      if (note.find(part) != std::string::npos) found.push_back(note);
+    return found;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Telemetry, AThrottledGpuIsInRecordAndTable) {
+  const json record = run_on_gpu({{"FAKE_NVML_REASONS", "0x4"}, {"FAKE_NVML_UTILISATION", "87"}});
+  const json& telemetry = record.at("telemetry");
+  EXPECT_GE(telemetry.at("samples"), 1);
+  EXPECT_EQ(telemetry.at("gpu_utilisation_percent"), json({{"mean", 87.0}, {"min", 87.0}, {"max", 87.0}}));
+  EXPECT_EQ(telemetry.at("sm_clock_mhz").at("mean"), 1755.0);
+  EXPECT_EQ(telemetry.at("power_w").at("max"), 650.5);
+  EXPECT_EQ(telemetry.at("temperature_c").at("mean"), 61.0);
+  EXPECT_GE(telemetry.at("energy_j"), 5.0);
+  EXPECT_EQ(telemetry.at("throttle"), json({{"power_cap", 1.0}}));
+  EXPECT_EQ(telemetry.at("foreign_processes"), 0);
+  EXPECT_EQ(record.at("validity").at("verdict"), "throttled");
+  EXPECT_EQ(second_line_of_the_table(), "87.0,throttled,650.5,power_cap 100%");
+  const json& device = record.at("device");
+  EXPECT_EQ(device.at("driver"), "580.95.05");
+  EXPECT_EQ(device.at("max_sm_clock_mhz"), 1980.0);
+  EXPECT_EQ(device.at("application_sm_clock_mhz"), 1900.0);
+  EXPECT_EQ(device.at("power_limit_w"), 600.0);
+  EXPECT_TRUE(notes_with(record, "NVML").empty());
+}
+
+TEST_F(Telemetry, AnotherProcessOnTheGpuIsContention) {
+  const json record = run_on_gpu({{"FAKE_NVML_PROCESSES", "2"}});
+  EXPECT_EQ(record.at("telemetry").at("foreign_processes"), 2);
+  EXPECT_EQ(record.at("telemetry").at("foreign_memory_mib"), 2048.0);
+  EXPECT_EQ(record.at("validity").at("verdict"), "contended");
+  EXPECT_EQ(record.at("validity").at("text"), "2 other processes compute on the device");
+}
+
+TEST_F(Telemetry, AnNvmlThatRefusesIsANoteAndNoFailure) {
+  const json record = run_on_gpu({{"FAKE_NVML_REFUSE", "nvmlInit_v2"}});
+  EXPECT_EQ(record.at("status"), "ok");
+  EXPECT_FALSE(record.contains("telemetry"));
+  EXPECT_EQ(record.at("validity").at("verdict"), "unknown");
+  EXPECT_EQ(notes_with(record, "NVML does not start: Not Supported").size(), 1u) << record.at("notes");
+  EXPECT_EQ(second_line_of_the_table(), ",unknown,,");
+}
+
+TEST_F(Telemetry, WithMigTheRestIsThereWithOneNote) {
+  const json record = run_on_gpu({{"FAKE_NVML_MIG", "1"}});
+  EXPECT_FALSE(record.at("telemetry").contains("gpu_utilisation_percent"));
+  EXPECT_FALSE(record.at("telemetry").contains("energy_j"));
+  EXPECT_TRUE(record.at("telemetry").contains("sm_clock_mhz"));
+  EXPECT_EQ(notes_with(record, "MIG is on").size(), 1u) << record.at("notes");
+}
+
+TEST_F(Telemetry, OfTheCpuItIsTheShareOfItsProcessors) {
+  const json record = run(decoder, "device = \"cpu\"");
+  const json& utilisation = record.at("telemetry").at("cpu_utilisation_percent");
+  EXPECT_GT(utilisation.at("mean"), 0.0);
+  EXPECT_LE(utilisation.at("mean"), 100.0);
+  EXPECT_FALSE(record.at("telemetry").contains("power_w"));
+  EXPECT_FALSE(record.at("device").contains("driver"));
+  const std::string verdict = record.at("validity").at("verdict");
+  EXPECT_TRUE(verdict == "valid" || verdict == "contended" || verdict == "unknown") << verdict;
+  EXPECT_TRUE(notes_with(record, "telemetry").empty()) << record.at("notes");
+}
+
+TEST_F(Telemetry, OfSeveralRanksEachHasItsOwn) {
+  const json record =
+      run("plugin = \"all_reduce\"\n[workload.params]\nsize_bytes = 4000\n[measure]\nwarmup = 1\nsteps = 50\n",
+          "device = \"cpu\"\nranks = 2");
+  ASSERT_EQ(record.at("by_rank").size(), 2u);
+  double sum = 0;
+  for (const json& rank : record.at("by_rank")) {
+    sum += rank.at("telemetry").at("cpu_utilisation_percent").get<double>();
+    EXPECT_TRUE(rank.contains("validity"));
+  }
+  EXPECT_NEAR(record.at("telemetry").at("cpu_utilisation_percent").at("mean"), sum / 2, 1e-9);
+  EXPECT_TRUE(record.at("validity").contains("verdict"));
+}
+
+}  // namespace
+}  // namespace assay::test

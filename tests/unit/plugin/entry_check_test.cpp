@@ -1,0 +1,80 @@
+// Plugins of another age: rows of their tables are shorter, and are read no further than they reach.
+#include "plugin/entry_check.hpp"
+
+#include <assay/plugin.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace assay::host {
+namespace {
+
+constexpr std::size_t metric_bytes_1_0 = 40;
+
+constexpr auto dtypes = names("fp32", "bf16");
+
+struct Declares {
+  static constexpr auto id = "declares", summary = "a metric with words, and one without";
+  static constexpr auto metrics = table(Metric::word("logits_dtype", dtypes, "of the logits"),
+                                        Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, ""));
+  explicit Declares(const Case&) {}
+  void setup(const Launch&) {}
+  void run(const Launch&) {}
+};
+
+// An entry around one workload, which must outlive it.
+class Entry {
+ public:
+  explicit Entry(const assay_workload& workload) : workloads_{&workload} {
+    entry_.struct_size = sizeof entry_;
+    entry_.abi_major = ASSAY_ABI_MAJOR;
+    entry_.id = "org.assay.test.declares", entry_.version = "1.0.0", entry_.build = "a test";
+    entry_.workload_count = 1, entry_.workloads = workloads_;
+  }
+  const assay_entry& operator*() const { return entry_; }
+
+ private:
+  const assay_workload* workloads_[1];
+  assay_entry entry_{};
+};
+
+TEST(EntryCheck, AMetricsWordsAreCopied) {
+  const assay_workload& workload = *detail::workload_pointers<Declares>[0];
+  EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
+  const WorkloadSchema schema = copy_schema(workload);
+  EXPECT_EQ(schema.metrics[0].words, (std::vector<std::string>{"fp32", "bf16"}));
+  EXPECT_TRUE(schema.metrics[1].words.empty());
+}
+
+TEST(EntryCheck, AMetricOfVersion10HasNoWords) {
+  // The row alone on the heap, so that a sanitizer sees a byte too many.
+  std::vector<std::uint64_t> row(metric_bytes_1_0 / 8);
+  assay_metric whole = Declares::metrics[0].row;
+  whole.struct_size = metric_bytes_1_0;
+  std::memcpy(row.data(), &whole, metric_bytes_1_0);
+  const assay_metric* const metrics[] = {reinterpret_cast<const assay_metric*>(row.data())};
+  assay_workload workload = *detail::workload_pointers<Declares>[0];
+  workload.metrics = metrics, workload.metric_count = 1;
+  EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
+  const WorkloadSchema schema = copy_schema(workload);
+  ASSERT_EQ(schema.metrics.size(), 1u);
+  EXPECT_EQ(schema.metrics[0].name, "logits_dtype");
+  EXPECT_TRUE(schema.metrics[0].words.empty());
+}
+
+TEST(EntryCheck, WordsThatAreNoneAreRefused) {
+  assay_metric metric = Declares::metrics[0].row;
+  const assay_metric* const metrics[] = {&metric};
+  assay_workload workload = *detail::workload_pointers<Declares>[0];
+  workload.metrics = metrics, workload.metric_count = 1;
+  metric.words = nullptr;
+  EXPECT_THROW(check_entry("x.so", *Entry(workload)), PluginError);
+  const char* const blank[] = {"fp32", "two words"};
+  metric.words = blank;
+  EXPECT_THROW(check_entry("x.so", *Entry(workload)), PluginError);
+}
+
+}  // namespace
+}  // namespace assay::host

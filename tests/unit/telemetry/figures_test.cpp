@@ -1,0 +1,114 @@
+#include "telemetry/telemetry_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "samples.hpp"
+
+namespace assay::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using test::gpu_sample;
+using test::with_foreign;
+
+constexpr double period_s = 0.05;
+
+TEST(TelemetryFigures, UtilisationIsWeightedByTheTimeThatEachSampleCovers) {
+  TelemetryFigures figures(period_s);
+  figures.begin(gpu_sample(100, 0));
+  figures.within(gpu_sample(40, 0.1));
+  figures.within(gpu_sample(80, 0.3));
+  const Json record = figures.record();
+  EXPECT_DOUBLE_EQ(record["gpu_utilisation_percent"]["mean"].get<double>(), 70);
+  EXPECT_EQ(record["gpu_utilisation_percent"]["min"], 40);
+  EXPECT_EQ(record["gpu_utilisation_percent"]["max"], 80);
+  EXPECT_DOUBLE_EQ(record["utilisation_span_s"].get<double>(), 0.3);
+  EXPECT_EQ(record["samples"], 2);
+  EXPECT_EQ(record["period_ms"], 50);
+}
+
+// The last one covers what is left of the window, a millisecond as likely as a period.
+TEST(TelemetryFigures, ASampleOfLessThanHalfAPeriodIsNoExtreme) {
+  TelemetryFigures figures(period_s);
+  figures.begin(gpu_sample(0, 0));
+  figures.within(gpu_sample(90, 0.05));
+  figures.end(gpu_sample(0, 0.001));
+  const Figure utilisation = *figures.utilisation();
+  EXPECT_NEAR(utilisation.mean, 90 * 0.05 / 0.051, 1e-9);
+  EXPECT_EQ(utilisation.max, 90);
+  EXPECT_EQ(utilisation.min, utilisation.mean);
+}
+
+TEST(TelemetryFigures, OfAShortWindowTheSampleAtTheEndIsAllThereIs) {
+  TelemetryFigures figures(period_s);
+  figures.begin(gpu_sample(0, 0));
+  auto end = gpu_sample(30, 0.012);
+  end.throttle = ASSAY_THROTTLE_POWER_CAP;
+  figures.end(end);
+  EXPECT_TRUE(figures.is_shorter_than_a_period());
+  const Json record = figures.record();
+  EXPECT_EQ(record["samples"], 1);
+  EXPECT_EQ(record["gpu_utilisation_percent"], Json({{"mean", 30.0}, {"min", 30.0}, {"max", 30.0}}));
+  EXPECT_EQ(record["sm_clock_mhz"]["mean"], 1700);
+  EXPECT_EQ(record["throttle"], Json({{"power_cap", 1.0}}));
+}
+
+// When a window ends the device has nothing to do: its clocks and power there are not those of the work.
+TEST(TelemetryFigures, AfterOthersTheEndTellsOfTotalsAlone) {
+  TelemetryFigures figures(period_s);
+  auto begin = gpu_sample(0, 0), within = gpu_sample(90, 0.05), end = gpu_sample(90, 0.05);
+  begin.energy_j = 1000;
+  within.energy_j = 1030;
+  end.energy_j = 1062.5;
+  end.sm_clock_mhz = 300;
+  end.throttle = ASSAY_THROTTLE_IDLE | ASSAY_THROTTLE_THERMAL;
+  figures.begin(begin);
+  figures.within(within);
+  figures.end(end);
+  const Json record = figures.record();
+  EXPECT_EQ(record["energy_j"], 62.5);
+  EXPECT_EQ(record["sm_clock_mhz"]["min"], 1700);
+  EXPECT_EQ(record["throttle"], Json::object());
+  EXPECT_EQ(record["samples"], 1);
+}
+
+TEST(TelemetryFigures, WhatHoldsTheClocksDownIsAShareOfTheSamples) {
+  TelemetryFigures figures(period_s);
+  figures.begin(gpu_sample(0, 0));
+  for (const std::uint64_t reasons : {ASSAY_THROTTLE_POWER_CAP, ASSAY_THROTTLE_POWER_CAP | ASSAY_THROTTLE_THERMAL,
+                                      ASSAY_THROTTLE_IDLE, ASSAY_THROTTLE_APPLICATION_CLOCKS}) {
+    auto sample = gpu_sample(90, 0.05);
+    sample.throttle = reasons;
+    figures.within(sample);
+  }
+  EXPECT_EQ(figures.record()["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
+  const std::map<std::string, double> slowdowns{{"power_cap", 0.5}, {"thermal", 0.25}};
+  EXPECT_EQ(figures.slowdowns(), slowdowns) << "lower clocks that somebody has set are no accident";
+}
+
+TEST(TelemetryFigures, OthersCountWhenTheyWereThereAtOneEnd) {
+  TelemetryFigures figures(period_s);
+  figures.begin(with_foreign(gpu_sample(0, 0), 2));
+  figures.within(gpu_sample(90, 0.05));
+  figures.end(with_foreign(gpu_sample(90, 0.05), 0));
+  EXPECT_EQ(figures.record()["foreign_processes"], 2);
+}
+
+TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
+  TelemetryFigures figures(period_s);
+  assay_telemetry_sample cpu{};
+  figures.begin(cpu);
+  cpu.known = ASSAY_TELEMETRY_CPU_UTILISATION;
+  cpu.utilisation_percent = 98;
+  cpu.utilisation_span_s = 0.05;
+  figures.within(cpu);
+  figures.end(cpu);
+  EXPECT_EQ(figures.record(), Json({{"samples", 1},
+                                    {"period_ms", 50.0},
+                                    {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
+}
+
+}  // namespace
+}  // namespace assay::host
