@@ -1,0 +1,317 @@
+#include "compare/comparison.hpp"
+
+#include "common/suggest.hpp"
+#include "results/case_text.hpp"
+#include "results/columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace assay::host {
+namespace {
+
+std::string text_at(const Record& record, const char* column) { return display_text(cell_of(record, column)); }
+
+std::vector<const Record*> records_of(const Side& side) {
+  std::vector<const Record*> records;
+  for (const ComparedRun& run : side.runs)
+    for (const Record& record : run.records) records.push_back(&record);
+  return records;
+}
+
+// Why this side's case has no figure to compare; "" when it has one in every run.
+std::string reason_against(const SideCase& c, const std::string& label) {
+  for (const Record* record : c.records) {
+    const std::string status = text_at(*record, "status");
+    if (status == "ok") continue;
+    const std::string reason = text_at(*record, "reason");
+    const std::string what = status == "wrong_result" ? "verification failed" : status;
+    return fmt::format("{}: {}{}{}", label, what, reason.empty() ? "" : ": ", reason);
+  }
+  return {};
+}
+
+struct Figures {
+  std::vector<RunFigure> runs;
+  MetricOfRecord first;
+  std::string problem;
+};
+
+Figures figures_of(const SideCase& c, const std::string& metric, const std::string& label) {
+  Figures figures;
+  for (const Record* record : c.records) {
+    std::optional<MetricOfRecord> found = metric_of(*record, metric);
+    if (!found) {
+      figures.problem = fmt::format("{} has no figure of {}", label, metric);
+      return figures;
+    }
+    if (figures.runs.empty()) figures.first = *found;
+    if (found->unit != figures.first.unit) {
+      figures.problem =
+          fmt::format("the runs of {} have other units: {} and {}", label, figures.first.unit, found->unit);
+      return figures;
+    }
+    figures.runs.push_back(std::move(found->figure));
+  }
+  return figures;
+}
+
+// The GPUs that a case keeps busy; on the CPU, the machines.
+double devices_of(const Record& record) {
+  if (text_at(record, "device") != "cpu") {
+    const Cell ranks = cell_of(record, "ranks");
+    return ranks.is_number() ? ranks.value.get<double>() : 1.0;
+  }
+  std::set<std::string> hosts;
+  if (const auto ranks = record.find("by_rank"); ranks != record.end() && ranks->is_array())
+    for (const Record& rank : *ranks)
+      if (rank.is_object() && rank.contains("host")) hosts.insert(rank["host"].dump());
+  return std::max<double>(1.0, static_cast<double>(hosts.size()));
+}
+
+// All the time is paid for, that of slow steps too: the mean rate.
+std::optional<double> items_per_dollar(const SideCase& c, double dollars_per_gpu_hour) {
+  constexpr double kSecondsPerHour = 3600;
+  double sum = 0;
+  for (const Record* record : c.records) {
+    const Cell rate = cell_of(*record, "items_per_s");
+    if (!rate.is_number()) return std::nullopt;
+    sum += rate.value.get<double>() * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record));
+  }
+  return sum / static_cast<double>(c.records.size());
+}
+
+void fill_costs(Entry& entry, const SideCase& c, std::size_t side, const ComparisonOptions& options) {
+  if (!options.dollars_per_gpu_hour.empty())
+    entry.items_per_dollar = items_per_dollar(c, options.dollars_per_gpu_hour[side]);
+}
+
+// What the records say of the device's clocks: throttling, and clocks that were not the same.
+std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b) {
+  constexpr double kOtherClock = 0.02;
+  std::vector<std::string> notes;
+  std::set<std::string> throttled;
+  for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
+    for (const Record* record : c->records)
+      if (text_at(*record, "validity") == "throttled")
+        throttled.insert(fmt::format("{} was throttled: {}", side->label, text_at(*record, "validity.text")));
+  notes.assign(throttled.begin(), throttled.end());
+  const auto mean_clock = [](const SideCase& c) {
+    double sum = 0;
+    for (const Record* record : c.records) {
+      const Cell clock = cell_of(*record, "telemetry.sm_clock_mhz.mean");
+      if (!clock.is_number()) return 0.0;
+      sum += clock.value.get<double>();
+    }
+    return sum / static_cast<double>(c.records.size());
+  };
+  const double of_a = mean_clock(a), of_b = mean_clock(b);
+  const bool same_device = text_at(*a.records[0], "device.name") == text_at(*b.records[0], "device.name");
+  if (of_a > 0 && of_b > 0 && same_device && std::abs(of_b / of_a - 1) > kOtherClock)
+    notes.push_back(
+        fmt::format("mean clock {:.0f} MHz in {}, {:.0f} MHz in {}", of_a, side_a.label, of_b, side_b.label));
+  return notes;
+}
+
+Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b, const std::string& metric,
+               const ComparisonOptions& options) {
+  Entry entry;
+  entry.kind = Entry::Kind::refused;
+  const std::string against_a = reason_against(a, side_a.label), against_b = reason_against(b, side_b.label);
+  if (!against_a.empty() || !against_b.empty()) {
+    entry.reason =
+        against_a.empty() || against_b.empty() ? against_a + against_b : fmt::format("{}; {}", against_a, against_b);
+    entry.failed = against_a.empty();
+    return entry;
+  }
+  const Figures figures_a = figures_of(a, metric, side_a.label), figures_b = figures_of(b, metric, side_b.label);
+  for (const Figures* figures : {&figures_a, &figures_b}) {
+    if (figures->problem.empty()) continue;
+    entry.reason = figures->problem;
+    return entry;
+  }
+  if (figures_a.first.unit != figures_b.first.unit) {
+    entry.reason = fmt::format("other unit: {} / {}", figures_a.first.unit, figures_b.first.unit);
+    return entry;
+  }
+  const TestResult result =
+      compare_figures({side_a.label, figures_a.runs}, {side_b.label, figures_b.runs}, options.test);
+  entry.kind = Entry::Kind::compared;
+  entry.value = result.value_b;
+  entry.ratio = result.ratio, entry.low = result.low, entry.high = result.high;
+  entry.outcome = result.outcome;
+  entry.verdict = verdict_word(result.outcome, metric, figures_b.first);
+  entry.worse = is_worse(result.outcome, figures_b.first.better);
+  entry.statistic = result.statistic;
+  entry.by_samples = result.by_samples;
+  entry.runs = result.runs_b;
+  entry.notes = result.notes;
+  for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
+  return entry;
+}
+
+Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& side, const TestOptions& test) {
+  Entry entry;
+  entry.kind = Entry::Kind::baseline;
+  entry.reason = reason_against(c, side.label);
+  if (!entry.reason.empty()) return entry;
+  const Figures figures = figures_of(c, metric, side.label);
+  if (!figures.problem.empty()) {
+    entry.reason = figures.problem;
+    return entry;
+  }
+  const TestedSide tested{side.label, figures.runs};
+  const TestResult own = compare_figures(tested, tested, test);
+  entry.value = own.value_a;
+  entry.runs = own.runs_a;
+  entry.statistic = own.statistic;
+  entry.by_samples = own.by_samples;
+  return entry;
+}
+
+std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
+  std::vector<std::string> names;
+  for (const Side& side : sides)
+    for (const Record* record : records_of(side))
+      for (std::string& name : metric_names(*record))
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  return names;
+}
+
+void require_metric(const std::vector<Side>& sides, const std::string& metric) {
+  for (const Side& side : sides)
+    for (const Record* record : records_of(side))
+      if (metric_of(*record, metric)) return;
+  const std::vector<std::string> names = all_metric_names(sides);
+  const auto near = nearest(metric, names);
+  throw NoMetricError(fmt::format("no case has a figure of '{}'; there are {}{}", metric, fmt::join(names, ", "),
+                                  near ? fmt::format("; did you mean '{}'?", *near) : ""));
+}
+
+std::string name_of(const SideCase& c) {
+  const std::string label = case_label(*c.records.front());
+  return fmt::format("{}{}{}", c.inputs.workload(), label.empty() ? "" : " ", label);
+}
+
+}  // namespace
+
+Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& options) {
+  Comparison comparison;
+  comparison.sides = std::move(sides);
+  for (const std::string& metric : options.metrics) require_metric(comparison.sides, metric);
+  comparison.differences = find_differences(comparison.sides);
+
+  std::vector<const Record*> all;
+  for (const Side& side : comparison.sides)
+    for (const Record* record : records_of(side)) all.push_back(record);
+  const std::vector<std::string> axes = axes_of(all);
+  const std::set<std::string> axis_set(axes.begin(), axes.end());
+  std::vector<std::vector<SideCase>> cases;
+  for (const Side& side : comparison.sides) cases.push_back(cases_of(records_of(side), axis_set));
+  std::vector<Matches> matches(1);
+  for (std::size_t i = 1; i < cases.size(); ++i) matches.push_back(match_cases(cases[0], cases[i], options.rules));
+
+  // An axis that has one value in all of the baseline tells nothing apart.
+  for (const std::string& axis : axes) {
+    std::set<std::string> values;
+    for (const SideCase& c : cases[0]) values.insert(c.inputs.value(axis).value_or(""));
+    if (values.size() > 1) comparison.axes.push_back(axis);
+  }
+  for (const std::string& metric : options.metrics) {
+    ComparedMetric compared_metric{metric, Better::neither, {}};
+    for (std::size_t c = 0; c < cases[0].size(); ++c) {
+      const SideCase& a = cases[0][c];
+      ComparedCase row{a.inputs.workload(), {}, "", {}};
+      for (const std::string& axis : comparison.axes) row.axis_values.push_back(a.inputs.value(axis).value_or(""));
+      if (const auto found = metric_of(*a.records.front(), metric)) {
+        row.unit = found->unit;
+        compared_metric.better = found->better;
+      }
+      row.entries.push_back(baseline_entry(a, metric, comparison.sides[0], options.test));
+      fill_costs(row.entries.back(), a, 0, options);
+      bool found_somewhere = false;
+      for (std::size_t s = 1; s < cases.size(); ++s) {
+        const Match& match = matches[s].of_baseline[c];
+        Entry entry;
+        if (match.kind == Match::Kind::found) {
+          entry = compared(a, *match.other, comparison.sides[0], comparison.sides[s], metric, options);
+          fill_costs(entry, *match.other, s, options);
+        } else if (match.kind == Match::Kind::refused) {
+          entry.kind = Entry::Kind::refused;
+          entry.reason = match.reason;
+        }
+        found_somewhere = found_somewhere || match.kind != Match::Kind::missing;
+        row.entries.push_back(std::move(entry));
+      }
+      if (found_somewhere)
+        compared_metric.cases.push_back(std::move(row));
+      else if (metric == options.metrics.front())
+        comparison.unmatched.push_back(fmt::format("only in {}: {}", comparison.sides[0].label, name_of(a)));
+    }
+    comparison.metrics.push_back(std::move(compared_metric));
+  }
+  std::set<std::string> units;
+  for (const Record* record : all)
+    if (const Cell rate = cell_of(*record, "items_per_s"); !rate.empty())
+      if (const auto work = record->find("work"); work != record->end() && work->contains("item_unit"))
+        units.insert(display_text(Cell{(*work)["item_unit"]}));
+  comparison.item_unit = units.size() == 1 ? *units.begin() : "items";
+  for (std::size_t s = 1; s < cases.size(); ++s) {
+    const std::string& label = comparison.sides[s].label;
+    for (const SideCase* c : matches[s].only_other)
+      comparison.unmatched.push_back(fmt::format("only in {}: {}", label, name_of(*c)));
+    std::set<std::string> of_baseline, of_other;
+    for (const Match& match : matches[s].of_baseline) {
+      of_baseline.insert(match.only_baseline.begin(), match.only_baseline.end());
+      of_other.insert(match.only_other.begin(), match.only_other.end());
+    }
+    const auto say = [&comparison](const std::string& who, const std::string& not_who,
+                                   const std::set<std::string>& inputs) {
+      if (!inputs.empty())
+        comparison.unknown.push_back(
+            fmt::format("only {} says, and {} is taken to agree: {}", who, not_who, fmt::join(inputs, ", ")));
+    };
+    say(comparison.sides[0].label, label, of_baseline);
+    say(label, comparison.sides[0].label, of_other);
+  }
+  return comparison;
+}
+
+std::string case_name(const Comparison& comparison, const ComparedCase& c) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < comparison.axes.size(); ++i)
+    if (!c.axis_values[i].empty()) texts.push_back(fmt::format("{}={}", comparison.axes[i], c.axis_values[i]));
+  return texts.empty() ? c.workload : fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::vector<std::string> reasons_to_fail(const Comparison& comparison, const FailIf& fail_if) {
+  std::vector<std::string> reasons;
+  bool compared_any = false;
+  for (const ComparedMetric& metric : comparison.metrics)
+    for (const ComparedCase& c : metric.cases)
+      for (std::size_t s = 1; s < c.entries.size(); ++s) {
+        const Entry& entry = c.entries[s];
+        const std::string where =
+            fmt::format("{} of {}, {}", metric.name, comparison.sides[s].label, case_name(comparison, c));
+        const bool is_compared = entry.kind == Entry::Kind::compared;
+        compared_any = compared_any || is_compared;
+        if (is_compared && fail_if.slower && entry.worse)
+          reasons.push_back(fmt::format("{}: {}", where, entry.verdict));
+        if (is_compared && fail_if.cannot_tell && entry.outcome == Outcome::cannot_tell)
+          reasons.push_back(fmt::format("{}: cannot tell", where));
+        if (entry.failed && (fail_if.slower || fail_if.unmatched))
+          reasons.push_back(fmt::format("{}: {}", where, entry.reason));
+        else if (!is_compared && fail_if.unmatched)
+          reasons.push_back(fmt::format("{}: {}", where, entry.reason.empty() ? "no such case" : entry.reason));
+      }
+  if (fail_if.unmatched)
+    for (const std::string& line : comparison.unmatched) reasons.push_back(line);
+  const bool asked = fail_if.slower || fail_if.cannot_tell || fail_if.unmatched;
+  if (asked && !compared_any && reasons.empty()) reasons.emplace_back("nothing could be compared");
+  return reasons;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,83 @@
+// Sides in, verdicts out.
+#pragma once
+#include "compare/differences.hpp"
+#include "compare/matching.hpp"
+#include "compare/metric.hpp"
+#include "compare/sides.hpp"
+#include "compare/verdict.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+// No record of any side has a metric of that name. The text names those that there are.
+class NoMetricError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct ComparisonOptions {
+  std::vector<std::string> metrics{"step"};
+  TestOptions test;
+  MatchRules rules;
+  std::vector<double> dollars_per_gpu_hour;  // per side, or none
+};
+
+// One side's part in one case and metric.
+struct Entry {
+  enum class Kind { baseline, compared, refused, missing } kind = Kind::missing;
+  std::string reason;                      // of a refusal
+  bool failed = false;                     // refused since this side's case is not ok while the baseline's is
+  std::optional<double> value;             // the statistic of the metric
+  std::optional<double> ratio, low, high;  // to the baseline; the interval where the spread is known
+  Outcome outcome = Outcome::cannot_tell;
+  std::string verdict;  // its word; empty for the baseline
+  bool worse = false;
+  Statistic statistic = Statistic::lower_quartile;
+  bool by_samples = true;  // else from means and standard deviations
+  std::size_t runs = 0;    // of this side that took part
+  std::optional<double> items_per_dollar;
+  std::vector<std::string> notes;
+};
+
+struct ComparedCase {
+  std::string workload;
+  std::vector<std::string> axis_values;  // of Comparison::axes; "" where it has none
+  std::string unit;
+  std::vector<Entry> entries;  // one per side, the baseline first
+};
+
+struct ComparedMetric {
+  std::string name;
+  Better better = Better::lower;
+  std::vector<ComparedCase> cases;  // those of the baseline
+};
+
+struct Comparison {
+  std::vector<Side> sides;
+  Differences differences;
+  std::vector<std::string> axes;  // that tell the cases apart
+  std::vector<ComparedMetric> metrics;
+  std::string item_unit;               // of items per dollar: "tokens"; "items" where workloads differ
+  std::vector<std::string> unmatched;  // a line per case that only one side has
+  std::vector<std::string> unknown;    // a line per side with inputs that it or the baseline does not say
+};
+
+// At least two sides. Throws NoMetricError.
+Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& options);
+
+// What `--fail-if` asks about.
+struct FailIf {
+  bool slower = false, cannot_tell = false, unmatched = false;
+};
+// The reasons to fail, a line each; none: all is well. A case that is not ok on one side while it is on the baseline
+// counts as slower, and so does a comparison that compared nothing.
+std::vector<std::string> reasons_to_fail(const Comparison& comparison, const FailIf& fail_if);
+
+// "size=small pass=forward", for a line of text.
+std::string case_name(const Comparison& comparison, const ComparedCase& c);
+
+}  // namespace assay::host

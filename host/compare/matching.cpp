@@ -1,0 +1,140 @@
+#include "compare/matching.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace assay::host {
+namespace {
+
+using Keys = std::set<std::string>;
+
+constexpr const char* kRanks = "run.ranks";
+// What a comparison is about, unless a sweep over devices tells cases apart by it.
+constexpr const char* kDevice = "run.device";
+
+Keys varied_keys(const std::vector<SideCase>& cases) {
+  std::map<std::string, Keys> values;
+  for (const SideCase& c : cases) {
+    for (const std::string& key : c.inputs.keys())
+      if (const auto value = c.inputs.value(key)) values[key].insert(*value);
+  }
+  Keys varied;
+  for (const auto& [key, seen] : values)
+    if (seen.size() > 1) varied.insert(key);
+  return varied;
+}
+
+struct Agreement {
+  bool same_case = true;            // the same workload, and equal where a side varies
+  std::vector<std::string> differ;  // "key a / b": other inputs that both know
+  std::vector<std::string> differing_keys;
+  std::vector<std::string> only_first, only_second;  // "key=value": what one of both does not say
+};
+
+Agreement agreement(const SideCase& a, const SideCase& b, const Keys& varied, const MatchRules& rules) {
+  Agreement result;
+  result.same_case = a.inputs.workload() == b.inputs.workload();
+  Keys keys = a.inputs.keys();
+  keys.insert(b.inputs.keys().begin(), b.inputs.keys().end());
+  keys.insert(varied.begin(), varied.end());
+  for (const std::string& key : keys) {
+    if (rules.across.count(key) || (key == kRanks && rules.any_ranks)) continue;
+    if (key == kDevice && !varied.count(key)) continue;
+    const auto of_a = a.inputs.value(key), of_b = b.inputs.value(key);
+    if (of_a && of_b && *of_a != *of_b) {
+      if (varied.count(key)) result.same_case = false;
+      result.differ.push_back(fmt::format("{} {} / {}", key, *of_a, *of_b));
+      result.differing_keys.push_back(key);
+    } else if (of_a.has_value() != of_b.has_value()) {
+      // An empty text is a path or a name that was not given.
+      if (const std::string& value = of_a ? *of_a : *of_b; !value.empty())
+        (of_a ? result.only_first : result.only_second).push_back(fmt::format("{}={}", key, value));
+    }
+  }
+  return result;
+}
+
+// What several candidates differ in among themselves.
+std::string difference_among(const std::vector<const SideCase*>& cases) {
+  Keys keys;
+  for (const SideCase* c : cases) keys.insert(c->inputs.keys().begin(), c->inputs.keys().end());
+  std::vector<std::string> texts;
+  for (const std::string& key : keys) {
+    std::vector<std::string> values;
+    for (const SideCase* c : cases) {
+      const std::string value = c->inputs.value(key).value_or("not said");
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+    if (values.size() > 1) texts.push_back(fmt::format("{} ({})", key, fmt::join(values, ", ")));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string refusal(const Agreement& agreement) {
+  const auto& keys = agreement.differing_keys;
+  const bool ranks_alone = keys.size() == 1 && keys[0] == kRanks;
+  return fmt::format("other {}: {}; compare all the same with {}", ranks_alone ? "number of ranks" : "inputs",
+                     fmt::join(agreement.differ, ", "),
+                     ranks_alone ? "--any" : fmt::format("--across {}", fmt::join(keys, ",")));
+}
+
+}  // namespace
+
+Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<SideCase>& other,
+                    const MatchRules& rules) {
+  Keys varied = varied_keys(baseline);
+  varied.merge(varied_keys(other));
+  Matches matches;
+  std::map<const SideCase*, std::vector<std::size_t>> users;  // cases of the baseline that found the same case
+  std::set<const SideCase*> named;
+  for (const SideCase& a : baseline) {
+    Match match;
+    std::vector<const SideCase*> found;
+    const SideCase* nearest = nullptr;
+    Agreement of_found, of_nearest;
+    for (const SideCase& b : other) {
+      Agreement now = agreement(a, b, varied, rules);
+      if (!now.same_case) continue;
+      if (now.differ.empty()) {
+        found.push_back(&b);
+        of_found = std::move(now);
+      } else if (!nearest || now.differ.size() < of_nearest.differ.size()) {
+        nearest = &b;
+        of_nearest = std::move(now);
+      }
+    }
+    if (found.size() == 1) {
+      match = {Match::Kind::found, found.front(), "", of_found.only_first, of_found.only_second};
+      users[found.front()].push_back(matches.of_baseline.size());
+    } else if (found.size() > 1) {
+      match = {Match::Kind::refused,
+               nullptr,
+               fmt::format("{} cases could be meant, which differ in {}", found.size(), difference_among(found)),
+               {}};
+    } else if (nearest) {
+      match = {Match::Kind::refused, nearest, refusal(of_nearest), {}, {}};
+      named.insert(nearest);
+    }
+    named.insert(found.begin(), found.end());
+    matches.of_baseline.push_back(std::move(match));
+  }
+  for (const auto& [b, places] : users) {
+    if (places.size() < 2) continue;
+    std::vector<const SideCase*> rivals;
+    for (const std::size_t place : places) rivals.push_back(&baseline[place]);
+    for (const std::size_t place : places)
+      matches.of_baseline[place] = {Match::Kind::refused,
+                                    nullptr,
+                                    fmt::format("{} cases of the baseline could be meant, which differ in {}",
+                                                places.size(), difference_among(rivals)),
+                                    {},
+                                    {}};
+  }
+  for (const SideCase& b : other)
+    if (!named.count(&b)) matches.only_other.push_back(&b);
+  return matches;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,410 @@
+#include "compare/report.hpp"
+
+#include "results/table.hpp"
+#include "results/text_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <sstream>
+
+namespace assay::host {
+namespace {
+
+enum class Form { terminal, markdown };
+
+struct Style {
+  Form form;
+  std::size_t width_columns;
+};
+
+Cell text_cell(std::string text) { return text.empty() ? Cell{} : Cell{Record(std::move(text)), true}; }
+Cell number_cell(const std::optional<double>& value) { return value ? Cell{Record(*value)} : Cell{}; }
+
+std::string interval_text(const Entry& entry) {
+  if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
+  if (*entry.low == *entry.high) return "exact";
+  return fmt::format("{:.4g} .. {:.4g}", *entry.low, *entry.high);
+}
+
+std::string interval_header(const TestOptions& test) { return fmt::format("{:g}% interval", test.confidence * 100); }
+
+bool has_costs(const Comparison& comparison) {
+  for (const ComparedMetric& metric : comparison.metrics)
+    for (const ComparedCase& c : metric.cases)
+      for (const Entry& entry : c.entries)
+        if (entry.items_per_dollar) return true;
+  return false;
+}
+
+bool is_compared(const Entry& entry) { return entry.kind == Entry::Kind::compared; }
+bool compares_any(const ComparedCase& c) { return std::any_of(c.entries.begin(), c.entries.end(), is_compared); }
+
+std::set<std::string> units_of(const ComparedMetric& metric) {
+  std::set<std::string> units;
+  for (const ComparedCase& c : metric.cases)
+    if (!c.unit.empty()) units.insert(c.unit);
+  return units;
+}
+
+std::set<std::string> workloads_of(const ComparedMetric& metric) {
+  std::set<std::string> workloads;
+  for (const ComparedCase& c : metric.cases) workloads.insert(c.workload);
+  return workloads;
+}
+
+// What names a case: its workload where there are several, its axes, its unit where there are several.
+struct CaseColumns {
+  bool workload, unit;
+  explicit CaseColumns(const ComparedMetric& metric)
+      : workload(workloads_of(metric).size() > 1), unit(units_of(metric).size() > 1) {}
+  void add_names(const Comparison& comparison, std::vector<std::string>& columns) const {
+    if (workload) columns.emplace_back("workload");
+    columns.insert(columns.end(), comparison.axes.begin(), comparison.axes.end());
+    if (unit) columns.emplace_back("unit");
+  }
+  void add_cells(const ComparedCase& c, bool shown, std::vector<Cell>& row) const {
+    if (workload) row.push_back(text_cell(shown ? c.workload : ""));
+    for (const std::string& value : c.axis_values) row.push_back(text_cell(shown ? value : ""));
+    if (unit) row.push_back(text_cell(shown ? c.unit : ""));
+  }
+};
+
+// Two sides: a line per case.
+Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+  const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
+  const CaseColumns names(metric);
+  const bool costs = has_costs(comparison);
+  Table table;
+  names.add_names(comparison, table.columns);
+  for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
+    table.columns.push_back(column);
+  if (costs)
+    for (const std::string& side : {a, b}) table.columns.push_back(fmt::format("{}/$ {}", comparison.item_unit, side));
+  for (const ComparedCase& c : metric.cases) {
+    if (!compares_any(c)) continue;
+    const Entry &of_a = c.entries[0], &of_b = c.entries[1];
+    std::vector<Cell> row;
+    names.add_cells(c, true, row);
+    row.push_back(number_cell(of_a.value));
+    row.push_back(number_cell(of_b.value));
+    row.push_back(number_cell(of_b.ratio));
+    row.push_back(text_cell(interval_text(of_b)));
+    row.push_back(text_cell(of_b.verdict));
+    if (costs)
+      for (const Entry* entry : {&of_a, &of_b}) row.push_back(number_cell(entry->items_per_dollar));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// More sides: a line per case and side.
+Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+  const CaseColumns names(metric);
+  const bool costs = has_costs(comparison);
+  Table table;
+  names.add_names(comparison, table.columns);
+  for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
+                                    interval_header(test), std::string("verdict")})
+    table.columns.push_back(column);
+  if (costs) table.columns.push_back(fmt::format("{}/$", comparison.item_unit));
+  for (const ComparedCase& c : metric.cases) {
+    if (!compares_any(c)) continue;
+    for (std::size_t s = 0; s < c.entries.size(); ++s) {
+      const Entry& entry = c.entries[s];
+      std::vector<Cell> row;
+      names.add_cells(c, s == 0, row);
+      row.push_back(text_cell(comparison.sides[s].label));
+      row.push_back(number_cell(entry.value));
+      row.push_back(number_cell(entry.ratio));
+      row.push_back(text_cell(interval_text(entry)));
+      const bool refused = entry.kind == Entry::Kind::refused;
+      row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict));
+      if (costs) row.push_back(number_cell(entry.items_per_dollar));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::string spelt(const Table& table, const Style& style) {
+  return style.form == Form::terminal ? to_terminal(table, style.width_columns) : to_markdown(table);
+}
+
+std::string heading(const std::string& text, const Style& style) {
+  return style.form == Form::terminal ? fmt::format("{}\n", text) : fmt::format("## {}\n\n", text);
+}
+
+// `text` with line breaks at spaces; further lines stand under the first.
+std::string wrapped(const std::string& text, std::size_t width_columns) {
+  constexpr std::size_t kIndent = 2, kNarrowest = 40;
+  const std::size_t room = std::max(kNarrowest, width_columns) - kIndent;
+  std::string out(kIndent, ' '), word;
+  std::size_t used = 0;
+  std::istringstream words(text);
+  while (words >> word) {
+    const std::size_t width = display_width(word);
+    if (used > 0 && used + 1 + width > room) {
+      out += fmt::format("\n{:{}}", "", 2 * kIndent);
+      used = kIndent;
+    } else if (used > 0) {
+      out += ' ';
+      ++used;
+    }
+    out += word;
+    used += width;
+  }
+  return out;
+}
+
+void add_list(std::string& out, const std::vector<std::string>& lines, const Style& style) {
+  for (const std::string& line : lines)
+    out += style.form == Form::terminal ? wrapped(one_line(line), style.width_columns) + "\n"
+                                        : fmt::format("- {}\n", one_line(line));
+}
+
+std::string sides_text(const Comparison& comparison, const Style& style) {
+  Table table;
+  table.columns = {"side", "runs", "cases", "device", "from"};
+  for (const Side& side : comparison.sides) {
+    std::set<std::string> devices;
+    std::size_t cases = 0;
+    for (const ComparedRun& run : side.runs) {
+      cases = std::max(cases, run.records.size());
+      for (const Record& record : run.records)
+        if (const Cell name = cell_of(record, "device.name"); !name.empty()) devices.insert(display_text(name));
+    }
+    table.rows.push_back({text_cell(side.label), Cell{Record(side.runs.size())}, Cell{Record(cases)},
+                          text_cell(fmt::format("{}", fmt::join(devices, " | "))), text_cell(side.name)});
+  }
+  return heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
+}
+
+std::string differences_text(const Comparison& comparison, const Style& style) {
+  std::string out = heading("What differs about machine, versions and settings", style);
+  if (comparison.differences.items.empty()) {
+    add_list(out, {"nothing that the records say"}, style);
+  } else {
+    Table table;
+    table.columns = {"item"};
+    std::size_t widest_item = 4;
+    for (const Difference& difference : comparison.differences.items)
+      widest_item = std::max(widest_item, display_width(difference.item));
+    for (const Side& side : comparison.sides) table.columns.push_back(side.label);
+    constexpr std::size_t kGap = 2, kNarrowest = 12;
+    const std::size_t sides = comparison.sides.size(), used = widest_item + kGap * sides;
+    const std::size_t room =
+        std::max(kNarrowest, style.width_columns > used ? (style.width_columns - used) / sides : 0);
+    for (const Difference& difference : comparison.differences.items) {
+      std::vector<Cell> row{text_cell(difference.item)};
+      for (const std::string& value : difference.values)
+        row.push_back(text_cell(style.form == Form::terminal ? fit_to_width(value, room) : value));
+      table.rows.push_back(std::move(row));
+    }
+    out += spelt(table, style);
+  }
+  std::vector<std::string> untold;
+  for (std::size_t s = 0; s < comparison.sides.size(); ++s) {
+    const std::vector<std::string>& items = comparison.differences.untold[s];
+    if (items.empty()) continue;
+    constexpr std::size_t kShown = 6;
+    const std::vector<std::string> first(items.begin(),
+                                         items.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, items.size())));
+    untold.push_back(fmt::format("{} does not say: {}{}", comparison.sides[s].label, fmt::join(first, ", "),
+                                 items.size() > kShown ? fmt::format(" and {} more", items.size() - kShown) : ""));
+  }
+  if (!untold.empty() && style.form == Form::markdown) out += "\n";
+  add_list(out, untold, style);
+  return out;
+}
+
+// "step, ms: lower quartile of the steps; lower is better"
+std::string metric_heading(const ComparedMetric& metric) {
+  std::string text = metric.name;
+  const std::set<std::string> units = units_of(metric);
+  if (units.size() == 1 && !units.begin()->empty()) text += fmt::format(", {}", *units.begin());
+  std::set<std::string> statistics;
+  for (const ComparedCase& c : metric.cases)
+    for (const Entry& entry : c.entries)
+      if (is_compared(entry) && interval_text(entry) != "exact") statistics.insert(statistic_name(entry.statistic));
+  if (!statistics.empty()) text += fmt::format(": {} of the steps", fmt::join(statistics, " or "));
+  if (metric.better != Better::neither)
+    text += fmt::format("; {} is better", metric.better == Better::lower ? "lower" : "higher");
+  return text;
+}
+
+struct NotedCases {
+  std::string text;
+  std::vector<std::string> cases;
+};
+
+// Cases of one note stand in one line.
+// `all`: how many cases there are that a note may be about.
+std::vector<std::string> gathered(const std::vector<NotedCases>& notes, std::size_t all) {
+  std::vector<std::string> lines;
+  for (const NotedCases& note : notes) {
+    const bool is_of_all = note.cases.size() == all && all > 1;
+    lines.push_back(
+        fmt::format("{}: {}", is_of_all ? "all" : fmt::format("{}", fmt::join(note.cases, "; ")), note.text));
+  }
+  return lines;
+}
+
+void note(std::vector<NotedCases>& notes, const std::string& text, const std::string& name) {
+  const auto found = std::find_if(notes.begin(), notes.end(), [&](const NotedCases& n) { return n.text == text; });
+  if (found == notes.end())
+    notes.push_back({text, {name}});
+  else
+    found->cases.push_back(name);
+}
+
+std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                        const Style& style) {
+  std::string out = heading(metric_heading(metric), style);
+  const Table table =
+      comparison.sides.size() == 2 ? table_of_two(comparison, metric, test) : table_of_many(comparison, metric, test);
+  if (table.rows.empty())
+    add_list(out, {"nothing could be compared"}, style);
+  else
+    out += spelt(table, style);
+  std::vector<NotedCases> notes, refusals;
+  std::size_t compared = 0, refused = 0;
+  for (const ComparedCase& c : metric.cases)
+    for (std::size_t s = 0; s < c.entries.size(); ++s) {
+      const Entry& entry = c.entries[s];
+      const std::string name = comparison.sides.size() == 2
+                                   ? case_name(comparison, c)
+                                   : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
+      compared += is_compared(entry) ? 1 : 0;
+      refused += s > 0 && entry.kind == Entry::Kind::refused ? 1 : 0;
+      if (is_compared(entry) && !entry.by_samples && entry.low && *entry.low != *entry.high)
+        note(notes, "no samples on one side: tested by mean, standard deviation and number of steps", name);
+      for (const std::string& text : entry.notes) note(notes, text, name);
+      if (s > 0 && entry.kind == Entry::Kind::refused) note(refusals, entry.reason, name);
+    }
+  if (style.form == Form::markdown && !notes.empty()) out += "\n";
+  add_list(out, gathered(notes, compared), style);
+  if (!refusals.empty()) {
+    out += style.form == Form::markdown ? "\nNot compared:\n\n" : "Not compared\n";
+    add_list(out, gathered(refusals, refused), style);
+  }
+  return out;
+}
+
+std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style) {
+  std::vector<std::string> parts{sides_text(comparison, style), differences_text(comparison, style)};
+  for (const ComparedMetric& metric : comparison.metrics) parts.push_back(metric_text(comparison, metric, test, style));
+  std::vector<std::string> rest = comparison.unmatched;
+  rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
+  if (!rest.empty()) {
+    std::string part = heading("Cases without a partner, and inputs that one side does not say", style);
+    add_list(part, rest, style);
+    parts.push_back(std::move(part));
+  }
+  std::string part = heading("How it was tested", style);
+  add_list(part, test_lines(test), style);
+  parts.push_back(std::move(part));
+  return fmt::format("{}", fmt::join(parts, "\n"));
+}
+
+Record entry_json(const Comparison& comparison, const Entry& entry, std::size_t side) {
+  const auto number = [](const std::optional<double>& value) { return value ? Record(*value) : Record(); };
+  constexpr const char* kinds[] = {"baseline", "compared", "refused", "missing"};
+  return {{"side", comparison.sides[side].label},
+          {"state", kinds[static_cast<std::size_t>(entry.kind)]},
+          {"value", number(entry.value)},
+          {"ratio", number(entry.ratio)},
+          {"low", number(entry.low)},
+          {"high", number(entry.high)},
+          {"verdict", entry.verdict},
+          {"statistic", entry.value ? statistic_name(entry.statistic) : ""},
+          {"from_samples", entry.by_samples},
+          {"runs", entry.runs},
+          {"items_per_dollar", number(entry.items_per_dollar)},
+          {"reason", entry.reason},
+          {"notes", entry.notes}};
+}
+
+}  // namespace
+
+std::vector<std::string> test_lines(const TestOptions& test) {
+  return {fmt::format("same: the {:g}% interval of the ratio lies within {:g}% of 1, either way; faster or slower: it "
+                      "leaves out 1; else cannot tell",
+                      test.confidence * 100, test.threshold * 100),
+          fmt::format("interval: by leaving out stretches of steps (jackknife); runs of one thing are taken to differ "
+                      "by {:g}%, more where steps are restless, unless both sides have several runs: then by what they "
+                      "do differ (Student's t)",
+                      test.run_to_run * 100),
+          "one run a side cannot tell a slower program from a machine that was slower at that hour; three or more, "
+          "taken in turns, can"};
+}
+
+std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns) {
+  return text_of(comparison, test, {Form::terminal, width_columns});
+}
+
+std::string comparison_markdown(const Comparison& comparison, const TestOptions& test) {
+  return text_of(comparison, test, {Form::markdown, 0});
+}
+
+std::string comparison_csv(const Comparison& comparison) {
+  Table table;
+  table.columns = {"metric", "workload"};
+  table.columns.insert(table.columns.end(), comparison.axes.begin(), comparison.axes.end());
+  for (const char* column : {"unit", "side", "from", "value", "ratio", "low", "high", "verdict", "statistic", "runs",
+                             "items_per_dollar", "reason", "notes"})
+    table.columns.emplace_back(column);
+  for (const ComparedMetric& metric : comparison.metrics)
+    for (const ComparedCase& c : metric.cases)
+      for (std::size_t s = 0; s < c.entries.size(); ++s) {
+        const Entry& entry = c.entries[s];
+        std::vector<Cell> row{text_cell(metric.name), text_cell(c.workload)};
+        for (const std::string& value : c.axis_values) row.push_back(text_cell(value));
+        const std::string missing = entry.kind == Entry::Kind::missing ? "no such case" : entry.reason;
+        for (Cell& cell : std::vector<Cell>{
+                 text_cell(c.unit), text_cell(comparison.sides[s].label), text_cell(comparison.sides[s].name),
+                 number_cell(entry.value), number_cell(entry.ratio), number_cell(entry.low), number_cell(entry.high),
+                 text_cell(entry.verdict), text_cell(entry.value ? statistic_name(entry.statistic) : ""),
+                 Cell{Record(entry.runs)}, number_cell(entry.items_per_dollar), text_cell(missing),
+                 text_cell(fmt::format("{}", fmt::join(entry.notes, "; ")))})
+          row.push_back(std::move(cell));
+        table.rows.push_back(std::move(row));
+      }
+  return to_csv(table);
+}
+
+std::string comparison_json(const Comparison& comparison, const TestOptions& test) {
+  Record out{{"schema", 1}};
+  out["sides"] = Record::array();
+  for (const Side& side : comparison.sides) {
+    Record runs = Record::array();
+    for (const ComparedRun& run : side.runs) runs.push_back(run.path);
+    out["sides"].push_back({{"label", side.label}, {"from", side.name}, {"runs", std::move(runs)}});
+  }
+  out["differences"] = Record::array();
+  for (const Difference& difference : comparison.differences.items)
+    out["differences"].push_back({{"item", difference.item}, {"values", difference.values}});
+  out["test"] = {{"threshold", test.threshold},
+                 {"confidence", test.confidence},
+                 {"run_to_run", test.run_to_run},
+                 {"statistic", statistic_name(test.statistic)}};
+  out["metrics"] = Record::array();
+  for (const ComparedMetric& metric : comparison.metrics) {
+    Record cases = Record::array();
+    for (const ComparedCase& c : metric.cases) {
+      Record axes = Record::object(), entries = Record::array();
+      for (std::size_t i = 0; i < comparison.axes.size(); ++i)
+        if (!c.axis_values[i].empty()) axes[comparison.axes[i]] = c.axis_values[i];
+      for (std::size_t s = 0; s < c.entries.size(); ++s) entries.push_back(entry_json(comparison, c.entries[s], s));
+      cases.push_back({{"workload", c.workload}, {"axes", axes}, {"unit", c.unit}, {"sides", std::move(entries)}});
+    }
+    out["metrics"].push_back({{"name", metric.name}, {"cases", std::move(cases)}});
+  }
+  out["unmatched"] = comparison.unmatched;
+  out["unknown"] = comparison.unknown;
+  return out.dump(2, ' ', false, Record::error_handler_t::replace) + "\n";
+}
+
+}  // namespace assay::host

@@ -1,0 +1,20 @@
+// A comparison as text.
+#pragma once
+#include "compare/comparison.hpp"
+
+#include <string>
+
+namespace assay::host {
+
+// For people; at most `width_columns` wide where the tables allow it.
+std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns);
+std::string comparison_markdown(const Comparison& comparison, const TestOptions& test);
+// One line per metric, case and side, with full precision.
+std::string comparison_csv(const Comparison& comparison);
+// Everything, for programs: sides, differences, metrics with their cases, unmatched cases, and how it was tested.
+std::string comparison_json(const Comparison& comparison, const TestOptions& test);
+
+// The test and its thresholds in a few lines.
+std::vector<std::string> test_lines(const TestOptions& test);
+
+}  // namespace assay::host

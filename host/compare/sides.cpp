@@ -1,0 +1,164 @@
+#include "compare/sides.hpp"
+
+#include "results/files.hpp"
+#include "results/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+namespace assay::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExpected =
+    "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder of these";
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// A case that was run again stands twice in a file; the last line of its values counts (docs/record.md).
+std::vector<Record> last_of_each_case(std::vector<Record> records) {
+  std::map<std::string, std::size_t> last;
+  const auto values_of = [](const Record& record) {
+    nlohmann::json values;
+    for (const char* key : {"workload", "axes", "params"})
+      if (const auto found = record.find(key); found != record.end()) values[key] = nlohmann::json(*found);
+    return values.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  for (std::size_t i = 0; i < records.size(); ++i) last[values_of(records[i])] = i;
+  std::vector<Record> result;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (last[values_of(records[i])] == i) result.push_back(std::move(records[i]));
+  return result;
+}
+
+Record json_of(const fs::path& file) { return Record::parse(read_file(file), nullptr, /*allow_exceptions=*/false); }
+
+ComparedRun read_summary(const fs::path& file) {
+  ComparedRun run{file.string(), {}, {}};
+  const Record summary = json_of(file);
+  const auto cases = summary.is_object() ? summary.find("cases") : summary.end();
+  if (!summary.is_object() || cases == summary.end() || !cases->is_array())
+    throw NoRunError(
+        fmt::format("{} has no records: expected the summary that a run writes, a JSON object with \"cases\"; give the "
+                    "run's folder instead",
+                    file.string()));
+  for (const Record& record : *cases)
+    if (record.is_object() && record.contains("status")) run.records.push_back(record);
+  if (const auto metadata = summary.find("metadata"); metadata != summary.end() && metadata->is_object())
+    if (const auto environment = metadata->find("environment"); environment != metadata->end())
+      run.environment = *environment;
+  return run;
+}
+
+ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
+  CasesFile cases = read_cases(cases_jsonl);
+  warnings.insert(warnings.end(), cases.warnings.begin(), cases.warnings.end());
+  ComparedRun run{name.string(), std::move(cases.records), {}};
+  if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment)) {
+    run.environment = json_of(environment);
+    if (!run.environment.is_object()) {
+      warnings.push_back(
+          fmt::format("{}: no JSON object; what it says about the machine is not compared", environment.string()));
+      run.environment = nullptr;
+    }
+  }
+  return run;
+}
+
+// What a folder holds: the runs in it, or else the summaries; by name.
+std::vector<fs::path> runs_in(const fs::path& folder) {
+  std::vector<fs::path> runs, summaries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    // `latest` is one of the others.
+    if (it->is_symlink()) continue;
+    if (is_there(it->path() / "cases.jsonl"))
+      runs.push_back(it->path());
+    else if (name.starts_with("bench_") && name.ends_with(".json"))
+      summaries.push_back(it->path());
+  }
+  std::vector<fs::path>& found = runs.empty() ? summaries : runs;
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::string>& warnings) {
+  const fs::path path = given;
+  if (!is_there(path)) throw NoRunError(fmt::format("{} is not there; {}", given, kExpected));
+  std::vector<ComparedRun> runs;
+  if (!is_folder(path)) {
+    runs.push_back(path.extension() == ".jsonl" ? read_lines(path, path, warnings) : read_summary(path));
+  } else if (is_there(path / "cases.jsonl")) {
+    runs.push_back(read_lines(path, path / "cases.jsonl", warnings));
+  } else {
+    for (const fs::path& run : runs_in(path))
+      runs.push_back(is_folder(run) ? read_lines(run, run / "cases.jsonl", warnings) : read_summary(run));
+    if (runs.empty()) throw NoRunError(fmt::format("{} holds no run; {}", given, kExpected));
+  }
+  for (ComparedRun& run : runs) {
+    run.records = last_of_each_case(std::move(run.records));
+    if (run.records.empty()) warnings.push_back(fmt::format("{}: no case has finished there", run.path));
+  }
+  return runs;
+}
+
+// A path may have a comma in it.
+std::vector<std::string> split_at_commas(const std::string& given) {
+  std::vector<std::string> parts;
+  if (is_there(given)) return {given};
+  for (std::size_t begin = 0; begin <= given.size();) {
+    const std::size_t end = std::min(given.find(',', begin), given.size());
+    if (end > begin) parts.push_back(given.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts.empty() ? std::vector<std::string>{given} : parts;
+}
+
+}  // namespace
+
+std::string side_label(std::size_t index) {
+  std::string label;
+  for (std::size_t rest = index + 1; rest > 0; rest = (rest - 1) / 26)
+    label.insert(label.begin(), static_cast<char>('A' + (rest - 1) % 26));
+  return label;
+}
+
+Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders) {
+  Sides result;
+  const auto add = [&result](std::string name, std::vector<ComparedRun> runs) {
+    result.sides.push_back({side_label(result.sides.size()), std::move(name), std::move(runs)});
+  };
+  for (const std::string& argument : arguments) {
+    const std::vector<std::string> parts = split_at_commas(argument);
+    std::vector<ComparedRun> runs;
+    for (const std::string& part : parts)
+      for (ComparedRun& run : read_runs(part, result.warnings)) runs.push_back(std::move(run));
+    if (parts.size() > 1 || folders == FolderOfRuns::one_side) {
+      add(argument, std::move(runs));
+      continue;
+    }
+    for (ComparedRun& run : runs) {
+      std::string name = run.path;
+      std::vector<ComparedRun> one;
+      one.push_back(std::move(run));
+      add(std::move(name), std::move(one));
+    }
+  }
+  return result;
+}
+
+}  // namespace assay::host

@@ -1,0 +1,47 @@
+// From the arguments of a comparison to the runs of each side.
+#pragma once
+#include "results/record.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+// What was given is no run. The text names it and the remedy.
+class NoRunError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct ComparedRun {
+  std::string path;             // as given, or below what was given
+  std::vector<Record> records;  // the last one of each case, in the order of the file
+  Record environment;           // null where the run has none
+};
+
+// One side of a comparison: a run, or several of the same thing.
+struct Side {
+  std::string label;  // "A", "B", ...
+  std::string name;   // the path as given
+  std::vector<ComparedRun> runs;
+};
+
+struct Sides {
+  std::vector<Side> sides;
+  std::vector<std::string> warnings;  // torn lines and the like, for the user
+};
+
+enum class FolderOfRuns {
+  sides,    // each run in it is a side of its own, sorted by name
+  one_side  // they are several runs of one side
+};
+
+// Each argument is a run folder, a cases.jsonl, a summary (bench_*.json), a folder of several of these, or several of
+// these separated by commas, which are one side. Throws NoRunError, and StorageError when a file cannot be read.
+Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders);
+
+// "A" ... "Z", "AA", ...
+std::string side_label(std::size_t index);
+
+}  // namespace assay::host

@@ -1,0 +1,59 @@
+// Is B faster than A? From the samples of both sides to a ratio with its interval, and a verdict. docs/compare.md has
+// the reasoning and the study behind the defaults.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::host {
+
+enum class Statistic { lower_quartile, median, mean };
+const char* statistic_name(Statistic statistic);  // "lower quartile", ...
+
+struct TestOptions {
+  double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same
+  double confidence = 0.95;   // of the interval
+  double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps tell
+  Statistic statistic = Statistic::lower_quartile;
+};
+
+// What one run says about one metric of one case. All values are positive.
+struct RunFigure {
+  std::vector<double> samples;  // of the steps, in order; empty: the record keeps none
+  double mean = 0;              // used where there are no samples
+  std::optional<double> std;    // without it the spread of a figure without samples is not known
+  std::optional<std::size_t> n;
+  // The metric is scale / time where the samples are times: a rate.
+  std::optional<double> scale;
+  bool exact = false;          // accounted, not measured: no spread (memory)
+  bool timed = false;          // a time or a rate: what else ran on the machine matters
+  double waited_share = 0;     // of the time that the run wanted to compute, others had the processor
+  bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
+};
+
+enum class Outcome { lower, higher, same, cannot_tell };
+
+struct TestResult {
+  Outcome outcome = Outcome::cannot_tell;           // of B against A
+  double value_a = 0, value_b = 0;                  // the statistic; over several runs the geometric mean
+  double ratio = 0;                                 // B / A
+  std::optional<double> low, high;                  // the interval of the ratio; none when the spread is not known
+  Statistic statistic = Statistic::lower_quartile;  // the one that both sides could give
+  bool by_samples = true;                           // else from the means and standard deviations in the records
+  std::size_t runs_a = 0, runs_b = 0;               // that took part
+  std::vector<std::string> notes;                   // what a reader of the verdict should know
+};
+
+// One side of a test: its runs, at least one, and its name in the notes.
+struct TestedSide {
+  std::string label;
+  std::vector<RunFigure> runs;
+};
+
+TestResult compare_figures(const TestedSide& a, const TestedSide& b, const TestOptions& options);
+
+// The statistic of one run's samples.
+double location(std::vector<double> samples, Statistic statistic);
+
+}  // namespace assay::host

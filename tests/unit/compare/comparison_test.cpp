@@ -1,0 +1,173 @@
+#include "compare/comparison.hpp"
+
+#include "noisy_records.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+class SidesCompared : public ::testing::Test {
+ protected:
+  std::vector<double> steps(double time_ms) { return machine_.steps(time_ms, 100, {0.001, 0.005, 0.2, 0}); }
+  Record sized(const std::string& size, double time_ms) {
+    return record_of({{"size", size}}, steps(time_ms), {{"size", size}});
+  }
+  static std::vector<Side> two(std::vector<Record> a, std::vector<Record> b) {
+    return {side_of(0, {run_of(std::move(a))}), side_of(1, {run_of(std::move(b))})};
+  }
+  NoisyRuns machine_{11};
+};
+
+TEST_F(SidesCompared, VerdictsByCase) {
+  const Comparison comparison =
+      compare_sides(two({sized("small", 100), sized("large", 200)}, {sized("large", 220), sized("small", 100)}), {});
+  ASSERT_EQ(comparison.axes, std::vector<std::string>{"size"});
+  ASSERT_EQ(comparison.metrics.size(), 1u);
+  const auto& cases = comparison.metrics[0].cases;
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[0].axis_values, std::vector<std::string>{"small"});
+  EXPECT_EQ(cases[0].entries[1].verdict, "same");
+  EXPECT_EQ(cases[1].entries[1].verdict, "slower");
+  EXPECT_NEAR(*cases[1].entries[1].ratio, 1.1, 0.01);
+  EXPECT_TRUE(cases[1].entries[1].worse);
+  EXPECT_EQ(case_name(comparison, cases[1]), "size=large");
+}
+
+TEST_F(SidesCompared, SeveralSidesAgainstTheFirst) {
+  std::vector<Side> sides = two({sized("small", 100)}, {sized("small", 50)});
+  sides.push_back(side_of(2, {run_of({sized("small", 200)})}));
+  const Comparison comparison = compare_sides(std::move(sides), {});
+  const auto& entries = comparison.metrics[0].cases[0].entries;
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[0].kind, Entry::Kind::baseline);
+  EXPECT_EQ(entries[1].verdict, "faster");
+  EXPECT_EQ(entries[2].verdict, "slower");
+}
+
+TEST_F(SidesCompared, CasesThatAreNotOkAreRefusedWithTheirReason) {
+  Record oom = sized("small", 1), wrong = sized("large", 1);
+  oom["status"] = "oom", oom["reason"] = "wanted 31 GiB";
+  wrong["status"] = "wrong_result", wrong["reason"] = "loss is 3, expected 9";
+  const Comparison comparison = compare_sides(two({sized("small", 100), sized("large", 1)}, {oom, wrong}), {});
+  const auto& cases = comparison.metrics[0].cases;
+  EXPECT_EQ(cases[0].entries[1].kind, Entry::Kind::refused);
+  EXPECT_EQ(cases[0].entries[1].reason, "B: oom: wanted 31 GiB");
+  EXPECT_EQ(cases[1].entries[1].reason, "B: verification failed: loss is 3, expected 9");
+  EXPECT_TRUE(cases[0].entries[1].failed);
+  EXPECT_EQ(reasons_to_fail(comparison, {true, false, false}).size(), 2u);
+  EXPECT_TRUE(reasons_to_fail(comparison, {}).empty());
+}
+
+TEST_F(SidesCompared, ABaselineThatIsNotOkFailsNothing) {
+  Record oom = sized("small", 1);
+  oom["status"] = "oom";
+  const Comparison comparison =
+      compare_sides(two({oom, sized("large", 100)}, {sized("small", 1), sized("large", 100)}), {});
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "A: oom");
+  EXPECT_TRUE(reasons_to_fail(comparison, {true, false, false}).empty());
+}
+
+TEST_F(SidesCompared, OtherUnitsAreRefused) {
+  Record samples = sized("small", 100);
+  samples["work"]["item_unit"] = "samples";
+  ComparisonOptions options;
+  options.metrics = {"items_per_s"};
+  const Comparison comparison = compare_sides(two({sized("small", 100)}, {samples}), options);
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "other unit: tokens/s / samples/s");
+}
+
+TEST_F(SidesCompared, UnmatchedCasesAndUntoldInputs) {
+  const Comparison comparison =
+      compare_sides(two({sized("small", 100), sized("large", 100)}, {sized("small", 100), sized("xl", 100)}), {});
+  EXPECT_EQ(comparison.unmatched,
+            (std::vector<std::string>{"only in A: decoder size=large", "only in B: decoder size=xl"}));
+  EXPECT_TRUE(comparison.unknown.empty());
+  EXPECT_EQ(reasons_to_fail(comparison, {false, false, true}).size(), 2u);
+}
+
+TEST_F(SidesCompared, SeveralMetrics) {
+  Record more = sized("small", 100);
+  more["memory"]["peak_total_mib"] = 1000.0;
+  ComparisonOptions options;
+  options.metrics = {"memory", "tokens_per_s"};
+  const Comparison comparison = compare_sides(two({sized("small", 100)}, {more}), options);
+  ASSERT_EQ(comparison.metrics.size(), 2u);
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].verdict, "more");
+  EXPECT_EQ(comparison.metrics[1].cases[0].entries[1].verdict, "same");
+  EXPECT_EQ(comparison.metrics[1].better, Better::higher);
+}
+
+TEST_F(SidesCompared, AMetricThatNoCaseHasIsNamedWithThoseThereAre) {
+  ComparisonOptions options;
+  options.metrics = {"stp"};
+  try {
+    compare_sides(two({sized("small", 100)}, {sized("small", 100)}), options);
+    FAIL() << "no error";
+  } catch (const NoMetricError& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("'stp'; there are step, "), std::string::npos) << text;
+    EXPECT_NE(text.find("did you mean 'step'?"), std::string::npos) << text;
+  }
+}
+
+TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
+  Record gpus = sized("small", 100);
+  gpus["device"]["kind"] = "cuda";
+  gpus["ranks"] = 4;
+  gpus["rates"]["items_per_s"] = 80000.0;
+  Record cpu = sized("small", 100);
+  cpu["ranks"] = 2;  // on one machine
+  cpu["by_rank"] = Record::array({{{"rank", 0}, {"host", "n1"}}, {{"rank", 1}, {"host", "n1"}}});
+  cpu["rates"]["items_per_s"] = 1000.0;
+  ComparisonOptions options;
+  options.rules.any_ranks = true;
+  options.dollars_per_gpu_hour = {0.5, 4.0};
+  const Comparison comparison = compare_sides(two({cpu}, {gpus}), options);
+  const auto& entries = comparison.metrics[0].cases[0].entries;
+  EXPECT_NEAR(*entries[0].items_per_dollar, 1000.0 * 3600 / 0.5, 1e-6);
+  EXPECT_NEAR(*entries[1].items_per_dollar, 80000.0 * 3600 / (4 * 4.0), 1e-6);
+  EXPECT_EQ(comparison.item_unit, "tokens");
+}
+
+TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
+  Record a = sized("small", 100), b = sized("small", 110);
+  for (Record* record : {&a, &b}) (*record)["device"]["kind"] = "cuda";
+  a["telemetry"] = {{"sm_clock_mhz", {{"mean", 1980.0}, {"min", 1980.0}, {"max", 1980.0}}}};
+  b["telemetry"] = {{"sm_clock_mhz", {{"mean", 1722.0}, {"min", 1605.0}, {"max", 1980.0}}}};
+  b["validity"] = {{"verdict", "throttled"}, {"text", "power_cap held the clocks down in 40% of 120 samples"}};
+  const Comparison comparison = compare_sides(two({a}, {b}), {});
+  const Entry& entry = comparison.metrics[0].cases[0].entries[1];
+  EXPECT_EQ(entry.verdict, "slower");
+  EXPECT_EQ(entry.notes,
+            (std::vector<std::string>{"B was throttled: power_cap held the clocks down in 40% of 120 samples",
+                                      "mean clock 1980 MHz in A, 1722 MHz in B"}));
+}
+
+TEST_F(SidesCompared, ReasonsToFail) {
+  const Comparison slower = compare_sides(two({sized("small", 100)}, {sized("small", 120)}), {});
+  ASSERT_EQ(reasons_to_fail(slower, {true, false, false}).size(), 1u);
+  EXPECT_EQ(reasons_to_fail(slower, {true, false, false})[0], "step of B, decoder: slower");
+  EXPECT_TRUE(reasons_to_fail(slower, {false, true, true}).empty());
+  const Comparison faster = compare_sides(two({sized("small", 100)}, {sized("small", 80)}), {});
+  EXPECT_TRUE(reasons_to_fail(faster, {true, true, true}).empty());
+  const Comparison unclear = compare_sides(
+      two({sized("small", 100)}, {record_of({{"size", "small"}}, {90, 130, 95, 140, 100}, {{"size", "small"}})}), {});
+  EXPECT_TRUE(reasons_to_fail(unclear, {true, false, false}).empty());
+  EXPECT_EQ(reasons_to_fail(unclear, {false, true, false}).size(), 1u);
+  const Comparison nothing = compare_sides(two({sized("small", 100)}, {sized("large", 100)}), {});
+  EXPECT_EQ(reasons_to_fail(nothing, {true, false, false}), std::vector<std::string>{"nothing could be compared"});
+}
+
+TEST_F(SidesCompared, RunsOfASideAreNotComparedWithEachOther) {
+  std::vector<Side> sides{side_of(0, {run_of({sized("small", 100)}), run_of({sized("small", 100)})}),
+                          side_of(1, {run_of({sized("small", 104)}), run_of({sized("small", 104)})})};
+  const Comparison comparison = compare_sides(std::move(sides), {});
+  ASSERT_EQ(comparison.metrics[0].cases.size(), 1u);
+  const Entry& entry = comparison.metrics[0].cases[0].entries[1];
+  EXPECT_EQ(entry.runs, 2u);
+  EXPECT_EQ(entry.verdict, "slower");
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,161 @@
+#include "compare/matching.hpp"
+
+#include "noisy_records.hpp"
+
+#include <gtest/gtest.h>
+
+namespace assay::host {
+namespace {
+
+class Matching : public ::testing::Test {
+ protected:
+  static Record record(const Record& params, const Record& axes = Record::object()) {
+    return record_of(params, {1, 1, 1}, axes);
+  }
+  // The records stay where they are while the cases point at them.
+  Matches match(const std::vector<Record>& a, const std::vector<Record>& b, const MatchRules& rules = {}) {
+    records_a_ = a, records_b_ = b;
+    std::set<std::string> axes;
+    for (const auto* records : {&records_a_, &records_b_})
+      for (const Record& r : *records)
+        for (const auto& item : r["axes"].items()) axes.insert(item.key());
+    cases_a_ = cases_of(pointers(records_a_), axes), cases_b_ = cases_of(pointers(records_b_), axes);
+    return match_cases(cases_a_, cases_b_, rules);
+  }
+  static std::vector<const Record*> pointers(const std::vector<Record>& records) {
+    std::vector<const Record*> result;
+    for (const Record& r : records) result.push_back(&r);
+    return result;
+  }
+  std::vector<Record> records_a_, records_b_;
+  std::vector<SideCase> cases_a_, cases_b_;
+};
+
+using Kind = Match::Kind;
+
+TEST_F(Matching, ByAxesAndParametersWhateverTheOrderAndTheDevice) {
+  Record gpu_small = record({{"size", "small"}, {"lr", 1}}, {{"size", "small"}});
+  gpu_small["device"] = {{"kind", "cuda"}};
+  Record gpu_large = record({{"size", "large"}, {"lr", 1}}, {{"size", "large"}});
+  gpu_large["device"] = {{"kind", "cuda"}};
+  const Matches matches = match({record({{"size", "small"}, {"lr", 1.0}}, {{"size", "small"}}),
+                                 record({{"size", "large"}, {"lr", 1.0}}, {{"size", "large"}})},
+                                {gpu_large, gpu_small});
+  ASSERT_EQ(matches.of_baseline.size(), 2u);
+  EXPECT_EQ(matches.of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(matches.of_baseline[0].other, &cases_b_[1]);
+  EXPECT_EQ(matches.of_baseline[1].other, &cases_b_[0]);
+  EXPECT_TRUE(matches.only_other.empty());
+}
+
+TEST_F(Matching, CasesThatOneSideAloneHas) {
+  const Matches matches = match({record({{"size", "small"}}), record({{"size", "large"}})},
+                                {record({{"size", "small"}}), record({{"size", "xl"}})});
+  EXPECT_EQ(matches.of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(matches.of_baseline[1].kind, Kind::missing);
+  ASSERT_EQ(matches.only_other.size(), 1u);
+  EXPECT_EQ(matches.only_other[0], &cases_b_[1]);
+}
+
+TEST_F(Matching, OtherParametersAreRefusedWithTheRemedy) {
+  const std::vector<Record> a{record({{"size", "small"}, {"context_length", 256}})},
+      b{record({{"size", "small"}, {"context_length", 512}})};
+  const Matches refused = match(a, b);
+  EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
+  EXPECT_EQ(refused.of_baseline[0].reason,
+            "other inputs: context_length 256 / 512; compare all the same with --across context_length");
+  EXPECT_TRUE(refused.only_other.empty());
+  EXPECT_EQ(match(a, b, {{"context_length"}, false}).of_baseline[0].kind, Kind::found);
+}
+
+TEST_F(Matching, OtherRanksAreRefusedUnlessAskedFor) {
+  Record two = record({{"size", "small"}});
+  two["ranks"] = 2;
+  const Matches refused = match({record({{"size", "small"}})}, {two});
+  EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
+  EXPECT_EQ(refused.of_baseline[0].reason, "other number of ranks: run.ranks 1 / 2; compare all the same with --any");
+  EXPECT_EQ(match({record({{"size", "small"}})}, {two}, {{}, true}).of_baseline[0].kind, Kind::found);
+}
+
+TEST_F(Matching, TimesThatWereTakenOtherwiseAreRefused) {
+  Record without = record({});
+  without["settings"]["measure.sync"] = false;
+  EXPECT_EQ(match({record({})}, {without}).of_baseline[0].kind, Kind::refused);
+}
+
+TEST_F(Matching, SettingsThatAreNoAxisDoNotMatter) {
+  Record more_warmup = record({});
+  more_warmup["settings"]["measure.warmup"] = 50;
+  more_warmup["settings"]["measure.steps"] = 100;
+  EXPECT_EQ(match({record({})}, {more_warmup}).of_baseline[0].kind, Kind::found);
+}
+
+TEST_F(Matching, ASettingAsAnAxisTellsCasesApart) {
+  std::vector<Record> sweep;
+  for (const int warmup : {0, 5}) {
+    sweep.push_back(record({}, {{"measure.warmup", warmup}}));
+    sweep.back()["settings"]["measure.warmup"] = warmup;
+  }
+  Record plain = record({});  // its setting is 5
+  const Matches matches = match(sweep, {plain});
+  EXPECT_EQ(matches.of_baseline[0].kind, Kind::missing);
+  EXPECT_EQ(matches.of_baseline[1].kind, Kind::found);
+}
+
+TEST_F(Matching, ASweepOverDevicesTellsCasesApart) {
+  std::vector<Record> sweep;
+  for (const char* kind : {"cpu", "cuda"}) {
+    sweep.push_back(record({}, {{"run.device", kind}}));
+    sweep.back()["device"]["kind"] = kind;
+  }
+  const Matches both = match(sweep, {sweep[1], sweep[0]});
+  EXPECT_EQ(both.of_baseline[0].other, &cases_b_[1]);
+  EXPECT_EQ(both.of_baseline[1].other, &cases_b_[0]);
+  const Matches one = match(sweep, {record({})});  // on the CPU
+  EXPECT_EQ(one.of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(one.of_baseline[1].kind, Kind::missing);
+  // One device on each side, even if by an axis: that is what is compared.
+  EXPECT_EQ(match({sweep[0]}, {sweep[1]}).of_baseline[0].kind, Kind::found);
+}
+
+TEST_F(Matching, WhatOneSideDoesNotSayIsTakenToAgreeAndTold) {
+  const Matches matches = match({record({{"size", "small"}, {"source", 1}})},
+                                {record({{"size", "small"}, {"execution", "graph"}, {"weights", ""}})});
+  ASSERT_EQ(matches.of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(matches.of_baseline[0].only_baseline, std::vector<std::string>{"source=1"});
+  EXPECT_EQ(matches.of_baseline[0].only_other, std::vector<std::string>{"execution=graph"});
+}
+
+TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
+  const std::vector<Record> one{record({{"size", "small"}})};
+  const std::vector<Record> two{record({{"size", "small"}, {"execution", "eager"}}),
+                                record({{"size", "small"}, {"execution", "graph"}})};
+  const Matches matches = match(one, two);
+  EXPECT_EQ(matches.of_baseline[0].kind, Kind::refused);
+  EXPECT_EQ(matches.of_baseline[0].reason, "2 cases could be meant, which differ in execution (eager, graph)");
+  const Matches reversed = match(two, one);
+  for (const Match& m : reversed.of_baseline) {
+    EXPECT_EQ(m.kind, Kind::refused);
+    EXPECT_EQ(m.reason, "2 cases of the baseline could be meant, which differ in execution (eager, graph)");
+  }
+}
+
+TEST_F(Matching, OtherWorkloadsHaveNothingInCommon) {
+  Record other = record({});
+  other["workload"] = "attention";
+  const Matches matches = match({record({})}, {other});
+  EXPECT_EQ(matches.of_baseline[0].kind, Kind::missing);
+  EXPECT_EQ(matches.only_other.size(), 1u);
+}
+
+TEST_F(Matching, SeveralRunsOfOneCaseAreOneCase) {
+  const Matches matches =
+      match({record({{"size", "small"}}), record({{"size", "small"}})},
+            {record({{"size", "small"}}), record({{"size", "small"}}), record({{"size", "small"}})});
+  ASSERT_EQ(matches.of_baseline.size(), 1u);
+  EXPECT_EQ(cases_a_[0].records.size(), 2u);
+  EXPECT_EQ(matches.of_baseline[0].other->records.size(), 3u);
+}
+
+}  // namespace
+}  // namespace assay::host

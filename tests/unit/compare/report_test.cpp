@@ -1,0 +1,99 @@
+#include "compare/report.hpp"
+
+#include "noisy_records.hpp"
+#include "results/text_format.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace assay::host {
+namespace {
+
+class Report : public ::testing::Test {
+ protected:
+  Comparison comparison(std::size_t sides, std::vector<double> costs = {}) {
+    std::vector<Side> all;
+    for (std::size_t i = 0; i < sides; ++i) {
+      std::vector<Record> records;
+      for (const char* size : {"small", "medium", "large"}) {
+        records.push_back(record_of({{"size", size}, {"a_rather_long_parameter", "graph|eager"}},
+                                    machine_.steps(100.0 * static_cast<double>(i + 1), 50, {0, 0.005, 0, 0}),
+                                    {{"size", size}, {"a_rather_long_parameter", "graph|eager"}}));
+        if (size == std::string("large") && i == 1) {
+          records.back()["status"] = "oom";
+          records.back()["reason"] = "wanted \x1b[2J more";
+        }
+      }
+      Record environment{{"cpu", {{"model", std::string(60, 'x') + std::to_string(i)}}}};
+      all.push_back(side_of(i, {run_of(std::move(records), std::move(environment))}));
+    }
+    ComparisonOptions options;
+    options.metrics = {"step", "memory"};
+    options.dollars_per_gpu_hour = std::move(costs);
+    return compare_sides(std::move(all), options);
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+  NoisyRuns machine_{3};
+};
+
+TEST_F(Report, TheTerminalsWidthIsKept) {
+  for (const std::size_t sides : {2u, 3u, 5u}) {
+    const std::string text = comparison_text(comparison(sides, std::vector<double>(sides, 3.0)), {}, 120);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 120u) << line;
+    EXPECT_FALSE(has(text, "\x1b"));
+  }
+}
+
+TEST_F(Report, DifferencesComeBeforeVerdicts) {
+  const std::string text = comparison_text(comparison(2), {}, 120);
+  const std::size_t difference = text.find("cpu.model"), verdict = text.find("slower");
+  ASSERT_NE(difference, std::string::npos);
+  ASSERT_NE(verdict, std::string::npos);
+  EXPECT_LT(difference, verdict);
+  EXPECT_TRUE(has(text, "step, ms: lower quartile of the steps; lower is better")) << text;
+  EXPECT_TRUE(has(text, "Not compared\n  size=large: B: oom: wanted")) << text;
+  EXPECT_TRUE(has(text, "95% interval of the ratio lies within 2%"));
+}
+
+TEST_F(Report, ManySidesHaveALineEach) {
+  const std::string text = comparison_text(comparison(3), {}, 120);
+  EXPECT_TRUE(has(text, "(baseline)"));
+  EXPECT_TRUE(has(text, "not compared"));
+  EXPECT_TRUE(has(text, "C size=small") || has(text, "slower")) << text;
+}
+
+TEST_F(Report, MarkdownHasTablesAndHeadings) {
+  const std::string text = comparison_markdown(comparison(2, {3.0, 5.5}), {});
+  EXPECT_TRUE(has(text, "## Sides (the baseline is A)\n\n| side"));
+  EXPECT_TRUE(has(text, "tokens/$ B"));
+  EXPECT_TRUE(has(text, "\nNot compared:\n\n- size=large"));
+}
+
+TEST_F(Report, CsvHasALinePerMetricCaseAndSide) {
+  const std::string text = comparison_csv(comparison(3));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 3 * 3);
+  EXPECT_TRUE(text.starts_with("metric,workload,size,unit,side,from,value,ratio,low,high,verdict,statistic,runs,"))
+      << text.substr(0, 200);
+}
+
+TEST_F(Report, JsonHasEverything) {
+  const Record json = Record::parse(comparison_json(comparison(2, {3.0, 5.5}), {}));
+  EXPECT_EQ(json["sides"].size(), 2u);
+  EXPECT_EQ(json["sides"][1]["from"], "path/B");
+  EXPECT_EQ(json["differences"][0]["item"], "cpu.model");
+  EXPECT_EQ(json["test"]["threshold"], 0.02);
+  const Record& small = json["metrics"][0]["cases"][0];
+  EXPECT_EQ(small["axes"]["size"], "small");
+  EXPECT_EQ(small["sides"][0]["state"], "baseline");
+  EXPECT_EQ(small["sides"][1]["verdict"], "slower");
+  EXPECT_GT(small["sides"][1]["low"], 1.9);
+  EXPECT_GT(small["sides"][1]["items_per_dollar"], 0);
+  const Record& large = json["metrics"][0]["cases"][2];
+  EXPECT_EQ(large["sides"][1]["state"], "refused");
+  EXPECT_TRUE(large["sides"][1]["ratio"].is_null());
+}
+
+}  // namespace
+}  // namespace assay::host

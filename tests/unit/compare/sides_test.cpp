@@ -1,0 +1,122 @@
+#include "compare/sides.hpp"
+
+#include "noisy_records.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace assay::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SidesOfAComparison : public ::testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& text) {
+    const fs::path path = folder_ / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  void put_run(const std::string& name, const std::string& size = "small") {
+    put(name + "/cases.jsonl", record_of({{"size", size}}, {1, 2, 3}).dump() + "\n");
+    put(name + "/environment.json", R"({"cpu": {"model": "X"}})");
+  }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  static std::string complaint(const std::vector<std::string>& arguments) {
+    try {
+      read_sides(arguments, FolderOfRuns::sides);
+    } catch (const NoRunError& e) {
+      return e.what();
+    }
+    return "";
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
+  put_run("x/20261120T120000Z-0001");
+  put("bench_X_0gpu_20261120T120000Z.json", Record{{"schema", 1},
+                                                   {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
+                                                   {"cases", Record::array({record_of({}, {1, 2})})}}
+                                                .dump());
+  const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120000Z-0001/cases.jsonl"),
+                                  at("bench_X_0gpu_20261120T120000Z.json")},
+                                 FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides.size(), 3u);
+  EXPECT_EQ(sides.sides[2].label, "C");
+  for (const Side& side : sides.sides) {
+    ASSERT_EQ(side.runs.size(), 1u);
+    EXPECT_EQ(side.runs[0].records.size(), 1u);
+    EXPECT_TRUE(side.runs[0].environment.is_object());
+  }
+  EXPECT_EQ(sides.sides[2].runs[0].environment["cpu"]["model"], "Y");
+}
+
+TEST_F(SidesOfAComparison, AFolderOfRunsIsSortedAndLeavesLatestOut) {
+  for (const char* run : {"x/20261120T120002Z-0001", "x/20261120T120001Z-0002"}) put_run(run);
+  fs::create_directory_symlink("20261120T120002Z-0001", folder_ / "x/latest");
+  const Sides apart = read_sides({at("x")}, FolderOfRuns::sides);
+  ASSERT_EQ(apart.sides.size(), 2u);
+  EXPECT_EQ(apart.sides[0].name, at("x/20261120T120001Z-0002"));
+  const Sides together = read_sides({at("x")}, FolderOfRuns::one_side);
+  ASSERT_EQ(together.sides.size(), 1u);
+  EXPECT_EQ(together.sides[0].runs.size(), 2u);
+  EXPECT_EQ(read_sides({at("x/latest")}, FolderOfRuns::sides).sides.size(), 1u);
+}
+
+TEST_F(SidesOfAComparison, AFolderOfSummaries) {
+  for (const char* name : {"r/bench_B_1gpu_x.json", "r/bench_A_1gpu_x.json"})
+    put(name, Record{{"cases", Record::array({record_of({}, {1})})}}.dump());
+  put("r/notes.json", "{}");
+  const Sides sides = read_sides({at("r")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides.size(), 2u);
+  EXPECT_EQ(sides.sides[0].name, at("r/bench_A_1gpu_x.json"));
+}
+
+TEST_F(SidesOfAComparison, CommasJoinRunsUnlessAPathHasThem) {
+  put_run("a1"), put_run("a2"), put_run("b,1");
+  const Sides sides = read_sides({at("a1") + "," + at("a2"), at("b,1")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides.size(), 2u);
+  EXPECT_EQ(sides.sides[0].runs.size(), 2u);
+  EXPECT_EQ(sides.sides[1].runs.size(), 1u);
+}
+
+TEST_F(SidesOfAComparison, TheLastLineOfACaseCounts) {
+  Record failed = record_of({{"size", "small"}}, {1, 2});
+  failed["status"] = "oom";
+  put("x/cases.jsonl", failed.dump() + "\n" + record_of({{"size", "small"}}, {5, 6}).dump() + "\n");
+  const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides[0].runs[0].records.size(), 1u);
+  EXPECT_EQ(sides.sides[0].runs[0].records[0]["status"], "ok");
+}
+
+TEST_F(SidesOfAComparison, WhatIsNoRunIsNamedWithTheRemedy) {
+  put("empty/notes.txt", "");
+  put("other.json", "{\"a\": 1}");
+  put("torn.json", "{\"a\": ");
+  EXPECT_NE(complaint({at("nowhere")}).find("is not there; expected a run folder"), std::string::npos);
+  EXPECT_NE(complaint({at("empty")}).find("holds no run; expected a run folder"), std::string::npos);
+  for (const char* name : {"other.json", "torn.json"})
+    EXPECT_NE(complaint({at(name)}).find("has no records"), std::string::npos) << name;
+}
+
+TEST_F(SidesOfAComparison, TornLinesAndEmptyRunsAreTold) {
+  put("torn/cases.jsonl", record_of({}, {1, 2}).dump() + "\n{\"schema\":");
+  put("none/cases.jsonl", "");
+  const Sides sides = read_sides({at("torn"), at("none")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.warnings.size(), 2u);
+  EXPECT_NE(sides.warnings[0].find("torn"), std::string::npos);
+  EXPECT_NE(sides.warnings[1].find("no case has finished there"), std::string::npos);
+}
+
+TEST(SideLabel, CountsOn) {
+  EXPECT_EQ(side_label(0), "A");
+  EXPECT_EQ(side_label(25), "Z");
+  EXPECT_EQ(side_label(26), "AA");
+  EXPECT_EQ(side_label(52), "BA");
+}
+
+}  // namespace
+}  // namespace assay::host

@@ -1,0 +1,220 @@
+#include "compare/verdict.hpp"
+
+#include "noisy_records.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace assay::host {
+namespace {
+
+RunFigure measured(std::vector<double> samples) {
+  RunFigure figure;
+  figure.samples = std::move(samples);
+  figure.mean = location(figure.samples, Statistic::mean);
+  figure.timed = true;
+  return figure;
+}
+
+RunFigure published(double mean, std::optional<double> std, std::optional<std::size_t> n) {
+  RunFigure figure;
+  figure.mean = mean, figure.std = std, figure.n = n, figure.timed = true;
+  return figure;
+}
+
+TestResult test(const RunFigure& a, const RunFigure& b, const TestOptions& options = {}) {
+  return compare_figures({"A", {a}}, {"B", {b}}, options);
+}
+
+struct Rates {
+  double lower = 0, higher = 0, same = 0;
+};
+
+Rates rates(double slowdown, std::size_t runs, std::size_t steps, const Noise& noise) {
+  NoisyRuns machine(7);
+  constexpr int kTrials = 200;
+  std::map<Outcome, int> counts;
+  for (int i = 0; i < kTrials; ++i) {
+    TestedSide a{"A", {}}, b{"B", {}};
+    for (std::size_t r = 0; r < runs; ++r) {
+      a.runs.push_back(measured(machine.steps(100, steps, noise)));
+      b.runs.push_back(measured(machine.steps(100 * (1 + slowdown), steps, noise)));
+    }
+    ++counts[compare_figures(a, b, {}).outcome];
+  }
+  const auto share = [&counts](Outcome outcome) { return static_cast<double>(counts[outcome]) / kTrials; };
+  return {share(Outcome::lower), share(Outcome::higher), share(Outcome::same)};
+}
+
+// The seed is fixed: these shares are the same on every machine.
+TEST(Verdict, FalseVerdictsAreRareWhateverTheNoise) {
+  const Noise noises[] = {{0, 0.01, 0, 0},      {0.004, 0.01, 0.5, 0},   {0.004, 0.03, 0.5, 0.1},
+                          {0.004, 0.001, 0, 0}, {0.005, 0.05, 0.3, 0.3}, {0, 0, 0, 0.05}};
+  for (const std::size_t runs : {1u, 3u})
+    for (const std::size_t steps : {10u, 30u, 200u})
+      for (const Noise& noise : noises) {
+        const Rates found = rates(0, runs, steps, noise);
+        EXPECT_LE(found.lower + found.higher, 0.05)
+            << runs << " runs of " << steps << " steps, noise of run " << noise.of_run << ", of step " << noise.of_step;
+      }
+}
+
+TEST(Verdict, ASlowdownOfThreePercentIsFound) {
+  EXPECT_GE(rates(0.03, 1, 300, {0.002, 0.02, 0.5, 0.1}).higher, 0.95);
+  EXPECT_GE(rates(0.03, 1, 10, {0.002, 0.002, 0, 0}).higher, 0.95);
+  EXPECT_GE(rates(0.03, 3, 60, {0.004, 0.02, 0.3, 0.1}).higher, 0.95);
+  EXPECT_GE(rates(-0.03, 3, 60, {0.004, 0.02, 0.3, 0.1}).lower, 0.95);
+}
+
+TEST(Verdict, SameIsSaidOfWhatIsTheSame) {
+  EXPECT_GE(rates(0, 1, 300, {0.002, 0.01, 0.3, 0.05}).same, 0.9);
+  EXPECT_GE(rates(0, 5, 60, {0.004, 0.02, 0.3, 0.1}).same, 0.9);
+  EXPECT_EQ(rates(0.05, 1, 300, {0.002, 0.01, 0.3, 0}).same, 0);
+}
+
+TEST(Verdict, RestlessStepsWidenTheInterval) {
+  NoisyRuns machine(1);
+  const RunFigure calm = measured(machine.steps(100, 30, {0, 0.001, 0, 0}));
+  const RunFigure restless = measured(machine.steps(100, 30, {0, 0.1, 0.5, 0}));
+  const TestResult a = test(calm, calm), b = test(calm, restless);
+  EXPECT_EQ(a.outcome, Outcome::same);
+  EXPECT_GT(*b.high / *b.low, 1.05);
+  EXPECT_LT(*a.high / *a.low, 1.04);
+  EXPECT_EQ(b.outcome, Outcome::cannot_tell);
+}
+
+TEST(Verdict, WhatARunMightHaveGainedIsNotHeldAgainstIt) {
+  NoisyRuns machine(2);
+  const RunFigure calm = measured(machine.steps(100, 100, {0, 0.005, 0, 0}));
+  RunFigure waited = measured(machine.steps(110, 100, {0, 0.005, 0, 0}));
+  EXPECT_EQ(test(calm, waited).outcome, Outcome::higher);
+  waited.waited_share = 0.2;
+  const TestResult result = test(calm, waited);
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  EXPECT_LT(*result.low, 0.7);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("B waited for the processor 20%"), std::string::npos) << result.notes[0];
+  // In the other direction nothing excuses it: it waited, and is faster all the same.
+  waited = measured(machine.steps(50, 100, {0, 0.005, 0, 0}));
+  waited.waited_share = 0.5;
+  EXPECT_EQ(test(calm, waited).outcome, Outcome::lower);
+  // As the baseline it could have been faster than it was: B is not known to be faster.
+  EXPECT_EQ(test(waited, measured(machine.steps(40, 100, {0, 0.005, 0, 0}))).outcome, Outcome::cannot_tell);
+}
+
+TEST(Verdict, ASharedGpuIsNoGroundForAVerdict) {
+  NoisyRuns machine(9);
+  const Noise quiet{0, 0.001, 0, 0};
+  const RunFigure alone = measured(machine.steps(100, 50, quiet));
+  RunFigure shared = measured(machine.steps(200, 50, quiet));
+  shared.shared_device = true;
+  const TestResult result = test(alone, shared);
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("others computed on the GPU of B"), std::string::npos) << result.notes[0];
+}
+
+TEST(Verdict, ContendedRunsAreLeftOutWhereThereAreOthers) {
+  NoisyRuns machine(3);
+  const Noise quiet{0.001, 0.005, 0, 0};
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (int i = 0; i < 3; ++i) {
+    a.runs.push_back(measured(machine.steps(100, 50, quiet)));
+    b.runs.push_back(measured(machine.steps(i == 1 ? 300 : 100, 50, quiet)));
+  }
+  b.runs[1].waited_share = 0.6;
+  const TestResult result = compare_figures(a, b, {});
+  EXPECT_EQ(result.outcome, Outcome::same);
+  EXPECT_EQ(result.runs_a, 3u);
+  EXPECT_EQ(result.runs_b, 2u);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("1 of 3 runs of B left out"), std::string::npos) << result.notes[0];
+}
+
+TEST(Verdict, SlowStepsThatAQuartileHidesAreNotTheSame) {
+  NoisyRuns machine(4);
+  const RunFigure steady = measured(machine.steps(100, 300, {0, 0.002, 0, 0}));
+  const RunFigure stalling = measured(machine.steps(100, 300, {0, 0.002, 0, 0.4}));
+  const TestResult result = test(steady, stalling);
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.back().find("the means differ"), std::string::npos) << result.notes.back();
+  TestOptions by_mean;
+  by_mean.statistic = Statistic::mean;
+  EXPECT_EQ(test(steady, stalling, by_mean).outcome, Outcome::higher);
+}
+
+TEST(Verdict, FiguresWithoutSamplesAreTestedByMeanAndDeviation) {
+  const TestResult far = test(published(308.0, 17.85, 10), published(38.86, 0.03, 10));
+  EXPECT_EQ(far.outcome, Outcome::lower);
+  EXPECT_FALSE(far.by_samples);
+  EXPECT_EQ(far.statistic, Statistic::mean);
+  EXPECT_NEAR(far.ratio, 38.86 / 308.0, 1e-12);
+  EXPECT_EQ(test(published(100, 20, 10), published(105, 20, 10)).outcome, Outcome::cannot_tell);
+  // An unknown number of steps is taken for the fewest that have a deviation.
+  EXPECT_EQ(test(published(100, 3, 1000), published(110, 3, 1000)).outcome, Outcome::higher);
+  EXPECT_EQ(test(published(100, 3, std::nullopt), published(110, 3, std::nullopt)).outcome, Outcome::cannot_tell);
+  EXPECT_EQ(test(published(100, 0.1, std::nullopt), published(50, 0.1, std::nullopt)).outcome, Outcome::lower);
+}
+
+TEST(Verdict, AMeanWithoutADeviationTellsNothing) {
+  const TestResult result = test(published(283.7, std::nullopt, std::nullopt), published(78.0, 0.5, 10));
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  EXPECT_FALSE(result.low);
+  EXPECT_NEAR(result.ratio, 78.0 / 283.7, 1e-12);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_EQ(test(measured({5.0}), measured({9.0})).outcome, Outcome::cannot_tell);
+}
+
+TEST(Verdict, SamplesMeetMeansByTheirMeans) {
+  NoisyRuns machine(5);
+  const TestResult result = test(published(100, 1, 100), measured(machine.steps(100, 100, {0, 0.01, 0, 0.2})));
+  EXPECT_EQ(result.statistic, Statistic::mean);
+  EXPECT_GT(result.ratio, 1.05);
+}
+
+TEST(Verdict, ARateIsTheOtherWayRound) {
+  NoisyRuns machine(6);
+  RunFigure a = measured(machine.steps(100, 100, {0, 0.005, 0, 0})),
+            b = measured(machine.steps(110, 100, {0, 0.005, 0, 0}));
+  a.scale = 2048e3, b.scale = 2048e3;
+  const TestResult result = test(a, b);
+  EXPECT_EQ(result.outcome, Outcome::lower);
+  EXPECT_NEAR(result.value_a, 20480, 300);
+  EXPECT_NEAR(result.ratio, 1 / 1.1, 0.01);
+  b.waited_share = 0.2;
+  EXPECT_EQ(test(a, b).outcome, Outcome::cannot_tell);
+  EXPECT_GT(*test(a, b).high, 1.2);
+}
+
+TEST(Verdict, WhatIsAccountedHasNoNoise) {
+  RunFigure a, b;
+  a.exact = b.exact = true;
+  a.mean = 1000, b.mean = 1010;
+  EXPECT_EQ(test(a, b).outcome, Outcome::same);
+  b.mean = 1030;
+  EXPECT_EQ(test(a, b).outcome, Outcome::higher);
+  EXPECT_EQ(*test(a, b).low, *test(a, b).high);
+  EXPECT_EQ(test(a, b, {0.05, 0.95, 0.005, Statistic::median}).outcome, Outcome::same);
+}
+
+TEST(Verdict, SwappedSidesGiveTheReciprocal) {
+  NoisyRuns machine(8);
+  const Noise noise{0.003, 0.02, 0.4, 0.1};
+  const RunFigure a = measured(machine.steps(100, 77, noise)), b = measured(machine.steps(104, 31, noise));
+  const TestResult forth = test(a, b), back = test(b, a);
+  EXPECT_NEAR(forth.ratio * back.ratio, 1, 1e-12);
+  EXPECT_NEAR(*forth.low * *back.high, 1, 1e-12);
+  EXPECT_NEAR(*forth.high * *back.low, 1, 1e-12);
+}
+
+TEST(Verdict, Locations) {
+  EXPECT_EQ(location({4, 1, 3, 2, 5}, Statistic::lower_quartile), 2);
+  EXPECT_EQ(location({4, 1, 3, 2, 5}, Statistic::median), 3);
+  EXPECT_EQ(location({4, 1, 3, 2}, Statistic::median), 2.5);
+  EXPECT_EQ(location({4, 1, 3, 2, 10}, Statistic::mean), 4);
+}
+
+}  // namespace
+}  // namespace assay::host
