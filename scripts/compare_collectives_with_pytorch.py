@@ -22,7 +22,9 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import interleaving
+from interleaving import ROOT, print_table
+
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 MIB = 1 << 20
 
@@ -107,18 +109,13 @@ class Peers:
 
 def run_assay(a, case, folder):
     """The round's time in ms, and the record."""
-    experiment = folder / "compare.toml"
-    experiment.write_text(
+    experiment = (
         'schema = 1\nname = "compare"\n[workload]\nplugin = "all_reduce"\n[workload.params]\n'
         f'collective = "{case["collective"]}"\ndtype = "{case["dtype"]}"\nsize_mb = {case["size"]:.6f}\n'
         f'in_place = {"true" if case["collective"] in ("all_reduce", "broadcast") else "false"}\n'
         f'[measure]\nwarmup = {a.warmup}\nsteps = {a.steps}\n[run]\ndevice = "{a.device}"\nranks = {case["ranks"]}\n'
         + (f'threads = {case["threads"]}\n' if a.device == "cpu" else ""))
-    subprocess.run([a.assay, "run", str(experiment), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
-    lines = (folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()
-    record = json.loads(lines[-1])
-    if record["status"] != "ok":
-        sys.exit(f"assay: {record['status']}: {record['reason']}")
+    record = interleaving.run_assay(a.assay, experiment, folder)
     return statistics.median(record["phases"]["step"]["samples_ms"]), record
 
 
@@ -181,9 +178,7 @@ def main():
                         print(json.dumps(row), file=out)
     print(f"{a.rounds} rounds of {a.steps} steps after {a.warmup}; {version}; {len(os.sched_getaffinity(0))} cores"
           + (f"; {record['device']['name']}" if record else "") + "\n")
-    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
-    for row in rows:
-        print("| " + " | ".join(row.values()) + " |")
+    print_table(rows)
 
 
 if __name__ == "__main__":

@@ -14,71 +14,36 @@ Needs: pip install torch (2.x; a C++ compiler for the compiled modes), and a bui
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import interleaving
+from interleaving import ROOT, print_table
 from pytorch_decoder import MODES, SIZES
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ["forward", "forward_backward", "train_step"]
 
 
-class Peer:
-    """A process that holds one model of PyTorch. Times are None where it does not fit into memory."""
+class Peer(interleaving.Peer):
+    """One model of PyTorch."""
 
     def __init__(self, a, mode, case):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(a.threads)) if a.device == "cpu" else None
-        self.process = subprocess.Popen([sys.executable, str(ROOT / "scripts/pytorch_decoder.py")], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
-        print(json.dumps(dict(case, mode=mode)), file=self.process.stdin, flush=True)
-        self.ms, self.peak_mib, self.imported_mib = [], 0.0, 0.0
-        first = self.read()
-        self.fits = "oom" not in first
-        self.version = first.get("ready", "")
-
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"the PyTorch process ended with code {self.process.wait()}; its message is above")
-        return json.loads(line)
-
-    def run(self, steps):
-        if not self.fits:
-            return math.inf
-        print(steps, file=self.process.stdin, flush=True)
-        result = self.read()
-        if "oom" in result:
-            self.fits = False
-            return math.inf
-        self.ms.append(statistics.median(result["ms"]))
-        self.peak_mib = max(self.peak_mib, result["peak_mib"])
-        self.imported_mib = result["imported_mib"]
-        return self.ms[-1]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        super().__init__([sys.executable, str(ROOT / "scripts/pytorch_decoder.py")], dict(case, mode=mode), case["threads"])
 
 
 def run_assay(a, case, folder):
     values = {"size": case["size"], "pass": case["pass"], "precision": case["precision"], "execution": a.execution,
               "attention": case["attention"]}
-    experiment = folder / "compare.toml"
-    experiment.write_text(
+    experiment = (
         'schema = 1\nname = "compare"\n[workload]\nplugin = "decoder"\n[workload.params]\n'
         + "".join(f'{key} = "{value}"\n' for key, value in values.items())
         + f'batch_size = {case["batch"]}\ncontext_length = {case["context"]}\n'
         + f'[measure]\nwarmup = {case["warmup"]}\nsteps = {a.steps}\n[run]\ndevice = "{a.device}"\n'
         + (f"threads = {a.threads}\n" if a.device == "cpu" else ""))
-    subprocess.run([a.assay, "run", str(experiment), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
-    lines = (folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()
-    record = json.loads(lines[-1])
-    if record["status"] != "ok":
-        sys.exit(f"assay: {record['status']}: {record['reason']}")
+    record = interleaving.run_assay(a.assay, experiment, folder)
     peak = "process_peak_mib" if a.device == "cpu" else "peak_total_mib"
     return {"ms": statistics.median(record["phases"]["step"]["samples_ms"]), "peak_mib": record["memory"][peak],
             "flops": record["work"]["flops"], "device": record["device"]}
@@ -170,7 +135,7 @@ def compare(a, case):
     row["run"] = "interleaved" if together else "apart"
     versions = {p.version for p in peers.values() if p.version}
     return row, {"device": ours[0]["device"], "torch": ", ".join(versions),
-                 "imported_mib": max(p.imported_mib for p in peers.values())}
+                 "imported_mib": max(p.last.get("imported_mib", 0) for p in peers.values())}
 
 
 def main():
@@ -215,9 +180,7 @@ def main():
           + ", ".join(f"{precision} {rate * 1e-3:.1f} TFLOP/s" for precision, rate in a.rate.items())
           + (f"; {a.threads} threads; PyTorch takes {info['imported_mib']:.0f} MiB before it has a model"
              if a.device == "cpu" else "") + "\n")
-    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
-    for row in rows:
-        print("| " + " | ".join(row.values()) + " |")
+    print_table(rows)
 
 
 if __name__ == "__main__":

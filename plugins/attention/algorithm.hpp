@@ -1,0 +1,41 @@
+// A way to compute attention and its gradients, and the tensors that it needs beside its operands.
+#pragma once
+#include <assay/compute/backend.hpp>
+#include <memory>
+
+#include "problem.hpp"
+#include "slot.hpp"
+
+namespace attention {
+
+// All [batch, heads, seq, head_dim], contiguous.
+struct Operands {
+  explicit Operands(const Problem& p);
+  Slot q, k, v, out;
+  Slot dout, dq, dk, dv;
+};
+
+class Algorithm {
+ public:
+  Algorithm() = default;
+  Algorithm(const Algorithm&) = delete;
+  Algorithm& operator=(const Algorithm&) = delete;
+  virtual ~Algorithm() = default;
+
+  // Tensors in the order in which they are taken. One may be in `forward_only` and in `backward_only`.
+  virtual Slots inputs() { return {}; }         // besides q, k, v: held from the start to the end
+  virtual Slots forward_only() { return {}; }   // free again when the forward is done
+  virtual Slots kept() { return {}; }           // from the forward to the backward
+  virtual Slots backward_only() { return {}; }  // free again when the backward is done
+
+  virtual void initialize(assay::compute::Backend&) const {}  // fills inputs()
+  virtual void forward(assay::compute::Backend&) const = 0;
+  virtual void backward(assay::compute::Backend&) const = 0;
+};
+
+// The operands must outlive it. `differentiable`: what the backward needs is kept by the forward.
+std::unique_ptr<Algorithm> make_eager(const Problem& p, const Operands& operands, bool differentiable);
+std::unique_ptr<Algorithm> make_fused(const Problem& p, const Operands& operands, bool differentiable);
+std::unique_ptr<Algorithm> make_flash(const Problem& p, const Operands& operands, bool differentiable);
+
+}  // namespace attention

@@ -1,0 +1,47 @@
+// Attention without the matrix of all scores: the backend's own. It keeps a number for each query.
+#include "algorithm.hpp"
+
+namespace attention {
+
+using assay::compute::AttentionShape;
+using assay::compute::Backend;
+using assay::compute::DType;
+using assay::compute::Tensor;
+
+namespace {
+
+class Flash final : public Algorithm {
+ public:
+  Flash(const Problem& p, const Operands& operands, bool differentiable)
+      : at_(operands),
+        shape_{.scale = p.scale(), .causal = p.causal},
+        differentiable_(differentiable),
+        lse_(ASSAY_MEMORY_ACTIVATIONS, "log-sum-exp", DType::f32, {p.batch, p.heads, p.seq}) {}
+
+  Slots forward_only() override { return differentiable_ ? Slots{} : Slots{&lse_}; }
+  Slots kept() override { return differentiable_ ? Slots{&lse_} : Slots{}; }
+
+  void forward(Backend& b) const override {
+    b.attention_forward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, shape_);
+  }
+  void backward(Backend& b) const override {
+    b.attention_backward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, by_time(at_.dout),
+                         by_time(at_.dq), by_time(at_.dk), by_time(at_.dv), shape_);
+  }
+
+ private:
+  static Tensor by_time(const Tensor& t) { return t.transposed(1, 2); }  // [B, T, H, D]
+
+  const Operands& at_;
+  AttentionShape shape_;
+  bool differentiable_;
+  Slot lse_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_flash(const Problem& p, const Operands& operands, bool differentiable) {
+  return std::make_unique<Flash>(p, operands, differentiable);
+}
+
+}  // namespace attention

@@ -1,0 +1,123 @@
+// Attention with the matrix of all scores, in two ways: `Eager` as a framework runs it, an operation and a result in
+// memory at a time; `Fused` as a compiler would rewrite it.
+#include <cmath>
+
+#include "algorithm.hpp"
+
+namespace attention {
+
+using assay::compute::Backend;
+using assay::compute::Tensor;
+
+namespace {
+
+Slot score_matrix(const Problem& p, const char* name) {
+  return {ASSAY_MEMORY_ACTIVATIONS, name, p.dtype, {p.batch, p.heads, p.seq, p.seq}};
+}
+
+// Three score matrices at most: the result of each pass beside what it is made from, and the probabilities.
+class Eager final : public Algorithm {
+ public:
+  Eager(const Problem& p, const Operands& operands, bool differentiable)
+      : problem_(p),
+        at_(operands),
+        differentiable_(differentiable),
+        mask_(ASSAY_MEMORY_DATA, "mask", p.dtype, {p.seq, p.seq}),
+        scores_(score_matrix(p, "scores")),
+        probabilities_(score_matrix(p, "probabilities")),
+        dscores_(score_matrix(p, "gradient of scores")) {}
+
+  Slots inputs() override { return problem_.causal ? Slots{&mask_} : Slots{}; }
+  Slots forward_only() override { return differentiable_ ? Slots{&scores_} : Slots{&scores_, &probabilities_}; }
+  Slots kept() override { return differentiable_ ? Slots{&probabilities_} : Slots{}; }
+  Slots backward_only() override { return {&scores_, &dscores_}; }
+
+  // 0 where the key is visible, -infinity elsewhere.
+  void initialize(Backend& b) const override {
+    if (!problem_.causal) return;
+    b.fill(mask_, -INFINITY);
+    const Tensor& mask = mask_;
+    for (std::int64_t row = 0; row < problem_.seq; ++row)
+      b.fill(mask.slice(0, row, 1).view({problem_.seq}).slice(0, 0, row + 1), 0.0);
+  }
+
+  void forward(Backend& b) const override {
+    const Tensor& scores = scores_;
+    const Tensor& probabilities = probabilities_;
+    const std::int64_t matrices = problem_.head_count(), elements = problem_.seq * problem_.seq;
+    if (problem_.causal) {
+      b.matmul(at_.q, at_.k, scores, {.transpose_b = true});
+      b.scale(scores, problem_.scale(), probabilities);
+      // A bias of a row for every row of a matrix: the mask for every score matrix.
+      b.bias_add(probabilities.view({matrices, elements}), mask_->view({elements}), scores.view({matrices, elements}));
+    } else {
+      b.matmul(at_.q, at_.k, probabilities, {.transpose_b = true});
+      b.scale(probabilities, problem_.scale(), scores);
+    }
+    b.softmax_forward(scores, probabilities, 1.0F, false);
+    b.matmul(probabilities, at_.v, at_.out);
+  }
+
+  // Adding a mask has the gradient of its sum: no pass.
+  void backward(Backend& b) const override {
+    b.matmul(probabilities_, at_.dout, at_.dv, {.transpose_a = true});
+    b.matmul(at_.dout, at_.v, scores_, {.transpose_b = true});
+    b.softmax_backward(probabilities_, scores_, dscores_, 1.0F);
+    b.scale(dscores_, problem_.scale(), scores_);
+    b.matmul(scores_, at_.k, at_.dq);
+    b.matmul(scores_, at_.q, at_.dk, {.transpose_a = true});
+  }
+
+ private:
+  Problem problem_;
+  const Operands& at_;
+  bool differentiable_;
+  Slot mask_, scores_, probabilities_, dscores_;
+};
+
+// One score matrix, and one more for its gradient: scale, mask and softmax are a single pass in place.
+class Fused final : public Algorithm {
+ public:
+  Fused(const Problem& p, const Operands& operands, bool differentiable)
+      : problem_(p),
+        at_(operands),
+        differentiable_(differentiable),
+        scores_(score_matrix(p, "scores")),
+        dscores_(score_matrix(p, "gradient of scores")) {}
+
+  Slots forward_only() override { return differentiable_ ? Slots{} : Slots{&scores_}; }
+  Slots kept() override { return differentiable_ ? Slots{&scores_} : Slots{}; }
+  Slots backward_only() override { return {&dscores_}; }
+
+  void forward(Backend& b) const override {
+    b.matmul(at_.q, at_.k, scores_, {.transpose_b = true});
+    b.softmax_forward(scores_, scores_, problem_.scale(), problem_.causal);
+    b.matmul(scores_, at_.v, at_.out);
+  }
+
+  void backward(Backend& b) const override {
+    b.matmul(scores_, at_.dout, at_.dv, {.transpose_a = true});
+    b.matmul(at_.dout, at_.v, dscores_, {.transpose_b = true});
+    b.softmax_backward(scores_, dscores_, dscores_, problem_.scale());
+    b.matmul(dscores_, at_.k, at_.dq);
+    b.matmul(dscores_, at_.q, at_.dk, {.transpose_a = true});
+  }
+
+ private:
+  Problem problem_;
+  const Operands& at_;
+  bool differentiable_;
+  Slot scores_, dscores_;
+};
+
+}  // namespace
+
+std::unique_ptr<Algorithm> make_eager(const Problem& p, const Operands& operands, bool differentiable) {
+  return std::make_unique<Eager>(p, operands, differentiable);
+}
+
+std::unique_ptr<Algorithm> make_fused(const Problem& p, const Operands& operands, bool differentiable) {
+  return std::make_unique<Fused>(p, operands, differentiable);
+}
+
+}  // namespace attention

@@ -1,0 +1,124 @@
+#include "reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace attention {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double dot(const float* a, const float* b, std::int64_t n) {
+  constexpr int lanes = 8;  // sums of their own, so that the compiler may use vectors
+  double sums[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int l = 0; l < lanes; ++l) sums[l] += double(a[i + l]) * double(b[i + l]);
+  double sum = 0;
+  for (; i < n; ++i) sum += double(a[i]) * double(b[i]);
+  for (const double s : sums) sum += s;
+  return sum;
+}
+
+void add(double factor, const float* x, double* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += factor * double(x[i]);
+}
+
+double square(double x) { return x * x; }
+
+const float* row_of(const std::vector<float>& matrix, std::int64_t row, std::int64_t columns) {
+  return matrix.data() + row * columns;
+}
+
+// Squared lengths of the rows.
+std::vector<double> squares_of(const std::vector<float>& matrix, std::int64_t columns) {
+  std::vector<double> squares(matrix.size() / static_cast<std::size_t>(columns));
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    const float* row = row_of(matrix, static_cast<std::int64_t>(i), columns);
+    squares[i] = dot(row, row, columns);
+  }
+  return squares;
+}
+
+void finish(Rows& rows) {
+  for (double& m : rows.magnitude) m = std::sqrt(m);
+}
+
+// The softmax of one query's scores.
+void probabilities_of(const Head& h, std::int64_t query, std::vector<double>& p) {
+  p.resize(static_cast<std::size_t>(h.causal ? query + 1 : h.seq));
+  const float* q = row_of(h.q, query, h.head_dim);
+  double high = -infinity, sum = 0;
+  for (std::size_t j = 0; j < p.size(); ++j) {
+    p[j] = h.scale * dot(q, row_of(h.k, static_cast<std::int64_t>(j), h.head_dim), h.head_dim);
+    high = std::max(high, p[j]);
+  }
+  for (double& x : p) sum += x = std::exp(x - high);
+  for (double& x : p) x /= sum;
+}
+
+}  // namespace
+
+Reference reference_of(const Head& h, const std::vector<std::int64_t>& queries) {
+  const std::int64_t d = h.head_dim;
+  const auto width = static_cast<std::size_t>(d);
+  const bool backward = !h.dout.empty();
+  const std::size_t keys = backward ? static_cast<std::size_t>(h.seq) : 0;
+  Reference r{Rows(queries.size(), d), Rows(backward ? queries.size() : 0, d), Rows(keys, d), Rows(keys, d)};
+  const std::vector<double> k2 = squares_of(h.k, d), v2 = squares_of(h.v, d);
+  std::vector<double> p, dp;
+  for (std::size_t row = 0; row < queries.size(); ++row) {
+    const std::int64_t query = queries[row];
+    probabilities_of(h, query, p);
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      add(p[j], row_of(h.v, static_cast<std::int64_t>(j), d), &r.out.value[row * width], d);
+      r.out.magnitude[row] += square(p[j]) * v2[j];
+    }
+    if (!backward) continue;
+    const float* q = row_of(h.q, query, d);
+    const float* dout = row_of(h.dout, query, d);
+    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    dp.resize(p.size());
+    double delta = 0;
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      dp[j] = dot(dout, row_of(h.v, static_cast<std::int64_t>(j), d), d);
+      delta += p[j] * dp[j];
+    }
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      const double ds = h.scale * p[j] * (dp[j] - delta);
+      const double uncancelled = square(h.scale * p[j] * (std::abs(dp[j]) + std::abs(delta)));
+      add(ds, row_of(h.k, static_cast<std::int64_t>(j), d), &r.dq.value[row * width], d);
+      add(ds, q, &r.dk.value[j * width], d);
+      add(p[j], dout, &r.dv.value[j * width], d);
+      r.dq.magnitude[row] += uncancelled * k2[j];
+      r.dk.magnitude[j] += uncancelled * q2;
+      r.dv.magnitude[j] += square(p[j]) * dout2;
+    }
+  }
+  for (Rows* rows : {&r.out, &r.dq, &r.dk, &r.dv}) finish(*rows);
+  return r;
+}
+
+std::vector<std::int64_t> spread_rows(std::int64_t seq, std::int64_t count) {
+  count = std::clamp<std::int64_t>(count, 1, seq);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < count; ++i) rows.push_back(count == 1 ? seq - 1 : i * (seq - 1) / (count - 1));
+  return rows;
+}
+
+double worst_error(const std::vector<float>& got, const Rows& expected, double forgiven) {
+  if (got.size() != expected.value.size()) return infinity;
+  const auto width = static_cast<std::size_t>(expected.columns);
+  double worst = 0;
+  for (std::size_t row = 0; row < expected.magnitude.size(); ++row) {
+    double squares = 0;
+    for (std::size_t c = row * width; c < (row + 1) * width; ++c) squares += square(double(got[c]) - expected.value[c]);
+    const double beyond = std::max(0.0, std::sqrt(squares) - forgiven);
+    if (std::isnan(squares)) return infinity;
+    if (beyond > 0) worst = std::max(worst, beyond / expected.magnitude[row]);
+  }
+  return worst;
+}
+
+}  // namespace attention

@@ -1,0 +1,40 @@
+#include "settings.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace attention {
+namespace {
+
+template <class Enum, std::size_t N>
+Enum chosen(const assay::Case& c, const char* key, const std::array<const char*, N>& names) {
+  const auto value = c.get<std::string_view>(key);
+  return static_cast<Enum>(std::find(names.begin(), names.end(), value) - names.begin());
+}
+
+assay::train::PrecisionPolicy precision_of(const assay::Case& c) {
+  const auto name = c.get<std::string_view>("dtype");
+  // Said here, since the policy's own text offers a precision that is none of `dtype`.
+  if (c.device_kind() == "cpu" && name != "fp32" && name != "bf16")
+    throw assay::Error(ASSAY_UNSUPPORTED,
+                       "dtype '" + std::string(name) + "' is not available on device 'cpu'; there are fp32 and bf16");
+  return assay::train::precision_policy(name, c.device_kind());
+}
+
+}  // namespace
+
+Settings::Settings(const assay::Case& c)
+    : precision(precision_of(c)),
+      implementation(chosen<Implementation>(c, "impl", implementation_names)),
+      execution(chosen<Execution>(c, "execution", execution_names)),
+      pass(chosen<Pass>(c, "pass", pass_names)),
+      seed(c.seed()) {
+  problem.batch = c.get<std::int64_t>("batch_size");
+  problem.heads = c.get<std::int64_t>("heads");
+  problem.seq = c.get<std::int64_t>("seq");
+  problem.head_dim = c.get<std::int64_t>("head_dim");
+  problem.causal = c.get<bool>("causal");
+  problem.dtype = precision.activation;
+}
+
+}  // namespace attention

@@ -1,0 +1,54 @@
+// The parameter table of the attention workload, and what one case makes of it.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/train/precision.hpp>
+
+#include "problem.hpp"
+
+namespace attention {
+
+enum class Implementation { naive, flash };
+enum class Execution { eager, graph };
+enum class Pass { forward, backward, both };
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  Problem problem;
+  assay::train::PrecisionPolicy precision;
+  Implementation implementation = Implementation::flash;
+  Execution execution = Execution::graph;
+  Pass pass = Pass::both;
+  std::uint64_t seed = 0;
+};
+
+// In the order of the enumerations.
+inline constexpr auto dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
+inline constexpr auto implementation_names = assay::names("naive", "flash");
+inline constexpr auto execution_names = assay::names("eager", "graph");
+inline constexpr auto pass_names = assay::names("forward", "backward", "both");
+
+// The upper limits keep every count of operations and bytes within 63 bits.
+using assay::Param;
+inline constexpr auto params = assay::table(
+    Param::integer("batch_size", 8).at_least(1).at_most(4096).help("sequences"),
+    Param::integer("heads", 1).at_least(1).at_most(256).help("of each sequence; 1: no head dimension"),
+    Param::integer("seq", 1024)
+        .at_least(1)
+        .at_most(1 << 20)
+        .unit("tokens")
+        .help("sequence length, of queries and keys"),
+    Param::integer("head_dim", 64).at_least(1).at_most(1024).help("columns of q, k and v of one head"),
+    Param::boolean("causal", true).help("key j is visible to query i when j <= i"),
+    Param::choice("dtype", "fp32", dtype_names)
+        .help("of all tensors; tf32: fp32 tensors, the inputs of products rounded; tf32, fp16: cuda"),
+    Param::choice("impl", "flash", implementation_names)
+        .help("naive: with the matrix of all scores; flash: tiled, without it"),
+    Param::choice("execution", "graph", execution_names)
+        .help("eager: one operation at a time; graph: naive with scale, mask and softmax in one pass, in place; a pass "
+              "is captured as one graph on CUDA"),
+    Param::choice("pass", "both", pass_names)
+        .help("what a step does; backward: the forward ran once in set-up; both: one after the other"));
+
+}  // namespace attention

@@ -1,0 +1,151 @@
+// Is what was timed right? Some heads, against float64, in two steps:
+//   what the last step left: rows of out and dq; and the rows of dv add up to those of dout, since probabilities add up
+//   to 1, so that no query was left out anywhere;
+//   the timed step once more, with a dout that is 0 but for the chosen queries: every row of dk and dv, and dq.
+#include <algorithm>
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/sampling.hpp>
+#include <cmath>
+#include <limits>
+
+#include "workload.hpp"
+
+namespace attention {
+
+using assay::compute::DType;
+using assay::compute::ProductMath;
+using assay::compute::Tensor;
+using assay::train::number;
+
+namespace {
+
+// Multiply-adds of one product over the chosen queries: a fraction of a second of the host's time.
+constexpr std::int64_t affordable = std::int64_t{1} << 26;
+
+// Of the norm of a row's terms. 16-bit types round the scores, the probabilities and their gradients; tf32 as fp16.
+double tolerance_of(const assay::train::PrecisionPolicy& p) {
+  if (p.product_math == ProductMath::tf32 || p.activation == DType::f16) return 5e-3;
+  return p.activation == DType::bf16 ? 3e-2 : 2e-5;
+}
+
+// fp16 has no numbers between 0 and this, which the probabilities of long sequences come near; a sum of `terms` of them
+// is off by that much for each column.
+double forgiven_of(DType dtype, std::int64_t columns, std::int64_t terms) {
+  return dtype == DType::f16 ? 0x1p-24 * std::sqrt(static_cast<double>(columns * (terms + 1))) : 0;
+}
+
+// Over all rows the errors of the terms cancel: a sum that lacks a block of queries shows against a narrower bound.
+constexpr double narrower_for_sums = 4;
+
+// The largest errors found.
+struct Errors {
+  double out = 0, dq = 0, dk = 0, dv = 0, value_sums = 0;
+  void add(double& worst, double error) { worst = std::max(worst, error); }
+  bool within(double tolerance) const {
+    return std::max({out, dq, dk, dv, narrower_for_sums * value_sums}) <= tolerance;
+  }
+};
+
+}  // namespace
+
+std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
+  const Problem& p = settings_.problem;
+  return assay::train::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
+}
+
+std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const std::vector<std::int64_t>& rows) {
+  const std::vector<float> all = head_of(t, index);
+  const std::int64_t width = settings_.problem.head_dim;
+  std::vector<float> chosen;
+  for (const std::int64_t row : rows)
+    chosen.insert(chosen.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
+  return chosen;
+}
+
+Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<std::int64_t>& queries) {
+  const Problem& p = settings_.problem;
+  Head head{p.seq, p.head_dim, p.causal, static_cast<double>(p.scale()), {}, {}, {}, {}};
+  head.q = head_of(operands_.q, index);
+  head.k = head_of(operands_.k, index);
+  head.v = head_of(operands_.v, index);
+  if (has_backward()) head.dout = head_of(operands_.dout, index);
+  Reference reference = reference_of(head, queries);
+  return {index, std::move(head), std::move(reference)};
+}
+
+// How far the sum of dv's rows is from that of dout's, by the norm of all that is summed.
+double Workload::error_of_value_sums(const SampledHead& sampled) {
+  const auto width = static_cast<std::size_t>(settings_.problem.head_dim);
+  const std::vector<float> dv = head_of(operands_.dv, sampled.index);
+  std::vector<double> difference(width);
+  double squares = 0, terms = 0;
+  for (std::size_t i = 0; i < dv.size(); ++i) {
+    const auto a = static_cast<double>(dv[i]), b = static_cast<double>(sampled.head.dout[i]);
+    difference[i % width] += a - b;
+    terms += a * a + b * b;
+  }
+  for (const double x : difference) squares += x * x;
+  const double error = std::sqrt(squares / terms);
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+// dout stays as it is in the chosen rows of the sampled heads, and becomes 0 everywhere else.
+void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries) {
+  const Problem& p = settings_.problem;
+  const Tensor rows = operands_.dout->view({p.head_count() * p.seq, p.head_dim});
+  std::int64_t cleared = 0;
+  const auto clear_to = [&](std::int64_t row) {
+    if (row > cleared) backend_->fill(rows.slice(0, cleared, row - cleared), 0.0);
+    cleared = row + 1;
+  };
+  for (const SampledHead& head : heads)
+    for (const std::int64_t query : queries) clear_to(head.index * p.seq + query);
+  clear_to(p.head_count() * p.seq);
+}
+
+std::string Workload::verify(const assay::Launch& launch) {
+  const Problem& p = settings_.problem;
+  std::vector<std::int64_t> indices{0};
+  if (p.head_count() > 1) indices.push_back(p.head_count() - 1);
+  const auto head_count = static_cast<std::int64_t>(indices.size());
+  const std::vector<std::int64_t> queries = spread_rows(p.seq, affordable / (head_count * p.seq * p.head_dim));
+  const double few = forgiven_of(p.dtype, p.head_dim, p.seq);
+  const double many = forgiven_of(p.dtype, p.head_dim, static_cast<std::int64_t>(queries.size()));
+
+  std::vector<SampledHead> heads;
+  Errors errors;
+  for (const std::int64_t index : indices) {
+    heads.push_back(sampled(index, queries));
+    const Reference& expected = heads.back().reference;
+    errors.add(errors.out, worst_error(rows_of(operands_.out, index, queries), expected.out, few));
+    if (!has_backward()) continue;
+    errors.add(errors.dq, worst_error(rows_of(operands_.dq, index, queries), expected.dq, few));
+    errors.add(errors.value_sums, error_of_value_sums(heads.back()));
+  }
+  if (has_backward()) {
+    keep_gradient_of(heads, queries);
+    for (const Slot* gradient : {&operands_.dq, &operands_.dk, &operands_.dv}) backend_->fill(*gradient, NAN);
+    repeat_step(launch);
+    backend_->synchronize();
+    for (const SampledHead& head : heads) {
+      errors.add(errors.dq, worst_error(rows_of(operands_.dq, head.index, queries), head.reference.dq, few));
+      errors.add(errors.dk, worst_error(head_of(operands_.dk, head.index), head.reference.dk, many));
+      errors.add(errors.dv, worst_error(head_of(operands_.dv, head.index), head.reference.dv, many));
+    }
+  }
+
+  const double tolerance = tolerance_of(settings_.precision);
+  std::string text = "against float64, " + std::to_string(queries.size()) + " of " + std::to_string(p.seq) +
+                     " queries of " + std::to_string(head_count) + " of " + std::to_string(p.head_count()) +
+                     " heads: out differs by " + number(errors.out);
+  if (has_backward())
+    text += ", dq by " + number(errors.dq) + ", dk by " + number(errors.dk) + ", dv by " + number(errors.dv) +
+            ", the sum of dv's rows from dout's by " + number(errors.value_sums);
+  text += " at most, relative to the terms of a row (tolerance " + number(tolerance);
+  if (has_backward()) text += ", of the sums " + number(tolerance / narrower_for_sums);
+  text += ")";
+  if (!errors.within(tolerance)) throw assay::Error(ASSAY_WRONG_RESULT, text);
+  return text;
+}
+
+}  // namespace attention

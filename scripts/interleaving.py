@@ -1,0 +1,67 @@
+"""What the scripts share that time assay beside a peer in one interleaved run."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Peer:
+    """A process that holds one case of the peer. It prints a line {"ready": version} or {"oom": 1}; for each line on its
+    standard input, a number of steps, it answers {"ms": [...], "peak_mib": x} or {"oom": 1}."""
+
+    def __init__(self, command, case, threads=0):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads)) if threads else None
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        print(json.dumps(case), file=self.process.stdin, flush=True)
+        self.ms, self.peak_mib, self.last = [], 0.0, {}
+        first = self.read()
+        self.fits = "oom" not in first
+        self.version = first.get("ready", "")
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"the peer's process ended with code {self.process.wait()}; its message is above")
+        return json.loads(line)
+
+    def run(self, steps):
+        """A round: remembers the median of its steps."""
+        if not self.fits:
+            return
+        print(steps, file=self.process.stdin, flush=True)
+        result = self.read()
+        if "oom" in result:
+            self.fits = False
+            return
+        self.last = result
+        self.ms.append(statistics.median(result["ms"]))
+        self.peak_mib = max(self.peak_mib, result["peak_mib"])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def run_assay(assay, experiment, folder, expected=("ok",)):
+    """Runs the text of an experiment named "compare"; returns the record of its last case."""
+    path = folder / "compare.toml"
+    path.write_text(experiment)
+    subprocess.run([assay, "run", str(path), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
+    record = json.loads((folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()[-1])
+    if record["status"] not in expected:
+        sys.exit(f"assay: {record['status']}: {record['reason']}")
+    return record
+
+
+def ratio_text(ratios):
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def print_table(rows):
+    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
+    for row in rows:
+        print("| " + " | ".join(row.values()) + " |")

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/host_process.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Attention : public testing::Test {
+ protected:
+  // Runs one experiment; returns its records and leaves the output in output().
+  std::vector<json> run(const std::string& params, const std::string& sweep = "", int expected_code = 0) {
+    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"attention\"\n"
+                                         "[workload.params]\n"
+                                      << params << "\n[measure]\nwarmup = 1\nsteps = 2\n[run]\ndevice = \"cpu\"\n"
+                                      << "allow = [\"unsupported\"]\n[sweep]\n"
+                                      << sweep << "\n";
+    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt");
+    const auto exit = host.wait();
+    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output();
+    std::vector<json> records;
+    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
+    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
+    return records;
+  }
+  std::string output() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / "output.txt").rdbuf();
+    return text.str();
+  }
+  static std::int64_t bytes_of(double mib) { return std::llround(mib * 1024 * 1024); }
+  static std::int64_t bytes_at(const json& record, const std::string& moment, const char* kind = nullptr) {
+    for (const json& m : record["memory"]["moments"])
+      if (m["name"] == moment)
+        return bytes_of(kind ? m["current_mib"].value(kind, 0.0) : m["current_total_mib"].get<double>());
+    ADD_FAILURE() << "no moment " << moment << " in " << record["memory"];
+    return -1;
+  }
+  static std::int64_t peak_of(const json& record, const char* kind) {
+    return bytes_of(record["memory"]["peak_mib"].value(kind, 0.0));
+  }
+
+  TemporaryFolder folder_;
+};
+
+void expect_all_verified(const std::vector<json>& records) {
+  for (const json& r : records) {
+    EXPECT_EQ(r["status"], "ok") << r["axes"] << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["verify"];
+  }
+}
+
+const std::string both_ways = "impl = [\"naive\", \"flash\"]\nexecution = [\"eager\", \"graph\"]\n";
+
+TEST_F(Attention, OddSizesAreVerifiedInEveryWay) {
+  const auto records =
+      run("batch_size = 2\nheads = 3\nhead_dim = 7", both_ways + "seq = [1, 7, 129]\ncausal = [true, false]");
+  ASSERT_EQ(records.size(), 24u);
+  expect_all_verified(records);
+}
+
+TEST_F(Attention, Bf16AndOtherHeadDimensionsAreVerified) {
+  auto records = run("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
+  EXPECT_EQ(records.size(), 12u);
+  expect_all_verified(records);
+  records = run("batch_size = 1\nseq = 129\ncausal = false", "impl = [\"naive\", \"flash\"]\nhead_dim = [1, 128]");
+  EXPECT_EQ(records.size(), 4u);
+  expect_all_verified(records);
+}
+
+TEST_F(Attention, LongSequencesAreVerifiedOnSomeQueries) {
+  const auto records = run("batch_size = 1\nseq = 4096\nhead_dim = 16", "dtype = [\"fp32\", \"bf16\"]");
+  ASSERT_EQ(records.size(), 2u);
+  expect_all_verified(records);
+  EXPECT_NE(records[0]["verify"]["text"].get<std::string>().find("1024 of 4096 queries"), std::string::npos)
+      << records[0]["verify"];
+}
+
+TEST_F(Attention, EachPassHasItsPhasesAndItsWork) {
+  const auto records =
+      run("batch_size = 2\nseq = 64\nhead_dim = 32", both_ways + "pass = [\"forward\", \"backward\", \"both\"]");
+  ASSERT_EQ(records.size(), 12u);
+  expect_all_verified(records);
+  const std::int64_t forward = 2LL * 2 * 64 * 64 * 32;  // causal: half of 4 b h s^2 d
+  for (const json& r : records) {
+    const std::string pass = r["axes"]["pass"];
+    SCOPED_TRACE(r["axes"].dump());
+    EXPECT_EQ(r["phases"].contains("forward"), pass != "backward");
+    EXPECT_EQ(r["phases"].contains("backward"), pass != "forward");
+    EXPECT_EQ(r["work"]["flops"], pass == "forward" ? forward : pass == "backward" ? 2 * forward : 3 * forward);
+    EXPECT_EQ(r["work"]["items"], 2 * 64);
+    EXPECT_GT(r["metrics"]["matrix_tflop_per_s"]["value"].get<double>(), 0);
+    EXPECT_GT(r["metrics"]["share_of_matrix_rate"]["value"].get<double>(), 0);
+    const std::string verified = r["verify"]["text"];
+    EXPECT_EQ(verified.find("dk by") != std::string::npos, pass != "forward") << verified;
+  }
+}
+
+constexpr std::int64_t tensor = 2 * 256 * 16 * 4, matrix = 2 * 256 * 256 * 4;  // fp32, batch 2
+const std::string of_memory = "batch_size = 2\nseq = 256\nhead_dim = 16\n";
+
+TEST_F(Attention, MomentsShowWhatAFrameworkHolds) {
+  const auto records = run(of_memory, both_ways);
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    const bool naive = r["axes"]["impl"] == "naive", eager = r["axes"]["execution"] == "eager";
+    const std::int64_t mask = naive && eager ? 256 * 256 * 4 : 0;
+    const std::int64_t kept = naive ? matrix : 2 * 256 * 4;  // probabilities, or log-sum-exp
+    EXPECT_EQ(bytes_at(r, "after_inputs"), 3 * tensor + mask);
+    EXPECT_EQ(bytes_at(r, "after_forward"), 3 * tensor + mask + tensor + kept);
+    EXPECT_EQ(bytes_at(r, "before_backward"), 3 * tensor + mask + tensor + kept + tensor);
+    EXPECT_EQ(bytes_at(r, "after_backward"), 3 * tensor + mask + tensor + tensor + 3 * tensor);
+    EXPECT_EQ(peak_of(r, "gradients"), 3 * tensor);
+    // Eager: probabilities and two results of passes. Graph: the scores in place, and their gradient.
+    EXPECT_EQ(peak_of(r, "activations"), tensor + (naive ? (eager ? 3 : 2) * matrix : kept));
+    EXPECT_EQ(peak_of(r, "data"), 4 * tensor + mask);
+  }
+}
+
+TEST_F(Attention, ABackwardThatIsRepeatedKeepsTheProbabilities) {
+  const auto records = run(of_memory + "impl = \"naive\"\npass = \"backward\"\nexecution = \"graph\"");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(bytes_at(records[0], "after_backward", "activations"), tensor + matrix);
+}
+
+TEST_F(Attention, AForwardAloneKeepsNothingButItsOutput) {
+  const auto records = run(of_memory + "impl = \"naive\"\npass = \"forward\"", "execution = [\"eager\", \"graph\"]");
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) {
+    EXPECT_EQ(bytes_at(r, "after_forward", "activations"), tensor);
+    EXPECT_EQ(peak_of(r, "gradients"), 0);
+    EXPECT_EQ(peak_of(r, "activations"), tensor + (r["axes"]["execution"] == "eager" ? 2 : 1) * matrix);
+  }
+}
+
+TEST_F(Attention, AMatrixThatDoesNotFitIsNamedWithItsShapeAndSize) {
+  const auto records = run("batch_size = 1\nhead_dim = 1\nseq = 1048576\nimpl = \"naive\"\npass = \"forward\"", "", 1);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "oom");
+  EXPECT_EQ(records[0]["stage"], "setup");
+  const std::string reason = records[0]["reason"];
+  EXPECT_NE(reason.find("4194304.0 MiB of activations (scores [1, 1, 1048576, 1048576] fp32)"), std::string::npos)
+      << reason;
+  EXPECT_GT(bytes_at(records[0], "after_inputs"), 0);  // what came before is told
+}
+
+TEST_F(Attention, DtypesThatTheCpuLacksAreUnsupported) {
+  const auto records = run("seq = 16", "dtype = [\"tf32\", \"fp16\"]");
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) {
+    EXPECT_EQ(r["status"], "unsupported");
+    const std::string reason = r["reason"];
+    EXPECT_NE(reason.find("dtype '" + r["axes"]["dtype"].get<std::string>() + "'"), std::string::npos) << reason;
+    EXPECT_NE(reason.find("there are fp32 and bf16"), std::string::npos) << reason;
+  }
+}
+
+TEST_F(Attention, AnImpossibleSizeIsAMistakeWithItsPlace) {
+  run("seq = 0", "", 2);
+  EXPECT_NE(output().find("x.toml:6:"), std::string::npos) << output();
+}
+
+}  // namespace
+}  // namespace assay::test
