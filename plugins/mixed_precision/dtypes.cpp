@@ -1,0 +1,107 @@
+#include "dtypes.hpp"
+
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/path_check.hpp>
+
+#include "gradient_error.hpp"
+
+namespace mixed_precision {
+
+using assay::Error;
+using assay::compute::DType;
+using assay::compute::Tensor;
+using assay::train::number;
+using assay::train::ParameterSet;
+
+namespace {
+
+constexpr double no_dtype = 3;  // of dtype_words
+
+double word_of(const Tensor& t) {
+  switch (t.dtype) {
+    case DType::f32: return 0;
+    case DType::bf16: return 1;
+    case DType::f16: return 2;
+    default: throw Error(ASSAY_INTERNAL, std::string("a tensor of the toy model is ") + name_of(t.dtype));
+  }
+}
+
+assay::train::TrainerConfig trainer_config(const assay::Case& c) {
+  assay::train::TrainerConfig config;
+  config.precision = assay::train::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
+  config.seed = c.seed();
+  return config;
+}
+
+}  // namespace
+
+Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c)) {}
+
+void Dtypes::setup(const assay::Launch& launch) {
+  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+  trainer_.setup(launch, [&] { enqueue_step(launch); });
+}
+
+void Dtypes::enqueue_step(const assay::Launch& launch) const {
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer_.forward();
+  }
+  {
+    const auto phase = launch.phase(backward_phase);
+    trainer_.backward();
+  }
+  const auto phase = launch.phase(optimizer_phase);
+  trainer_.update();
+}
+
+void Dtypes::finish(const assay::Launch& launch) {
+  const ParameterSet& set = trainer_.parameters();
+  const ToyModel& model = trainer_.model();
+  const auto report = [&](Metric metric, const Tensor& t) { launch.metric(metric, word_of(t)); };
+  report(parameters_dtype_metric, set.value(trainer_.ids().fc1));
+  if (const Tensor copy = set.compute_copy())
+    report(compute_copy_dtype_metric, copy);
+  else
+    launch.metric(compute_copy_dtype_metric, no_dtype);
+  launch.metric(product_math_metric, static_cast<double>(set.policy().product_math));
+  report(fc1_output_dtype_metric, model.fc1_output());
+  report(relu_output_dtype_metric, model.relu_output());
+  report(layer_norm_statistics_dtype_metric, model.norm_mean());
+  report(layer_norm_output_dtype_metric, model.norm_output());
+  report(logits_dtype_metric, model.logits());
+  report(loss_dtype_metric, model.loss());
+  if (model.logits_gradient().dtype != model.hidden_gradient().dtype)
+    throw Error(ASSAY_INTERNAL, "gradients by activations are of several formats, the table has room for one");
+  report(activation_gradients_dtype_metric, model.hidden_gradient());
+  report(gradients_dtype_metric, set.gradient(trainer_.ids().fc1));
+  report(optimizer_state_dtype_metric, trainer_.optimizer().moment(0));
+}
+
+std::string Dtypes::verify(const assay::Launch& launch) {
+  assay::compute::Backend& backend = trainer_.backend();
+  const ParameterSet& set = trainer_.parameters();
+  std::string text = assay::train::check_finite(trainer_, trainer_.model());
+  trainer_.start(assay::train::verification_loss_scale);
+  trainer_.forward();
+  trainer_.backward();
+
+  std::vector<std::int64_t> labels(toy_rows);
+  backend.download(labels.data(), trainer_.labels());
+  std::vector<std::vector<float>> values, gradients;
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {
+    values.push_back(assay::train::download_f32(backend, set.value(id)));
+    gradients.push_back(assay::train::download_f32(backend, set.gradient(id)));
+  }
+  const auto exact = toy_gradients(values, assay::train::download_f32(backend, trainer_.inputs()), labels);
+  GradientError error;
+  const double scale = trainer_.scaler().scale_of_gradients(backend);
+  for (std::size_t id = 0; id < gradients.size(); ++id) error.add(gradients[id], exact[id], scale);
+  launch.metric(gradient_error_metric, error.relative() * 100);
+  const double tolerance = assay::train::path_tolerance(set.policy()).gradient;
+  text += "gradients differ by " + number(error.relative()) + " from float64 (tolerance " + number(tolerance) + ")";
+  if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);
+  return text;
+}
+
+}  // namespace mixed_precision

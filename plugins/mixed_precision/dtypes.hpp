@@ -1,0 +1,30 @@
+// study = "dtypes": which format each tensor of the toy model has while it trains under a precision policy.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "study.hpp"
+#include "toy_model.hpp"
+
+namespace mixed_precision {
+
+class Dtypes final : public Study {
+ public:
+  explicit Dtypes(const assay::Case& c);
+  void setup(const assay::Launch& launch) override;
+  void run(const assay::Launch& launch) override { enqueue_step(launch); }
+  void finish(const assay::Launch& launch) override;
+  std::string verify(const assay::Launch& launch) override;  // the gradients against those of float64
+
+ private:
+  void enqueue_step(const assay::Launch& launch) const;
+
+  ToyTrainer trainer_;
+};
+
+// Of the mean loss by each parameter, in the order of ToyParameters, with float64 throughout. Parameters in the same
+// order.
+std::vector<std::vector<double>> toy_gradients(const std::vector<std::vector<float>>& parameters,
+                                               const std::vector<float>& x, const std::vector<std::int64_t>& labels);
+
+}  // namespace mixed_precision

@@ -1,0 +1,74 @@
+// The parameter table: a part for each study. A parameter of another study than the case's must keep its default.
+#pragma once
+#include <assay/train/decoder_params.hpp>
+#include <string_view>
+
+namespace mixed_precision {
+
+using assay::Param;
+
+inline constexpr auto study_names = assay::names("accumulation", "dtypes", "speed_accuracy");
+inline constexpr auto operation_names = assay::names("sum", "dot", "matmul", "all_reduce");
+inline constexpr auto terms_dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
+inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
+inline constexpr auto order_names =
+    assay::names("sequential", "chunked", "pairwise", "compensated", "ring", "tree", "library");
+inline constexpr auto stored_names = assay::names("accumulator", "fp32", "bf16", "fp16");
+inline constexpr auto data_names = assay::names("constant", "one_first", "normal");
+inline constexpr auto execution_names = assay::names("eager", "graph");
+inline constexpr auto reference_names = assay::names("fp64", "fp32");
+
+inline constexpr auto study_params =
+    assay::table(Param::choice("study", "accumulation", study_names)
+                     .help("accumulation: one sum; dtypes: a toy model's tensors; speed_accuracy: training a decoder"));
+
+inline constexpr auto accumulation_params = assay::table(
+    Param::choice("operation", "sum", operation_names)
+        .help("dot: of two vectors; matmul: the same as a product [1, n] [n, 1]; all_reduce: partial sums over ranks"),
+    Param::choice("terms_dtype", "fp32", terms_dtype_names).help("what the terms are stored in; tf32: of matmul"),
+    Param::choice("accumulator", "fp32", dtype_names)
+        .help("what partial results are rounded to; of all_reduce what travels between ranks, of matmul the result"),
+    Param::choice("order", "sequential", order_names)
+        .help("of sum and dot the first four, of all_reduce ring or tree, of matmul library"),
+    Param::integer("chunk", 64).at_least(1).at_most(1 << 24).unit("terms").help("of order chunked"),
+    Param::boolean("upcast", false).help("a term is converted to the accumulator's format before it is added"),
+    Param::choice("stored", "accumulator", stored_names)
+        .help("what a finished sum is stored in, of each chunk when chunked; of sum"),
+    Param::integer("terms", 1000).at_least(1).at_most(1 << 24).help("number of terms"),
+    Param::real("term", 0.01).help("a term's value; with data = normal the standard deviation"),
+    Param::choice("data", "constant", data_names)
+        .help("constant: every term the same; one_first: the first is 1; normal: random, mean 0"),
+    Param::integer("simulated_ranks", 8).at_least(1).at_most(4096).help("of all_reduce, in equal parts of the terms"));
+
+// Of dtypes and speed_accuracy.
+inline constexpr auto precision_params =
+    assay::table(Param::choice("precision", "fp32", assay::train::precision_names)
+                     .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
+                           "bf16; tf32, fp16: cuda"));
+
+inline constexpr auto speed_accuracy_params = assay::train::join(
+    assay::train::model_params, assay::train::attention_params, assay::train::optimizer_params,
+    assay::train::checkpointing_params,
+    assay::table(Param::choice("execution", "graph", execution_names)
+                     .help("eager: one operation at a time, unfused; graph: fused, captured as one graph on CUDA"),
+                 Param::integer("loss_steps", 20)
+                     .at_least(1)
+                     .at_most(1 << 20)
+                     .unit("steps")
+                     .help("updates before the loss that is compared"),
+                 Param::choice("reference", "fp64", reference_names)
+                     .help("of the gradients: fp64 on the host, of one sequence; or fp32 on the device"),
+                 Param::integer("reference_context", 64)
+                     .at_least(1)
+                     .at_most(1 << 20)
+                     .unit("tokens")
+                     .help("tokens of the sequence whose gradients are compared; at most context_length")));
+
+inline constexpr auto params =
+    assay::train::join(study_params, accumulation_params, precision_params, speed_accuracy_params);
+
+// Throws INVALID_ARGUMENT when a parameter that `study` does not look at is not its default: whoever set it takes it to
+// do something.
+void refuse_parameters_of_others(const assay::Case& c, std::string_view study);
+
+}  // namespace mixed_precision

@@ -1,0 +1,173 @@
+#include "speed_accuracy.hpp"
+
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/decoder_params.hpp>
+#include <assay/train/path_check.hpp>
+#include <cmath>
+
+#include "decoder_reference.hpp"
+#include "gradient_error.hpp"
+
+namespace mixed_precision {
+
+using assay::Error;
+using assay::train::DecoderConfig;
+using assay::train::DecoderModel;
+using assay::train::DecoderTrainer;
+using assay::train::number;
+using assay::train::ParameterSet;
+
+namespace {
+
+constexpr double most_reference_gflop = 1000;  // minutes on a few processors
+enum ReferenceWord { fp64_word, fp32_word };   // of reference_words
+
+}  // namespace
+
+SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
+    : host_(c.host()),
+      config_(assay::train::decoder_trainer_config(c)),
+      loss_steps_(c.get<std::int64_t>("loss_steps")),
+      reference_context_(c.get<std::int64_t>("reference_context")),
+      fp64_(c.get<std::string_view>("reference") == "fp64"),
+      is_fp32_(c.get<std::string_view>("precision") == "fp32") {
+  config_.rank = 0, config_.ranks = 1;  // ranks do not communicate: each takes the whole batch
+  config_.model.fused = c.get<std::string_view>("execution") == "graph";
+  if (reference_context_ > model().context_length)
+    throw Error(ASSAY_INVALID_ARGUMENT, "reference_context = " + std::to_string(reference_context_) +
+                                            " is more than context_length = " + std::to_string(model().context_length) +
+                                            "; the sequence that is compared is the beginning of the batch's first");
+  if (fp64_ && reference_gflop() > most_reference_gflop)
+    throw Error(ASSAY_INVALID_ARGUMENT, "a float64 reference of this model takes " + number(reference_gflop(), "%.0f") +
+                                            " GFLOP on the host, more than " + number(most_reference_gflop, "%.0f") +
+                                            "; set a smaller reference_context or size, or reference = \"fp32\"");
+  trainer_.emplace(host_, config_);
+}
+
+DecoderConfig SpeedAccuracy::compared_model(DecoderConfig config) const {
+  config.batch_size = 1;
+  config.context_length = reference_context_;
+  return config;
+}
+
+double SpeedAccuracy::reference_gflop() const {
+  return 3 * 1e-9 * static_cast<double>(assay::train::decoder_forward_flops(compared_model(model())));
+}
+
+assay::Work SpeedAccuracy::work() const {
+  return {.flops = 3 * assay::train::decoder_forward_flops(model()),
+          .bytes = 0,
+          .items = static_cast<std::uint64_t>(model().rows())};
+}
+
+void SpeedAccuracy::setup(const assay::Launch& launch) {
+  launch.metric(parameters_metric, static_cast<double>(trainer_->parameters().parameter_count()));
+  trainer_->setup(launch, [&] { enqueue_step(launch); });
+  if (model().fused) graph_ = trainer_->capture([&] { enqueue_step(launch); }, assay::train::Trainer::Marks::captured);
+}
+
+void SpeedAccuracy::run(const assay::Launch& launch) {
+  if (!graph_) return enqueue_step(launch);
+  graph_->launch();
+  assay::mark_replayed(host_);
+}
+
+void SpeedAccuracy::enqueue_step(const assay::Launch& launch) const {
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer_->forward();
+  }
+  {
+    const auto phase = launch.phase(backward_phase);
+    trainer_->backward();
+  }
+  const auto phase = launch.phase(optimizer_phase);
+  trainer_->update();
+}
+
+// First the steps, then the gradients: the model of one sequence may move the activations' memory.
+SpeedAccuracy::Accuracy SpeedAccuracy::accuracy_of(DecoderTrainer& trainer) const {
+  Accuracy result;
+  trainer.initialize();
+  trainer.start();
+  for (std::int64_t i = 0; i <= loss_steps_; ++i) {
+    trainer.forward();
+    trainer.backward();
+    if (i < loss_steps_) trainer.update();
+  }
+  result.loss = trainer.last_loss();
+  result.skipped_steps = static_cast<double>(trainer.scaler().skipped_steps(trainer.backend()));
+
+  DecoderModel compared(compared_model(trainer.config().model), trainer.parameters(), trainer.ids());
+  trainer.lend_memory(compared);
+  const auto enqueue = [&] {
+    const assay::compute::Tensor tokens = trainer.inputs().slice(0, 0, reference_context_);
+    const assay::compute::Tensor labels = trainer.labels().slice(0, 0, reference_context_);
+    compared.forward(trainer.backend(), tokens, &labels, reference_context_);
+    compared.backward(trainer.backend(), tokens, labels, reference_context_);
+  };
+  trainer.prepare(enqueue);
+  compared.initialize(trainer.backend());
+  trainer.start(assay::train::verification_loss_scale);
+  enqueue();
+  result.scale = trainer.scaler().scale_of_gradients(trainer.backend());
+  const ParameterSet& set = trainer.parameters();
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    result.gradients.push_back(assay::train::download_f32(trainer.backend(), set.gradient(id)));
+  return result;
+}
+
+SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp32) const {
+  const ParameterSet& set = fp32.parameters();
+  std::vector<std::vector<float>> weights;
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    weights.push_back(assay::train::download_f32(fp32.backend(), set.value(id)));
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(reference_context_));
+  std::vector<std::int64_t> labels(tokens.size());
+  fp32.backend().download(tokens.data(), fp32.inputs().slice(0, 0, reference_context_));
+  fp32.backend().download(labels.data(), fp32.labels().slice(0, 0, reference_context_));
+  return decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels).gradients;
+}
+
+std::string SpeedAccuracy::verify(const assay::Launch& launch) {
+  const assay::train::PrecisionPolicy policy = model().precision;
+  std::string text = assay::train::check_finite(*trainer_, trainer_->model());
+  graph_.reset();  // its addresses are about to change
+  const Accuracy own = accuracy_of(*trainer_);
+  Accuracy fp32;
+  if (!is_fp32_) {
+    trainer_.reset();
+    assay::train::DecoderTrainerConfig config = config_;
+    config.model.precision = {};
+    trainer_.emplace(host_, config);
+    trainer_->setup(launch, [&] {
+      trainer_->forward();
+      trainer_->backward();
+      trainer_->update();
+    });
+    fp32 = accuracy_of(*trainer_);
+  }
+  const double fp32_loss = is_fp32_ ? own.loss : fp32.loss;
+  launch.metric(loss_metric, own.loss);
+  launch.metric(loss_difference_metric, own.loss - fp32_loss);
+  if (policy.loss_scaling) launch.metric(skipped_steps_metric, own.skipped_steps);
+  if (!std::isfinite(own.loss))
+    throw Error(ASSAY_WRONG_RESULT,
+                text + "the loss after " + std::to_string(loss_steps_) + " steps is " + number(own.loss));
+  launch.metric(gradient_reference_metric, fp64_ ? fp64_word : fp32_word);
+  text += "loss after " + std::to_string(loss_steps_) + " steps " + number(own.loss, "%.6g") + ", in fp32 " +
+          number(fp32_loss, "%.6g");
+  if (is_fp32_ && !fp64_) return text + "; fp32 is itself the reference of the gradients";
+
+  const Gradients exact = fp64_ ? exact_gradients(*trainer_) : fp32.gradients;
+  GradientError error;
+  for (std::size_t id = 0; id < exact.size(); ++id) error.add(own.gradients[id], exact[id], own.scale);
+  launch.metric(gradient_error_metric, error.relative() * 100);
+  const double tolerance = assay::train::path_tolerance(policy).gradient;
+  text += "; gradients of " + std::to_string(reference_context_) + " tokens differ by " + number(error.relative()) +
+          " from " + (fp64_ ? "float64" : "fp32") + " (tolerance " + number(tolerance) + ")";
+  if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);
+  return text;
+}
+
+}  // namespace mixed_precision

@@ -1,0 +1,70 @@
+// The toy model of the reports, and what trains it: logits = fc2(layer_norm(relu(fc1(x)))), fc1 and fc2 without bias,
+// cross-entropy against one class a row. Every layer reads its dtypes off the tensors that it is given.
+#pragma once
+#include <assay/train/trainer.hpp>
+
+namespace mixed_precision {
+
+inline constexpr std::int64_t toy_rows = 32, toy_inputs = 20, toy_hidden = 10, toy_classes = 5;
+
+struct ToyParameters {
+  assay::train::ParameterSet::Id fc2, norm_weight, norm_bias, fc1;  // in the order of the arena
+};
+
+class ToyModel final : public assay::train::TrainedModel {
+ public:
+  ToyModel(const assay::train::ParameterSet& set, const ToyParameters& ids);
+
+  const assay::train::BufferPlan& plan() const override { return plan_; }
+  void bind(void* gradients, void* activations) override { plan_.bind(gradients, activations); }
+  std::size_t activation_bytes() const override { return plan_.own_bytes(); }
+  void set_loss_scale(const assay::compute::Tensor& scale) override { loss_scale_ = scale; }
+  void initialize(assay::compute::Backend&) const override {}
+  assay::compute::Tensor loss() const override { return plan_[loss_]; }
+
+  // x [rows, inputs] in the activations' format, labels i64 [rows].
+  void forward(assay::compute::Backend& b, const assay::compute::Tensor& x, const assay::compute::Tensor& labels) const;
+  void backward(assay::compute::Backend& b, const assay::compute::Tensor& x,
+                const assay::compute::Tensor& labels) const;
+
+  // Outputs of the layers, as they lie in memory after a forward and a backward.
+  const assay::compute::Tensor& fc1_output() const { return plan_[hidden_]; }
+  const assay::compute::Tensor& relu_output() const { return plan_[rectified_]; }
+  const assay::compute::Tensor& norm_mean() const { return plan_[mean_]; }
+  const assay::compute::Tensor& norm_output() const { return plan_[normed_]; }
+  const assay::compute::Tensor& logits() const { return plan_[logits_]; }
+  const assay::compute::Tensor& logits_gradient() const { return plan_[dlogits_]; }
+  const assay::compute::Tensor& hidden_gradient() const { return plan_[dhidden_]; }
+
+ private:
+  using Buffer = assay::train::BufferPlan::Id;
+  const assay::train::ParameterSet& set_;
+  const ToyParameters& ids_;
+  assay::train::BufferPlan plan_;
+  Buffer hidden_, rectified_, normed_, mean_, rstd_, logits_, losses_, lse_, loss_, dlogits_, dnormed_, dhidden_;
+  assay::compute::Tensor loss_scale_;
+};
+
+class ToyTrainer : public assay::train::Trainer {
+ public:
+  ToyTrainer(const assay::Host& host, const assay::train::TrainerConfig& config);
+  void setup(const assay::Launch& launch, const std::function<void()>& enqueue);
+  void forward() const { model_.forward(backend(), x_, labels_); }
+  void backward() const { model_.backward(backend(), x_, labels_); }
+
+  const ToyModel& model() const { return model_; }
+  const ToyParameters& ids() const { return ids_; }
+  const assay::compute::Tensor& inputs() const { return x_; }
+  const assay::compute::Tensor& labels() const { return labels_; }
+
+ private:
+  void make_inputs(std::uint64_t seed);
+
+  std::uint64_t seed_;
+  ToyParameters ids_;
+  ToyModel model_;
+  assay::DeviceMemory data_memory_;
+  assay::compute::Tensor x_, labels_;
+};
+
+}  // namespace mixed_precision

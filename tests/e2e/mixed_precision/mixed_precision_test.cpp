@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/host_process.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class MixedPrecision : public testing::Test {
+ protected:
+  // The records of an experiment of one study on the CPU.
+  std::vector<json> run(const std::string& params, const std::string& more = "", int expected_code = 0) {
+    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"mixed_precision\"\n"
+                                         "[workload.params]\n"
+                                      << params << "\n[measure]\nwarmup = 0\nsteps = 1\n[run]\ndevice = \"cpu\"\n"
+                                      << more;
+    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt");
+    const auto exit = host.wait();
+    std::ostringstream output;
+    output << std::ifstream(folder_ / "output.txt").rdbuf();
+    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output.str();
+    std::vector<json> records;
+    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
+    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
+    return records;
+  }
+  std::string table() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / "results/x/latest/table.csv").rdbuf();
+    return text.str();
+  }
+  static double metric(const json& record, const char* name) { return record["metrics"][name]["value"].get<double>(); }
+  static std::string word(const json& record, const char* name) { return record["metrics"][name].value("word", ""); }
+  // The results of the records with so many decimals, as PyTorch prints them.
+  static std::vector<std::string> results(const std::vector<json>& records, int decimals) {
+    std::vector<std::string> texts;
+    for (const json& record : records) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%.*f", decimals, metric(record, "result"));
+      texts.emplace_back(text);
+      EXPECT_EQ(record["verify"]["status"], "ok") << record["verify"];
+    }
+    return texts;
+  }
+  static void expect_reason(const std::vector<json>& records, const std::string& part) {
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0]["status"], "failed");
+    EXPECT_NE(records[0]["reason"].get<std::string>().find(part), std::string::npos) << records[0]["reason"];
+  }
+
+  TemporaryFolder folder_;
+};
+
+// "tensor(10.0001)", "tensor(9.9531, dtype=torch.float16)", "tensor(10.0021)" twice.
+TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
+  const auto records = run("study = \"accumulation\"\nterms = 1000\nterm = 0.01",
+                           "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"fp16\", \"fp16\", \"fp16\"]\n"
+                           "accumulator = [\"fp32\", \"fp16\", \"fp32\", \"fp32\"]\n"
+                           "upcast = [false, false, false, true]\n");
+  EXPECT_EQ(results(records, 4), (std::vector<std::string>{"10.0001", "9.9531", "10.0021", "10.0021"}));
+  for (const json& record : records) EXPECT_EQ(metric(record, "exact_real"), 10.0);
+  EXPECT_DOUBLE_EQ(metric(records[1], "exact_stored"), 1000 * 0.01000213623046875);
+  EXPECT_NEAR(metric(records[1], "error_ulp"), (9.953125 - 10.00213623046875) * 128, 1e-9);
+  EXPECT_NEAR(metric(records[1], "total_error"), -0.46875, 1e-9);
+}
+
+// The other report's sums: of 1 and 19,999 times 0.001, by halves, and in chunks that are stored in fp16.
+TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
+  const auto records =
+      run("study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
+          "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
+          "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
+          "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
+  EXPECT_EQ(results(records, 8), (std::vector<std::string>{"21.00000000", "21.00708771", "21.00686646"}));
+}
+
+TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
+  const auto records = run("study = \"accumulation\"\ndata = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
+                           "[sweep]\noperation = [\"sum\", \"dot\"]\nterms_dtype = [\"fp32\", \"bf16\", \"fp16\"]\n"
+                           "accumulator = [\"fp32\", \"bf16\", \"fp16\"]\nupcast = [false, true]\n"
+                           "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\"]\n");
+  ASSERT_EQ(records.size(), 144u);
+  for (const json& record : records) EXPECT_EQ(record["verify"]["status"], "ok") << record["axes"] << record["verify"];
+}
+
+TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
+  const auto records =
+      run("study = \"accumulation\"\noperation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
+          "simulated_ranks = 7",
+          "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
+  ASSERT_EQ(records.size(), 4u);
+  results(records, 4);  // verified
+  EXPECT_GT(metric(records[2], "ring_spread"), 0) << "bf16 between seven ranks, from each of them on";
+  EXPECT_FALSE(records[1]["metrics"].contains("ring_spread"));
+  EXPECT_LT(std::abs(metric(records[1], "rounding_error")), std::abs(metric(records[2], "rounding_error")));
+}
+
+TEST_F(MixedPrecision, AMatrixProductIsWithinItsBound) {
+  const auto records = run(
+      "study = \"accumulation\"\noperation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterm = 1.0",
+      "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"bf16\", \"bf16\"]\naccumulator = [\"fp32\", \"fp32\", \"bf16\"]\n");
+  ASSERT_EQ(records.size(), 3u);
+  results(records, 4);  // verified
+}
+
+TEST_F(MixedPrecision, WhatDoesNotGoTogetherIsRefused) {
+  const std::string study = "study = \"accumulation\"\n";
+  expect_reason(run(study + "order = \"ring\"", "", 1), "order \"ring\" is none of operation \"sum\"");
+  expect_reason(run(study + "operation = \"matmul\"", "", 1), "set library");
+  expect_reason(run(study + "terms_dtype = \"tf32\"", "", 1), "operation = \"matmul\"");
+  expect_reason(run(study + "operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "", 1), "fewer than");
+  expect_reason(run(study + "size = \"tiny\"", "", 1), "'size' is a parameter of study = \"speed_accuracy\"");
+  expect_reason(run(study + "precision = \"bf16\"", "", 1), "'precision' is a parameter of study");
+  expect_reason(run("study = \"dtypes\"\nterms = 5", "", 1), "'terms' is a parameter of study = \"accumulation\"");
+}
+
+TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
+  const auto records = run("study = \"dtypes\"",
+                           "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
+                           "[output]\ncolumns = [\"precision\", \"parameters_dtype\", "
+                           "\"logits_dtype\", \"compute_copy_dtype\"]\n");
+  ASSERT_EQ(records.size(), 3u);
+  const char* const names[] = {"parameters_dtype", "compute_copy_dtype",      "fc1_output_dtype",
+                               "logits_dtype",     "layer_norm_output_dtype", "loss_dtype",
+                               "gradients_dtype",  "optimizer_state_dtype"};
+  const std::vector<std::vector<std::string>> expected{
+      {"fp32", "none", "fp32", "fp32", "fp32", "fp32", "fp32", "fp32"},
+      {"fp32", "bf16", "bf16", "bf16", "bf16", "fp32", "bf16", "fp32"},
+      {"bf16", "none", "bf16", "bf16", "bf16", "fp32", "bf16", "bf16"}};
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::vector<std::string> words;
+    for (const char* name : names) words.push_back(word(records[i], name));
+    EXPECT_EQ(words, expected[i]) << records[i]["axes"];
+    EXPECT_EQ(records[i]["verify"]["status"], "ok");
+  }
+  EXPECT_LT(metric(records[0], "gradient_error"), 1e-3);  // percent
+  EXPECT_GT(metric(records[1], "gradient_error"), 1e-2);
+  EXPECT_EQ(table(),
+            "precision,parameters_dtype,logits_dtype,compute_copy_dtype\nfp32,fp32,fp32,none\nbf16,fp32,bf16,bf16\n"
+            "bf16_pure,bf16,bf16,none\n");
+}
+
+const std::string small_decoder =
+    "study = \"speed_accuracy\"\nd_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 200\nbatch_size = 2\n"
+    "context_length = 24\nreference_context = 16\nloss_steps = 3\n";
+
+TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
+  const auto records =
+      run(small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& record : records) {
+    EXPECT_EQ(word(record, "gradient_reference"), "fp64");
+    EXPECT_TRUE(record["phases"].contains("optimizer"));
+  }
+  for (const std::size_t fp32 : {0u, 1u}) {
+    EXPECT_EQ(metric(records[fp32], "loss_difference"), 0);
+    EXPECT_LT(metric(records[fp32], "gradient_error"), 1e-3);
+    EXPECT_GT(metric(records[fp32], "gradient_error"), 0);
+    EXPECT_NE(metric(records[fp32 + 2], "loss_difference"), 0);
+    EXPECT_LT(std::abs(metric(records[fp32 + 2], "loss_difference")), 0.05);
+    EXPECT_GT(metric(records[fp32 + 2], "gradient_error"), 0.1);
+  }
+}
+
+TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
+  const auto records = run(small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_FALSE(records[0]["metrics"].contains("gradient_error")) << "fp32 against itself";
+  EXPECT_EQ(word(records[1], "gradient_reference"), "fp32");
+  EXPECT_GT(metric(records[1], "gradient_error"), 0.1);
+}
+
+TEST_F(MixedPrecision, AReferenceThatIsTooLargeIsRefused) {
+  expect_reason(run("study = \"speed_accuracy\"\nsize = \"2.7B\"\nreference_context = 512", "", 1),
+                "set a smaller reference_context or size, or reference = \"fp32\"");
+  expect_reason(run("study = \"speed_accuracy\"\nsize = \"tiny\"\ncontext_length = 32", "", 1),
+                "reference_context = 64 is more than context_length = 32");
+}
+
+}  // namespace
+}  // namespace assay::test

@@ -1,0 +1,52 @@
+// The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder.
+#include "decoder_reference.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/decoder_reference.hpp"
+
+namespace mixed_precision {
+namespace {
+
+using assay::test::decoder_data;
+using assay::test::floats_of;
+using assay::train::SafetensorsReader;
+
+std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::string& name) {
+  const auto bytes = file.read(name);
+  std::vector<std::int64_t> values(bytes.size() / sizeof(std::int64_t));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(DecoderReference, EqualsPyTorchInFloat64) {
+  assay::train::DecoderConfig config;  // of tests/data/decoder
+  config.d_model = 48, config.d_ff = 112, config.layers = 2, config.heads = 3;
+  config.vocab_size = 97, config.batch_size = 2, config.context_length = 21;
+  assay::train::ParameterSet set(config.precision);
+  const auto ids = assay::train::add_decoder_parameters(set, config);
+  const SafetensorsReader stored(decoder_data + "weights.safetensors");
+  const SafetensorsReader inputs(decoder_data + "inputs.safetensors");
+  std::vector<std::vector<float>> weights;
+  for (const auto& parameter : set.all()) weights.push_back(floats_of(stored, parameter.name));
+
+  const DecoderGradients got =
+      decoder_gradients(config, set, ids, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
+
+  const double loss =
+      static_cast<double>(floats_of(SafetensorsReader(decoder_data + "expected.safetensors"), "loss")[0]);
+  EXPECT_NEAR(got.loss, loss, 1e-6 * loss);
+  const double worst = assay::test::worst_decoder_error("grad.", [&](const std::string& name, const auto& dims) {
+    for (std::size_t id = 0; id < set.all().size(); ++id)
+      if ("grad." + set.all()[id].name == name) {
+        EXPECT_EQ(set.all()[id].dims, dims) << name;
+        return got.gradients[id];
+      }
+    ADD_FAILURE() << "no parameter has the gradient " << name;
+    return std::vector<float>();
+  });
+  EXPECT_LE(worst, 2e-7);  // both are stored in fp32
+}
+
+}  // namespace
+}  // namespace mixed_precision
