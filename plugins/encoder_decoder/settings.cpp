@@ -1,0 +1,87 @@
+#include "settings.hpp"
+
+#include <algorithm>
+
+namespace encoder_decoder {
+namespace {
+
+constexpr std::int64_t quick_samples = 10'240;
+constexpr std::int64_t full_bytes = 30'000'000'000;
+
+const char* precision_of(std::string_view amp, std::string_view device_kind) {
+  if (amp == "auto") return device_kind == "cuda" ? "fp16" : "fp32";
+  if (amp == "fp16" && device_kind != "cuda")
+    throw assay::Error(ASSAY_UNSUPPORTED, "amp \"fp16\" needs device \"cuda\"; device \"" + std::string(device_kind) +
+                                              "\" has amp \"bf16\" and \"off\", and \"auto\" is off there");
+  return amp == "off" ? "fp32" : amp == "fp16" ? "fp16" : "bf16";
+}
+
+assay::train::EncoderDecoderConfig model_of(const assay::Case& c) {
+  const auto name = c.get<std::string_view>("preset");
+  const Preset& preset = *std::find_if(presets.begin(), presets.end(), [&](const Preset& p) { return p.name == name; });
+  const auto or_preset = [&](const char* key, std::int64_t of_preset) {
+    const auto given = c.get<std::int64_t>(key);
+    return given > 0 ? given : of_preset;
+  };
+  assay::train::EncoderDecoderConfig model;
+  model.d_model = or_preset("d_model", preset.d_model);
+  model.heads = or_preset("heads", preset.heads);
+  model.encoder_layers = or_preset("encoder_layers", preset.layers);
+  model.decoder_layers = or_preset("decoder_layers", preset.layers);
+  model.d_ff = or_preset("d_ff", preset.d_ff);
+  model.sequence_length = or_preset("sequence_length", preset.sequence_length);
+  model.batch_size = or_preset("batch_size", preset.batch_size);
+  model.vocab_size = c.get<std::int64_t>("vocab_size");
+  model.dropout = c.get<float>("dropout");
+  model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());
+  model.precision =
+      assay::train::precision_policy(precision_of(c.get<std::string_view>("amp"), c.device_kind()), c.device_kind());
+  model.fused = c.get<std::string_view>("execution") == "graph";
+  model.flash = c.get<std::string_view>("attention") == "flash";
+  model.validate();
+  return model;
+}
+
+DataSettings data_of(const assay::Case& c, const assay::train::EncoderDecoderConfig& model) {
+  DataSettings data;
+  data.dataset.shape = {model.sequence_length, model.vocab_size};
+  data.dataset.seed = c.seed();
+  data.dataset.shards = c.get<std::int64_t>("num_shards");
+  data.dataset.samples = c.get<std::int64_t>("num_samples");
+  if (data.dataset.samples == 0)
+    data.dataset.samples = c.get<std::string_view>("dataset") == "quick"
+                               ? quick_samples
+                               : full_bytes / static_cast<std::int64_t>(data.dataset.shape.bytes());
+  const std::int64_t in_step = model.batch_size * c.rank_count();
+  // Known here, before a data set is written that cannot be used.
+  if (data.dataset.samples < in_step)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "num_samples " + std::to_string(data.dataset.samples) + " is less than one step takes, " +
+                           std::to_string(in_step) + " (batch_size " + std::to_string(model.batch_size) + " on " +
+                           std::to_string(c.rank_count()) + (c.rank_count() == 1 ? " rank" : " ranks") +
+                           "); take more samples, or a smaller batch_size");
+  data.folder = c.get<std::string>("data_dir");
+  data.loader.batch_size = model.batch_size;
+  data.loader.rank = c.rank();
+  data.loader.ranks = c.rank_count();
+  data.loader.workers = c.get<int>("workers");
+  data.loader.prefetch = c.get<std::int64_t>("prefetch");
+  data.loader.shuffle = c.get<bool>("shuffle");
+  data.loader.seed = c.seed();
+  return data;
+}
+
+}  // namespace
+
+Settings::Settings(const assay::Case& c)
+    : communication(c),
+      unit(c.get<std::string_view>("unit") == "epoch" ? Unit::epoch : Unit::step),
+      ranks(c.rank_count()) {
+  trainer.model = model_of(c);
+  trainer.optimizer = assay::train::optimizer_config(c);
+  trainer.seed = c.seed();
+  trainer.weights_file = c.get<std::string>("weights");
+  data = data_of(c, trainer.model);
+}
+
+}  // namespace encoder_decoder

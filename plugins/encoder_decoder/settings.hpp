@@ -1,0 +1,104 @@
+// The encoder_decoder workload's parameter table, and what one case makes of it.
+#pragma once
+#include <array>
+#include <assay/data/loader.hpp>
+#include <assay/data/shards.hpp>
+#include <assay/train/decoder_params.hpp>
+#include <assay/train/encoder_decoder_trainer.hpp>
+#include <string>
+#include <tuple>
+
+namespace encoder_decoder {
+
+enum class Unit { epoch, step };
+
+// Where the samples come from.
+struct DataSettings {
+  assay::data::DatasetParameters dataset;
+  assay::data::LoaderConfig loader;
+  std::string folder;  // "": made on the fly
+};
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  assay::train::EncoderDecoderTrainerConfig trainer;
+  DataSettings data;
+  assay::train::CommunicationSettings communication;
+  Unit unit = Unit::epoch;
+  std::int64_t ranks = 1;
+};
+
+struct Preset {
+  const char* name;
+  std::int64_t d_model, heads, layers, d_ff, sequence_length, batch_size;  // layers: of each of the two stacks
+};
+// The last one's sequence and batch are those of the benchmark that named these sizes.
+inline constexpr std::array<Preset, 4> presets{{{"3.5M", 128, 4, 3, 512, 256, 128},
+                                                {"60M", 512, 8, 6, 2048, 256, 128},
+                                                {"220M", 768, 12, 12, 3072, 256, 64},
+                                                {"2.9B", 2048, 32, 24, 8192, 512, 8}}};
+inline constexpr auto preset_names =
+    std::apply([](const auto&... preset) { return assay::names(preset.name...); }, presets);
+inline constexpr auto amp_names = assay::names("auto", "fp16", "bf16", "off");
+inline constexpr auto execution_names = assay::names("eager", "graph");
+inline constexpr auto unit_names = assay::names("epoch", "step");
+inline constexpr auto dataset_names = assay::names("quick", "full");
+
+using assay::Param;
+inline constexpr auto params = assay::train::join(
+    assay::table(
+        Param::choice("preset", "3.5M", preset_names)
+            .help("model size; the parameters that are 0 by default override its dimensions one by one"),
+        Param::integer("d_model", 0).at_least(0).at_most(1 << 20).help("width of the model; 0: as preset says"),
+        Param::integer("heads", 0)
+            .at_least(0)
+            .at_most(4096)
+            .help("attention heads, a divisor of d_model; 0: as preset says"),
+        Param::integer("encoder_layers", 0).at_least(0).at_most(4096).help("encoder layers; 0: as preset says"),
+        Param::integer("decoder_layers", 0).at_least(0).at_most(4096).help("decoder layers; 0: as preset says"),
+        Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; 0: as preset says"),
+        Param::integer("sequence_length", 0)
+            .at_least(0)
+            .at_most(1 << 20)
+            .unit("tokens")
+            .help("tokens of a source, and of a target; 0: as preset says"),
+        Param::integer("batch_size", 0)
+            .at_least(0)
+            .at_most(1 << 20)
+            .unit("samples")
+            .help("samples in a step, on each rank; 0: as preset says"),
+        Param::integer("vocab_size", 8192)
+            .at_least(2)
+            .at_most(1 << 24)
+            .unit("tokens")
+            .help("vocabulary, shared by source and target"),
+        Param::real("dropout", 0.1)
+            .at_least(0)
+            .at_most(0.9)
+            .help("share of elements that are dropped, as in nn.Transformer"),
+        Param::choice("amp", "auto", amp_names)
+            .help("mixed precision. fp16: with dynamic loss scaling (cuda); bf16; off: fp32; auto: fp16 on cuda, off "
+                  "on the cpu"),
+        Param::choice("execution", "graph", execution_names)
+            .help("eager: one operation at a time, unfused; graph: fused operations, on CUDA and one rank captured as "
+                  "one graph"),
+        Param::choice("unit", "epoch", unit_names).help("what is measured: one pass over the samples, or one batch"),
+        Param::choice("dataset", "quick", dataset_names)
+            .help("how many samples: quick: 10,240; full: about 30 GB of them"),
+        Param::integer("num_samples", 0).at_least(0).help("samples of all ranks in an epoch; 0: as dataset says"),
+        Param::text("data_dir", "")
+            .help("folder of sharded samples on disk, relative to where the host runs, generated when it has none; "
+                  "empty: samples are made on the fly in memory"),
+        Param::integer("num_shards", 0)
+            .at_least(0)
+            .at_most(10'000)
+            .help("files of a data set on disk; 0: about 128 MB each"),
+        Param::integer("workers", 2).at_least(1).at_most(256).help("threads that read samples, on each rank"),
+        Param::integer("prefetch", 4).at_least(1).at_most(1024).unit("batches").help("batches read ahead"),
+        Param::boolean("shuffle", true).help("another order of the samples in each epoch")),
+    assay::train::attention_params, assay::train::optimizer_params, assay::train::communication_params,
+    assay::table(
+        Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed")));
+
+}  // namespace encoder_decoder

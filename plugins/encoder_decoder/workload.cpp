@@ -1,0 +1,130 @@
+#include "workload.hpp"
+
+#include <assay/train/data_parallel.hpp>
+
+namespace encoder_decoder {
+
+using Marks = assay::train::Trainer::Marks;
+
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()),
+      settings_(c),
+      trainer_(host_, settings_.trainer),
+      average_(assay::train::Strategy::overlap_bucketed, trainer_.parameters(), settings_.communication.bucket_bytes) {}
+
+std::int64_t Workload::batches() const {
+  const assay::data::LoaderConfig& loader = settings_.data.loader;
+  return settings_.unit == Unit::step ? 1 : settings_.data.dataset.samples / (loader.batch_size * loader.ranks);
+}
+
+assay::Work Workload::work() const {
+  const auto steps = static_cast<std::uint64_t>(batches());
+  return {.flops = steps * 3 * assay::train::encoder_decoder_forward_flops(model()),
+          .items = steps * static_cast<std::uint64_t>(model().batch_size)};
+}
+
+void Workload::setup(const assay::Launch& launch) {
+  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+  launch.metric(batches_metric, static_cast<double>(batches()));
+  launch.metric(unit_metric, static_cast<double>(settings_.unit));
+  trainer_.setup(launch, [&] {
+    trainer_.forward();
+    trainer_.backward();
+    trainer_.update();
+  });
+  data_ = std::make_unique<TrainingData>(host_, settings_.data, trainer_.backend());
+  data_->loader().start_epoch(0);
+  data_->loader().next(trainer_.batch());
+  trainer_.initialize();
+  if (settings_.ranks > 1) {
+    communicator_ =
+        assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
+    communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+    average_.use(*communicator_);
+    host_.info(communicator_->description());
+  }
+  start();
+  // A collective inside a captured graph is not offered: several ranks launch the fused operations one by one.
+  if (model().fused && !communicator_)
+    graph_ =
+        trainer_.capture([&] { enqueue_step(launch); }, settings_.unit == Unit::step ? Marks::captured : Marks::none);
+  data_->loader().start_epoch(0);
+  data_->loader().take_totals();
+}
+
+void Workload::start() {
+  trainer_.start();
+  if (!communicator_) return;
+  assay::train::broadcast_parameters(trainer_, *communicator_);
+  communicator_->take_totals();
+}
+
+void Workload::run(const assay::Launch& launch) {
+  for (std::int64_t i = 0; i < batches(); ++i) {
+    take_batch(launch);
+    train_on_batch(launch);
+  }
+  if (settings_.unit == Unit::epoch) launch.metric(epoch_loss_metric, trainer_.last_loss());
+  report_data(launch);
+  if (!communicator_) return;
+  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
+  if (launch.stage() == ASSAY_STAGE_MEASURE)
+    ++measured_;
+  else
+    communicator_->take_totals();
+}
+
+void Workload::take_batch(const assay::Launch& launch) {
+  const auto phase = launch.phase(data_wait_phase);
+  data_->loader().next(trainer_.batch());
+}
+
+void Workload::train_on_batch(const assay::Launch& launch) {
+  if (!graph_) return enqueue_step(launch);
+  if (settings_.unit == Unit::step) {
+    graph_->launch();
+    return assay::mark_replayed(host_);
+  }
+  const auto phase = launch.phase(train_phase);
+  graph_->launch();
+}
+
+void Workload::enqueue_step(const assay::Launch& launch) {
+  if (communicator_) average_.begin_step();
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer_.forward();
+  }
+  {
+    const auto phase = launch.phase(backward_phase);
+    trainer_.backward(communicator_ ? average_.listener() : nullptr);
+  }
+  if (communicator_) {
+    const auto phase = launch.phase(communication_wait_phase);
+    average_.finish();
+  }
+  const auto phase = launch.phase(optimizer_phase);
+  trainer_.update();
+}
+
+void Workload::report_data(const assay::Launch& launch) {
+  const assay::data::LoaderTotals totals = data_->loader().take_totals();
+  launch.metric(data_wait_metric, totals.wait_ms);
+  if (launch.stage() != ASSAY_STAGE_MEASURE) return;
+  delivered_bytes_ += totals.bytes;
+  read_ms_ += totals.read_ms;
+}
+
+void Workload::finish(const assay::Launch& launch) {
+  launch.metric(loss_metric, trainer_.last_loss());
+  if (read_ms_ > 0) launch.metric(data_rate_metric, static_cast<double>(delivered_bytes_) / 1e3 / read_ms_);
+  const assay::train::LossScaler& scaler = trainer_.scaler();
+  if (scaler.active()) {
+    launch.metric(loss_scale_metric, scaler.scale(trainer_.backend()));
+    launch.metric(skipped_steps_metric, static_cast<double>(scaler.skipped_steps(trainer_.backend())));
+  }
+  if (communicator_ && measured_ > 0)
+    launch.metric(exposed_ms_metric, communicator_->take_totals().exposed_ms / static_cast<double>(measured_));
+}
+
+}  // namespace encoder_decoder

@@ -1,0 +1,89 @@
+// The encoder_decoder workload: training of a translation model on token pairs, measured by the epoch or by the step,
+// on any number of ranks.
+#pragma once
+#include <assay/train/gradient_average.hpp>
+#include <assay/train/path_check.hpp>
+#include <memory>
+
+#include "settings.hpp"
+#include "training_data.hpp"
+
+namespace encoder_decoder {
+
+class Workload {
+ public:
+  static constexpr auto id = "encoder_decoder";
+  static constexpr auto summary = "encoder-decoder Transformer trained on token pairs from memory or disk";
+  static constexpr auto item_unit = "samples";
+  static constexpr auto params = encoder_decoder::params;
+  enum Phase { data_wait_phase, train_phase, forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
+  static constexpr auto phases =
+      assay::names("data_wait", "train", "forward", "backward", "communication_wait", "optimizer");
+  enum Metric {
+    parameters_metric,
+    batches_metric,
+    loss_metric,
+    epoch_loss_metric,
+    data_wait_metric,
+    data_rate_metric,
+    loss_scale_metric,
+    skipped_steps_metric,
+    exposed_ms_metric,
+    unit_metric
+  };
+  static constexpr auto metrics = assay::table(
+      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
+      assay::Metric::per_case("batches", nullptr, ASSAY_NEITHER_IS_BETTER, "batches of each rank in what is measured"),
+      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last batch, nats"),
+      assay::Metric::per_step("epoch_loss", nullptr, ASSAY_NEITHER_IS_BETTER,
+                              "cross-entropy of each epoch's last batch, nats"),
+      assay::Metric::per_step("data_wait_ms", "ms", ASSAY_LOWER_IS_BETTER,
+                              "time that the host waited for a batch that was not there yet"),
+      assay::Metric::per_case("data_mb_per_s", "MB/s", ASSAY_HIGHER_IS_BETTER,
+                              "bytes of samples by the time that the workers spent reading them, one worker's rate"),
+      assay::Metric::per_case("loss_scale", nullptr, ASSAY_NEITHER_IS_BETTER,
+                              "fp16: the loss scale after the last step"),
+      assay::Metric::per_case("skipped_steps", "steps", ASSAY_LOWER_IS_BETTER,
+                              "fp16: steps without an update, their gradients not being finite; warm-up included"),
+      assay::Metric::per_case("exposed_ms", "ms", ASSAY_LOWER_IS_BETTER,
+                              "several ranks: what collectives held up the computation, mean of what is measured"),
+      assay::Metric::word("measured_unit", unit_names, "what a measured step is"));
+
+  explicit Workload(const assay::Case& c);
+  void setup(const assay::Launch& launch);
+  void run(const assay::Launch& launch);
+  void finish(const assay::Launch& launch);
+  std::string verify(const assay::Launch& launch);
+  assay::Work work() const;  // of this rank
+
+ private:
+  void start();  // the state before the first step, rank 0's on every rank
+  void take_batch(const assay::Launch& launch);
+  void train_on_batch(const assay::Launch& launch);
+  void enqueue_step(const assay::Launch& launch);
+  void report_data(const assay::Launch& launch);
+  std::int64_t batches() const;
+
+  // verification.cpp
+  assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& model);
+  void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
+  std::string check_start(double loss) const;
+  std::string check_replay();
+  std::string check_ranks(const assay::Launch& launch);
+
+  const assay::train::EncoderDecoderConfig& model() const { return settings_.trainer.model; }
+
+  assay::Host host_;
+  Settings settings_;
+  assay::train::EncoderDecoderTrainer trainer_;
+  assay::train::GradientAverage average_;
+  std::unique_ptr<TrainingData> data_;
+  std::unique_ptr<assay::comm::Communicator> communicator_;  // null on one rank
+  std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
+  std::uint64_t measured_ = 0;
+  // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
+  std::uint64_t delivered_bytes_ = 0;
+  double read_ms_ = 0;
+};
+
+}  // namespace encoder_decoder
