@@ -92,7 +92,7 @@ std::string Workload::check_replay() {
 
 std::string Workload::check_ranks(const assay::Launch& launch) {
   if (!communicator_) return "";
-  start();
+  start(verification_loss_scale);  // fp16: so that no step is skipped
   for (int i = 0; i < verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
     enqueue_step(launch);

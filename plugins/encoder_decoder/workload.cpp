@@ -52,8 +52,8 @@ void Workload::setup(const assay::Launch& launch) {
   data_->loader().take_totals();
 }
 
-void Workload::start() {
-  trainer_.start();
+void Workload::start(double loss_scale) {
+  trainer_.start(loss_scale);
   if (!communicator_) return;
   assay::train::broadcast_parameters(trainer_, *communicator_);
   communicator_->take_totals();

@@ -57,7 +57,8 @@ class Workload {
   assay::Work work() const;  // of this rank
 
  private:
-  void start();  // the state before the first step, rank 0's on every rank
+  void start(
+      double loss_scale = assay::train::LossScaler::start);  // the state before the first step, rank 0's on every rank
   void take_batch(const assay::Launch& launch);
   void train_on_batch(const assay::Launch& launch);
   void enqueue_step(const assay::Launch& launch);

@@ -67,5 +67,16 @@ TEST(Columns, OfAWorkloadThatCountsNothingHaveNoItemRate) {
   EXPECT_TRUE(is_column("items_per_s", column_names(schema)));
 }
 
+TEST(Columns, OfTelemetryAreKnown) {
+  const std::vector<std::string> names = column_names(demo_schema());
+  for (const char* column :
+       {"utilisation_percent", "validity", "validity.text", "telemetry.gpu_utilisation_percent.mean",
+        "telemetry.cpu_utilisation_percent.max", "telemetry.sm_clock_mhz.min", "telemetry.energy_j",
+        "telemetry.throttle", "telemetry.foreign_processes"})
+    EXPECT_TRUE(is_column(column, names)) << column;
+  for (const char* column : {"telemetry", "telemetry.power_w", "telemetry.gpu_utilisation_percent.std"})
+    EXPECT_FALSE(is_column(column, names)) << column;
+}
+
 }  // namespace
 }  // namespace assay::host::test
