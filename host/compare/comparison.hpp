@@ -36,7 +36,7 @@ struct Entry {
   Outcome outcome = Outcome::cannot_tell;
   std::string verdict;  // its word; empty for the baseline
   bool worse = false;
-  Statistic statistic = Statistic::lower_quartile;
+  Statistic statistic = Statistic::p05;
   bool by_samples = true;  // else from means and standard deviations
   std::size_t runs = 0;    // of this side that took part
   std::optional<double> items_per_dollar;

@@ -220,7 +220,7 @@ std::string differences_text(const Comparison& comparison, const Style& style) {
   return out;
 }
 
-// "step, ms: lower quartile of the steps; lower is better"
+// "step, ms: 5th percentile of the steps; lower is better"
 std::string metric_heading(const ComparedMetric& metric) {
   std::string text = metric.name;
   const std::set<std::string> units = units_of(metric);

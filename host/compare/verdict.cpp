@@ -21,8 +21,12 @@ constexpr double kWaitAmplification = 2.0;
 constexpr double kHopelessShare = 0.25;
 // So many consecutive steps may resemble each other so much that they are worth one.
 constexpr double kStepsWorthOne = 5;
-// Distance from quartile to median of a normal distribution, in standard deviations.
-constexpr double kQuartileOfNormal = 0.6745;
+// From so many steps on there are some beyond the 5th percentile.
+constexpr std::size_t kStepsWithATail = 40;
+// Of a normal distribution, in standard deviations: from the 5th percentile to the quartile, and from there to the
+// median.
+constexpr double kTailToQuartile = 0.9704;
+constexpr double kQuartileToMedian = 0.6745;
 // What remains however many runs a side has: it was another hour, the binary lies elsewhere.
 constexpr double kFloorOfGroup = 0.002;
 // The fewest steps that have a standard deviation: what an unknown number of them is taken for.
@@ -81,10 +85,12 @@ Located locate(const RunFigure& run, Statistic statistic) {
     l.log_value = std::log(location(run.samples, statistic));
     l.variance = variance_of_location(run.samples, statistic);
     l.freedom = static_cast<double>(stretches(run.samples.size()) - 1);
-    // By the half of the steps that nothing disturbed.
-    const double gap =
-        std::log(location(run.samples, Statistic::median) / location(run.samples, Statistic::lower_quartile));
-    l.restless = of_few_steps(gap / kQuartileOfNormal, run.samples.size());
+    // By the steps that were disturbed least: the quarter of them, or the half where that is but a few.
+    const double quartile = location(run.samples, Statistic::lower_quartile);
+    const double deviation = run.samples.size() >= kStepsWithATail
+                                 ? std::log(quartile / location(run.samples, Statistic::p05)) / kTailToQuartile
+                                 : std::log(location(run.samples, Statistic::median) / quartile) / kQuartileToMedian;
+    l.restless = of_few_steps(deviation, run.samples.size());
   } else {
     l.log_value = std::log(run.samples.empty() ? run.mean : run.samples.front());
     const std::size_t n = run.n.value_or(kFewestWithSpread);
@@ -219,6 +225,7 @@ double geometric_mean(const std::vector<RunFigure>& runs, Statistic statistic) {
 
 const char* statistic_name(Statistic statistic) {
   switch (statistic) {
+    case Statistic::p05: return "5th percentile";
     case Statistic::lower_quartile: return "lower quartile";
     case Statistic::median: return "median";
     case Statistic::mean: return "mean";
@@ -229,7 +236,7 @@ const char* statistic_name(Statistic statistic) {
 double location(std::vector<double> samples, Statistic statistic) {
   if (statistic == Statistic::mean)
     return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
-  return quantile(samples, statistic == Statistic::median ? 0.5 : 0.25);
+  return quantile(samples, statistic == Statistic::median ? 0.5 : statistic == Statistic::lower_quartile ? 0.25 : 0.05);
 }
 
 TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, const TestOptions& options) {
@@ -260,7 +267,7 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
     result.outcome = Outcome::lower;
 
   if (!by_samples || result.statistic == Statistic::mean || gain_a > 0 || gain_b > 0 || a.front().exact) return result;
-  // Slow steps that only one side has do not show in a quartile.
+  // Slow steps that only one side has do not show in a low percentile.
   const Interval means = interval_of(a, b, Statistic::mean, options);
   const bool means_differ = means.center - means.half > threshold || means.center + means.half < -threshold;
   if (means_differ && result.outcome == Outcome::same) {

@@ -8,14 +8,14 @@
 
 namespace assay::host {
 
-enum class Statistic { lower_quartile, median, mean };
-const char* statistic_name(Statistic statistic);  // "lower quartile", ...
+enum class Statistic { p05, lower_quartile, median, mean };  // p05: the 5th percentile
+const char* statistic_name(Statistic statistic);             // "5th percentile", ...
 
 struct TestOptions {
   double threshold = 0.02;    // two sides whose ratio lies within 1 + threshold, either way, are the same
   double confidence = 0.95;   // of the interval
   double run_to_run = 0.005;  // relative; how far single runs of one thing differ beyond what their steps tell
-  Statistic statistic = Statistic::lower_quartile;
+  Statistic statistic = Statistic::p05;
 };
 
 // What one run says about one metric of one case. All values are positive.
@@ -35,14 +35,14 @@ struct RunFigure {
 enum class Outcome { lower, higher, same, cannot_tell };
 
 struct TestResult {
-  Outcome outcome = Outcome::cannot_tell;           // of B against A
-  double value_a = 0, value_b = 0;                  // the statistic; over several runs the geometric mean
-  double ratio = 0;                                 // B / A
-  std::optional<double> low, high;                  // the interval of the ratio; none when the spread is not known
-  Statistic statistic = Statistic::lower_quartile;  // the one that both sides could give
-  bool by_samples = true;                           // else from the means and standard deviations in the records
-  std::size_t runs_a = 0, runs_b = 0;               // that took part
-  std::vector<std::string> notes;                   // what a reader of the verdict should know
+  Outcome outcome = Outcome::cannot_tell;  // of B against A
+  double value_a = 0, value_b = 0;         // the statistic; over several runs the geometric mean
+  double ratio = 0;                        // B / A
+  std::optional<double> low, high;         // the interval of the ratio; none when the spread is not known
+  Statistic statistic = Statistic::p05;    // the one that both sides could give
+  bool by_samples = true;                  // else from the means and standard deviations in the records
+  std::size_t runs_a = 0, runs_b = 0;      // that took part
+  std::vector<std::string> notes;          // what a reader of the verdict should know
 };
 
 // One side of a test: its runs, at least one, and its name in the notes.

@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -74,6 +76,18 @@ void read_all(const File& open, const fs::path& file, void* to, std::size_t size
                        " bytes before it should; was it cut short while in use?");
     p += n, offset += static_cast<std::uint64_t>(n), size -= static_cast<std::size_t>(n);
   }
+}
+
+bool read_if_in_memory(const File& open, void* to, std::size_t size, std::uint64_t offset) {
+  const iovec whole{to, size};
+  return ::preadv2(open.descriptor(), &whole, 1, static_cast<off_t>(offset), RWF_NOWAIT) == static_cast<ssize_t>(size);
+}
+
+void fetch_ahead(const File& open, std::size_t size, std::uint64_t offset) {
+  constexpr std::size_t most = 128 << 10;  // of one request, Linux fetches no more than its read-ahead, here the least
+  for (std::size_t asked = 0; asked < size; asked += most)
+    static_cast<void>(::posix_fadvise(open.descriptor(), static_cast<off_t>(offset + asked),
+                                      static_cast<off_t>(std::min(most, size - asked)), POSIX_FADV_WILLNEED));
 }
 
 fs::path partial_name(const fs::path& file) {

@@ -25,6 +25,8 @@ double ms_since(Clock::time_point start) {
 }
 
 constexpr std::int64_t bytes_of_a_run = 65536;
+// Announced ahead of what is read: enough that a disk has several dozen runs to fetch at any time.
+constexpr std::int64_t bytes_ahead = 4 << 20;
 
 std::int64_t run_of(const SampleShape& shape, const LoaderConfig& config) {
   if (config.run_samples > 0) return config.run_samples;
@@ -78,7 +80,8 @@ void put_rows(const std::int64_t* samples, std::int64_t count, std::int64_t row,
 // Batches are numbered from 0 since the last start_epoch that dropped something: their tickets. Ticket t lies in slot
 // t mod slots, and
 //   reclaimed_ <= delivered_ <= sent_ <= reclaimed_ + slots,   each claimed ticket < reclaimed_ + slots.
-// A batch is filled in parts, one run of rows each, so that all workers serve the batch that is waited for.
+// A batch is filled in parts, whole runs of rows each, so that all workers serve the batch that is waited for. Parts
+// are numbered through all batches. Who claims one first announces to the source the one that comes parts_ahead_ later.
 class Loader::Workers {
  public:
   Workers(const SampleSource& source, const LoaderConfig& config, std::unique_ptr<compute::Feed> feed)
@@ -93,6 +96,8 @@ class Loader::Workers {
     const std::int64_t most_parts = std::min<std::int64_t>(config_.workers, runs);
     part_rows_ = (runs + most_parts - 1) / most_parts * run_;
     parts_ = (config_.batch_size + part_rows_ - 1) / part_rows_;
+    const std::int64_t part_bytes = part_rows_ * static_cast<std::int64_t>(shape_.bytes());
+    parts_ahead_ = (bytes_ahead + part_bytes - 1) / part_bytes;
     try {
       for (int i = 0; i < config_.workers; ++i) threads_.emplace_back([this] { work(); });
     } catch (...) {
@@ -125,9 +130,13 @@ class Loader::Workers {
 
   std::size_t slot_of(std::int64_t ticket) const { return static_cast<std::size_t>(ticket) % slots_.size(); }
   bool complete(std::int64_t ticket) const { return slots_[slot_of(ticket)].parts_done == parts_; }
-  bool may_claim() const { return !paused_ && claim_ticket_ < reclaimed_ + static_cast<std::int64_t>(slots_.size()); }
+  bool may_claim() const {
+    return !paused_ && claimed_ / parts_ < reclaimed_ + static_cast<std::int64_t>(slots_.size());
+  }
   void work();
-  Part claim();
+  Part part(std::int64_t number) const;
+  template <class Use>
+  void for_each_run(const Part& part, const Use& use) const;
   void fill(const Part& part, std::vector<std::int64_t>& scratch) const;
   void reclaim(std::int64_t end_ticket);
   void send_complete();
@@ -137,7 +146,7 @@ class Loader::Workers {
   const LoaderConfig config_;
   const SampleShape shape_;
   const std::int64_t run_, batches_per_epoch_;
-  std::int64_t part_rows_ = 0, parts_ = 0;
+  std::int64_t part_rows_ = 0, parts_ = 0, parts_ahead_ = 0;
   const std::unique_ptr<compute::Feed> feed_;
 
   // The backend's thread alone.
@@ -147,7 +156,8 @@ class Loader::Workers {
   std::condition_variable work_there_, part_done_;
   std::vector<Slot> slots_;
   std::int64_t first_epoch_ = 0;  // of ticket 0; written by the backend's thread alone
-  std::int64_t reclaimed_ = 0, claim_ticket_ = 0, claim_part_ = 0;
+  std::int64_t reclaimed_ = 0;
+  std::int64_t claimed_ = 0, announced_ = 0;  // parts
   int filling_ = 0;
   bool paused_ = false, ended_ = false;
   LoaderTotals totals_;
@@ -165,17 +175,22 @@ void Loader::Workers::end() {
 
 void Loader::Workers::work() {
   std::vector<std::int64_t> scratch(static_cast<std::size_t>(run_ * shape_.tokens()));
+  std::vector<Part> ahead;
   std::unique_lock held(mutex_);
   for (;;) {
     work_there_.wait(held, [this] { return ended_ || may_claim(); });
     if (ended_) return;
-    const Part part = claim();
+    const Part mine = part(claimed_++);
+    for (ahead.clear(); announced_ < claimed_ + parts_ahead_; ++announced_) ahead.push_back(part(announced_));
     ++filling_;
     held.unlock();
     const Clock::time_point start = Clock::now();
     std::exception_ptr error;
     try {
-      fill(part, scratch);
+      for (const Part& later : ahead)
+        for_each_run(later,
+                     [&](std::int64_t, std::int64_t index, std::int64_t count) { source_.expect(index, count); });
+      fill(mine, scratch);
     } catch (...) {
       error = std::current_exception();
     }
@@ -183,36 +198,42 @@ void Loader::Workers::work() {
     held.lock();
     totals_.read_ms += read_ms;
     --filling_;
-    Slot& slot = slots_[part.slot];
+    Slot& slot = slots_[mine.slot];
     ++slot.parts_done;
     if (error && !slot.error) slot.error = error;
     part_done_.notify_one();  // the backend's thread, if it waits
   }
 }
 
-Loader::Workers::Part Loader::Workers::claim() {
-  const Part part{first_epoch_ + claim_ticket_ / batches_per_epoch_, claim_ticket_ % batches_per_epoch_,
-                  slot_of(claim_ticket_), claim_part_ * part_rows_,
-                  std::min(part_rows_, config_.batch_size - claim_part_ * part_rows_)};
-  if (++claim_part_ == parts_) ++claim_ticket_, claim_part_ = 0;
-  return part;
+Loader::Workers::Part Loader::Workers::part(std::int64_t number) const {
+  const std::int64_t ticket = number / parts_;
+  const std::int64_t first_row = number % parts_ * part_rows_;
+  return {first_epoch_ + ticket / batches_per_epoch_, ticket % batches_per_epoch_, slot_of(ticket), first_row,
+          std::min(part_rows_, config_.batch_size - first_row)};
 }
 
-void Loader::Workers::fill(const Part& part, std::vector<std::int64_t>& scratch) const {
+// Calls use(row, index, count) for each of its stretches of rows that are consecutive samples.
+template <class Use>
+void Loader::Workers::for_each_run(const Part& part, const Use& use) const {
   const EpochOrder order(source_.samples(), run_, config_.shuffle, config_.seed, part.epoch);
-  auto* const batch = static_cast<std::int64_t*>(feed_->host_buffer(part.slot));
   const std::int64_t place =
       (part.step * config_.ranks + config_.rank) * config_.batch_size;  // of the batch's first row
   const std::int64_t end = part.first_row + part.rows;
   for (std::int64_t row = part.first_row; row < end;) {
     const std::int64_t index = order.index(place + row);
-    std::int64_t count = 1;
-    while (count < run_ && row + count < end && order.index(place + row + count) == index + count) ++count;
+    const std::int64_t count = std::min(order.together(place + row), end - row);
+    use(row, index, count);
+    row += count;
+  }
+}
+
+void Loader::Workers::fill(const Part& part, std::vector<std::int64_t>& scratch) const {
+  auto* const batch = static_cast<std::int64_t*>(feed_->host_buffer(part.slot));
+  for_each_run(part, [&](std::int64_t row, std::int64_t index, std::int64_t count) {
     const std::span samples = std::span(scratch).first(static_cast<std::size_t>(count * shape_.tokens()));
     source_.read(index, samples);
     put_rows(samples.data(), count, row, config_.batch_size, shape_.sequence_length, batch);
-    row += count;
-  }
+  });
 }
 
 // The host buffers of tickets below `end_ticket` may be filled anew.
@@ -273,7 +294,7 @@ void Loader::Workers::start_epoch(std::int64_t epoch) {
   const std::scoped_lock held(mutex_);
   std::fill(slots_.begin(), slots_.end(), Slot{});
   first_epoch_ = epoch;
-  sent_ = delivered_ = reclaimed_ = claim_ticket_ = claim_part_ = 0;
+  sent_ = delivered_ = reclaimed_ = claimed_ = announced_ = 0;
   paused_ = false;
   work_there_.notify_all();
 }

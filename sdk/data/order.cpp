@@ -1,5 +1,7 @@
 #include "order.hpp"
 
+#include <algorithm>
+
 #include "philox.hpp"
 
 namespace assay::data {
@@ -67,6 +69,11 @@ std::int64_t EpochOrder::index(std::int64_t place) const {
   const std::int64_t unrotated = run < runs_ ? permutation_(run) * run_ + place % run_ : place;
   const std::int64_t index = unrotated + offset_;
   return index < samples_ ? index : index - samples_;
+}
+
+std::int64_t EpochOrder::together(std::int64_t place) const {
+  const std::int64_t to_end_of_run = std::min(run_ - place % run_, samples_ - place);
+  return std::min(to_end_of_run, samples_ - index(place));
 }
 
 }  // namespace assay::data

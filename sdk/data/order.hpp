@@ -27,6 +27,9 @@ class EpochOrder {
  public:
   EpochOrder(std::int64_t samples, std::int64_t run, bool shuffle, std::uint64_t seed, std::int64_t epoch);
   std::int64_t index(std::int64_t place) const;
+  // Places from this one on, it included, that hold samples in the order of the data set: to the end of its run, or of
+  // the data set. Not more than a run.
+  std::int64_t together(std::int64_t place) const;
 
  private:
   std::int64_t samples_, run_, runs_, offset_;

@@ -39,17 +39,22 @@ class OpenShards : public ShardedSamples {
 
   void read(std::int64_t index, std::span<std::int64_t> out) const override {
     const auto tokens = static_cast<std::size_t>(parameters_.shape.tokens());
-    bytes_read_.fetch_add(out.size_bytes(), std::memory_order_relaxed);
-    while (!out.empty()) {
-      const OpenShard& shard = shards_[shard_of(index)];
-      const std::int64_t left = shard.first + shard.samples - index;
-      const std::int64_t count = std::min(left, static_cast<std::int64_t>(out.size() / tokens));
-      const std::span part = out.first(static_cast<std::size_t>(count) * tokens);
-      read_all(shard.file, shard.name, part.data(), part.size_bytes(),
-               static_cast<std::uint64_t>(index - shard.first) * parameters_.shape.bytes());
-      out = out.subspan(part.size());
-      index += count;
-    }
+    const std::uint64_t before = bytes_read_.fetch_add(out.size_bytes(), std::memory_order_relaxed);
+    for_each_shard_of(index, static_cast<std::int64_t>(out.size() / tokens),
+                      [&](const OpenShard& shard, std::uint64_t offset, std::int64_t count) {
+                        const std::span part = out.first(static_cast<std::size_t>(count) * tokens);
+                        out = out.subspan(part.size());
+                        if (read_if_in_memory(shard.file, part.data(), part.size_bytes(), offset)) return;
+                        fetch_until_.store(before + bytes_fetched_after_a_miss, std::memory_order_relaxed);
+                        read_all(shard.file, shard.name, part.data(), part.size_bytes(), offset);
+                      });
+  }
+
+  void expect(std::int64_t index, std::int64_t count) const override {
+    if (bytes_read() >= fetch_until_.load(std::memory_order_relaxed)) return;
+    for_each_shard_of(index, count, [&](const OpenShard& shard, std::uint64_t offset, std::int64_t in_shard) {
+      fetch_ahead(shard.file, static_cast<std::size_t>(in_shard) * parameters_.shape.bytes(), offset);
+    });
   }
 
  private:
@@ -58,6 +63,21 @@ class OpenShards : public ShardedSamples {
     File file;
     std::int64_t first, samples;
   };
+
+  // Asking the system to fetch what it has costs a tenth of copying it. So it is asked only for a while after a read
+  // that had to wait for the disk; one such read in so many costs little.
+  static constexpr std::uint64_t bytes_fetched_after_a_miss = 64 << 20;
+
+  // Calls use(shard, offset in bytes, samples) for each shard that has some of these samples.
+  template <class Use>
+  void for_each_shard_of(std::int64_t index, std::int64_t count, const Use& use) const {
+    while (count > 0) {
+      const OpenShard& shard = shards_[shard_of(index)];
+      const std::int64_t in_shard = std::min(count, shard.first + shard.samples - index);
+      use(shard, static_cast<std::uint64_t>(index - shard.first) * parameters_.shape.bytes(), in_shard);
+      index += in_shard, count -= in_shard;
+    }
+  }
 
   // The first `longer_` shards have one sample more than the others.
   std::size_t shard_of(std::int64_t index) const {
@@ -70,6 +90,7 @@ class OpenShards : public ShardedSamples {
   bool generated_;
   std::vector<OpenShard> shards_;
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
+  mutable std::atomic<std::uint64_t> fetch_until_ = 0;  // as many bytes are read
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,14 +34,32 @@ class NumberedSamples : public SampleSource {
       if (sample == broken) throw Error(ASSAY_INTERNAL, "sample " + std::to_string(sample) + " is broken");
       out[i] = 100 * sample + static_cast<std::int64_t>(i) % 10;
     }
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(out.size() / 10); ++i)
+      unexpected += remember(index + i, false) ? 0 : 1;
     ++reads;
     longest = std::max(longest.load(), static_cast<std::int64_t>(out.size() / 10));
+  }
+  void expect(std::int64_t index, std::int64_t count) const override {
+    EXPECT_LE(index + count, samples_);
+    for (std::int64_t i = 0; i < count; ++i) remember(index + i, true);
+  }
+  std::int64_t announced() const {
+    const std::scoped_lock held(mutex_);
+    return static_cast<std::int64_t>(expected_.size());
   }
   std::int64_t broken = -1;
   std::chrono::microseconds delay{0};
   mutable std::atomic<std::int64_t> reads = 0, longest = 0;
+  mutable std::atomic<std::int64_t> unexpected = 0;  // samples read without an announcement
 
  private:
+  // Puts a sample among the announced ones, or says whether it is one of them.
+  bool remember(std::int64_t sample, bool announce) const {
+    const std::scoped_lock held(mutex_);
+    return announce ? expected_.insert(sample).second : expected_.count(sample) == 1;
+  }
+  mutable std::mutex mutex_;
+  mutable std::set<std::int64_t> expected_;
   std::int64_t samples_;
 };
 
@@ -167,6 +186,28 @@ TEST(Loader, ReadsRunsAtOnceButNeverMoreThanAnEighthOfAStep) {
   source.longest = 0;
   Batches(source, {.batch_size = 7}).next(16);
   EXPECT_EQ(source.longest, 1);
+}
+
+// A sample is 80 bytes here, so that 4 MiB are more than all of them: two epochs are announced, of this rank.
+TEST(Loader, AnnouncesToTheSourceWhatItWillRead) {
+  const NumberedSamples source(960);
+  Batches batches(source, {.batch_size = 16, .rank = 1, .ranks = 2, .run_samples = 8});
+  batches.next();
+  EXPECT_EQ(source.unexpected, 0);
+  EXPECT_GE(source.announced(), 480);
+  batches.loader().start_epoch(7);
+  batches.next(90);
+  EXPECT_EQ(source.unexpected, 0);
+}
+
+// With batches of more than 4 MiB one is announced ahead, not all that will come.
+TEST(Loader, AnnouncesNoMoreThanAFewMegabytesAhead) {
+  const NumberedSamples source(1'000'000);
+  Batches batches(source, {.batch_size = 60'000, .prefetch = 1});
+  batches.next();
+  // What its two slots hold, and the one ahead.
+  EXPECT_LE(source.announced(), 3 * 60'000);
+  EXPECT_EQ(source.unexpected, 0);
 }
 
 TEST(Loader, StartEpochDropsWhatWasReadAheadOfAnother) {

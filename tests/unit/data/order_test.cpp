@@ -61,6 +61,25 @@ TEST(EpochOrder, KeepsRunsTogetherAndCutsThemElsewhereEachEpoch) {
   EXPECT_GT(beginnings.size(), 3u);
 }
 
+TEST(EpochOrder, TellsHowManySamplesFollowOneAnother) {
+  for (const bool shuffle : {false, true})
+    for (const std::int64_t run : {1, 7, 16, 200})
+      for (const std::int64_t samples : {1, 15, 100}) {
+        const EpochOrder order(samples, run, shuffle, 3, 4);
+        std::int64_t stretches = 0;
+        for (std::int64_t place = 0; place < samples; ++stretches) {
+          const std::int64_t count = order.together(place);
+          ASSERT_GE(count, 1);
+          ASSERT_LE(count, run);
+          ASSERT_LE(place + count, samples);
+          for (std::int64_t i = 1; i < count; ++i)
+            EXPECT_EQ(order.index(place + i), order.index(place) + i) << samples << " " << run << " " << place;
+          place += count;
+        }
+        EXPECT_LE(stretches, samples / run + 2);  // the runs, one of them cut by the end of the data set, and the rest
+      }
+}
+
 // Each of the 120 orders of five things about as often as the others: a few hundred of 60,000 are expected of each, and
 // the sum of squared deviations of a fair draw lies near 119 (its standard deviation is 15).
 TEST(Permutation, FavoursNoOrder) {

@@ -67,6 +67,17 @@ TEST_F(Shards, AnyRangeCanBeReadAcrossTheirBorders) {
     }
 }
 
+TEST_F(Shards, ReadTheSameWhenItWasAnnounced) {
+  parameters = {{3, 7}, 23, 5, 6};
+  const auto set = open();
+  for (int again = 0; again < 2; ++again) {
+    set->expect(0, 23);
+    set->expect(22, 1);
+    expect_sound(*set, parameters);
+  }
+  EXPECT_EQ(set->bytes_read(), 2u * 23 * 48);  // nothing is counted that is not read
+}
+
 TEST_F(Shards, AreOfAbout128MegabytesUnlessTheirNumberIsGiven) {
   const auto shards = [](std::int64_t samples, std::int64_t number) {
     return plan({{256, 8192}, samples, 1, number}).shards;  // of 4096 bytes a sample

@@ -7,9 +7,10 @@
 // fill a batch on every rank is dropped.
 //
 // Shuffled, the order consists of runs: `run_samples` samples that follow one another in the data set stay together, so
-// that a disk (or the page cache) is read 64 KiB at a time and not sample by sample. Runs are permuted pseudo-randomly,
-// anew each epoch, and begin at another sample each epoch, so that other samples become neighbours. A run is never more
-// than an eighth of a step's samples; run_samples = 1 shuffles samples one by one.
+// that a disk (or the page cache) is read 64 KiB at a time and not sample by sample; the next 4 MiB of this rank's are
+// announced to the source (SampleSource::expect), so that a disk has many of them to fetch at any time. Runs are
+// permuted pseudo-randomly, anew each epoch, and begin at another sample each epoch, so that other samples become
+// neighbours. A run is never more than an eighth of a step's samples; run_samples = 1 shuffles samples one by one.
 //
 // Threads: all calls by the backend's thread, outside of a capture and of Mode::prepare.
 #pragma once

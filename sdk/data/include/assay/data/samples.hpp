@@ -28,6 +28,9 @@ class SampleSource {
   // Sample `index` and those after it into `out`, whose size is a multiple of shape().tokens(): as many as fit. All of
   // them must exist. Any thread, several at once. Throws assay::Error.
   virtual void read(std::int64_t index, std::span<std::int64_t> out) const = 0;
+  // These samples, which exist, will be read soon: what has them on a disk may begin to fetch them. Does not wait for
+  // them, promises nothing, fails never. Any thread, several at once.
+  virtual void expect(std::int64_t /*index*/, std::int64_t /*count*/) const {}
 };
 
 // Counter-based (Philox 4x32-10): uniform tokens, nothing stored. Token i of sample n is element i of what
