@@ -116,8 +116,7 @@ __device__ A pairwise(const Source& term, std::int64_t first, std::int64_t count
   }
 }
 
-// The upper levels of that tree over the threads of the block, each of which has a part of at least one term. Thread 0
-// has the sum.
+// The upper levels of that tree over the threads of the block, each of which has a part of at least one term.
 template <class A, class Source>
 __device__ A pairwise_of_block(const Source& term, std::int64_t count, A* shared) {
   int levels = 0;
@@ -140,7 +139,8 @@ __device__ A pairwise_of_block(const Source& term, std::int64_t count, A* shared
     __syncthreads();
     if (thread < 1 << level) shared[thread] = sum;
   }
-  return thread == 0 ? shared[0] : from_float<A>(0.0F);  // thread 0's own writing: the others must not look at it
+  __syncthreads();
+  return shared[0];
 }
 
 template <class A, class Source>
