@@ -78,6 +78,10 @@ Settings::Settings(const assay::Case& c)
       unit(c.get<std::string_view>("unit") == "epoch" ? Unit::epoch : Unit::step),
       ranks(c.rank_count()) {
   trainer.model = model_of(c);
+  precision = static_cast<std::size_t>(
+      std::find(assay::train::precision_names.begin(), assay::train::precision_names.end(),
+                std::string_view(precision_of(c.get<std::string_view>("amp"), c.device_kind()))) -
+      assay::train::precision_names.begin());
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
   trainer.weights_file = c.get<std::string>("weights");

@@ -25,6 +25,7 @@ struct Settings {
   assay::train::EncoderDecoderTrainerConfig trainer;
   DataSettings data;
   assay::train::CommunicationSettings communication;
+  std::size_t precision = 0;  // of assay::train::precision_names
   Unit unit = Unit::epoch;
   std::int64_t ranks = 1;
 };

@@ -25,6 +25,8 @@ assay::Work Workload::work() const {
 
 void Workload::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+  launch.metric(samples_per_batch_metric, static_cast<double>(model().batch_size));
+  launch.metric(precision_metric, static_cast<double>(settings_.precision));
   launch.metric(batches_metric, static_cast<double>(batches()));
   launch.metric(unit_metric, static_cast<double>(settings_.unit));
   trainer_.setup(launch, [&] {

@@ -21,6 +21,8 @@ class Workload {
       assay::names("data_wait", "train", "forward", "backward", "communication_wait", "optimizer");
   enum Metric {
     parameters_metric,
+    samples_per_batch_metric,
+    precision_metric,
     batches_metric,
     loss_metric,
     epoch_loss_metric,
@@ -33,6 +35,9 @@ class Workload {
   };
   static constexpr auto metrics = assay::table(
       assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
+      assay::Metric::per_case("samples_per_batch", "samples", ASSAY_NEITHER_IS_BETTER,
+                              "samples in a step, on each rank: batch_size, or what the preset says"),
+      assay::Metric::word("precision", assay::train::precision_names, "what amp came to on this device"),
       assay::Metric::per_case("batches", nullptr, ASSAY_NEITHER_IS_BETTER, "batches of each rank in what is measured"),
       assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last batch, nats"),
       assay::Metric::per_step("epoch_loss", nullptr, ASSAY_NEITHER_IS_BETTER,
