@@ -32,12 +32,12 @@ void require_ids(const char* operation, const Tensor& ids, std::int64_t table_ro
 
 void CpuBackend::upload(const Tensor& to, const void* host_source) {
   require_contiguous("upload", to);
-  if (!preparing()) std::memcpy(to.data, host_source, to.bytes());
+  if (!preparing() && to.bytes() > 0) std::memcpy(to.data, host_source, to.bytes());
 }
 
 void CpuBackend::download(void* host_target, const Tensor& from) {
   require_contiguous("download", from);
-  if (!preparing()) std::memcpy(host_target, from.data, from.bytes());
+  if (!preparing() && from.bytes() > 0) std::memcpy(host_target, from.data, from.bytes());
 }
 
 void CpuBackend::fill(const Tensor& x, double value) {
