@@ -52,10 +52,10 @@ Record epochs_summary_json(const std::vector<Record>& records) {
     if (!measures_epochs(record)) continue;
     Record entry{{"case", record.value("index", 0)},
                  {"epochs", record["/phases/step/samples_ms"_json_pointer].size()},
-                 {"mean_epoch_time_s", number_at(record, "/phases/step/mean_ms"_json_pointer) / 1e3},
-                 {"peak_memory_mib", number_at(record, "/memory/peak_total_mib"_json_pointer)}};
+                 {"mean_epoch_time_s", number_at(record, "/phases/step/mean_ms"_json_pointer) / 1e3}};
     if (const double rate = number_at(record, "/rates/items_per_s"_json_pointer); rate > 0)
       entry[rate_name(record)] = rate;
+    entry["peak_memory_mib"] = number_at(record, "/memory/peak_total_mib"_json_pointer);
     for (const auto& utilisation : {"/telemetry/gpu_utilisation_percent/mean"_json_pointer,
                                     "/telemetry/cpu_utilisation_percent/mean"_json_pointer})
       if (!entry.contains("utilisation_percent") && record.contains(utilisation))
