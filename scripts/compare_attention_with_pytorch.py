@@ -21,12 +21,12 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from interleaving import ROOT, PeerProcess, print_table, run_cases
+
 # assay's impl and execution, PyTorch's mode.
 PAIRS = {"eager": ("naive", "eager", "eager"), "graph": ("naive", "graph", "compiled"),
          "flash": ("flash", "graph", "sdpa")}
@@ -119,35 +119,23 @@ def peer(case):
         print(json.dumps(attention.run(*json.loads(line))), flush=True)
 
 
-class Peer:
+class Peer(PeerProcess):
     """The process of a case in PyTorch."""
 
     def __init__(self, case):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(case["threads"])) if case["device"] == "cpu" else None
-        self.process = subprocess.Popen([sys.executable, __file__, "--peer", json.dumps(case)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
+        super().__init__([sys.executable, __file__, "--peer", json.dumps(case)],
+                         case["threads"] if case["device"] == "cpu" else 0)
         self.version = self.read()
 
-    def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"the PyTorch process ended with code {self.process.wait()}; its message is above")
-        return json.loads(line)
-
     def run(self, mode, warmup, steps):
-        print(json.dumps([mode, warmup, steps]), file=self.process.stdin, flush=True)
+        self.tell([mode, warmup, steps])
         return self.read()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def run_assay(a, case, folder):
     """Each pair's median of each phase, or its status where that is not ok; and a record."""
     impls, executions = zip(*(PAIRS[pair][:2] for pair in a.pairs))
-    experiment = folder / "compare.toml"
-    experiment.write_text(
+    experiment = (
         'schema = 1\nname = "compare"\n[workload]\nplugin = "attention"\n[workload.params]\n'
         f'batch_size = {case["batch"]}\nheads = {case["heads"]}\nseq = {case["seq"]}\nhead_dim = {case["dim"]}\n'
         f'causal = {json.dumps(case["causal"])}\ndtype = "{case["dtype"]}"\npass = "both"\n'
@@ -155,16 +143,13 @@ def run_assay(a, case, folder):
         f"[measure]\nwarmup = {a.warmup}\nsteps = {a.steps}\n"
         f'[run]\ndevice = "{a.device}"\nallow = ["oom", "unsupported"]\n'
         + (f"threads = {a.threads}\n" if a.device == "cpu" else ""))
-    subprocess.run([a.assay, "run", str(experiment), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
-    lines = (folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()
-    results, records = {}, [json.loads(line) for line in lines]
+    records = run_cases(a.assay, experiment, folder, ("ok", "oom", "unsupported"))
+    results = {}
     for pair, record in zip(a.pairs, records, strict=True):
         if record["status"] == "ok":
             results[pair] = {phase: statistics.median(record["phases"][phase]["samples_ms"]) for phase in PHASES}
-        elif record["status"] in ("oom", "unsupported"):
-            results[pair] = record["status"]
         else:
-            sys.exit(f"assay: {record['status']}: {record['reason']}")
+            results[pair] = record["status"]
     return results, records[-1]
 
 
@@ -242,9 +227,7 @@ def main():
     device = record["device"]
     print(f"{a.rounds} rounds of {a.steps} steps after {a.warmup}; {version}, sdpa {a.sdpa}; {device['name']}, "
           f"{device['libraries']}" + (f"; {a.threads} threads" if a.device == "cpu" else "") + "\n")
-    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
-    for row in rows:
-        print("| " + " | ".join(row.values()) + " |")
+    print_table(rows)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-class Peer:
-    """A process that holds one case of the peer. It prints a line {"ready": version} or {"oom": 1}; for each line on its
-    standard input, a number of steps, it answers {"ms": [...], "peak_mib": x} or {"oom": 1}."""
+class PeerProcess:
+    """A process of the peer that lives through the rounds: a line of JSON to it, a line of JSON back."""
 
-    def __init__(self, command, case, threads=0):
+    def __init__(self, command, threads=0):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads)) if threads else None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        print(json.dumps(case), file=self.process.stdin, flush=True)
-        self.ms, self.peak_mib, self.last = [], 0.0, {}
-        first = self.read()
-        self.fits = "oom" not in first
-        self.version = first.get("ready", "")
+
+    def tell(self, what):
+        print(json.dumps(what), file=self.process.stdin, flush=True)
 
     def read(self):
         line = self.process.stdout.readline()
@@ -28,11 +25,28 @@ class Peer:
             sys.exit(f"the peer's process ended with code {self.process.wait()}; its message is above")
         return json.loads(line)
 
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Peer(PeerProcess):
+    """Holds one case of the peer. It prints {"ready": version} or {"oom": 1}; to a number of steps it answers {"ms": [...],
+    "peak_mib": x} or {"oom": 1}."""
+
+    def __init__(self, command, case, threads=0):
+        super().__init__(command, threads)
+        self.tell(case)
+        self.ms, self.peak_mib, self.last = [], 0.0, {}
+        first = self.read()
+        self.fits = "oom" not in first
+        self.version = first.get("ready", "")
+
     def run(self, steps):
         """A round: remembers the median of its steps."""
         if not self.fits:
             return
-        print(steps, file=self.process.stdin, flush=True)
+        self.tell(steps)
         result = self.read()
         if "oom" in result:
             self.fits = False
@@ -41,20 +55,23 @@ class Peer:
         self.ms.append(statistics.median(result["ms"]))
         self.peak_mib = max(self.peak_mib, result["peak_mib"])
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
-
-def run_assay(assay, experiment, folder, expected=("ok",)):
-    """Runs the text of an experiment named "compare"; returns the record of its last case."""
+def run_cases(assay, experiment, folder, expected=("ok",)):
+    """Runs the text of an experiment named "compare"; returns the records of its cases."""
     path = folder / "compare.toml"
     path.write_text(experiment)
     subprocess.run([assay, "run", str(path), "--output", str(folder), "--quiet"], stdout=subprocess.DEVNULL)
-    record = json.loads((folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()[-1])
-    if record["status"] not in expected:
-        sys.exit(f"assay: {record['status']}: {record['reason']}")
-    return record
+    lines = (folder / "compare" / "latest" / "cases.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    for record in records:
+        if record["status"] not in expected:
+            sys.exit(f"assay: {record['status']}: {record['reason']}")
+    return records
+
+
+def run_assay(assay, experiment, folder):
+    """The same for an experiment of one case: its record."""
+    return run_cases(assay, experiment, folder)[-1]
 
 
 def ratio_text(ratios):

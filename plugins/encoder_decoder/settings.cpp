@@ -16,7 +16,7 @@ const char* precision_of(std::string_view amp, std::string_view device_kind) {
   return amp == "off" ? "fp32" : amp == "fp16" ? "fp16" : "bf16";
 }
 
-assay::train::EncoderDecoderConfig model_of(const assay::Case& c) {
+assay::train::EncoderDecoderConfig model_of(const assay::Case& c, const char* precision) {
   const auto name = c.get<std::string_view>("preset");
   const Preset& preset = *std::find_if(presets.begin(), presets.end(), [&](const Preset& p) { return p.name == name; });
   const auto or_preset = [&](const char* key, std::int64_t of_preset) {
@@ -34,8 +34,7 @@ assay::train::EncoderDecoderConfig model_of(const assay::Case& c) {
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.dropout = c.get<float>("dropout");
   model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());
-  model.precision =
-      assay::train::precision_policy(precision_of(c.get<std::string_view>("amp"), c.device_kind()), c.device_kind());
+  model.precision = assay::train::precision_policy(precision, c.device_kind());
   model.fused = c.get<std::string_view>("execution") == "graph";
   model.flash = c.get<std::string_view>("attention") == "flash";
   model.validate();
@@ -77,11 +76,10 @@ Settings::Settings(const assay::Case& c)
     : communication(c),
       unit(c.get<std::string_view>("unit") == "epoch" ? Unit::epoch : Unit::step),
       ranks(c.rank_count()) {
-  trainer.model = model_of(c);
-  precision = static_cast<std::size_t>(
-      std::find(assay::train::precision_names.begin(), assay::train::precision_names.end(),
-                std::string_view(precision_of(c.get<std::string_view>("amp"), c.device_kind()))) -
-      assay::train::precision_names.begin());
+  const auto& names = assay::train::precision_names;
+  const char* const name = precision_of(c.get<std::string_view>("amp"), c.device_kind());
+  precision = static_cast<std::size_t>(std::find(names.begin(), names.end(), std::string_view(name)) - names.begin());
+  trainer.model = model_of(c, name);
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
   trainer.weights_file = c.get<std::string>("weights");
