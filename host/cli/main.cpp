@@ -7,7 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/options.hpp"
 #include "common/suggest.hpp"
-#include "results/files.hpp"
+#include "common/files.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
 

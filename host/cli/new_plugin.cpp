@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "cli/options.hpp"
-#include "results/files.hpp"
+#include "common/files.hpp"
 
 namespace assay::host {
 namespace {

@@ -12,7 +12,7 @@
 #include "experiment/parse.hpp"
 #include "plugin/search.hpp"
 #include "results/case_text.hpp"
-#include "results/files.hpp"
+#include "common/files.hpp"
 
 namespace assay::host {
 namespace {

@@ -1,10 +1,12 @@
 #include "compare/comparison.hpp"
 
 #include "common/suggest.hpp"
+#include "common/text_format.hpp"
+#include "record/columns.hpp"
 #include "results/case_text.hpp"
-#include "results/columns.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,22 +15,26 @@
 namespace assay::host {
 namespace {
 
-std::string text_at(const Record& record, const char* column) { return display_text(cell_of(record, column)); }
+using record::CaseRecord;
 
-std::vector<const Record*> records_of(const Side& side) {
-  std::vector<const Record*> records;
+std::string text_at(const CaseRecord& record, const char* column) {
+  return display_text(record::cell_of(record, column));
+}
+
+std::vector<const CaseRecord*> records_of(const Side& side) {
+  std::vector<const CaseRecord*> records;
   for (const ComparedRun& run : side.runs)
-    for (const Record& record : run.records) records.push_back(&record);
+    for (const CaseRecord& record : run.records) records.push_back(&record);
   return records;
 }
 
 // Why this side's case has no figure to compare; "" when it has one in every run.
 std::string reason_against(const SideCase& c, const std::string& label) {
-  for (const Record* record : c.records) {
-    const std::string status = text_at(*record, "status");
-    if (status == "ok") continue;
+  for (const CaseRecord* record : c.records) {
+    const record::Status status = record->result.status;
+    if (status == record::Status::ok) continue;
     const std::string reason = text_at(*record, "reason");
-    const std::string what = status == "wrong_result" ? "verification failed" : status;
+    const std::string what = status == record::Status::wrong_result ? "verification failed" : name_of(status);
     return fmt::format("{}: {}{}{}", label, what, reason.empty() ? "" : ": ", reason);
   }
   return {};
@@ -42,7 +48,7 @@ struct Figures {
 
 Figures figures_of(const SideCase& c, const std::string& metric, const std::string& label) {
   Figures figures;
-  for (const Record* record : c.records) {
+  for (const CaseRecord* record : c.records) {
     std::optional<MetricOfRecord> found = metric_of(*record, metric);
     if (!found) {
       figures.problem = fmt::format("{} has no figure of {}", label, metric);
@@ -60,15 +66,10 @@ Figures figures_of(const SideCase& c, const std::string& metric, const std::stri
 }
 
 // The GPUs that a case keeps busy; on the CPU, the machines.
-double devices_of(const Record& record) {
-  if (text_at(record, "device") != "cpu") {
-    const Cell ranks = cell_of(record, "ranks");
-    return ranks.is_number() ? ranks.value.get<double>() : 1.0;
-  }
+double devices_of(const CaseRecord& record) {
+  if (!record.result.device || record.result.device->kind != "cpu") return record.identity.ranks.value_or(1);
   std::set<std::string> hosts;
-  if (const auto ranks = record.find("by_rank"); ranks != record.end() && ranks->is_array())
-    for (const Record& rank : *ranks)
-      if (rank.is_object() && rank.contains("host")) hosts.insert(rank["host"].dump());
+  for (const record::RankEntry& rank : record.result.by_rank) hosts.insert(rank.host);
   return std::max<double>(1.0, static_cast<double>(hosts.size()));
 }
 
@@ -76,10 +77,10 @@ double devices_of(const Record& record) {
 std::optional<double> items_per_dollar(const SideCase& c, double dollars_per_gpu_hour) {
   constexpr double kSecondsPerHour = 3600;
   double sum = 0;
-  for (const Record* record : c.records) {
-    const Cell rate = cell_of(*record, "items_per_s");
-    if (!rate.is_number()) return std::nullopt;
-    sum += rate.value.get<double>() * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record));
+  for (const CaseRecord* record : c.records) {
+    const auto rate = record::cell_of(*record, "items_per_s").number();
+    if (!rate) return std::nullopt;
+    sum += *rate * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record));
   }
   return sum / static_cast<double>(c.records.size());
 }
@@ -95,16 +96,16 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   std::vector<std::string> notes;
   std::set<std::string> throttled;
   for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
-    for (const Record* record : c->records)
-      if (text_at(*record, "validity") == "throttled")
+    for (const CaseRecord* record : c->records)
+      if (record->result.validity && record->result.validity->verdict == record::ValidityVerdict::throttled)
         throttled.insert(fmt::format("{} was throttled: {}", side->label, text_at(*record, "validity.text")));
   notes.assign(throttled.begin(), throttled.end());
   const auto mean_clock = [](const SideCase& c) {
     double sum = 0;
-    for (const Record* record : c.records) {
-      const Cell clock = cell_of(*record, "telemetry.sm_clock_mhz.mean");
-      if (!clock.is_number()) return 0.0;
-      sum += clock.value.get<double>();
+    for (const CaseRecord* record : c.records) {
+      const auto& telemetry = record->result.telemetry;
+      if (!telemetry || !telemetry->sm_clock_mhz) return 0.0;
+      sum += telemetry->sm_clock_mhz->mean;
     }
     return sum / static_cast<double>(c.records.size());
   };
@@ -175,7 +176,7 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
 std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
   std::vector<std::string> names;
   for (const Side& side : sides)
-    for (const Record* record : records_of(side))
+    for (const CaseRecord* record : records_of(side))
       for (std::string& name : metric_names(*record))
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   return names;
@@ -183,7 +184,7 @@ std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
 
 void require_metric(const std::vector<Side>& sides, const std::string& metric) {
   for (const Side& side : sides)
-    for (const Record* record : records_of(side))
+    for (const CaseRecord* record : records_of(side))
       if (metric_of(*record, metric)) return;
   const std::vector<std::string> names = all_metric_names(sides);
   const auto near = nearest(metric, names);
@@ -192,7 +193,7 @@ void require_metric(const std::vector<Side>& sides, const std::string& metric) {
 }
 
 std::string name_of(const SideCase& c) {
-  const std::string label = case_label(*c.records.front());
+  const std::string label = case_label(c.records.front()->identity.axes);
   return fmt::format("{}{}{}", c.inputs.workload(), label.empty() ? "" : " ", label);
 }
 
@@ -204,9 +205,9 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
   for (const std::string& metric : options.metrics) require_metric(comparison.sides, metric);
   comparison.differences = find_differences(comparison.sides);
 
-  std::vector<const Record*> all;
+  std::vector<const CaseRecord*> all;
   for (const Side& side : comparison.sides)
-    for (const Record* record : records_of(side)) all.push_back(record);
+    for (const CaseRecord* record : records_of(side)) all.push_back(record);
   const std::vector<std::string> axes = axes_of(all);
   const std::set<std::string> axis_set(axes.begin(), axes.end());
   std::vector<std::vector<SideCase>> cases;
@@ -221,7 +222,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     if (values.size() > 1) comparison.axes.push_back(axis);
   }
   for (const std::string& metric : options.metrics) {
-    ComparedMetric compared_metric{metric, Better::neither, {}};
+    ComparedMetric compared_metric{metric, Direction::neither, {}};
     for (std::size_t c = 0; c < cases[0].size(); ++c) {
       const SideCase& a = cases[0][c];
       ComparedCase row{a.inputs.workload(), {}, "", {}};
@@ -254,10 +255,9 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     comparison.metrics.push_back(std::move(compared_metric));
   }
   std::set<std::string> units;
-  for (const Record* record : all)
-    if (const Cell rate = cell_of(*record, "items_per_s"); !rate.empty())
-      if (const auto work = record->find("work"); work != record->end() && work->contains("item_unit"))
-        units.insert(display_text(Cell{(*work)["item_unit"]}));
+  for (const CaseRecord* record : all)
+    if (record->result.work && !record::cell_of(*record, "items_per_s").empty())
+      units.insert(one_line(record->result.work->item_unit));
   comparison.item_unit = units.size() == 1 ? *units.begin() : "items";
   for (std::size_t s = 1; s < cases.size(); ++s) {
     const std::string& label = comparison.sides[s].label;

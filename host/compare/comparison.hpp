@@ -52,7 +52,7 @@ struct ComparedCase {
 
 struct ComparedMetric {
   std::string name;
-  Better better = Better::lower;
+  Direction better = Direction::lower_is_better;
   std::vector<ComparedCase> cases;  // those of the baseline
 };
 

@@ -1,6 +1,9 @@
 #include "compare/differences.hpp"
 
+#include "record/json.hpp"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -17,24 +20,12 @@ void say(Said& said, const std::string& item, const std::string& value) {
   if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-std::string text_of(const Record& value) {
-  if (value.is_string()) return value.get<std::string>();
-  return value.dump(-1, ' ', false, Record::error_handler_t::replace);
-}
-
 // What changes from hour to hour is none of the machine's properties.
 bool is_passing(const std::string& item) { return item == "memory.available_mib" || item == "load_average"; }
 
-void say_all(Said& said, const Record& json, const std::string& prefix) {
-  if (!json.is_object()) return;
-  for (const auto& item : json.items()) {
-    const std::string name = prefix + item.key();
-    if (is_passing(name) || name == "schema" || item.value().is_null()) continue;
-    if (item.value().is_object())
-      say_all(said, item.value(), name + ".");
-    else
-      say(said, name, text_of(item.value()));
-  }
+void say_environment(Said& said, const record::Environment& environment) {
+  for (const auto& [name, text] : environment.facts())
+    if (!is_passing(name) && name != "schema") say(said, name, text);
 }
 
 // "oneDNN 2.6.3; OpenMP 4.5, 2 threads" -> each by itself, so that only those that differ are shown.
@@ -58,28 +49,26 @@ std::vector<std::string> parts_of(const std::string& libraries) {
 
 constexpr const char* kLibraries = "driver and libraries";
 
-void say_record(Said& said, const Record& record) {
-  if (const auto device = record.find("device"); device != record.end() && device->is_object())
-    for (const auto& item : device->items()) {
-      if (item.key() == "ordinal" || item.key() == "bus_address" || item.value().is_null()) continue;
-      if (item.key() == "libraries") {
-        for (const std::string& part : parts_of(text_of(item.value()))) say(said, kLibraries, part);
+void say_record(Said& said, const record::CaseRecord& record) {
+  if (record.result.device)
+    for (const auto& [name, text] : record::items_of(*record.result.device)) {
+      if (name == "ordinal" || name == "bus_address") continue;
+      if (name == "libraries") {
+        for (const std::string& part : parts_of(text)) say(said, kLibraries, part);
       } else {
-        say(said, "device." + item.key(), text_of(item.value()));
+        say(said, "device." + name, text);
       }
     }
-  if (const auto plugin = record.find("plugin"); plugin != record.end() && plugin->is_object())
-    for (const char* key : {"version", "build", "file_hash"})
-      if (const auto value = plugin->find(key); value != plugin->end())
-        say(said, std::string("plugin.") + key, text_of(*value));
-  const auto axes = record.find("axes");
-  if (const auto settings = record.find("settings"); settings != record.end() && settings->is_object())
-    for (const auto& item : settings->items()) {
-      const bool is_axis = axes != record.end() && axes->is_object() && axes->contains(item.key());
-      // The device and the number of ranks stand elsewhere, as what they became.
-      if (!is_axis && item.key() != "run.device" && item.key() != "run.ranks")
-        say(said, item.key(), text_of(item.value()));
-    }
+  if (const auto& plugin = record.identity.plugin) {
+    say(said, "plugin.version", plugin->version);
+    say(said, "plugin.build", plugin->build);
+    say(said, "plugin.file_hash", plugin->file_hash);
+  }
+  for (const auto& [name, value] : record.identity.settings) {
+    // The device and the number of ranks stand elsewhere, as what they became.
+    if (!record::find(record.identity.axes, name) && name != "run.device" && name != "run.ranks")
+      say(said, name, record::plain_text(value));
+  }
 }
 
 std::string joined(const std::vector<std::string>& values, const char* separator) {
@@ -107,8 +96,8 @@ Differences find_differences(const std::vector<Side>& sides) {
   for (const Side& side : sides) {
     Said of_side;
     for (const ComparedRun& run : side.runs) {
-      say_all(of_side, run.environment, "");
-      for (const Record& record : run.records) say_record(of_side, record);
+      if (run.environment) say_environment(of_side, *run.environment);
+      for (const record::CaseRecord& record : run.records) say_record(of_side, record);
     }
     for (const auto& [item, values] : of_side) names.insert(item);
     said.push_back(std::move(of_side));

@@ -8,28 +8,17 @@
 namespace assay::host {
 namespace {
 
+using record::CaseRecord;
+
 // Of the settings, those without which two times are not of the same thing. What else an experiment sets is told as a
 // difference and hinders nothing.
 constexpr const char* kMeasuredOtherwise = "measure.sync";
 constexpr const char* kRanks = "run.ranks";
 
-const Record* found_at(const Record& json, const char* group, const std::string& key) {
-  const auto values = json.find(group);
-  if (values == json.end() || !values->is_object()) return nullptr;
-  const auto value = values->find(key);
-  return value == values->end() || value->is_null() ? nullptr : &*value;
-}
-
-std::string text_of(const Record& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number()) return fmt::format("{}", value.get<double>());
-  return value.dump(-1, ' ', false, Record::error_handler_t::replace);
-}
-
-void add_keys(const Record& record, const char* group, std::set<std::string>& keys) {
-  if (const auto values = record.find(group); values != record.end() && values->is_object())
-    for (const auto& item : values->items())
-      if (!item.value().is_null()) keys.insert(item.key());
+// A number is one however it is spelt (1, 1.0).
+std::string text_of(const Value& value) {
+  if (const auto* count = std::get_if<std::int64_t>(&value)) return fmt::format("{}", static_cast<double>(*count));
+  return to_text(value);
 }
 
 std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& axes) {
@@ -43,31 +32,28 @@ std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& a
 
 }  // namespace
 
-CaseInputs::CaseInputs(const Record& record) : record_(&record) {
-  if (const auto workload = record.find("workload"); workload != record.end() && workload->is_string())
-    workload_ = workload->get<std::string>();
-  add_keys(record, "axes", keys_);
-  add_keys(record, "params", keys_);
+CaseInputs::CaseInputs(const CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
+  for (const record::Named<Value>* group : {&record.identity.axes, &record.identity.params})
+    for (const auto& entry : *group) keys_.insert(entry.first);
   for (const char* key : {kMeasuredOtherwise, kRanks})
     if (value(key)) keys_.insert(key);
 }
 
 std::optional<std::string> CaseInputs::value(const std::string& key) const {
+  const record::CaseIdentity& id = record_->identity;
   // What ran counts, not what was asked for ("auto").
-  if (key == kRanks)
-    if (const auto ranks = record_->find("ranks"); ranks != record_->end() && ranks->is_number())
-      return text_of(*ranks);
-  if (key == "run.device")
-    if (const Record* kind = found_at(*record_, "device", "kind")) return text_of(*kind);
-  for (const char* group : {"axes", "params", "settings"})
-    if (const Record* value = found_at(*record_, group, key)) return text_of(*value);
+  if (key == kRanks && id.ranks) return text_of(std::int64_t{*id.ranks});
+  if (key == "run.device" && record_->result.device && !record_->result.device->kind.empty())
+    return record_->result.device->kind;
+  for (const record::Named<Value>* group : {&id.axes, &id.params, &id.settings})
+    if (const Value* value = record::find(*group, key)) return text_of(*value);
   return std::nullopt;
 }
 
-std::vector<SideCase> cases_of(const std::vector<const Record*>& records, const std::set<std::string>& axes) {
+std::vector<SideCase> cases_of(const std::vector<const CaseRecord*>& records, const std::set<std::string>& axes) {
   std::vector<SideCase> cases;
   std::map<std::string, std::size_t> places;
-  for (const Record* record : records) {
+  for (const CaseRecord* record : records) {
     const CaseInputs inputs(*record);
     const auto [place, is_new] = places.emplace(fingerprint(inputs, axes), cases.size());
     if (is_new)
@@ -78,12 +64,11 @@ std::vector<SideCase> cases_of(const std::vector<const Record*>& records, const 
   return cases;
 }
 
-std::vector<std::string> axes_of(const std::vector<const Record*>& records) {
+std::vector<std::string> axes_of(const std::vector<const CaseRecord*>& records) {
   std::vector<std::string> axes;
-  for (const Record* record : records)
-    if (const auto values = record->find("axes"); values != record->end() && values->is_object())
-      for (const auto& item : values->items())
-        if (std::find(axes.begin(), axes.end(), item.key()) == axes.end()) axes.push_back(item.key());
+  for (const CaseRecord* record : records)
+    for (const auto& axis : record->identity.axes)
+      if (std::find(axes.begin(), axes.end(), axis.first) == axes.end()) axes.push_back(axis.first);
   return axes;
 }
 

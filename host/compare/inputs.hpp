@@ -1,7 +1,7 @@
 // What the user chose for a case: the values by which cases of different runs are the same case or not. Neither the
 // device nor any version is among them; the content hash, which has those, is not used.
 #pragma once
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 
 #include <optional>
 #include <set>
@@ -13,7 +13,7 @@ namespace assay::host {
 // Axes, parameters, and of the settings those that change what is measured or that an axis varies.
 class CaseInputs {
  public:
-  explicit CaseInputs(const Record& record);
+  explicit CaseInputs(const record::CaseRecord& record);
 
   const std::string& workload() const { return workload_; }
   // Nothing where the record does not say. A number is one however it is spelt (1, 1.0).
@@ -22,21 +22,21 @@ class CaseInputs {
   const std::set<std::string>& keys() const { return keys_; }
 
  private:
-  const Record* record_;
+  const record::CaseRecord* record_;
   std::string workload_;
   std::set<std::string> keys_;
 };
 
 // The cases of one side that are the same: one record per run that has it.
 struct SideCase {
-  std::vector<const Record*> records;  // never empty
+  std::vector<const record::CaseRecord*> records;  // never empty
   CaseInputs inputs;
 };
 
 // In the order in which they first stand. `axes` are the keys that any record of the comparison has as an axis.
-std::vector<SideCase> cases_of(const std::vector<const Record*>& records, const std::set<std::string>& axes);
+std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records, const std::set<std::string>& axes);
 
 // The axes that the records have, in their order.
-std::vector<std::string> axes_of(const std::vector<const Record*>& records);
+std::vector<std::string> axes_of(const std::vector<const record::CaseRecord*>& records);
 
 }  // namespace assay::host

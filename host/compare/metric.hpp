@@ -1,7 +1,7 @@
 // What is compared: a metric's name, and what a record says about it.
 #pragma once
 #include "compare/verdict.hpp"
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 
 #include <optional>
 #include <string>
@@ -9,25 +9,23 @@
 
 namespace assay::host {
 
-enum class Better { lower, higher, neither };
-
 struct MetricOfRecord {
   RunFigure figure;
   std::string unit;  // "ms", "tokens/s", "MiB", or the workload's
-  Better better = Better::lower;
+  Direction better = Direction::lower_is_better;
 };
 
 // `name` is `step`, a phase, a rate (`items_per_s`, `tokens_per_s`, `gflop_per_s`, ...), `memory` (the peak), a metric
 // of the steps or of the case, or a column of docs/record.md with a number. Nothing when the record does not have it,
 // or when it is not positive: a ratio then says nothing.
-std::optional<MetricOfRecord> metric_of(const Record& record, const std::string& name);
+std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name);
 
 // The names that this record has, for a message.
-std::vector<std::string> metric_names(const Record& record);
+std::vector<std::string> metric_names(const record::CaseRecord& record);
 
 // "faster", "slower", "less", "more", "better", "worse", "lower", "higher", "same" or "cannot tell".
 std::string verdict_word(Outcome outcome, const std::string& metric, const MetricOfRecord& of_record);
 // The outcome that `--fail-if slower` is about: of a time the higher one, of a rate the lower one.
-bool is_worse(Outcome outcome, Better better);
+bool is_worse(Outcome outcome, Direction better);
 
 }  // namespace assay::host

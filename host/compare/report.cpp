@@ -1,9 +1,10 @@
 #include "compare/report.hpp"
 
 #include "results/table.hpp"
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -20,8 +21,12 @@ struct Style {
   std::size_t width_columns;
 };
 
-Cell text_cell(std::string text) { return text.empty() ? Cell{} : Cell{Record(std::move(text)), true}; }
-Cell number_cell(const std::optional<double>& value) { return value ? Cell{Record(*value)} : Cell{}; }
+using record::Cell;
+using record::count_cell;
+using record::number_cell;
+
+// An empty text is an empty cell.
+Cell text_cell(const std::string& text) { return text.empty() ? Cell{} : record::text_cell(text); }
 
 std::string interval_text(const Entry& entry) {
   if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
@@ -173,10 +178,12 @@ std::string sides_text(const Comparison& comparison, const Style& style) {
     std::size_t cases = 0;
     for (const ComparedRun& run : side.runs) {
       cases = std::max(cases, run.records.size());
-      for (const Record& record : run.records)
-        if (const Cell name = cell_of(record, "device.name"); !name.empty()) devices.insert(display_text(name));
+      for (const record::CaseRecord& record : run.records)
+        if (record.result.device && !record.result.device->name.empty())
+          devices.insert(one_line(record.result.device->name));
     }
-    table.rows.push_back({text_cell(side.label), Cell{Record(side.runs.size())}, Cell{Record(cases)},
+    table.rows.push_back({text_cell(side.label), count_cell(static_cast<std::int64_t>(side.runs.size())),
+                          count_cell(static_cast<std::int64_t>(cases)),
                           text_cell(fmt::format("{}", fmt::join(devices, " | "))), text_cell(side.name)});
   }
   return heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
@@ -230,8 +237,8 @@ std::string metric_heading(const ComparedMetric& metric) {
     for (const Entry& entry : c.entries)
       if (is_compared(entry) && interval_text(entry) != "exact") statistics.insert(statistic_name(entry.statistic));
   if (!statistics.empty()) text += fmt::format(": {} of the steps", fmt::join(statistics, " or "));
-  if (metric.better != Better::neither)
-    text += fmt::format("; {} is better", metric.better == Better::lower ? "lower" : "higher");
+  if (metric.better != Direction::neither)
+    text += fmt::format("; {} is better", metric.better == Direction::lower_is_better ? "lower" : "higher");
   return text;
 }
 
@@ -309,24 +316,6 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
-Record entry_json(const Comparison& comparison, const Entry& entry, std::size_t side) {
-  const auto number = [](const std::optional<double>& value) { return value ? Record(*value) : Record(); };
-  constexpr const char* kinds[] = {"baseline", "compared", "refused", "missing"};
-  return {{"side", comparison.sides[side].label},
-          {"state", kinds[static_cast<std::size_t>(entry.kind)]},
-          {"value", number(entry.value)},
-          {"ratio", number(entry.ratio)},
-          {"low", number(entry.low)},
-          {"high", number(entry.high)},
-          {"verdict", entry.verdict},
-          {"statistic", entry.value ? statistic_name(entry.statistic) : ""},
-          {"from_samples", entry.by_samples},
-          {"runs", entry.runs},
-          {"items_per_dollar", number(entry.items_per_dollar)},
-          {"reason", entry.reason},
-          {"notes", entry.notes}};
-}
-
 }  // namespace
 
 std::vector<std::string> test_lines(const TestOptions& test) {
@@ -367,44 +356,12 @@ std::string comparison_csv(const Comparison& comparison) {
                  text_cell(c.unit), text_cell(comparison.sides[s].label), text_cell(comparison.sides[s].name),
                  number_cell(entry.value), number_cell(entry.ratio), number_cell(entry.low), number_cell(entry.high),
                  text_cell(entry.verdict), text_cell(entry.value ? statistic_name(entry.statistic) : ""),
-                 Cell{Record(entry.runs)}, number_cell(entry.items_per_dollar), text_cell(missing),
+                 count_cell(static_cast<std::int64_t>(entry.runs)), number_cell(entry.items_per_dollar), text_cell(missing),
                  text_cell(fmt::format("{}", fmt::join(entry.notes, "; ")))})
           row.push_back(std::move(cell));
         table.rows.push_back(std::move(row));
       }
   return to_csv(table);
-}
-
-std::string comparison_json(const Comparison& comparison, const TestOptions& test) {
-  Record out{{"schema", 1}};
-  out["sides"] = Record::array();
-  for (const Side& side : comparison.sides) {
-    Record runs = Record::array();
-    for (const ComparedRun& run : side.runs) runs.push_back(run.path);
-    out["sides"].push_back({{"label", side.label}, {"from", side.name}, {"runs", std::move(runs)}});
-  }
-  out["differences"] = Record::array();
-  for (const Difference& difference : comparison.differences.items)
-    out["differences"].push_back({{"item", difference.item}, {"values", difference.values}});
-  out["test"] = {{"threshold", test.threshold},
-                 {"confidence", test.confidence},
-                 {"run_to_run", test.run_to_run},
-                 {"statistic", statistic_name(test.statistic)}};
-  out["metrics"] = Record::array();
-  for (const ComparedMetric& metric : comparison.metrics) {
-    Record cases = Record::array();
-    for (const ComparedCase& c : metric.cases) {
-      Record axes = Record::object(), entries = Record::array();
-      for (std::size_t i = 0; i < comparison.axes.size(); ++i)
-        if (!c.axis_values[i].empty()) axes[comparison.axes[i]] = c.axis_values[i];
-      for (std::size_t s = 0; s < c.entries.size(); ++s) entries.push_back(entry_json(comparison, c.entries[s], s));
-      cases.push_back({{"workload", c.workload}, {"axes", axes}, {"unit", c.unit}, {"sides", std::move(entries)}});
-    }
-    out["metrics"].push_back({{"name", metric.name}, {"cases", std::move(cases)}});
-  }
-  out["unmatched"] = comparison.unmatched;
-  out["unknown"] = comparison.unknown;
-  return out.dump(2, ' ', false, Record::error_handler_t::replace) + "\n";
 }
 
 }  // namespace assay::host

@@ -1,6 +1,6 @@
 #include "compare/sides.hpp"
 
-#include "results/files.hpp"
+#include "common/files.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <tuple>
 #include <system_error>
 
 namespace assay::host {
 namespace {
 
 namespace fs = std::filesystem;
+using record::CaseRecord;
 
 constexpr const char* kExpected =
     "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder of these";
@@ -29,38 +31,28 @@ bool is_folder(const fs::path& path) {
 }
 
 // A case that was run again stands twice in a file; the last line of its values counts (docs/record.md).
-std::vector<Record> last_of_each_case(std::vector<Record> records) {
-  std::map<std::string, std::size_t> last;
-  const auto values_of = [](const Record& record) {
-    nlohmann::json values;
-    for (const char* key : {"workload", "axes", "params"})
-      if (const auto found = record.find(key); found != record.end()) values[key] = nlohmann::json(*found);
-    return values.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::vector<CaseRecord> last_of_each_case(std::vector<CaseRecord> records) {
+  using Values = std::map<std::string, Value>;
+  std::map<std::tuple<std::string, Values, Values>, std::size_t> last;
+  const auto values_of = [](const CaseRecord& record) {
+    const record::CaseIdentity& id = record.identity;
+    return std::tuple(id.workload, Values(id.axes.begin(), id.axes.end()), Values(id.params.begin(), id.params.end()));
   };
   for (std::size_t i = 0; i < records.size(); ++i) last[values_of(records[i])] = i;
-  std::vector<Record> result;
+  std::vector<CaseRecord> result;
   for (std::size_t i = 0; i < records.size(); ++i)
     if (last[values_of(records[i])] == i) result.push_back(std::move(records[i]));
   return result;
 }
 
-Record json_of(const fs::path& file) { return Record::parse(read_file(file), nullptr, /*allow_exceptions=*/false); }
-
 ComparedRun read_summary(const fs::path& file) {
-  ComparedRun run{file.string(), {}, {}};
-  const Record summary = json_of(file);
-  const auto cases = summary.is_object() ? summary.find("cases") : summary.end();
-  if (!summary.is_object() || cases == summary.end() || !cases->is_array())
+  std::optional<SummaryFile> summary = read_summary_file(file);
+  if (!summary)
     throw NoRunError(
         fmt::format("{} has no records: expected the summary that a run writes, a JSON object with \"cases\"; give the "
                     "run's folder instead",
                     file.string()));
-  for (const Record& record : *cases)
-    if (record.is_object() && record.contains("status")) run.records.push_back(record);
-  if (const auto metadata = summary.find("metadata"); metadata != summary.end() && metadata->is_object())
-    if (const auto environment = metadata->find("environment"); environment != metadata->end())
-      run.environment = *environment;
-  return run;
+  return {file.string(), std::move(summary->records), std::move(summary->environment)};
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
@@ -68,12 +60,10 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
   warnings.insert(warnings.end(), cases.warnings.begin(), cases.warnings.end());
   ComparedRun run{name.string(), std::move(cases.records), {}};
   if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment)) {
-    run.environment = json_of(environment);
-    if (!run.environment.is_object()) {
+    run.environment = record::Environment::parse(read_file(environment));
+    if (!run.environment)
       warnings.push_back(
           fmt::format("{}: no JSON object; what it says about the machine is not compared", environment.string()));
-      run.environment = nullptr;
-    }
   }
   return run;
 }

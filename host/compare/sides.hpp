@@ -1,7 +1,8 @@
 // From the arguments of a comparison to the runs of each side.
 #pragma once
-#include "results/record.hpp"
+#include "record/environment.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ class NoRunError : public std::runtime_error {
 
 struct ComparedRun {
   std::string path;             // as given, or below what was given
-  std::vector<Record> records;  // the last one of each case, in the order of the file
-  Record environment;           // null where the run has none
+  std::vector<record::CaseRecord> records;         // the last one of each case, in the order of the file
+  std::optional<record::Environment> environment;  // nothing where the run has none
 };
 
 // One side of a comparison: a run, or several of the same thing.

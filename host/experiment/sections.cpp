@@ -2,6 +2,7 @@
 
 #include "common/suggest.hpp"
 #include "experiment/columns.hpp"
+#include "record/columns.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
 
@@ -228,7 +229,7 @@ class SectionReader {
     auto& columns = draft_.experiment.output.columns;
     each_text(member, "[output] columns", "an array of column names", [&](const Node& node, const std::string& column) {
       columns.push_back(column);
-      if (!vocabulary_.schema() || is_column(column, names)) return;
+      if (!vocabulary_.schema() || record::is_column(column, names)) return;
       mistakes_.add(
           node.place,
           fmt::format("[output] columns has \"{}\", which no record of workload {} has; expected a parameter, a "

@@ -1,5 +1,6 @@
 // What a workload declares, copied out of its tables: the schema that an experiment is validated against.
 #pragma once
+#include "common/direction.hpp"
 #include "common/value.hpp"
 
 #include <optional>
@@ -22,8 +23,6 @@ struct ParamSpec {
   bool input_path = false;           // an existing file, relative to the experiment file; "" is none
   bool output_path = false;          // written by the workload, relative to the run folder; "" is none
 };
-
-enum class Direction { lower_is_better = -1, neither = 0, higher_is_better = 1 };
 
 struct MetricSpec {
   std::string name;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "profile/kernel_class.hpp"
@@ -12,7 +11,8 @@
 namespace assay::host {
 namespace {
 
-using json = nlohmann::ordered_json;
+using record::KernelRow;
+using record::Kernels;
 
 struct Sum {
   std::uint64_t count = 0;
@@ -32,7 +32,7 @@ std::size_t phase_at(const std::vector<PhaseSpan>& spans, double time_ns, std::s
   return phase;
 }
 
-json phase_rows(const ByName& sums, double steps) {
+std::vector<KernelRow> phase_rows(const ByName& sums, double steps) {
   struct Row {
     std::string kind, name;
     Sum sum;
@@ -49,13 +49,10 @@ json phase_rows(const ByName& sums, double steps) {
       rows.push_back({kernel_class(mangled), name, sum});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.sum.time_ns > b.sum.time_ns; });
-  json out = json::array();
+  std::vector<KernelRow> out;
   for (const Row& row : rows)
-    out.push_back({{"class", row.kind},
-                   {"name", row.name},
-                   {"count", static_cast<double>(row.sum.count) / steps},
-                   {"time_us", row.sum.time_ns * 1e-3 / steps},
-                   {"share", total_ns > 0 ? row.sum.time_ns / total_ns : 0.0}});
+    out.push_back({row.kind, row.name, static_cast<double>(row.sum.count) / steps, row.sum.time_ns * 1e-3 / steps,
+                   total_ns > 0 ? row.sum.time_ns / total_ns : 0.0});
   return out;
 }
 
@@ -64,17 +61,17 @@ struct ClassSum {
   double count = 0, time_us = 0, share = 0;
 };
 
-std::vector<ClassSum> by_class(const json& kernels) {
+std::vector<ClassSum> by_class(const Kernels& kernels) {
   std::vector<ClassSum> all;
-  for (const auto& [phase, rows] : kernels.items()) {
+  for (const auto& [phase, rows] : kernels) {
     std::vector<ClassSum> sums;
-    for (const json& row : rows) {
-      const std::string kind = row.at("class");
-      auto found = std::find_if(sums.begin(), sums.end(), [&](const ClassSum& s) { return s.kind == kind; });
-      if (found == sums.end()) found = sums.insert(sums.end(), ClassSum{phase, kind});
-      found->count += row.at("count").get<double>();
-      found->time_us += row.at("time_us").get<double>();
-      found->share += row.at("share").get<double>();
+    for (const KernelRow& row : rows) {
+      auto found =
+          std::find_if(sums.begin(), sums.end(), [&](const ClassSum& s) { return s.kind == row.kernel_class; });
+      if (found == sums.end()) found = sums.insert(sums.end(), ClassSum{phase, row.kernel_class});
+      found->count += row.count;
+      found->time_us += row.time_us;
+      found->share += row.share;
     }
     std::stable_sort(sums.begin(), sums.end(), [](auto& a, auto& b) { return a.time_us > b.time_us; });
     all.insert(all.end(), sums.begin(), sums.end());
@@ -120,7 +117,7 @@ double misplaced_ns(const TracedStep& step) {
 
 double clock_tolerance_ns(double length_ns) { return 10e3 + 1e-4 * length_ns; }
 
-json kernel_record(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names) {
+Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names) {
   const std::size_t outside = phase_names.size();
   std::vector<ByName> phases(phase_names.size() + 1);
   for (const TracedStep& step : steps)
@@ -129,14 +126,15 @@ json kernel_record(const std::vector<TracedStep>& steps, const std::vector<std::
       ++sum.count;
       sum.time_ns += w.end_ns - w.start_ns;
     }
-  json out = json::object();
+  Kernels out;
   for (std::size_t i = 0; i <= outside; ++i)
     if (!phases[i].empty())
-      out[i == outside ? "outside" : phase_names[i]] = phase_rows(phases[i], static_cast<double>(steps.size()));
+      out.emplace_back(i == outside ? "outside" : phase_names[i],
+                       phase_rows(phases[i], static_cast<double>(steps.size())));
   return out;
 }
 
-std::vector<std::string> kernel_lines(const json& kernels) {
+std::vector<std::string> kernel_lines(const Kernels& kernels) {
   const std::vector<ClassSum> sums = by_class(kernels);
   if (sums.empty()) return {};
   std::size_t widest = 5;
@@ -150,19 +148,18 @@ std::vector<std::string> kernel_lines(const json& kernels) {
   return lines;
 }
 
-std::string kernel_markdown(const json& kernels, const std::string& title) {
+std::string kernel_markdown(const Kernels& kernels, const std::string& title) {
   std::string out = fmt::format("# {}\n\nOf one step. The share is of the phase's kernel time.\n\n", title);
   out += "| phase | class | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n";
   for (const ClassSum& s : by_class(kernels))
     out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f}% |\n", cell(s.phase), s.kind, count_text(s.count), s.time_us,
                        s.share * 100);
-  for (const auto& [phase, rows] : kernels.items()) {
+  for (const auto& [phase, rows] : kernels) {
     out += fmt::format(
         "\n## {}\n\n| class | kernel | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n", phase);
-    for (const json& row : rows)
-      out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.at("class").get<std::string>(),
-                         cell(row.at("name").get<std::string>()), count_text(row.at("count").get<double>()),
-                         row.at("time_us").get<double>(), row.at("share").get<double>() * 100);
+    for (const KernelRow& row : rows)
+      out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.kernel_class, cell(row.name),
+                         count_text(row.count), row.time_us, row.share * 100);
   }
   return out;
 }

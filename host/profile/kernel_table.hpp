@@ -1,11 +1,11 @@
 // From a trace of some steps to the time of each kernel in each phase.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "measure/recorder.hpp"
+#include "record/case_record.hpp"
 
 namespace assay::host {
 
@@ -39,14 +39,14 @@ double clock_tolerance_ns(double length_ns);
 // A piece of work belongs to the innermost phase that is open at the middle of its run: the two clocks meet to about a
 // microsecond only, so a kernel's edge may seem to lie beyond its phase's. What lies in no phase goes to "outside".
 //
-// {phase: [{"class", "name", "count", "time_us", "share"}]}: phases in the workload's order, kernels by time, the
-// longest first. Count and time are those of one step, the share is of the phase's work.
-nlohmann::ordered_json kernel_record(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names);
+// Phases come in the workload's order, kernels by time, the longest first. Count and time are those of one step, the
+// share is of the phase's work.
+record::Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names);
 
 // A line for each class of kernels in each phase, as an aligned table with a header; none for an empty record.
-std::vector<std::string> kernel_lines(const nlohmann::ordered_json& kernels);
+std::vector<std::string> kernel_lines(const record::Kernels& kernels);
 
 // Both tables, of classes and of kernels.
-std::string kernel_markdown(const nlohmann::ordered_json& kernels, const std::string& title);
+std::string kernel_markdown(const record::Kernels& kernels, const std::string& title);
 
 }  // namespace assay::host

@@ -1,6 +1,6 @@
 // Which records of a run count, and in which order.
 #pragma once
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 
 #include <vector>
 
@@ -12,6 +12,7 @@ struct Experiment;
 // and parameters, wherever that case stood when it ran: an experiment may have grown since, and then the record gets
 // the case's index. Records of cases that the experiment has no more (or that a filter leaves out) stay, by their
 // index.
-std::vector<Record> current_records(const Experiment& experiment, const std::vector<Record>& records);
+std::vector<record::CaseRecord> current_records(const Experiment& experiment,
+                                                const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host

@@ -1,7 +1,7 @@
 // One case in one line of text, for the progress line, the summary and the lines below a table.
 #pragma once
 #include "common/value.hpp"
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 
 #include <string>
 #include <utility>
@@ -10,16 +10,16 @@
 namespace assay::host {
 
 // "size=small pass=forward"; "" without axes.
-std::string case_label(const std::vector<std::pair<std::string, Value>>& axes);
-std::string case_label(const Record& record);
+std::string case_label(const record::Named<Value>& axes);
 
 // "ok step 1243 ms ± 0.8%", or the status with its reason.
-std::string case_summary(const Record& record);
+std::string case_summary(const record::CaseRecord& record);
 
 // One line per case that is not ok: "case 3 (size=xl): oom: <reason> [setup, phase forward, rank 1]". Cases count from
 // 1, as in the progress line. A status in `allow` is marked as expected.
-std::vector<std::string> problem_lines(const std::vector<Record>& records, const std::vector<std::string>& allow);
+std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& records,
+                                       const std::vector<std::string>& allow);
 // One line per note of a case: "case 2 (size=large): note: <text>".
-std::vector<std::string> note_lines(const std::vector<Record>& records);
+std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host

@@ -1,68 +1,71 @@
 #include "results/epochs.hpp"
 
+#include "record/columns.hpp"
+
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace assay::host {
 namespace {
 
-using namespace nlohmann::literals;
+using Json = nlohmann::ordered_json;
+using record::CaseRecord;
 
-bool measures_epochs(const Record& record) {
-  return record.contains("/metrics/measured_unit/word"_json_pointer) &&
-         record["/metrics/measured_unit/word"_json_pointer] == "epoch" &&
-         record.contains("/phases/step/samples_ms"_json_pointer);
+// The step of a case whose steps are epochs, else null.
+const record::Phase* measured_epochs(const CaseRecord& record) {
+  const record::CaseMetric* unit = record::find(record.result.metrics, "measured_unit");
+  const record::Phase* step = record::find(record.result.phases, "step");
+  return unit && unit->word == "epoch" && step && !step->samples_ms.empty() ? step : nullptr;
 }
 
-double number_at(const Record& record, const Record::json_pointer& where) {
-  return record.contains(where) && record[where].is_number() ? record[where].get<double>() : 0.0;
+std::string rate_name(const CaseRecord& record) {
+  return (record.result.work ? record.result.work->item_unit : std::string("items")) + "_per_s";
 }
 
-std::string rate_name(const Record& record) {
-  const auto where = "/work/item_unit"_json_pointer;
-  return (record.contains(where) && record[where].is_string() ? record[where].get<std::string>() : "items") + "_per_s";
+double items_per_s(const CaseRecord& record) {
+  return record.result.rates ? record.result.rates->items_per_s.value_or(0) : 0;
 }
+
+// "index" counts from 0; a record without one is taken for the first.
+std::int64_t case_number(const CaseRecord& record) { return std::max<std::int64_t>(record.identity.index, 0); }
 
 }  // namespace
 
-Record epochs_json(const std::vector<Record>& records) {
-  Record epochs = Record::array();
-  for (const Record& record : records) {
-    if (!measures_epochs(record)) continue;
-    const double items = number_at(record, "/rates/items_per_s"_json_pointer) *
-                         number_at(record, "/phases/step/mean_ms"_json_pointer) / 1e3;
-    const Record& samples = record["/phases/step/samples_ms"_json_pointer];
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-      const double wall_time_s = samples[i].get<double>() / 1e3;
-      Record epoch{{"case", record.value("index", 0)}, {"epoch", i + 1}, {"wall_time_s", wall_time_s}};
-      if (items > 0 && wall_time_s > 0) epoch[rate_name(record)] = items / wall_time_s;
-      if (record.contains("step_metrics"))
-        for (const auto& [name, metric] : record["step_metrics"].items())
+Json epochs_json(const std::vector<CaseRecord>& records) {
+  Json epochs = Json::array();
+  for (const CaseRecord& record : records) {
+    const record::Phase* step = measured_epochs(record);
+    if (!step) continue;
+    const double items = items_per_s(record) * step->mean_ms.value_or(0) / 1e3;
+    for (std::size_t i = 0; i < step->samples_ms.size(); ++i) {
+      const double wall_time_s = step->samples_ms[i] / 1e3;
+      Json epoch{{"case", case_number(record)}, {"epoch", i + 1}, {"wall_time_s", wall_time_s}};
+      if (items > 0 && wall_time_s > 0) epoch.emplace(rate_name(record), items / wall_time_s);
+      if (record.result.step_metrics)
+        for (const auto& [name, metric] : *record.result.step_metrics)
           // What only some steps reported has no epoch to go with.
-          if (!epoch.contains(name) && metric.contains("samples") && metric["samples"].size() == samples.size())
-            epoch[name] = metric["samples"][i];
+          if (metric.samples.size() == step->samples_ms.size()) epoch.emplace(name, metric.samples[i]);
       epochs.push_back(std::move(epoch));
     }
   }
   return epochs;
 }
 
-Record epochs_summary_json(const std::vector<Record>& records) {
-  Record summary = Record::array();
-  for (const Record& record : records) {
-    if (!measures_epochs(record)) continue;
-    Record entry{{"case", record.value("index", 0)},
-                 {"epochs", record["/phases/step/samples_ms"_json_pointer].size()},
-                 {"mean_epoch_time_s", number_at(record, "/phases/step/mean_ms"_json_pointer) / 1e3}};
-    if (const double rate = number_at(record, "/rates/items_per_s"_json_pointer); rate > 0)
-      entry[rate_name(record)] = rate;
-    entry["peak_memory_mib"] = number_at(record, "/memory/peak_total_mib"_json_pointer);
-    for (const auto& utilisation : {"/telemetry/gpu_utilisation_percent/mean"_json_pointer,
-                                    "/telemetry/cpu_utilisation_percent/mean"_json_pointer})
-      if (!entry.contains("utilisation_percent") && record.contains(utilisation))
-        entry["utilisation_percent"] = record[utilisation];
+Json epochs_summary_json(const std::vector<CaseRecord>& records) {
+  Json summary = Json::array();
+  for (const CaseRecord& record : records) {
+    const record::Phase* step = measured_epochs(record);
+    if (!step) continue;
+    Json entry{{"case", case_number(record)},
+               {"epochs", step->samples_ms.size()},
+               {"mean_epoch_time_s", step->mean_ms.value_or(0) / 1e3}};
+    if (const double rate = items_per_s(record); rate > 0) entry.emplace(rate_name(record), rate);
+    entry.emplace("peak_memory_mib", record.result.memory ? record.result.memory->peak_total_mib.value_or(0) : 0.0);
+    if (const auto utilisation = record::cell_of(record, "utilisation_percent").number())
+      entry.emplace("utilisation_percent", *utilisation);
     summary.push_back(std::move(entry));
   }
-  return summary.empty() ? Record() : summary;
+  return summary.empty() ? Json() : summary;
 }
 
 }  // namespace assay::host

@@ -1,17 +1,18 @@
 // The epochs of a training run, for the summary: one entry per measured epoch of each case whose steps are epochs.
 #pragma once
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 namespace assay::host {
 
 // Of the records whose metric `measured_unit` is the word "epoch": a list of
 //   {"case", "epoch" (from 1), "wall_time_s", "<items>_per_s" (of all ranks), what the workload reports of every step}.
-Record epochs_json(const std::vector<Record>& records);
+nlohmann::ordered_json epochs_json(const std::vector<record::CaseRecord>& records);
 
 // Over all these epochs: {"epochs", "mean_epoch_time_s", "<items>_per_s", "peak_memory_mib", "utilisation_percent"},
 // one entry per case. Null when there are none.
-Record epochs_summary_json(const std::vector<Record>& records);
+nlohmann::ordered_json epochs_summary_json(const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host

@@ -1,20 +1,16 @@
 #include "results/reader.hpp"
 
-#include "results/files.hpp"
+#include "common/files.hpp"
+#include "record/json.hpp"
 #include "results/utc.hpp"
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
 namespace assay::host {
-namespace {
-
-bool is_record(const Record& json) { return json.is_object() && json.contains("status") && json["status"].is_string(); }
-
-}  // namespace
-
 CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
   CasesFile result;
   std::error_code ignored;
@@ -29,16 +25,15 @@ CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
     const std::string_view line = view.substr(begin, complete ? end - begin : std::string_view::npos);
     begin = complete ? end + 1 : view.size();
 
-    Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (is_record(record)) {
-      result.records.push_back(std::move(record));
+    if (std::optional<record::CaseRecord> record = record::record_from_line(line)) {
+      result.records.push_back(std::move(*record));
       result.whole_bytes = begin;
       result.newline_missing = !complete;
     } else if (complete) {
       result.whole_bytes = begin;
       if (!line.empty())
         result.warnings.push_back(fmt::format(
-            "{}:{}: {} bytes that are no record; expected a JSON object with a status; the line does not count",
+            "{}:{}: {} bytes that are no record; expected a JSON object with a known status; the line does not count",
             cases_jsonl.string(), line_number, line.size()));
     } else {
       result.torn = true;
@@ -49,6 +44,19 @@ CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
     }
   }
   return result;
+}
+
+std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file) {
+  const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto cases = json.is_object() ? json.find("cases") : json.end();
+  if (cases == json.end() || !cases->is_array()) return std::nullopt;
+  SummaryFile summary;
+  for (const auto& entry : *cases)
+    if (auto record = record::record_from_json(entry)) summary.records.push_back(std::move(*record));
+  if (const auto metadata = json.find("metadata"); metadata != json.end() && metadata->is_object())
+    if (const auto environment = metadata->find("environment"); environment != metadata->end())
+      summary.environment = record::Environment::parse(record::json_text(*environment));
+  return summary;
 }
 
 std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder) {

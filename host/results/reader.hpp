@@ -1,6 +1,6 @@
 // Reading runs back: their records, and which run is the newest.
 #pragma once
-#include "results/record.hpp"
+#include "record/environment.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace assay::host {
 
 struct CasesFile {
-  std::vector<Record> records;  // in the file's order; a case that was run again stands twice
+  std::vector<record::CaseRecord> records;  // in the file's order; a case that was run again stands twice
   // The host was killed while it wrote the last line: it holds no record and does not count.
   bool torn = false;
   std::uint64_t whole_bytes = 0;      // the length of the file without the torn line
@@ -22,6 +22,14 @@ struct CasesFile {
 // No file: no records. Lines that are no record are left out and named in the warnings. Throws StorageError when the
 // file cannot be read.
 CasesFile read_cases(const std::filesystem::path& cases_jsonl);
+
+// What a summary (bench_*.json) says of its run.
+struct SummaryFile {
+  std::vector<record::CaseRecord> records;
+  std::optional<record::Environment> environment;
+};
+// Nothing when the file is no JSON object with records. Throws StorageError when it cannot be read.
+std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);
 
 // The newest run of the experiment below `dir`/`name` that holds an experiment.toml. Among runs of one second, the one
 // that `latest` points at.

@@ -1,5 +1,6 @@
 #include "results/store.hpp"
 
+#include "record/json.hpp"
 #include "results/reader.hpp"
 
 #include <fcntl.h>
@@ -49,7 +50,7 @@ std::filesystem::path make_unique_folder(const std::filesystem::path& parent, co
 }
 
 RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
-                            const Record& environment, WallTime now) {
+                            const std::string& environment_json, WallTime now) {
   check_name(name);
   const std::filesystem::path parent = dir / name;
   std::error_code error;
@@ -60,8 +61,7 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
   RunFolder run(make_unique_folder(parent, utc_stamp(now), [&random] { return random(); }));
   if (::mkdir(run.logs_path().c_str(), 0777) != 0) throw_storage_error("create the folder", run.logs_path(), errno);
   run.open_cases();
-  constexpr auto kReplaceInvalidUtf8 = Record::error_handler_t::replace;
-  write_file_atomically(run.path_ / "environment.json", environment.dump(2, ' ', false, kReplaceInvalidUtf8) + "\n");
+  write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
   // Last, and waited for: a folder that holds it can be resumed.
   run.replace_experiment(resolved_toml);
   if (const int failed = point_latest_at(run.path_))
@@ -95,7 +95,7 @@ RunFolder RunFolder::reopen(const std::filesystem::path& run_folder) {
 }
 
 void RunFolder::open_cases() {
-  cases_ = FileDescriptor(::open(cases_path().c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  cases_ = Fd(::open(cases_path().c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!cases_) throw_storage_error("open", cases_path(), errno);
   if (::flock(cases_.get(), LOCK_EX | LOCK_NB) == 0) return;
   // Some network file systems know no locks; then the user's care is all there is.
@@ -112,9 +112,8 @@ void RunFolder::replace_experiment(const std::string& resolved_toml) {
   write_file_atomically(path_ / "experiment.toml", resolved_toml, Durable::yes);
 }
 
-void RunFolder::append(const Record& record) {
-  // A plugin's text may be any bytes; the file stays valid JSON whatever it says.
-  const std::string line = record.dump(-1, ' ', false, Record::error_handler_t::replace) + "\n";
+void RunFolder::append(const record::CaseRecord& record) {
+  const std::string line = record::to_line(record) + "\n";
   struct stat before {};
   if (::fstat(cases_.get(), &before) != 0) throw_storage_error("append to", cases_path(), errno);
   WriteOutcome outcome = write_all(cases_.get(), line);

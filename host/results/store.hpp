@@ -3,8 +3,9 @@
 //   <dir>/<name>/<UTC stamp>-<4 hex digits>/   experiment.toml  environment.json  cases.jsonl  logs/  and the views
 //   <dir>/<name>/latest                        a link to the newest
 #pragma once
-#include "results/files.hpp"
-#include "results/record.hpp"
+#include "common/fd.hpp"
+#include "common/files.hpp"
+#include "record/case_record.hpp"
 #include "results/utc.hpp"
 
 #include <cstdint>
@@ -19,12 +20,12 @@ namespace assay::host {
 class RunFolder {
  public:
   static RunFolder create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
-                          const Record& environment, WallTime now = std::chrono::system_clock::now());
+                          const std::string& environment_json, WallTime now = std::chrono::system_clock::now());
   // To append to. A torn last line is cut off; notes() says so.
   static RunFolder reopen(const std::filesystem::path& run_folder);
 
   // One line, on the disk when this returns. On failure the file is as it was before the call.
-  void append(const Record& record);
+  void append(const record::CaseRecord& record);
 
   // For a run that goes on with an experiment that has changed since: the file then tells what the run holds from now
   // on.
@@ -41,7 +42,7 @@ class RunFolder {
   void open_cases();
 
   std::filesystem::path path_;
-  FileDescriptor cases_;
+  Fd cases_;
   std::vector<std::string> notes_;
 };
 

@@ -1,10 +1,12 @@
 #include "results/summary.hpp"
 
+#include "common/files.hpp"
 #include "experiment/experiment.hpp"
+#include "record/json.hpp"
 #include "results/case_order.hpp"
 #include "results/case_text.hpp"
+#include "results/default_columns.hpp"
 #include "results/epochs.hpp"
-#include "results/files.hpp"
 #include "results/reader.hpp"
 #include "results/utc.hpp"
 
@@ -14,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <system_error>
@@ -21,45 +24,43 @@
 namespace assay::host {
 namespace {
 
-constexpr auto kReplaceInvalidUtf8 = Record::error_handler_t::replace;
-
-std::string text_or(const Record& json, const Record::json_pointer& where, const std::string& otherwise) {
-  return json.contains(where) && json[where].is_string() ? json[where].get<std::string>() : otherwise;
-}
-
-double number_or(const Record& json, const Record::json_pointer& where, double otherwise) {
-  return json.contains(where) && json[where].is_number() ? json[where].get<double>() : otherwise;
-}
+using Json = nlohmann::ordered_json;
+using record::CaseRecord;
 
 struct Hardware {
   std::string model;
   std::int64_t gpu_count = 0;
 };
 
-Hardware hardware_of(const std::vector<Record>& records, const Record& environment) {
-  using namespace nlohmann::literals;
+// What a case ran on, where it ran on something else than the CPU; null otherwise.
+const record::Device* gpu_of(const CaseRecord& record) {
+  const auto& device = record.result.device;
+  return device && !device->kind.empty() && device->kind != "cpu" ? &*device : nullptr;
+}
+
+Hardware hardware_of(const std::vector<CaseRecord>& records, const record::Environment& environment) {
   Hardware hardware;
-  for (const Record& record : records) {
-    const std::string kind = text_or(record, "/device/kind"_json_pointer, "cpu");
-    if (kind == "cpu") continue;
-    if (hardware.model.empty()) hardware.model = text_or(record, "/device/name"_json_pointer, kind);
-    const double ranks = number_or(record, "/ranks"_json_pointer, 1);
-    hardware.gpu_count = std::max({hardware.gpu_count, std::int64_t{1}, static_cast<std::int64_t>(ranks)});
+  for (const CaseRecord& record : records) {
+    const record::Device* gpu = gpu_of(record);
+    if (!gpu) continue;
+    if (hardware.model.empty()) hardware.model = gpu->name.empty() ? gpu->kind : gpu->name;
+    const std::int64_t ranks = record.identity.ranks.value_or(1);
+    hardware.gpu_count = std::max({hardware.gpu_count, std::int64_t{1}, ranks});
   }
   if (!hardware.model.empty()) return hardware;
-  hardware.model = text_or(environment, "/cpu/model"_json_pointer, "");
-  for (const Record& record : records)
-    if (hardware.model.empty()) hardware.model = text_or(record, "/device/name"_json_pointer, "");
-  if (hardware.model.empty()) hardware.model = text_or(environment, "/cpu/architecture"_json_pointer, "cpu");
+  hardware.model = environment.fact_or("cpu.model", "");
+  for (const CaseRecord& record : records)
+    if (hardware.model.empty() && record.result.device) hardware.model = record.result.device->name;
+  if (hardware.model.empty()) hardware.model = environment.fact_or("cpu.architecture", "cpu");
   return hardware;
 }
 
 // The experiment's file as JSON. It was validated before anything ran, so a text that does not parse was altered since.
-Record config_json(const std::string& resolved_toml) {
+Json config_json(const std::string& resolved_toml) {
   try {
     std::ostringstream text;
     text << toml::json_formatter(toml::parse(resolved_toml));
-    return Record::parse(text.str());
+    return Json::parse(text.str());
   } catch (const toml::parse_error& e) {
     throw StorageError(
         fmt::format("the run's resolved experiment does not parse: {} (line {}); expected the "
@@ -69,28 +70,26 @@ Record config_json(const std::string& resolved_toml) {
 }
 
 // When the last case ended, by the records alone, so that a summary made later says the same.
-std::optional<WallTime> finished_at(const std::vector<Record>& records) {
-  using namespace nlohmann::literals;
+std::optional<WallTime> finished_at(const std::vector<CaseRecord>& records) {
   std::optional<WallTime> latest;
-  for (const Record& record : records) {
-    const std::optional<WallTime> started = parse_utc(text_or(record, "/started"_json_pointer, ""));
+  for (const CaseRecord& record : records) {
+    const std::optional<WallTime> started = parse_utc(record.started);
     if (!started) continue;
-    const double wall_s = number_or(record, "/wall_s/case"_json_pointer, 0);
+    const double wall_s = record.result.wall.case_s.value_or(0);
     const WallTime end = *started + std::chrono::milliseconds(std::llround(wall_s * 1e3));
     latest = latest ? std::max(*latest, end) : end;
   }
   return latest;
 }
 
-Record totals_json(const Experiment& experiment, const std::vector<Record>& records) {
-  using namespace nlohmann::literals;
+Json totals_json(const Experiment& experiment, const std::vector<CaseRecord>& records) {
   std::map<std::string, std::int64_t> by_status;
   double wall_s = 0;
-  Record lines = Record::array();
-  for (const Record& record : records) {
-    ++by_status[text_or(record, "/status"_json_pointer, "unknown")];
-    wall_s += number_or(record, "/wall_s/case"_json_pointer, 0);
-    const std::string label = case_label(record);
+  Json lines = Json::array();
+  for (const CaseRecord& record : records) {
+    ++by_status[name_of(record.result.status)];
+    wall_s += record.result.wall.case_s.value_or(0);
+    const std::string label = case_label(record.identity.axes);
     lines.push_back(fmt::format("{}{}{}", label, label.empty() ? "" : ": ", case_summary(record)));
   }
   return {{"planned", experiment.cases.size()},
@@ -129,35 +128,35 @@ std::string file_name_part(const std::string& model) {
   return part.empty() ? "unknown" : part;
 }
 
-std::string summary_file_name(const std::vector<Record>& records, const Record& environment, const std::string& stamp) {
+std::string summary_file_name(const std::vector<CaseRecord>& records, const record::Environment& environment,
+                              const std::string& stamp) {
   const Hardware hardware = hardware_of(records, environment);
   return fmt::format("bench_{}_{}gpu_{}.json", file_name_part(hardware.model), hardware.gpu_count, stamp);
 }
 
-std::string summary_json(const Experiment& experiment, const std::vector<Record>& records, const Record& environment,
-                         const std::string& stamp) {
-  using namespace nlohmann::literals;
+std::string summary_json(const Experiment& experiment, const std::vector<CaseRecord>& records,
+                         const record::Environment& environment, const std::string& stamp) {
+  constexpr int indent = 2;
   const std::optional<WallTime> started = parse_utc(stamp);
   const std::optional<WallTime> finished = finished_at(records);
   const Hardware hardware = hardware_of(records, environment);
-  const Record metadata{{"experiment", experiment.name},
-                        {"description", experiment.description},
-                        {"plugin", experiment.plugin},
-                        {"started", started ? Record(utc_text(*started)) : Record()},
-                        {"finished", finished ? Record(utc_text(*finished)) : Record()},
-                        {"host_version", text_or(environment, "/assay/version"_json_pointer, "unknown")},
-                        {"hardware", hardware.model},
-                        {"gpus", hardware.gpu_count},
-                        {"environment", environment}};
-  const auto pretty = [](const Record& json) { return json.dump(2, ' ', false, kReplaceInvalidUtf8); };
+  const Json metadata{{"experiment", experiment.name},
+                      {"description", experiment.description},
+                      {"plugin", experiment.plugin},
+                      {"started", started ? Json(utc_text(*started)) : Json()},
+                      {"finished", finished ? Json(utc_text(*finished)) : Json()},
+                      {"host_version", environment.fact_or("assay.version", "unknown")},
+                      {"hardware", hardware.model},
+                      {"gpus", hardware.gpu_count},
+                      {"environment", Json::parse(environment.json())}};
+  const auto pretty = [](const Json& json) { return record::json_text(json, indent); };
   std::string text = "{\n\"schema\": 1,\n\"metadata\": " + pretty(metadata);
   text += ",\n\"config\": " + pretty(config_json(experiment.resolved_toml)) + ",\n\"cases\": [";
-  for (std::size_t i = 0; i < records.size(); ++i)
-    text += (i ? ",\n" : "\n") + records[i].dump(-1, ' ', false, kReplaceInvalidUtf8);
+  for (std::size_t i = 0; i < records.size(); ++i) text += (i ? ",\n" : "\n") + record::to_line(records[i]);
   text += "\n],\n";
-  Record totals = totals_json(experiment, records);
-  if (Record epochs = epochs_summary_json(records); !epochs.is_null()) {
-    totals["epochs"] = std::move(epochs);
+  Json totals = totals_json(experiment, records);
+  if (Json epochs = epochs_summary_json(records); !epochs.is_null()) {
+    totals.emplace("epochs", std::move(epochs));
     text += "\"epochs\": " + pretty(epochs_json(records)) + ",\n";
   }
   text += "\"summary\": " + pretty(totals) + "\n}\n";
@@ -189,12 +188,12 @@ Views write_views(const std::filesystem::path& run_folder, const Experiment& exp
                       "name under which `assay run` made it",
                       run_folder.string()));
     const std::filesystem::path environment_path = run_folder / "environment.json";
-    const Record environment = Record::parse(read_file(environment_path), nullptr, /*allow_exceptions=*/false);
-    if (!environment.is_object())
+    const std::optional<record::Environment> environment = record::Environment::parse(read_file(environment_path));
+    if (!environment)
       throw StorageError(
           fmt::format("{} is no JSON object; expected what the run wrote; restore it", environment_path.string()));
-    const std::string name = summary_file_name(views.records, environment, *stamp);
-    write(name, summary_json(experiment, views.records, environment, *stamp));
+    const std::string name = summary_file_name(views.records, *environment, *stamp);
+    write(name, summary_json(experiment, views.records, *environment, *stamp));
     remove_other_summaries(run_folder, name, *stamp);
   }
   return views;

@@ -1,6 +1,6 @@
 // The views of a run: tables and the summary, made anew from cases.jsonl whenever wanted.
 #pragma once
-#include "results/record.hpp"
+#include "record/environment.hpp"
 #include "results/table.hpp"
 
 #include <filesystem>
@@ -15,15 +15,15 @@ struct Experiment;
 std::string file_name_part(const std::string& model);
 // "bench_NVIDIA_H200_4gpu_20261120T120000Z.json". The model and number of the GPUs that the records name; on the CPU
 // its model from the environment, and 0.
-std::string summary_file_name(const std::vector<Record>& records, const Record& environment, const std::string& stamp);
+std::string summary_file_name(const std::vector<record::CaseRecord>& records, const record::Environment& environment, const std::string& stamp);
 
 // The summary's text: {"schema", "metadata", "config", "cases", "summary"}, one line per case.
-std::string summary_json(const Experiment& experiment, const std::vector<Record>& records, const Record& environment,
+std::string summary_json(const Experiment& experiment, const std::vector<record::CaseRecord>& records, const record::Environment& environment,
                          const std::string& stamp);
 
 struct Views {
   std::vector<std::filesystem::path> files;  // written
-  std::vector<Record> records;               // the newest of each case, in the order of the cases
+  std::vector<record::CaseRecord> records;               // the newest of each case, in the order of the cases
   Table table;
   std::vector<std::string> warnings;  // lines of cases.jsonl that do not count
 };

@@ -1,6 +1,6 @@
 #include "results/table.hpp"
 
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ std::vector<Column> displayed(const Table& table) {
     Column column;
     column.header = {one_line(table.columns[i])};
     bool numbers = false, others = false;
-    for (const std::vector<Cell>& row : table.rows) {
+    for (const std::vector<record::Cell>& row : table.rows) {
       column.cells.push_back(display_text(row[i]));
       (row[i].is_number() ? numbers : others) |= !row[i].empty();
     }
@@ -76,14 +76,14 @@ void add_line(std::string& out, std::string line) {
 
 }  // namespace
 
-Table make_table(std::vector<std::string> columns, const std::vector<Record>& records) {
+Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records) {
   const bool some_not_ok = std::any_of(records.begin(), records.end(),
-                                       [](const Record& r) { return cell_of(r, "status").value != Record("ok"); });
+                                       [](const record::CaseRecord& r) { return !r.result.is_ok(); });
   if (some_not_ok && std::find(columns.begin(), columns.end(), "status") == columns.end()) columns.push_back("status");
   Table table{std::move(columns), {}};
-  for (const Record& record : records) {
-    std::vector<Cell> row;
-    for (const std::string& column : table.columns) row.push_back(cell_of(record, column));
+  for (const record::CaseRecord& record : records) {
+    std::vector<record::Cell> row;
+    for (const std::string& column : table.columns) row.push_back(record::cell_of(record, column));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -93,9 +93,9 @@ std::string to_csv(const Table& table) {
   std::vector<std::string> fields;
   for (const std::string& column : table.columns) fields.push_back(csv_field(column));
   std::string out = fmt::format("{}\n", fmt::join(fields, ","));
-  for (const std::vector<Cell>& row : table.rows) {
+  for (const std::vector<record::Cell>& row : table.rows) {
     fields.clear();
-    for (const Cell& cell : row) fields.push_back(csv_field(csv_text(cell)));
+    for (const record::Cell& cell : row) fields.push_back(csv_field(csv_text(cell)));
     // To a reader an empty line is no row at all.
     if (fields.size() == 1 && fields[0].empty()) fields[0] = "\"\"";
     out += fmt::format("{}\n", fmt::join(fields, ","));

@@ -1,7 +1,6 @@
 // A table of cases and its three spellings.
 #pragma once
-#include "results/columns.hpp"
-#include "results/record.hpp"
+#include "record/columns.hpp"
 
 #include <string>
 #include <vector>
@@ -10,11 +9,11 @@ namespace assay::host {
 
 struct Table {
   std::vector<std::string> columns;
-  std::vector<std::vector<Cell>> rows;  // one per record, in their order
+  std::vector<std::vector<record::Cell>> rows;  // one per record, in their order
 };
 
 // A `status` column is added where the columns leave it out and some case is not ok: a row without figures says why.
-Table make_table(std::vector<std::string> columns, const std::vector<Record>& records);
+Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records);
 
 std::string to_csv(const Table& table);       // full precision; fields quoted as in RFC 4180, lines end in '\n'
 std::string to_markdown(const Table& table);  // rounded, aligned

@@ -13,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -61,16 +62,16 @@ Json cpu_json(const std::filesystem::path& root, const utsname* system) {
   const std::string info = read_text(root / "proc/cpuinfo").value_or("");
   set_if(cpu, "model", value_of(info, "model name", ':'));
   set_if(cpu, "vendor", value_of(info, "vendor_id", ':'));
-  if (system) cpu["architecture"] = system->machine;
-  if (const long count = ::sysconf(_SC_NPROCESSORS_ONLN); count > 0) cpu["logical_cores"] = count;
-  if (const std::size_t count = usable_processors().size(); count > 0) cpu["usable_cores"] = count;
-  if (const auto quota = cgroup_cpu_quota_cores(root)) cpu["quota_cores"] = *quota;
+  if (system) cpu.emplace("architecture", system->machine);
+  if (const long count = ::sysconf(_SC_NPROCESSORS_ONLN); count > 0) cpu.emplace("logical_cores", count);
+  if (const std::size_t count = usable_processors().size(); count > 0) cpu.emplace("usable_cores", count);
+  if (const auto quota = cgroup_cpu_quota_cores(root)) cpu.emplace("quota_cores", *quota);
   const auto devices = root / "sys/devices/system";
   if (const auto text = read_text(devices / "cpu/cpu0/cpufreq/scaling_governor"))
     set_if(cpu, "governor", trimmed(*text));
   set_if(cpu, "turbo", turbo(root));
   if (const auto text = read_text(devices / "node/online"))
-    if (const std::size_t count = count_of_list(trimmed(*text)); count > 0) cpu["numa_nodes"] = count;
+    if (const std::size_t count = count_of_list(trimmed(*text)); count > 0) cpu.emplace("numa_nodes", count);
   return cpu;
 }
 
@@ -82,21 +83,21 @@ Json memory_json(const std::filesystem::path& root) {
     return text ? std::optional(std::strtod(text->c_str(), nullptr)) : std::nullopt;
   };
   const auto total_kib = kib_of("MemTotal"), available_kib = kib_of("MemAvailable");
-  if (total_kib) memory["total_mib"] = mib(*total_kib * 1024.0);
-  if (available_kib) memory["available_mib"] = mib(*available_kib * 1024.0);
+  if (total_kib) memory.emplace("total_mib", mib(*total_kib * 1024.0));
+  if (available_kib) memory.emplace("available_mib", mib(*available_kib * 1024.0));
   const auto limit_bytes = cgroup_memory_limit_bytes(root);
   // Version 1 spells "no limit" as a number near 2^63.
   if (limit_bytes && (!total_kib || static_cast<double>(*limit_bytes) < *total_kib * 1024.0))
-    memory["cgroup_limit_mib"] = mib(static_cast<double>(*limit_bytes));
+    memory.emplace("cgroup_limit_mib", mib(static_cast<double>(*limit_bytes)));
   return memory;
 }
 
 Json os_json(const std::filesystem::path& root, const utsname* system) {
   Json os = Json::object();
-  if (system) os["kernel"] = std::string(system->sysname) + " " + system->release;
+  if (system) os.emplace("kernel", std::string(system->sysname) + " " + system->release);
   set_if(os, "distribution", value_of(read_text(root / "etc/os-release").value_or(""), "PRETTY_NAME", '='));
-  os["glibc"] = ::gnu_get_libc_version();
-  if (system) os["hostname"] = system->nodename;
+  os.emplace("glibc", ::gnu_get_libc_version());
+  if (system) os.emplace("hostname", system->nodename);
   return os;
 }
 
@@ -136,7 +137,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
                       {"cpu", cpu_json(source.root, system)},
                       {"memory", memory_json(source.root)},
                       {"os", os_json(source.root, system)}};
-  if (const auto driver = nvidia_driver(source.root)) environment["gpu"] = {{"driver", *driver}};
+  if (const auto driver = nvidia_driver(source.root)) environment.emplace("gpu", Json{{"driver", *driver}});
   if (const auto text = read_text(source.root / "proc/loadavg")) {
     Json loads = Json::array();
     const char* at = text->c_str();
@@ -147,15 +148,17 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
       loads.push_back(load);
       at = end;
     }
-    if (loads.size() == 3) environment["load_average"] = loads;  // over 1, 5 and 15 minutes
+    if (loads.size() == 3) environment.emplace("load_average", std::move(loads));  // over 1, 5 and 15 minutes
   }
-  environment["assay"] = {{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}};
+  environment.emplace(
+      "assay",
+      Json{{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}});
   auto variables = source.variables();
   std::sort(variables.begin(), variables.end());
   Json recorded = Json::object();
   for (const auto& [name, value] : variables)
     if (is_recorded_variable(name)) recorded[name] = value;
-  environment["variables"] = recorded;
+  environment.emplace("variables", std::move(recorded));
   return environment;
 }
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace assay::host {
@@ -42,22 +41,20 @@ void TelemetrySampler::attach(const assay_device_api& api, assay_device* device)
   }
 }
 
-nlohmann::ordered_json TelemetrySampler::limits() const {
-  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+void TelemetrySampler::add_limits(record::Device& device) const {
   assay_telemetry_limits limits{};
   limits.struct_size = sizeof limits;
-  if (!reader_ || telemetry_->limits(reader_, &limits) != ASSAY_OK) return out;
-  if (limits.driver[0] != '\0') out["driver"] = limits.driver;
-  const auto add = [&](std::uint64_t bit, const char* name, double value) {
-    if (limits.known & bit) out[name] = value;
+  if (!reader_ || telemetry_->limits(reader_, &limits) != ASSAY_OK) return;
+  device.driver = limits.driver;
+  const auto add = [&](std::uint64_t bit, record::Number& field, double value) {
+    if (limits.known & bit) field = value;
   };
-  add(ASSAY_LIMIT_MAX_SM_CLOCK, "max_sm_clock_mhz", limits.max_sm_clock_mhz);
-  add(ASSAY_LIMIT_MAX_MEMORY_CLOCK, "max_memory_clock_mhz", limits.max_memory_clock_mhz);
-  add(ASSAY_LIMIT_APPLICATION_SM_CLOCK, "application_sm_clock_mhz", limits.application_sm_clock_mhz);
-  add(ASSAY_LIMIT_APPLICATION_MEMORY_CLOCK, "application_memory_clock_mhz", limits.application_memory_clock_mhz);
-  add(ASSAY_LIMIT_POWER, "power_limit_w", limits.power_w);
-  add(ASSAY_LIMIT_DEFAULT_POWER, "default_power_limit_w", limits.default_power_w);
-  return out;
+  add(ASSAY_LIMIT_MAX_SM_CLOCK, device.max_sm_clock_mhz, limits.max_sm_clock_mhz);
+  add(ASSAY_LIMIT_MAX_MEMORY_CLOCK, device.max_memory_clock_mhz, limits.max_memory_clock_mhz);
+  add(ASSAY_LIMIT_APPLICATION_SM_CLOCK, device.application_sm_clock_mhz, limits.application_sm_clock_mhz);
+  add(ASSAY_LIMIT_APPLICATION_MEMORY_CLOCK, device.application_memory_clock_mhz, limits.application_memory_clock_mhz);
+  add(ASSAY_LIMIT_POWER, device.power_limit_w, limits.power_w);
+  add(ASSAY_LIMIT_DEFAULT_POWER, device.default_power_limit_w, limits.default_power_w);
 }
 
 void TelemetrySampler::begin() {

@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -30,7 +29,7 @@ class TelemetrySampler {
   // Before the first window. A device without the extension tells nothing, and that is no failure.
   void attach(const assay_device_api& api, assay_device* device);
   // What was told by the device while it was attached, for the record of the device; {} where nothing was.
-  nlohmann::ordered_json limits() const;
+  void add_limits(record::Device& device) const;
 
   // Around the measured window, by the measuring thread. Both wait until the device has told.
   void begin();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 namespace assay::host {
 namespace {
@@ -29,10 +28,6 @@ void keep_larger(std::optional<std::uint64_t>& largest, std::uint64_t value) {
 }
 
 }  // namespace
-
-nlohmann::ordered_json figure_json(const Figure& figure) {
-  return {{"mean", figure.mean}, {"min", figure.min}, {"max", figure.max}};
-}
 
 void TelemetryFigures::Series::add(double value, double weight) {
   min_ = is_empty() ? value : std::min(min_, value);
@@ -115,23 +110,22 @@ std::map<std::string, double> TelemetryFigures::slowdowns() const {
   return shares;
 }
 
-nlohmann::ordered_json TelemetryFigures::record() const {
-  nlohmann::ordered_json out = {{"samples", samples_}, {"period_ms", period_s_ * 1e3}};
+record::Telemetry TelemetryFigures::telemetry() const {
+  record::Telemetry out;
+  out.samples = samples_;
+  out.period_ms = period_s_ * 1e3;
   if (const auto figure = utilisation()) {
-    out[is_of_gpu_ ? "gpu_utilisation_percent" : "cpu_utilisation_percent"] = figure_json(*figure);
-    if (is_of_gpu_) out["utilisation_span_s"] = longest_span_s_;
+    (is_of_gpu_ ? out.gpu_utilisation_percent : out.cpu_utilisation_percent) = *figure;
+    if (is_of_gpu_) out.utilisation_span_s = longest_span_s_;
   }
-  const auto add = [&out](const char* name, const Series& series) {
-    if (!series.is_empty()) out[name] = figure_json(series.figure());
-  };
-  add("sm_clock_mhz", sm_clock_);
-  add("memory_clock_mhz", memory_clock_);
-  add("power_w", power_);
-  add("temperature_c", temperature_);
-  if (energy_j_) out["energy_j"] = *energy_j_;
-  if (const auto shares = throttle()) out["throttle"] = *shares;
-  if (foreign_processes_) out["foreign_processes"] = *foreign_processes_;
-  if (foreign_memory_bytes_) out["foreign_memory_mib"] = static_cast<double>(*foreign_memory_bytes_) / 1048576.0;
+  out.sm_clock_mhz = sm_clock_.told();
+  out.memory_clock_mhz = memory_clock_.told();
+  out.power_w = power_.told();
+  out.temperature_c = temperature_.told();
+  out.energy_j = energy_j_;
+  if (const auto shares = throttle()) out.throttle.emplace(shares->begin(), shares->end());
+  out.foreign_processes = foreign_processes_;
+  if (foreign_memory_bytes_) out.foreign_memory_mib = static_cast<double>(*foreign_memory_bytes_) / 1048576.0;
   return out;
 }
 

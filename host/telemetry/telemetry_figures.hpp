@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "record/case_record.hpp"
+
 namespace assay::host {
 
-struct Figure {
-  double mean = 0, min = 0, max = 0;
-};
+using record::Figure;
 
 // Takes samples as they come and keeps sums alone, so that an hour's window needs no more memory than a second's.
 class TelemetryFigures {
@@ -39,7 +38,7 @@ class TelemetryFigures {
   std::map<std::string, double> slowdowns() const;
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
 
-  nlohmann::ordered_json record() const;
+  record::Telemetry telemetry() const;
 
  private:
   class Series {
@@ -48,6 +47,7 @@ class TelemetryFigures {
     bool is_empty() const { return weight_ <= 0; }
     // Rounding must not put the mean of equal values beside them.
     Figure figure() const { return {std::clamp(sum_ / weight_, min_, max_), min_, max_}; }
+    std::optional<Figure> told() const { return is_empty() ? std::nullopt : std::optional(figure()); }
 
    private:
     double sum_ = 0, weight_ = 0, min_ = 0, max_ = 0;
@@ -69,7 +69,5 @@ class TelemetryFigures {
   std::map<std::uint64_t, std::uint64_t> throttle_counts_;                 // by bit
   std::optional<std::uint64_t> foreign_processes_, foreign_memory_bytes_;  // the larger of both ends
 };
-
-nlohmann::ordered_json figure_json(const Figure& figure);
 
 }  // namespace assay::host

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 namespace assay::host {
 namespace {
+
+using record::ValidityVerdict;
 
 Validity of_processors(const Contention& contention) {
   if (!contention.others_share && !contention.steal_share)
@@ -59,20 +60,6 @@ Validity of_device(const TelemetryFigures* figures) {
 
 Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention) {
   return is_cpu ? of_processors(contention) : of_device(figures);
-}
-
-const char* name_of(ValidityVerdict verdict) {
-  switch (verdict) {
-    case ValidityVerdict::valid: return "valid";
-    case ValidityVerdict::unknown: return "unknown";
-    case ValidityVerdict::throttled: return "throttled";
-    case ValidityVerdict::contended: return "contended";
-  }
-  return "unknown";
-}
-
-nlohmann::ordered_json to_json(const Validity& validity) {
-  return {{"verdict", name_of(validity.verdict)}, {"text", validity.text}};
 }
 
 }  // namespace assay::host

@@ -1,22 +1,13 @@
 // Whether the figures of a measured window may be taken for the device's own: nobody else used it, nothing held it
 // back.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-#include <string>
-#include <string_view>
-
+#include "record/case_record.hpp"
 #include "telemetry/contention.hpp"
 #include "telemetry/telemetry_figures.hpp"
 
 namespace assay::host {
 
-// The best first: of several ranks the worst one's counts.
-enum class ValidityVerdict { valid, unknown, throttled, contended };
-
-struct Validity {
-  ValidityVerdict verdict = ValidityVerdict::unknown;
-  std::string text;
-};
+using record::Validity;
 
 // From this share of the samples on a reason that holds the clocks down counts.
 inline constexpr double throttled_share = 0.05;
@@ -24,8 +15,5 @@ inline constexpr double throttled_share = 0.05;
 // On the CPU (`is_cpu`) the processors are the device, and `contention` decides; on others what `figures` tell, null
 // where the device tells nothing.
 Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention);
-
-const char* name_of(ValidityVerdict verdict);  // "valid"
-nlohmann::ordered_json to_json(const Validity& validity);
 
 }  // namespace assay::host

@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 namespace assay::host {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr std::uint64_t traced_steps = 3;
 // Traced as well, but not in the table: the tracer prepares itself in the first step, and the host may then come to
@@ -19,16 +16,17 @@ constexpr std::uint64_t warmup_steps = 1;
 
 }  // namespace
 
-CaseProfiler::CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services, json& record)
+CaseProfiler::CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services,
+                           record::CaseResult& result)
     : spec_(spec),
       device_(device),
       services_(services),
-      record_(record),
+      result_(result),
       profiler_(spec.ranges ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
   if (!spec.memory_snapshot_file.empty()) services.begin_memory_history();
 }
 
-void CaseProfiler::note(std::string text) { record_["notes"].push_back(std::move(text)); }
+void CaseProfiler::note(std::string text) { result_.note(std::move(text)); }
 
 bool CaseProfiler::is_done(assay_status status, const char* doing) {
   if (status != ASSAY_OK) note(fmt::format("{}: {}", doing, device_.api().error_text()));
@@ -122,26 +120,23 @@ void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
     }
     last_end_ns += end_ns;
   }
-  json kernels = kernel_record(steps, phase_names);
+  record::Kernels kernels = kernels_of(steps, phase_names);
   const double n = static_cast<double>(steps.size());
   // From a step's begin to the end of its last kernel: compared with the measured steps, what tracing costs.
-  record_["kernel_trace"] = {{"steps", steps.size()},
-                             {"step_ms", last_end_ns * 1e-6 / n},
-                             {"busy_ms", busy_ns * 1e-6 / n},
-                             {"in_graph", in_graph},
-                             {"file", std::filesystem::path(spec_.kernels_file).filename().string()}};
+  result_.kernel_trace = {static_cast<std::int64_t>(steps.size()), last_end_ns * 1e-6 / n, busy_ns * 1e-6 / n, in_graph,
+                          std::filesystem::path(spec_.kernels_file).filename().string()};
   const std::string title = fmt::format("Kernels of {} traced {} after the measured ones", steps.size(),
                                         steps.size() == 1 ? "step" : "steps");
   if (!write(spec_.kernels_file, kernel_markdown(kernels, title), "the table of kernels"))
-    record_["kernel_trace"].erase("file");
-  record_["kernels"] = std::move(kernels);
+    result_.kernel_trace->file.clear();
+  result_.kernels = std::move(kernels);
 }
 
 void CaseProfiler::write_memory_snapshot() {
   const auto history = services_.take_memory_history();
   if (!history) return;
   if (write(spec_.memory_snapshot_file, history->snapshot(device_.ordinal()), "the memory snapshot"))
-    record_["memory_snapshot"] = std::filesystem::path(spec_.memory_snapshot_file).filename().string();
+    result_.memory_snapshot = std::filesystem::path(spec_.memory_snapshot_file).filename().string();
 }
 
 }  // namespace assay::host

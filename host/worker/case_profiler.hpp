@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ namespace assay::host {
 class CaseProfiler {
  public:
   CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services,
-               nlohmann::ordered_json& record);
+               record::CaseResult& result);
 
   // Around the measured steps: the range named `measure`, and the part that an external profiler records.
   void begin_measure();
@@ -51,7 +50,7 @@ class CaseProfiler {
   const ProfileSpec& spec_;
   const OpenDevice& device_;
   HostServices& services_;
-  nlohmann::ordered_json& record_;
+  record::CaseResult& result_;
   const assay_profiler* profiler_;
 };
 

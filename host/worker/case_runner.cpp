@@ -5,40 +5,42 @@
 
 #include <chrono>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <limits>
 
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
+#include "record/figures.hpp"
 #include "telemetry/contention.hpp"
 #include "telemetry/sampler.hpp"
 #include "telemetry/validity.hpp"
 #include "worker/case_profiler.hpp"
-#include "worker/case_record.hpp"
 #include "worker/device_timeline.hpp"
+#include "worker/findings.hpp"
 #include "worker/host_services.hpp"
 #include "worker/rank_services.hpp"
 
 namespace assay::host {
 namespace {
 
-using json = nlohmann::ordered_json;
+using record::Status;
+using record::Verification;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct CaseFailure {
-  std::string status;
+  Status status;
   std::string reason;
   bool of_another_rank = false;
 };
 
-std::string status_name(assay_status status) {
+Status status_after(assay_status status) {
   switch (status) {
-    case ASSAY_OK: return "ok";
-    case ASSAY_UNSUPPORTED: return "unsupported";
-    case ASSAY_OUT_OF_MEMORY: return "oom";
-    case ASSAY_WRONG_RESULT: return "wrong_result";
-    default: return "failed";
+    case ASSAY_OK: return Status::ok;
+    case ASSAY_UNSUPPORTED: return Status::unsupported;
+    case ASSAY_OUT_OF_MEMORY: return Status::oom;
+    case ASSAY_WRONG_RESULT: return Status::wrong_result;
+    default: return Status::failed;
   }
 }
 
@@ -56,8 +58,8 @@ const char* kind_of_failure(assay_status status) {
 // device.
 class CaseRun {
  public:
-  CaseRun(const CaseSpec& spec, CaseObserver& observer, json& record)
-      : spec_(spec), observer_(observer), record_(record) {}
+  CaseRun(const CaseSpec& spec, CaseObserver& observer, record::CaseResult& result)
+      : spec_(spec), observer_(observer), result_(result) {}
 
   void run() {
     enter(Stage::load);
@@ -68,11 +70,11 @@ class CaseRun {
     schema_ = copy_schema(*workload_);
     refuse_device();
     device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
-    record_["device"] = device_record(device_->api().kind, spec_.device_ordinal, device_->info());
+    result_.device = device_of(device_->api().kind, spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());
-    record_["device"].update(telemetry_->limits());
+    telemetry_->add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());
-    profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, record_);
+    profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, result_);
     std::exception_ptr failure;
     try {
       live();
@@ -100,7 +102,7 @@ class CaseRun {
                       : spec_.device_kind == "cuda" ? schema_.runs_on_cuda
                                                     : workload_->device_flags == ASSAY_ANY_DEVICE;
     if (!runs)
-      throw CaseFailure{"unsupported",
+      throw CaseFailure{Status::unsupported,
                         fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
   }
 
@@ -112,7 +114,7 @@ class CaseRun {
     enter(Stage::setup);
     const auto setup_begin = Clock::now();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
-    wall_["setup"] = seconds_since(setup_begin);
+    result_.wall.setup_s = seconds_since(setup_begin);
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
     LoopResult result = measured();
@@ -124,7 +126,7 @@ class CaseRun {
     note_memory();  // a verification may take more than what is verified
     verify();
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
-      throw CaseFailure{"failed", fmt::format("plugin {}: {}; report one of 0 to their number less one",
+      throw CaseFailure{Status::failed, fmt::format("plugin {}: {}; report one of 0 to their number less one",
                                               std::filesystem::path(spec_.plugin_file).filename().string(), mistake)};
     // Only now do the times enter the record: a number only if correct.
     record_figures(result);
@@ -142,11 +144,11 @@ class CaseRun {
     c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
     c.device_kind = spec_.device_kind.c_str();
     check("create", workload_->create(services_->abi(), &c, &object_));
-    if (!object_) throw CaseFailure{"failed", "create returned ASSAY_OK and no object"};
+    if (!object_) throw CaseFailure{Status::failed, "create returned ASSAY_OK and no object"};
     work_.struct_size = sizeof work_;
     if (workload_->work) {
       check("work", workload_->work(object_, &work_));
-      record_["work"] = work_record(work_, schema_.item_unit);
+      result_.work = record::Work{work_.flops, work_.bytes, work_.items, schema_.item_unit};
     }
   }
 
@@ -185,26 +187,25 @@ class CaseRun {
       const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
       if (spec_.ranks.shares_processors) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
     }
-    wall_["measure"] = result.window_s;
+    result_.wall.measure_s = result.window_s;
     for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
-      record_["notes"].push_back(std::move(note));
+      result_.note(std::move(note));
     profiler_->write_memory_snapshot();
     const std::uint64_t steps_done = static_cast<std::uint64_t>(spec_.plan.warmup) + result.samples.step_ns.size();
     profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
                              [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
-    record_["contention"] = contention_record(contention);
-    for (std::string& note : contention_notes(contention)) record_["notes"].push_back(std::move(note));
-    if (telemetry) record_["telemetry"] = telemetry->record();
-    if (!telemetry_->note().empty()) record_["notes"].push_back(telemetry_->note());
-    record_["validity"] =
-        to_json(validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention));
+    result_.contention = processor_shares_of(contention);
+    for (std::string& note : contention_notes(contention)) result_.note(std::move(note));
+    if (telemetry) result_.telemetry = telemetry->telemetry();
+    if (!telemetry_->note().empty()) result_.note(telemetry_->note());
+    result_.validity = validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention);
     recorder_.reset();
     return result;
   }
 
   void verify() {
     if (!workload_->verify) {
-      record_["verify"] = {{"status", "not checked"}, {"text", "the workload has no verification"}};
+      result_.verify = {Verification::not_checked, "the workload has no verification"};
       return;
     }
     enter(Stage::verify);
@@ -212,41 +213,39 @@ class CaseRun {
     const assay_status status = workload_->verify(object_, &launch);
     if (status == ASSAY_OK || status == ASSAY_WRONG_RESULT || status == ASSAY_UNSUPPORTED) {
       const std::string text = services_->take_message();
-      record_["verify"] = {{"status", status == ASSAY_OK             ? "ok"
-                                      : status == ASSAY_WRONG_RESULT ? "wrong_result"
-                                                                     : "not checked"},
-                           {"text", text}};
+      result_.verify = {status == ASSAY_OK             ? Verification::ok
+                        : status == ASSAY_WRONG_RESULT ? Verification::wrong_result
+                                                       : Verification::not_checked,
+                        text};
       if (status == ASSAY_WRONG_RESULT)
-        throw CaseFailure{"wrong_result", text.empty() ? "verify gave no reason" : text};
+        throw CaseFailure{Status::wrong_result, text.empty() ? "verify gave no reason" : text};
       return;
     }
     check("verify", status);
   }
 
   void record_figures(const LoopResult& result) {
-    record_["phases"] = phases_record(result.samples, schema_, spec_.confidence);
-    record_["step_metrics"] = step_metrics_record(result.samples, schema_, spec_.confidence);
-    record_["rates"] = rates_record(work_, record_["phases"]["step"]["mean_ms"].get<double>());
-    const auto d = drift(result.samples.step_ns);
-    record_["drift"] = d ? json(*d) : json(nullptr);
+    result_.phases = phases_of(result.samples, schema_, spec_.confidence);
+    result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.confidence);
+    const double step_mean_ms = *result_.phases->front().second.mean_ms;
+    result_.rates = record::rate_figures(static_cast<double>(work_.flops), static_cast<double>(work_.bytes),
+                                         static_cast<double>(work_.items), step_mean_ms);
+    result_.drift = drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
   }
 
   // What is known however the case ended.
   void leave_traces() {
     profiler_->write_memory_snapshot();  // of a case that failed before its end
-    record_["metrics"] = case_metrics_record(services_->case_metrics(), schema_);
-    const json none = json::object();
-    for (std::string& note : metric_notes(record_["metrics"], record_.value("step_metrics", none)))
-      record_["notes"].push_back(std::move(note));
-    if (!record_.contains("memory")) note_memory();
-    for (const auto& [name, s] : wall_) record_["wall_s"][name] = s;
+    result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
+    for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
+    if (!result_.memory) note_memory();
   }
 
   void note_memory() {
-    record_["memory"] = memory_record(services_->ledger());
+    result_.memory = memory_of(services_->ledger());
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    record_["memory"]["process_peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024.0;
+    result_.memory->process_peak_mib = static_cast<double>(usage.ru_maxrss) / 1024.0;
   }
 
   void end_object() {
@@ -256,8 +255,7 @@ class CaseRun {
     object_ = nullptr;
     if (initialized_ && library_->entry().deinit) library_->entry().deinit();
     if (services_->blocks_left() > 0)
-      record_["notes"].push_back(
-          fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
+      result_.note(fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
     stage_ = failed_in;
   }
 
@@ -274,7 +272,7 @@ class CaseRun {
     std::string text = services_->take_message();
     if (text.empty()) text = "no text was given";
     const std::string kind = kind_of_failure(status);
-    throw CaseFailure{status_name(status), fmt::format("{}: {}{}{}", function, kind, kind.empty() ? "" : ": ", text),
+    throw CaseFailure{status_after(status), fmt::format("{}: {}{}{}", function, kind, kind.empty() ? "" : ": ", text),
                       status == ASSAY_COMM_ERROR};
   }
 
@@ -286,10 +284,9 @@ class CaseRun {
 
   const CaseSpec& spec_;
   CaseObserver& observer_;
-  json& record_;
+  record::CaseResult& result_;
   Stage stage_ = Stage::load;
   std::int64_t step_ = 0;  // of the stage
-  std::map<std::string, double> wall_;
   std::shared_ptr<const PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;
   WorkloadSchema schema_;
@@ -309,37 +306,39 @@ class CaseRun {
 
 }  // namespace
 
-json run_case(const CaseSpec& spec, CaseObserver& observer) {
-  json record = {{"status", "ok"}, {"reason", ""},           {"stage", "done"},
-                 {"phase", ""},    {"notes", json::array()}, {"wall_s", json::object()}};
+CaseAnswer run_case(const CaseSpec& spec, CaseObserver& observer) {
+  CaseAnswer answer;
+  record::CaseResult& result = answer.result;
+  result.stage = Stage::done;
+  result.notes.emplace();
   const auto begin = Clock::now();
-  CaseRun run(spec, observer, record);
-  const auto fail = [&](const std::string& status, const std::string& reason) {
-    record["status"] = status;
-    record["reason"] = reason;
-    record["stage"] = name_of(run.stage());
-    record["phase"] = run.open_phase();
-    record["step"] = run.step();
+  CaseRun run(spec, observer, result);
+  const auto fail = [&](Status status, const std::string& reason) {
+    result.status = status;
+    result.reason = reason;
+    result.stage = run.stage();
+    result.phase = run.open_phase();
+    result.step = run.step();
   };
   try {
     run.run();
   } catch (const CaseFailure& e) {
     fail(e.status, e.reason);
-    record["of_another_rank"] = e.of_another_rank;
+    answer.of_another_rank = e.of_another_rank;
   } catch (const WireupError& e) {
-    fail("failed", e.what());
-    record["of_another_rank"] = true;
+    fail(Status::failed, e.what());
+    answer.of_another_rank = true;
   } catch (const DeviceError& e) {
-    fail(status_name(e.status()), e.what());
+    fail(status_after(e.status()), e.what());
   } catch (const PluginError& e) {
-    fail("failed", e.what());
+    fail(Status::failed, e.what());
   } catch (const std::bad_alloc&) {
-    fail("oom", "host memory: std::bad_alloc");
+    fail(Status::oom, "host memory: std::bad_alloc");
   } catch (const std::exception& e) {
-    fail("failed", e.what());
+    fail(Status::failed, e.what());
   }
-  record["wall_s"]["case"] = seconds_since(begin);
-  return record;
+  result.wall.case_s = seconds_since(begin);
+  return answer;
 }
 
 }  // namespace assay::host

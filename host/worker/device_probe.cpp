@@ -1,45 +1,50 @@
 #include "worker/device_probe.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "plugin/search.hpp"
-#include "worker/case_record.hpp"
+#include "worker/findings.hpp"
 
 namespace assay::host {
 namespace {
 
-using json = nlohmann::ordered_json;
+using record::Status;
 
-json probe_kind(const std::string& kind) {
+DeviceAnswer refused(Status status, const char* reason) {
+  DeviceAnswer answer;
+  answer.status = status;
+  answer.reason = reason;
+  return answer;
+}
+
+DeviceAnswer probe_kind(const std::string& kind) {
   try {
     const OpenDevice device(find_device(kind), 0);
-    std::int32_t count = 0;
-    device.check(device.api().count(&count), "counting devices");
-    return {{"status", "ok"},
-            {"device", device_record(device.api().kind, 0, device.info())},
-            {"count", count},
-            {"note", ""}};
+    DeviceAnswer answer;
+    device.check(device.api().count(&answer.count), "counting devices");
+    answer.status = Status::ok;
+    answer.device = device_of(device.api().kind, 0, device.info());
+    return answer;
   } catch (const DeviceError& e) {
-    return {{"status", e.status() == ASSAY_UNSUPPORTED ? "unsupported" : "failed"}, {"reason", e.what()}};
+    return refused(e.status() == ASSAY_UNSUPPORTED ? Status::unsupported : Status::failed, e.what());
   } catch (const PluginError& e) {
-    return {{"status", "unsupported"}, {"reason", e.what()}};
+    return refused(Status::unsupported, e.what());
   }
 }
 
 }  // namespace
 
-json probe_device(const std::string& wanted) {
+DeviceAnswer probe_device(const std::string& wanted) {
   if (wanted != "auto") return probe_kind(wanted);
   const std::vector<std::string> kinds = installed_device_kinds();
   std::string note = "no cuda backend is installed";
   if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
-    json cuda = probe_kind("cuda");
-    if (cuda["status"] == "ok") return cuda;
-    note = cuda["reason"].get<std::string>();
+    DeviceAnswer cuda = probe_kind("cuda");
+    if (cuda.is_usable()) return cuda;
+    note = cuda.reason;
   }
-  json cpu = probe_kind("cpu");
-  if (cpu["status"] == "ok") cpu["note"] = "device = \"auto\" took the cpu: " + note;
+  DeviceAnswer cpu = probe_kind("cpu");
+  if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
   return cpu;
 }
 

@@ -37,17 +37,14 @@ class BoardObserver final : public CaseObserver {
 int worker_main() try {
   WorkerChannel channel;
   const nlohmann::json spec = nlohmann::json::parse(channel.read_spec());
-  nlohmann::ordered_json event = {{"event", "result"}};
   if (spec.contains("probe")) {
-    event["probe"] = probe_device(spec["probe"].get<std::string>());
+    channel.send(to_event(probe_device(spec.at("probe").get<std::string>())));
   } else {
     BoardObserver observer(channel.board());
     const CaseSpec case_spec = case_spec_from_json(spec);
     if (case_spec.ranks.count > 1) take_termination_as_abort();
-    event["record"] = run_case(case_spec, observer);
+    channel.send(to_event(run_case(case_spec, observer)));
   }
-  // A plugin's text may hold bytes that are no UTF-8: they are replaced, the record survives.
-  channel.send(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "assay worker: %s\n", e.what());

@@ -3,8 +3,7 @@
 
 namespace assay::host {
 
-// Reads the spec from the channel, runs it, sends one event {"event": "result", "record": {...}} (a case) or {"event":
-// "result", "device": {...}} (a probe of a device), and returns the process's exit code.
+// Reads the spec from the channel, runs it, sends one answer (worker/answer.hpp), and returns the process's exit code.
 int worker_main();
 
 }  // namespace assay::host

@@ -1,7 +1,7 @@
 #include "compare/report.hpp"
 
 #include "noisy_records.hpp"
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 
 #include <gtest/gtest.h>
 

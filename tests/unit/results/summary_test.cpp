@@ -1,7 +1,7 @@
 #include "results/summary.hpp"
 
 #include "experiment/experiment.hpp"
-#include "results/files.hpp"
+#include "common/files.hpp"
 #include "results/store.hpp"
 #include "sample_record.hpp"
 #include "temporary_folder.hpp"

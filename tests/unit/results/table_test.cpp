@@ -2,7 +2,7 @@
 
 #include "experiment/experiment.hpp"
 #include "results/case_text.hpp"
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 #include "sample_record.hpp"
 
 #include <gtest/gtest.h>

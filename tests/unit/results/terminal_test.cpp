@@ -1,6 +1,6 @@
 #include "results/terminal.hpp"
 
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 
 #include <gtest/gtest.h>
 

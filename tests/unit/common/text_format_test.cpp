@@ -1,4 +1,4 @@
-#include "results/text_format.hpp"
+#include "common/text_format.hpp"
 
 #include "results/utc.hpp"
 

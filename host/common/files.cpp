@@ -1,4 +1,6 @@
-#include "results/files.hpp"
+#include "common/files.hpp"
+
+#include "common/fd.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
-#include <utility>
 
 namespace assay::host {
 
@@ -35,20 +36,6 @@ void throw_storage_error(std::string_view action, const std::filesystem::path& p
                                  std::generic_category().message(error_number), storage_remedy(error_number)));
 }
 
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 WriteOutcome write_all(int fd, std::string_view text) noexcept {
   WriteOutcome outcome;
   while (outcome.written_bytes < text.size()) {
@@ -68,7 +55,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
       path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
   int error_number = 0;
   {
-    const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file) throw_storage_error("write", path, errno);
     error_number = write_all(file.get(), text).error_number;
     if (error_number == 0 && durable == Durable::yes && ::fdatasync(file.get()) != 0) error_number = errno;
@@ -81,7 +68,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file)
     throw StorageError(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)));
   std::string text;

@@ -20,21 +20,6 @@ std::string storage_remedy(int error_number);
 // "cannot <action> <path>: <reason>; <remedy>". Takes the value of errno, since building text may change it.
 [[noreturn]] void throw_storage_error(std::string_view action, const std::filesystem::path& path, int error_number);
 
-// A file descriptor, closed with its owner. Move-only.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept;
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-  int get() const noexcept { return fd_; }
-  explicit operator bool() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
 struct WriteOutcome {
   std::size_t written_bytes = 0;
   int error_number = 0;  // 0: all of it was written

@@ -1,0 +1,8 @@
+// Which values of a figure are the better ones.
+#pragma once
+
+namespace assay::host {
+
+enum class Direction { lower_is_better = -1, neither = 0, higher_is_better = 1 };
+
+}  // namespace assay::host

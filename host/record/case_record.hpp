@@ -1,0 +1,255 @@
+// The record of one case as types: what one line of cases.jsonl says (docs/record.md describes the fields and their
+// units). record/json.hpp spells it as JSON and reads it back; nothing else knows a key.
+//
+// A number that is absent was not told. A number that was told and is none (NaN) is `null` in JSON.
+#pragma once
+#include "common/direction.hpp"
+#include "common/stage.hpp"
+#include "common/value.hpp"
+#include "record/status.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay::host::record {
+
+// Values by name. They keep their order: axes, metrics and phases read in the order in which the experiment and the
+// workload's tables declare them.
+template <class T>
+using Named = std::vector<std::pair<std::string, T>>;
+
+// The value with this name, or null. `list` outlives what is returned.
+template <class T>
+const T* find(const Named<T>& list, std::string_view name) {
+  const auto found = std::find_if(list.begin(), list.end(), [name](const auto& entry) { return entry.first == name; });
+  return found == list.end() ? nullptr : &found->second;
+}
+template <class T>
+const T* find(const std::optional<Named<T>>& list, std::string_view name) {
+  return list ? find(*list, name) : nullptr;
+}
+
+using Number = std::optional<double>;
+
+// The times of the whole step, or of one of the workload's phases.
+struct Phase {
+  Number mean_ms, std_ms, cv, min_ms, max_ms, p50_ms, p90_ms, p95_ms, p99_ms, ci_low_ms, ci_high_ms, confidence;
+  std::optional<std::int64_t> n;
+  std::vector<double> samples_ms;
+  Number host_mean_ms;    // on the host's clock, over the same marks
+  Number share;           // the mean over the step's mean
+  Number device_mean_ms;  // of the step alone: its mean on the device's own timeline
+};
+
+// A metric that the workload reports in each step.
+struct StepMetric {
+  std::string unit;
+  Direction direction = Direction::neither;
+  Number mean, std, min, max, last;
+  std::optional<std::int64_t> n;
+  std::vector<double> samples;
+};
+
+// A metric that the workload reports once.
+struct CaseMetric {
+  double value = 0;  // a whole one is a count, and is written as one
+  std::string unit;
+  Direction direction = Direction::neither;
+  std::optional<std::string> word;  // where the metric is one of a few words
+};
+
+// A count that crossed the plugin's border as a double is a count again: 128625408, not 128625408.0. Above 2^53 doubles
+// are no exact counts.
+inline Value count_if_whole(double value) {
+  constexpr double exact_below = 9007199254740992.0;
+  if (value > -exact_below && value < exact_below && value == static_cast<double>(static_cast<std::int64_t>(value)))
+    return static_cast<std::int64_t>(value);
+  return value;
+}
+inline Value value_of(const CaseMetric& metric) { return count_if_whole(metric.value); }
+
+struct Work {  // of one step
+  std::uint64_t flops = 0, bytes = 0, items = 0;
+  std::string item_unit;  // "tokens"
+};
+
+struct Rates {
+  Number gflop_per_s, gbytes_per_s, items_per_s;
+};
+
+struct MemoryMoment {
+  std::string name;
+  // By kind; kinds of which nothing was held are left out.
+  std::optional<Named<double>> current_mib, peak_mib;
+  Number current_total_mib, peak_total_mib;
+};
+
+struct Memory {
+  std::optional<std::vector<MemoryMoment>> moments;
+  std::optional<Named<double>> peak_mib;  // by kind, over the whole case
+  Number peak_total_mib;
+  Number process_peak_mib;
+};
+
+struct VerificationResult {
+  Verification status = Verification::not_checked;
+  std::string text;
+};
+
+// Who else used the processors over the measured window.
+struct ProcessorShares {
+  Number window_s, others_share, steal_share, wait_share;
+};
+
+struct Figure {
+  double mean = 0, min = 0, max = 0;
+};
+
+struct Telemetry {
+  std::optional<std::uint64_t> samples;
+  Number period_ms;
+  std::optional<Figure> gpu_utilisation_percent, cpu_utilisation_percent;
+  Number utilisation_span_s;
+  std::optional<Figure> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
+  Number energy_j;
+  std::optional<Named<double>> throttle;  // by reason: its share of the samples
+  std::optional<std::uint64_t> foreign_processes;
+  Number foreign_memory_mib;
+};
+
+struct Validity {
+  ValidityVerdict verdict = ValidityVerdict::unknown;
+  std::string text;
+};
+
+struct Device {
+  std::string kind;  // "cpu", "cuda"
+  std::optional<std::int32_t> ordinal;
+  std::string name;
+  std::optional<std::int32_t> compute_units;
+  Number memory_total_mib;
+  std::string libraries;
+  std::string bus_address;  // "" where the hardware has none
+  std::string driver;
+  Number max_sm_clock_mhz, max_memory_clock_mhz, application_sm_clock_mhz, application_memory_clock_mhz;
+  Number power_limit_w, default_power_limit_w;
+};
+
+struct Plugin {
+  std::string id, version, build, file_hash;
+};
+
+struct KernelTrace {
+  std::int64_t steps = 0;
+  double step_ms = 0, busy_ms = 0;
+  bool in_graph = false;
+  std::string file;  // "" when it could not be written
+};
+
+// One kernel's work in one phase of a step.
+struct KernelRow {
+  std::string kernel_class, name;
+  double count = 0, time_us = 0, share = 0;
+};
+using Kernels = Named<std::vector<KernelRow>>;  // by phase
+
+// What is known of one of several ranks.
+struct RankEntry {
+  std::int32_t rank = 0;
+  std::string host;
+  // Of a case in which every rank is ok.
+  std::optional<std::int32_t> device;
+  Number step_mean_ms, step_std_ms, step_p50_ms, step_min_ms, step_max_ms;
+  std::optional<Named<double>> phases, step_metrics;  // the means
+  std::optional<Named<Value>> metrics;                // those that differ between the ranks
+  Number memory_peak_mib, process_peak_mib;
+  std::optional<Named<double>> telemetry;
+  std::optional<ValidityVerdict> validity;
+  // Of a case that has failed.
+  std::optional<Status> status;
+  std::optional<Stage> stage;
+  std::string phase;
+  std::optional<std::int64_t> step;
+  std::string reason;
+};
+
+struct Straggler {
+  std::int32_t rank = 0;
+  double share = 0;  // of the steps, in which this rank was the slowest
+};
+
+struct WallTimes {
+  Number measure_s, setup_s, case_s;
+};
+
+// What was to be run: known before the case starts.
+struct CaseIdentity {
+  std::int64_t index = -1;  // in the experiment, from 0
+  std::string hash;
+  Named<Value> axes;
+  std::optional<std::int32_t> ranks;
+  std::string workload;
+  std::optional<Plugin> plugin;
+  Named<Value> params, settings;
+};
+
+// What became of it: the worker's part of the record, or what its supervisor knows of a worker that left none.
+struct CaseResult {
+  Status status = Status::ok;
+  std::string reason;
+  std::optional<Stage> stage;  // where it ended
+  std::string phase;
+  std::optional<std::int32_t> rank;  // of several, the one that ended the case
+  std::optional<Device> device;
+  std::optional<std::vector<std::string>> notes;  // absent when no worker reported
+  WallTimes wall;
+  std::optional<Work> work;
+  std::string memory_snapshot;  // a file of the run folder, or ""
+  std::optional<KernelTrace> kernel_trace;
+  std::optional<Kernels> kernels;
+  std::optional<ProcessorShares> contention;
+  std::optional<Telemetry> telemetry;
+  std::optional<Validity> validity;
+  std::optional<Memory> memory;
+  std::optional<VerificationResult> verify;
+  // Only of a case that is ok: a number only if correct.
+  std::optional<Named<Phase>> phases;  // "step" first
+  std::optional<Named<StepMetric>> step_metrics;
+  std::optional<Rates> rates;
+  Number drift;
+  std::optional<Named<CaseMetric>> metrics;
+  std::optional<std::int64_t> step;  // of the stage, where a case that is not ok ended
+  std::vector<std::string> log_tail;
+  // Only of several ranks.
+  std::vector<RankEntry> by_rank;
+  std::optional<Straggler> straggler;
+  Number spread;
+
+  bool is_ok() const { return status == Status::ok; }
+  void note(std::string text) {
+    if (!notes) notes.emplace();
+    notes->push_back(std::move(text));
+  }
+};
+
+struct CaseRecord {
+  CaseIdentity identity;
+  CaseResult result;
+  std::string started;  // UTC
+};
+
+// The result of a case that ended before a worker could tell anything of it.
+inline CaseResult result_without_worker(Status status, std::string reason) {
+  CaseResult result;
+  result.status = status;
+  result.reason = std::move(reason);
+  result.stage = Stage::load;
+  return result;
+}
+
+}  // namespace assay::host::record

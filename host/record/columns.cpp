@@ -1,0 +1,355 @@
+#include "record/columns.hpp"
+
+#include "common/memory_kinds.hpp"
+#include "record/merge_telemetry.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace assay::host::record {
+namespace {
+
+using R = const CaseRecord&;
+
+constexpr std::string_view memory_prefix = "memory.";
+constexpr std::string_view telemetry_prefix = "telemetry.";
+
+// ---- where values stand ----
+
+// Divides by 1000, which unlike a multiplication by 0.001 rounds once.
+Cell thousandth(const Number& number) { return number_cell(number ? Number(*number / 1000.0) : number); }
+
+template <class T>
+Cell integer_cell(const std::optional<T>& value) {
+  return value ? count_cell(static_cast<std::int64_t>(*value)) : Cell{};
+}
+
+Cell stage_cell(R r) { return text_cell(r.result.stage ? name_of(*r.result.stage) : ""); }
+
+Cell notes_cell(R r) {
+  if (!r.result.notes || r.result.notes->empty()) return {};
+  return text_cell(fmt::format("{}", fmt::join(*r.result.notes, "; ")));
+}
+
+// "power_cap 40%, thermal 5%" of the samples; "none".
+Cell throttle_cell(R r) {
+  if (!r.result.telemetry || !r.result.telemetry->throttle) return {};
+  std::vector<std::string> texts;
+  for (const auto& [reason, share] : *r.result.telemetry->throttle)
+    texts.push_back(fmt::format("{} {:.0f}%", reason, share * 100));
+  return text_cell(texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", ")));
+}
+
+template <auto Member>
+Cell of_telemetry(R r) {
+  if (!r.result.telemetry) return {};
+  const auto& value = (*r.result.telemetry).*Member;
+  if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Number>)
+    return number_cell(value);
+  else
+    return integer_cell(value);
+}
+
+Cell utilisation_cell(R r) {
+  if (!r.result.telemetry) return {};
+  const auto& gpu = r.result.telemetry->gpu_utilisation_percent;
+  const auto& cpu = r.result.telemetry->cpu_utilisation_percent;
+  return gpu ? number_cell(gpu->mean) : cpu ? number_cell(cpu->mean) : Cell{};
+}
+
+template <auto Member>
+Cell of_rates(R r) {
+  return r.result.rates ? number_cell((*r.result.rates).*Member) : Cell{};
+}
+
+template <auto Member>
+Cell of_memory(R r) {
+  return r.result.memory ? number_cell((*r.result.memory).*Member) : Cell{};
+}
+
+// Over the ranks.
+std::vector<double> step_means(R r) {
+  std::vector<double> means;
+  for (const RankEntry& rank : r.result.by_rank)
+    if (rank.step_mean_ms) means.push_back(*rank.step_mean_ms);
+  return means;
+}
+Cell least_step_mean(R r) {
+  const auto means = step_means(r);
+  return means.empty() ? Cell{} : number_cell(*std::min_element(means.begin(), means.end()));
+}
+Cell largest_step_mean(R r) {
+  const auto means = step_means(r);
+  return means.empty() ? Cell{} : number_cell(*std::max_element(means.begin(), means.end()));
+}
+
+template <auto Member>
+Cell of_phase(const Phase& phase) {
+  return number_cell(phase.*Member);
+}
+template <auto Member>
+Cell of_step_metric(const StepMetric& metric) {
+  return number_cell(metric.*Member);
+}
+Cell least_sample(const StepMetric& m) {
+  return m.samples.empty() ? Cell{} : number_cell(*std::min_element(m.samples.begin(), m.samples.end()));
+}
+Cell largest_sample(const StepMetric& m) {
+  return m.samples.empty() ? Cell{} : number_cell(*std::max_element(m.samples.begin(), m.samples.end()));
+}
+Cell last_sample(const StepMetric& m) { return m.samples.empty() ? Cell{} : number_cell(m.samples.back()); }
+
+// ---- the tables ----
+
+constexpr Direction lower = Direction::lower_is_better, higher = Direction::higher_is_better;
+
+constexpr std::array first{
+    Column{"status", [](R r) { return text_cell(name_of(r.result.status)); }},
+    Column{"reason", [](R r) { return text_cell(r.result.reason); }},
+    Column{"index",
+           [](R r) {
+             Cell cell = count_cell(r.identity.index);
+             cell.verbatim = true;
+             return cell;
+           }},
+    Column{"hash", [](R r) { return text_cell(r.identity.hash); }},
+    Column{"verify", [](R r) { return r.result.verify ? text_cell(name_of(r.result.verify->status)) : Cell{}; }},
+    Column{"drift", [](R r) { return number_cell(r.result.drift); }},
+    Column{"notes", notes_cell},
+    Column{"device", [](R r) { return r.result.device ? text_cell(r.result.device->kind) : Cell{}; }}};
+
+constexpr std::array later{
+    Column{"gflop_per_s", of_rates<&Rates::gflop_per_s>, "gflop/s", higher},
+    Column{"tflop_per_s", [](R r) { return r.result.rates ? thousandth(r.result.rates->gflop_per_s) : Cell{}; },
+           "tflop/s", higher},
+    Column{"gbytes_per_s", of_rates<&Rates::gbytes_per_s>, "gbytes/s", higher},
+    Column{"items_per_s", of_rates<&Rates::items_per_s>, "items/s", higher},
+    Column{"memory.peak_mib", of_memory<&Memory::peak_total_mib>, "MiB", lower},
+    Column{"memory.process_peak_mib", of_memory<&Memory::process_peak_mib>, "MiB", lower},
+    Column{"utilisation_percent", utilisation_cell},
+    Column{"validity", [](R r) { return r.result.validity ? text_cell(name_of(r.result.validity->verdict)) : Cell{}; }},
+    Column{"validity.text", [](R r) { return r.result.validity ? text_cell(r.result.validity->text) : Cell{}; }},
+    Column{"telemetry.samples", of_telemetry<&Telemetry::samples>},
+    Column{"telemetry.energy_j", of_telemetry<&Telemetry::energy_j>, "J"},
+    Column{"telemetry.throttle", throttle_cell},
+    Column{"telemetry.foreign_processes", of_telemetry<&Telemetry::foreign_processes>},
+    Column{"telemetry.foreign_memory_mib", of_telemetry<&Telemetry::foreign_memory_mib>, "MiB"},
+    Column{"telemetry.utilisation_span_s", of_telemetry<&Telemetry::utilisation_span_s>, "s"},
+    Column{"device.name", [](R r) { return r.result.device ? text_cell(r.result.device->name) : Cell{}; }},
+    Column{"stage", stage_cell},
+    Column{"phase", [](R r) { return text_cell(r.result.phase); }},
+    Column{"rank", [](R r) { return integer_cell(r.result.rank); }},
+    Column{"workload", [](R r) { return text_cell(r.identity.workload); }},
+    Column{"started", [](R r) { return text_cell(r.started); }},
+    Column{"wall_s.case", [](R r) { return number_cell(r.result.wall.case_s); }, "s", lower},
+    Column{"wall_s.setup", [](R r) { return number_cell(r.result.wall.setup_s); }, "s", lower},
+    Column{"wall_s.measure", [](R r) { return number_cell(r.result.wall.measure_s); }, "s", lower},
+    Column{"ranks", [](R r) { return integer_cell(r.identity.ranks); }},
+    Column{"spread", [](R r) { return number_cell(r.result.spread); }},
+    Column{"straggler.rank", [](R r) { return r.result.straggler ? count_cell(r.result.straggler->rank) : Cell{}; }},
+    Column{"straggler.share",
+           [](R r) { return r.result.straggler ? number_cell(r.result.straggler->share) : Cell{}; }},
+    Column{"by_rank.step_mean_ms.min", least_step_mean, "ms", lower},
+    Column{"by_rank.step_mean_ms.max", largest_step_mean, "ms", lower}};
+
+constexpr std::array statistics_of_phases{
+    PhaseStatistic{"mean_ms", of_phase<&Phase::mean_ms>, "ms"},
+    PhaseStatistic{"std_ms", of_phase<&Phase::std_ms>, "ms"},
+    PhaseStatistic{"cv", of_phase<&Phase::cv>},
+    PhaseStatistic{"cv_percent", [](const Phase& p) { return number_cell(p.cv ? Number(*p.cv * 100.0) : p.cv); }},
+    PhaseStatistic{"min_ms", of_phase<&Phase::min_ms>, "ms"},
+    PhaseStatistic{"max_ms", of_phase<&Phase::max_ms>, "ms"},
+    PhaseStatistic{"p50_ms", of_phase<&Phase::p50_ms>, "ms"},
+    PhaseStatistic{"p90_ms", of_phase<&Phase::p90_ms>, "ms"},
+    PhaseStatistic{"p95_ms", of_phase<&Phase::p95_ms>, "ms"},
+    PhaseStatistic{"p99_ms", of_phase<&Phase::p99_ms>, "ms"},
+    PhaseStatistic{"ci_low_ms", of_phase<&Phase::ci_low_ms>, "ms"},
+    PhaseStatistic{"ci_high_ms", of_phase<&Phase::ci_high_ms>, "ms"},
+    PhaseStatistic{"mean_s", [](const Phase& p) { return thousandth(p.mean_ms); }, "s"},
+    PhaseStatistic{"std_s", [](const Phase& p) { return thousandth(p.std_ms); }, "s"},
+    PhaseStatistic{"host_mean_ms", of_phase<&Phase::host_mean_ms>, "ms"},
+    PhaseStatistic{"share", of_phase<&Phase::share>},
+    PhaseStatistic{"n", [](const Phase& p) { return count_cell(p.n); }},
+    PhaseStatistic{"device_mean_ms", of_phase<&Phase::device_mean_ms>, "ms", true}};
+
+constexpr std::array statistics_of_step_metrics{
+    StepMetricStatistic{"mean", of_step_metric<&StepMetric::mean>}, StepMetricStatistic{"std", of_step_metric<&StepMetric::std>},
+    StepMetricStatistic{"min", least_sample}, StepMetricStatistic{"max", largest_sample},
+    StepMetricStatistic{"last", last_sample}};
+
+struct FigureStatistic {
+  std::string_view name;
+  double Figure::*member;
+};
+constexpr std::array figure_statistics{FigureStatistic{"mean", &Figure::mean}, FigureStatistic{"min", &Figure::min},
+                                       FigureStatistic{"max", &Figure::max}};
+
+template <class Rows>
+auto* row_named(const Rows& rows, std::string_view name) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [name](const auto& row) { return row.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+struct DottedName {
+  std::string_view head, tail;
+};
+// Splits at the last dot; without one the head is empty.
+DottedName split_last(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? DottedName{{}, name} : DottedName{name.substr(0, dot), name.substr(dot + 1)};
+}
+
+bool is_memory_kind(std::string_view name) {
+  for (std::size_t i = 0; i < memory_kind_count; ++i)
+    if (name == memory_kind_name(i)) return true;
+  return false;
+}
+
+// ---- families of columns ----
+
+// The moment with this name; of several the last.
+const MemoryMoment* moment_named(R r, std::string_view name) {
+  const MemoryMoment* found = nullptr;
+  if (r.result.memory && r.result.memory->moments)
+    for (const MemoryMoment& moment : *r.result.memory->moments)
+      if (moment.name == name) found = &moment;
+  return found;
+}
+
+// The amount of a kind. Records leave out kinds of which nothing was held: where the account stands, that is 0.
+Cell amount_of(const std::optional<Named<double>>& amounts, std::string_view kind) {
+  if (!amounts) return {};
+  if (const double* amount = find(*amounts, kind)) return number_cell(*amount);
+  return is_memory_kind(kind) ? number_cell(0.0) : Cell{};
+}
+
+// `column` without its "memory.".
+Cell memory_cell(R r, std::string_view column) {
+  const DottedName name = split_last(column);
+  const bool is_peak = name.tail == "peak_mib";
+  if (name.head.empty() || (!is_peak && name.tail != "mib")) return {};
+  if (const MemoryMoment* moment = moment_named(r, name.head))
+    return number_cell(is_peak ? moment->peak_total_mib : moment->current_total_mib);
+  if (const DottedName of_kind = split_last(name.head); !of_kind.head.empty()) {
+    const MemoryMoment* moment = moment_named(r, of_kind.head);
+    return moment ? amount_of(is_peak ? moment->peak_mib : moment->current_mib, of_kind.tail) : Cell{};
+  }
+  return is_peak && r.result.memory ? amount_of(r.result.memory->peak_mib, name.head) : Cell{};
+}
+
+// `column` without its "telemetry.".
+ColumnValue figure_value(R r, std::string_view column) {
+  const DottedName name = split_last(column);
+  const auto* statistic = row_named(figure_statistics, name.tail);
+  for (const TelemetryFigure& figure : telemetry_figures)
+    if (statistic && figure.name == name.head) {
+      const bool is_told = r.result.telemetry && (*r.result.telemetry).*figure.member;
+      return {is_told ? number_cell((*((*r.result.telemetry).*figure.member)).*statistic->member) : Cell{}, figure.unit};
+    }
+  return {};
+}
+
+const Value* input_named(R r, std::string_view name) {
+  for (const Named<Value>* group : {&r.identity.axes, &r.identity.params, &r.identity.settings})
+    if (const Value* value = find(*group, name)) return value;
+  return nullptr;
+}
+
+ColumnValue case_metric_value(const CaseMetric& metric) {
+  ColumnValue found{{}, metric.unit, metric.direction};
+  // A count or a sum is computed, not measured: neither direction of these is better.
+  found.exact = metric.direction == Direction::neither;
+  if (metric.word) {
+    found.cell = text_cell(*metric.word);
+    return found;
+  }
+  const Value value = value_of(metric);
+  found.cell = std::holds_alternative<double>(value) ? number_cell(metric.value) : count_cell(std::get<std::int64_t>(value));
+  // A pure number of which neither direction is better (a loss, a sum) is what was computed, not how fast.
+  if (metric.unit.empty() && found.exact) found.cell.digits = result_digits;
+  return found;
+}
+
+std::string item_rate_name(R r) {
+  return r.result.work && !r.result.work->item_unit.empty() ? r.result.work->item_unit + "_per_s" : std::string();
+}
+
+ColumnValue measured_value(R r, std::string_view column) {
+  if (const CaseMetric* metric = find(r.result.metrics, column)) return case_metric_value(*metric);
+  const DottedName name = split_last(column);
+  if (const auto* statistic = row_named(statistics_of_step_metrics, name.tail))
+    if (const StepMetric* metric = find(r.result.step_metrics, name.head))
+      return {statistic->cell(*metric), metric->unit, metric->direction};
+  if (const auto* statistic = row_named(statistics_of_phases, name.tail))
+    if (const Phase* phase = find(r.result.phases, name.head))
+      return {statistic->cell(*phase), std::string(statistic->unit), statistic->unit.empty() ? Direction::neither : lower};
+  if (const Column* row = row_named(later, column)) {
+    // The account of memory is kept to the byte; what the system says of a process is not.
+    const bool exact = column.starts_with(memory_prefix) && column != "memory.process_peak_mib";
+    return {row->cell(r), std::string(row->unit), row->direction, exact};
+  }
+  if (column == item_rate_name(r)) return value_of(r, "items_per_s");
+  if (column.starts_with(memory_prefix))
+    return {memory_cell(r, column.substr(memory_prefix.size())), "MiB", lower, true};
+  if (column.starts_with(telemetry_prefix)) return figure_value(r, column.substr(telemetry_prefix.size()));
+  return {};
+}
+
+}  // namespace
+
+std::span<const Column> first_columns() { return first; }
+std::span<const Column> later_columns() { return later; }
+std::span<const PhaseStatistic> phase_statistics() { return statistics_of_phases; }
+std::span<const StepMetricStatistic> step_metric_statistics() { return statistics_of_step_metrics; }
+
+ColumnValue value_of(const CaseRecord& record, std::string_view column) {
+  if (const Column* row = row_named(first, column)) return {row->cell(record), std::string(row->unit), row->direction};
+  if (const Value* input = input_named(record, column)) return {input_cell(*input), "", Direction::neither};
+  return measured_value(record, column);
+}
+
+Cell cell_of(const CaseRecord& record, std::string_view column) { return value_of(record, column).cell; }
+
+std::vector<std::string> column_names(const WorkloadNames& workload) {
+  std::vector<std::string> names;
+  const auto add_all = [&names](const std::vector<std::string>& more) {
+    names.insert(names.end(), more.begin(), more.end());
+  };
+  for (const Column& column : first) names.emplace_back(column.name);
+  add_all(workload.params);
+  add_all(workload.settings);
+  add_all(workload.case_metrics);
+  for (const std::string& metric : workload.step_metrics)
+    for (const StepMetricStatistic& statistic : statistics_of_step_metrics)
+      names.push_back(fmt::format("{}.{}", metric, statistic.name));
+  std::vector<std::string> phases{"step"};
+  phases.insert(phases.end(), workload.phases.begin(), workload.phases.end());
+  for (const std::string& phase : phases)
+    for (const PhaseStatistic& statistic : statistics_of_phases)
+      if (!statistic.of_step_alone || phase == "step") names.push_back(fmt::format("{}.{}", phase, statistic.name));
+  if (!workload.item_unit.empty()) names.push_back(workload.item_unit + "_per_s");
+  for (const Column& column : later) names.emplace_back(column.name);
+  for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
+    names.push_back(fmt::format("memory.{}.peak_mib", memory_kind_name(kind)));
+  for (const TelemetryFigure& figure : telemetry_figures)
+    for (const FigureStatistic& statistic : figure_statistics)
+      names.push_back(fmt::format("telemetry.{}.{}", figure.name, statistic.name));
+  return names;
+}
+
+bool is_column(std::string_view column, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), column) != names.end()) return true;
+  if (!column.starts_with(memory_prefix)) return false;
+  const DottedName name = split_last(column.substr(memory_prefix.size()));
+  const bool is_peak = name.tail == "peak_mib";
+  if (name.head.empty() || (!is_peak && name.tail != "mib")) return false;
+  // Without a second part `.peak_mib` is a kind's, and those are in `names`.
+  const DottedName of_kind = split_last(name.head);
+  if (name.head.find('.') == std::string_view::npos) return !is_peak;
+  return !of_kind.head.empty() && is_memory_kind(of_kind.tail);
+}
+
+}  // namespace assay::host::record

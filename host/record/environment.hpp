@@ -1,0 +1,28 @@
+// What machine and software a run was made with, as its environment.json tells it.
+#pragma once
+#include "record/case_record.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay::host::record {
+
+// A tree of facts as one list: "cpu.model", "assay.version", "variables.OMP_NUM_THREADS", in the order of the file. A
+// text stands as it is, everything else as JSON spells it.
+class Environment {
+ public:
+  // Nothing when the text is no JSON object.
+  static std::optional<Environment> parse(std::string json_text);
+
+  const Named<std::string>& facts() const { return facts_; }
+  // The text of a fact, or `otherwise` where it is not told.
+  std::string fact_or(std::string_view name, const std::string& otherwise) const;
+  const std::string& json() const { return json_; }
+
+ private:
+  std::string json_ = "{}";
+  Named<std::string> facts_;
+};
+
+}  // namespace assay::host::record

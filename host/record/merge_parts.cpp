@@ -1,0 +1,186 @@
+#include "record/merge_parts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace assay::host::record {
+namespace {
+
+std::string joined_ranks(const std::vector<std::int32_t>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+// The `occurrence`-th (from 0) of the moments with this name; null when there are fewer.
+MemoryMoment* moment_in(std::vector<MemoryMoment>& moments, const std::string& name, std::size_t occurrence) {
+  for (MemoryMoment& moment : moments)
+    if (moment.name == name && occurrence-- == 0) return &moment;
+  return nullptr;
+}
+
+void keep_larger_moments(std::vector<MemoryMoment>& into, const std::vector<MemoryMoment>& other) {
+  std::map<std::string, std::size_t> seen;
+  for (const MemoryMoment& moment : other) {
+    MemoryMoment* same = moment_in(into, moment.name, seen[moment.name]++);
+    if (!same) {
+      into.push_back(moment);
+      continue;
+    }
+    keep_larger(same->current_mib, moment.current_mib);
+    keep_larger(same->peak_mib, moment.peak_mib);
+    keep_larger(same->current_total_mib, moment.current_total_mib);
+    keep_larger(same->peak_total_mib, moment.peak_total_mib);
+  }
+}
+
+void take_larger(Memory& into, const Memory& other) {
+  if (into.moments && other.moments)
+    keep_larger_moments(*into.moments, *other.moments);
+  else if (other.moments)
+    into.moments = other.moments;
+  keep_larger(into.peak_mib, other.peak_mib);
+  keep_larger(into.peak_total_mib, other.peak_total_mib);
+  keep_larger(into.process_peak_mib, other.process_peak_mib);
+}
+
+void take_larger(ProcessorShares& into, const ProcessorShares& other) {
+  keep_larger(into.window_s, other.window_s);
+  keep_larger(into.others_share, other.others_share);
+  keep_larger(into.steal_share, other.steal_share);
+  keep_larger(into.wait_share, other.wait_share);
+}
+
+// The largest of an optional group of figures over the ranks.
+template <class T>
+std::optional<T> largest_of(const std::vector<const RankPart*>& ranks, std::optional<T> CaseResult::*group) {
+  std::optional<T> largest;
+  for (const RankPart* rank : ranks) {
+    const std::optional<T>& own = rank->result.*group;
+    if (!own) continue;
+    if (largest)
+      take_larger(*largest, *own);
+    else
+      largest = own;
+  }
+  return largest;
+}
+
+}  // namespace
+
+void keep_larger(Named<double>& into, const Named<double>& other) {
+  for (const auto& [name, value] : other) {
+    const auto mine =
+        std::find_if(into.begin(), into.end(), [&name = name](const auto& entry) { return entry.first == name; });
+    if (mine == into.end())
+      into.emplace_back(name, value);
+    else if (value > mine->second)
+      mine->second = value;
+  }
+}
+
+void keep_larger(std::optional<Named<double>>& into, const std::optional<Named<double>>& other) {
+  if (into && other)
+    keep_larger(*into, *other);
+  else if (other)
+    into = other;
+}
+
+std::optional<Memory> largest_memory(const std::vector<const RankPart*>& ranks) {
+  return largest_of(ranks, &CaseResult::memory);
+}
+std::optional<ProcessorShares> largest_contention(const std::vector<const RankPart*>& ranks) {
+  return largest_of(ranks, &CaseResult::contention);
+}
+
+WallTimes largest_wall_times(const std::vector<const RankPart*>& ranks) {
+  WallTimes largest;
+  for (const RankPart* rank : ranks) {
+    keep_larger(largest.measure_s, rank->result.wall.measure_s);
+    keep_larger(largest.setup_s, rank->result.wall.setup_s);
+    keep_larger(largest.case_s, rank->result.wall.case_s);
+  }
+  return largest;
+}
+
+std::optional<VerificationResult> merged_verification(const std::vector<const RankPart*>& ranks) {
+  const auto first_with = [&](Verification status) {
+    return std::find_if(ranks.begin(), ranks.end(), [&](const RankPart* rank) {
+      return rank->result.verify && rank->result.verify->status == status;
+    });
+  };
+  for (const Verification status : {Verification::wrong_result, Verification::not_checked}) {
+    const auto found = first_with(status);
+    if (found == ranks.end()) continue;
+    VerificationResult verify = *(*found)->result.verify;
+    // What every rank leaves unchecked is said once and of all of them.
+    const bool everywhere = std::all_of(ranks.begin(), ranks.end(), [&](const RankPart* rank) {
+      return rank->result.verify && rank->result.verify->status == verify.status &&
+             rank->result.verify->text == verify.text;
+    });
+    if (!everywhere || verify.status == Verification::wrong_result) verify.text = with_rank(**found, verify.text);
+    return verify;
+  }
+  const auto found = first_with(Verification::ok);
+  return found == ranks.end() ? std::nullopt : (*found)->result.verify;
+}
+
+std::string with_rank(const RankPart& rank, const std::string& text) {
+  const std::string named = fmt::format("rank {}", rank.rank);
+  const bool is_named =
+      text.starts_with(named) && (text.size() == named.size() || text[named.size()] < '0' || text[named.size()] > '9');
+  if (is_named) return text;
+  return rank.host.empty() ? fmt::format("{}: {}", named, text) : fmt::format("{} on {}: {}", named, rank.host, text);
+}
+
+std::string device_id_of(const RankPart& rank) {
+  if (!rank.device_id.empty()) return rank.device_id;
+  const bool is_numbered = rank.result.device && rank.result.device->ordinal;
+  return is_numbered ? std::to_string(*rank.result.device->ordinal) : std::string("null");
+}
+
+std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks) {
+  Named<std::vector<std::int32_t>> names;                                           // in the order of the ranks
+  std::map<std::pair<std::string, std::string>, std::pair<std::string, int>> gpus;  // host, id -> ordinal, ranks
+  for (const RankPart* rank : ranks) {
+    if (!rank->result.device) continue;
+    const Device& device = *rank->result.device;
+    auto known = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == device.name; });
+    if (known == names.end()) known = names.insert(names.end(), {device.name, {}});
+    known->second.push_back(rank->rank);
+    if (device.kind != "cuda") continue;
+    const std::string ordinal = device.ordinal ? std::to_string(*device.ordinal) : "null";
+    ++gpus.try_emplace({rank->host, device_id_of(*rank)}, ordinal, 0).first->second.second;
+  }
+  std::vector<std::string> notes;
+  if (names.size() > 1) {
+    std::string text;
+    for (const auto& [name, of] : names)
+      text += fmt::format("{}{} on {}", text.empty() ? "" : "; ", joined_ranks(of), name);
+    notes.push_back("the ranks' devices differ: " + text);
+  }
+  for (const auto& [gpu, sharing] : gpus)
+    if (const auto& [ordinal, count] = sharing; count > 1)
+      notes.push_back(
+          fmt::format("{} ranks share GPU {} of host {}: good for correctness, says nothing about bandwidth or overlap",
+                      count, ordinal, gpu.first));
+  return notes;
+}
+
+void RankNotes::add(std::int32_t rank, const std::string& text) {
+  const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& note) { return note.first == text; });
+  if (known == notes_.end())
+    notes_.push_back({text, {rank}});
+  else if (known->second.back() != rank)
+    known->second.push_back(rank);
+}
+
+std::vector<std::string> RankNotes::texts(std::int32_t first_rank) const {
+  std::vector<std::string> texts;
+  for (const auto& [text, ranks] : notes_)
+    texts.push_back(ranks.front() == first_rank ? text : joined_ranks(ranks) + ": " + text);
+  return texts;
+}
+
+}  // namespace assay::host::record

@@ -1,0 +1,21 @@
+// How a case ended, and what was said of its result and its conditions: the words of a record (docs/record.md).
+#pragma once
+#include <optional>
+#include <string_view>
+
+namespace assay::host::record {
+
+enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed };
+const char* name_of(Status status);  // "ok", "wrong_result"
+std::optional<Status> status_of(std::string_view name);
+
+enum class Verification { ok, wrong_result, not_checked };
+const char* name_of(Verification verification);  // "not checked"
+std::optional<Verification> verification_of(std::string_view name);
+
+// Whether the figures may be taken for the device's own. The best comes first: of several ranks the worst one's counts.
+enum class ValidityVerdict { valid, unknown, throttled, contended };
+const char* name_of(ValidityVerdict verdict);
+std::optional<ValidityVerdict> validity_verdict_of(std::string_view name);
+
+}  // namespace assay::host::record

@@ -1,0 +1,50 @@
+#include "worker/answer.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "record/json.hpp"
+
+namespace assay::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parsed(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
+
+}  // namespace
+
+std::string to_event(const CaseAnswer& answer) {
+  return record::json_text({{"event", "result"},
+                            {"record", record::to_json(answer.result)},
+                            {"of_another_rank", answer.of_another_rank}});
+}
+
+std::string to_event(const DeviceAnswer& answer) {
+  return record::json_text({{"event", "result"},
+                            {"probe",
+                             {{"status", name_of(answer.status)},
+                              {"reason", answer.reason},
+                              {"device", record::to_json(answer.device)},
+                              {"count", answer.count},
+                              {"note", answer.note}}}});
+}
+
+std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
+  const Json event = parsed(event_line);
+  if (!event.is_object() || !event.contains("record")) return std::nullopt;
+  std::optional<record::CaseResult> result = record::result_from_json(event.at("record"));
+  if (!result) return std::nullopt;
+  return CaseAnswer{std::move(*result), event.value("of_another_rank", false)};
+}
+
+std::optional<DeviceAnswer> device_answer_from(std::string_view event_line) {
+  const Json event = parsed(event_line);
+  if (!event.is_object() || !event.contains("probe")) return std::nullopt;
+  const Json& probe = event.at("probe");
+  const std::optional<record::Status> status = record::status_of(probe.value("status", ""));
+  if (!status) return std::nullopt;
+  return DeviceAnswer{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
+                      probe.value("count", std::int32_t{1}), probe.value("note", "")};
+}
+
+}  // namespace assay::host

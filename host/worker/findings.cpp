@@ -1,0 +1,168 @@
+#include "worker/findings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "measure/statistics.hpp"
+#include "record/figures.hpp"
+
+namespace assay::host {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0;
+
+std::vector<double> to_ms(const std::vector<double>& ns) {
+  std::vector<double> ms(ns.size());
+  std::transform(ns.begin(), ns.end(), ms.begin(), [](double v) { return v * 1e-6; });
+  return ms;
+}
+
+record::Phase phase_of(const std::vector<double>& ns, const std::vector<double>& host_ns, double step_mean_ms,
+                       double confidence) {
+  return record::phase_figures(to_ms(ns), summarize(to_ms(host_ns), confidence).mean, step_mean_ms, confidence);
+}
+
+record::Named<double> amounts_mib(const MemoryAmounts& amounts) {
+  record::Named<double> out;
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (amounts.bytes[k] != 0) out.emplace_back(memory_kind_name(k), static_cast<double>(amounts.bytes[k]) / mib);
+  return out;
+}
+
+// Null when the metric has no words, or none of this index.
+const std::string* word_of(const MetricSpec& metric, double value) {
+  if (!(value >= 0 && value < static_cast<double>(metric.words.size())) || value != std::floor(value)) return nullptr;
+  return &metric.words[static_cast<std::size_t>(value)];
+}
+
+}  // namespace
+
+record::Device device_of(const char* kind, std::int32_t ordinal, const assay_device_info& info) {
+  record::Device device;
+  device.kind = kind;
+  device.ordinal = ordinal;
+  device.name = info.name;
+  device.compute_units = info.compute_units;
+  device.memory_total_mib = static_cast<double>(info.memory_total_bytes) / mib;
+  device.libraries = info.libraries;
+  device.bus_address = info.bus_address;
+  return device;
+}
+
+record::Memory memory_of(const MemoryLedger& ledger) {
+  record::Memory memory;
+  memory.moments.emplace();
+  for (const MemoryMoment& m : ledger.moments())
+    memory.moments->push_back({m.name, amounts_mib(m.current), amounts_mib(m.peak),
+                               static_cast<double>(m.current.total()) / mib, static_cast<double>(m.peak_total) / mib});
+  memory.peak_mib = amounts_mib(ledger.peak());
+  memory.peak_total_mib = static_cast<double>(ledger.peak_total()) / mib;
+  return memory;
+}
+
+record::Named<record::Phase> phases_of(const Samples& samples, const WorkloadSchema& schema, double confidence) {
+  const double step_mean_ms = summarize(to_ms(samples.step_ns), confidence).mean;
+  record::Named<record::Phase> out;
+  out.emplace_back("step", phase_of(samples.step_ns, samples.enqueue_ns, step_mean_ms, confidence));
+  out.back().second.device_mean_ms = summarize(to_ms(samples.step_device_ns), confidence).mean;
+  for (std::size_t i = 0; i < schema.phases.size(); ++i)
+    if (samples.phase_seen[i])
+      out.emplace_back(schema.phases[i],
+                       phase_of(samples.phases[i].device_ns, samples.phases[i].host_ns, step_mean_ms, confidence));
+  return out;
+}
+
+record::Named<record::StepMetric> step_metrics_of(const Samples& samples, const WorkloadSchema& schema,
+                                                  double confidence) {
+  record::Named<record::StepMetric> out;
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    const std::vector<double>& reported = samples.metrics[i];
+    if (!metric.per_step || reported.empty()) continue;
+    record::StepMetric figures;
+    figures.unit = metric.unit;
+    figures.direction = metric.direction;
+    record::set_metric_figures(figures, reported, confidence);
+    out.emplace_back(metric.name, std::move(figures));
+  }
+  return out;
+}
+
+record::Named<record::CaseMetric> case_metrics_of(const std::vector<std::optional<double>>& values,
+                                                  const WorkloadSchema& schema) {
+  record::Named<record::CaseMetric> out;
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    if (metric.per_step || !values[i]) continue;
+    record::CaseMetric figure{*values[i], metric.unit, metric.direction, std::nullopt};
+    if (const std::string* word = word_of(metric, *values[i])) figure.word = *word;
+    out.emplace_back(metric.name, std::move(figure));
+  }
+  return out;
+}
+
+std::string word_mistake(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema) {
+  for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
+    const MetricSpec& metric = schema.metrics[i];
+    if (!metric.words.empty() && values[i] && !word_of(metric, *values[i]))
+      return fmt::format("the metric '{}' is {}, which is no index into its {} words ({})", metric.name, *values[i],
+                         metric.words.size(), fmt::join(metric.words, ", "));
+  }
+  return "";
+}
+
+record::ProcessorShares processor_shares_of(const Contention& contention) {
+  return {contention.window_s, contention.others_share, contention.steal_share, contention.wait_share};
+}
+
+std::vector<std::string> metric_notes(const record::CaseResult& result) {
+  std::vector<std::string> notes;
+  if (result.metrics)
+    for (const auto& [name, metric] : *result.metrics)
+      if (!std::isfinite(metric.value)) notes.push_back(fmt::format("the metric '{}' is not a finite number", name));
+  if (result.step_metrics)
+    for (const auto& [name, metric] : *result.step_metrics) {
+      const auto& samples = metric.samples;
+      const auto wrong = std::count_if(samples.begin(), samples.end(), [](double v) { return !std::isfinite(v); });
+      if (wrong > 0)
+        notes.push_back(
+            fmt::format("the metric '{}' is not a finite number in {} of {} steps", name, wrong, samples.size()));
+    }
+  return notes;
+}
+
+std::vector<std::string> contention_notes(const Contention& contention) {
+  std::vector<std::string> notes;
+  if (contention.others_share && *contention.others_share > contended_share)
+    notes.push_back(
+        fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
+                    *contention.others_share * 100));
+  if (contention.steal_share && *contention.steal_share > contended_share)
+    notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
+                                *contention.steal_share * 100));
+  return notes;
+}
+
+std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
+                                  std::int64_t allocations_while_measuring) {
+  std::vector<std::string> notes = record::steadiness_notes(to_ms(result.samples.step_ns));
+  if (result.verdict == Verdict::gave_up)
+    notes.push_back(fmt::format(
+        "stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
+        spec.plan.until->max_steps, relative_error(result.samples.step_ns, spec.plan.until->confidence) * 100,
+        spec.plan.until->relative_error * 100));
+  if (!spec.plan.sync) notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+  if (recorder.captured_unread())
+    notes.emplace_back(
+        "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");
+  if (allocations_while_measuring > 0)
+    notes.push_back(fmt::format("the workload took device memory {} times inside the measured window",
+                                allocations_while_measuring));
+  if (!recorder.misuse().empty()) notes.push_back("phase or metric misuse by the workload: " + recorder.misuse());
+  return notes;
+}
+
+}  // namespace assay::host
