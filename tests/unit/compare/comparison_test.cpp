@@ -10,10 +10,10 @@ namespace {
 class SidesCompared : public ::testing::Test {
  protected:
   std::vector<double> steps(double time_ms) { return machine_.steps(time_ms, 100, {0.001, 0.005, 0.2, 0}); }
-  Record sized(const std::string& size, double time_ms) {
+  Json sized(const std::string& size, double time_ms) {
     return record_of({{"size", size}}, steps(time_ms), {{"size", size}});
   }
-  static std::vector<Side> two(std::vector<Record> a, std::vector<Record> b) {
+  static std::vector<Side> two(std::vector<Json> a, std::vector<Json> b) {
     return {side_of(0, {run_of(std::move(a))}), side_of(1, {run_of(std::move(b))})};
   }
   NoisyRuns machine_{11};
@@ -46,7 +46,7 @@ TEST_F(SidesCompared, SeveralSidesAgainstTheFirst) {
 }
 
 TEST_F(SidesCompared, CasesThatAreNotOkAreRefusedWithTheirReason) {
-  Record oom = sized("small", 1), wrong = sized("large", 1);
+  Json oom = sized("small", 1), wrong = sized("large", 1);
   oom["status"] = "oom", oom["reason"] = "wanted 31 GiB";
   wrong["status"] = "wrong_result", wrong["reason"] = "loss is 3, expected 9";
   const Comparison comparison = compare_sides(two({sized("small", 100), sized("large", 1)}, {oom, wrong}), {});
@@ -60,7 +60,7 @@ TEST_F(SidesCompared, CasesThatAreNotOkAreRefusedWithTheirReason) {
 }
 
 TEST_F(SidesCompared, ABaselineThatIsNotOkFailsNothing) {
-  Record oom = sized("small", 1);
+  Json oom = sized("small", 1);
   oom["status"] = "oom";
   const Comparison comparison =
       compare_sides(two({oom, sized("large", 100)}, {sized("small", 1), sized("large", 100)}), {});
@@ -69,7 +69,7 @@ TEST_F(SidesCompared, ABaselineThatIsNotOkFailsNothing) {
 }
 
 TEST_F(SidesCompared, OtherUnitsAreRefused) {
-  Record samples = sized("small", 100);
+  Json samples = sized("small", 100);
   samples["work"]["item_unit"] = "samples";
   ComparisonOptions options;
   options.metrics = {"items_per_s"};
@@ -87,7 +87,7 @@ TEST_F(SidesCompared, UnmatchedCasesAndUntoldInputs) {
 }
 
 TEST_F(SidesCompared, SeveralMetrics) {
-  Record more = sized("small", 100);
+  Json more = sized("small", 100);
   more["memory"]["peak_total_mib"] = 1000.0;
   ComparisonOptions options;
   options.metrics = {"memory", "tokens_per_s"};
@@ -95,7 +95,7 @@ TEST_F(SidesCompared, SeveralMetrics) {
   ASSERT_EQ(comparison.metrics.size(), 2u);
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].verdict, "more");
   EXPECT_EQ(comparison.metrics[1].cases[0].entries[1].verdict, "same");
-  EXPECT_EQ(comparison.metrics[1].better, Better::higher);
+  EXPECT_EQ(comparison.metrics[1].better, Direction::higher_is_better);
 }
 
 TEST_F(SidesCompared, AMetricThatNoCaseHasIsNamedWithThoseThereAre) {
@@ -112,13 +112,13 @@ TEST_F(SidesCompared, AMetricThatNoCaseHasIsNamedWithThoseThereAre) {
 }
 
 TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
-  Record gpus = sized("small", 100);
+  Json gpus = sized("small", 100);
   gpus["device"]["kind"] = "cuda";
   gpus["ranks"] = 4;
   gpus["rates"]["items_per_s"] = 80000.0;
-  Record cpu = sized("small", 100);
+  Json cpu = sized("small", 100);
   cpu["ranks"] = 2;  // on one machine
-  cpu["by_rank"] = Record::array({{{"rank", 0}, {"host", "n1"}}, {{"rank", 1}, {"host", "n1"}}});
+  cpu["by_rank"] = Json::array({{{"rank", 0}, {"host", "n1"}}, {{"rank", 1}, {"host", "n1"}}});
   cpu["rates"]["items_per_s"] = 1000.0;
   ComparisonOptions options;
   options.rules.any_ranks = true;
@@ -131,8 +131,8 @@ TEST_F(SidesCompared, CostIsForAllGpusOfACase) {
 }
 
 TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
-  Record a = sized("small", 100), b = sized("small", 110);
-  for (Record* record : {&a, &b}) (*record)["device"]["kind"] = "cuda";
+  Json a = sized("small", 100), b = sized("small", 110);
+  for (Json* record : {&a, &b}) (*record)["device"]["kind"] = "cuda";
   a["telemetry"] = {{"sm_clock_mhz", {{"mean", 1980.0}, {"min", 1980.0}, {"max", 1980.0}}}};
   b["telemetry"] = {{"sm_clock_mhz", {{"mean", 1722.0}, {"min", 1605.0}, {"max", 1980.0}}}};
   b["validity"] = {{"verdict", "throttled"}, {"text", "power_cap held the clocks down in 40% of 120 samples"}};

@@ -9,7 +9,7 @@
 namespace assay::host {
 namespace {
 
-Record environment(const std::string& kernel, double load) {
+Json environment(const std::string& kernel, double load) {
   return {{"schema", 1},
           {"cpu", {{"model", "AMD EPYC"}, {"usable_cores", 2}}},
           {"memory", {{"total_mib", 24000.0}, {"available_mib", load * 1000}}},
@@ -18,8 +18,8 @@ Record environment(const std::string& kernel, double load) {
           {"assay", {{"revision", "abc"}}}};
 }
 
-Record with_libraries(const std::string& libraries) {
-  Record record = record_of({}, {1, 2});
+Json with_libraries(const std::string& libraries) {
+  Json record = record_of({}, {1, 2});
   record["device"]["libraries"] = libraries;
   return record;
 }
@@ -48,7 +48,7 @@ TEST(DifferencesOfEnvironment, OnlyWhatDiffersAndTheDeviceFirst) {
 }
 
 TEST(DifferencesOfEnvironment, SettingsThatAreNoAxis) {
-  Record more = record_of({}, {1});
+  Json more = record_of({}, {1});
   more["settings"]["measure.warmup"] = 50;
   const Differences differences =
       find_differences({side_of(0, {run_of({record_of({}, {1})})}), side_of(1, {run_of({more})})});

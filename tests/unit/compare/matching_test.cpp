@@ -9,34 +9,34 @@ namespace {
 
 class Matching : public ::testing::Test {
  protected:
-  static Record record(const Record& params, const Record& axes = Record::object()) {
+  static Json record(const Json& params, const Json& axes = Json::object()) {
     return record_of(params, {1, 1, 1}, axes);
   }
   // The records stay where they are while the cases point at them.
-  Matches match(const std::vector<Record>& a, const std::vector<Record>& b, const MatchRules& rules = {}) {
+  Matches match(const std::vector<record::CaseRecord>& a, const std::vector<record::CaseRecord>& b, const MatchRules& rules = {}) {
     records_a_ = a, records_b_ = b;
     std::set<std::string> axes;
     for (const auto* records : {&records_a_, &records_b_})
-      for (const Record& r : *records)
-        for (const auto& item : r["axes"].items()) axes.insert(item.key());
+      for (const record::CaseRecord& r : *records)
+        for (const auto& axis : r.identity.axes) axes.insert(axis.first);
     cases_a_ = cases_of(pointers(records_a_), axes), cases_b_ = cases_of(pointers(records_b_), axes);
     return match_cases(cases_a_, cases_b_, rules);
   }
-  static std::vector<const Record*> pointers(const std::vector<Record>& records) {
-    std::vector<const Record*> result;
-    for (const Record& r : records) result.push_back(&r);
+  static std::vector<const record::CaseRecord*> pointers(const std::vector<record::CaseRecord>& records) {
+    std::vector<const record::CaseRecord*> result;
+    for (const record::CaseRecord& r : records) result.push_back(&r);
     return result;
   }
-  std::vector<Record> records_a_, records_b_;
+  std::vector<record::CaseRecord> records_a_, records_b_;
   std::vector<SideCase> cases_a_, cases_b_;
 };
 
 using Kind = Match::Kind;
 
 TEST_F(Matching, ByAxesAndParametersWhateverTheOrderAndTheDevice) {
-  Record gpu_small = record({{"size", "small"}, {"lr", 1}}, {{"size", "small"}});
+  Json gpu_small = record({{"size", "small"}, {"lr", 1}}, {{"size", "small"}});
   gpu_small["device"] = {{"kind", "cuda"}};
-  Record gpu_large = record({{"size", "large"}, {"lr", 1}}, {{"size", "large"}});
+  Json gpu_large = record({{"size", "large"}, {"lr", 1}}, {{"size", "large"}});
   gpu_large["device"] = {{"kind", "cuda"}};
   const Matches matches = match({record({{"size", "small"}, {"lr", 1.0}}, {{"size", "small"}}),
                                  record({{"size", "large"}, {"lr", 1.0}}, {{"size", "large"}})},
@@ -58,7 +58,7 @@ TEST_F(Matching, CasesThatOneSideAloneHas) {
 }
 
 TEST_F(Matching, OtherParametersAreRefusedWithTheRemedy) {
-  const std::vector<Record> a{record({{"size", "small"}, {"context_length", 256}})},
+  const std::vector<record::CaseRecord> a{record({{"size", "small"}, {"context_length", 256}})},
       b{record({{"size", "small"}, {"context_length", 512}})};
   const Matches refused = match(a, b);
   EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
@@ -69,7 +69,7 @@ TEST_F(Matching, OtherParametersAreRefusedWithTheRemedy) {
 }
 
 TEST_F(Matching, OtherRanksAreRefusedUnlessAskedFor) {
-  Record two = record({{"size", "small"}});
+  Json two = record({{"size", "small"}});
   two["ranks"] = 2;
   const Matches refused = match({record({{"size", "small"}})}, {two});
   EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
@@ -78,32 +78,32 @@ TEST_F(Matching, OtherRanksAreRefusedUnlessAskedFor) {
 }
 
 TEST_F(Matching, TimesThatWereTakenOtherwiseAreRefused) {
-  Record without = record({});
+  Json without = record({});
   without["settings"]["measure.sync"] = false;
   EXPECT_EQ(match({record({})}, {without}).of_baseline[0].kind, Kind::refused);
 }
 
 TEST_F(Matching, SettingsThatAreNoAxisDoNotMatter) {
-  Record more_warmup = record({});
+  Json more_warmup = record({});
   more_warmup["settings"]["measure.warmup"] = 50;
   more_warmup["settings"]["measure.steps"] = 100;
   EXPECT_EQ(match({record({})}, {more_warmup}).of_baseline[0].kind, Kind::found);
 }
 
 TEST_F(Matching, ASettingAsAnAxisTellsCasesApart) {
-  std::vector<Record> sweep;
+  std::vector<record::CaseRecord> sweep;
   for (const int warmup : {0, 5}) {
     sweep.push_back(record({}, {{"measure.warmup", warmup}}));
     sweep.back()["settings"]["measure.warmup"] = warmup;
   }
-  Record plain = record({});  // its setting is 5
+  Json plain = record({});  // its setting is 5
   const Matches matches = match(sweep, {plain});
   EXPECT_EQ(matches.of_baseline[0].kind, Kind::missing);
   EXPECT_EQ(matches.of_baseline[1].kind, Kind::found);
 }
 
 TEST_F(Matching, ASweepOverDevicesTellsCasesApart) {
-  std::vector<Record> sweep;
+  std::vector<record::CaseRecord> sweep;
   for (const char* kind : {"cpu", "cuda"}) {
     sweep.push_back(record({}, {{"run.device", kind}}));
     sweep.back()["device"]["kind"] = kind;
@@ -127,8 +127,8 @@ TEST_F(Matching, WhatOneSideDoesNotSayIsTakenToAgreeAndTold) {
 }
 
 TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
-  const std::vector<Record> one{record({{"size", "small"}})};
-  const std::vector<Record> two{record({{"size", "small"}, {"execution", "eager"}}),
+  const std::vector<record::CaseRecord> one{record({{"size", "small"}})};
+  const std::vector<record::CaseRecord> two{record({{"size", "small"}, {"execution", "eager"}}),
                                 record({{"size", "small"}, {"execution", "graph"}})};
   const Matches matches = match(one, two);
   EXPECT_EQ(matches.of_baseline[0].kind, Kind::refused);
@@ -141,7 +141,7 @@ TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
 }
 
 TEST_F(Matching, OtherWorkloadsHaveNothingInCommon) {
-  Record other = record({});
+  Json other = record({});
   other["workload"] = "attention";
   const Matches matches = match({record({})}, {other});
   EXPECT_EQ(matches.of_baseline[0].kind, Kind::missing);

@@ -7,8 +7,8 @@
 namespace assay::host {
 namespace {
 
-Record sample() {
-  Record record = record_of({{"size", "small"}}, {10, 12, 14});
+Json sample() {
+  Json record = record_of({{"size", "small"}}, {10, 12, 14});
   record["phases"]["forward"] = {{"mean_ms", 3.0}, {"std_ms", 0.5}, {"n", 3}};
   record["contention"] = {{"others_share", 0.4}, {"steal_share", 0.01}, {"wait_share", 0.2}};
   record["metrics"] = {{"parameters", {{"value", 100}, {"unit", ""}, {"direction", 0}}},
@@ -25,13 +25,13 @@ TEST(Metric, AStepHasItsSamplesAndWhatDisturbedThem) {
   ASSERT_TRUE(step);
   EXPECT_EQ(step->figure.samples, (std::vector<double>{10, 12, 14}));
   EXPECT_EQ(step->unit, "ms");
-  EXPECT_EQ(step->better, Better::lower);
+  EXPECT_EQ(step->better, Direction::lower_is_better);
   EXPECT_TRUE(step->figure.timed);
   EXPECT_NEAR(step->figure.waited_share, 0.21, 1e-12);  // waited, and the hypervisor's share
 }
 
 TEST(Metric, OnAGpuTheProcessorsMatterLittle) {
-  Record record = sample();
+  Json record = sample();
   record["validity"] = {{"verdict", "contended"}, {"text", "2 processes took 40% of the processors"}};
   EXPECT_FALSE(metric_of(record, "step")->figure.shared_device);
   record["device"]["kind"] = "cuda";
@@ -52,7 +52,7 @@ TEST(Metric, RatesByTheirItems) {
     const auto rate = metric_of(sample(), name);
     ASSERT_TRUE(rate) << name;
     EXPECT_EQ(rate->unit, "tokens/s");
-    EXPECT_EQ(rate->better, Better::higher);
+    EXPECT_EQ(rate->better, Direction::higher_is_better);
     EXPECT_NEAR(*rate->figure.scale, 2048e3, 1e-6);
   }
   EXPECT_FALSE(metric_of(sample(), "samples_per_s"));
@@ -64,7 +64,7 @@ TEST(Metric, MemoryIsAccountedAndThatOfTheProcessMeasured) {
   EXPECT_TRUE(memory->figure.exact);
   EXPECT_EQ(memory->figure.mean, 790.5);
   EXPECT_EQ(memory->unit, "MiB");
-  Record record = sample();
+  Json record = sample();
   record["memory"]["peak_total_mib"] = 0.0;  // the workload accounts for none
   const auto process = metric_of(record, "memory");
   ASSERT_TRUE(process);
@@ -73,7 +73,7 @@ TEST(Metric, MemoryIsAccountedAndThatOfTheProcessMeasured) {
 }
 
 TEST(Metric, OfTheWorkload) {
-  EXPECT_EQ(metric_of(sample(), "bandwidth")->better, Better::higher);
+  EXPECT_EQ(metric_of(sample(), "bandwidth")->better, Direction::higher_is_better);
   EXPECT_FALSE(metric_of(sample(), "bandwidth")->figure.exact);
   EXPECT_TRUE(metric_of(sample(), "parameters")->figure.exact);
   EXPECT_EQ(metric_of(sample(), "loss")->figure.samples.size(), 2u);
@@ -84,7 +84,7 @@ TEST(Metric, WhatIsNotThereOrNotPositiveHasNoRatio) {
   EXPECT_FALSE(metric_of(sample(), "backward"));
   EXPECT_FALSE(metric_of(sample(), "size"));
   EXPECT_FALSE(metric_of(sample(), "wrong_elements"));
-  Record record = sample();
+  Json record = sample();
   record["phases"]["step"]["samples_ms"] = {1.0, 0.0};
   EXPECT_FALSE(metric_of(record, "step"));
 }
@@ -105,11 +105,11 @@ TEST(Metric, Words) {
 }
 
 TEST(Metric, Worse) {
-  EXPECT_TRUE(is_worse(Outcome::higher, Better::lower));
-  EXPECT_TRUE(is_worse(Outcome::lower, Better::higher));
-  EXPECT_FALSE(is_worse(Outcome::lower, Better::lower));
-  EXPECT_FALSE(is_worse(Outcome::higher, Better::neither));
-  EXPECT_FALSE(is_worse(Outcome::cannot_tell, Better::lower));
+  EXPECT_TRUE(is_worse(Outcome::higher, Direction::lower_is_better));
+  EXPECT_TRUE(is_worse(Outcome::lower, Direction::higher_is_better));
+  EXPECT_FALSE(is_worse(Outcome::lower, Direction::lower_is_better));
+  EXPECT_FALSE(is_worse(Outcome::higher, Direction::neither));
+  EXPECT_FALSE(is_worse(Outcome::cannot_tell, Direction::lower_is_better));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Records of runs whose steps have a known time and a noise as machines have it.
 #pragma once
 #include "compare/sides.hpp"
-#include "results/record.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <cmath>
 #include <random>
@@ -38,8 +38,8 @@ class NoisyRuns {
   std::mt19937 random_;
 };
 
-inline Record record_of(const Record& params, const std::vector<double>& step_ms,
-                        const Record& axes = Record::object()) {
+inline Json record_of(const Json& params, const std::vector<double>& step_ms,
+                        const Json& axes = Json::object()) {
   double sum = 0;
   for (const double ms : step_ms) sum += ms;
   const double mean = sum / static_cast<double>(step_ms.size());
@@ -59,8 +59,10 @@ inline Record record_of(const Record& params, const std::vector<double>& step_ms
           {"memory", {{"peak_total_mib", 790.5}}}};
 }
 
-inline ComparedRun run_of(std::vector<Record> records, Record environment = nullptr) {
-  return {"run", std::move(records), std::move(environment)};
+inline ComparedRun run_of(const std::vector<Json>& records, const Json& environment = nullptr) {
+  ComparedRun run{"run", {}, record::Environment::parse(environment.dump())};
+  for (const Json& json : records) run.records.push_back(typed(json));
+  return run;
 }
 
 inline Side side_of(std::size_t index, std::vector<ComparedRun> runs) {

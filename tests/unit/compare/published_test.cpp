@@ -26,9 +26,9 @@ TEST(Published, EveryTableIsReadWithoutAWarning) {
     const Sides sides = read_sides({table.string()}, FolderOfRuns::sides);
     EXPECT_TRUE(sides.warnings.empty()) << sides.warnings[0];
     ASSERT_EQ(sides.sides.size(), 1u);
-    for (const Record& record : sides.sides[0].runs[0].records) {
-      EXPECT_EQ(record["schema"], 1) << table;
-      EXPECT_TRUE(record["notes"][0].get<std::string>().starts_with("published: seed 00")) << table;
+    for (const record::CaseRecord& record : sides.sides[0].runs[0].records) {
+      ASSERT_TRUE(record.result.notes && !record.result.notes->empty()) << table;
+      EXPECT_TRUE(record.result.notes->front().starts_with("published: seed 00")) << table;
     }
     EXPECT_TRUE(fs::exists(table.parent_path() / "README.md")) << table;
   }

@@ -15,7 +15,7 @@ class Report : public ::testing::Test {
   Comparison comparison(std::size_t sides, std::vector<double> costs = {}) {
     std::vector<Side> all;
     for (std::size_t i = 0; i < sides; ++i) {
-      std::vector<Record> records;
+      std::vector<Json> records;
       for (const char* size : {"small", "medium", "large"}) {
         records.push_back(record_of({{"size", size}, {"a_rather_long_parameter", "graph|eager"}},
                                     machine_.steps(100.0 * static_cast<double>(i + 1), 50, {0, 0.005, 0, 0}),
@@ -25,7 +25,7 @@ class Report : public ::testing::Test {
           records.back()["reason"] = "wanted \x1b[2J more";
         }
       }
-      Record environment{{"cpu", {{"model", std::string(60, 'x') + std::to_string(i)}}}};
+      Json environment{{"cpu", {{"model", std::string(60, 'x') + std::to_string(i)}}}};
       all.push_back(side_of(i, {run_of(std::move(records), std::move(environment))}));
     }
     ComparisonOptions options;
@@ -79,18 +79,18 @@ TEST_F(Report, CsvHasALinePerMetricCaseAndSide) {
 }
 
 TEST_F(Report, JsonHasEverything) {
-  const Record json = Record::parse(comparison_json(comparison(2, {3.0, 5.5}), {}));
+  const Json json = Json::parse(comparison_json(comparison(2, {3.0, 5.5}), {}));
   EXPECT_EQ(json["sides"].size(), 2u);
   EXPECT_EQ(json["sides"][1]["from"], "path/B");
   EXPECT_EQ(json["differences"][0]["item"], "cpu.model");
   EXPECT_EQ(json["test"]["threshold"], 0.02);
-  const Record& small = json["metrics"][0]["cases"][0];
+  const Json& small = json["metrics"][0]["cases"][0];
   EXPECT_EQ(small["axes"]["size"], "small");
   EXPECT_EQ(small["sides"][0]["state"], "baseline");
   EXPECT_EQ(small["sides"][1]["verdict"], "slower");
   EXPECT_GT(small["sides"][1]["low"], 1.9);
   EXPECT_GT(small["sides"][1]["items_per_dollar"], 0);
-  const Record& large = json["metrics"][0]["cases"][2];
+  const Json& large = json["metrics"][0]["cases"][2];
   EXPECT_EQ(large["sides"][1]["state"], "refused");
   EXPECT_TRUE(large["sides"][1]["ratio"].is_null());
 }

@@ -37,9 +37,9 @@ class SidesOfAComparison : public ::testing::Test {
 
 TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
   put_run("x/20261120T120000Z-0001");
-  put("bench_X_0gpu_20261120T120000Z.json", Record{{"schema", 1},
+  put("bench_X_0gpu_20261120T120000Z.json", Json{{"schema", 1},
                                                    {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
-                                                   {"cases", Record::array({record_of({}, {1, 2})})}}
+                                                   {"cases", Json::array({record_of({}, {1, 2})})}}
                                                 .dump());
   const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120000Z-0001/cases.jsonl"),
                                   at("bench_X_0gpu_20261120T120000Z.json")},
@@ -68,7 +68,7 @@ TEST_F(SidesOfAComparison, AFolderOfRunsIsSortedAndLeavesLatestOut) {
 
 TEST_F(SidesOfAComparison, AFolderOfSummaries) {
   for (const char* name : {"r/bench_B_1gpu_x.json", "r/bench_A_1gpu_x.json"})
-    put(name, Record{{"cases", Record::array({record_of({}, {1})})}}.dump());
+    put(name, Json{{"cases", Json::array({record_of({}, {1})})}}.dump());
   put("r/notes.json", "{}");
   const Sides sides = read_sides({at("r")}, FolderOfRuns::sides);
   ASSERT_EQ(sides.sides.size(), 2u);
@@ -84,7 +84,7 @@ TEST_F(SidesOfAComparison, CommasJoinRunsUnlessAPathHasThem) {
 }
 
 TEST_F(SidesOfAComparison, TheLastLineOfACaseCounts) {
-  Record failed = record_of({{"size", "small"}}, {1, 2});
+  Json failed = record_of({{"size", "small"}}, {1, 2});
   failed["status"] = "oom";
   put("x/cases.jsonl", failed.dump() + "\n" + record_of({{"size", "small"}}, {5, 6}).dump() + "\n");
   const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);

@@ -1,6 +1,5 @@
-#include "results/columns.hpp"
+#include "record/columns.hpp"
 
-#include "experiment/experiment.hpp"
 #include "sample_record.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ struct Rule {
 };
 
 TEST(Columns, EachNameOfTheRecordHasItsCell) {
-  const Record record = ok_record();
+  const Json record = ok_record();
   const std::vector<Rule> rules{
       {"status", "ok", "ok"},
       {"reason", "", ""},
@@ -72,7 +71,7 @@ TEST(Columns, EachNameOfTheRecordHasItsCell) {
       {"started", "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
   };
   for (const Rule& rule : rules) {
-    const Cell cell = cell_of(record, rule.column);
+    const record::Cell cell = cell_of(record, rule.column);
     EXPECT_EQ(csv_text(cell), rule.csv) << rule.column;
     EXPECT_EQ(display_text(cell), rule.display) << rule.column;
   }
@@ -110,12 +109,11 @@ TEST(Columns, WhatTheRecordLacksIsEmpty) {
   for (const char* column :
        {"step.mean_ms", "tokens_per_s", "memory.peak_mib", "memory.data.peak_mib", "parameters", "verify", "loss.last"})
     EXPECT_TRUE(cell_of(oom_record(), column).empty()) << column;
-  EXPECT_TRUE(cell_of(Record::object(), "status").empty());
-  EXPECT_TRUE(cell_of(Record(), "step.mean_ms").empty());
+  EXPECT_TRUE(record::cell_of(record::CaseRecord(), "step.mean_ms").empty());
 }
 
 TEST(Columns, AStatusCannotBeHiddenByAParameter) {
-  Record record = oom_record();
+  Json record = oom_record();
   record["params"]["status"] = "ok";
   EXPECT_EQ(csv_text(cell_of(record, "status")), "oom");
   record["params"]["rank"] = 8;  // of a low-rank adapter, say
@@ -123,7 +121,7 @@ TEST(Columns, AStatusCannotBeHiddenByAParameter) {
 }
 
 TEST(Columns, APhaseMayBeNamedLikeAnotherGroup) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["phases"]["memory"] = record["phases"]["loss"] = {{"mean_ms", 2.5}};
   EXPECT_EQ(csv_text(cell_of(record, "memory.mean_ms")), "2.5");
   EXPECT_EQ(csv_text(cell_of(record, "memory.peak_mib")), "790.75");
@@ -132,60 +130,24 @@ TEST(Columns, APhaseMayBeNamedLikeAnotherGroup) {
 }
 
 TEST(Columns, AMetricThatIsNoNumberIsEmpty) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["metrics"]["ratio"]["value"] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(cell_of(record, "ratio").empty());
 }
 
 TEST(Columns, AMetricWithAWordShowsIt) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["metrics"]["logits_dtype"] = {{"value", 1}, {"word", "bf16"}, {"unit", ""}, {"direction", 0}};
   EXPECT_EQ(csv_text(cell_of(record, "logits_dtype")), "bf16");
   EXPECT_EQ(display_text(cell_of(record, "logits_dtype")), "bf16");
 }
 
 TEST(Columns, WhatIsBetterOrHasAUnitIsMeasuredAndHasFourDigits) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["metrics"]["ratio"]["direction"] = 1;
   EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
   record["metrics"]["ratio"].update({{"direction", 0}, {"unit", "ms"}});
   EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
-}
-
-TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
-  Experiment experiment;
-  Case c;
-  c.axes = {{"size", std::string("small")}, {"measure.warmup", std::int64_t{5}}};
-  experiment.cases = {c};
-  Record record = ok_record();
-  record["metrics"].erase("ratio");
-  EXPECT_EQ(default_columns(experiment, {oom_record(), record}),
-            (std::vector<std::string>{"size", "measure.warmup", "parameters", "forward.mean_ms", "backward.mean_ms",
-                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.peak_mib", "status"}));
-  EXPECT_EQ(default_columns(experiment, {oom_record()}),
-            (std::vector<std::string>{"size", "measure.warmup", "status"}));
-  record["phases"].erase("forward");
-  record["phases"].erase("backward");
-  record["memory"]["peak_total_mib"] = 0.0;  // the workload asks the host for no memory
-  EXPECT_EQ(default_columns(Experiment{}, {record}),
-            (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
-                                      "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
-}
-
-TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
-  Record record = ok_record();
-  const auto has_ranks = [&record] {
-    const auto columns = default_columns(Experiment{}, {oom_record(), record});
-    return std::find(columns.begin(), columns.end(), "ranks") != columns.end();
-  };
-  record["ranks"] = 1;
-  EXPECT_FALSE(has_ranks());
-  record["ranks"] = 4;
-  EXPECT_TRUE(has_ranks());
-  record["axes"]["run.ranks"] = "all";
-  EXPECT_TRUE(has_ranks());
-  record["axes"]["run.ranks"] = 4;
-  EXPECT_FALSE(has_ranks());
 }
 
 }  // namespace

@@ -1,40 +1,40 @@
-#include "measure/figures.hpp"
+#include "record/figures.hpp"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::record {
 namespace {
 
 TEST(Figures, OfAPhase) {
   const std::vector<double> ms = {1, 2, 3, 4};
   const auto phase = phase_figures(ms, 1.25, 10, 0.9);
-  EXPECT_EQ(phase["mean_ms"], 2.5);
-  EXPECT_EQ(phase["p50_ms"], 2.5);
-  EXPECT_DOUBLE_EQ(phase["p95_ms"].get<double>(), 3.85);
-  EXPECT_EQ(phase["samples_ms"].get<std::vector<double>>(), ms);
-  EXPECT_EQ(phase["host_mean_ms"], 1.25);
-  EXPECT_EQ(phase["share"], 0.25);
-  EXPECT_EQ(phase["confidence"], 0.9);
-  EXPECT_EQ(phase["n"], 4);
+  EXPECT_EQ(phase.mean_ms, 2.5);
+  EXPECT_EQ(phase.p50_ms, 2.5);
+  EXPECT_DOUBLE_EQ(*phase.p95_ms, 3.85);
+  EXPECT_EQ(phase.samples_ms, ms);
+  EXPECT_EQ(phase.host_mean_ms, 1.25);
+  EXPECT_EQ(phase.share, 0.25);
+  EXPECT_EQ(phase.confidence, 0.9);
+  EXPECT_EQ(phase.n, 4);
 }
 
 TEST(Figures, OfAMetric) {
-  const auto metric = metric_figures(std::vector<double>{3, 1, 2}, 0.95);
-  EXPECT_EQ(metric["mean"], 2.0);
-  EXPECT_EQ(metric["min"], 1.0);
-  EXPECT_EQ(metric["max"], 3.0);
-  EXPECT_EQ(metric["last"], 2.0);
-  EXPECT_EQ(metric["std"], 1.0);
+  StepMetric metric;
+  set_metric_figures(metric, std::vector<double>{3, 1, 2}, 0.95);
+  EXPECT_EQ(metric.mean, 2.0);
+  EXPECT_EQ(metric.min, 1.0);
+  EXPECT_EQ(metric.max, 3.0);
+  EXPECT_EQ(metric.last, 2.0);
+  EXPECT_EQ(metric.std, 1.0);
 }
 
 TEST(Figures, OfWorkThereAreRatesOfWhatThereIs) {
   const auto rates = rate_figures(3e9, 0, 5, 500);
-  EXPECT_DOUBLE_EQ(rates["gflop_per_s"].get<double>(), 6.0);
-  EXPECT_DOUBLE_EQ(rates["items_per_s"].get<double>(), 10.0);
-  EXPECT_FALSE(rates.contains("gbytes_per_s"));
+  EXPECT_DOUBLE_EQ(*rates.gflop_per_s, 6.0);
+  EXPECT_DOUBLE_EQ(*rates.items_per_s, 10.0);
+  EXPECT_FALSE(rates.gbytes_per_s);
 }
 
 TEST(Figures, NotesAreOfASpreadAndOfADrift) {
@@ -47,4 +47,4 @@ TEST(Figures, NotesAreOfASpreadAndOfADrift) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::record

@@ -1,7 +1,7 @@
-#include "results/merge_ranks.hpp"
+#include "record/merge.hpp"
 
 #include "rank_samples.hpp"
-#include "results/columns.hpp"
+#include "sample_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ using Numbers = std::vector<double>;
 using Texts = std::vector<std::string>;
 
 TEST(MergeRanks, AStepTakesAsLongAsItsSlowestRank) {
-  const Record merged = merge_ranks(three_ranks(), 0.9);
-  const Record& step = merged["phases"]["step"];
+  const Json merged = merge_ranks(three_ranks(), 0.9);
+  const Json& step = merged["phases"]["step"];
   EXPECT_EQ(step["samples_ms"].get<Numbers>(), (Numbers{22, 21, 22, 21}));
   EXPECT_DOUBLE_EQ(step["mean_ms"].get<double>(), 21.5);
   EXPECT_DOUBLE_EQ(step["p50_ms"].get<double>(), 21.5);
@@ -31,8 +31,8 @@ TEST(MergeRanks, AStepTakesAsLongAsItsSlowestRank) {
 }
 
 TEST(MergeRanks, OtherPhasesAreTheMeanOverTheRanks) {
-  const Record merged = merge_ranks(three_ranks(), 0.95);
-  const Record& wait = merged["phases"]["wait"];
+  const Json merged = merge_ranks(three_ranks(), 0.95);
+  const Json& wait = merged["phases"]["wait"];
   EXPECT_EQ(wait["samples_ms"].get<Numbers>(), (Numbers{2, 2, 3, 3}));
   EXPECT_DOUBLE_EQ(wait["mean_ms"].get<double>(), 2.5);
   EXPECT_DOUBLE_EQ(wait["share"].get<double>(), 2.5 / 21.5);
@@ -45,12 +45,12 @@ TEST(MergeRanks, DriftAndNotesAreThoseOfTheSlowestTimes) {
   ranks[0].part = part_of({10, 10, 10, 10, 10, 10}, {1, 1, 1, 1, 1, 1});
   ranks[1].part = part_of({5, 5, 5, 5, 20, 20}, {1, 1, 1, 1, 1, 1});
   for (RankPart& rank : ranks)
-    rank.part["notes"] = steadiness_notes(rank.part["phases"]["step"]["samples_ms"].get<Numbers>());
+    rank.part["notes"] = record::steadiness_notes(rank.part["phases"]["step"]["samples_ms"].get<Numbers>());
   ASSERT_EQ(ranks[1].part["notes"].size(), 2u);
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   EXPECT_DOUBLE_EQ(merged["drift"].get<double>(), 10.0 / (80.0 / 6));
   const Texts notes = merged["notes"].get<Texts>();
-  EXPECT_EQ(notes, steadiness_notes(Numbers{10, 10, 10, 10, 20, 20}));
+  EXPECT_EQ(notes, record::steadiness_notes(Numbers{10, 10, 10, 10, 20, 20}));
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_TRUE(notes[1].starts_with("the step time drifts by +75.0%")) << notes[1];
 }
@@ -58,7 +58,7 @@ TEST(MergeRanks, DriftAndNotesAreThoseOfTheSlowestTimes) {
 TEST(MergeRanks, WorkIsOfOneRankAndRatesAreOfAll) {
   auto ranks = three_ranks();
   ranks[2].part["work"]["items"] = 5;
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   EXPECT_EQ(merged["work"]["items"], 10);
   EXPECT_DOUBLE_EQ(merged["rates"]["items_per_s"].get<double>(), 25 / 21.5e-3);
   EXPECT_DOUBLE_EQ(merged["rates"]["gflop_per_s"].get<double>(), 6e6 / 21.5e-3 * 1e-9);
@@ -68,9 +68,9 @@ TEST(MergeRanks, WorkIsOfOneRankAndRatesAreOfAll) {
 TEST(MergeRanks, EachRankIsInTheRecord) {
   auto ranks = three_ranks();
   std::swap(ranks[0], ranks[2]);  // in whatever order they came
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   ASSERT_EQ(merged["by_rank"].size(), 3u);
-  const Record& second = merged["by_rank"][1];
+  const Json& second = merged["by_rank"][1];
   EXPECT_EQ(second["rank"], 1);
   EXPECT_EQ(second["host"], "n1");
   EXPECT_EQ(second["device"], 0);
@@ -79,9 +79,9 @@ TEST(MergeRanks, EachRankIsInTheRecord) {
   EXPECT_DOUBLE_EQ(second["step_min_ms"].get<double>(), 19);
   EXPECT_DOUBLE_EQ(second["step_max_ms"].get<double>(), 21);
   EXPECT_NEAR(second["step_std_ms"].get<double>(), 0.957427, 1e-6);
-  EXPECT_EQ(second["phases"], Record({{"wait", 2.75}}));
+  EXPECT_EQ(second["phases"], Json({{"wait", 2.75}}));
   EXPECT_EQ(second["process_peak_mib"], 10.0);
-  EXPECT_EQ(merged["straggler"], Record({{"rank", 2}, {"share", 0.5}}));
+  EXPECT_EQ(merged["straggler"], Json({{"rank", 2}, {"share", 0.5}}));
   EXPECT_DOUBLE_EQ(merged["spread"].get<double>(), 0.5 / 20.5);
 }
 
@@ -90,37 +90,36 @@ TEST(MergeRanks, MetricsThatDifferAreMeansAndStandWithTheirRanks) {
   for (RankPart& rank : ranks) {
     rank.part["metrics"] = {{"parameters", {{"value", 100}, {"unit", ""}, {"direction", 0}}},
                             {"owned", {{"value", 10 * rank.rank}, {"unit", "B"}, {"direction", 0}}}};
-    rank.part["step_metrics"]["loss"] = {{"unit", "nat"}, {"direction", -1}};
     const double first = rank.rank;
-    rank.part["step_metrics"]["loss"].update(metric_figures(Numbers{first, 2, 2, 1}, 0.95));
+    rank.part["step_metrics"]["loss"] = step_metric("nat", Direction::lower_is_better, {first, 2, 2, 1});
   }
   ranks[2].part["metrics"]["only here"] = {{"value", 7}, {"unit", ""}, {"direction", 0}};
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   EXPECT_EQ(merged["metrics"]["parameters"], ranks[0].part["metrics"]["parameters"]);
-  EXPECT_EQ(merged["metrics"]["owned"], Record({{"value", 10.0}, {"unit", "B"}, {"direction", 0}}));
+  EXPECT_EQ(merged["metrics"]["owned"], Json({{"value", 10.0}, {"unit", "B"}, {"direction", 0}}));
   EXPECT_EQ(merged["metrics"]["only here"]["value"], 7.0);
   EXPECT_EQ(merged["step_metrics"]["loss"]["samples"].get<Numbers>(), (Numbers{1, 2, 2, 1}));
   EXPECT_EQ(merged["step_metrics"]["loss"]["mean"], 1.5);
   EXPECT_EQ(merged["step_metrics"]["loss"]["last"], 1.0);
   EXPECT_EQ(merged["step_metrics"]["loss"]["unit"], "nat");
-  EXPECT_EQ(merged["by_rank"][0]["metrics"], Record({{"owned", 0}}));
-  EXPECT_EQ(merged["by_rank"][2]["metrics"], Record({{"owned", 20}, {"only here", 7}}));
-  EXPECT_EQ(merged["by_rank"][2]["step_metrics"], Record({{"loss", 1.75}}));
+  EXPECT_EQ(merged["by_rank"][0]["metrics"], Json({{"owned", 0}}));
+  EXPECT_EQ(merged["by_rank"][2]["metrics"], Json({{"owned", 20}, {"only here", 7}}));
+  EXPECT_EQ(merged["by_rank"][2]["step_metrics"], Json({{"loss", 1.75}}));
 }
 
 TEST(MergeRanks, WordsThatDifferStandBesideEachOther) {
   auto ranks = three_ranks();
   const auto metric = [](int value, const char* word) {
-    return Record({{"value", value}, {"unit", ""}, {"word", word}});
+    return Json({{"value", value}, {"unit", ""}, {"direction", 0}, {"word", word}});
   };
   for (RankPart& rank : ranks)
     rank.part["metrics"] = {{"same", metric(1, "bf16")},
                             {"different", rank.rank == 1 ? metric(0, "fp32") : metric(1, "bf16")}};
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   EXPECT_EQ(merged["metrics"]["same"], metric(1, "bf16"));
   EXPECT_EQ(csv_text(cell_of(merged, "different")), "bf16/fp32");
   EXPECT_TRUE(merged["metrics"]["different"]["value"].is_null());
-  EXPECT_EQ(merged["by_rank"][1]["metrics"], Record({{"different", "fp32"}}));
+  EXPECT_EQ(merged["by_rank"][1]["metrics"], Json({{"different", "fp32"}}));
 }
 
 TEST(MergeRanks, AMetricThatIsNoNumberOnOneRankIsNoneInTheRecord) {
@@ -132,19 +131,19 @@ TEST(MergeRanks, AMetricThatIsNoNumberOnOneRankIsNoneInTheRecord) {
 
 TEST(MergeRanks, MemoryIsTheLargestRanksByKindAndMoment) {
   const auto moment = [](const char* name, double mib) {
-    return Record{{"name", name}, {"current_mib", {{"parameters", mib}}}, {"current_total_mib", mib}};
+    return Json{{"name", name}, {"current_mib", {{"parameters", mib}}}, {"current_total_mib", mib}};
   };
   auto ranks = three_ranks();
-  Record& first = ranks[0].part["memory"];
+  Json& first = ranks[0].part["memory"];
   first["moments"] = {moment("setup", 1), moment("step", 5), moment("step", 6)};
   first["peak_mib"] = {{"parameters", 5.0}};
-  Record& last = ranks[2].part["memory"];
+  Json& last = ranks[2].part["memory"];
   last["moments"] = {moment("setup", 3), moment("step", 4), moment("step", 9), moment("late", 2)};
   last["peak_mib"] = {{"parameters", 4.0}, {"gradients", 7.0}};
   last["process_peak_mib"] = 30.0;
-  const Record merged = merge_ranks(ranks, 0.95)["memory"];
-  EXPECT_EQ(merged["moments"], Record({moment("setup", 3), moment("step", 5), moment("step", 9), moment("late", 2)}));
-  EXPECT_EQ(merged["peak_mib"], Record({{"parameters", 5.0}, {"gradients", 7.0}}));
+  const Json merged = merge_ranks(ranks, 0.95)["memory"];
+  EXPECT_EQ(merged["moments"], Json({moment("setup", 3), moment("step", 5), moment("step", 9), moment("late", 2)}));
+  EXPECT_EQ(merged["peak_mib"], Json({{"parameters", 5.0}, {"gradients", 7.0}}));
   EXPECT_EQ(merged["process_peak_mib"], 30.0);
 }
 
@@ -153,9 +152,9 @@ TEST(MergeRanks, TimesAndContentionAreTheLargest) {
   ranks[1].part["wall_s"] = {{"setup", 0.75}, {"case", 1.0}};
   ranks[1].part["contention"] = {{"window_s", 1.0}, {"others_share", 0.25}};
   ranks[2].part["contention"] = {{"window_s", 0.5}, {"steal_share", 0.5}};
-  const Record merged = merge_ranks(ranks, 0.95);
-  EXPECT_EQ(merged["wall_s"], Record({{"setup", 0.75}, {"case", 2.0}}));
-  EXPECT_EQ(merged["contention"], Record({{"window_s", 1.0}, {"others_share", 0.25}, {"steal_share", 0.5}}));
+  const Json merged = merge_ranks(ranks, 0.95);
+  EXPECT_EQ(merged["wall_s"], Json({{"setup", 0.75}, {"case", 2.0}}));
+  EXPECT_EQ(merged["contention"], Json({{"window_s", 1.0}, {"others_share", 0.25}, {"steal_share", 0.5}}));
   EXPECT_FALSE(merge_ranks(three_ranks(), 0.95).contains("contention"));
 }
 
@@ -170,7 +169,7 @@ TEST(MergeRanks, NotesOfOtherRanksCarryTheirNumbers) {
 
 TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
   const auto cuda = [](int ordinal, const char* name) {
-    return Record{{"kind", "cuda"}, {"ordinal", ordinal}, {"name", name}};
+    return Json{{"kind", "cuda"}, {"ordinal", ordinal}, {"name", name}};
   };
   auto ranks = three_ranks();
   ranks[0].part["device"] = cuda(0, "a GPU");
@@ -180,7 +179,7 @@ TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
             (Texts{"the ranks' devices differ: ranks 0, 1 on a GPU; rank 2 on another GPU"}));
   ranks[2].part["device"]["name"] = "a GPU";
   for (RankPart& rank : ranks) rank.host = "n1";
-  const Record shared = merge_ranks(ranks, 0.95);
+  const Json shared = merge_ranks(ranks, 0.95);
   EXPECT_EQ(shared["notes"].get<Texts>(),
             (Texts{"2 ranks share GPU 0 of host n1: good for correctness, says nothing about bandwidth or overlap"}));
   EXPECT_EQ(shared["device"]["ordinal"], 0);
@@ -198,22 +197,22 @@ TEST(MergeRanks, FilesOfProfilesAreTheFirstRanks) {
 
 TEST(MergeRanks, WhatOneRankDidNotCheckIsNotChecked) {
   auto ranks = three_ranks();
-  EXPECT_EQ(merge_ranks(ranks, 0.95)["verify"], Record({{"status", "ok"}, {"text", "equal"}}));
+  EXPECT_EQ(merge_ranks(ranks, 0.95)["verify"], Json({{"status", "ok"}, {"text", "equal"}}));
   ranks[1].part["verify"] = {{"status", "not checked"}, {"text", "no reference"}};
   EXPECT_EQ(merge_ranks(ranks, 0.95)["verify"],
-            Record({{"status", "not checked"}, {"text", "rank 1 on n1: no reference"}}));
+            Json({{"status", "not checked"}, {"text", "rank 1 on n1: no reference"}}));
   for (RankPart& rank : ranks) rank.part["verify"] = ranks[1].part["verify"];
-  EXPECT_EQ(merge_ranks(ranks, 0.95)["verify"], Record({{"status", "not checked"}, {"text", "no reference"}}));
+  EXPECT_EQ(merge_ranks(ranks, 0.95)["verify"], Json({{"status", "not checked"}, {"text", "no reference"}}));
 }
 
 TEST(MergeRanks, RanksThatMeasuredDifferentStepsAreAFailure) {
   auto ranks = three_ranks();
   ranks[2].part = part_of({1, 2, 3}, {1, 1, 1});
-  const Record merged = merge_ranks(ranks, 0.95);
+  const Json merged = merge_ranks(ranks, 0.95);
   EXPECT_EQ(merged["status"], "failed");
   EXPECT_TRUE(merged["reason"].get<std::string>().starts_with("rank 0 has 4 samples of 'step' and rank 2 has 3: "));
   for (const char* figures : {"phases", "step_metrics", "rates", "drift"}) EXPECT_FALSE(merged.contains(figures));
-  EXPECT_EQ(merged["by_rank"][2], Record({{"rank", 2}, {"host", "n2"}, {"status", "ok"}, {"stage", "done"}}));
+  EXPECT_EQ(merged["by_rank"][2], Json({{"rank", 2}, {"host", "n2"}, {"status", "ok"}, {"stage", "done"}}));
   ranks = three_ranks();
   ranks[1].part["phases"]["wait"]["samples_ms"].push_back(1.0);
   EXPECT_EQ(merge_ranks(ranks, 0.95)["status"], "failed");
@@ -227,11 +226,11 @@ TEST(MergeRanks, OneRankIsUnchanged) {
   EXPECT_EQ(merge_ranks(one, 0.95).dump(), one[0].part.dump());
   std::vector<RankPart> lost = one;
   lost[0].part = {{"status", "crashed"}, {"reason", "signal 11"}};
-  EXPECT_EQ(merge_failed_ranks(lost, 0).dump(), lost[0].part.dump());
+  EXPECT_EQ(merge_failed_ranks(lost, 0), record::to_json(typed(lost)[0].result));
 }
 
 TEST(MergeRanks, RefusesPartsThatAreNotItsOwn) {
-  EXPECT_THROW(merge_ranks({}, 0.95), std::invalid_argument);
+  EXPECT_THROW(merge_ranks(std::vector<RankPart>(), 0.95), std::invalid_argument);
   auto ranks = three_ranks();
   EXPECT_THROW(merge_failed_ranks(ranks, 0), std::invalid_argument);
   EXPECT_THROW(merge_failed_ranks(ranks, 3), std::invalid_argument);
@@ -244,24 +243,24 @@ TEST(MergeFailedRanks, SaysWhoAndWhere) {
   ranks[0].part = {
       {"status", "failed"}, {"reason", "ended with the others"}, {"stage", "measure"}, {"phase", "wait"}, {"step", 7}};
   ranks[1].part = {{"status", "crashed"}, {"reason", "signal 9 (killed)"}, {"stage", "measure"}, {"phase", "forward"},
-                   {"step", 8},           {"log_tail", "last words"}};
-  ranks[2].part = Record::object();  // nothing is known of it
-  const Record merged = merge_failed_ranks(ranks, 1);
+                   {"step", 8},           {"log_tail", {"last words"}}};
+  ranks[2].part = {{"status", "timeout"}};  // nothing else is known of it
+  const Json merged = merge_failed_ranks(ranks, 1);
   EXPECT_EQ(merged["status"], "crashed");
   EXPECT_EQ(merged["rank"], 1);
   EXPECT_EQ(merged["reason"], "rank 1 on n1: signal 9 (killed)");
   EXPECT_EQ(merged["stage"], "measure");
   EXPECT_EQ(merged["phase"], "forward");
   EXPECT_EQ(merged["step"], 8);
-  EXPECT_EQ(merged["log_tail"], "last words");
-  EXPECT_EQ(merged["by_rank"][0], Record({{"rank", 0},
+  EXPECT_EQ(merged["log_tail"], Json::array({"last words"}));
+  EXPECT_EQ(merged["by_rank"][0], Json({{"rank", 0},
                                           {"host", "n0"},
                                           {"status", "failed"},
                                           {"stage", "measure"},
                                           {"phase", "wait"},
                                           {"step", 7},
                                           {"reason", "ended with the others"}}));
-  EXPECT_EQ(merged["by_rank"][2], Record({{"rank", 2}, {"host", "n2"}}));
+  EXPECT_EQ(merged["by_rank"][2], Json({{"rank", 2}, {"host", "n2"}, {"status", "timeout"}}));
   EXPECT_FALSE(merged.contains("verify"));
   EXPECT_FALSE(merged.contains("straggler"));
 }
@@ -284,14 +283,14 @@ TEST(MergeFailedRanks, AWrongResultIsInTheVerificationWithItsRank) {
   ranks[2].part["reason"] = "weight 3 differs";
   ranks[2].part["verify"] = {{"status", "wrong_result"}, {"text", "weight 3 differs"}};
   ranks[2].part.erase("phases");
-  const Record merged = merge_failed_ranks(ranks, 2);
+  const Json merged = merge_failed_ranks(ranks, 2);
   EXPECT_EQ(merged["status"], "wrong_result");
-  EXPECT_EQ(merged["verify"], Record({{"status", "wrong_result"}, {"text", "rank 2 on n2: weight 3 differs"}}));
+  EXPECT_EQ(merged["verify"], Json({{"status", "wrong_result"}, {"text", "rank 2 on n2: weight 3 differs"}}));
   EXPECT_FALSE(merged.contains("phases"));
 }
 
 TEST(MergeRanks, FillsTheColumnsOfRanks) {
-  Record merged = merge_ranks(three_ranks(), 0.95);
+  Json merged = merge_ranks(three_ranks(), 0.95);
   merged["ranks"] = 3;
   EXPECT_EQ(csv_text(cell_of(merged, "ranks")), "3");
   EXPECT_EQ(csv_text(cell_of(merged, "straggler.rank")), "2");

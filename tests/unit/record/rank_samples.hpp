@@ -1,29 +1,73 @@
-// Parts of a record as workers of several ranks send them, from a few samples.
+// Results as workers of several ranks send them, from a few samples: tests change their JSON, and merge it as the host
+// does.
 #pragma once
-#include "measure/figures.hpp"
 #include "measure/statistics.hpp"
-#include "results/merge_ranks.hpp"
+#include "record/figures.hpp"
+#include "record/json.hpp"
+#include "record/merge.hpp"
 
+#include <cstddef>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace assay::host {
 
-inline Record part_of(const std::vector<double>& step_ms, const std::vector<double>& wait_ms) {
+using Json = nlohmann::ordered_json;
+
+struct RankPart {
+  int rank = 0;
+  std::string host;
+  Json part;
+  std::string device_id = {};
+};
+
+inline std::vector<record::RankPart> typed(const std::vector<RankPart>& parts) {
+  std::vector<record::RankPart> ranks;
+  for (const RankPart& part : parts)
+    ranks.push_back({part.rank, part.host, record::result_from_json(part.part).value(), part.device_id});
+  return ranks;
+}
+inline Json merge_ranks(const std::vector<RankPart>& parts, double confidence) {
+  return record::to_json(record::merge_ranks(typed(parts), confidence));
+}
+inline Json merge_failed_ranks(const std::vector<RankPart>& parts, std::size_t culprit) {
+  return record::to_json(record::merge_failed_ranks(typed(parts), culprit));
+}
+
+inline Json step_metric(const char* unit, Direction direction, const std::vector<double>& samples) {
+  record::CaseResult result;
+  result.step_metrics.emplace().emplace_back("metric", record::StepMetric{unit, direction});
+  record::set_metric_figures(result.step_metrics->front().second, samples, 0.95);
+  return record::to_json(result)["step_metrics"]["metric"];
+}
+
+inline Json part_of(const std::vector<double>& step_ms, const std::vector<double>& wait_ms) {
   const double mean_ms = summarize(step_ms).mean;
-  Record part = {{"status", "ok"}, {"reason", ""}, {"stage", "done"}, {"phase", ""}, {"notes", Record::array()}};
-  part["wall_s"] = {{"setup", 0.5}, {"case", 2.0}};
-  part["device"] = {{"kind", "cpu"}, {"ordinal", 0}, {"name", "a processor"}};
-  part["work"] = {{"flops", 2'000'000}, {"bytes", 0}, {"items", 10}, {"item_unit", "tokens"}};
-  part["verify"] = {{"status", "ok"}, {"text", "equal"}};
-  part["phases"] = {{"step", phase_figures(step_ms, mean_ms, mean_ms, 0.95)},
-                    {"wait", phase_figures(wait_ms, 0.25, mean_ms, 0.95)}};
-  part["phases"]["step"]["device_mean_ms"] = mean_ms / 2;
-  part["step_metrics"] = Record::object();
-  part["rates"] = rate_figures(2e6, 0, 10, mean_ms);
+  record::CaseResult result;
+  result.stage = Stage::done;
+  result.notes.emplace();
+  result.wall = {std::nullopt, 0.5, 2.0};
+  result.device.emplace();
+  result.device->kind = "cpu";
+  result.device->ordinal = 0;
+  result.device->name = "a processor";
+  result.work = {2'000'000, 0, 10, "tokens"};
+  result.verify = {record::Verification::ok, "equal"};
+  result.phases = {{"step", record::phase_figures(step_ms, mean_ms, mean_ms, 0.95)},
+                   {"wait", record::phase_figures(wait_ms, 0.25, mean_ms, 0.95)}};
+  result.phases->front().second.device_mean_ms = mean_ms / 2;
+  result.step_metrics.emplace();
+  result.rates = record::rate_figures(2e6, 0, 10, mean_ms);
+  result.drift = std::numeric_limits<double>::quiet_NaN();
+  result.metrics.emplace();
+  result.memory.emplace();
+  result.memory->moments.emplace();
+  result.memory->peak_mib.emplace();
+  result.memory->process_peak_mib = 10.0;
+  Json part = record::to_json(result);
   part["drift"] = nullptr;
-  part["metrics"] = Record::object();
-  part["memory"] = {{"moments", Record::array()}, {"peak_mib", Record::object()}, {"process_peak_mib", 10.0}};
   return part;
 }
 

@@ -1,6 +1,7 @@
 #include "results/case_order.hpp"
 
 #include "experiment/experiment.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,20 +21,20 @@ Experiment sweep(const std::vector<std::string>& sizes) {
 }
 
 // As it reads back from a file, with its keys in an order of their own.
-Record record_of(std::int64_t index, const std::string& size, const std::string& status) {
-  const Record record{{"index", index},
+Json record_of(std::int64_t index, const std::string& size, const std::string& status) {
+  const Json record{{"index", index},
                       {"axes", {{"size", size}}},
                       {"status", status},
                       {"params", {{"causal", true}, {"size", size}, {"lr", 0.0001}, {"batch_size", 4}}}};
-  return Record::parse(record.dump());
+  return Json::parse(record.dump());
 }
 
 // "index size status" of each.
-std::vector<std::string> told(const std::vector<Record>& records) {
+std::vector<std::string> told(const std::vector<record::CaseRecord>& records) {
   std::vector<std::string> result;
-  for (const Record& r : records)
-    result.push_back(r["index"].dump() + " " + r["axes"]["size"].get<std::string>() + " " +
-                     r["status"].get<std::string>());
+  for (const record::CaseRecord& r : records)
+    result.push_back(std::to_string(r.identity.index) + " " + to_text(*record::find(r.identity.axes, "size")) + " " +
+                     name_of(r.result.status));
   return result;
 }
 
@@ -65,9 +66,11 @@ TEST(CaseOrder, TheSameValuesTwiceAreTwoCases) {
 }
 
 TEST(CaseOrder, ARecordWithoutAnIndexIsKept) {
-  Record record = record_of(0, "xl", "ok");
+  Json record = record_of(0, "xl", "ok");
   record.erase("index");
-  EXPECT_EQ(current_records(sweep({}), {record}), std::vector<Record>{record});
+  const auto kept = current_records(sweep({}), {record});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(record::to_json(kept[0]), as_read(record));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "results/epochs.hpp"
 
-#include "sample_record.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@ namespace assay::host {
 namespace {
 
 // Two epochs of 1,000 samples, two seconds and four.
-Record training() {
-  Record record = ok_record();
+Json training() {
+  Json record = ok_record();
   record["index"] = 3;
   record["metrics"]["measured_unit"] = {{"value", 0}, {"unit", ""}, {"direction", 0}, {"word", "epoch"}};
   record["phases"]["step"]["samples_ms"] = {2000.0, 4000.0};
@@ -21,13 +21,13 @@ Record training() {
   return record;
 }
 
-Record with(Record record, const char* pointer, const Record& value) {
-  record[Record::json_pointer(pointer)] = value;
+Json with(Json record, const char* pointer, const Json& value) {
+  record[Json::json_pointer(pointer)] = value;
   return record;
 }
 
 TEST(Epochs, OneEntryForEachMeasuredStep) {
-  const Record epochs = epochs_json({ok_record(), training()});
+  const Json epochs = epochs_json({ok_record(), training()});
   ASSERT_EQ(epochs.size(), 2u);
   const double waits[] = {1.0, 2.0}, losses[] = {9.5, 9.0}, times[] = {2.0, 4.0}, rates[] = {500.0, 250.0};
   for (std::size_t i = 0; i < 2; ++i) {
@@ -44,10 +44,10 @@ TEST(Epochs, OneEntryForEachMeasuredStep) {
 TEST(Epochs, NothingOfOtherRecords) {
   EXPECT_TRUE(epochs_json({ok_record(), oom_record()}).empty());
   EXPECT_TRUE(epochs_summary_json({ok_record(), oom_record()}).is_null());
-  const Record steps = with(training(), "/metrics/measured_unit/word", "step");
+  const Json steps = with(training(), "/metrics/measured_unit/word", "step");
   EXPECT_TRUE(epochs_json({steps}).empty());
   EXPECT_TRUE(epochs_summary_json({steps}).is_null());
-  Record wrong = training();  // one that failed its verification has no times
+  Json wrong = training();  // one that failed its verification has no times
   wrong.erase("phases");
   EXPECT_TRUE(epochs_json({wrong}).empty());
   EXPECT_TRUE(epochs_summary_json({wrong}).is_null());
@@ -55,37 +55,37 @@ TEST(Epochs, NothingOfOtherRecords) {
 
 // A metric that not every step reported cannot be told apart by epoch.
 TEST(Epochs, AMetricOfSomeStepsAloneIsLeftOut) {
-  const Record some = with(training(), "/step_metrics/data_wait_ms/samples", Record({1.0}));
-  const Record epochs = epochs_json({some});
+  const Json some = with(training(), "/step_metrics/data_wait_ms/samples", Json({1.0}));
+  const Json epochs = epochs_json({some});
   ASSERT_EQ(epochs.size(), 2u);
-  for (const Record& epoch : epochs) {
+  for (const Json& epoch : epochs) {
     EXPECT_FALSE(epoch.contains("data_wait_ms")) << epoch;
     EXPECT_TRUE(epoch.contains("epoch_loss")) << epoch;
   }
 }
 
 TEST(Epochs, AMetricDoesNotReplaceWhatAnEpochIs) {
-  const Record twin =
-      with(training(), "/step_metrics/epoch", Record({{"unit", ""}, {"mean", 0.0}, {"samples", {70.0, 71.0}}}));
+  const Json twin =
+      with(training(), "/step_metrics/epoch", Json({{"unit", ""}, {"mean", 0.0}, {"samples", {70.0, 71.0}}}));
   EXPECT_EQ(epochs_json({twin})[1]["epoch"], 2);
 }
 
 TEST(Epochs, WorkThatIsNotStatedHasNoRate) {
-  Record record = training();
+  Json record = training();
   record.erase("work");
   record["rates"].erase("items_per_s");
-  for (const Record& epoch : epochs_json({record}))
+  for (const Json& epoch : epochs_json({record}))
     for (const auto& [name, value] : epoch.items()) EXPECT_FALSE(name.ends_with("_per_s")) << name;
-  const Record summary = epochs_summary_json({record});  // items() keeps no record alive
+  const Json summary = epochs_summary_json({record});  // items() keeps no record alive
   for (const auto& [name, value] : summary[0].items()) EXPECT_FALSE(name.ends_with("_per_s")) << name;
 }
 
 TEST(Epochs, TheirSummary) {
-  Record gpu = with(training(), "/telemetry/gpu_utilisation_percent/mean", 97.5);
+  Json gpu = with(training(), "/telemetry/gpu_utilisation_percent/mean", 97.5);
   gpu["index"] = 4;
-  const Record cpu = with(training(), "/telemetry/cpu_utilisation_percent/mean", 55.0);
-  const Record summary = epochs_summary_json({ok_record(), cpu, gpu});
-  const Record expected{{"case", 3},
+  const Json cpu = with(training(), "/telemetry/cpu_utilisation_percent/mean", 55.0);
+  const Json summary = epochs_summary_json({ok_record(), cpu, gpu});
+  const Json expected{{"case", 3},
                         {"epochs", 2},
                         {"mean_epoch_time_s", 3.0},
                         {"samples_per_s", 1000.0 / 3},

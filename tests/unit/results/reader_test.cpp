@@ -1,6 +1,6 @@
 #include "results/reader.hpp"
 
-#include "sample_record.hpp"
+#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ TEST_F(Reader, NoFileHasNoRecords) {
 TEST_F(Reader, WholeFile) {
   const CasesFile cases = read(line_ + "\n" + oom_record().dump() + "\n");
   ASSERT_EQ(cases.records.size(), 2u);
-  EXPECT_EQ(cases.records[0], ok_record());
-  EXPECT_EQ(cases.records[1]["status"], "oom");
+  EXPECT_EQ(record::to_json(cases.records[0]), as_read(ok_record()));
+  EXPECT_EQ(cases.records[1].result.status, record::Status::oom);
   EXPECT_FALSE(cases.torn);
   EXPECT_TRUE(cases.warnings.empty());
 }

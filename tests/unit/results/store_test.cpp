@@ -1,7 +1,7 @@
 #include "results/store.hpp"
 
 #include "results/reader.hpp"
-#include "sample_record.hpp"
+#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ class SmallDisk {
 
 class Store : public ::testing::Test {
  protected:
-  RunFolder create() { return RunFolder::create(folder_.path(), "sweep", "schema = 1\n", {{"cpu", "x"}}, kNow); }
+  RunFolder create() { return RunFolder::create(folder_.path(), "sweep", "schema = 1\n", R"({"cpu": "x"})", kNow); }
   TemporaryFolder folder_;
 };
 
@@ -80,7 +80,7 @@ TEST_F(Store, CreatesTheFolderAndItsFiles) {
   EXPECT_TRUE(std::regex_match(run.path().filename().string(), std::regex("20261120T120000Z-[0-9a-f]{4}")))
       << run.path();
   EXPECT_EQ(read_file(run.path() / "experiment.toml"), "schema = 1\n");
-  EXPECT_EQ(Record::parse(read_file(run.path() / "environment.json")), Record({{"cpu", "x"}}));
+  EXPECT_EQ(Json::parse(read_file(run.path() / "environment.json")), Json({{"cpu", "x"}}));
   EXPECT_TRUE(std::filesystem::is_directory(run.logs_path()));
   EXPECT_EQ(std::filesystem::read_symlink(folder_.path() / "sweep/latest"), run.path().filename());
   for (const auto& entry : std::filesystem::directory_iterator(run.path()))
@@ -116,19 +116,19 @@ TEST_F(Store, AppendedRecordsReadBack) {
   run.append(oom_record());
   const CasesFile cases = read_cases(run.cases_path());
   ASSERT_EQ(cases.records.size(), 2u);
-  EXPECT_EQ(cases.records[0], ok_record());
+  EXPECT_EQ(record::to_json(cases.records[0]), as_read(ok_record()));
   // A key's place is kept: forward stands before backward.
-  EXPECT_EQ(cases.records[0].dump(), ok_record().dump());
+  EXPECT_EQ(record::to_line(cases.records[0]), as_read(ok_record()).dump());
 }
 
 TEST_F(Store, TextThatIsNoUtf8LeavesTheFileValid) {
   RunFolder run = create();
-  Record record = oom_record();
+  Json record = oom_record();
   record["reason"] = "bad \xff byte\nand a line";
   run.append(record);
   const CasesFile cases = read_cases(run.cases_path());
   ASSERT_EQ(cases.records.size(), 1u);
-  EXPECT_EQ(cases.records[0]["reason"], "bad \xef\xbf\xbd byte\nand a line");
+  EXPECT_EQ(cases.records[0].result.reason, "bad \xef\xbf\xbd byte\nand a line");
 }
 
 TEST_F(Store, ReopenedRunGoesOn) {
@@ -177,7 +177,7 @@ TEST_F(Store, AFolderThatIsNoRunIsRefused) {
 TEST_F(Store, AnUnwritableFolderIsNamedWithTheRemedy) {
   put_file(folder_.path() / "file", "");
   const std::string message =
-      message_of([&] { RunFolder::create(folder_.path() / "file", "sweep", "", Record::object()); });
+      message_of([&] { RunFolder::create(folder_.path() / "file", "sweep", "", "{}"); });
   expect_has(message, (folder_.path() / "file").string());
   expect_has(message, "Not a directory");
   expect_has(message, "--output DIR");

@@ -3,7 +3,7 @@
 #include "experiment/experiment.hpp"
 #include "common/files.hpp"
 #include "results/store.hpp"
-#include "sample_record.hpp"
+#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,9 @@ namespace assay::host {
 namespace {
 
 const std::string kStamp = "20261120T120000Z";
-const Record kEnvironment{{"cpu", {{"model", "AMD EPYC 9B14 (rev. 1)"}}}, {"assay", {{"version", "1.0.0"}}}};
+const std::string kEnvironmentText =
+    R"({"cpu": {"model": "AMD EPYC 9B14 (rev. 1)"}, "assay": {"version": "1.0.0"}})";
+const record::Environment kEnvironment = *record::Environment::parse(kEnvironmentText);
 
 Experiment sweep() {
   Experiment experiment;
@@ -32,19 +34,19 @@ TEST(Summary, NamesOfFiles) {
   EXPECT_EQ(file_name_part(""), "unknown");
   EXPECT_EQ(summary_file_name({ok_record()}, kEnvironment, kStamp),
             "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name({ok_record()}, Record::object(), kStamp), "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name({}, Record::object(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
-  Record gpu = ok_record();
+  EXPECT_EQ(summary_file_name({ok_record()}, record::Environment(), kStamp), "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name({}, record::Environment(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
+  Json gpu = ok_record();
   gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
   EXPECT_EQ(summary_file_name({ok_record(), gpu}, kEnvironment, kStamp),
             "bench_NVIDIA_H200_1gpu_20261120T120000Z.json");
-  Record more = gpu;
+  Json more = gpu;
   more["ranks"] = 4;
   EXPECT_EQ(summary_file_name({gpu, more}, kEnvironment, kStamp), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
 }
 
 TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
-  const Record summary = Record::parse(summary_json(sweep(), {ok_record(), oom_record()}, kEnvironment, kStamp));
+  const Json summary = Json::parse(summary_json(sweep(), {ok_record(), oom_record()}, kEnvironment, kStamp));
   EXPECT_EQ(summary["schema"], 1);
   EXPECT_EQ(summary["metadata"]["experiment"], "sweep");
   EXPECT_EQ(summary["metadata"]["description"], "by size");
@@ -52,12 +54,12 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
   EXPECT_EQ(summary["metadata"]["finished"], "2026-11-20T12:00:11Z");
   EXPECT_EQ(summary["metadata"]["host_version"], "1.0.0");
   EXPECT_EQ(summary["metadata"]["gpus"], 0);
-  EXPECT_EQ(summary["metadata"]["environment"], kEnvironment);
+  EXPECT_EQ(summary["metadata"]["environment"], Json::parse(kEnvironmentText));
   EXPECT_EQ(summary["config"]["measure"]["steps"], 10);
-  EXPECT_EQ(summary["config"]["sweep"]["size"], Record({"small", "xl"}));
+  EXPECT_EQ(summary["config"]["sweep"]["size"], Json({"small", "xl"}));
   ASSERT_EQ(summary["cases"].size(), 2u);
-  EXPECT_EQ(summary["cases"][0], ok_record());
-  const Record totals{{"planned", 2},
+  EXPECT_EQ(summary["cases"][0], as_read(ok_record()));
+  const Json totals{{"planned", 2},
                       {"finished", 2},
                       {"by_status", {{"ok", 1}, {"oom", 1}}},
                       {"wall_s", 4.75},
@@ -76,14 +78,14 @@ TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
 class ViewsOfARun : public ::testing::Test {
  protected:
   RunFolder create() {
-    return RunFolder::create(folder_.path(), "sweep", sweep().resolved_toml, kEnvironment, *parse_utc(kStamp));
+    return RunFolder::create(folder_.path(), "sweep", sweep().resolved_toml, kEnvironmentText, *parse_utc(kStamp));
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(ViewsOfARun, AreMadeFromTheRecordsAgainAndAgain) {
   RunFolder run = create();
-  Record first_try = ok_record();
+  Json first_try = ok_record();
   first_try["status"] = "crashed";
   run.append(oom_record());
   run.append(first_try);
@@ -91,7 +93,7 @@ TEST_F(ViewsOfARun, AreMadeFromTheRecordsAgainAndAgain) {
   const Views views = write_views(run.path(), sweep());
   ASSERT_EQ(views.files.size(), 3u);
   ASSERT_EQ(views.records.size(), 2u);
-  EXPECT_EQ(views.records[0]["status"], "ok");
+  EXPECT_EQ(views.records[0].result.status, record::Status::ok);
   EXPECT_EQ(read_file(run.path() / "table.csv"), to_csv(views.table));
   EXPECT_EQ(read_file(run.path() / "table.md"), to_markdown(views.table));
   std::vector<std::string> before;
@@ -117,7 +119,7 @@ TEST_F(ViewsOfARun, FollowTheFormatsAndColumnsAskedFor) {
 
 TEST_F(ViewsOfARun, ASummaryUnderAnEarlierNameGoes) {
   RunFolder run = create();
-  Record gpu = ok_record();
+  Json gpu = ok_record();
   gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
   write_views(run.path(), sweep());
   EXPECT_TRUE(std::filesystem::exists(run.path() / "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json"));

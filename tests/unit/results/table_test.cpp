@@ -3,7 +3,8 @@
 #include "experiment/experiment.hpp"
 #include "results/case_text.hpp"
 #include "common/text_format.hpp"
-#include "sample_record.hpp"
+#include "results/default_columns.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(Table, CsvIsExactAndQuoted) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["params"]["size"] = record["axes"]["size"] = "a \"b\", c";
   EXPECT_EQ(to_csv(make_table({"size", "parameters", "step.mean_ms", "notes", "status"}, {record, oom_record()})),
             "size,parameters,step.mean_ms,notes,status\n"
@@ -30,7 +31,7 @@ TEST(Table, CsvIsExactAndQuoted) {
 }
 
 TEST(Table, MarkdownIsAlignedByScreenWidth) {
-  Record record = ok_record();
+  Json record = ok_record();
   record["axes"]["size"] = "模型|1";
   EXPECT_EQ(to_markdown(make_table({"size", "parameters", "step.mean_ms", "status"}, {record, oom_record()})),
             "| size    |  parameters | step.mean_ms | status |\n"
@@ -62,9 +63,9 @@ TEST(Table, TerminalBreaksHeadersAtDotsToFit) {
 }
 
 TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
-  std::vector<Record> records;
+  std::vector<record::CaseRecord> records;
   for (const char* pass : {"forward", "forward_backward", "train_step"}) {
-    Record record = ok_record();
+    Json record = ok_record();
     record["axes"] = {{"size", "small"}, {"pass", pass}};
     record["metrics"].erase("ratio");
     record["phases"]["optimizer"] = record["phases"]["backward"];
@@ -83,7 +84,7 @@ TEST(Table, NoRecordsIsAHeader) {
 }
 
 TEST(CaseText, ProblemsSayWhereAndWhy) {
-  Record crashed = oom_record();
+  Json crashed = oom_record();
   crashed["index"] = 3;
   crashed["status"] = "crashed";
   crashed["reason"] = "";
@@ -101,7 +102,7 @@ TEST(CaseText, ProblemsSayWhereAndWhy) {
 TEST(CaseText, SummaryAndLabel) {
   EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms ± 0.8%");
   EXPECT_EQ(case_summary(oom_record()), "oom: wanted 31,250 MiB of 24,000 MiB");
-  EXPECT_EQ(case_label(ok_record()), "size=small measure.warmup=5");
+  EXPECT_EQ(case_label(typed(ok_record()).identity.axes), "size=small measure.warmup=5");
   const std::vector<std::pair<std::string, Value>> axes{{"size", std::string("xl")}, {"lr", 0.0001}};
   EXPECT_EQ(case_label(axes), "size=xl lr=0.0001");
   EXPECT_EQ(note_lines({ok_record()}),
