@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/crew.hpp"
 #include "cli/options.hpp"
 #include "cli/reporter.hpp"
-#include "cli/session.hpp"
 #include "experiment/hash.hpp"
 #include "experiment/parse.hpp"
 #include "plugin/search.hpp"
 #include "results/case_text.hpp"
 #include "results/files.hpp"
+#include "run/crew.hpp"
+#include "run/experiment_run.hpp"
 
 namespace assay::host {
 namespace {
@@ -106,9 +106,9 @@ int run_command(const Arguments& arguments) {
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter,
-                  launched);
-  return session.run();
+  ExperimentRun run(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter,
+                    launched);
+  return run.run();
 }
 
 }  // namespace assay::host

@@ -1,4 +1,4 @@
-#include "cli/worker_order.hpp"
+#include "run/worker_order.hpp"
 
 #include <fmt/format.h>
 

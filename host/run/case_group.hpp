@@ -1,7 +1,7 @@
 // One case on several ranks, as a record.
 #pragma once
-#include "cli/case_process.hpp"
-#include "cli/crew.hpp"
+#include "run/case_process.hpp"
+#include "run/crew.hpp"
 
 namespace assay::host {
 

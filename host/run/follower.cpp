@@ -7,11 +7,11 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/command.hpp"
-#include "cli/crew.hpp"
-#include "cli/crew_keys.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
+#include "run/crew.hpp"
+#include "run/crew_keys.hpp"
+#include "run/exit_code.hpp"
 #include "wireup/key_value_client.hpp"
 
 namespace assay::host {

@@ -1,12 +1,12 @@
-#include "cli/crew.hpp"
+#include "run/crew.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <thread>
 
-#include "cli/crew_keys.hpp"
 #include "launch/launch_error.hpp"
+#include "run/crew_keys.hpp"
 #include "telemetry/contention.hpp"
 
 namespace assay::host {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/case_process.hpp"
 #include "launch/supervise.hpp"
+#include "run/case_process.hpp"
 #include "worker/case_spec.hpp"
 
 namespace assay::host {

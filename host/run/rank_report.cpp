@@ -1,4 +1,4 @@
-#include "cli/rank_report.hpp"
+#include "run/rank_report.hpp"
 
 #include <fmt/format.h>
 

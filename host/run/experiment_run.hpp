@@ -6,25 +6,24 @@
 #include <set>
 #include <string>
 
-#include "cli/case_process.hpp"
-#include "cli/command.hpp"
-#include "cli/ranked_case.hpp"
-#include "cli/reporter.hpp"
 #include "experiment/experiment.hpp"
 #include "launch/signals.hpp"
 #include "results/store.hpp"
+#include "run/case_group.hpp"
+#include "run/case_process.hpp"
+#include "run/run_listener.hpp"
 
 namespace assay::host {
 
-struct SessionOptions {
+struct RunOptions {
   bool resume = false;
   bool in_process = false;
 };
 
-class Session {
+class ExperimentRun {
  public:
-  Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter,
-          std::optional<LaunchedRank> launched);
+  ExperimentRun(const Experiment& experiment, const RunTarget& target, RunOptions options, RunListener& listener,
+                std::optional<LaunchedRank> launched);
   // Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses:
   // finished cases are kept then, too.
   int run();
@@ -49,8 +48,8 @@ class Session {
 
   const Experiment& experiment_;
   const RunTarget& target_;
-  SessionOptions options_;
-  Reporter& reporter_;
+  RunOptions options_;
+  RunListener& listener_;
   InterruptHandler interrupts_;
   const std::optional<LaunchedRank> launched_;
   std::unique_ptr<Crew> crew_;

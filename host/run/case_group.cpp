@@ -1,4 +1,4 @@
-#include "cli/ranked_case.hpp"
+#include "run/case_group.hpp"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
-#include "cli/case_process.hpp"
+#include "run/case_process.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <optional>
 
-#include "cli/rank_report.hpp"
-#include "cli/worker_order.hpp"
+#include "run/rank_report.hpp"
+#include "run/worker_order.hpp"
 #include "worker/case_runner.hpp"
 #include "worker/device_probe.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/session.hpp"
+#include "run/experiment_run.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "profile/nsys.hpp"
 #include "results/reader.hpp"
 #include "results/utc.hpp"
+#include "run/exit_code.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/device_probe.hpp"
 
@@ -35,48 +36,48 @@ Record part_without_worker(const std::string& status, const std::string& reason)
 
 }  // namespace
 
-Session::Session(const Experiment& experiment, const RunTarget& target, SessionOptions options, Reporter& reporter,
-                 std::optional<LaunchedRank> launched)
+ExperimentRun::ExperimentRun(const Experiment& experiment, const RunTarget& target, RunOptions options,
+                             RunListener& listener, std::optional<LaunchedRank> launched)
     : experiment_(experiment),
       target_(target),
       options_(options),
-      reporter_(reporter),
+      listener_(listener),
       launched_(std::move(launched)) {}
 
-void Session::open_folder() {
+void ExperimentRun::open_folder() {
   if (options_.resume) {
     if (const auto newest = find_newest_run(experiment_.output.dir, experiment_.name)) {
       folder_ = RunFolder::reopen(*newest);
       folder_->replace_experiment(experiment_.resolved_toml);
       resumed_ = true;
     } else {
-      reporter_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
+      listener_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
                                     experiment_.output.dir.string()));
     }
   }
   if (!folder_)
     folder_ =
         RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml, capture_environment());
-  for (const std::string& note : folder_->notes()) reporter_.message("note: " + note);
+  for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
 }
 
-const Session::Device& Session::device_for(const Case& c) {
+const ExperimentRun::Device& ExperimentRun::device_for(const Case& c) {
   const auto known = devices_.find(c.run.device);
   if (known != devices_.end()) return known->second;
   Device device;
   device.probe = options_.in_process
                      ? probe_device(c.run.device)
                      : probe_in_process_of_its_own(c.run.device, folder_->logs_path() / "devices.log", interrupts_);
-  if (const std::string note = device.probe.value("note", ""); !note.empty()) reporter_.message("note: " + note);
+  if (const std::string note = device.probe.value("note", ""); !note.empty()) listener_.message("note: " + note);
   return devices_.emplace(c.run.device, std::move(device)).first->second;
 }
 
-RankCount Session::ranks_of(const Case& c, const Device& device) const {
+RankCount ExperimentRun::ranks_of(const Case& c, const Device& device) const {
   if (!device.usable()) return {};
   return rank_count_of(c, *crew_, device.kind(), device.count(), options_.in_process);
 }
 
-std::string Session::hash_of(const Case& c, const Device& device) {
+std::string ExperimentRun::hash_of(const Case& c, const Device& device) {
   std::vector<std::pair<std::string, std::string>> identity = {{"plugin", target_.file_hash}};
   if (device.usable())
     for (const char* key : {"kind", "name", "libraries"})
@@ -95,7 +96,7 @@ std::string Session::hash_of(const Case& c, const Device& device) {
   return case_hash(c, target_.schema.id, identity);
 }
 
-std::set<std::string> Session::finished_before() const {
+std::set<std::string> ExperimentRun::finished_before() const {
   std::set<std::string> finished;
   if (!resumed_) return finished;
   for (const Record& record : read_cases(folder_->cases_path()).records)
@@ -103,8 +104,8 @@ std::set<std::string> Session::finished_before() const {
   return finished;
 }
 
-Record Session::full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
-                            const std::string& started) const {
+Record ExperimentRun::full_record(const Case& c, const std::string& hash, const Device& device, Record worker_part,
+                                  const std::string& started) const {
   Record record = {{"schema", 1}, {"index", c.index}, {"hash", hash}, {"axes", Record::object()}};
   for (const auto& [key, value] : c.axes) record["axes"][key] = Record(to_json(value));
   for (const char* key : {"status", "reason", "stage", "phase"}) record[key] = worker_part.value(key, "");
@@ -125,7 +126,7 @@ Record Session::full_record(const Case& c, const std::string& hash, const Device
   return record;
 }
 
-CaseOutcome Session::run(const Case& c, const Device& device, const CaseContext& context) {
+CaseOutcome ExperimentRun::run(const Case& c, const Device& device, const CaseContext& context) {
   if (!device.usable())
     return {part_without_worker(device.probe.value("status", "failed"), device.probe.value("reason", ""))};
   const RankCount ranks = ranks_of(c, device);
@@ -138,7 +139,7 @@ CaseOutcome Session::run(const Case& c, const Device& device, const CaseContext&
   }
 }
 
-int Session::run() {
+int ExperimentRun::run() {
   crew_ = launched_
               ? std::make_unique<Crew>(*launched_, experiment_.output.dir, experiment_.cases.front().run.wireup_timeout)
               : std::make_unique<Crew>();
@@ -151,12 +152,12 @@ int Session::run() {
   std::vector<Pending> to_run;
   for (const Case& c : experiment_.cases)
     if (std::string hash = hash_of(c, device_for(c)); !finished.contains(hash)) to_run.push_back({&c, std::move(hash)});
-  reporter_.run_started(experiment_, folder_->path().string(), resumed_, experiment_.cases.size() - to_run.size());
+  listener_.run_started(experiment_, folder_->path().string(), resumed_, experiment_.cases.size() - to_run.size());
 
   tell_of_nsys();
   const CaseContext context{target_, interrupts_, folder_->path(),
                             [&](const char* stage, std::int64_t step, std::int64_t total, const std::string& phase) {
-                              reporter_.progress(stage, step, total, phase);
+                              listener_.progress(stage, step, total, phase);
                             },
                             options_.in_process};
   bool interrupted = false;
@@ -167,7 +168,7 @@ int Session::run() {
       break;
     }
     const Device& device = device_for(c);
-    reporter_.case_started(c, i, to_run.size());
+    listener_.case_started(c, i, to_run.size());
     const std::string started = utc_text(std::chrono::system_clock::now());
     CaseOutcome outcome = run(c, device, context);
     interrupted = outcome.interrupted;
@@ -175,16 +176,16 @@ int Session::run() {
     if (part.is_null()) break;
     const Record record = full_record(c, to_run[i].hash, device, std::move(part), started);
     folder_->append(record);
-    reporter_.case_finished(record);
+    listener_.case_finished(record);
   }
   const Views views = write_views(folder_->path(), experiment_);
   const int code = exit_code(views.records, interrupted);
-  reporter_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
+  listener_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
   crew_->dismiss(code);
   return code;
 }
 
-void Session::tell_of_nsys() {
+void ExperimentRun::tell_of_nsys() {
   std::size_t wanting = 0;
   bool on_gpu = false;
   for (const Case& c : experiment_.cases) {
@@ -194,7 +195,7 @@ void Session::tell_of_nsys() {
     on_gpu = on_gpu || (device.usable() && device.probe["device"].value("kind", "") == "cuda");
   }
   if (wanting == 0) return;
-  if (!on_gpu) return reporter_.message("note: [profile] nsys records GPU cases; there is none in this run");
+  if (!on_gpu) return listener_.message("note: [profile] nsys records GPU cases; there is none in this run");
   const char* path = std::getenv("PATH");
   const bool is_wrapped = experiment_.cases.front().run.isolate && !options_.in_process;
   if (options_.in_process || (is_wrapped && find_program("nsys", path ? path : ""))) return;
@@ -208,11 +209,11 @@ void Session::tell_of_nsys() {
         (folder / "experiment.toml").string(), std::string("--in-process"), std::string("--plugin-path"),
         std::filesystem::absolute(target_.found.library->file()).parent_path().lexically_normal().string()})
     words.push_back(word);
-  reporter_.message(fmt::format("note: nsys {}; the cases run without it. To record them, run: {}",
+  listener_.message(fmt::format("note: nsys {}; the cases run without it. To record them, run: {}",
                                 is_wrapped ? "is not on the PATH" : "needs isolate = true", shell_command(words)));
 }
 
-int Session::exit_code(const std::vector<Record>& records, bool interrupted) const {
+int ExperimentRun::exit_code(const std::vector<Record>& records, bool interrupted) const {
   if (interrupted) return exit_interrupted;
   std::set<std::int64_t> wanted;
   for (const Case& c : experiment_.cases) wanted.insert(c.index);

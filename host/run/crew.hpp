@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/rank_report.hpp"
-#include "cli/worker_order.hpp"
+#include "run/rank_report.hpp"
+#include "run/worker_order.hpp"
 #include "wireup/rendezvous.hpp"
 
 namespace assay::host {

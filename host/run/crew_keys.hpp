@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/crew.hpp"
+#include "run/crew.hpp"
 
 namespace assay::host {
 
