@@ -8,6 +8,7 @@
 #include "profile/kernel_table.hpp"
 #include "results/case_text.hpp"
 #include "results/table.hpp"
+#include "run/plan.hpp"
 
 namespace assay::host {
 
@@ -76,7 +77,7 @@ void Reporter::run_finished(const Experiment& experiment, const Views& views, co
   if (mode_ != ReportMode::people) return;
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty()) fmt::print("{}", to_terminal(views.table, terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : problem_lines(views.records, experiment.cases.front().run.allow))
+  for (const std::string& line : problem_lines(views.records, run_wide_settings(experiment).allow))
     fmt::print("{}\n", line);
   for (const std::string& line : note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)

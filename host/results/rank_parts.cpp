@@ -1,5 +1,7 @@
 #include "results/rank_parts.hpp"
 
+#include "common/rank_name.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -100,11 +102,11 @@ Record merged_verify(const std::vector<const RankPart*>& ranks) {
 }
 
 std::string with_rank(const RankPart& rank, const std::string& text) {
-  const std::string named = fmt::format("rank {}", rank.rank);
+  const std::string named = rank_name(rank.rank);
   const bool is_named =
       text.starts_with(named) && (text.size() == named.size() || text[named.size()] < '0' || text[named.size()] > '9');
   if (is_named) return text;
-  return rank.host.empty() ? fmt::format("{}: {}", named, text) : fmt::format("{} on {}: {}", named, rank.host, text);
+  return rank_name(rank.rank, rank.host) + ": " + text;
 }
 
 std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks) {

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <thread>
 
-#include "telemetry/cpu_nodes.hpp"
+#include "common/rank_name.hpp"
+#include "run/crew_keys.hpp"
+#include "run/group_request.hpp"
+#include "run/in_process_case.hpp"
+#include "run/rank_specs.hpp"
 
 namespace assay::host {
 namespace {
@@ -20,92 +24,76 @@ std::string unique_prefix() {
   return fmt::format("case/{}/", count++);
 }
 
-// What leads one case through: the orders, the local ranks, the reports of the others.
-class RankedCase {
+// What leads one case through: the orders to the ranks elsewhere, the ranks here, the reports of both.
+class CaseGroup {
  public:
-  RankedCase(const Case& c, std::int32_t count, const CaseContext& context, Crew& crew)
-      : case_(c), context_(context), crew_(crew), prefix_(unique_prefix()), places_(crew.places(count)) {}
-  ~RankedCase() { crew_.store().erase_prefix(prefix_); }
-  RankedCase(const RankedCase&) = delete;
-  RankedCase& operator=(const RankedCase&) = delete;
+  CaseGroup(const CasePlan& planned, const CaseContext& context)
+      : planned_(planned), context_(context), crew_(context.crew), prefix_(unique_prefix()) {}
+  ~CaseGroup() { crew_.store().erase_prefix(prefix_); }
+  CaseGroup(const CaseGroup&) = delete;
+  CaseGroup& operator=(const CaseGroup&) = delete;
 
-  CaseOutcome run(const std::string& device_kind, std::int32_t device_count) {
-    GroupRequest request;
-    std::vector<std::int32_t> here;
-    for (std::size_t r = 0; r < places_.size(); ++r) {
-      const auto rank = static_cast<std::int32_t>(r);
-      const WorkerOrder order = order_for(rank, device_kind, device_count);
-      if (rank > 0 && crew_.is_launched()) {
-        crew_.give_order(rank, prefix_, order);
-        remote_.push_back(rank);
-        continue;
-      }
-      request.workers.push_back(make_request(order, -1));
-      here.push_back(rank);
-    }
-    request.ranks = here;
-    request.wake_fd = context_.interrupts.wake_fd();
-    request.stall_timeout = case_.run.stall_timeout;
-    request.judge_result = judge_result;
-    request.on_failure = [&](const GroupFailure& failure) { abort_others(failure.reason); };
-    if (!remote_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
-    const std::vector<std::string>& phases = context_.target.schema.phases;
-    const GroupProgress progress = [&](std::int32_t, const BoardView& view) {
-      const bool in_phase = view.phase >= 0 && static_cast<std::size_t>(view.phase) < phases.size();
-      context_.on_progress(name_of(view.stage), static_cast<std::int64_t>(view.step),
-                           static_cast<std::int64_t>(view.total_steps),
-                           in_phase ? phases[static_cast<std::size_t>(view.phase)] : "");
-    };
+  CaseOutcome run() {
+    assign_ranks();
+    GroupRequest request = group_request(here_, context_.interrupts);
+    request.on_failure = [&](const GroupFailure& failure) { abort_others(failure.told); };
+    if (!elsewhere_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
+    const GroupProgress progress = [&](std::int32_t, const BoardView& view) { show(view); };
     const auto begin = std::chrono::steady_clock::now();
     GroupOutcome outcome;
     try {
       outcome = supervise_group(request, progress, context_.interrupts.count());
+    } catch (const WorkerStartError& e) {
+      const std::string told = planned_.ranks == 1 ? e.what() : rank_name(e.rank) + ": " + e.what();
+      abort_others(told);
+      return {part_without_worker("failed", told)};
     } catch (const std::exception& e) {
       abort_others(e.what());
       throw;
     }
-    if (outcome.interrupted) {
-      abort_others("the run was interrupted");
-      return {Record(), true};
-    }
-    const bool failed = outcome.failure.has_value();
-    std::vector<RankReport> reports = reports_of(outcome, here, places_.front().host, begin);
-    if (!collect(reports, failed)) return {Record(), true};
-    const double confidence = case_.measure.until ? case_.measure.until->confidence : 0.95;
-    return {combine(std::move(reports), confidence), false};
+    if (outcome.interrupted && !all_finished(outcome)) return interrupted();
+    std::vector<RankReport> reports = reports_of(outcome, here_, begin);
+    if (!collect(reports, outcome.failure.has_value())) return interrupted();
+    return {combine(std::move(reports), planned_.values.measure.confidence())};
   }
 
  private:
-  WorkerOrder order_for(std::int32_t rank, const std::string& device_kind, std::int32_t device_count) {
-    const RankPlace& place = places_[static_cast<std::size_t>(rank)];
-    RankSpec spec;
-    ProcessorShare share{0, 0};
-    spec.rank = rank, spec.count = static_cast<std::int32_t>(places_.size());
-    spec.local_count = 0;
-    for (std::size_t r = 0; r < places_.size(); ++r) {
-      if (places_[r].host != place.host) continue;
-      const bool before = r < static_cast<std::size_t>(rank);
-      spec.local_rank += before ? 1 : 0;
-      ++spec.local_count;
-      if (places_[r].processors != place.processors) continue;
-      share.place += before ? 1 : 0;
-      ++share.sharers;
+  // Those of a launch have a process of assay each; all others are started here.
+  void assign_ranks() {
+    const bool alone = planned_.ranks == 1;
+    places_ = crew_.places(planned_.ranks);
+    const RankMeeting meeting = alone ? RankMeeting{} : RankMeeting{crew_.endpoint(), prefix_};
+    for (CaseSpec& spec : specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting)) {
+      if (spec.ranks.rank == 0 || !crew_.is_launched()) {
+        here_.push_back(std::move(spec));
+        continue;
+      }
+      crew_.give_order(spec);
+      elsewhere_.push_back(spec.ranks.rank);
     }
-    spec.shares_processors = share.sharers > 1 && case_.run.bind == "none";
-    spec.host_name = place.host;
-    spec.service = crew_.endpoint();
-    spec.prefix = prefix_;
-    spec.wireup_timeout = case_.run.wireup_timeout;
-    spec.collective_timeout = case_.run.stall_timeout.count() > 0 ? case_.run.stall_timeout : case_.measure.timeout;
-    const std::int32_t devices = std::max(device_count, 1);
-    const std::int32_t local_rank = place.local_rank >= 0 ? place.local_rank : spec.local_rank;
-    WorkerOrder order = make_order(case_, device_kind, context_, spec, device_kind == "cpu" ? 0 : local_rank % devices);
-    order.share = share;
-    return order;
+  }
+
+  void show(const BoardView& view) const {
+    const std::vector<std::string>& phases = context_.target.schema.phases;
+    const bool in_phase = view.phase >= 0 && static_cast<std::size_t>(view.phase) < phases.size();
+    context_.on_progress(name_of(view.stage), static_cast<std::int64_t>(view.step),
+                         static_cast<std::int64_t>(view.total_steps),
+                         in_phase ? phases[static_cast<std::size_t>(view.phase)] : "");
+  }
+
+  // A signal that came when nothing was left to do takes nothing away.
+  static bool all_finished(const GroupOutcome& outcome) {
+    return std::all_of(outcome.workers.begin(), outcome.workers.end(),
+                       [](const WorkerOutcome& worker) { return worker.status == WorkerStatus::finished; });
+  }
+
+  CaseOutcome interrupted() {
+    abort_others("the run was interrupted");
+    return {Record(), true};
   }
 
   void abort_others(const std::string& why) {
-    if (!remote_.empty()) crew_.store().set(prefix_ + "abort", why);
+    if (!elsewhere_.empty()) crew_.store().set(prefix_ + abort_key, why);
   }
 
   std::optional<RankReport> find(std::int32_t rank) {
@@ -114,9 +102,8 @@ class RankedCase {
   }
 
   std::optional<std::string> failure_elsewhere() {
-    for (const std::int32_t rank : remote_)
-      if (const auto report = find(rank); report && report->part.value("status", "") != "ok")
-        return named_reason(*report);
+    for (const std::int32_t rank : elsewhere_)
+      if (const auto report = find(rank); report && !is_ok(*report)) return named_reason(*report);
     return std::nullopt;
   }
 
@@ -124,21 +111,20 @@ class RankedCase {
   // lost is a report, too. False: interrupted.
   bool collect(std::vector<RankReport>& reports, bool failed) {
     const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::int32_t> open = remote_;
+    std::vector<std::int32_t> open = elsewhere_;
     while (!open.empty()) {
-      if (context_.interrupts.count()->load() > 0) return abort_others("the run was interrupted"), false;
+      if (context_.interrupts.count()->load() > 0) return false;
       std::erase_if(open, [&](std::int32_t rank) {
         auto report = find(rank);
         if (report) reports.push_back(std::move(*report));
         return report.has_value();
       });
       if (open.empty()) break;
-      if (!failed && std::any_of(reports.begin(), reports.end(),
-                                 [](const RankReport& report) { return report.part.value("status", "") != "ok"; })) {
+      if (!failed && !std::all_of(reports.begin(), reports.end(), is_ok)) {
         failed = true;
         abort_others("another rank failed");
       }
-      const milliseconds patience = failed ? late_reports : case_.measure.timeout + late_reports;
+      const milliseconds patience = failed ? late_reports : planned_.values.measure.timeout + late_reports;
       if (std::chrono::steady_clock::now() - begin > patience) {
         for (const std::int32_t rank : open) reports.push_back(silent_follower(rank));
         break;
@@ -150,49 +136,33 @@ class RankedCase {
   }
 
   RankReport silent_follower(std::int32_t rank) const {
-    const std::string& host = places_[static_cast<std::size_t>(rank)].host;
-    return {rank,
-            host,
-            {{"status", "timeout"},
-             {"reason", "its assay process has not reported the end of the case"},
-             {"stage", "load"},
-             {"phase", ""}},
+    return {rank, places_[static_cast<std::size_t>(rank)].host,
+            part_without_worker("timeout", "its assay process has not reported the end of the case"),
             FailureKind::overdue};
   }
 
-  const Case& case_;
+  const CasePlan& planned_;
   const CaseContext& context_;
   Crew& crew_;
   const std::string prefix_;
-  const std::vector<RankPlace> places_;
-  std::vector<std::int32_t> remote_;
+  std::vector<RankPlace> places_;
+  std::vector<CaseSpec> here_;
+  std::vector<std::int32_t> elsewhere_;
 };
+
+CaseOutcome carry_out_in_this_process(const CasePlan& planned, const CaseContext& context) {
+  const std::vector<CaseSpec> specs =
+      specs_of_ranks(planned, context.target, context.run_folder, context.crew.places(1), {});
+  Record part = run_in_this_process(specs.front(), context.on_progress);
+  return {std::move(part), context.interrupts.count()->load() > 0};
+}
 
 }  // namespace
 
-RankCount rank_count_of(const Case& c, const Crew& crew, const std::string& device_kind, std::int32_t device_count,
-                        bool in_process) {
-  RankCount ranks;
-  if (c.run.ranks == ranks_auto)
-    ranks.count = crew.size();
-  else if (c.run.ranks == ranks_all)
-    ranks.count = crew.is_launched()     ? crew.size()
-                  : device_kind == "cpu" ? cpu_node_count()
-                                         : std::max(device_count, 1);
-  else
-    ranks.count = static_cast<std::int32_t>(c.run.ranks);
-  if (crew.is_launched() && ranks.count > crew.size())
-    ranks.refusal =
-        fmt::format("run.ranks: {} ranks were asked for, but {} started {}; start as many, or lower run.ranks",
-                    ranks.count, crew.launcher(), crew.size());
-  else if (ranks.count > 1 && (in_process || !c.run.isolate))
-    ranks.refusal = "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false";
-  return ranks;
-}
-
-CaseOutcome run_ranks(const Case& c, std::int32_t count, const std::string& device_kind, std::int32_t device_count,
-                      const CaseContext& context, Crew& crew) {
-  return RankedCase(c, count, context, crew).run(device_kind, device_count);
+CaseOutcome carry_out(const CasePlan& planned, const CaseContext& context) {
+  if (planned.refusal) return {part_without_worker(planned.refusal->status, planned.refusal->reason)};
+  if (planned.in_process) return carry_out_in_this_process(planned, context);
+  return CaseGroup(planned, context).run();
 }
 
 }  // namespace assay::host

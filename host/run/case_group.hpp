@@ -1,20 +1,33 @@
-// One case on several ranks, as a record.
+// One case carried out on all of its ranks, be it one or many, here or elsewhere.
 #pragma once
-#include "run/case_process.hpp"
+#include <filesystem>
+
+#include "launch/signals.hpp"
+#include "results/record.hpp"
 #include "run/crew.hpp"
+#include "run/plan.hpp"
+#include "run/stage_progress.hpp"
+#include "run/target.hpp"
 
 namespace assay::host {
 
-struct RankCount {
-  std::int32_t count = 1;
-  std::string refusal;  // "" or why the case cannot run here
+// What all cases of a run share.
+struct CaseContext {
+  const RunTarget& target;
+  const InterruptHandler& interrupts;
+  Crew& crew;
+  std::filesystem::path run_folder;
+  StageProgress on_progress;
 };
-// What [run] ranks means here. `device_count`: of the devices that this process sees.
-RankCount rank_count_of(const Case& c, const Crew& crew, const std::string& device_kind, std::int32_t device_count,
-                        bool in_process);
 
-// Blocks until all ranks have ended. Throws LaunchError when a worker cannot be started here.
-CaseOutcome run_ranks(const Case& c, std::int32_t count, const std::string& device_kind, std::int32_t device_count,
-                      const CaseContext& context, Crew& crew);
+// The part of the record that tells what became of the case. With `interrupted` true the run ends here; the record is
+// null when the case did not end by itself.
+struct CaseOutcome {
+  Record part;
+  bool interrupted = false;
+};
+
+// Blocks until all ranks have ended. Throws LaunchError when this machine does not let itself be asked.
+CaseOutcome carry_out(const CasePlan& planned, const CaseContext& context);
 
 }  // namespace assay::host

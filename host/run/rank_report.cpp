@@ -1,10 +1,9 @@
 #include "run/rank_report.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 
+#include "common/rank_name.hpp"
 #include "results/merge_ranks.hpp"
 
 namespace assay::host {
@@ -33,11 +32,11 @@ std::optional<Record> record_in(const std::string& result_line) {
   return event["record"];
 }
 
-// The record names rank and host in front of the reason; the group that was watched named the rank alone.
-void drop_rank(Record& part, std::int32_t rank) {
-  const std::string named = fmt::format("rank {}: ", rank);
-  if (const std::string reason = part.value("reason", ""); reason.starts_with(named))
-    part["reason"] = reason.substr(named.size());
+// The worker's own part, or what is known of a worker that gave none.
+Record part_of(const WorkerOutcome& outcome) {
+  if (outcome.events.result && (outcome.status == WorkerStatus::finished || outcome.status == WorkerStatus::ended))
+    if (auto record = record_in(*outcome.events.result)) return std::move(*record);
+  return part_of_lost_worker(outcome);
 }
 
 // A rank that has told of its failure by itself does not know the end of its log.
@@ -45,8 +44,6 @@ void add_log_tail(Record& part, const WorkerOutcome& worker) {
   if (part.value("status", "") != "ok" && !part.contains("log_tail") && !worker.log_tail.empty())
     part["log_tail"] = worker.log_tail;
 }
-
-bool is_ok(const RankReport& report) { return report.part.value("status", "") == "ok"; }
 
 // Of two machines' culprits, the one that explains the other. Ranks that wait for one another are overdue together: the
 // one that stopped first has kept the others.
@@ -67,53 +64,56 @@ std::size_t culprit_among(const std::vector<RankReport>& reports) {
 
 }  // namespace
 
-Record part_of(const WorkerOutcome& outcome) {
-  if (outcome.events.result && (outcome.status == WorkerStatus::finished || outcome.status == WorkerStatus::ended))
-    if (auto record = record_in(*outcome.events.result)) return std::move(*record);
-  return part_of_lost_worker(outcome);
+bool is_ok(const RankReport& report) { return report.part.value("status", "") == "ok"; }
+
+Record part_without_worker(const std::string& status, const std::string& reason) {
+  return {{"status", status}, {"reason", reason}, {"stage", name_of(Stage::load)}, {"phase", ""}};
 }
 
-std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vector<std::int32_t>& ranks,
-                                   const std::string& host, std::chrono::steady_clock::time_point begin) {
+std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vector<CaseSpec>& here,
+                                   std::chrono::steady_clock::time_point begin) {
   const std::chrono::nanoseconds begin_ns = begin.time_since_epoch();  // the board's clock is the same, on Linux
   std::vector<RankReport> reports;
   for (std::size_t i = 0; i < outcome.workers.size(); ++i) {
     const WorkerOutcome& worker = outcome.workers[i];
-    RankReport report{ranks[i], host, part_of(worker), std::nullopt, worker.where.waits, 0};
+    const RankSpec& rank = here[i].ranks;
+    RankReport report{rank.rank, rank.host_name, part_of(worker), std::nullopt, worker.where.waits, 0};
     if (worker.where.last_beat_ns > 0)
       report.last_sign_s =
           1e-9 * static_cast<double>(static_cast<std::int64_t>(worker.where.last_beat_ns) - begin_ns.count());
-    if (outcome.failure && outcome.failure->worker == i) {
+    // A rank that is alone, and came to its end at its very deadline, has its result.
+    const bool made_it = here[i].is_alone() && worker.status == WorkerStatus::finished;
+    if (outcome.failure && outcome.failure->worker == i && !made_it) {
       report.failure = outcome.failure->kind;
       // What it may have said after it was told to end is not why it was ended.
       if (*report.failure == FailureKind::silent || *report.failure == FailureKind::overdue) {
         report.part = part_of_lost_worker(worker);
         report.part["status"] = "timeout";
-        report.part["reason"] = outcome.failure->reason;
+        if (worker.status != WorkerStatus::timeout) report.part["reason"] = outcome.failure->reason;
       }
     }
-    drop_rank(report.part, report.rank);
-    add_log_tail(report.part, worker);
+    if (!here[i].is_alone()) add_log_tail(report.part, worker);
     reports.push_back(std::move(report));
   }
   return reports;
 }
 
 std::string named_reason(const RankReport& report) {
-  return fmt::format("rank {} on {}: {}", report.rank, report.host, report.part.value("reason", ""));
+  return rank_name(report.rank, report.host) + ": " + report.part.value("reason", "");
 }
 
-Record to_record(const RankReport& report) {
+std::string to_text(const RankReport& report) {
   Record record = {{"rank", report.rank},
                    {"host", report.host},
                    {"part", report.part},
                    {"waited", report.waited},
                    {"last_sign_s", report.last_sign_s}};
   if (report.failure) record["failure"] = static_cast<int>(*report.failure);
-  return record;
+  return record.dump();
 }
 
-RankReport rank_report_from(const Record& record) {
+RankReport rank_report_from_text(const std::string& text) {
+  const Record record = Record::parse(text);
   RankReport report{record.at("rank").get<std::int32_t>(), record.at("host").get<std::string>(),  record.at("part"), {},
                     record.at("waited").get<bool>(),       record.at("last_sign_s").get<double>()};
   if (record.contains("failure")) report.failure = static_cast<FailureKind>(record["failure"].get<int>());

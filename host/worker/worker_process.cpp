@@ -38,12 +38,12 @@ int worker_main() try {
   WorkerChannel channel;
   const nlohmann::json spec = nlohmann::json::parse(channel.read_spec());
   nlohmann::ordered_json event = {{"event", "result"}};
-  if (spec.contains("probe")) {
-    event["probe"] = probe_device(spec["probe"].get<std::string>());
+  if (const auto wanted_device = probe_from_json(spec)) {
+    event["probe"] = probe_device(*wanted_device);
   } else {
     BoardObserver observer(channel.board());
     const CaseSpec case_spec = case_spec_from_json(spec);
-    if (case_spec.ranks.count > 1) take_termination_as_abort();
+    if (!case_spec.is_alone()) take_termination_as_abort();
     event["record"] = run_case(case_spec, observer);
   }
   // A plugin's text may hold bytes that are no UTF-8: they are replaced, the record survives.

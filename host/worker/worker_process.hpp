@@ -4,7 +4,7 @@
 namespace assay::host {
 
 // Reads the spec from the channel, runs it, sends one event {"event": "result", "record": {...}} (a case) or {"event":
-// "result", "device": {...}} (a probe of a device), and returns the process's exit code.
+// "result", "probe": {...}} (the answer of probe_device()), and returns the process's exit code.
 int worker_main();
 
 }  // namespace assay::host
