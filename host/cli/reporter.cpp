@@ -4,20 +4,28 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "profile/kernel_table.hpp"
+#include "record/json.hpp"
 #include "results/case_text.hpp"
 #include "results/table.hpp"
+#include "run/plan.hpp"
 
 namespace assay::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 Reporter::Reporter(ReportMode mode)
     : mode_(mode), progress_(Progress::for_stream(stderr, mode != ReportMode::people)) {}
 
 // Replacing invalid UTF-8: a plugin's text must not end the run.
-void Reporter::emit(const Record& event) {
+void Reporter::emit(const Json& event) {
   if (mode_ != ReportMode::json) return;
-  fmt::print("{}\n", event.dump(-1, ' ', false, Record::error_handler_t::replace));
+  fmt::print("{}\n", record::json_text(event));
   std::fflush(stdout);
 }
 
@@ -34,8 +42,8 @@ void Reporter::run_started(const Experiment& experiment, const std::string& run_
 }
 
 void Reporter::case_started(const Case& c, std::size_t position, std::size_t count) {
-  Record axes = Record::object();
-  for (const auto& [key, value] : c.axes) axes[key] = Record(to_json(value));
+  Json axes = Json::object();
+  for (const auto& [key, value] : c.axes) axes.emplace(key, to_json(value));
   emit({{"event", "case_started"}, {"index", c.index}, {"axes", axes}});
   progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count), case_label(c.axes));
   stage_.clear();
@@ -50,11 +58,11 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
   progress_.update(stage_, step, total_steps, phase, std::chrono::steady_clock::now() - stage_begin_);
 }
 
-void Reporter::case_finished(const Record& record) {
-  emit({{"event", "case_finished"}, {"record", record}});
-  progress_.case_finished(record.value("status", ""), case_summary(record));
-  if (mode_ == ReportMode::people && record.contains("kernels"))
-    for (const std::string& line : kernel_lines(record["kernels"])) progress_.message(line);
+void Reporter::case_finished(const record::CaseRecord& record) {
+  emit({{"event", "case_finished"}, {"record", record::to_json(record)}});
+  progress_.case_finished(name_of(record.result.status), case_summary(record));
+  if (mode_ == ReportMode::people && record.result.kernels)
+    for (const std::string& line : kernel_lines(*record.result.kernels)) progress_.message(line);
 }
 
 void Reporter::message(const std::string& text) {
@@ -65,7 +73,7 @@ void Reporter::message(const std::string& text) {
 void Reporter::run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder,
                             bool interrupted, int exit_code) {
   progress_.finish();
-  Record files = Record::array();
+  Json files = Json::array();
   for (const auto& file : views.files) files.push_back(file.string());
   emit({{"event", "run_finished"},
         {"folder", run_folder},
@@ -76,7 +84,7 @@ void Reporter::run_finished(const Experiment& experiment, const Views& views, co
   if (mode_ != ReportMode::people) return;
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty()) fmt::print("{}", to_terminal(views.table, terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : problem_lines(views.records, experiment.cases.front().run.allow))
+  for (const std::string& line : problem_lines(views.records, run_wide_settings(experiment).allow))
     fmt::print("{}\n", line);
   for (const std::string& line : note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)

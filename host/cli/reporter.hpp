@@ -1,32 +1,35 @@
 // What a run tells: progress and a table for people, one JSON event a line for programs.
 #pragma once
 #include <chrono>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "experiment/experiment.hpp"
-#include "results/record.hpp"
+#include "record/case_record.hpp"
 #include "results/summary.hpp"
 #include "results/terminal.hpp"
+#include "run/run_listener.hpp"
 
 namespace assay::host {
 
 enum class ReportMode { people, quiet, json };
 
-class Reporter {
+class Reporter final : public RunListener {
  public:
   explicit Reporter(ReportMode mode);
 
-  void run_started(const Experiment& experiment, const std::string& run_folder, bool resumed, std::size_t skipped);
-  void case_started(const Case& c, std::size_t position, std::size_t count);
-  void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase);
-  void case_finished(const Record& record);
-  void message(const std::string& text);
+  void run_started(const Experiment& experiment, const std::string& run_folder, bool resumed,
+                   std::size_t skipped) override;
+  void case_started(const Case& c, std::size_t position, std::size_t count) override;
+  void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) override;
+  void case_finished(const record::CaseRecord& record) override;
+  void message(const std::string& text) override;
   void run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder, bool interrupted,
-                    int exit_code);
+                    int exit_code) override;
 
  private:
-  void emit(const Record& event);
+  void emit(const nlohmann::ordered_json& event);
 
   ReportMode mode_;
   Progress progress_;

@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/crew.hpp"
 #include "cli/options.hpp"
 #include "cli/reporter.hpp"
-#include "cli/session.hpp"
-#include "experiment/hash.hpp"
+#include "common/files.hpp"
 #include "experiment/parse.hpp"
 #include "plugin/search.hpp"
 #include "results/case_text.hpp"
-#include "common/files.hpp"
+#include "run/experiment_run.hpp"
+#include "run/follower.hpp"
+#include "run/plan.hpp"
 
 namespace assay::host {
 namespace {
@@ -82,10 +82,7 @@ int run_command(const Arguments& arguments) {
   if (parsed.plugin()) {
     try {
       const fs::path base = file.has_parent_path() ? file.parent_path() : fs::path(".");
-      FoundWorkload found = find_workload(*parsed.plugin(), plugin_folders(list_of(values, "plugin-path")), base);
-      WorkloadSchema schema = copy_schema(*found.workload);
-      const std::string file_hash = hash_file(found.library->file());
-      target.emplace(RunTarget{std::move(found), std::move(schema), file_hash});
+      target = open_target(find_workload(*parsed.plugin(), plugin_folders(list_of(values, "plugin-path")), base));
     } catch (const PluginError& e) {
       more.push_back(parsed.plugin_mistake(e.what()));
     }
@@ -100,15 +97,14 @@ int run_command(const Arguments& arguments) {
     if (!follows) print_cases(experiment);
     return exit_ok;
   }
-  if (follows) return follow(*launched, experiment.output.dir, experiment.cases.front().run.wireup_timeout);
+  if (follows) return follow(*launched, experiment.output.dir, run_wide_settings(experiment).wireup_timeout);
 
   const ReportMode mode = values.count("json")    ? ReportMode::json
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  Session session(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0}, reporter,
-                  launched);
-  return session.run();
+  return run_experiment(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0, launched},
+                        reporter);
 }
 
 }  // namespace assay::host

@@ -1,6 +1,7 @@
 // An experiment, as its file says it after validation, and the cases it expands to.
 #pragma once
 #include "common/value.hpp"
+#include "measure/stopping.hpp"
 #include "plugin/schema.hpp"
 
 #include <chrono>
@@ -14,20 +15,9 @@
 
 namespace assay::host {
 
-// Measure until the mean is known well enough.
-struct StoppingRule {
-  double relative_error = 0.01;  // half width of the mean's confidence interval over the mean
-  double confidence = 0.95;
-  std::int64_t min_steps = 10;
-  std::int64_t max_steps = 1000;
-};
-
-struct MeasureSettings {
-  std::int64_t warmup = 5;  // steps
-  std::int64_t steps = 10;  // when `until` is absent
-  std::optional<StoppingRule> until;
-  bool sync = true;                            // wait for the device after every step
-  std::chrono::milliseconds timeout{600'000};  // for the whole case
+// [measure]: what the measuring loop needs, and how long the whole case may take.
+struct MeasureSettings : MeasurePlan {
+  std::chrono::milliseconds timeout{600'000};
 };
 
 // What `RunSettings::ranks` says in place of a number of processes.

@@ -19,7 +19,7 @@ class InterruptHandler {
   InterruptHandler(const InterruptHandler&) = delete;
   InterruptHandler& operator=(const InterruptHandler&) = delete;
 
-  const std::atomic<int>* count() const noexcept;  // signals so far; for supervise()
+  const std::atomic<int>* count() const noexcept;  // signals so far; for supervise_group()
   int wake_fd() const noexcept;                    // readable from the first signal on; never read from it
   int last_signal() const noexcept;                // 0: none
 

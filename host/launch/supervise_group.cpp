@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "launch/launch_error.hpp"
+#include "common/rank_name.hpp"
 #include "launch/oom_kills.hpp"
 #include "launch/reason.hpp"
 #include "launch/watched_worker.hpp"
@@ -19,13 +19,15 @@ namespace {
 using std::chrono::milliseconds;
 using TimePoint = WatchClock::time_point;
 
-// A finished worker's descendants may take this long to die before the others are looked after again.
+// How long what is left of an ended worker may take to die. While it does, nobody looks after the other ranks; a worker
+// that stands alone and ended by itself keeps nobody waiting.
 constexpr milliseconds reap_patience{1000};
+constexpr milliseconds reap_patience_alone{5000};
 
 struct Failure {
   FailureKind kind;
   TimePoint at;
-  std::string reason;  // without the rank
+  std::string reason;
 };
 
 struct Member {
@@ -43,11 +45,7 @@ struct Member {
 class Group {
  public:
   Group(const GroupRequest& request, const GroupProgress& on_progress, const std::atomic<int>* interrupted)
-      : request_(request), on_progress_(on_progress), interrupts_(interrupted, request.wake_fd) {
-    for (const WorkerRequest& worker : request.workers)
-      if (worker.timeout.count() > 0)
-        timeout_ = timeout_.count() == 0 ? worker.timeout : std::min(timeout_, worker.timeout);
-  }
+      : request_(request), on_progress_(on_progress), interrupts_(interrupted, request.wake_fd) {}
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   // All at once first: the members' destructors wait for one after the other.
@@ -60,7 +58,7 @@ class Group {
     for (std::size_t i = 0; i < request_.workers.size(); ++i) try {
         members_.emplace_back(request_.ranks[i], request_.workers[i], oom_kills);
       } catch (const LaunchError& e) {
-        throw LaunchError(fmt::format("rank {}: {}", request_.ranks[i], e.what()));
+        throw WorkerStartError(request_.ranks[i], e.what());
       }
   }
 
@@ -132,7 +130,7 @@ class Group {
 
   enum class Overdue { no, timeout, stall };
   Overdue find_overdue() {
-    if (timeout_.count() > 0 && now_ - started_ >= timeout_) return Overdue::timeout;
+    if (request_.timeout.count() > 0 && now_ - started_ >= request_.timeout) return Overdue::timeout;
     if (request_.stall_timeout.count() == 0) return Overdue::no;
     const Member* const last = furthest_behind();
     if (!last) return Overdue::no;
@@ -205,17 +203,12 @@ class Group {
 
   void conclude(Member& member) {
     const bool on_its_own = !member.worker.end_reason();
-    member.outcome = member.worker.conclude(reap_patience);
+    member.outcome = member.worker.conclude(on_its_own && members_.size() == 1 ? reap_patience_alone : reap_patience);
     WorkerOutcome& outcome = *member.outcome;
     if (outcome.events.result) judge(member, *outcome.events.result);
     if (outcome.status == WorkerStatus::finished) return;
     const bool killed = outcome.status == WorkerStatus::oom || (on_its_own && outcome.signal == SIGKILL);
     note(member, killed ? FailureKind::killed : FailureKind::died, outcome.reason);
-    outcome.reason = with_rank(member, outcome.reason);
-  }
-
-  static std::string with_rank(const Member& member, const std::string& text) {
-    return fmt::format("rank {}: {}", member.rank, text);
   }
 
   // Chooses the culprit, tells of it, and ends the others.
@@ -224,7 +217,8 @@ class Group {
     const Candidate culprit = choose_culprit();
     GroupFailure& failure = outcome_.failure.emplace();
     failure.kind = culprit.kind;
-    failure.reason = culprit.member ? with_rank(*culprit.member, culprit.reason) : culprit.reason;
+    failure.reason = culprit.reason;
+    failure.told = culprit.member ? rank_name(culprit.member->rank) + ": " + culprit.reason : culprit.reason;
     for (std::size_t i = 0; i < members_.size(); ++i)
       if (&members_[i] == culprit.member) failure.worker = i;
     if (request_.on_failure) request_.on_failure(failure);
@@ -258,7 +252,7 @@ class Group {
     if (!last) return;
     found.push_back({FailureKind::overdue, now_, last,
                      overdue_ == Overdue::timeout
-                         ? last->worker.describe_timeout(timeout_, now_)
+                         ? last->worker.describe_timeout(request_.timeout, now_)
                          : fmt::format("no rank has shown a sign of life for {} ([run] stall_timeout), and this one is "
                                        "the furthest behind: {}",
                                        duration_text(request_.stall_timeout), last->worker.describe_silence(now_))});
@@ -274,8 +268,8 @@ class Group {
       });
       if (!last) continue;
       found.push_back({FailureKind::silent, victim.failure->at, last,
-                       fmt::format("no sign of life since rank {} reported that it had lost a rank: {}", victim.rank,
-                                   last->worker.describe_silence(now_))});
+                       fmt::format("no sign of life since {} reported that it had lost a rank: {}",
+                                   rank_name(victim.rank), last->worker.describe_silence(now_))});
     }
   }
 
@@ -286,7 +280,7 @@ class Group {
     const std::string place = member.worker.position() + member.worker.log_suffix();
     const std::string why = member.failure
                                 ? fmt::format("ended after it had reported a failure ({})", member.failure->reason)
-                                : fmt::format("ended because another rank failed ({})", failure.reason);
+                                : fmt::format("ended because another rank failed ({})", failure.told);
     member.worker.end(WorkerStatus::ended, fmt::format("{}; it was in {}", why, place), now_, grace);
   }
 
@@ -294,7 +288,6 @@ class Group {
   const GroupProgress& on_progress_;
   InterruptWatch interrupts_;
   const TimePoint started_ = WatchClock::now();
-  milliseconds timeout_{0};
   std::deque<Member> members_;
   TimePoint now_ = started_;
   TimePoint ticked_at_ = started_;

@@ -1,4 +1,5 @@
-// Runs the workers of all ranks of one case that belong to this machine, and says which of them failed first and why.
+// Runs the workers of all ranks of one case that belong to this machine, and says which of them failed first and why. A
+// worker that stands alone is a group of one.
 //
 // A rank that fails takes the others with it: they are told to end (SIGTERM, so that they can abort their
 // communicators), killed when they do not, and gone within 2 s of the first failure. Since a rank that lost its peer
@@ -13,7 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/supervise.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/worker_request.hpp"
 
 namespace assay::host {
 
@@ -40,15 +42,22 @@ const char* name_of(FailureKind kind);
 struct GroupFailure {
   FailureKind kind = FailureKind::died;
   std::optional<std::size_t> worker;  // index of the culprit; nothing when `outside`
-  std::string reason;                 // "rank 1: killed by SIGKILL ..."; poll_outside's text when `outside`
+  std::string reason;                 // "killed by SIGKILL ..."; poll_outside's text when `outside`
+  std::string told;                   // what the other ranks are told: the reason with the culprit's rank before it
+};
+
+// A worker that could not be started.
+class WorkerStartError : public LaunchError {
+ public:
+  WorkerStartError(std::int32_t of_rank, const std::string& what) : LaunchError(what), rank(of_rank) {}
+  std::int32_t rank;
 };
 
 struct GroupRequest {
-  // One per local rank. `timeout` counts from the start of the group, the shortest of them for all; `wake_fd` is
-  // ignored.
-  std::vector<WorkerRequest> workers;
-  std::vector<std::int32_t> ranks;  // the rank of each worker, for the words
-  int wake_fd = -1;                 // InterruptHandler::wake_fd()
+  std::vector<WorkerRequest> workers;    // one per local rank
+  std::vector<std::int32_t> ranks;       // the rank of each worker, for the words
+  int wake_fd = -1;                      // InterruptHandler::wake_fd(): reacts without a tick
+  std::chrono::milliseconds timeout{0};  // of the whole group; 0: none
 
   // 0: none. Ends the group when the rank that is furthest behind is in the stage warmup or measure and no rank has
   // shown a sign of life for this long.
@@ -68,8 +77,9 @@ struct GroupRequest {
 };
 
 struct GroupOutcome {
-  // In the order of the request. In a group each reason starts with its rank: "rank 1: ...". A worker whose result
-  // says that it failed has the status `finished` (or `ended`, when it did not end by itself) and its result.
+  // In the order of the request. Who watches the group knows which rank each of them is: no reason starts with its own
+  // rank. A worker whose result says that it failed has the status `finished` (or `ended`, when it did not end by
+  // itself) and its result.
   std::vector<WorkerOutcome> workers;
   std::optional<GroupFailure> failure;  // nothing: all finished well, or the run was interrupted
   bool interrupted = false;             // the host was asked to stop before any rank had failed
@@ -80,8 +90,8 @@ struct GroupOutcome {
 using GroupProgress = std::function<void(std::int32_t rank, const BoardView&)>;
 
 // Blocks until all workers and everything they started are gone. `on_progress` (may be empty) is called on this thread
-// at most every 50 ms. `interrupted` (may be null) counts the signals, as for supervise(). Throws LaunchError when a
-// worker cannot be started, and whatever the callbacks throw; all workers are gone then, too.
+// at most every 50 ms. `interrupted` (may be null) counts the signals: 1 ends the workers with 0.5 s of grace, 2 at
+// once. Throws WorkerStartError, and whatever the callbacks throw; all workers are gone then, too.
 GroupOutcome supervise_group(const GroupRequest& request, const GroupProgress& on_progress,
                              const std::atomic<int>* interrupted);
 

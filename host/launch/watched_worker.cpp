@@ -20,6 +20,11 @@ constexpr milliseconds memory_tick{20};         // how long a worker can be abov
 constexpr milliseconds death_patience{30'000};  // after SIGKILL; a driver call that never returns can defeat it
 constexpr std::size_t log_lines = 20;
 
+SpawnRequest with_board(SpawnRequest request, int board_fd) {
+  request.board_fd = board_fd;
+  return request;
+}
+
 std::string describe_holdings(const BoardView& where) {
   std::string text = "held by kind: " + describe_memory(where.current_bytes);
   if (!where.last_allocation.empty()) text += "; asked for last: " + where.last_allocation;
@@ -32,8 +37,7 @@ WatchedWorker::WatchedWorker(const WorkerRequest& request, std::uint64_t oom_kil
     : request_(request),
       oom_kills_before_(oom_kills_before),
       board_(ProgressBoard::create()),
-      process_(spawn({request.executable, request.arguments, request.environment, request.log_file, request.spec,
-                      board_.fd(), request.processors})),
+      process_(spawn(with_board(request, board_.fd()))),
       reader_(request.on_event) {}
 
 bool WatchedWorker::has_ended() const {

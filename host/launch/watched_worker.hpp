@@ -1,5 +1,5 @@
-// One worker under watch: what supervise() and supervise_group() do with each of theirs. It owns the process, its board
-// and its events, and is stepped by a loop that polls for all workers at once.
+// One worker under watch, as supervise_group() has one for each rank. It owns the process, its board and its events,
+// and is stepped by a loop that polls for all workers at once.
 #pragma once
 #include <signal.h>
 
@@ -13,8 +13,7 @@
 
 #include "launch/board.hpp"
 #include "launch/event_reader.hpp"
-#include "launch/process.hpp"
-#include "launch/supervise.hpp"
+#include "launch/worker_request.hpp"
 
 namespace assay::host {
 

@@ -18,10 +18,10 @@ double synchronized_step(Timeline& timeline, Recorder& recorder, const LoopHooks
   return elapsed_ns;
 }
 
-// The rule over the step times of all ranks.
-class StoppingRule {
+// The verdict over the step times of all ranks.
+class SharedVerdict {
  public:
-  StoppingRule(const MeasurePlan& plan, const LoopHooks& hooks) : plan_(plan), hooks_(hooks) {
+  SharedVerdict(const MeasurePlan& plan, const LoopHooks& hooks) : plan_(plan), hooks_(hooks) {
     if (plan.until) agreed_ns_.reserve(static_cast<std::size_t>(plan.most_steps()));
   }
 
@@ -61,8 +61,8 @@ LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& pl
   const std::int64_t total = plan.until ? 0 : plan.steps;
   const std::int64_t window_begin_ns = timeline.host_now_ns();
   std::int64_t done = 0;
-  StoppingRule rule(plan, hooks);
-  while ((result.verdict = rule.judge(step_ns)) == Verdict::go_on) {
+  SharedVerdict verdict(plan, hooks);
+  while ((result.verdict = verdict.judge(step_ns)) == Verdict::go_on) {
     if (plan.sync) {
       step_ns.push_back(synchronized_step(timeline, recorder, hooks, iteration++, false));
       recorder.flush();

@@ -1,5 +1,7 @@
 #include "record/merge_parts.hpp"
 
+#include "common/rank_name.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -127,11 +129,11 @@ std::optional<VerificationResult> merged_verification(const std::vector<const Ra
 }
 
 std::string with_rank(const RankPart& rank, const std::string& text) {
-  const std::string named = fmt::format("rank {}", rank.rank);
+  const std::string named = rank_name(rank.rank);
   const bool is_named =
       text.starts_with(named) && (text.size() == named.size() || text[named.size()] < '0' || text[named.size()] > '9');
   if (is_named) return text;
-  return rank.host.empty() ? fmt::format("{}: {}", named, text) : fmt::format("{} on {}: {}", named, rank.host, text);
+  return rank_name(rank.rank, rank.host) + ": " + text;
 }
 
 std::string device_id_of(const RankPart& rank) {

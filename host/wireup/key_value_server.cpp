@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "wireup/session.hpp"
+#include "wireup/server_connection.hpp"
 #include "wireup/socket_options.hpp"
 #include "wireup/token.hpp"
 
@@ -54,7 +54,7 @@ class KeyValueServer::Service {
     // the second of two rounds comes after it.
     asio::post(io_, [this] { asio::post(io_, [this] { close(); }); });
     thread_.join();
-    for (const auto& session : home_.sessions) session->abandon();
+    for (const auto& connection : home_.open) connection->abandon();
   }
 
  private:
@@ -86,7 +86,7 @@ class KeyValueServer::Service {
         if (errno == EAGAIN || errno == EWOULDBLOCK) break;
         continue;  // a client that gave up before it was accepted
       }
-      start_session(std::move(client));
+      start_connection(std::move(client));
     }
     wait_for_client();
   }
@@ -98,7 +98,7 @@ class KeyValueServer::Service {
     });
   }
 
-  void start_session(Fd client) {
+  void start_connection(Fd client) {
     try {
       set_wire_options(client.get());
     } catch (const WireupError&) {
@@ -106,11 +106,11 @@ class KeyValueServer::Service {
     }
     tcp::socket socket(home_.io);
     socket.assign(protocol_, client.release());
-    std::make_shared<Session>(home_, std::move(socket))->start();
+    std::make_shared<ServerConnection>(home_, std::move(socket))->start();
   }
 
   asio::io_context io_{1};
-  SessionHome home_;
+  ServerConnections home_;
   const tcp protocol_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;

@@ -21,7 +21,7 @@ std::shared_ptr<const std::vector<std::string>> one_value(std::string_view value
   return std::make_shared<const std::vector<std::string>>(1, std::string(value));
 }
 
-Outcome failure(std::string text) { return {nullptr, std::move(text)}; }
+WaitOutcome failure(std::string text) { return {nullptr, std::move(text)}; }
 
 // Calls act(iterator) for every entry whose name starts with the prefix; act returns the iterator to go on with.
 template <typename Map, typename Act>
@@ -59,24 +59,24 @@ std::optional<std::string> KeyValueStore::find(std::string_view key) const {
 }
 
 std::string KeyValueStore::get(std::string_view key, Timeout timeout) {
-  const Outcome outcome = wait_for(timeout, [&](Done done) { return begin_get(key, timeout, std::move(done)); });
+  const WaitOutcome outcome = wait_for(timeout, [&](Done done) { return begin_get(key, timeout, std::move(done)); });
   if (!outcome.values) throw WireupError(outcome.error);
   return outcome.values->front();
 }
 
 std::vector<std::string> KeyValueStore::exchange(std::string_view name, std::int32_t rank, std::int32_t count,
                                                  std::string_view value, Timeout timeout) {
-  const Outcome outcome =
+  const WaitOutcome outcome =
       wait_for(timeout, [&](Done done) { return begin_exchange(name, rank, count, value, timeout, std::move(done)); });
   if (!outcome.values) throw WireupError(outcome.error);
   return *outcome.values;
 }
 
-Outcome KeyValueStore::wait_for(Timeout timeout, const std::function<WaitId(Done)>& begin) {
+WaitOutcome KeyValueStore::wait_for(Timeout timeout, const std::function<WaitId(Done)>& begin) {
   // Shared with the callback, which may still be in set_value when the waiting side has the outcome already.
-  const auto promise = std::make_shared<std::promise<Outcome>>();
-  std::future<Outcome> outcome = promise->get_future();
-  const WaitId wait = begin([promise](Outcome&& result) { promise->set_value(std::move(result)); });
+  const auto promise = std::make_shared<std::promise<WaitOutcome>>();
+  std::future<WaitOutcome> outcome = promise->get_future();
+  const WaitId wait = begin([promise](WaitOutcome&& result) { promise->set_value(std::move(result)); });
   if (outcome.wait_for(std::min(timeout, timeout_max)) != std::future_status::ready) expire(wait);
   return outcome.get();
 }
@@ -172,7 +172,7 @@ std::size_t KeyValueStore::waits() const {
 
 void KeyValueStore::erase_prefix(std::string_view prefix) {
   std::lock_guard lock(mutex_);
-  const Outcome erased = failure(fmt::format("the keys under '{}' were erased during the wait", prefix));
+  const WaitOutcome erased = failure(fmt::format("the keys under '{}' were erased during the wait", prefix));
   const auto erase = [](auto& map) { return [&map](auto entry) { return map.erase(entry); }; };
   for_prefix(values_, prefix, erase(values_));
   for_prefix(counters_, prefix, erase(counters_));
@@ -262,11 +262,11 @@ std::shared_ptr<Watch> KeyValueStore::watch(std::string_view prefix) {
   return made;
 }
 
-void KeyValueStore::end(WaitId id, Outcome outcome) {
+void KeyValueStore::end(WaitId id, WaitOutcome outcome) {
   if (auto entry = waits_.extract(id)) entry.mapped().done(std::move(outcome));
 }
 
-void KeyValueStore::end_all(std::vector<WaitId> waits, const Outcome& outcome) {
+void KeyValueStore::end_all(std::vector<WaitId> waits, const WaitOutcome& outcome) {
   for (const WaitId id : waits) end(id, outcome);
 }
 

@@ -25,7 +25,7 @@ struct Member {
 };
 
 // How a wait ended: with values (one for get, one for each rank for exchange), or with the text of an error.
-struct Outcome {
+struct WaitOutcome {
   std::shared_ptr<const std::vector<std::string>> values;  // null: an error
   std::string error;
 };
@@ -66,7 +66,7 @@ class KeyValueStore final : public KeyValue {
   // not called any more. The caller keeps the clock and calls expire() when `timeout`, which is for the text, has
   // passed. Unknown and finished ids are ignored.
   using WaitId = std::uint64_t;
-  using Done = std::function<void(Outcome&&)>;
+  using Done = std::function<void(WaitOutcome&&)>;
   WaitId begin_get(std::string_view key, Timeout timeout, Done done);
   WaitId begin_exchange(std::string_view name, std::int32_t rank, std::int32_t count, std::string_view value,
                         Timeout timeout, Done done);
@@ -98,8 +98,8 @@ class KeyValueStore final : public KeyValue {
   using Losses = std::map<std::int32_t, std::string>;  // rank -> text
 
   // All of these: with mutex_ held.
-  void end(WaitId wait, Outcome outcome);
-  void end_all(std::vector<WaitId> waits, const Outcome& outcome);
+  void end(WaitId wait, WaitOutcome outcome);
+  void end_all(std::vector<WaitId> waits, const WaitOutcome& outcome);
   void break_exchange(const std::string& name, Exchange& exchange, std::string text);
   void lose_locked(std::string_view group, std::span<const std::int32_t> ranks, std::string_view text);
   std::optional<std::string> loss_under(std::string_view key) const;
@@ -107,7 +107,7 @@ class KeyValueStore final : public KeyValue {
   std::string missing_text(std::string_view name, const Exchange& exchange, Timeout timeout) const;
   void announce(const Change& change);
 
-  Outcome wait_for(Timeout timeout, const std::function<WaitId(Done)>& begin);
+  WaitOutcome wait_for(Timeout timeout, const std::function<WaitId(Done)>& begin);
 
   mutable std::mutex mutex_;
   ByName<std::string> values_;

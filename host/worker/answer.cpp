@@ -19,7 +19,7 @@ std::string to_event(const CaseAnswer& answer) {
                             {"of_another_rank", answer.of_another_rank}});
 }
 
-std::string to_event(const DeviceAnswer& answer) {
+std::string to_event(const FoundDevice& answer) {
   return record::json_text({{"event", "result"},
                             {"probe",
                              {{"status", name_of(answer.status)},
@@ -37,13 +37,13 @@ std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
   return CaseAnswer{std::move(*result), event.value("of_another_rank", false)};
 }
 
-std::optional<DeviceAnswer> device_answer_from(std::string_view event_line) {
+std::optional<FoundDevice> found_device_from(std::string_view event_line) {
   const Json event = parsed(event_line);
   if (!event.is_object() || !event.contains("probe")) return std::nullopt;
   const Json& probe = event.at("probe");
   const std::optional<record::Status> status = record::status_of(probe.value("status", ""));
   if (!status) return std::nullopt;
-  return DeviceAnswer{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
+  return FoundDevice{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
                       probe.value("count", std::int32_t{1}), probe.value("note", "")};
 }
 

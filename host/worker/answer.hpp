@@ -14,7 +14,8 @@ struct CaseAnswer {
   bool of_another_rank = false;  // a failure that may be another rank's doing
 };
 
-struct DeviceAnswer {
+// What asking for a [run] device has shown.
+struct FoundDevice {
   record::Status status = record::Status::failed;
   std::string reason;  // where the status is not ok
   record::Device device;
@@ -24,9 +25,9 @@ struct DeviceAnswer {
 };
 
 std::string to_event(const CaseAnswer& answer);
-std::string to_event(const DeviceAnswer& answer);
+std::string to_event(const FoundDevice& answer);
 // Nothing when the line is no such answer.
 std::optional<CaseAnswer> case_answer_from(std::string_view event_line);
-std::optional<DeviceAnswer> device_answer_from(std::string_view event_line);
+std::optional<FoundDevice> found_device_from(std::string_view event_line);
 
 }  // namespace assay::host

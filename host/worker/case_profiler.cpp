@@ -14,16 +14,23 @@ constexpr std::uint64_t traced_steps = 3;
 // mark the step's begin after the anchor has ended.
 constexpr std::uint64_t warmup_steps = 1;
 
+// "<run folder>/kernels_case-0001.md"
+std::string file_of(const CaseSpec& spec, const char* what, const char* extension) {
+  return spec.file_of_run(fmt::format("{}_{}.{}", what, spec.file_stem(), extension)).string();
+}
+
 }  // namespace
 
-CaseProfiler::CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services,
+CaseProfiler::CaseProfiler(const CaseSpec& spec, const OpenDevice& device, HostServices& services,
                            record::CaseResult& result)
-    : spec_(spec),
+    : ranges_(spec.values.profile.nvtx || spec.values.profile.nsys),
+      kernels_file_(spec.values.profile.kernels ? file_of(spec, "kernels", "md") : ""),
+      memory_snapshot_file_(spec.values.profile.memory_snapshot ? file_of(spec, "memory", "pickle") : ""),
       device_(device),
       services_(services),
       result_(result),
-      profiler_(spec.ranges ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
-  if (!spec.memory_snapshot_file.empty()) services.begin_memory_history();
+      profiler_(ranges_ ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
+  if (!memory_snapshot_file_.empty()) services.begin_memory_history();
 }
 
 void CaseProfiler::note(std::string text) { result_.note(std::move(text)); }
@@ -44,17 +51,17 @@ bool CaseProfiler::write(const std::string& file, const std::string& bytes, cons
 void CaseProfiler::begin_measure() {
   if (profiler_ && !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
     profiler_ = nullptr;
-  if (spec_.ranges && device_.api().range_push) device_.api().range_push(device_.handle(), "measure");
+  if (ranges_ && device_.api().range_push) device_.api().range_push(device_.handle(), "measure");
 }
 
 void CaseProfiler::end_measure() {
-  if (spec_.ranges && device_.api().range_pop) device_.api().range_pop(device_.handle());
+  if (ranges_ && device_.api().range_pop) device_.api().range_pop(device_.handle());
   if (profiler_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
 }
 
 void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const std::vector<std::string>& phase_names,
                                  const std::function<void(std::uint64_t step)>& run_step) {
-  if (spec_.kernels_file.empty()) return;
+  if (kernels_file_.empty()) return;
   const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
   if (!trace) return note(fmt::format("the {} device offers no kernel trace", device_.api().kind));
   assay_device* device = device_.handle();
@@ -124,10 +131,10 @@ void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
   const double n = static_cast<double>(steps.size());
   // From a step's begin to the end of its last kernel: compared with the measured steps, what tracing costs.
   result_.kernel_trace = {static_cast<std::int64_t>(steps.size()), last_end_ns * 1e-6 / n, busy_ns * 1e-6 / n, in_graph,
-                          std::filesystem::path(spec_.kernels_file).filename().string()};
+                          std::filesystem::path(kernels_file_).filename().string()};
   const std::string title = fmt::format("Kernels of {} traced {} after the measured ones", steps.size(),
                                         steps.size() == 1 ? "step" : "steps");
-  if (!write(spec_.kernels_file, kernel_markdown(kernels, title), "the table of kernels"))
+  if (!write(kernels_file_, kernel_markdown(kernels, title), "the table of kernels"))
     result_.kernel_trace->file.clear();
   result_.kernels = std::move(kernels);
 }
@@ -135,8 +142,8 @@ void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
 void CaseProfiler::write_memory_snapshot() {
   const auto history = services_.take_memory_history();
   if (!history) return;
-  if (write(spec_.memory_snapshot_file, history->snapshot(device_.ordinal()), "the memory snapshot"))
-    result_.memory_snapshot = std::filesystem::path(spec_.memory_snapshot_file).filename().string();
+  if (write(memory_snapshot_file_, history->snapshot(device_.ordinal()), "the memory snapshot"))
+    result_.memory_snapshot = std::filesystem::path(memory_snapshot_file_).filename().string();
 }
 
 }  // namespace assay::host

@@ -20,8 +20,7 @@ namespace assay::host {
 
 class CaseProfiler {
  public:
-  CaseProfiler(const ProfileSpec& spec, const OpenDevice& device, HostServices& services,
-               record::CaseResult& result);
+  CaseProfiler(const CaseSpec& spec, const OpenDevice& device, HostServices& services, record::CaseResult& result);
 
   // Around the measured steps: the range named `measure`, and the part that an external profiler records.
   void begin_measure();
@@ -47,7 +46,9 @@ class CaseProfiler {
   // The table of those steps whose work lies between their marks, and a note on the others.
   void record_table(std::vector<TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
 
-  const ProfileSpec& spec_;
+  const bool ranges_;                       // named ranges, and the range that an external profiler records
+  const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
+  const std::string memory_snapshot_file_;  // a pickle; "": none
   const OpenDevice& device_;
   HostServices& services_;
   record::CaseResult& result_;

@@ -64,7 +64,7 @@ class CaseRun {
   void run() {
     enter(Stage::load);
     telemetry_ = std::make_unique<TelemetrySampler>();  // before a library binds this thread to a processor
-    ranks_ = std::make_unique<RankServices>(spec_.ranks, observer_);
+    ranks_ = std::make_unique<RankServices>(spec_, observer_);
     library_ = PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
     schema_ = copy_schema(*workload_);
@@ -74,7 +74,7 @@ class CaseRun {
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());
-    profiler_ = std::make_unique<CaseProfiler>(spec_.profile, *device_, *services_, result_);
+    profiler_ = std::make_unique<CaseProfiler>(spec_, *device_, *services_, result_);
     std::exception_ptr failure;
     try {
       live();
@@ -134,13 +134,13 @@ class CaseRun {
 
   void create() {
     enter(Stage::create);
-    config_.params.insert(spec_.params.begin(), spec_.params.end());
+    config_.params.insert(spec_.values.params.begin(), spec_.values.params.end());
     if (library_->entry().init) check("init", library_->entry().init(services_->abi()));
     initialized_ = true;
     assay_case c{};
     c.struct_size = sizeof c;
     c.config = &config_;
-    c.seed = spec_.seed;
+    c.seed = spec_.values.run.seed;
     c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
     c.device_kind = spec_.device_kind.c_str();
     check("create", workload_->create(services_->abi(), &c, &object_));
@@ -173,25 +173,25 @@ class CaseRun {
     hooks.after_warmup = [&] {
       ranks_->meet("measure");  // the first measured step begins on all ranks at once
       services_->ledger().moment("after_warmup");
-      enter(Stage::measure, spec_.plan.until ? 0 : spec_.plan.steps);
+      enter(Stage::measure, spec_.plan().until ? 0 : spec_.plan().steps);
       contention_.begin();
       telemetry_->begin();
       profiler_->begin_measure();
     };
-    enter(Stage::warmup, spec_.plan.warmup);
-    LoopResult result = measure(*timeline_, *recorder_, spec_.plan, hooks);
+    enter(Stage::warmup, spec_.plan().warmup);
+    LoopResult result = measure(*timeline_, *recorder_, spec_.plan(), hooks);
     const std::optional<TelemetryFigures> telemetry = telemetry_->end();
     Contention contention = contention_.end();
     profiler_->end_measure();
     if (!ranks_->is_alone()) {
       const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
-      if (spec_.ranks.shares_processors) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
+      if (spec_.shares_processors()) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
     }
     result_.wall.measure_s = result.window_s;
     for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
       result_.note(std::move(note));
     profiler_->write_memory_snapshot();
-    const std::uint64_t steps_done = static_cast<std::uint64_t>(spec_.plan.warmup) + result.samples.step_ns.size();
+    const std::uint64_t steps_done = static_cast<std::uint64_t>(spec_.plan().warmup) + result.samples.step_ns.size();
     profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
                              [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
     result_.contention = processor_shares_of(contention);
@@ -225,8 +225,8 @@ class CaseRun {
   }
 
   void record_figures(const LoopResult& result) {
-    result_.phases = phases_of(result.samples, schema_, spec_.confidence);
-    result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.confidence);
+    result_.phases = phases_of(result.samples, schema_, spec_.plan().confidence());
+    result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.plan().confidence());
     const double step_mean_ms = *result_.phases->front().second.mean_ms;
     result_.rates = record::rate_figures(static_cast<double>(work_.flops), static_cast<double>(work_.bytes),
                                          static_cast<double>(work_.items), step_mean_ms);

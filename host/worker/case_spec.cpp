@@ -1,88 +1,108 @@
 #include "worker/case_spec.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "experiment/settings.hpp"
 
 namespace assay::host {
 namespace {
 
-nlohmann::json to_json(const RankSpec& spec) {
+using nlohmann::json;
+
+json rank_to_json(const RankSpec& spec) {
   return {{"rank", spec.rank},
           {"count", spec.count},
           {"local_rank", spec.local_rank},
           {"local_count", spec.local_count},
-          {"shares_processors", spec.shares_processors},
+          {"sharer", spec.sharer},
+          {"sharer_count", spec.sharer_count},
           {"host_name", spec.host_name},
           {"service", spec.count > 1 ? endpoint_text(spec.service) : ""},
-          {"prefix", spec.prefix},
-          {"wireup_timeout_ms", spec.wireup_timeout.count()},
-          {"collective_timeout_ms", spec.collective_timeout.count()}};
+          {"prefix", spec.prefix}};
 }
 
-RankSpec rank_spec_from_json(const nlohmann::json& json) {
+RankSpec rank_spec_from_json(const json& found) {
   RankSpec spec;
-  json.at("rank").get_to(spec.rank);
-  json.at("count").get_to(spec.count);
-  json.at("local_rank").get_to(spec.local_rank);
-  json.at("local_count").get_to(spec.local_count);
-  json.at("shares_processors").get_to(spec.shares_processors);
-  json.at("host_name").get_to(spec.host_name);
-  if (spec.count > 1) spec.service = parse_endpoint(json.at("service").get<std::string>());
-  json.at("prefix").get_to(spec.prefix);
-  spec.wireup_timeout = std::chrono::milliseconds(json.at("wireup_timeout_ms").get<std::int64_t>());
-  spec.collective_timeout = std::chrono::milliseconds(json.at("collective_timeout_ms").get<std::int64_t>());
+  found.at("rank").get_to(spec.rank);
+  found.at("count").get_to(spec.count);
+  found.at("local_rank").get_to(spec.local_rank);
+  found.at("local_count").get_to(spec.local_count);
+  found.at("sharer").get_to(spec.sharer);
+  found.at("sharer_count").get_to(spec.sharer_count);
+  found.at("host_name").get_to(spec.host_name);
+  if (spec.count > 1) spec.service = parse_endpoint(found.at("service").get<std::string>());
+  found.at("prefix").get_to(spec.prefix);
   return spec;
+}
+
+// A setting travels as a file would say it, through the table of settings: a new one needs no word here.
+json values_to_json(const Case& c) {
+  json params = json::object();
+  for (const auto& [name, value] : c.params) params[name] = to_json(value);
+  json settings = json::object();
+  for (const auto& [name, value] : c.settings()) settings[name] = to_json(value);
+  return {{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
+}
+
+Case values_from_json(const json& found) {
+  Case c;
+  found.at("index").get_to(c.index);
+  for (const auto& [name, value] : found.at("params").items()) c.params[name] = value_from_json(value);
+  for (const auto& [name, value] : found.at("settings").items()) {
+    const Setting* setting = find_setting(name);
+    if (!setting || !setting->apply(value_from_json(value), c))
+      throw std::invalid_argument(
+          fmt::format("a case came with {} = {}, which this assay does not know; use the same assay for all ranks",
+                      name, value.dump()));
+  }
+  return c;
 }
 
 }  // namespace
 
-nlohmann::json to_json(const CaseSpec& spec) {
-  nlohmann::json params = nlohmann::json::object();
-  for (const auto& [name, value] : spec.params) params[name] = to_json(value);
-  nlohmann::json plan = {{"warmup", spec.plan.warmup}, {"steps", spec.plan.steps}, {"sync", spec.plan.sync}};
-  if (const auto& u = spec.plan.until)
-    plan["until"] = {{"relative_error", u->relative_error},
-                     {"confidence", u->confidence},
-                     {"min_steps", u->min_steps},
-                     {"max_steps", u->max_steps}};
-  return {{"plugin_file", spec.plugin_file},
-          {"workload", spec.workload},
-          {"device_kind", spec.device_kind},
-          {"device_ordinal", spec.device_ordinal},
-          {"params", std::move(params)},
-          {"plan", std::move(plan)},
-          {"profile",
-           {{"ranges", spec.profile.ranges},
-            {"kernels_file", spec.profile.kernels_file},
-            {"memory_snapshot_file", spec.profile.memory_snapshot_file}}},
-          {"confidence", spec.confidence},
-          {"seed", spec.seed},
-          {"ranks", to_json(spec.ranks)}};
+std::string CaseSpec::file_stem() const {
+  const std::string stem = fmt::format("case-{:04}", values.index + 1);
+  return is_alone() ? stem : fmt::format("{}.rank{}", stem, ranks.rank);
 }
 
-CaseSpec case_spec_from_json(const nlohmann::json& json) {
+std::filesystem::path CaseSpec::file_of_run(const std::string& name) const {
+  return (std::filesystem::path(run_folder) / name).lexically_normal();
+}
+
+std::filesystem::path CaseSpec::log_file() const { return file_of_run("logs/" + file_stem() + ".log"); }
+
+json to_json(const CaseSpec& spec) {
+  return {{"values", values_to_json(spec.values)},
+          {"plugin_file", spec.plugin_file},
+          {"workload", spec.workload},
+          {"phase_names", spec.phase_names},
+          {"device_kind", spec.device_kind},
+          {"device_ordinal", spec.device_ordinal},
+          {"run_folder", spec.run_folder},
+          {"ranks", rank_to_json(spec.ranks)}};
+}
+
+CaseSpec case_spec_from_json(const json& found) {
   CaseSpec spec;
-  json.at("plugin_file").get_to(spec.plugin_file);
-  json.at("workload").get_to(spec.workload);
-  json.at("device_kind").get_to(spec.device_kind);
-  json.at("device_ordinal").get_to(spec.device_ordinal);
-  for (const auto& [name, value] : json.at("params").items()) spec.params[name] = value_from_json(value);
-  const nlohmann::json& plan = json.at("plan");
-  plan.at("warmup").get_to(spec.plan.warmup);
-  plan.at("steps").get_to(spec.plan.steps);
-  plan.at("sync").get_to(spec.plan.sync);
-  if (plan.contains("until")) {
-    const nlohmann::json& u = plan["until"];
-    spec.plan.until = UntilRule{u.at("relative_error").get<double>(), u.at("confidence").get<double>(),
-                                u.at("min_steps").get<std::int64_t>(), u.at("max_steps").get<std::int64_t>()};
-  }
-  const nlohmann::json& profile = json.at("profile");
-  profile.at("ranges").get_to(spec.profile.ranges);
-  profile.at("kernels_file").get_to(spec.profile.kernels_file);
-  profile.at("memory_snapshot_file").get_to(spec.profile.memory_snapshot_file);
-  json.at("confidence").get_to(spec.confidence);
-  json.at("seed").get_to(spec.seed);
-  spec.ranks = rank_spec_from_json(json.at("ranks"));
+  spec.values = values_from_json(found.at("values"));
+  found.at("plugin_file").get_to(spec.plugin_file);
+  found.at("workload").get_to(spec.workload);
+  found.at("phase_names").get_to(spec.phase_names);
+  found.at("device_kind").get_to(spec.device_kind);
+  found.at("device_ordinal").get_to(spec.device_ordinal);
+  found.at("run_folder").get_to(spec.run_folder);
+  spec.ranks = rank_spec_from_json(found.at("ranks"));
   return spec;
+}
+
+json probe_to_json(const std::string& wanted_device) { return {{"probe", wanted_device}}; }
+
+std::optional<std::string> probe_from_json(const json& found) {
+  if (!found.contains("probe")) return std::nullopt;
+  return found["probe"].get<std::string>();
 }
 
 }  // namespace assay::host

@@ -1,49 +1,54 @@
-// All that a worker needs to know of its case. Travels from the host to the worker as JSON.
+// All that is to be known of one rank of a case, in one specification. It is made where the run is led, and travels as
+// JSON, the same text on every road: to the host that starts the rank on another machine, and to the worker itself.
 #pragma once
-#include "common/value.hpp"
-#include "measure/stopping.hpp"
+#include "experiment/experiment.hpp"
 #include "wireup/endpoint.hpp"
 
 #include <chrono>
-#include <map>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace assay::host {
 
-// What [profile] asks of the worker. A file is given by its absolute path; "" is none.
-struct ProfileSpec {
-  bool ranges = true;                // named ranges, and the range that an external profiler records
-  std::string kernels_file;          // Markdown: the table of kernels per phase
-  std::string memory_snapshot_file;  // a pickle
-};
-
-// One of several ranks of a case, and the service that joins them.
+// One rank among those of its case, and the service that joins them.
 struct RankSpec {
   std::int32_t rank = 0, count = 1;
-  std::int32_t local_rank = 0, local_count = 1;  // on this machine
-  bool shares_processors = false;                // with the other ranks of this machine
+  std::int32_t local_rank = 0, local_count = 1;  // on its machine
+  // Among the ranks that may use the same processors, as their launcher has set it.
+  std::int32_t sharer = 0, sharer_count = 1;
   std::string host_name;
   Endpoint service;    // with one rank there is none
   std::string prefix;  // of the case's keys
-  std::chrono::milliseconds wireup_timeout{60'000};
-  std::chrono::milliseconds collective_timeout{120'000};
 };
 
 struct CaseSpec {
+  Case values;  // parameters (an output file by its absolute path) and settings; the axes stay behind
   std::string plugin_file;
   std::string workload;
-  std::string device_kind;  // "cpu", "cuda": resolved, never "auto"
+  std::vector<std::string> phase_names;  // for the words of whoever watches the worker
+  std::string device_kind;               // "cpu", "cuda": resolved, never "auto"
   std::int32_t device_ordinal = 0;
-  std::map<std::string, Value> params;
-  MeasurePlan plan;
-  ProfileSpec profile;
-  double confidence = 0.95;
-  std::uint64_t seed = 0;
+  std::string run_folder;  // absolute
   RankSpec ranks;
+
+  bool is_alone() const { return ranks.count == 1; }
+  bool shares_processors() const { return ranks.sharer_count > 1 && values.run.bind == "none"; }
+  const MeasurePlan& plan() const { return values.measure; }
+  // "case-0001", "case-0001.rank2": the files that belong to this rank are named so.
+  std::string file_stem() const;
+  std::filesystem::path file_of_run(const std::string& name) const;
+  std::filesystem::path log_file() const;
 };
 
 nlohmann::json to_json(const CaseSpec& spec);
 CaseSpec case_spec_from_json(const nlohmann::json& json);
+
+// A worker may be asked to open a device instead of running a case: the text that stands in the place of a CaseSpec's,
+// and the device that a text asks for; nothing when it is a CaseSpec's.
+nlohmann::json probe_to_json(const std::string& wanted_device);
+std::optional<std::string> probe_from_json(const nlohmann::json& json);
 
 }  // namespace assay::host

@@ -10,17 +10,17 @@ namespace {
 
 using record::Status;
 
-DeviceAnswer refused(Status status, const char* reason) {
-  DeviceAnswer answer;
+FoundDevice refused(Status status, const char* reason) {
+  FoundDevice answer;
   answer.status = status;
   answer.reason = reason;
   return answer;
 }
 
-DeviceAnswer probe_kind(const std::string& kind) {
+FoundDevice probe_kind(const std::string& kind) {
   try {
     const OpenDevice device(find_device(kind), 0);
-    DeviceAnswer answer;
+    FoundDevice answer;
     device.check(device.api().count(&answer.count), "counting devices");
     answer.status = Status::ok;
     answer.device = device_of(device.api().kind, 0, device.info());
@@ -34,16 +34,16 @@ DeviceAnswer probe_kind(const std::string& kind) {
 
 }  // namespace
 
-DeviceAnswer probe_device(const std::string& wanted) {
+FoundDevice probe_device(const std::string& wanted) {
   if (wanted != "auto") return probe_kind(wanted);
   const std::vector<std::string> kinds = installed_device_kinds();
   std::string note = "no cuda backend is installed";
   if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
-    DeviceAnswer cuda = probe_kind("cuda");
+    FoundDevice cuda = probe_kind("cuda");
     if (cuda.is_usable()) return cuda;
     note = cuda.reason;
   }
-  DeviceAnswer cpu = probe_kind("cpu");
+  FoundDevice cpu = probe_kind("cpu");
   if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
   return cpu;
 }

@@ -8,6 +8,6 @@ namespace assay::host {
 
 // `wanted`: "cpu", "cuda", or "auto" (cuda where its backend finds a device, else cpu; `note` says why not cuda). The
 // answer's status is ok, unsupported or failed.
-DeviceAnswer probe_device(const std::string& wanted);
+FoundDevice probe_device(const std::string& wanted);
 
 }  // namespace assay::host

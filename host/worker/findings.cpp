@@ -152,9 +152,9 @@ std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec
   if (result.verdict == Verdict::gave_up)
     notes.push_back(fmt::format(
         "stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
-        spec.plan.until->max_steps, relative_error(result.samples.step_ns, spec.plan.until->confidence) * 100,
-        spec.plan.until->relative_error * 100));
-  if (!spec.plan.sync) notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+        spec.plan().until->max_steps, relative_error(result.samples.step_ns, spec.plan().until->confidence) * 100,
+        spec.plan().until->relative_error * 100));
+  if (!spec.plan().sync) notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
   if (recorder.captured_unread())
     notes.emplace_back(
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");

@@ -17,6 +17,11 @@ namespace {
 std::atomic<bool> termination_seen{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores to it");
 
+// How long a rank waits for the others in a collective.
+std::chrono::milliseconds collective_timeout(const Case& c) {
+  return c.run.stall_timeout.count() > 0 ? c.run.stall_timeout : c.measure.timeout;
+}
+
 std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
 
 std::string_view bytes_of(const void* data, std::size_t bytes) {
@@ -45,20 +50,21 @@ void take_termination_as_abort() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-RankServices::RankServices(const RankSpec& spec, CaseObserver& observer)
-    : spec_(spec), observer_(observer), address_("127.0.0.1") {
+RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
+    : spec_(spec.ranks), observer_(observer), address_("127.0.0.1") {
+  const std::chrono::milliseconds wireup_timeout = spec.values.run.wireup_timeout;
   if (is_alone()) {
     service_ = std::make_unique<KeyValueStore>();
   } else {
     auto client = std::make_unique<KeyValueClient>(
         spec_.service, KeyValueClient::Options{.prefix = spec_.prefix,
                                                .member = Member{"", spec_.rank, spec_.host_name},
-                                               .connect_timeout = spec_.wireup_timeout});
+                                               .connect_timeout = wireup_timeout});
     address_ = client->local_address();
     client_ = client.get();
     service_ = std::move(client);
     const Waiting waiting(observer_);
-    service_->exchange("start", spec_.rank, spec_.count, "", spec_.wireup_timeout);
+    service_->exchange("start", spec_.rank, spec_.count, "", wireup_timeout);
   }
   library_folder_ = comm_folder().string();
   comm_.struct_size = sizeof comm_;
@@ -68,7 +74,7 @@ RankServices::RankServices(const RankSpec& spec, CaseObserver& observer)
   comm_.host_name = spec_.host_name.c_str();
   comm_.address = address_.c_str();
   comm_.library_folder = library_folder_.c_str();
-  comm_.timeout_ms = spec_.collective_timeout.count();
+  comm_.timeout_ms = collective_timeout(spec.values).count();
   comm_.set = [](const assay_comm* c, assay_str key, const void* data, std::size_t bytes) noexcept {
     return from(c).answer([&](KeyValue& kv) { kv.set(key_of_plugin(key), bytes_of(data, bytes)); });
   };

@@ -25,7 +25,7 @@ void take_termination_as_abort();
 class RankServices {
  public:
   // Reaches the service and waits until every rank is there. Throws WireupError.
-  RankServices(const RankSpec& spec, CaseObserver& observer);
+  RankServices(const CaseSpec& spec, CaseObserver& observer);
   RankServices(const RankServices&) = delete;
   RankServices& operator=(const RankServices&) = delete;
   ~RankServices();

@@ -37,12 +37,12 @@ class BoardObserver final : public CaseObserver {
 int worker_main() try {
   WorkerChannel channel;
   const nlohmann::json spec = nlohmann::json::parse(channel.read_spec());
-  if (spec.contains("probe")) {
-    channel.send(to_event(probe_device(spec.at("probe").get<std::string>())));
+  if (const auto wanted_device = probe_from_json(spec)) {
+    channel.send(to_event(probe_device(*wanted_device)));
   } else {
     BoardObserver observer(channel.board());
     const CaseSpec case_spec = case_spec_from_json(spec);
-    if (case_spec.ranks.count > 1) take_termination_as_abort();
+    if (!case_spec.is_alone()) take_termination_as_abort();
     channel.send(to_event(run_case(case_spec, observer)));
   }
   return 0;

@@ -36,7 +36,6 @@ class SuperviseGroup : public testing::Test {
     r.log_file = log_of(rank);
     r.spec = "{}";
     r.phase_names = {"forward", "backward"};
-    r.timeout = std::chrono::seconds(100);  // so that a mistake ends the test
     return r;
   }
   // Ranks 0, 1, ... with a judge that takes "failed" and "victim" from the status. The time to settle is long: in these
@@ -47,13 +46,14 @@ class SuperviseGroup : public testing::Test {
       request.ranks.push_back(static_cast<std::int32_t>(request.ranks.size()));
       request.workers.push_back(worker(request.ranks.back(), script));
     }
+    request.timeout = std::chrono::seconds(100);  // so that a mistake ends the test
     request.settle = std::chrono::seconds(50);
     request.judge_result = [](const std::string& line) -> ResultVerdict {
       if (line.find("victim") != std::string::npos) return {ResultVerdict::Kind::victim, "lost a rank"};
       if (line.find("failed") != std::string::npos) return {ResultVerdict::Kind::failed, "loss is not finite"};
       return {};
     };
-    request.on_failure = [this](const GroupFailure& failure) { told_.push_back(failure.reason); };
+    request.on_failure = [this](const GroupFailure& failure) { told_.push_back(failure.told); };
     return request;
   }
   GroupOutcome run(const GroupRequest& request) { return supervise_group(request, {}, nullptr); }

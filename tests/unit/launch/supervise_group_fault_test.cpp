@@ -24,16 +24,16 @@ TEST_F(SuperviseGroup, ASignalTakesTheOthersAlong) {
     EXPECT_EQ(outcome.failure->kind, number == SIGKILL ? FailureKind::killed : FailureKind::died);
     EXPECT_EQ(outcome.failure->worker, 1u);
     EXPECT_EQ(outcome.failure->reason,
-              std::string("rank 1: killed by ") +
+              std::string("killed by ") +
                   (number == SIGKILL ? "SIGKILL (killed from outside)" : "SIGSEGV (invalid memory access)") +
                   " in stage measure, phase backward, step 4" + suffix(1));
-    EXPECT_EQ(told_, std::vector{outcome.failure->reason});
+    EXPECT_EQ(outcome.failure->told, "rank 1: " + outcome.failure->reason);
+    EXPECT_EQ(told_, std::vector{outcome.failure->told});
     EXPECT_EQ(statuses(outcome), (std::vector{ended, crashed, ended}));
     EXPECT_EQ(outcome.workers[1].reason, outcome.failure->reason);
     EXPECT_EQ(outcome.workers[1].signal, number);
     const std::string& other = outcome.workers[2].reason;
-    EXPECT_EQ(
-        other.find("rank 2: ended because another rank failed (" + outcome.failure->reason + "); it was in stage "), 0u)
+    EXPECT_EQ(other.find("ended because another rank failed (" + outcome.failure->told + "); it was in stage "), 0u)
         << other;
     EXPECT_TRUE(other.ends_with(suffix(2))) << other;
   }
@@ -46,8 +46,9 @@ TEST_F(SuperviseGroup, AnExitWithoutAResultIsAFailureEvenWithCodeZero) {
     const GroupOutcome outcome = run(request);
     ASSERT_TRUE(outcome.failure.has_value());
     EXPECT_EQ(outcome.failure->kind, FailureKind::died);
-    EXPECT_EQ(outcome.failure->reason, std::string("rank 2: exited with code ") + code +
-                                           " before it reported a result, in stage setup" + suffix(2));
+    EXPECT_EQ(outcome.failure->worker, 2u);
+    EXPECT_EQ(outcome.failure->told, std::string("rank 2: exited with code ") + code +
+                                         " before it reported a result, in stage setup" + suffix(2));
     EXPECT_EQ(statuses(outcome), (std::vector{ended, ended, crashed}));
   }
 }
@@ -80,7 +81,8 @@ TEST_F(SuperviseGroup, AReportedFailureEndsTheGroup) {
   const GroupOutcome outcome = run(request);
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::reported);
-  EXPECT_EQ(outcome.failure->reason, "rank 1: loss is not finite");
+  EXPECT_EQ(outcome.failure->reason, "loss is not finite");
+  EXPECT_EQ(outcome.failure->told, "rank 1: loss is not finite");
   EXPECT_EQ(statuses(outcome), (std::vector{ended, finished}));
   EXPECT_TRUE(outcome.workers[1].events.result.has_value());
 }
@@ -91,7 +93,7 @@ TEST_F(SuperviseGroup, OneThatHangsAfterItsReportIsEnded) {
   const GroupOutcome outcome = run(request);
   EXPECT_EQ(outcome.failure->kind, FailureKind::reported);
   EXPECT_EQ(statuses(outcome), std::vector{ended});
-  EXPECT_EQ(outcome.workers[0].reason.find("rank 0: ended after it had reported a failure (loss is not finite)"), 0u)
+  EXPECT_EQ(outcome.workers[0].reason.find("ended after it had reported a failure (loss is not finite)"), 0u)
       << outcome.workers[0].reason;
 }
 
@@ -174,8 +176,8 @@ TEST_F(SuperviseGroup, ASilentRankIsTheCulpritOfItsVictims) {
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::silent);
   EXPECT_EQ(outcome.failure->worker, 1u);
-  EXPECT_EQ(outcome.failure->reason.find("rank 1: no sign of life since rank 0 reported that it had lost a rank: in "
-                                         "stage measure, phase backward, step 4; last sign of life "),
+  EXPECT_EQ(outcome.failure->told.find("rank 1: no sign of life since rank 0 reported that it had lost a rank: in "
+                                       "stage measure, phase backward, step 4; last sign of life "),
             0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{finished, timeout, ended}));
@@ -183,17 +185,17 @@ TEST_F(SuperviseGroup, ASilentRankIsTheCulpritOfItsVictims) {
 
 TEST_F(SuperviseGroup, TheTimeoutNamesTheRankThatIsFurthestBehind) {
   GroupRequest request = group({{"step:4", "hang"}, {"step:4", "hang"}, {"step:3", "hang"}, {"result:ok"}});
-  request.workers[0].timeout = 3s;  // of which a loaded machine may need some for the start
+  request.timeout = 3s;  // of which a loaded machine may need some for the start
   const GroupOutcome outcome = run(request);
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::overdue);
   EXPECT_EQ(outcome.failure->worker, 2u);
-  EXPECT_EQ(outcome.failure->reason.find("rank 2: no result after 3.0 s ([measure] timeout): in stage measure, phase "
-                                         "backward, step 3; last sign of life "),
+  EXPECT_EQ(outcome.failure->told.find("rank 2: no result after 3.0 s ([measure] timeout): in stage measure, phase "
+                                       "backward, step 3; last sign of life "),
             0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{ended, ended, timeout, finished}));
-  EXPECT_EQ(told_, std::vector{outcome.failure->reason});
+  EXPECT_EQ(told_, std::vector{outcome.failure->told});
 }
 
 TEST_F(SuperviseGroup, AmongEqualsTheOldestSignOfLifeIsTheCulprit) {
@@ -212,11 +214,10 @@ TEST_F(SuperviseGroup, AStallNamesTheRankThatTheOthersWaitFor) {
   const GroupOutcome outcome = run(request);
   ASSERT_TRUE(outcome.failure.has_value());
   EXPECT_EQ(outcome.failure->kind, FailureKind::overdue);
-  EXPECT_EQ(
-      outcome.failure->reason.find("rank 1: no rank has shown a sign of life for 0.3 s ([run] stall_timeout), and "
-                                   "this one is the furthest behind: in stage measure, phase backward, step 4; "
-                                   "last sign of life "),
-      0u)
+  EXPECT_EQ(outcome.failure->told.find("rank 1: no rank has shown a sign of life for 0.3 s ([run] stall_timeout), and "
+                                       "this one is the furthest behind: in stage measure, phase backward, step 4; "
+                                       "last sign of life "),
+            0u)
       << outcome.failure->reason;
   EXPECT_EQ(statuses(outcome), (std::vector{ended, timeout, ended, ended}));
 }
@@ -236,7 +237,7 @@ TEST_F(SuperviseGroup, NoStallOutsideOfTheStepsOrWithASignOfLife) {
   for (const Script& other : {Script{"setup", "hang"}, Script{"step:5", "beat"}}) {
     GroupRequest request = group({{"step:4", "hang"}, other});
     request.stall_timeout = 800ms;
-    request.workers[0].timeout = 2s;
+    request.timeout = 2s;
     const GroupOutcome outcome = run(request);
     EXPECT_NE(outcome.failure->reason.find("[measure] timeout"), std::string::npos) << outcome.failure->reason;
   }
@@ -267,9 +268,9 @@ TEST_F(SuperviseGroup, AFailureOnAnotherMachineEndsAll) {
   EXPECT_EQ(outcome.failure->kind, FailureKind::outside);
   EXPECT_FALSE(outcome.failure->worker.has_value());
   EXPECT_EQ(outcome.failure->reason, "rank 5: killed by SIGKILL");
+  EXPECT_EQ(outcome.failure->told, outcome.failure->reason);
   EXPECT_EQ(statuses(outcome), std::vector(2, ended));
-  EXPECT_EQ(outcome.workers[1].reason.find("rank 1: ended because another rank failed (rank 5: killed by SIGKILL); "),
-            0u);
+  EXPECT_EQ(outcome.workers[1].reason.find("ended because another rank failed (rank 5: killed by SIGKILL); "), 0u);
 }
 
 TEST_F(SuperviseGroup, WhatAnotherMachineSaysYieldsToADeathHereAndHidesVictims) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "group_fixture.hpp"
-#include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
 
 namespace assay::host {
@@ -99,7 +98,7 @@ TEST_F(SuperviseGroup, AnInterruptEndsAllRanks) {
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_FALSE(outcome.failure.has_value());
   EXPECT_EQ(statuses(outcome), std::vector(3, interrupted));
-  EXPECT_EQ(outcome.workers[1].reason, "rank 1: the run was interrupted in stage measure, phase backward, step 4");
+  EXPECT_EQ(outcome.workers[1].reason, "the run was interrupted in stage measure, phase backward, step 4");
   EXPECT_EQ(told_, std::vector<std::string>{});
 }
 
@@ -142,8 +141,9 @@ TEST_F(SuperviseGroup, OneThatCannotBeStartedEndsThoseBefore) {
   try {
     run(request);
     FAIL() << "it started";
-  } catch (const LaunchError& e) {
-    EXPECT_EQ(std::string(e.what()).find("rank 6: cannot start the worker"), 0u) << e.what();
+  } catch (const WorkerStartError& e) {
+    EXPECT_EQ(e.rank, 6);
+    EXPECT_EQ(std::string(e.what()).find("cannot start the worker"), 0u) << e.what();
     EXPECT_NE(std::string(e.what()).find("no-such-program"), std::string::npos) << e.what();
   }
   EXPECT_FALSE(std::filesystem::exists(log_of(3))) << "a rank was started after the failure";

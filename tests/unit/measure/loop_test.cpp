@@ -67,7 +67,7 @@ TEST(Loop, UnsynchronisedStepsAreTimedOnTheDevice) {
 TEST(Loop, StopsWhenTheMeanIsKnown) {
   Harness h{.step_times_ns = {1000}};
   MeasurePlan plan{.warmup = 0};
-  plan.until = UntilRule{0.01, 0.95, 5, 100};
+  plan.until = StoppingRule{0.01, 0.95, 5, 100};
   const LoopResult r = h.run(plan);
   EXPECT_EQ(r.verdict, Verdict::enough);
   EXPECT_EQ(r.samples.step_ns.size(), 5u);
@@ -76,7 +76,7 @@ TEST(Loop, StopsWhenTheMeanIsKnown) {
 TEST(Loop, UnsynchronisedUntilAlsoStops) {
   Harness h{.step_times_ns = {1000}};
   MeasurePlan plan{.warmup = 0, .sync = false};
-  plan.until = UntilRule{0.01, 0.95, 5, 100};
+  plan.until = StoppingRule{0.01, 0.95, 5, 100};
   EXPECT_EQ(h.run(plan).samples.step_ns.size(), 5u);
 }
 
@@ -84,7 +84,7 @@ TEST(Loop, GivesUpAndSaysSo) {
   Harness h;
   for (int i = 0; i < 20; ++i) h.step_times_ns.push_back(i % 2 ? 100 : 10'000);
   MeasurePlan plan{.warmup = 0};
-  plan.until = UntilRule{0.001, 0.95, 2, 20};
+  plan.until = StoppingRule{0.001, 0.95, 2, 20};
   const LoopResult r = h.run(plan);
   EXPECT_EQ(r.verdict, Verdict::gave_up);
   EXPECT_EQ(r.samples.step_ns.size(), 20u);

@@ -16,7 +16,7 @@ TEST(Stopping, FixedSteps) {
 
 TEST(Stopping, UntilTheMeanIsKnown) {
   MeasurePlan plan;
-  plan.until = UntilRule{0.05, 0.95, 4, 50};
+  plan.until = StoppingRule{0.05, 0.95, 4, 50};
   const std::vector<double> steady = {100, 101, 99, 100};
   EXPECT_EQ(judge(plan, std::span(steady).first(3)), Verdict::go_on);  // below min_steps, however steady
   EXPECT_EQ(judge(plan, steady), Verdict::enough);
@@ -24,7 +24,7 @@ TEST(Stopping, UntilTheMeanIsKnown) {
 
 TEST(Stopping, GivesUpAtTheMost) {
   MeasurePlan plan;
-  plan.until = UntilRule{0.001, 0.95, 2, 6};
+  plan.until = StoppingRule{0.001, 0.95, 2, 6};
   std::vector<double> wild = {1, 9, 2, 8, 3};
   EXPECT_EQ(judge(plan, wild), Verdict::go_on);
   wild.push_back(7);

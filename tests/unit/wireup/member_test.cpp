@@ -48,7 +48,7 @@ TEST(Member, LossLeavesOthersAlone) {
   served.store.set("case/7/there", "yes");
   auto lost = std::make_unique<KeyValueClient>(served.server.endpoint(), served.member(1));
   // The lost rank has come to this exchange; it is not the one that is waited for.
-  const auto left_behind = served.store.begin_exchange("case/7/x", 1, 2, "was here", patient, [](Outcome&&) {});
+  const auto left_behind = served.store.begin_exchange("case/7/x", 1, 2, "was here", patient, [](WaitOutcome&&) {});
   lost.reset();
   await_loss(*watch);
   served.store.cancel(left_behind);

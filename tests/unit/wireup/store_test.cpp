@@ -113,7 +113,7 @@ TEST(KeyValueStore, ErasedPrefixEndsWaits) {
 TEST(KeyValueStore, CancelledWaitIsNotCalledBack) {
   KeyValueStore store;
   int calls = 0;
-  const auto count = [&](Outcome&&) { ++calls; };
+  const auto count = [&](WaitOutcome&&) { ++calls; };
   store.cancel(store.begin_get("a", patient, count));
   store.cancel(store.begin_exchange("x", 0, 2, "left behind", patient, count));
   store.set("a", "1");

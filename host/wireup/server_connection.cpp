@@ -1,4 +1,4 @@
-#include "wireup/session.hpp"
+#include "wireup/server_connection.hpp"
 
 #include <fmt/format.h>
 
@@ -42,11 +42,11 @@ std::string reason_of(const Error& error) {
 
 }  // namespace
 
-Session::Session(SessionHome& home, asio::ip::tcp::socket socket)
+ServerConnection::ServerConnection(ServerConnections& home, asio::ip::tcp::socket socket)
     : home_(home), socket_(std::move(socket)), timer_(home.io) {}
 
-void Session::start() {
-  home_.sessions.insert(shared_from_this());
+void ServerConnection::start() {
+  home_.open.insert(shared_from_this());
   timer_.expires_after(home_.hello_timeout);
   timer_.async_wait([self = shared_from_this()](const Error& error) {
     if (!error && self->stage_ == Stage::hello) self->close("it said nothing");
@@ -54,12 +54,12 @@ void Session::start() {
   read_head();
 }
 
-void Session::abandon() {
+void ServerConnection::abandon() {
   release();
   if (member_) home_.store.leave(*std::exchange(member_, std::nullopt));
 }
 
-void Session::read_head() {
+void ServerConnection::read_head() {
   asio::async_read(socket_, asio::buffer(head_), [self = shared_from_this()](const Error& error, std::size_t) {
     if (error) return self->close(reason_of(error));
     const std::size_t bytes = body_bytes(self->head_);
@@ -71,7 +71,7 @@ void Session::read_head() {
   });
 }
 
-void Session::read_body(std::size_t bytes) {
+void ServerConnection::read_body(std::size_t bytes) {
   body_.resize(bytes);
   asio::async_read(socket_, asio::buffer(body_), [self = shared_from_this()](const Error& error, std::size_t) {
     if (error) return self->close(reason_of(error));
@@ -84,7 +84,7 @@ void Session::read_body(std::size_t bytes) {
   });
 }
 
-void Session::take(std::string_view body) {
+void ServerConnection::take(std::string_view body) {
   const Message message = parse_body(body);
   if (stage_ == Stage::hello) return take_hello(message);
   if (busy_) throw WireupError("a request came before the answer to the one before it");
@@ -92,7 +92,7 @@ void Session::take(std::string_view body) {
   take_request(message);
 }
 
-void Session::take_hello(const Message& message) {
+void ServerConnection::take_hello(const Message& message) {
   if (message.kind != Message::Kind::hello || message.texts.size() != 2 || message.texts[0] != wire_name)
     return close("it speaks another protocol");
   if (message.numbers[0] != wire_version)
@@ -108,7 +108,7 @@ void Session::take_hello(const Message& message) {
   answer_done();
 }
 
-void Session::take_request(const Message& message) {
+void ServerConnection::take_request(const Message& message) {
   using Kind = Message::Kind;
   const auto& [kind, numbers, texts] = message;
   const auto expect_texts = [&texts = texts](std::size_t count) {
@@ -150,16 +150,16 @@ void Session::take_request(const Message& message) {
   throw WireupError(fmt::format("a client sent a message of kind {}", static_cast<int>(kind)));
 }
 
-KeyValueStore::Done Session::when_done() {
+KeyValueStore::Done ServerConnection::when_done() {
   // The store calls from any thread and is locked meanwhile: the outcome is handed to the server's thread.
-  return [weak = weak_from_this(), &io = home_.io](Outcome&& outcome) {
+  return [weak = weak_from_this(), &io = home_.io](WaitOutcome&& outcome) {
     asio::post(io, [weak, outcome = std::move(outcome)] {
       if (const auto self = weak.lock()) self->finish_wait(outcome);
     });
   };
 }
 
-void Session::begin_wait(KeyValue::Timeout timeout, KeyValueStore::WaitId wait) {
+void ServerConnection::begin_wait(KeyValue::Timeout timeout, KeyValueStore::WaitId wait) {
   wait_ = wait;
   timer_.expires_after(timeout);
   timer_.async_wait([self = shared_from_this(), wait](const Error& error) {
@@ -167,7 +167,7 @@ void Session::begin_wait(KeyValue::Timeout timeout, KeyValueStore::WaitId wait) 
   });
 }
 
-void Session::finish_wait(const Outcome& outcome) {
+void ServerConnection::finish_wait(const WaitOutcome& outcome) {
   if (stage_ != Stage::open) return;
   wait_.reset();
   timer_.cancel();
@@ -183,7 +183,7 @@ void Session::finish_wait(const Outcome& outcome) {
   answer(home_.encoded_frame);
 }
 
-void Session::answer(Frame frame) {
+void ServerConnection::answer(Frame frame) {
   const auto buffer = asio::buffer(*frame);
   // From here on the client may see the answer and send its next request, before the handler below has run.
   busy_ = false;
@@ -195,24 +195,24 @@ void Session::answer(Frame frame) {
   });
 }
 
-void Session::answer_done(std::int64_t number) {
+void ServerConnection::answer_done(std::int64_t number) {
   answer(std::make_shared<const std::string>(
       frame_of(Message::Kind::done, {number, 0, 0}, std::span<const std::string_view>())));
 }
 
-void Session::answer_error(std::string_view text) {
+void ServerConnection::answer_error(std::string_view text) {
   const std::array texts = {text};
   answer(std::make_shared<const std::string>(frame_of(Message::Kind::error, {}, std::span(texts))));
 }
 
-void Session::refuse(std::string_view text) {
+void ServerConnection::refuse(std::string_view text) {
   if (stage_ == Stage::closing) return;
   stage_ = Stage::closing;
   refusal_ = fmt::format("the service refused its message: {}", text);
   answer_error(text);
 }
 
-void Session::linger() {
+void ServerConnection::linger() {
   // Closing with unread bytes makes the kernel throw away the answer at the client's end.
   Error ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
@@ -223,7 +223,7 @@ void Session::linger() {
   drain();
 }
 
-void Session::drain() {
+void ServerConnection::drain() {
   body_.resize(drain_bytes);
   socket_.async_read_some(asio::buffer(body_), [self = shared_from_this()](const Error& error, std::size_t) {
     if (error) return self->close(self->refusal_);
@@ -231,14 +231,14 @@ void Session::drain() {
   });
 }
 
-void Session::close(std::string_view reason) {
+void ServerConnection::close(std::string_view reason) {
   const auto self = shared_from_this();
   release();
   if (member_) home_.store.lose(*std::exchange(member_, std::nullopt), reason);
-  home_.sessions.erase(self);
+  home_.open.erase(self);
 }
 
-void Session::release() {
+void ServerConnection::release() {
   stage_ = Stage::closing;
   if (wait_) home_.store.cancel(*std::exchange(wait_, std::nullopt));
   timer_.cancel();

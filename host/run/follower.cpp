@@ -1,4 +1,5 @@
-// A process of a launch that does not lead.
+#include "run/follower.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -7,12 +8,13 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/command.hpp"
-#include "cli/crew.hpp"
-#include "cli/crew_keys.hpp"
-#include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
-#include "wireup/key_value_client.hpp"
+#include "run/crew_keys.hpp"
+#include "run/exit_code.hpp"
+#include "run/group_request.hpp"
+#include "run/rank_place.hpp"
+#include "run/rank_report.hpp"
+#include "wireup/rendezvous.hpp"
 
 namespace assay::host {
 namespace {
@@ -81,32 +83,22 @@ class StopAtSignal {
   std::thread thread_;
 };
 
-void carry_out(const nlohmann::json& text, const LaunchedRank& launched, const InterruptHandler& interrupts,
-               KeyValueClient& service, const std::string& host) {
-  const std::string prefix = text.at("prefix").get<std::string>();
-  const WorkerOrder order = worker_order_from_json(text.at("order"));
-  std::vector<RankReport> reports;
-  bool interrupted = false;
+// Runs this rank of a case, and reports what became of it unless the run was interrupted.
+void carry_out(const CaseSpec& spec, const InterruptHandler& interrupts, KeyValueClient& service) {
+  RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, FailureKind::died};
   try {
-    const KeyWatcher abort(service.endpoint(), prefix, "abort");
-    GroupRequest request;
-    request.workers.push_back(make_request(order, -1));
-    request.ranks = {launched.rank};
-    request.wake_fd = interrupts.wake_fd();
-    request.stall_timeout = order.stall_timeout;
-    request.judge_result = judge_result;
+    const KeyWatcher abort(service.endpoint(), spec.ranks.prefix, abort_key);
+    const std::vector<CaseSpec> here = {spec};
+    GroupRequest request = group_request(here, interrupts);
     request.poll_outside = [&] { return abort.seen(); };
     const auto begin = std::chrono::steady_clock::now();
     const GroupOutcome outcome = supervise_group(request, {}, interrupts.count());
-    interrupted = outcome.interrupted;
-    reports = reports_of(outcome, request.ranks, host, begin);
+    if (outcome.interrupted) return;
+    report = reports_of(outcome, here, begin).front();
   } catch (const LaunchError& e) {
-    reports = {{launched.rank,
-                host,
-                {{"status", "failed"}, {"reason", e.what()}, {"stage", "load"}, {"phase", ""}},
-                FailureKind::died}};
+    report.result = record::result_without_worker(record::Status::failed, e.what());
   }
-  if (!interrupted) service.set(prefix + report_key(launched.rank), to_record(reports.front()).dump());
+  service.set(spec.ranks.prefix + report_key(spec.ranks.rank), to_text(report));
 }
 
 }  // namespace
@@ -122,11 +114,11 @@ int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous
     for (std::int64_t number = 0;; ++number) {
       const nlohmann::json text =
           nlohmann::json::parse(client->get(order_key(launched.rank, number), KeyValue::without_end));
-      if (text.contains("dismissed")) {
+      if (const auto exit_code = dismissal_in(text)) {
         client->leave();
-        return text["dismissed"].get<int>();
+        return *exit_code;
       }
-      carry_out(text, launched, interrupts, *client, place.host);
+      carry_out(case_spec_from_json(text), interrupts, *client);
     }
   } catch (const std::exception& e) {
     if (interrupts.count()->load() > 0) return exit_interrupted;

@@ -2,9 +2,9 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-
-#include "cli/crew.hpp"
 
 namespace assay::host {
 
@@ -12,13 +12,19 @@ namespace assay::host {
 inline constexpr const char* crew_group = "crew/";
 inline constexpr const char* hello_name = "crew/hello";
 
+// An order is the text of a CaseSpec, or a dismissal.
 inline std::string order_key(std::int32_t rank, std::int64_t number) {
   return fmt::format("order/{}/{}", rank, number);
 }
+inline std::string dismissal(int exit_code) { return nlohmann::json{{"dismissed", exit_code}}.dump(); }
+// The exit code; nothing when the order is a case.
+inline std::optional<int> dismissal_in(const nlohmann::json& order) {
+  if (!order.contains("dismissed")) return std::nullopt;
+  return order["dismissed"].get<int>();
+}
+
 // Below the prefix of the case.
 inline std::string report_key(std::int32_t rank) { return fmt::format("report/{}", rank); }
-
-std::string to_text(const RankPlace& place);
-RankPlace place_from(const std::string& text);
+inline constexpr const char* abort_key = "abort";
 
 }  // namespace assay::host

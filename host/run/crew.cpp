@@ -1,32 +1,13 @@
-#include "cli/crew.hpp"
+#include "run/crew.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/crew_keys.hpp"
-#include "launch/launch_error.hpp"
-#include "telemetry/contention.hpp"
+#include "run/crew_keys.hpp"
 
 namespace assay::host {
-std::string to_text(const RankPlace& place) {
-  return Record({{"host", place.host}, {"local_rank", place.local_rank}, {"processors", place.processors}}).dump();
-}
-
-RankPlace place_from(const std::string& text) {
-  const Record record = Record::parse(text);
-  return {record.at("host").get<std::string>(), record.at("local_rank").get<std::int32_t>(),
-          record.at("processors").get<std::string>()};
-}
-
-RankPlace place_of_this_process(std::int32_t local_rank) {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) throw LaunchError::from_errno("cannot read this machine's name");
-  std::string processors;
-  for (const int processor : usable_processors()) processors += fmt::format("{},", processor);
-  return {name, local_rank, std::move(processors)};
-}
 
 Crew::Crew() = default;
 
@@ -58,16 +39,15 @@ const Endpoint& Crew::endpoint() {
   return server_->endpoint();
 }
 
-void Crew::give_order(std::int32_t rank, const std::string& case_prefix, const WorkerOrder& order) {
-  const std::int64_t number = orders_given_[static_cast<std::size_t>(rank)]++;
-  const nlohmann::json text = {{"prefix", case_prefix}, {"order", to_json(order)}};
-  store_.set(order_key(rank, number), text.dump());
+void Crew::give_order(const CaseSpec& spec) {
+  const std::int32_t rank = spec.ranks.rank;
+  store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++), to_json(spec).dump());
 }
 
 std::optional<RankReport> Crew::find_report(std::int32_t rank, const std::string& case_prefix) {
   const auto text = store_.find(case_prefix + report_key(rank));
   if (!text) return std::nullopt;
-  return rank_report_from(Record::parse(*text));
+  return rank_report_from_text(*text);
 }
 
 std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
@@ -77,12 +57,8 @@ std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
   const auto loss = losses_.find(rank);
   if (loss == losses_.end()) return std::nullopt;
   const std::string& host = members_[static_cast<std::size_t>(rank)].host;
-  return RankReport{rank,
-                    host,
-                    {{"status", "crashed"},
-                     {"reason", fmt::format("its assay process is gone: {}", loss->second)},
-                     {"stage", "load"},
-                     {"phase", ""}},
+  return RankReport{rank, host,
+                    part_without_worker("crashed", fmt::format("its assay process is gone: {}", loss->second)),
                     FailureKind::killed};
 }
 
@@ -90,8 +66,7 @@ void Crew::dismiss(int exit_code) {
   if (!is_launched() || dismissed_) return;
   dismissed_ = true;
   for (std::int32_t rank = 1; rank < size(); ++rank)
-    store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++),
-               nlohmann::json{{"dismissed", exit_code}}.dump());
+    store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++), dismissal(exit_code));
   // The service must not go before they have read it: an interrupted one first gives its worker time to leave its
   // collectives, and reaps it.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);

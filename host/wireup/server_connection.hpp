@@ -16,15 +16,15 @@
 
 namespace assay::host {
 
-class Session;
+class ServerConnection;
 
-// What the sessions of a server share.
-struct SessionHome {
+// What the connections of a server share.
+struct ServerConnections {
   boost::asio::io_context& io;
   KeyValueStore& store;
   const std::string token;
   const std::chrono::milliseconds hello_timeout;
-  std::unordered_set<std::shared_ptr<Session>> sessions{};
+  std::unordered_set<std::shared_ptr<ServerConnection>> open{};
   // The answer that was encoded last: an exchange of N ranks is encoded once, and not N times.
   std::shared_ptr<const std::vector<std::string>> encoded_values{};
   std::shared_ptr<const std::string> encoded_frame{};
@@ -32,11 +32,11 @@ struct SessionHome {
   bool closing = false;  // the io_context stops with the last answer
 };
 
-// A client has one request under way at a time; while it waits, the session reads on, so that it notices when the
+// A client has one request under way at a time; while it waits, the connection reads on, so that it notices when the
 // client goes away.
-class Session : public std::enable_shared_from_this<Session> {
+class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
-  Session(SessionHome& home, boost::asio::ip::tcp::socket socket);
+  ServerConnection(ServerConnections& home, boost::asio::ip::tcp::socket socket);
 
   void start();
   // The server ends: no wait may call back, and a member leaves.
@@ -53,7 +53,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void take_request(const Message& message);
   void begin_wait(KeyValue::Timeout timeout, KeyValueStore::WaitId wait);
   KeyValueStore::Done when_done();
-  void finish_wait(const Outcome& outcome);
+  void finish_wait(const WaitOutcome& outcome);
   void answer(Frame frame);
   void answer_done(std::int64_t number = 0);
   void answer_error(std::string_view text);
@@ -65,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Leaves no trace in the store; the member is dealt with by the caller.
   void release();
 
-  SessionHome& home_;
+  ServerConnections& home_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;  // until hello: for its coming; later: for the wait under way
   Stage stage_ = Stage::hello;

@@ -8,19 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/rank_report.hpp"
-#include "cli/worker_order.hpp"
+#include "run/rank_place.hpp"
+#include "run/rank_report.hpp"
 #include "wireup/rendezvous.hpp"
 
 namespace assay::host {
-
-// Where a rank runs.
-struct RankPlace {
-  std::string host;
-  std::int32_t local_rank = -1;  // as the launcher says; -1: it says nothing
-  std::string processors;        // what its process may use, as text: equal ones are shared
-};
-RankPlace place_of_this_process(std::int32_t local_rank);
 
 class Crew {
  public:
@@ -36,7 +28,6 @@ class Crew {
 
   bool is_launched() const { return launched_.has_value(); }
   std::int32_t size() const { return is_launched() ? launched_->size : 1; }
-  const std::string& launcher() const { return launched_->launcher; }  // when launched
 
   // Where the first `count` ranks of a case run, and how they share processors. Alone: all here.
   std::vector<RankPlace> places(std::int32_t count) const;
@@ -45,8 +36,9 @@ class Crew {
   const Endpoint& endpoint();
   KeyValueStore& store() { return store_; }
 
-  // Launched: tells a follower to run a rank, and what it has said of it. `case_prefix` names the case.
-  void give_order(std::int32_t rank, const std::string& case_prefix, const WorkerOrder& order);
+  // Launched: tells the follower of the specification's rank to run it.
+  void give_order(const CaseSpec& spec);
+  // Launched: what a follower has said of its rank. `case_prefix` names the case.
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
   // Nothing while the follower's process is there; else a report that says that it is gone.
   std::optional<RankReport> find_loss(std::int32_t rank);
@@ -63,9 +55,5 @@ class Crew {
   std::map<std::int32_t, std::string> losses_;   // of followers, by rank
   bool dismissed_ = false;
 };
-
-// Runs as a process of the launch that does not lead: carries out orders until it is dismissed. Returns the exit code;
-// says on standard error when rank 0 cannot be reached or is lost.
-int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
 
 }  // namespace assay::host

@@ -1,0 +1,45 @@
+// What a host asks of one worker, and what became of that worker.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/board.hpp"
+#include "launch/event_reader.hpp"
+#include "launch/process.hpp"
+
+namespace assay::host {
+
+// How it is started (without `board_fd`: the host makes the board), and how it is watched.
+struct WorkerRequest : SpawnRequest {
+  std::vector<std::string> phase_names;                   // for the reason's words
+  std::optional<std::uint64_t> memory_limit_bytes;        // of its resident memory
+  std::function<void(const std::string& line)> on_event;  // each event as it comes; may be empty
+};
+
+enum class WorkerStatus {
+  finished,     // exited with code 0 after it had sent a result
+  timeout,      // no result in time
+  crashed,      // died of a signal, or exited without a result, or with a code other than 0
+  oom,          // went over the memory limit, or the kernel killed it for want of memory
+  interrupted,  // the host was asked to stop
+  ended,        // in a group: ended by the host because another rank failed, or after it had reported a failure
+};
+const char* name_of(WorkerStatus status);
+
+struct WorkerOutcome {
+  WorkerStatus status = WorkerStatus::crashed;
+  std::string reason;  // "" when finished
+  int signal = 0;      // that ended the process; 0: it exited
+  BoardView where;     // where it was last
+  std::string phase;   // the name of where.phase, "" outside every phase
+  WorkerEvents events;
+  double wall_s = 0;                  // from before the start to after the last process was reaped
+  std::uint64_t peak_rss_bytes = 0;   // of the worker process; no less than the host's own size at the start
+  std::vector<std::string> log_tail;  // the last 20 lines of this worker's part of the log
+};
+
+}  // namespace assay::host

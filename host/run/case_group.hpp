@@ -1,0 +1,34 @@
+// One case carried out on all of its ranks, be it one or many, here or elsewhere.
+#pragma once
+#include <filesystem>
+#include <optional>
+
+#include "launch/signals.hpp"
+#include "record/case_record.hpp"
+#include "run/crew.hpp"
+#include "run/plan.hpp"
+#include "run/stage_progress.hpp"
+#include "run/target.hpp"
+
+namespace assay::host {
+
+// What all cases of a run share.
+struct CaseContext {
+  const RunTarget& target;
+  const InterruptHandler& interrupts;
+  Crew& crew;
+  std::filesystem::path run_folder;
+  StageProgress on_progress;
+};
+
+// What became of the case. With `interrupted` true the run ends here; there is no result when the case did not end by
+// itself.
+struct CaseOutcome {
+  std::optional<record::CaseResult> result;
+  bool interrupted = false;
+};
+
+// Blocks until all ranks have ended. Throws LaunchError when this machine does not let itself be asked.
+CaseOutcome carry_out(const CasePlan& planned, const CaseContext& context);
+
+}  // namespace assay::host

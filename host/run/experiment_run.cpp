@@ -1,0 +1,126 @@
+#include "run/experiment_run.hpp"
+
+#include <fmt/format.h>
+
+#include "launch/launch_error.hpp"
+#include "launch/signals.hpp"
+#include "record/json.hpp"
+#include "results/reader.hpp"
+#include "results/store.hpp"
+#include "results/utc.hpp"
+#include "run/case_group.hpp"
+#include "run/exit_code.hpp"
+#include "run/nsys_note.hpp"
+#include "run/run_records.hpp"
+#include "telemetry/environment.hpp"
+#include "worker/device_probe.hpp"
+
+namespace assay::host {
+namespace {
+
+class ExperimentRun {
+ public:
+  ExperimentRun(const Experiment& experiment, const RunTarget& target, const RunOptions& options, RunListener& listener)
+      : experiment_(experiment), target_(target), options_(options), listener_(listener) {}
+
+  int run() {
+    gather_crew();
+    open_folder();
+    const RunPlan plan = planned();
+    const std::vector<const CasePlan*> to_run = plan.to_run();
+    listener_.run_started(experiment_, folder_->path().string(), is_resumed_, plan.cases.size() - to_run.size());
+    if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
+      listener_.message(*note);
+    const bool interrupted = run_cases(to_run);
+    const Views views = write_views(folder_->path(), experiment_);
+    const int code = interrupted                                                          ? exit_interrupted
+                     : are_ok_or_allowed(views.records, experiment_, plan.settings.allow) ? exit_ok
+                                                                                          : exit_failed;
+    listener_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
+    crew_->dismiss(code);
+    return code;
+  }
+
+ private:
+  void gather_crew() {
+    crew_ = options_.launched ? std::make_unique<Crew>(*options_.launched, experiment_.output.dir,
+                                                       run_wide_settings(experiment_).wireup_timeout)
+                              : std::make_unique<Crew>();
+  }
+
+  void open_folder() {
+    if (options_.resume) {
+      if (const auto newest = find_newest_run(experiment_.output.dir, experiment_.name)) {
+        folder_ = RunFolder::reopen(*newest);
+        folder_->replace_experiment(experiment_.resolved_toml);
+        is_resumed_ = true;
+      } else {
+        listener_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
+                                      experiment_.output.dir.string()));
+      }
+    }
+    if (!folder_)
+      folder_ = RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml,
+                                  record::json_text(capture_environment(), 2));
+    for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
+  }
+
+  RunPlan planned() {
+    PlanBasis basis{target_.schema, target_.file_hash, options_.launched, options_.in_process, {}, {}};
+    if (is_resumed_)
+      basis.finished = finished_hashes(read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
+    basis.ask_device = [this](const std::string& wanted) {
+      FoundDevice found = options_.in_process
+                              ? probe_device(wanted)
+                              : ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
+      if (!found.note.empty()) listener_.message("note: " + found.note);
+      return found;
+    };
+    return make_plan(experiment_, basis);
+  }
+
+  // Returns whether the run was interrupted.
+  bool run_cases(const std::vector<const CasePlan*>& to_run) {
+    const CaseContext context{target_, interrupts_, *crew_, folder_->path(),
+                              [this](const char* stage, std::int64_t step, std::int64_t total,
+                                     const std::string& phase) { listener_.progress(stage, step, total, phase); }};
+    for (std::size_t i = 0; i < to_run.size(); ++i) {
+      const CasePlan& planned = *to_run[i];
+      if (interrupts_.count()->load() > 0) return true;
+      listener_.case_started(planned.values, i, to_run.size());
+      const std::string started = utc_text(std::chrono::system_clock::now());
+      CaseOutcome outcome = carry_out_or_say_why_not(planned, context);
+      if (outcome.result) {
+        const record::CaseRecord record = full_record(planned, target_, std::move(*outcome.result), started);
+        folder_->append(record);
+        listener_.case_finished(record);
+      }
+      if (outcome.interrupted) return true;
+    }
+    return false;
+  }
+
+  static CaseOutcome carry_out_or_say_why_not(const CasePlan& planned, const CaseContext& context) try {
+    return carry_out(planned, context);
+  } catch (const LaunchError& e) {
+    return {record::result_without_worker(record::Status::failed, e.what())};
+  }
+
+  const Experiment& experiment_;
+  const RunTarget& target_;
+  const RunOptions& options_;
+  RunListener& listener_;
+  InterruptHandler interrupts_;
+  std::unique_ptr<Crew> crew_;
+  std::optional<RunFolder> folder_;
+  bool is_resumed_ = false;
+};
+
+}  // namespace
+
+int run_experiment(const Experiment& experiment, const RunTarget& target, const RunOptions& options,
+                   RunListener& listener) {
+  return ExperimentRun(experiment, target, options, listener).run();
+}
+
+}  // namespace assay::host

@@ -1,0 +1,24 @@
+// Carries one experiment out: the run folder, the plan, a record for each case, the views.
+#pragma once
+#include <optional>
+
+#include "experiment/experiment.hpp"
+#include "run/run_listener.hpp"
+#include "run/target.hpp"
+#include "wireup/rank_source.hpp"
+
+namespace assay::host {
+
+struct RunOptions {
+  bool resume = false;
+  bool in_process = false;
+  std::optional<LaunchedRank> launched;  // with other processes, which this one leads
+};
+
+// Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses
+// (finished cases are kept then, too), WireupError when other processes of the launch do not come, and LaunchError when
+// no process can be started to ask for the device.
+int run_experiment(const Experiment& experiment, const RunTarget& target, const RunOptions& options,
+                   RunListener& listener);
+
+}  // namespace assay::host

@@ -1,0 +1,14 @@
+// A process of a launch that does not lead.
+#pragma once
+#include <filesystem>
+
+#include "wireup/key_value.hpp"
+#include "wireup/rank_source.hpp"
+
+namespace assay::host {
+
+// Carries out orders until it is dismissed. Returns the exit code; says on standard error when rank 0 cannot be reached
+// or is lost.
+int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
+
+}  // namespace assay::host

@@ -1,0 +1,16 @@
+// Asks what a [run] device is on this machine.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "launch/signals.hpp"
+#include "worker/answer.hpp"
+
+namespace assay::host {
+
+// Asked in a process of its own, so that no vendor library is opened here. Throws LaunchError when that process cannot
+// be started. For --in-process there is probe_device().
+FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& log_file,
+                           const InterruptHandler& interrupts);
+
+}  // namespace assay::host

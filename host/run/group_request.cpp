@@ -1,0 +1,97 @@
+#include "run/group_request.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "profile/nsys.hpp"
+#include "run/rank_report.hpp"
+#include "telemetry/contention.hpp"
+
+namespace assay::host {
+namespace {
+
+constexpr std::chrono::seconds probe_timeout{60};
+
+// Without nsys on the PATH nothing changes: the run has told the user how to do without it.
+void put_under_nsys(WorkerRequest& request, const std::string& report) {
+  const char* path = std::getenv("PATH");
+  const auto nsys = find_program("nsys", path ? path : "");
+  if (!nsys) return;
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> arguments = nsys_arguments(report);
+  arguments.push_back(self.string());
+  arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
+  request.executable = *nsys;
+  request.arguments = std::move(arguments);
+}
+
+// The processors of this process, cut into as many pieces as there are sharers, none of them empty.
+std::vector<int> own_processors(const RankSpec& rank) {
+  const std::set<int> usable = usable_processors();
+  const std::vector<int> all(usable.begin(), usable.end());
+  const auto sharers = static_cast<std::size_t>(rank.sharer_count);
+  const auto place = static_cast<std::size_t>(rank.sharer);
+  if (all.empty()) return {};
+  if (all.size() < sharers) return {all[place % all.size()]};
+  return {all.begin() + static_cast<std::ptrdiff_t>(place * all.size() / sharers),
+          all.begin() + static_cast<std::ptrdiff_t>((place + 1) * all.size() / sharers)};
+}
+
+WorkerRequest worker_request(const nlohmann::json& spec, const std::filesystem::path& log_file,
+                             const std::string& threads) {
+  WorkerRequest request;
+  request.executable = "/proc/self/exe";
+  request.arguments = {"worker"};
+  request.environment[threads_variable] = threads;
+  request.log_file = log_file;
+  request.spec = spec.dump();
+  return request;
+}
+
+WorkerRequest worker_request(const CaseSpec& spec) {
+  WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
+  request.phase_names = spec.phase_names;
+  request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
+  if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
+  if (spec.values.profile.nsys && spec.device_kind == "cuda")
+    put_under_nsys(request, spec.file_of_run("nsys_" + spec.file_stem()).string());
+  return request;
+}
+
+}  // namespace
+
+std::string thread_setting(const CaseSpec& spec) {
+  if (spec.values.run.threads > 0) return std::to_string(spec.values.run.threads);
+  if (const char* given = std::getenv(threads_variable)) return given;
+  const std::size_t share = usable_processors().size() / static_cast<std::size_t>(spec.ranks.sharer_count);
+  return std::to_string(std::max<std::size_t>(1, share));
+}
+
+GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHandler& interrupts) {
+  GroupRequest request;
+  request.wake_fd = interrupts.wake_fd();
+  for (const CaseSpec& spec : here) {
+    request.workers.push_back(worker_request(spec));
+    request.ranks.push_back(spec.ranks.rank);
+  }
+  const CaseSpec& any = here.front();
+  request.timeout = any.values.measure.timeout;
+  if (any.is_alone()) return request;
+  request.stall_timeout = any.values.run.stall_timeout;
+  request.judge_result = judge_result;
+  return request;
+}
+
+GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
+                           const InterruptHandler& interrupts) {
+  GroupRequest request;
+  request.wake_fd = interrupts.wake_fd();
+  request.workers = {worker_request(probe_to_json(wanted_device), log_file, thread_setting({}))};
+  request.ranks = {0};
+  request.timeout = probe_timeout;
+  return request;
+}
+
+}  // namespace assay::host

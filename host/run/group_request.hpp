@@ -1,0 +1,26 @@
+// From specifications to the processes that carry them out on this machine.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launch/signals.hpp"
+#include "launch/supervise_group.hpp"
+#include "worker/case_spec.hpp"
+
+namespace assay::host {
+
+// The ranks of one case that run here, of all its ranks. The callbacks are the caller's to add. Of several ranks each
+// is judged by its result, and a stall ends them; a rank that is alone runs to its own end or to its timeout.
+GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHandler& interrupts);
+
+// One worker that opens a device and tells what it found.
+GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
+                           const InterruptHandler& interrupts);
+
+// What a worker finds in its environment as the number of threads: the case's, else what is set for this process, else
+// its share.
+inline constexpr const char* threads_variable = "OMP_NUM_THREADS";
+std::string thread_setting(const CaseSpec& spec);
+
+}  // namespace assay::host

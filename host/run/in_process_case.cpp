@@ -1,0 +1,34 @@
+#include "run/in_process_case.hpp"
+
+#include <cstdlib>
+
+#include "run/group_request.hpp"
+#include "worker/case_runner.hpp"
+
+namespace assay::host {
+namespace {
+
+class ProgressObserver final : public CaseObserver {
+ public:
+  explicit ProgressObserver(const StageProgress& progress) : progress_(progress) {}
+  void stage(Stage stage, std::int64_t total_steps) override {
+    stage_ = stage, total_ = total_steps;
+    progress_(name_of(stage_), 0, total_, "");
+  }
+  void step(std::int64_t done) override { progress_(name_of(stage_), done, total_, ""); }
+
+ private:
+  const StageProgress& progress_;
+  Stage stage_ = Stage::load;
+  std::int64_t total_ = 0;
+};
+
+}  // namespace
+
+record::CaseResult run_in_this_process(const CaseSpec& spec, const StageProgress& on_progress) {
+  setenv(threads_variable, thread_setting(spec).c_str(), 1);
+  ProgressObserver observer(on_progress);
+  return run_case(spec, observer).result;
+}
+
+}  // namespace assay::host

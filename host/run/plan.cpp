@@ -1,0 +1,111 @@
+#include "run/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiment/hash.hpp"
+#include "telemetry/cpu_nodes.hpp"
+
+namespace assay::host {
+namespace {
+
+class Planner {
+ public:
+  Planner(const PlanBasis& basis, RunPlan& plan) : basis_(basis), plan_(plan) {}
+
+  CasePlan plan(const Case& c) {
+    const FoundDevice& device = device_for(c.run.device);
+    CasePlan planned{c, device};
+    planned.in_process = basis_.in_process || !c.run.isolate;
+    if (device.is_usable()) {
+      planned.ranks = rank_count(c, device);
+      planned.refusal = refusal_of(planned);
+    } else {
+      planned.refusal = Refusal{device.status, device.reason};
+    }
+    planned.hash = hash_of(planned);
+    planned.is_finished = basis_.finished.contains(planned.hash);
+    return planned;
+  }
+
+ private:
+  const FoundDevice& device_for(const std::string& wanted) {
+    const auto known = plan_.devices.find(wanted);
+    if (known != plan_.devices.end()) return known->second;
+    return plan_.devices.emplace(wanted, basis_.ask_device(wanted)).first->second;
+  }
+
+  // What [run] ranks means here.
+  std::int32_t rank_count(const Case& c, const FoundDevice& device) const {
+    if (c.run.ranks == ranks_auto) return basis_.launched ? basis_.launched->size : 1;
+    if (c.run.ranks != ranks_all) return static_cast<std::int32_t>(c.run.ranks);
+    if (basis_.launched) return basis_.launched->size;
+    return device.device.kind == "cpu" ? cpu_node_count() : std::max(device.count, 1);
+  }
+
+  std::optional<Refusal> refusal_of(const CasePlan& planned) const {
+    if (basis_.launched && planned.ranks > basis_.launched->size)
+      return Refusal{
+          record::Status::unsupported,
+          fmt::format("run.ranks: {} ranks were asked for, but {} started {}; start as many, or lower run.ranks",
+                      planned.ranks, basis_.launched->launcher, basis_.launched->size)};
+    if (planned.ranks > 1 && planned.in_process)
+      return Refusal{record::Status::unsupported,
+                     "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false"};
+    return std::nullopt;
+  }
+
+  std::string hash_of(const CasePlan& planned) {
+    std::vector<std::pair<std::string, std::string>> identity = {{"plugin", basis_.plugin_hash}};
+    if (const FoundDevice& device = planned.device; device.is_usable()) {
+      identity.emplace_back("device.kind", device.device.kind);
+      identity.emplace_back("device.name", device.device.name);
+      identity.emplace_back("device.libraries", device.device.libraries);
+    }
+    // "all" is another number on another machine.
+    if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));
+    // An input is its content, not its path.
+    for (const ParamSpec& p : basis_.schema.params)
+      if (const auto* path = p.input_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
+          path && !path->empty())
+        identity.emplace_back("input:" + p.name, hash_of_input(*path));
+    return case_hash(planned.values, basis_.schema.id, identity);
+  }
+
+  // A sweep names the same weights in every case.
+  const std::string& hash_of_input(const std::string& path) {
+    const auto [known, is_new] = input_hashes_.try_emplace(path);
+    if (is_new) known->second = hash_file(path);
+    return known->second;
+  }
+
+  const PlanBasis& basis_;
+  RunPlan& plan_;
+  std::map<std::string, std::string> input_hashes_;  // by path
+};
+
+}  // namespace
+
+RunWideSettings run_wide_settings(const Experiment& experiment) {
+  const RunSettings& first = experiment.cases.front().run;
+  return {first.allow, first.wireup_timeout, first.isolate};
+}
+
+std::vector<const CasePlan*> RunPlan::to_run() const {
+  std::vector<const CasePlan*> open;
+  for (const CasePlan& planned : cases)
+    if (!planned.is_finished) open.push_back(&planned);
+  return open;
+}
+
+RunPlan make_plan(const Experiment& experiment, const PlanBasis& basis) {
+  RunPlan plan;
+  plan.settings = run_wide_settings(experiment);
+  Planner planner(basis, plan);
+  plan.cases.reserve(experiment.cases.size());
+  for (const Case& c : experiment.cases) plan.cases.push_back(planner.plan(c));
+  return plan;
+}
+
+}  // namespace assay::host

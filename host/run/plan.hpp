@@ -1,0 +1,63 @@
+// The plan of a run: what becomes of each case, decided once and before any of them starts. Whoever carries it out
+// decides nothing anew. Making it starts no process, but for what `ask_device` does.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.hpp"
+#include "run/found_device.hpp"
+#include "wireup/rank_source.hpp"
+
+namespace assay::host {
+
+// The settings that count for the run as a whole. Where a sweep changes one of them, its first case speaks.
+struct RunWideSettings {
+  std::vector<std::string> allow;
+  std::chrono::milliseconds wireup_timeout{};
+  bool isolate = true;
+};
+RunWideSettings run_wide_settings(const Experiment& experiment);
+
+// Why a case is recorded without having been started.
+struct Refusal {
+  record::Status status = record::Status::unsupported;
+  std::string reason;
+};
+
+struct CasePlan {
+  const Case& values;
+  const FoundDevice& device;
+  std::int32_t ranks = 1;
+  std::string hash;
+  bool in_process = false;   // no worker: the case runs in this process
+  bool is_finished = false;  // by the run that is resumed: nothing is left to do
+  std::optional<Refusal> refusal;
+};
+
+// Refers to the experiment that it was made from.
+struct RunPlan {
+  RunWideSettings settings;
+  std::map<std::string, FoundDevice> devices;  // by [run] device
+  std::vector<CasePlan> cases;                 // in the experiment's order
+
+  std::vector<const CasePlan*> to_run() const;
+};
+
+// What a plan depends on beside the experiment.
+struct PlanBasis {
+  const WorkloadSchema& schema;
+  std::string plugin_hash;
+  std::optional<LaunchedRank> launched;  // the launcher that has started this process with others
+  bool in_process = false;               // --in-process
+  std::set<std::string> finished;        // hashes of the cases that the resumed run has finished
+  std::function<FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
+};
+
+// Throws std::system_error when an input file cannot be read, and what `ask_device` throws.
+RunPlan make_plan(const Experiment& experiment, const PlanBasis& basis);
+
+}  // namespace assay::host

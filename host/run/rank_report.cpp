@@ -1,0 +1,145 @@
+#include "run/rank_report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <tuple>
+
+#include "common/rank_name.hpp"
+#include "record/json.hpp"
+#include "record/merge.hpp"
+#include "worker/answer.hpp"
+
+namespace assay::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using record::CaseResult;
+using record::Status;
+
+constexpr double mib = 1024.0 * 1024.0;
+
+Status status_of(WorkerStatus status) {
+  // A worker that ended by itself and left no result has failed.
+  return record::status_of(name_of(status)).value_or(Status::failed);
+}
+
+CaseResult result_of_lost_worker(const WorkerOutcome& outcome) {
+  CaseResult result;
+  result.status = status_of(outcome.status);
+  result.reason = outcome.reason;
+  result.stage = outcome.where.stage;
+  result.phase = outcome.phase;
+  result.step = static_cast<std::int64_t>(outcome.where.step);
+  record::Memory& memory = result.memory.emplace();
+  memory.peak_mib.emplace();
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (outcome.where.peak_bytes[k] > 0)
+      memory.peak_mib->emplace_back(memory_kind_name(k), static_cast<double>(outcome.where.peak_bytes[k]) / mib);
+  memory.process_peak_mib = static_cast<double>(outcome.peak_rss_bytes) / mib;
+  result.wall.case_s = outcome.wall_s;
+  result.log_tail = outcome.log_tail;
+  return result;
+}
+
+// The worker's own result, or what is known of a worker that gave none.
+CaseResult result_of(const WorkerOutcome& outcome) {
+  if (outcome.events.result && (outcome.status == WorkerStatus::finished || outcome.status == WorkerStatus::ended))
+    if (auto answer = case_answer_from(*outcome.events.result)) return std::move(answer->result);
+  return result_of_lost_worker(outcome);
+}
+
+// A rank that has told of its failure by itself does not know the end of its log.
+void add_log_tail(CaseResult& result, const WorkerOutcome& worker) {
+  if (!result.is_ok() && result.log_tail.empty()) result.log_tail = worker.log_tail;
+}
+
+// Of two machines' culprits, the one that explains the other. Ranks that wait for one another are overdue together: the
+// one that stopped first has kept the others.
+bool explains(const RankReport& a, const RankReport& b) {
+  if (*a.failure != *b.failure) return *a.failure < *b.failure;
+  return std::tuple(a.waited, a.last_sign_s) < std::tuple(b.waited, b.last_sign_s);
+}
+
+// The rank that the record speaks of when not all are ok: of the machines' culprits the most telling one, else the
+// first rank that is not ok.
+std::size_t culprit_among(const std::vector<RankReport>& reports) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < reports.size(); ++i)
+    if (reports[i].failure && (!found || explains(reports[i], reports[*found]))) found = i;
+  if (found) return *found;
+  return static_cast<std::size_t>(std::find_if_not(reports.begin(), reports.end(), is_ok) - reports.begin());
+}
+
+}  // namespace
+
+bool is_ok(const RankReport& report) { return report.result.is_ok(); }
+
+std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vector<CaseSpec>& here,
+                                   std::chrono::steady_clock::time_point begin) {
+  const std::chrono::nanoseconds begin_ns = begin.time_since_epoch();  // the board's clock is the same, on Linux
+  std::vector<RankReport> reports;
+  for (std::size_t i = 0; i < outcome.workers.size(); ++i) {
+    const WorkerOutcome& worker = outcome.workers[i];
+    const RankSpec& rank = here[i].ranks;
+    RankReport report{rank.rank, rank.host_name, result_of(worker), std::nullopt, worker.where.waits, 0};
+    if (worker.where.last_beat_ns > 0)
+      report.last_sign_s =
+          1e-9 * static_cast<double>(static_cast<std::int64_t>(worker.where.last_beat_ns) - begin_ns.count());
+    // A rank that is alone, and came to its end at its very deadline, has its result.
+    const bool made_it = here[i].is_alone() && worker.status == WorkerStatus::finished;
+    if (outcome.failure && outcome.failure->worker == i && !made_it) {
+      report.failure = outcome.failure->kind;
+      // What it may have said after it was told to end is not why it was ended.
+      if (*report.failure == FailureKind::silent || *report.failure == FailureKind::overdue) {
+        report.result = result_of_lost_worker(worker);
+        report.result.status = Status::timeout;
+        if (worker.status != WorkerStatus::timeout) report.result.reason = outcome.failure->reason;
+      }
+    }
+    if (!here[i].is_alone()) add_log_tail(report.result, worker);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::string named_reason(const RankReport& report) {
+  return rank_name(report.rank, report.host) + ": " + report.result.reason;
+}
+
+std::string to_text(const RankReport& report) {
+  Json json = {{"rank", report.rank},
+               {"host", report.host},
+               {"result", record::to_json(report.result)},
+               {"waited", report.waited},
+               {"last_sign_s", report.last_sign_s}};
+  if (report.failure) json.emplace("failure", static_cast<int>(*report.failure));
+  return record::json_text(json);
+}
+
+RankReport rank_report_from_text(const std::string& text) {
+  const Json json = Json::parse(text);
+  std::optional<CaseResult> result = record::result_from_json(json.at("result"));
+  if (!result) throw std::invalid_argument("a report without a result: " + text);
+  RankReport report{json.at("rank"), json.at("host"), std::move(*result), {}, json.at("waited"), json.at("last_sign_s")};
+  if (json.contains("failure")) report.failure = static_cast<FailureKind>(json.at("failure").get<int>());
+  return report;
+}
+
+ResultVerdict judge_result(const std::string& result_line) {
+  const std::optional<CaseAnswer> answer = case_answer_from(result_line);
+  if (!answer || answer->result.is_ok()) return {};
+  return {answer->of_another_rank ? ResultVerdict::Kind::victim : ResultVerdict::Kind::failed, answer->result.reason};
+}
+
+CaseResult combine(std::vector<RankReport> reports, double confidence) {
+  std::vector<record::RankPart> parts;
+  for (const RankReport& report : reports) {
+    const auto& device = report.result.device;
+    parts.push_back({report.rank, report.host, report.result, device ? device->bus_address : std::string()});
+  }
+  if (std::all_of(reports.begin(), reports.end(), is_ok)) return record::merge_ranks(parts, confidence);
+  return record::merge_failed_ranks(parts, culprit_among(reports));
+}
+
+}  // namespace assay::host

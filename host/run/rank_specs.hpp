@@ -1,0 +1,25 @@
+// From the plan of a case to the specification of each of its ranks.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "run/plan.hpp"
+#include "run/rank_place.hpp"
+#include "run/target.hpp"
+#include "worker/case_spec.hpp"
+
+namespace assay::host {
+
+// How several ranks find each other. A rank that is alone needs none of it.
+struct RankMeeting {
+  Endpoint service;
+  std::string prefix;  // of the case's keys
+};
+
+// One for each place, in the order of ranks. Files and logs lie in the run folder.
+std::vector<CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
+                                     const std::filesystem::path& run_folder, const std::vector<RankPlace>& places,
+                                     const RankMeeting& meeting);
+
+}  // namespace assay::host

@@ -1,0 +1,12 @@
+// How far a case is, in the words of its stages.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace assay::host {
+
+using StageProgress =
+    std::function<void(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase)>;
+
+}  // namespace assay::host

@@ -1,0 +1,196 @@
+#include "run/plan.hpp"
+
+#include <fstream>
+
+#include "experiment/hash.hpp"
+#include "planned_runs.hpp"
+#include "support/temporary_folder.hpp"
+#include "telemetry/cpu_nodes.hpp"
+
+namespace assay::host::test {
+namespace {
+
+using Identity = std::vector<std::pair<std::string, std::string>>;
+const Identity plain_identity = {
+    {"plugin", "00ff"}, {"device.kind", "cpu"}, {"device.name", "a device"}, {"device.libraries", "demo 1.0"}};
+
+Identity with(Identity identity, const std::string& key, const std::string& text) {
+  identity.emplace_back(key, text);
+  return identity;
+}
+
+CasePlan plan_one(const Machine& machine, const Case& c) {
+  static std::vector<std::unique_ptr<std::pair<Experiment, RunPlan>>> kept;  // a plan refers to its experiment
+  kept.push_back(std::make_unique<std::pair<Experiment, RunPlan>>());
+  auto& [experiment, plan] = *kept.back();
+  experiment = experiment_of({c});
+  plan = make_plan(experiment, machine.basis);
+  return plan.cases.front();
+}
+
+TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
+  const Machine machine;
+  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
+  const RunPlan plan = make_plan(experiment, machine.basis);
+  ASSERT_EQ(plan.cases.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(&plan.cases[i].values, &experiment.cases[i]);
+    EXPECT_EQ(plan.cases[i].ranks, 1);
+    EXPECT_FALSE(plan.cases[i].refusal.has_value());
+    EXPECT_FALSE(plan.cases[i].is_finished);
+    EXPECT_FALSE(plan.cases[i].in_process);
+  }
+  EXPECT_EQ(plan.to_run().size(), 3u);
+}
+
+TEST(Plan, AsksOnceForEachDevice) {
+  const Machine machine;
+  Case on_cuda = small_case(2);
+  on_cuda.run.device = "cuda";
+  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), on_cuda, small_case(3, 3)});
+  const RunPlan plan = make_plan(experiment, machine.basis);
+  EXPECT_EQ(machine.asked, (std::vector<std::string>{"auto", "cuda"}));
+  EXPECT_EQ(&plan.cases[0].device, &plan.cases[3].device);
+  EXPECT_NE(&plan.cases[0].device, &plan.cases[2].device);
+}
+
+TEST(Plan, TheSettingsOfTheRunAreTheFirstCases) {
+  Case first = small_case(0), second = small_case(1);
+  first.run.allow = {"oom"};
+  first.run.wireup_timeout = std::chrono::seconds(7);
+  second.run.isolate = false;
+  const RunWideSettings settings = run_wide_settings(experiment_of({first, second}));
+  EXPECT_EQ(settings.allow, std::vector<std::string>{"oom"});
+  EXPECT_EQ(settings.wireup_timeout, std::chrono::seconds(7));
+  EXPECT_TRUE(settings.isolate);
+}
+
+// Results of older runs are found by these.
+TEST(PlanHash, IsMadeOfPluginDeviceAndCase) {
+  const Machine machine;
+  EXPECT_EQ(plan_one(machine, small_case(0)).hash, case_hash(small_case(0), "demo", plain_identity));
+}
+
+TEST(PlanHash, NumbersTheRanksWhenThereAreSeveral) {
+  const Machine machine;
+  Case c = small_case(0);
+  c.run.ranks = 3;
+  EXPECT_EQ(plan_one(machine, c).hash, case_hash(c, "demo", with(plain_identity, "ranks", "3")));
+  c.run.ranks = 1;
+  EXPECT_EQ(plan_one(machine, c).hash, case_hash(c, "demo", plain_identity));
+}
+
+TEST(PlanHash, TakesAnInputByItsContent) {
+  const Machine machine;
+  const TemporaryFolder folder;
+  const std::string path = (folder / "weights").string();
+  std::ofstream(path) << "some bytes";
+  Case c = small_case(0);
+  c.params["weights"] = path;
+  const std::string before = plan_one(machine, c).hash;
+  EXPECT_EQ(before, case_hash(c, "demo", with(plain_identity, "input:weights", hash_file(path))));
+  std::ofstream(path) << "other bytes";
+  EXPECT_NE(plan_one(machine, c).hash, before);
+}
+
+TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
+  const Machine machine;
+  Case c = small_case(0);
+  c.params["weights"] = std::string("/no/such/file");
+  EXPECT_THROW(make_plan(experiment_of({c}), machine.basis), std::system_error);
+}
+
+TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
+  Machine machine;
+  machine.device.status = "unsupported";
+  EXPECT_EQ(plan_one(machine, small_case(0)).hash, case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
+}
+
+TEST(PlanSkips, WhatTheResumedRunHasFinished) {
+  Machine machine;
+  machine.basis.finished = {case_hash(small_case(1, 2), "demo", plain_identity), "of a case that is no more"};
+  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
+  const RunPlan plan = make_plan(experiment, machine.basis);
+  EXPECT_TRUE(plan.cases[1].is_finished);
+  const std::vector<const CasePlan*> to_run = plan.to_run();
+  ASSERT_EQ(to_run.size(), 2u);
+  EXPECT_EQ(to_run[0], &plan.cases[0]);
+  EXPECT_EQ(to_run[1], &plan.cases[2]);
+}
+
+TEST(PlanRefusal, SaysWhyTheDeviceIsNone) {
+  Machine machine;
+  machine.device.status = "unsupported";
+  machine.device.reason = "no cuda backend is installed";
+  Case c = small_case(0);
+  c.run.ranks = 4;
+  const CasePlan planned = plan_one(machine, c);
+  ASSERT_TRUE(planned.refusal.has_value());
+  EXPECT_EQ(planned.refusal->status, "unsupported");
+  EXPECT_EQ(planned.refusal->reason, "no cuda backend is installed");
+  EXPECT_EQ(planned.ranks, 1);
+}
+
+TEST(PlanRefusal, MoreRanksThanTheLauncherStarted) {
+  Machine machine;
+  machine.basis.launched = launch_of(2);
+  Case c = small_case(0);
+  c.run.ranks = 3;
+  const CasePlan planned = plan_one(machine, c);
+  ASSERT_TRUE(planned.refusal.has_value());
+  EXPECT_EQ(planned.refusal->status, "unsupported");
+  EXPECT_EQ(planned.refusal->reason,
+            "run.ranks: 3 ranks were asked for, but Slurm started 2; start as many, or lower run.ranks");
+  EXPECT_EQ(planned.ranks, 3);
+  c.run.ranks = 2;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+}
+
+TEST(PlanRefusal, SeveralRanksInOneProcess) {
+  Machine machine;
+  Case c = small_case(0);
+  c.run.ranks = 2;
+  c.run.isolate = false;
+  const std::string reason =
+      "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false";
+  ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(plan_one(machine, c).refusal->reason, reason);
+  c.run.isolate = true;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  machine.basis.in_process = true;
+  ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(plan_one(machine, c).refusal->reason, reason);
+}
+
+TEST(PlanRanks, OneRankRunsInThisProcessWhenAskedTo) {
+  Machine machine;
+  Case c = small_case(0);
+  c.run.isolate = false;
+  EXPECT_TRUE(plan_one(machine, c).in_process);
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  machine.basis.in_process = true;
+  EXPECT_TRUE(plan_one(machine, small_case(0)).in_process);
+}
+
+TEST(PlanRanks, AutoIsOneOrTheLaunchersNumber) {
+  Machine machine;
+  EXPECT_EQ(plan_one(machine, small_case(0)).ranks, 1);
+  machine.basis.launched = launch_of(6);
+  EXPECT_EQ(plan_one(machine, small_case(0)).ranks, 6);
+}
+
+TEST(PlanRanks, AllIsOnePerDeviceOrTheLaunchersNumber) {
+  Machine machine;
+  Case c = small_case(0);
+  c.run.ranks = ranks_all;
+  EXPECT_EQ(plan_one(machine, c).ranks, cpu_node_count());
+  machine.device = device_of("cuda", 4);
+  EXPECT_EQ(plan_one(machine, c).ranks, 4);
+  machine.device = device_of("cuda", 0);
+  EXPECT_EQ(plan_one(machine, c).ranks, 1);
+  machine.basis.launched = launch_of(8);
+  EXPECT_EQ(plan_one(machine, c).ranks, 8);
+}
+
+}  // namespace
+}  // namespace assay::host::test
