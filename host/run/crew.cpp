@@ -58,7 +58,7 @@ std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
   if (loss == losses_.end()) return std::nullopt;
   const std::string& host = members_[static_cast<std::size_t>(rank)].host;
   return RankReport{rank, host,
-                    part_without_worker("crashed", fmt::format("its assay process is gone: {}", loss->second)),
+                    record::result_without_worker(record::Status::crashed, fmt::format("its assay process is gone: {}", loss->second)),
                     FailureKind::killed};
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace assay::host {
 namespace {
@@ -148,6 +150,58 @@ TEST(Columns, WhatIsBetterOrHasAUnitIsMeasuredAndHasFourDigits) {
   EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
   record["metrics"]["ratio"].update({{"direction", 0}, {"unit", "ms"}});
   EXPECT_EQ(display_text(cell_of(record, "ratio")), "0.1235");
+}
+
+TEST(ColumnTable, NoNameStandsTwice) {
+  record::WorkloadNames workload;
+  workload.phases = {"forward"};
+  workload.item_unit = "tokens";
+  std::vector<std::string> names = record::column_names(workload);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  EXPECT_GT(names.size(), 80u);
+}
+
+TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
+  Json record = ok_record();
+  record["rank"] = 1;
+  record["ranks"] = 2;
+  record["spread"] = 0.1;
+  record["straggler"] = {{"rank", 1}, {"share", 0.5}};
+  record["by_rank"] = {{{"rank", 0}, {"host", "n0"}, {"step_mean_ms", 1.0}}};
+  record["rates"]["gflop_per_s"] = 1.0;
+  record["validity"] = {{"verdict", "valid"}, {"text", "alone"}};
+  Json telemetry = {{"samples", 1}, {"energy_j", 1.0},           {"throttle", {{"power_cap", 0.5}}},
+                    {"foreign_processes", 0}, {"foreign_memory_mib", 0.0}, {"utilisation_span_s", 0.1}};
+  for (const char* figure : {"gpu_utilisation_percent", "cpu_utilisation_percent", "sm_clock_mhz", "memory_clock_mhz",
+                             "power_w", "temperature_c"})
+    telemetry[figure] = {{"mean", 2.0}, {"min", 1.0}, {"max", 3.0}};
+  record["telemetry"] = telemetry;
+  for (const char* phase : {"step", "forward"})
+    for (const char* figure : {"mean_ms", "std_ms", "cv", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms",
+                               "ci_low_ms", "ci_high_ms", "host_mean_ms", "share", "device_mean_ms"})
+      record["phases"][phase][figure] = 1.0;
+  record::WorkloadNames workload;
+  workload.params = {"batch_size"};
+  workload.settings = {"run.seed"};
+  workload.case_metrics = {"parameters"};
+  workload.step_metrics = {"loss"};
+  workload.phases = {"forward"};
+  workload.item_unit = "tokens";
+  const record::CaseRecord typed_record = typed(record);
+  for (const std::string& name : record::column_names(workload))
+    EXPECT_FALSE(record::cell_of(typed_record, name).empty()) << name;
+}
+
+TEST(ColumnTable, UnitsAndDirectionsAreThoseOfTheRow) {
+  const record::CaseRecord sample = typed(ok_record());
+  EXPECT_EQ(record::value_of(sample, "memory.peak_mib").unit, "MiB");
+  EXPECT_TRUE(record::value_of(sample, "memory.peak_mib").exact);
+  EXPECT_FALSE(record::value_of(sample, "memory.process_peak_mib").exact);
+  EXPECT_EQ(record::value_of(sample, "step.mean_ms").unit, "ms");
+  EXPECT_EQ(record::value_of(sample, "step.mean_ms").direction, Direction::lower_is_better);
+  EXPECT_EQ(record::value_of(sample, "items_per_s").direction, Direction::higher_is_better);
+  EXPECT_EQ(record::value_of(sample, "step.share").direction, Direction::neither);
 }
 
 }  // namespace

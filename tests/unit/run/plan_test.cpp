@@ -102,7 +102,7 @@ TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
 
 TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
   Machine machine;
-  machine.device.status = "unsupported";
+  machine.device.status = record::Status::unsupported;
   EXPECT_EQ(plan_one(machine, small_case(0)).hash, case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
 }
 
@@ -120,13 +120,13 @@ TEST(PlanSkips, WhatTheResumedRunHasFinished) {
 
 TEST(PlanRefusal, SaysWhyTheDeviceIsNone) {
   Machine machine;
-  machine.device.status = "unsupported";
+  machine.device.status = record::Status::unsupported;
   machine.device.reason = "no cuda backend is installed";
   Case c = small_case(0);
   c.run.ranks = 4;
   const CasePlan planned = plan_one(machine, c);
   ASSERT_TRUE(planned.refusal.has_value());
-  EXPECT_EQ(planned.refusal->status, "unsupported");
+  EXPECT_EQ(planned.refusal->status, record::Status::unsupported);
   EXPECT_EQ(planned.refusal->reason, "no cuda backend is installed");
   EXPECT_EQ(planned.ranks, 1);
 }
@@ -138,7 +138,7 @@ TEST(PlanRefusal, MoreRanksThanTheLauncherStarted) {
   c.run.ranks = 3;
   const CasePlan planned = plan_one(machine, c);
   ASSERT_TRUE(planned.refusal.has_value());
-  EXPECT_EQ(planned.refusal->status, "unsupported");
+  EXPECT_EQ(planned.refusal->status, record::Status::unsupported);
   EXPECT_EQ(planned.refusal->reason,
             "run.ranks: 3 ranks were asked for, but Slurm started 2; start as many, or lower run.ranks");
   EXPECT_EQ(planned.ranks, 3);

@@ -69,14 +69,14 @@ TEST(RankReport, ARankThatIsAloneAndEndsAtItsDeadlineHasItsResult) {
 }
 
 TEST(RankReport, TravelsBetweenMachines) {
-  const RankReport sent{3, "n3", part_without_worker("failed", "cannot start"), FailureKind::died, true, 1.5};
+  const RankReport sent{3, "n3", record::result_without_worker(record::Status::failed, "cannot start"), FailureKind::died, true, 1.5};
   const RankReport arrived = rank_report_from_text(to_text(sent));
   EXPECT_EQ(arrived.rank, 3);
   EXPECT_EQ(named_reason(arrived), "rank 3 on n3: cannot start");
   EXPECT_EQ(arrived.failure, FailureKind::died);
   EXPECT_TRUE(arrived.waited);
   EXPECT_EQ(arrived.last_sign_s, 1.5);
-  EXPECT_FALSE(rank_report_from_text(to_text({0, "n0", part_without_worker("ok", "")})).failure.has_value());
+  EXPECT_FALSE(rank_report_from_text(to_text({0, "n0", record::result_without_worker(record::Status::ok, "")})).failure.has_value());
 }
 
 TEST(RankReport, AResultIsJudgedByItsStatus) {
@@ -84,7 +84,7 @@ TEST(RankReport, AResultIsJudgedByItsStatus) {
   EXPECT_EQ(judge_result(failed_result).kind, ResultVerdict::Kind::failed);
   EXPECT_EQ(judge_result(failed_result).reason, "loss is not finite");
   EXPECT_EQ(
-      judge_result(R"({"event":"result","record":{"status":"failed","reason":"lost","of_another_rank":true}})").kind,
+      judge_result(R"({"event":"result","record":{"status":"failed","reason":"lost"},"of_another_rank":true})").kind,
       ResultVerdict::Kind::victim);
 }
 
