@@ -66,7 +66,7 @@ Figures differences(const Outcome& found, const Outcome& expected, const Samples
   return worst;
 }
 
-// What rank 0 tells the others.
+// Rank 0 tells the others this.
 struct Verdict {
   Figures found;
   std::uint64_t skipped_bytes = 0;  // not 0: the reference would have needed so much
