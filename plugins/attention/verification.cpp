@@ -75,7 +75,7 @@ Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<st
   return {index, std::move(head), std::move(reference)};
 }
 
-// How far the sum of dv's rows is from that of dout's, by the norm of all that is summed.
+// The distance between the sum of dv's rows and that of dout's, by the norm of all that is summed.
 double Workload::error_of_value_sums(const SampledHead& sampled) {
   const auto width = static_cast<std::size_t>(settings_.problem.head_dim);
   const std::vector<float> dv = head_of(operands_.dv, sampled.index);
