@@ -107,7 +107,7 @@ std::vector<std::int32_t> ExactData::reduced() const {
 
 double ExactData::tolerance() const {
   if (reduction_ != Reduction::average || std::has_single_bit(static_cast<std::uint32_t>(ranks_))) return 0;
-  // Of `active_` terms of magnitude 1: 1 / ranks and the product are rounded, and so is each of the sums.
+  // There are `active_` terms of magnitude 1: 1 / ranks and the product are rounded, and so is each of the sums.
   return active_ * (2.0 + active_) * std::ldexp(1.0, -significant_bits(dtype_));
 }
 

@@ -28,8 +28,8 @@ class ExactData {
   std::vector<std::int32_t> sent_by(std::int32_t rank) const;
   std::vector<std::int32_t> reduced() const;
 
-  // How far a right result may be from reduced(): 0, but for averages over a number of ranks that is no power of two.
-  // A library may multiply each term by the rounded 1 / ranks there, instead of dividing the sum.
+  // A right result may be this far from reduced(): 0, except for averages over a number of ranks that is not a power of
+  // two. A library may multiply each term by the rounded 1 / ranks there, instead of dividing the sum.
   double tolerance() const;
 
  private:

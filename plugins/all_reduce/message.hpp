@@ -1,5 +1,5 @@
-// What a collective moves: its buffers, and the bandwidths that its time amounts to. The conventions of nccl-tests, see
-// README.md.
+// The buffers that a collective moves, and the bandwidths that its time amounts to, by the conventions of nccl-tests
+// (see README.md).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace all_reduce {
 enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
 
 // One rank's buffers, in elements. `larger` is the size that is asked for: both buffers of all_reduce and broadcast,
-// what reduce_scatter sends, what all_gather receives. `part` is the share of one rank in it: what reduce_scatter
-// receives and all_gather sends.
+// the one that reduce_scatter sends, and the one that all_gather receives. `part` is the share of one rank in it:
+// reduce_scatter receives it and all_gather sends it.
 struct Message {
   std::int64_t larger = 0;
   std::int64_t part = 0;
-  std::int64_t bytes = 0;  // of `larger`
+  std::int64_t bytes = 0;  // size of `larger`
   std::int64_t count =
       0;  // the argument of the call, which nccl-tests prints: `part` where there is one, else `larger`
 };

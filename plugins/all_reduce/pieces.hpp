@@ -15,7 +15,7 @@ class PeriodicData {
   PeriodicData(assay::compute::DType dtype, const std::vector<std::int32_t>& one_period);
 
   static constexpr std::int64_t piece = 1 << 20;  // elements
-  // What the elements from `first` on are, up to `piece` of them.
+  // The elements from `first` on, up to `piece` of them.
   const std::byte* at(std::int64_t first) const;
   assay::compute::DType dtype() const { return dtype_; }
   std::int32_t value(std::int64_t index) const { return values_[static_cast<std::size_t>(index % period_)]; }

@@ -5,7 +5,7 @@
 namespace all_reduce {
 namespace {
 
-// Where `name` stands in the table; the host has checked that it is there.
+// The place of `name` in the table; the host has checked that it is there.
 template <class Enum, std::size_t N>
 Enum in_order(const std::array<const char*, N>& names, std::string_view name) {
   return static_cast<Enum>(std::find(names.begin(), names.end(), name) - names.begin());

@@ -23,7 +23,7 @@ struct Settings {
   Message message;
 };
 
-// In the order of the enumerations.
+// These are in the order of the enumerations.
 inline constexpr auto collective_names = assay::names("all_reduce", "reduce_scatter", "all_gather", "broadcast");
 inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
 inline constexpr auto reduction_names = assay::names("sum", "average", "max");

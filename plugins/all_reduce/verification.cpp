@@ -62,7 +62,7 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact) {
   communicator_->wait(enqueue(b));
   communicator_->synchronize();
   Comparison result = check_result(b, exact);
-  if (!in_place) {  // what was sent is still there
+  if (!in_place) {  // the sent buffer is unchanged
     const Comparison sent = pieces.compare(b.send, own, 0, 0);
     if (sent.wrong > 0)
       throw Error(ASSAY_WRONG_RESULT, settings_.collective_name + " out of place has changed " +

@@ -54,7 +54,7 @@ void Workload::setup(const assay::Launch& launch) {
     communicator_->register_memory(other_memory_.data(), other_memory_.bytes());
   }
   timed_ = buffers(settings_.in_place, other_memory_.data());
-  // What is timed reads real numbers. They are small integers, and grow where sums are repeated in place: README.md.
+  // The timed collectives read real numbers: small integers, which grow where sums are repeated in place (README.md).
   const Pieces pieces(*backend_);
   const PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
   pieces.write(timed_.send, own);

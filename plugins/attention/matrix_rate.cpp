@@ -15,8 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+// median_ms() stops after most_runs, after enough_ms with at least enough_runs, or after too_long_ms with fewer.
 constexpr std::size_t enough_runs = 3, most_runs = 20;
-constexpr double enough_ms = 100, too_long_ms = 1000;  // of at least enough_runs; of fewer
+constexpr double enough_ms = 100, too_long_ms = 1000;
 
 double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();

@@ -23,7 +23,7 @@ inline std::uint64_t forward_flops(const Problem& p) {
 // Four products make the three gradients. The score matrix that flash makes a second time counts nothing.
 inline std::uint64_t backward_flops(const Problem& p) { return 2 * forward_flops(p); }
 
-// What must be read and written at least once, without the score matrix.
+// The bytes that must be read and written at least once, without the score matrix.
 inline std::uint64_t tensor_bytes(const Problem& p) {
   return static_cast<std::uint64_t>(p.head_count() * p.seq * p.head_dim) * assay::compute::size_of(p.dtype);
 }

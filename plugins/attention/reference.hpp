@@ -28,8 +28,8 @@ struct Rows {
 };
 
 struct Reference {
-  Rows out, dq;  // of the chosen queries, in their order
-  Rows dk, dv;   // of all keys, by the chosen queries alone
+  Rows out, dq;  // for the chosen queries, in their order
+  Rows dk, dv;   // for all keys, by the chosen queries alone
 };
 Reference reference_of(const Head& head, const std::vector<std::int64_t>& queries);
 

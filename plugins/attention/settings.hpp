@@ -23,7 +23,7 @@ struct Settings {
   std::uint64_t seed = 0;
 };
 
-// In the order of the enumerations.
+// These are in the order of the enumerations.
 inline constexpr auto dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
 inline constexpr auto implementation_names = assay::names("naive", "flash");
 inline constexpr auto execution_names = assay::names("eager", "graph");

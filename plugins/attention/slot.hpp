@@ -13,7 +13,7 @@ class Slot {
   // `name` and the shape are what the record of a case without enough memory says: "scores [8, 1, 4096, 4096] bf16".
   Slot(assay_memory_kind kind, std::string name, assay::compute::DType dtype, std::initializer_list<std::int64_t> dims);
 
-  void take(const assay::Host& host);  // nothing when it is held
+  void take(const assay::Host& host);  // does nothing when it is held
   void release();
   operator const assay::compute::Tensor&() const { return tensor_; }
   const assay::compute::Tensor* operator->() const { return &tensor_; }

@@ -1,7 +1,7 @@
-// Is what was timed right? Some heads, against float64, in two steps:
-//   what the last step left: rows of out and dq; and the rows of dv add up to those of dout, since probabilities add up
-//   to 1, so that no query was left out anywhere;
-//   the timed step once more, with a dout that is 0 but for the chosen queries: every row of dk and dv, and dq.
+// Compares some heads with float64, in two steps:
+//   the results of the last step: rows of out and dq; the rows of dv must add up to those of dout, because
+//   probabilities add up to 1, which shows that no query was left out; the timed step once more, with a dout that is 0
+//   except for the chosen queries: every row of dk and dv, and dq.
 #include <algorithm>
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/sampling.hpp>
@@ -22,8 +22,9 @@ namespace {
 // Multiply-adds of one product over the chosen queries: a fraction of a second of the host's time.
 constexpr std::int64_t affordable = std::int64_t{1} << 26;
 
-// Of the norm of a row's terms. 16-bit types round the scores, the probabilities and their gradients; tf32 as fp16. One
-// operation at a time also rounds the scaled and the masked scores: errors of the exponent, which grow with the scores.
+// The tolerance is relative to the norm of a row's terms. 16-bit types round the scores, the probabilities and their
+// gradients; tf32 as fp16. One operation at a time also rounds the scaled and the masked scores: errors of the
+// exponent, which grow with the scores.
 double tolerance_of(const assay::train::PrecisionPolicy& p, bool eager) {
   if (p.product_math == ProductMath::tf32 || p.activation == DType::f16) return 5e-3;
   return p.activation == DType::f32 ? 2e-4 : eager ? 8e-2 : 3e-2;
@@ -74,7 +75,7 @@ Workload::SampledHead Workload::sampled(std::int64_t index, const std::vector<st
   return {index, std::move(head), std::move(reference)};
 }
 
-// How far the sum of dv's rows is from that of dout's, by the norm of all that is summed.
+// The distance between the sum of dv's rows and that of dout's, by the norm of all that is summed.
 double Workload::error_of_value_sums(const SampledHead& sampled) {
   const auto width = static_cast<std::size_t>(settings_.problem.head_dim);
   const std::vector<float> dv = head_of(operands_.dv, sampled.index);

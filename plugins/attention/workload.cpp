@@ -11,7 +11,7 @@ using assay::compute::ProductMath;
 
 namespace {
 
-enum Stream : std::uint64_t { q_stream, k_stream, v_stream, dout_stream };  // of the random numbers
+enum Stream : std::uint64_t { q_stream, k_stream, v_stream, dout_stream };  // for the random numbers
 
 std::unique_ptr<Algorithm> algorithm_of(const Settings& s, const Operands& operands) {
   const bool differentiable = s.pass != Pass::forward;

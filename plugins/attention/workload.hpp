@@ -53,7 +53,7 @@ class Workload {
 
   // verification.cpp
   struct SampledHead {
-    std::int64_t index;  // of batch * heads
+    std::int64_t index;  // among batch * heads
     Head head;
     Reference reference;
   };
@@ -70,7 +70,7 @@ class Workload {
   Operands operands_;
   std::unique_ptr<Algorithm> algorithm_;
   assay::DeviceMemory workspace_;
-  std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
+  std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
   double matrix_tflop_per_s_ = 0;
 };
 

@@ -24,7 +24,7 @@ namespace {
 constexpr int verified_steps = 3;
 // Beyond this the reference is left out: it holds the activations of all ranks' batches.
 constexpr std::size_t most_reference_bytes = std::size_t{48} << 30;
-// How long the others wait for rank 0, which computes as much as all of them together.
+// The others wait so long for rank 0, which computes as much as all of them together.
 constexpr std::int64_t reference_timeout_ms = 3'600'000;
 
 constexpr double not_judged = std::numeric_limits<double>::infinity();
@@ -66,7 +66,7 @@ Figures differences(const Outcome& found, const Outcome& expected, const Samples
   return worst;
 }
 
-// What rank 0 tells the others.
+// Rank 0 tells the others this.
 struct Verdict {
   Figures found;
   std::uint64_t skipped_bytes = 0;  // not 0: the reference would have needed so much

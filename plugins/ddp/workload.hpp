@@ -7,7 +7,7 @@
 
 namespace ddp {
 
-// What a few steps from the start have made of the model: samples, and a hash of all weights to the bit.
+// The model after a few steps from the start: samples, and a hash of all weights to the bit.
 struct Outcome {
   assay::train::Samples weights, gradients;  // gradients: of the last step
   std::uint64_t hash = 0;
@@ -51,7 +51,7 @@ class Workload {
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
   std::string verify(const assay::Launch& launch);
-  assay::Work work() const;  // of this rank
+  assay::Work work() const;  // this rank's
 
  private:
   void start();  // the state before the first step, rank 0's on every rank

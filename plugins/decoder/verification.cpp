@@ -34,7 +34,7 @@ DecoderConfig opposite(DecoderConfig c) {
 
 }  // namespace
 
-// What a run of `model` leaves: of `graph`, where the timed steps replayed one, else of the operations one by one.
+// The results of a run of `model`: by `graph`, if the timed steps replayed one, else by the operations one by one.
 Outcome Workload::outcome_of(const DecoderModel& model, assay::compute::Graph* graph) {
   Outcome out;
   assay::compute::Backend& backend = trainer_.backend();

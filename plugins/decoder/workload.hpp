@@ -44,7 +44,7 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::train::DecoderTrainer trainer_;
-  std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
+  std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
 };
 
 }  // namespace decoder

@@ -12,7 +12,7 @@ namespace encoder_decoder {
 
 enum class Unit { epoch, step };
 
-// Where the samples come from.
+// Says where the samples come from.
 struct DataSettings {
   assay::data::DatasetParameters dataset;
   assay::data::LoaderConfig loader;
@@ -25,7 +25,7 @@ struct Settings {
   assay::train::EncoderDecoderTrainerConfig trainer;
   DataSettings data;
   assay::train::CommunicationSettings communication;
-  std::size_t precision = 0;  // of assay::train::precision_names
+  std::size_t precision = 0;  // index in assay::train::precision_names
   Unit unit = Unit::epoch;
   std::int64_t ranks = 1;
 };

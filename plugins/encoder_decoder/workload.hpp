@@ -59,7 +59,7 @@ class Workload {
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
   std::string verify(const assay::Launch& launch);
-  assay::Work work() const;  // of this rank
+  assay::Work work() const;  // this rank's
 
  private:
   void start(
@@ -85,7 +85,7 @@ class Workload {
   assay::train::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
   std::unique_ptr<assay::comm::Communicator> communicator_;  // null on one rank
-  std::unique_ptr<assay::compute::Graph> graph_;  // of one step; null where the step is enqueued anew each time
+  std::unique_ptr<assay::compute::Graph> graph_;             // one step; null where the step is enqueued anew each time
   std::uint64_t measured_ = 0;
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;

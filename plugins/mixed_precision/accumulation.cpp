@@ -261,7 +261,8 @@ float Accumulation::expected() const {
 // A library sums as it likes: within the bound of any order of n fp32 additions, of the rounding of its inputs to tf32
 // (half a unit in 2^-10 for each factor), and of that of the result.
 void Accumulation::check_product(double result) const {
-  const double magnitude = exact({on_host_.begin(), on_host_.end()});  // of squares: the sum of absolute values
+  // The terms are squares, so this is also the sum of absolute values.
+  const double magnitude = exact({on_host_.begin(), on_host_.end()});
   const double bound = magnitude * (static_cast<double>(terms_) * 0x1p-24 + (tf32_ ? 2 * 0x1p-11 : 0)) +
                        ulp_at(magnitude, options_.accumulator);
   if (!(std::abs(result - magnitude) <= bound))

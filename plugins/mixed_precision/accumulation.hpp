@@ -35,7 +35,7 @@ class Accumulation final : public Study {
   void enqueue_ranks() const;
 
   double exact(const std::vector<double>& terms) const;
-  float expected() const;  // what the operation must return, to the bit; not of matmul
+  float expected() const;  // the operation must return this, to the bit; not for matmul
   void check_product(double result) const;
   float download_result() const;
 

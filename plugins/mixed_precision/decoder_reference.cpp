@@ -23,7 +23,7 @@ struct Norm {
   std::vector<double> rstd;  // by row
 };
 
-struct Layer {  // what backward reads
+struct Layer {  // backward reads these
   Matrix input, q, k, v, attention, middle, gate, up, hidden;
   Norm norm1, norm2;
   std::vector<Matrix> probabilities;  // by sequence and head, [T, T]

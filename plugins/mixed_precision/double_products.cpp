@@ -6,8 +6,8 @@
 namespace mixed_precision {
 namespace {
 
-constexpr std::size_t block_rows = 4;        // of the result that read the same row of b
-constexpr std::size_t block_columns = 1024;  // of the result: four rows stay in the first cache
+constexpr std::size_t block_rows = 4;        // rows of the result that read the same row of b
+constexpr std::size_t block_columns = 1024;  // columns of the result: four rows stay in the first cache
 
 // Rows [first, end) of the result.
 void multiply_rows(const Matrix& a, const Matrix& b, Matrix& c, std::size_t first, std::size_t end) {

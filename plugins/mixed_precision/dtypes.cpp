@@ -15,7 +15,7 @@ using assay::train::ParameterSet;
 
 namespace {
 
-constexpr double no_dtype = 3;  // of dtype_words
+constexpr double no_dtype = 3;  // index in dtype_words
 
 double word_of(const Tensor& t) {
   switch (t.dtype) {

@@ -22,8 +22,8 @@ class Dtypes final : public Study {
   ToyTrainer trainer_;
 };
 
-// Of the mean loss by each parameter, in the order of ToyParameters, with float64 throughout. Parameters in the same
-// order.
+// The gradients of the mean loss by each parameter, with float64 throughout. They are in the order of ToyParameters,
+// and so are `parameters`.
 std::vector<std::vector<double>> toy_gradients(const std::vector<std::vector<float>>& parameters,
                                                const std::vector<float>& x, const std::vector<std::int64_t>& labels);
 

@@ -1,4 +1,5 @@
-// How far gradients are from exact ones, over all parameters together: |g - exact| / |exact| in the Euclidean norm.
+// Measures how far gradients are from exact ones, over all parameters together: |g - exact| / |exact| in the Euclidean
+// norm.
 #pragma once
 #include <cmath>
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace {
 
 struct Format {
   int significand_bits;  // with the hidden one
-  int least_exponent;    // of a normal number
+  int least_exponent;    // that a normal number has
   double largest;
 };
 Format format_of(DType dtype) {

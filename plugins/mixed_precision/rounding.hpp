@@ -9,13 +9,13 @@ namespace mixed_precision {
 // The sum without any rounding but the last one, to double (Shewchuk's non-overlapping partial sums).
 double exact_sum(std::span<const double> terms);
 
-// To nearest, ties to even; exact for values that the format holds. fp32, bf16, fp16.
+// Rounds to nearest, ties to even; exact for values that the format (fp32, bf16, fp16) holds.
 float round_to(float value, assay::compute::DType dtype);
 
 // The distance between neighbouring numbers of the format at `value`.
 double ulp_at(double value, assay::compute::DType dtype);
 
-// What compute::Backend::ordered_sum must return for these terms, to the bit. For a dot product the terms are the
+// compute::Backend::ordered_sum must return this for these terms, to the bit. For a dot product the terms are the
 // products, each rounded to the accumulator's format.
 float ordered_sum(std::span<const float> terms, const assay::compute::SumOptions& options);
 

@@ -40,7 +40,7 @@ inline constexpr auto accumulation_params = assay::table(
         .help("constant: every term the same; one_first: the first is 1; normal: random, mean 0"),
     Param::integer("simulated_ranks", 8).at_least(1).at_most(4096).help("of all_reduce, in equal parts of the terms"));
 
-// Of dtypes and speed_accuracy.
+// The studies dtypes and speed_accuracy have these.
 inline constexpr auto precision_params =
     assay::table(Param::choice("precision", "fp32", assay::train::precision_names)
                      .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "

@@ -20,7 +20,7 @@ using assay::train::ParameterSet;
 namespace {
 
 constexpr double most_reference_gflop = 1000;  // minutes on a few processors
-enum ReferenceWord { fp64_word, fp32_word };   // of reference_words
+enum ReferenceWord { fp64_word, fp32_word };   // indices in reference_words
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// study = "speed_accuracy": what a precision makes of a decoder's training: the time of a step, the loss after a number
-// of steps against fp32's, and the error of the gradients against float64's.
+// study = "speed_accuracy" shows what a precision does to a decoder's training: the time of a step, the loss after some
+// steps against that of fp32, and the error of the gradients against float64.
 #pragma once
 #include <assay/train/decoder_trainer.hpp>
 #include <memory>
@@ -22,9 +22,9 @@ class SpeedAccuracy final : public Study {
  private:
   using Gradients = std::vector<std::vector<float>>;  // by parameter
   struct Accuracy {
-    double loss = 0;  // of the step after loss_steps updates
+    double loss = 0;  // in the step after loss_steps updates
     double skipped_steps = 0;
-    Gradients gradients;  // of the sequence that is compared, from the start; multiplied by `scale`
+    Gradients gradients;  // for the sequence that is compared, from the start; multiplied by `scale`
     double scale = 1;
   };
 

@@ -81,7 +81,7 @@ void ToyTrainer::setup(const assay::Launch& launch, const std::function<void()>&
   take_parameter_memory();
   take_state_memory();
   take_step_memory();
-  constexpr std::size_t room = 4096;  // of each of: fp32 inputs, inputs, labels
+  constexpr std::size_t room = 4096;  // for each of: fp32 inputs, inputs, labels
   static_assert(toy_rows * toy_inputs * 4 <= room && toy_rows * 8 <= room);
   data_memory_ = assay::DeviceMemory(host(), ASSAY_MEMORY_DATA, 3 * room, "inputs and labels");
   x_ = Tensor(data_memory_.data<char>() + room, parameters().policy().activation, {toy_rows, toy_inputs});

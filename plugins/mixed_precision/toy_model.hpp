@@ -1,4 +1,4 @@
-// The toy model of the reports, and what trains it: logits = fc2(layer_norm(relu(fc1(x)))), fc1 and fc2 without bias,
+// A toy model and its trainer: logits = fc2(layer_norm(relu(fc1(x)))), fc1 and fc2 without bias,
 // cross-entropy against one class a row. Every layer reads its dtypes off the tensors that it is given.
 #pragma once
 #include <assay/train/trainer.hpp>

@@ -1,4 +1,5 @@
-// Who owns which elements of the parameter arena, in whole numbers: nothing here knows of tensors or ranks that talk.
+// Decides which rank owns which elements of the parameter arena. This file knows only numbers: no tensors, no
+// communication.
 //
 // A range is [begin, end) in elements of the arena. An arena that is shared out is padded to arena_multiple(), so that
 // every part of every range is as large as the others and begins on a line of memory.
@@ -23,7 +24,7 @@ inline std::int64_t arena_multiple(Variant variant, std::int32_t ranks) {
   return variant == Variant::baseline ? part_elements : part_elements * ranks;
 }
 
-// What the rank updates and keeps optimizer state for, in ascending order.
+// The rank updates these ranges and keeps optimizer state for them; they are in ascending order.
 //   baseline   the whole arena
 //   broadcast  its part of the arena
 //   zero1      its part of each bucket

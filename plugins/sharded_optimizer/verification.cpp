@@ -21,8 +21,9 @@ namespace {
 
 constexpr int verified_steps = 3;
 
-// Of the distance between the weights of both, by the distance that the plain step moved them. Where ranks are summed
-// in another order, an averaged gradient that is nearly zero may change its sign, and AdamW makes a whole step of it.
+// The tolerance is for the distance between the weights of both, divided by the distance that the plain step moved
+// them. Where ranks are summed in another order, an averaged gradient that is nearly zero may change its sign, and
+// AdamW makes a whole step of it.
 double tolerance_of(const assay::train::PrecisionPolicy& p) { return p.gradient == DType::f32 ? 1e-3 : 0.1; }
 
 double distance(const Samples& a, const Samples& b) {

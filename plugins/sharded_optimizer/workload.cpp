@@ -64,7 +64,7 @@ void Workload::setup(const assay::Launch& launch) {
   trainer_.start();
   assay::train::broadcast_parameters(trainer_, *communicator_);
   host_.info(communicator_->description());
-  communicator_->take_totals();  // what comes after it is of steps alone
+  communicator_->take_totals();  // from here on they count steps alone
   assay::memory_moment(host_, "before_step");
 }
 
@@ -111,7 +111,7 @@ void Workload::start_reduction(std::size_t bucket) {
   }
 }
 
-// What a reduce-scatter leaves of the parts of others is not defined, and no backward writes the padding anew.
+// A reduce-scatter leaves the parts of others undefined, and no backward writes the padding anew.
 void Workload::clear_padding() {
   const ParameterSet& parameters = trainer_.parameters();
   if (const std::int64_t n = parameters.tail_elements(); n > 0)

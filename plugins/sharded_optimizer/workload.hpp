@@ -46,7 +46,7 @@ class Workload {
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
   std::string verify(const assay::Launch& launch);
-  assay::Work work() const;  // of this rank
+  assay::Work work() const;  // this rank's
 
  private:
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
@@ -64,7 +64,7 @@ class Workload {
 
   // verification.cpp
   struct Outcome {
-    std::uint64_t hash = 0;  // of all weights, with the copy that a step reads
+    std::uint64_t hash = 0;  // over all weights, with the copy that a step reads
     assay::train::Samples weights;
   };
   Outcome outcome_of(int steps, const std::function<void()>& step);  // from here on

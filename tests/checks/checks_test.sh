@@ -78,6 +78,37 @@ if command -v git >/dev/null; then
   expect_mistake size 'plugins/one/weights.bin: 1048577 bytes'
 fi
 
+planted_in_documents() { # FILE LINE-TO-APPEND EXPECTED-TEXT
+  new_documents
+  printf '%s\n' "$2" >>"$1"
+  expect_mistake documents "$3"
+}
+
+# A tree whose documents are right; the picture is drawn by a script of its own.
+new_documents() {
+  new_tree
+  mkdir -p configs docs/pictures scripts tests/package/axpy
+  printf 'int x;\n' >tests/package/axpy/axpy.cpp
+  printf '# Title\n\n[list](docs/experiments.md#some-heading)\n\n```cpp\nint x;\n```\n' >README.md
+  printf '# Some `heading`\n\n[one](../configs/one.toml), [out](https://example.org/x)\n' >docs/experiments.md
+  printf 'schema = 1\n' >configs/one.toml
+  printf 'import sys\nopen(sys.argv[1], "w").write("drawn")\n' >scripts/make_readme_picture
+  printf 'drawn' >docs/pictures/training-step.svg
+}
+
+new_documents
+"$scripts/check-documents" "$work" >"$work/../said.txt" 2>&1 ||
+  fail "check-documents refuses documents without a mistake: $(cat ../said.txt)"
+planted_in_documents README.md "$(printf 'x%.0s' {1..101})" 'README.md:8: has 101 columns'
+planted_in_documents README.md "$(printf 'x\n%.0s' {1..100})" 'README.md:101: has'
+planted_in_documents README.md '[gone](docs/gone.md)' "README.md:8: links to 'docs/gone.md', which does not exist"
+planted_in_documents README.md '<img src="docs/gone.svg">' "README.md:8: links to 'docs/gone.svg', which does not exist"
+planted_in_documents docs/experiments.md '[x](#other-heading)' 'docs/experiments.md:4: links to'
+planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not listed'
+planted_in_documents tests/package/axpy/axpy.cpp '// more' 'README.md:5: its plugin is not'
+! command -v python3 >/dev/null ||
+  planted_in_documents docs/pictures/training-step.svg '<!-- -->' 'training-step.svg: is not what the records give'
+
 expect_format_clean=0
 new_tree
 "$scripts/check-format" "$work" >/dev/null 2>&1 || expect_format_clean=$?

@@ -77,11 +77,11 @@ typedef struct assay_param {
   const char* help;
   assay_type type;
   uint32_t flags;
-  int64_t default_int; /* of an int; 0 or 1 of a bool */
+  int64_t default_int; /* for an int; 0 or 1 for a bool */
   double default_float;
   const char* default_string;
   double min, max;            /* inclusive */
-  const char* const* choices; /* of a string; NULL: any text */
+  const char* const* choices; /* for a string; NULL: any text */
   uint64_t choice_count;
 } assay_param;
 
@@ -113,7 +113,7 @@ typedef struct assay_work {
   size_t struct_size;
   uint64_t flops; /* floating-point operations; a multiply-add is two */
   uint64_t bytes; /* least traffic to the device's main memory */
-  uint64_t items; /* of assay_workload.item_unit */
+  uint64_t items; /* counted in assay_workload.item_unit */
 } assay_work;
 
 /* ---- what the host offers --------------------------------------------------------------------------------------- */
@@ -140,11 +140,11 @@ typedef struct assay_host {
   const void* (*get_extension)(const struct assay_host*, const char* id)ASSAY_NOEXCEPT;
 } assay_host;
 
-/* What create() is told of the case. */
+/* create() is told this about the case. */
 typedef struct assay_case {
   size_t struct_size;
   const assay_config* config; /* lives until destroy() has returned */
-  uint64_t seed;              /* of everything random in the workload */
+  uint64_t seed;              /* for everything random in the workload */
   int32_t rank, rank_count;   /* 0 and 1 without ranks */
   const char* device_kind;    /* "cpu", "cuda", ... */
 } assay_case;
@@ -160,10 +160,10 @@ typedef int32_t assay_stage;
 typedef struct assay_launch {
   size_t struct_size;
   void* impl;
-  void* stream;   /* of the case's device: a CUstream as void* on CUDA, NULL on the CPU. Enqueue on it, only. */
+  void* stream;   /* the case's device's: a CUstream as void* on CUDA, NULL on the CPU. Enqueue on it only. */
   int32_t device; /* ordinal; already current on the calling thread */
   assay_stage stage;
-  uint64_t iteration; /* of run(): 0-based, warm-up included */
+  uint64_t iteration; /* for run(): 0-based, warm-up included */
   /* [measure-thread] Marks of one phase, by its index in assay_workload.phases. The host reads the device's own
    * timeline and its own clock at both. Phases may nest, and may occur several times in a step: their times add up. */
   void (*phase_begin)(const struct assay_launch*, uint32_t phase) ASSAY_NOEXCEPT;
@@ -259,7 +259,7 @@ typedef struct assay_workload {
   size_t struct_size;
   const char* id; /* the name an experiment uses: lower case, digits, '_', '.' */
   const char* summary;
-  const char* item_unit; /* what assay_work.items counts, plural: "tokens"; NULL: nothing */
+  const char* item_unit; /* the unit of assay_work.items, plural: "tokens"; NULL: none */
   /* Arrays of pointers, so that a row may grow. */
   const assay_param* const* params;
   const assay_metric* const* metrics;
@@ -292,7 +292,7 @@ typedef struct assay_workload {
 /* The one exported symbol. Constant data: read without running plugin code. */
 typedef struct assay_entry {
   size_t struct_size;
-  uint32_t abi_major, abi_minor; /* what the plugin was compiled against */
+  uint32_t abi_major, abi_minor; /* the version that the plugin was compiled against */
   uint32_t min_host_minor;       /* the oldest host this plugin accepts */
   uint32_t workload_count;
   const char* id;      /* "org.example.axpy" */

@@ -21,7 +21,7 @@ typedef struct assay_comm {
   void* impl;
   int32_t rank, rank_count;             /* of the case */
   int32_t local_rank, local_rank_count; /* among the ranks on this machine */
-  const char* host_name;                /* of this machine, as people know it */
+  const char* host_name;                /* name of this machine, as people know it */
   /* A numeric address (IPv4 or IPv6) by which the other ranks reach this one: of the interface that leads to rank 0,
    * the loopback's when all ranks are on one machine. */
   const char* address;

@@ -24,13 +24,13 @@ typedef struct assay_event assay_event;   /* opaque: a point on a stream's timel
 typedef struct assay_device_info {
   size_t struct_size;
   uint64_t memory_total_bytes;
-  uint64_t memory_free_bytes; /* what an allocation could have now */
+  uint64_t memory_free_bytes; /* an allocation could have so much now */
   int32_t compute_units;      /* threads in use on the CPU, streaming multiprocessors on CUDA */
   int32_t reserved;
   char name[256];      /* "AMD EPYC 9454", "NVIDIA H200" */
   char libraries[512]; /* "oneDNN 2.6.3; OpenMP 4.5, 2 threads; kernels avx512" */
-  /* Of the hardware, the same in every process: "0000:18:00.0". "" where there is none. An ordinal counts the devices
-   * that a process may see. */
+  /* The hardware's address, the same in every process: "0000:18:00.0", or "" where there is none. (An ordinal counts
+   * the devices that a process may see.) */
   char bus_address[32];
 } assay_device_info;
 

@@ -298,7 +298,7 @@ inline void memory_moment(const Host& host, std::string_view name) noexcept {
   if (const auto* m = host.extension<assay_memory>(ASSAY_EXT_MEMORY)) m->moment(m, to_abi(name));
 }
 
-// How far a long set-up is.
+// Says how far a long set-up is.
 inline void report_progress(const Host& host, std::int64_t done, std::int64_t total) noexcept {
   if (const auto* p = host.extension<assay_progress>(ASSAY_EXT_PROGRESS)) p->report(p, done, total);
 }
@@ -317,7 +317,7 @@ class [[nodiscard]] CaptureMarks {
  private:
   const assay_capture* capture_;
 };
-// In run(): the captured step was replayed.
+// To be called in run(): the captured step was replayed.
 inline void mark_replayed(const Host& host) noexcept {
   if (const auto* c = host.extension<assay_capture>(ASSAY_EXT_CAPTURE)) c->replayed(c);
 }

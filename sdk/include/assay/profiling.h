@@ -31,9 +31,9 @@ typedef int32_t assay_traced_kind;
 
 typedef struct assay_traced_work {
   size_t struct_size;
-  const char* name;         /* of a kernel, as the compiler mangled it; "copy" or "fill" */
+  const char* name;         /* a kernel's, as the compiler mangled it; "copy" or "fill" */
   int64_t start_ns, end_ns; /* on the trace's own clock: differences alone mean something */
-  uint64_t bytes;           /* of a copy or a fill */
+  uint64_t bytes;           /* size of a copy or a fill */
   uint32_t grid[3];         /* blocks of a kernel */
   uint32_t block[3];        /* threads of a block */
   assay_traced_kind kind;

@@ -92,8 +92,8 @@ typedef struct assay_telemetry {
    * device. The reader is closed before the device. */
   assay_status (*open)(struct assay_device*, assay_telemetry_reader** out) ASSAY_NOEXCEPT;
   void (*close)(assay_telemetry_reader*) ASSAY_NOEXCEPT;
-  /* What the device does not tell here and why, one line; "" when it tells all that its kind can. Lives as long as the
-   * reader. */
+  /* Names the figures that the device does not tell here, and why, in one line; "" when it tells all that its kind can.
+   * Lives as long as the reader. */
   const char* (*note)(assay_telemetry_reader*)ASSAY_NOEXCEPT;
   assay_status (*limits)(assay_telemetry_reader*, assay_telemetry_limits* out) ASSAY_NOEXCEPT;
   /* `out` has its struct_size set. One thread at a time, which need not be the one that uses the device: neither the

@@ -135,7 +135,7 @@ TEST_F(AllReduce, WhatCannotBeIsRefused) {
   EXPECT_NE(broadcast[0]["reason"].get<std::string>().find("one buffer"), std::string::npos) << broadcast[0]["reason"];
 }
 
-// The columns of the guide's table and of nccl-tests.
+// These are the columns of report 003 (results/published) and of nccl-tests.
 TEST_F(AllReduce, TheExperimentsForTheCpuHaveTheirColumns) {
   const auto records = run_file(fs::path(ASSAY_CONFIGS) / "all-reduce-cpu.toml", "all-reduce-cpu",
                                 {"--set", "sweep.size_mb=[0.5]", "--set", "measure.steps=3"}, 0);

@@ -14,7 +14,7 @@ const fs::path kPublished = ASSAY_PUBLISHED;
 std::vector<fs::path> published_tables() {
   std::vector<fs::path> tables;
   for (const auto& entry : fs::recursive_directory_iterator(kPublished))
-    if (entry.path().filename() == "cases.jsonl" && entry.path().string().find("/seed-") != std::string::npos)
+    if (entry.path().filename() == "cases.jsonl" && entry.path().string().find("/report-") != std::string::npos)
       tables.push_back(entry.path().parent_path());
   return tables;
 }
@@ -28,14 +28,14 @@ TEST(Published, EveryTableIsReadWithoutAWarning) {
     ASSERT_EQ(sides.sides.size(), 1u);
     for (const record::CaseRecord& record : sides.sides[0].runs[0].records) {
       ASSERT_TRUE(record.result.notes && !record.result.notes->empty()) << table;
-      EXPECT_TRUE(record.result.notes->front().starts_with("published: seed 00")) << table;
+      EXPECT_TRUE(record.result.notes->front().starts_with("published: report 00")) << table;
     }
     EXPECT_TRUE(fs::exists(table.parent_path() / "README.md")) << table;
   }
 }
 
 TEST(Published, ALaptopBesideAnH200) {
-  Sides sides = read_sides({(kPublished / "seed-001-rtx-4090-laptop/decoder-sizes").string(),
+  Sides sides = read_sides({(kPublished / "report-001-rtx-4090-laptop/decoder-sizes").string(),
                             (kPublished / "h200-2026-11-20/decoder-sizes").string()},
                            FolderOfRuns::sides);
   const Comparison comparison = compare_sides(std::move(sides.sides), {});
@@ -51,7 +51,7 @@ TEST(Published, ALaptopBesideAnH200) {
 }
 
 TEST(Published, AnotherContextIsRefused) {
-  Sides sides = read_sides({(kPublished / "seed-002-rtx-pro-6000/decoder-fp32").string(),
+  Sides sides = read_sides({(kPublished / "report-002-rtx-pro-6000/decoder-fp32").string(),
                             (kPublished / "h200-2026-11-20/decoder-sizes").string()},
                            FolderOfRuns::sides);
   const Comparison comparison = compare_sides(std::move(sides.sides), {});

@@ -3,7 +3,7 @@
 //
 // Order: a collective starts when all that was enqueued on the compute stream before the call is done, and runs beside
 // what comes after it: on a thread of its own on the CPU, on a stream of its own on a GPU. Collectives of one
-// communicator run one after the other, in the order of the calls, which must be the same on every rank. wait() is what
+// communicator run one after the other, in the order of the calls, which must be the same on every rank. Only wait()
 // makes the compute stream (on the CPU: the caller) wait; until then neither the sent nor the received memory may be
 // touched.
 //
@@ -42,12 +42,12 @@ struct Options {
       0;  // NCCL: the most thread blocks that a collective may take from the GPU; 0: the library's
 };
 
-// Of the collectives since the last take_totals().
+// Totals cover the collectives since the last take_totals().
 struct Totals {
   std::uint64_t collectives = 0;
-  std::uint64_t bytes = 0;  // of the larger of send and receive, summed
+  std::uint64_t bytes = 0;  // the larger of send and receive, summed
   double busy_ms = 0;     // from the start of a collective on this rank to its end, summed; waiting for others included
-  double exposed_ms = 0;  // what wait() has held up the compute stream (on the CPU: the caller), summed
+  double exposed_ms = 0;  // for so long wait() held up the compute stream (on the CPU: the caller), summed
 };
 
 class Communicator {
@@ -72,10 +72,10 @@ class Communicator {
   virtual Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
   // send: n; receive: n * size, in the order of the ranks. Any dtype.
   virtual Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) = 0;
-  // x of `root` to all. Any dtype.
+  // Sends x of `root` to all. Any dtype.
   virtual Ticket broadcast(const compute::Tensor& x, std::int32_t root) = 0;
 
-  // What is enqueued on the compute stream from here on sees the results of that collective and of all before it.
+  // Operations enqueued on the compute stream from here on see the results of that collective and of all before it.
   virtual void wait(Ticket) = 0;
   // Blocks the caller until every collective is done and checked.
   virtual void synchronize() = 0;
@@ -85,7 +85,7 @@ class Communicator {
   virtual Totals take_totals() = 0;
 };
 
-// What a backend library exports as `assay_comm_backend_v1`.
+// A backend library exports this as `assay_comm_backend_v1`.
 struct BackendFactory {
   const char* interface_id;
   // Wires up all ranks of the case: each of them calls it, and it returns on none before all have. `stream` is the

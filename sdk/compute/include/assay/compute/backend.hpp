@@ -34,8 +34,8 @@ inline constexpr const char* interface_id = "assay.compute/1 revision 3 C++20 gx
 
 enum class Mode : std::int32_t { execute, prepare };
 
-// What matrix products of fp32 tensors (attention's too) may do to their inputs: nothing, or round them to tf32's ten
-// bits of mantissa, as the matrix units do.
+// Says whether matrix products of fp32 tensors (also those of attention) take their inputs as they are, or round them
+// to tf32's ten bits of mantissa, as the matrix units do.
 enum class ProductMath : std::int32_t { exact, tf32 };
 
 struct MatmulOptions {
@@ -62,14 +62,16 @@ struct Dropout {
 struct AttentionShape {  // q: [B, Tq, H, D], k and v: [B, Tk, H, D], by strides (a packed QKV buffer is three views)
   float scale = 0.0F;    // usually 1/sqrt(D)
   bool causal = true;    // key j is visible to query i when j <= i + (Tk - Tq)
-  // Of the softmax's result. Element i counts in [B, H, Tq, Tk], so that the mask is that of dropout() on the score
-  // matrix; but cuDNN's attention (16-bit types on CUDA) makes a mask of its own from the same three numbers.
+  // Drops elements of the softmax's result. Element i counts in [B, H, Tq, Tk], so that the mask is that of dropout()
+  // on the score matrix; but cuDNN's attention (16-bit types on CUDA) makes a mask of its own from the same three
+  // numbers.
   Dropout dropout = {};
 };
 
-// How a sum is taken whose rounding is the point: every partial result is rounded to `accumulator`, to nearest even, by
-// the device's own arithmetic where it has that type, and no term is reordered but as `order` says. Where a term is of
-// another type than the accumulator, the two are added in fp32 and the result is rounded. A sum starts from 0.
+// SumOrder and SumOptions define a sum whose rounding is the point: every partial result is rounded to `accumulator`,
+// to nearest even, by the device's own arithmetic where it has that type, and no term is reordered but as `order` says.
+// Where a term is of another type than the accumulator, the two are added in fp32 and the result is rounded. A sum
+// starts from 0.
 enum class SumOrder : std::int32_t {
   sequential,   // s += x[i], i rising
   chunked,      // sequential sums of `chunk` terms each, then the sequential sum of these
@@ -79,7 +81,7 @@ enum class SumOrder : std::int32_t {
 struct SumOptions {
   DType accumulator = DType::f32;  // f32, bf16, f16
   SumOrder order = SumOrder::sequential;
-  std::int64_t chunk = 0;     // of chunked, at least 1
+  std::int64_t chunk = 0;     // terms of a chunk (chunked only), at least 1
   bool upcast_terms = false;  // a term is first converted to the accumulator's type and stored as such, then added
 };
 
@@ -154,8 +156,9 @@ class Backend {
   virtual std::vector<PrimitiveInfo> primitives() const = 0;
   // exact unless set. UNSUPPORTED where the device has no such mode.
   virtual void set_product_math(ProductMath) = 0;
-  // Records what `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is executed, and no
-  // operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues each step anew.
+  // Records the operations that `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is
+  // executed, and no operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues
+  // each step anew.
   virtual std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) = 0;
   // `device_memory`: slots times bytes_per_slot, rounded up to 256 each; must outlive the feed. Page-locked host memory
   // is the feed's own. OUT_OF_MEMORY when there is none.
@@ -210,8 +213,8 @@ class Backend {
   virtual void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) = 0;
   // cos, sin: fp32 [T, D/2] of position * theta^(-2i/D).
   virtual void rotary_table(const Tensor& cos, const Tensor& sin, double theta) = 0;
-  // In place on x [B, T, H, D] (honours strides), interleaved pairs (x0,x1), (x2,x3), ...; `inverse` rotates back,
-  // which is also the backward.
+  // Works in place on x [B, T, H, D] (honours strides) with interleaved pairs (x0,x1), (x2,x3), ...; `inverse` rotates
+  // back, which is also the backward.
   virtual void rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) = 0;
 
   // ---- normalisation, over the last dimension C --------------------------------------------------------------------
@@ -230,7 +233,7 @@ class Backend {
   // y = (x - mean) * rstd * weight + bias.
   virtual void layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
                                   const Tensor& mean, const Tensor& rstd, float eps) = 0;
-  // As rms_norm_backward; accumulate_dweight holds for dbias too.
+  // Works as rms_norm_backward; accumulate_dweight also holds for dbias.
   virtual void layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
                                    const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& dweight,
                                    const Tensor& dbias, bool accumulate_dweight) = 0;
@@ -294,13 +297,14 @@ class Backend {
   virtual void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
                    const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy,
                    const LossScale& loss_scale) = 0;
-  // After the optimizer: nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0; otherwise
-  // good_steps counts up, and at the interval the scale grows and it starts anew. good_steps, skipped_steps: i64 [1].
+  // To be called after the optimizer. nonfinite > 0 shrinks the scale, counts a skipped step and sets good_steps to 0;
+  // otherwise good_steps counts up, and at the interval the scale grows and it starts anew. good_steps, skipped_steps:
+  // i64 [1].
   virtual void update_loss_scale(const LossScale& loss_scale, const Tensor& good_steps, const Tensor& skipped_steps,
                                  const LossScaleOptions& options) = 0;
 };
 
-// What "assay.compute/1" of a device table points to.
+// The extension "assay.compute/1" of a device table points to this.
 struct BackendFactory {
   const char* interface_id;
   // Throws assay::Error. The device must outlive the backend.

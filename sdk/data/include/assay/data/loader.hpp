@@ -36,7 +36,7 @@ struct LoaderTotals {
   std::int64_t batches = 0;
   double wait_ms = 0;       // next() blocked because the batch was not there yet, on the host's clock
   double read_ms = 0;       // workers spent reading, summed over them
-  std::uint64_t bytes = 0;  // of the samples delivered
+  std::uint64_t bytes = 0;  // size of the samples delivered
 };
 
 class Loader {

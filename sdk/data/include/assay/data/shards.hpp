@@ -20,9 +20,10 @@ struct DatasetParameters {
   std::int64_t shards = 0;  // 0: as many as give about 128 MB (10^6 bytes) each
 };
 
-// Told while a data set is written, by this process or by another that this one waits for, and while its checksums are
-// computed: bytes so far and in all. Called by the thread that opens the data set, first with 0 and then about ten
-// times a second. What it throws ends the call: a generation is then given up, and what it wrote removed.
+// A Progress is called while a data set is written, by this process or by another that this one waits for, and while
+// its checksums are computed, with the bytes so far and in all. The thread that opens the data set calls it, first with
+// 0 and then about ten times a second. An exception of it ends the work: a generation is then given up, and its files
+// are removed.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 class ShardedSamples : public SampleSource {
@@ -35,8 +36,8 @@ class ShardedSamples : public SampleSource {
   // times and inodes alone. (In a folder where nothing can be written they are computed each time.)
   //
   // Generation: each shard under another name, flushed to the disk, then renamed; a process that is killed leaves
-  // nothing that looks finished, and the next call clears what it left. Of several processes (ranks) that call it for
-  // one folder at the same time one generates, the others wait and are told of its progress.
+  // nothing that looks finished, and the next call clears what it left. If several processes (ranks) call it for one
+  // folder at the same time, one generates, and the others wait and are told of its progress.
   //
   // Throws assay::Error that names the file, what was found and expected, and the remedy. INVALID_ARGUMENT: impossible
   // parameters, a folder that holds another or a damaged data set (which is never overwritten). INTERNAL: what the

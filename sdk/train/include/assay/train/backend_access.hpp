@@ -1,4 +1,4 @@
-// From what the host offers to a compute backend.
+// Opens the compute backend of the case's device.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -1,4 +1,4 @@
-// Where each temporary tensor of a step lies in one arena, decided once before anything runs.
+// A BufferPlan decides, once and before anything runs, where each temporary tensor of a step lies in one arena.
 //
 // A buffer is alive from moment `first` to moment `last`, both included, in the order of a step. Buffers that are never
 // alive together may share addresses. A part of the arena may be reserved for a time: a gradient arena, whose pieces
@@ -33,10 +33,11 @@ class BufferPlan {
   };
 
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, int first, int last);
-  // Before solve(): the arena begins with `bytes` of memory that is someone else's, where buffers may lie while no part
-  // of it is reserved. No buffer crosses its end: the rest of the arena is memory of its own.
+  // To be called before solve(): the arena begins with `bytes` of borrowed memory, where a buffer may lie while its
+  // place is not reserved. No buffer crosses the end of this memory, because the rest of the arena is a separate
+  // allocation.
   void borrow(std::size_t bytes);
-  // Before solve(): these bytes are taken from moment `first` to moment `last` by something placed already.
+  // To be called before solve(): something placed already has these bytes from moment `first` to moment `last`.
   void reserve(std::size_t offset, std::size_t bytes, int first, int last);
   void solve();
   std::size_t total_bytes() const { return total_; }  // after solve(), borrowed ones included

@@ -1,4 +1,4 @@
-// What workloads share in which each rank trains the same model on its part of the batch.
+// Workloads in which each rank trains the same model on its part of the batch share these functions.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/trainer.hpp>
@@ -7,7 +7,8 @@
 
 namespace assay::train {
 
-// Rank 0's parameters to all, so that every rank starts from the same bits, also one whose generator differs. Blocks.
+// Sends rank 0's parameters to all, so that every rank starts from the same bits, also one whose generator differs.
+// Blocks.
 void broadcast_parameters(const Trainer& trainer, comm::Communicator& communicator);
 
 // A hash of every bit that a step reads of the parameters: the values, and the compute copy where there is one. Blocks.

@@ -47,8 +47,8 @@ struct DecoderParameters {
   std::vector<DecoderLayerParameters> layers;
 };
 
-// Names as in mission and safetensors files; matrices (out, in). Initial values: normal with std sqrt(2 / (in + out))
-// for matrices, std 1 for the embedding, ones for norms.
+// Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
+// are normal with std sqrt(2 / (in + out)) for matrices and std 1 for the embedding, and ones for norms.
 DecoderParameters add_decoder_parameters(ParameterSet& set, const DecoderConfig& config);
 
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
@@ -71,8 +71,8 @@ class DecoderModel : public TrainedModel {
   // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
                std::int64_t valid_rows) const;
-  // After forward with labels. Gradients of all parameters are written, not accumulated. `listener`, if any, hears of
-  // them group by group (on the side lane: of what has been joined).
+  // To be called after forward with labels. Gradients of all parameters are written, not accumulated. `listener`, if
+  // any, hears of them group by group (on the side lane: of what has been joined).
   void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
                 GradientListener* listener = nullptr) const;
 
@@ -84,7 +84,8 @@ class DecoderModel : public TrainedModel {
 
  private:
   using Id = BufferPlan::Id;
-  // What one run of a layer's forward writes. With checkpointing there are two runs, with buffers of their own.
+  // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
+  // own.
   struct Forward {
     Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
         branch2;
@@ -103,7 +104,7 @@ class DecoderModel : public TrainedModel {
   void reserve_gradients(int head_backward, const std::vector<int>& begin_of_layer, int end);
   bool lanes() const { return config_.fused && config_.side_lane; }
 
-  // From normed1 to the end of the feed-forward's hidden state; shared by forward and recomputation.
+  // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
   void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
   void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
   void layer_backward(compute::Backend& b, std::int64_t layer, GradientListener* listener) const;

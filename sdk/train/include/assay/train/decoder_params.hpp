@@ -63,15 +63,15 @@ inline constexpr auto communication_params = table(
         .at_most(64)
         .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
 
-// Of model_params and the rows `precision`, `attention` and `activation_checkpointing`, with a backward and fused. Not
-// yet validated. Throws assay::Error.
+// Reads model_params and the rows `precision`, `attention` and `activation_checkpointing`; the result has a backward
+// and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
-// Of optimizer_params.
+// Reads optimizer_params.
 OptimizerConfig optimizer_config(const Case& c);
-// Of all three, with the case's seed and its rank's part of the batch; validated.
+// Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(const Case& c);
 
-// Of communication_params.
+// Reads communication_params.
 struct CommunicationSettings {
   explicit CommunicationSettings(const Case& c);
   std::string library;

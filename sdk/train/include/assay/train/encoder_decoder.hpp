@@ -31,7 +31,7 @@ struct EncoderDecoderConfig {
   std::int64_t encoder_layers = 3, decoder_layers = 3;  // at least 1 each
   std::int64_t d_ff = 512;
   float dropout = 0.1F;
-  std::uint64_t dropout_seed = 0;  // of the masks; ranks that share a batch take different ones
+  std::uint64_t dropout_seed = 0;  // for the masks; ranks that share a batch take different ones
   PrecisionPolicy precision;
   // fused: biases within products, and bias, ReLU and dropout, the end of a block, and the loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them. Both draw the same masks.
@@ -84,7 +84,7 @@ class EncoderDecoderModel : public TrainedModel {
   void bind(void* gradients, void* activations) override { plan_.bind(gradients, activations); }
   std::size_t activation_bytes() const override { return plan_.own_bytes(); }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
-  // Before a forward with dropout. Must not change between a forward and its backward.
+  // To be called before a forward with dropout. The step must not change between a forward and its backward.
   void set_dropout_step(const compute::Tensor& step) override { dropout_step_ = step; }
   void initialize(compute::Backend&) const override {}  // no tables
 
@@ -93,8 +93,8 @@ class EncoderDecoderModel : public TrainedModel {
   // config.backward the fused path already turns the logits into their gradient. INVALID_ARGUMENT when there is dropout
   // but set_dropout_step was not called.
   void forward(compute::Backend& b, const compute::Tensor& batch) const;
-  // After forward. Gradients of all parameters are written, not accumulated. `listener`, if any, hears of them group by
-  // group.
+  // To be called after forward. Gradients of all parameters are written, not accumulated. `listener`, if any, hears of
+  // them group by group.
   void backward(compute::Backend& b, const compute::Tensor& batch, GradientListener* listener = nullptr) const;
 
   compute::Tensor loss() const override { return plan_[loss_]; }
@@ -104,20 +104,20 @@ class EncoderDecoderModel : public TrainedModel {
 
  private:
   using Id = BufferPlan::Id;
-  // Where a block's forward and backward begin among the moments of a step.
+  // The moments of a step at which a block's forward and backward begin.
   struct Times {
     int forward, backward;
   };
   // y = layer_norm(residual + dropout(branch + bias)).
   struct BlockEnd {
-    std::uint64_t stream;  // of the dropout
+    std::uint64_t stream;  // for the dropout
     Id branch, biased, dropped, sum, y, mean, rstd, dbranch;
   };
   struct Attention {
     BlockParameters p;
     bool cross, causal;
     std::int64_t queries, keys;  // rows of a sequence
-    std::uint64_t stream;        // of the dropout of the weights
+    std::uint64_t stream;        // for the dropout of the weights
     Id q, kv;                    // [N, 3 d] and nothing; cross: [Nt, d] and [Ns, 2 d]
     Id raw_q, raw_kv;            // unfused: before the bias
     Id attention, lse, scores, dropped_scores;
@@ -167,7 +167,7 @@ class EncoderDecoderModel : public TrainedModel {
   }
   float loss_factor() const { return 1.0F / static_cast<float>(config_.target_rows()); }
   void drop(compute::Backend& b, const compute::Tensor& x, const compute::Tensor& y,
-            std::uint64_t stream) const;  // nothing without dropout, where y is x
+            std::uint64_t stream) const;  // without dropout y is x, and nothing is done
   static void tell(GradientListener* listener, ParameterSet::Id end) {
     if (listener) listener->gradients_ready(end);
   }
@@ -206,7 +206,8 @@ class EncoderDecoderModel : public TrainedModel {
   };
   Heads heads(const Attention& block, Id q, Id kv) const;
   compute::Tensor split(const compute::Tensor& x, std::int64_t length) const;  // [B, T, H, D] of [N, d]
-  // Of a batch: ids of source and target in one list, and labels. Of such rows: those of the source, of the target.
+  // ids and labels are parts of a batch (ids of source and target in one list); source and target are parts of such
+  // rows.
   compute::Tensor ids(const compute::Tensor& batch) const { return batch.slice(0, 0, config_.rows()); }
   compute::Tensor labels(const compute::Tensor& batch) const {
     return batch.slice(0, config_.rows(), config_.target_rows());
@@ -223,7 +224,7 @@ class EncoderDecoderModel : public TrainedModel {
   std::vector<EncoderLayer> encoder_;
   std::vector<DecoderLayer> decoder_;
   Norm encoder_norm_{}, decoder_norm_{};
-  std::uint64_t next_stream_;  // of dropout
+  std::uint64_t next_stream_;  // for dropout
   int last_moment_ = 0;
   bool borrows_ = false;  // a gradient's place holds activations until it is written
   // [Ns + Nt, d]: the embeddings, and the gradient by whatever is the state of encoder (first) and decoder at a moment.

@@ -11,7 +11,7 @@ namespace assay::train {
 struct EncoderDecoderTrainerConfig {
   EncoderDecoderConfig model;  // batch_size: of this rank
   OptimizerConfig optimizer;
-  std::uint64_t seed = 0;    // of the weights: the same on every rank
+  std::uint64_t seed = 0;    // for the weights: the same on every rank
   std::string weights_file;  // safetensors; "": random, from the seed
 };
 

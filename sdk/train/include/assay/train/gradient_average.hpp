@@ -20,8 +20,8 @@ class GradientAverage {
   void use(comm::Communicator& communicator) { communicator_ = &communicator; }
   std::size_t collectives_in_step() const { return pieces_.buckets().size(); }
 
-  // Around a backward: begin_step before it, with listener() handed to it (null when nothing overlaps it), finish after
-  // it. What is enqueued after finish sees the averages.
+  // To be called around a backward: begin_step before it, with listener() handed to it (null when nothing overlaps it),
+  // and finish after it. Operations that are enqueued after finish see the averages.
   void begin_step() { pieces_.begin_step(); }
   GradientListener* listener() { return overlaps() ? &pieces_ : nullptr; }
   void finish();

@@ -1,4 +1,4 @@
-// Which pieces of the gradient arena are communicated together, and when each of them may start.
+// Decides which pieces of the gradient arena are communicated together, and when each of them may start.
 //
 // The arena lies in the order in which backward finishes its gradients, so that a bucket is a range of it: nothing is
 // copied, and buckets become ready one after the other, in their order.
@@ -14,7 +14,7 @@ namespace assay::train {
 
 struct BucketOptions {
   std::size_t first_bytes = std::size_t{1} << 20;  // small, so that communication starts early in backward
-  std::size_t bytes = std::size_t{25} << 20;       // of each other one
+  std::size_t bytes = std::size_t{25} << 20;       // the size of every other bucket
   // 0: a bucket ends where a group of parameters does, with the first one that fills it, so that it may be larger than
   // asked for by less than a group. Else: at a multiple of so many elements, whatever parameter lies there, and it is
   // never larger than asked for, unless one multiple is. The arena must then be padded to it (ParameterSet::pad_to).

@@ -18,13 +18,14 @@ class LossScaler {
   void bind(void* state) { state_ = state; }
   void reset(compute::Backend& backend, double scale = start) const;
   compute::LossScale tensors() const;  // empty when inactive
-  // Around the optimizer's update: counts what is not finite among the gradients; then moves the scale.
+  // To be called around the optimizer's update: inspect counts the gradients that are not finite, update moves the
+  // scale.
   void inspect(compute::Backend& backend, const compute::Tensor& gradients) const;
   void update(compute::Backend& backend) const;
 
-  // Blocking: what the scale is now, and how many steps were skipped. 1 and 0 when inactive.
+  // The present scale, and the number of skipped steps; 1 and 0 when inactive. Both block.
   double scale(compute::Backend& backend) const;
-  double scale_of_gradients(compute::Backend& backend) const;  // what the gradients in memory were multiplied by
+  double scale_of_gradients(compute::Backend& backend) const;  // the factor in the gradients in memory
   std::int64_t skipped_steps(compute::Backend& backend) const;
 
  private:

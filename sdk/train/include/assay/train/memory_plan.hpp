@@ -9,8 +9,8 @@
 
 namespace assay::train {
 
-// The plan of `activations` and of the gradient arena that it borrows, both the host's. What it reserves are gradients
-// of `set`.
+// Reports the plan of `activations` and of the gradient arena that it borrows; the memory of both is the host's. The
+// places that the plan reserves are gradients of `set`.
 inline void report_plan(const Host& host, const BufferPlan& plan, const ParameterSet& set, void* gradients,
                         void* activations) {
   const auto* table = host.extension<assay_memory_plan>(ASSAY_EXT_MEMORY_PLAN);

@@ -14,23 +14,23 @@ namespace assay::train {
 inline constexpr std::array<const char*, 2> optimizer_names{"adamw", "sgd"};
 
 struct OptimizerConfig {
-  std::string_view name = "adamw";  // of optimizer_names, static
+  std::string_view name = "adamw";  // one of optimizer_names, static
   double lr = 1e-4;
   float beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;
   float weight_decay = 0.01F;
-  float momentum = 0.0F;  // of sgd
+  float momentum = 0.0F;  // for sgd only
 };
 
 class Optimizer {
  public:
-  static constexpr std::size_t scalar_bytes = 512;  // of the state: step number and learning rate
+  static constexpr std::size_t scalar_bytes = 512;  // the part of the state for step number and learning rate
 
   // The parameters must be complete, and outlive it.
   Optimizer(const OptimizerConfig& config, const ParameterSet& parameters);
 
-  // Before the memory is taken: updates these ranges of the arena alone, and keeps state for them alone, packed one
-  // after the other. Without it: the whole arena as one range. Ranges begin and end at multiples of 64 elements, but
-  // for the arena's end.
+  // To be called before the memory is taken. The optimizer then updates these ranges of the arena alone, and keeps
+  // state for them alone, packed one after the other. Without this call it takes the whole arena as one range. Ranges
+  // begin and end at multiples of 64 elements, except at the arena's end.
   void restrict_to(std::vector<ElementRange> ranges);
   const std::vector<ElementRange>& ranges() const { return ranges_; }
 
@@ -39,12 +39,12 @@ class Optimizer {
   void bind(void* state);                           // state_bytes()
   void reset(compute::Backend& backend) const;      // zero state, step 0
   compute::Tensor step_number() const;              // i64 [1]: steps taken, those that changed nothing left out
-  compute::Tensor moment(std::size_t index) const;  // of all ranges, packed; 0: the first one, or the momentum
+  compute::Tensor moment(std::size_t index) const;  // all ranges, packed; 0: the first moment, or the momentum
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
-  // The same in parts: begin_step once, each range once in any order, end_step once. With an active scaler begin_step
-  // looks at the whole gradient arena.
+  // These do the same in parts: begin_step once, each range once in any order, end_step once. With an active scaler
+  // begin_step looks at the whole gradient arena.
   void begin_step(compute::Backend& backend, const LossScaler& scaler) const;
   void step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const;
   void end_step(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }

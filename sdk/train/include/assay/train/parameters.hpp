@@ -18,7 +18,7 @@ struct Parameter {
   std::string name;                   // as in a safetensors file
   std::vector<std::int64_t> dims;     // (out, in) for matrices
   std::int64_t offset = 0;            // elements from the arena's begin
-  float init_mean = 0, init_std = 0;  // of the normal distribution it starts from; std 0: the constant mean
+  float init_mean = 0, init_std = 0;  // it starts from this normal distribution; std 0: the constant mean
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (const std::int64_t d : dims) n *= d;
@@ -33,16 +33,16 @@ class ParameterSet {
   explicit ParameterSet(const PrecisionPolicy& policy) : policy_(policy) {}
   // Adds a group of parameters; returns the first one's id, the others follow.
   Id add(std::vector<Parameter> group);
-  // After the last add: makes the arenas' length a multiple of `multiple` elements. The padding at the end is zero and
-  // stays so: its gradients are.
+  // To be called after the last add: makes the arenas' length a multiple of `multiple` elements. The padding at the end
+  // is zero, and stays so, because its gradients are zero.
   void pad_to(std::int64_t multiple);
 
   const std::vector<Parameter>& all() const { return parameters_; }
   std::int64_t parameter_count() const;                              // without padding
   std::int64_t arena_elements() const { return elements_ + tail_; }  // with padding
-  std::int64_t tail_elements() const { return tail_; }               // of it, what pad_to added
+  std::int64_t tail_elements() const { return tail_; }               // the part of it that pad_to added
   const std::vector<Id>& group_begins() const { return groups_; }    // the first parameter of each group
-  // Where the parameters with an id < end end: arena elements. Of all: the whole arena.
+  // The arena elements before the end of the parameters with an id < end. For the last one this is the whole arena.
   std::int64_t elements_before(Id end) const {
     return end < parameters_.size() ? parameters_[end].offset : arena_elements();
   }
@@ -53,13 +53,13 @@ class ParameterSet {
   std::size_t copy_bytes() const { return policy_.compute_copy() ? bytes(policy_.activation) : 0; }
   std::size_t gradient_bytes() const { return bytes(policy_.gradient); }
 
-  std::size_t gradient_offset_bytes(Id id) const;  // of the parameter's gradient in its arena
+  std::size_t gradient_offset_bytes(Id id) const;  // the place of its gradient in the arena
 
   void bind(void* values, void* compute_copy, void* gradients);
 
   // One parameter, or `count` adjacent ones of a group as a single matrix (their first dimensions add up).
-  compute::Tensor value(Id id, std::size_t count = 1) const;    // what the optimizer updates
-  compute::Tensor compute(Id id, std::size_t count = 1) const;  // what a step reads
+  compute::Tensor value(Id id, std::size_t count = 1) const;    // the optimizer updates this
+  compute::Tensor compute(Id id, std::size_t count = 1) const;  // a step reads this
   compute::Tensor gradient(Id id, std::size_t count = 1) const;
   compute::Tensor all_values() const;  // the whole arena, flat
   compute::Tensor all_gradients() const;
@@ -67,7 +67,8 @@ class ParameterSet {
   compute::Tensor gradients(const ElementRange& range) const { return piece(all_gradients(), range); }
   compute::Tensor compute_copy() const;  // flat; empty when there is none
 
-  // Every parameter from its distribution, gradients 0; the same numbers for any device and number of threads.
+  // Draws every parameter from its distribution, and sets gradients to 0; the numbers are the same for any device and
+  // number of threads.
   void initialize(compute::Backend& backend, std::uint64_t seed) const;
   void refresh_compute_copy(compute::Backend& backend) const;
 
@@ -90,7 +91,7 @@ class ParameterSet {
   void* gradients_ = nullptr;
 };
 
-// Told during a backward how far it has come.
+// A GradientListener hears during a backward how far it has come.
 class GradientListener {
  public:
   virtual ~GradientListener() = default;

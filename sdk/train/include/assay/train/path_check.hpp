@@ -1,5 +1,5 @@
-// For verifications: what one run of a model's step leaves, whether it is finite, and whether two ways to compute the
-// same step agree.
+// Verifications check with these functions whether the result of a model's step is finite, and whether two ways to
+// compute the same step agree.
 #pragma once
 #include <assay/train/sampling.hpp>
 #include <assay/train/trainer.hpp>
@@ -11,7 +11,7 @@ inline constexpr double verification_loss_scale = 1024;  // fp16: low enough for
 
 struct Outcome {
   double loss = 0;
-  Samples samples;  // of the gradients, by parameter; what comes after them is `last_sample`'s
+  Samples samples;  // gradients by parameter; further samples are those of `last_sample`
 };
 
 struct PathTolerance {
@@ -20,15 +20,17 @@ struct PathTolerance {
 // fp32: rounding over a few dozen layers. tf32: 10 bits of mantissa in every product; bf16: 8 bits; and two paths round
 // at different places. fp16 has 10 bits, but loses small gradients.
 PathTolerance path_tolerance(const PrecisionPolicy& policy);
-// Of a model with ReLUs. A hidden state so near 0 that rounding decides on which side it falls passes all of a gradient
-// or none: of states that differ by a relative e about a share e is of that kind, and gradients differ by sqrt(e).
+// The tolerance for a model with ReLUs is wider. A hidden state so near 0 that rounding decides on which side it falls
+// passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
+// gradients differ by sqrt(e).
 PathTolerance relu_path_tolerance(const PrecisionPolicy& policy);
 
-// Of the last step: loss and gradients. Returns what was found, or throws WRONG_RESULT. Overwrites the loss.
+// Checks the loss and the gradients of the last step. Returns a text on what was found, or throws WRONG_RESULT.
+// Overwrites the loss.
 std::string check_finite(const Trainer& trainer, const TrainedModel& model);
 
-// Throws WRONG_RESULT beyond the tolerance. `what`: "fused path against the unfused one". `last_sample`: what a sample
-// beyond those of the parameters is of.
+// Throws WRONG_RESULT beyond the tolerance. `what`: "fused path against the unfused one". `last_sample` names the
+// tensor of a sample beyond those of the parameters.
 std::string compare_paths(const std::string& what, const Outcome& timed, const Outcome& reference,
                           const PathTolerance& tolerance, const ParameterSet& parameters,
                           const std::string& last_sample);

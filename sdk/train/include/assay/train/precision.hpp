@@ -1,4 +1,4 @@
-// Which dtype each thing of a training step has. Every workload takes its dtypes from here.
+// A PrecisionPolicy says which dtype each tensor of a training step has. Every workload takes its dtypes from here.
 #pragma once
 #include <assay/compute/backend.hpp>
 

@@ -1,4 +1,4 @@
-// What verifications look at: a part of each tensor, on the host.
+// Samples are what verifications look at: a part of each tensor, on the host.
 #pragma once
 #include <assay/train/parameters.hpp>
 #include <cstdint>
@@ -22,7 +22,7 @@ double relative_difference(const std::vector<float>& a, const std::vector<float>
 // A hash of all bits of a contiguous tensor, the same wherever the bits are the same. Blocks.
 std::uint64_t hash_of(compute::Backend& backend, const compute::Tensor& t);
 
-// A figure in a verification's text.
+// Formats a figure for a verification's text.
 std::string number(double x, const char* printf_format = "%.3g");
 
 }  // namespace assay::train

@@ -1,6 +1,6 @@
-// What every workload needs to train a model on one rank, whatever the model: its parameters, optimizer and loss
-// scaler, and their arenas, taken from the host by kind. What a step is made of, and when it communicates, is the
-// workload's; which inputs a model has is the derived class's (DecoderTrainer, EncoderDecoderTrainer).
+// A Trainer holds all that a workload needs to train any model on one rank: its parameters, optimizer and loss scaler,
+// and their arenas, taken from the host by kind. The workload decides what a step consists of and when it communicates;
+// the derived class (DecoderTrainer, EncoderDecoderTrainer) decides which inputs a model has.
 //
 // Set-up, in this order: open; take_parameter_memory, take_state_memory and take_step_memory in any order, the last one
 // after the first; prepare; inputs; initialize; start.
@@ -32,16 +32,18 @@ class Trainer {
 
   void open(const Launch& launch);
   void take_parameter_memory();  // values and, where the policy has one, the compute copy
-  void take_state_memory();      // of the optimizer (after its restrict_to, if any) and of the loss scaler
+  void take_state_memory();      // optimizer (after its restrict_to, if any) and loss scaler
   void take_step_memory();       // gradients and activations
-  // Finds kernels and reserves workspace for what `enqueue` does, without touching a tensor; no communication in there.
+  // Finds kernels and reserves workspace for the operations of `enqueue`, without touching a tensor. There must be no
+  // communication among them.
   void prepare(const std::function<void()>& enqueue);
   void initialize() { model_->initialize(*backend_); }
-  // The state before the first step: parameters, optimizer, loss scale. Blocks.
+  // Makes the state before the first step: parameters, optimizer, loss scale. Blocks.
   void start(double loss_scale = LossScaler::start);
 
-  // The step that `enqueue` enqueues, as a graph: phases that it marks are part of it, or it marks none. Null where the
-  // device has no graphs: the caller enqueues each step anew. Runs the step once, and then starts anew.
+  // Captures the step that `enqueue` enqueues as a graph. Phases that it marks are part of the graph, or it marks none.
+  // The result is null where the device has no graphs: the caller then enqueues each step anew. Runs the step once, and
+  // then starts anew.
   enum class Marks { none, captured };
   std::unique_ptr<compute::Graph> capture(const std::function<void()>& enqueue, Marks marks);
 
@@ -64,7 +66,8 @@ class Trainer {
  protected:
   Trainer(const Host& host, const TrainerConfig& config);
   ~Trainer() = default;
-  // Once, in the derived class's constructor: the parameters are complete, and `model` lives as long as this.
+  // To be called once, in the derived class's constructor, when the parameters are complete. `model` must live as long
+  // as this object.
   void use(TrainedModel& model);
 
   const Host& host() const { return host_; }
@@ -78,7 +81,7 @@ class Trainer {
   TrainerConfig config_;
   ParameterSet parameters_;
   LossScaler scaler_;
-  std::optional<Optimizer> optimizer_;  // of complete parameters
+  std::optional<Optimizer> optimizer_;  // made when the parameters are complete
   TrainedModel* model_ = nullptr;
   std::unique_ptr<compute::Backend> backend_;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_;
