@@ -60,6 +60,15 @@ planted host/measure/stats.cpp '#include "../../sdk/data/include/assay/data/load
 planted host/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
 planted host/measure/stats.cpp '#include "../../sdk/train/include/assay/train/layer.hpp"' 'the host includes'
 planted host/measure/stats.cpp '#include "plugins/one/model.hpp"' "the host includes 'plugins/one/model.hpp'"
+new_tree
+mkdir -p host/record host/nook && printf '#pragma once\n' >host/record/record.hpp
+printf '#include "measure/stats.hpp"\n' >host/record/record.cpp
+"$scripts/check-layering" "$work" >/dev/null || fail 'check-layering refuses an arrow inside host/ that is allowed'
+printf '#include "record/record.hpp"\n' >>host/measure/stats.hpp
+expect_mistake layering "host/measure/stats.hpp:2: host/measure includes 'record/record.hpp'; it may use common alone"
+printf '#pragma once\n' >host/measure/stats.hpp
+printf '#include "record/record.hpp"\n' >host/nook/nook.cpp
+expect_mistake layering 'host/nook is unknown to scripts/check-layering'
 planted plugins/one/one.cpp '#include "measure/stats.hpp"' "a plugin includes 'measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "host/measure/stats.hpp"' "a plugin includes 'host/measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "../../host/measure/stats.hpp"' 'a plugin includes'
