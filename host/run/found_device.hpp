@@ -1,4 +1,4 @@
-// What asking for a [run] device has shown on this machine.
+// The device that [run] device means on this machine.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,4 +1,4 @@
-// What became of each rank of a case, in a form that travels between machines.
+// Tells what became of each rank of a case, in a form that travels between machines.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -39,7 +39,7 @@ RankReport rank_report_from_text(const std::string& text);
 // For GroupRequest::judge_result.
 ResultVerdict judge_result(const std::string& result_line);
 
-// Of all machines' reports, in the order of ranks, the one part of the case's record.
+// Makes the one part of the case's record of all machines' reports, which are in the order of ranks.
 Record combine(std::vector<RankReport> reports, double confidence);
 
 }  // namespace assay::host

@@ -1,4 +1,4 @@
-// What a run reads in records and puts into them: the one file of host/run, beside rank_report, that knows their keys.
+// Reads and makes the records of a run. Beside rank_report this is the one file of host/run that knows their keys.
 #pragma once
 #include <optional>
 #include <set>
