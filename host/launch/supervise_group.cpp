@@ -19,8 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using TimePoint = WatchClock::time_point;
 
-// How long what is left of an ended worker may take to die. While it does, nobody looks after the other ranks; a worker
-// that stands alone and ended by itself keeps nobody waiting.
+// The time in which whatever is left of an ended worker has to die. While it does, nobody looks after the other ranks;
+// a worker that stands alone and ended by itself keeps nobody waiting.
 constexpr milliseconds reap_patience{1000};
 constexpr milliseconds reap_patience_alone{5000};
 
@@ -30,8 +30,8 @@ struct Failure {
   std::string reason;
 };
 
-struct Member {
-  Member(std::int32_t of_rank, const WorkerRequest& request, std::uint64_t oom_kills)
+struct GroupMember {
+  GroupMember(std::int32_t of_rank, const WorkerRequest& request, std::uint64_t oom_kills)
       : rank(of_rank), worker(request, oom_kills) {}
   bool running() const { return !outcome; }
 
@@ -50,7 +50,7 @@ class Group {
   Group& operator=(const Group&) = delete;
   // All at once first: the members' destructors wait for one after the other.
   ~Group() {
-    for (Member& member : members_) member.worker.kill();
+    for (GroupMember& member : members_) member.worker.kill();
   }
 
   void start() {
@@ -72,28 +72,28 @@ class Group {
       judge_and_conclude();
     }
     if (!settled_ && first_failure_at_) settle();
-    for (Member& member : members_) outcome_.workers.push_back(std::move(*member.outcome));
+    for (GroupMember& member : members_) outcome_.workers.push_back(std::move(*member.outcome));
     return std::move(outcome_);
   }
 
  private:
   bool any_running() const {
-    return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.running(); });
+    return std::any_of(members_.begin(), members_.end(), [](const GroupMember& m) { return m.running(); });
   }
 
   void notice_interrupt() {
     const auto grace = interrupts_.notice();
     if (!grace) return;
-    // Who failed first stays the cause; what is left of the settling and the grace is cut short.
+    // The rank that failed first stays the cause; what is left of the settling and the grace is cut short.
     if (first_failure_at_ && !settled_) settle();
     outcome_.interrupted = !outcome_.failure;
     settled_ = true;
-    for (Member& member : members_)
+    for (GroupMember& member : members_)
       if (member.running()) member.worker.interrupt(now_, *grace);
   }
 
   void enforce_limits() {
-    for (Member& member : members_) {
+    for (GroupMember& member : members_) {
       if (!member.running()) continue;
       const bool on_its_own = !member.worker.end_reason();
       if (!member.worker.enforce(now_))
@@ -109,21 +109,21 @@ class Group {
     if (settled_ || !first_failure_at_) return false;
     const auto passed = now_ - *first_failure_at_;
     if (passed < request_.settle) return false;
-    return passed >= request_.end_grace / 2 || std::none_of(members_.begin(), members_.end(), [](const Member& m) {
+    return passed >= request_.end_grace / 2 || std::none_of(members_.begin(), members_.end(), [](const GroupMember& m) {
              return m.running() && !m.worker.result() && m.worker.is_exiting();
            });
   }
 
-  // What need not be looked at more often.
+  // Looks after everything that need not be looked at more often.
   void tick() {
     ticked_at_ = now_;
-    const Member* const last = furthest_behind();
+    const GroupMember* const last = furthest_behind();
     if (last && on_progress_) on_progress_(last->rank, last->worker.read_board());
     if (settled_) return;
     if (request_.poll_outside && !outside_ && (outside_ = request_.poll_outside())) note_failure();
     if (overdue_ == Overdue::no) overdue_ = find_overdue();
     if (overdue_ == Overdue::no || first_failure_at_) return;
-    // Nothing that the ranks do by themselves ends a silence: there is nothing to wait for.
+    // The ranks do nothing by themselves that ends a silence: there is nothing to wait for.
     note_failure();
     settle();
   }
@@ -132,27 +132,27 @@ class Group {
   Overdue find_overdue() {
     if (request_.timeout.count() > 0 && now_ - started_ >= request_.timeout) return Overdue::timeout;
     if (request_.stall_timeout.count() == 0) return Overdue::no;
-    const Member* const last = furthest_behind();
+    const GroupMember* const last = furthest_behind();
     if (!last) return Overdue::no;
     // A rank may take its time in set-up or verification, and the others wait for it there.
     const Stage stage = last->worker.read_board().stage;
     if (stage != Stage::warmup && stage != Stage::measure) return Overdue::no;
-    for (const Member& member : members_)
+    for (const GroupMember& member : members_)
       if (member.running() && silence_of(member) < request_.stall_timeout) return Overdue::no;
     return Overdue::stall;
   }
 
-  WatchClock::duration silence_of(const Member& member) const {
+  WatchClock::duration silence_of(const GroupMember& member) const {
     return now_ - member.worker.last_sign_of_life(member.worker.read_board());
   }
 
-  // Of the running ranks for which `counts` holds; null when there is none.
+  // Looks at the running ranks for which `counts` holds; null when there is none.
   template <typename Predicate>
-  Member* furthest_behind_of(Predicate counts) {
-    Member* found = nullptr;
-    // Of ranks at the same step, one that waits is not what the others wait for.
+  GroupMember* furthest_behind_of(Predicate counts) {
+    GroupMember* found = nullptr;
+    // Among ranks at the same step, one that waits is not what the others wait for.
     std::tuple<Stage, std::uint64_t, bool, TimePoint> least;
-    for (Member& member : members_) {
+    for (GroupMember& member : members_) {
       if (!member.running() || !counts(member)) continue;
       const BoardView view = member.worker.read_board();
       const std::tuple progress(view.stage, view.step, view.waits, member.worker.last_sign_of_life(view));
@@ -163,15 +163,15 @@ class Group {
     return found;
   }
   // A rank that has given its result is behind only when all the others have, too.
-  Member* furthest_behind() {
-    Member* const found = furthest_behind_of([](const Member& m) { return !m.worker.result(); });
-    return found ? found : furthest_behind_of([](const Member&) { return true; });
+  GroupMember* furthest_behind() {
+    GroupMember* const found = furthest_behind_of([](const GroupMember& m) { return !m.worker.result(); });
+    return found ? found : furthest_behind_of([](const GroupMember&) { return true; });
   }
 
   void note_failure() {
     if (!first_failure_at_) first_failure_at_ = now_;
   }
-  void note(Member& member, FailureKind kind, std::string reason) {
+  void note(GroupMember& member, FailureKind kind, std::string reason) {
     if (settled_ || member.failure) return;
     member.failure = Failure{kind, now_, std::move(reason)};
     note_failure();
@@ -179,21 +179,21 @@ class Group {
 
   void wait() {
     std::vector<WatchedWorker*> running;
-    for (Member& member : members_)
+    for (GroupMember& member : members_)
       if (member.running()) running.push_back(&member.worker);
     wait_for(running, interrupts_.wake_fd());
   }
 
   void judge_and_conclude() {
     now_ = WatchClock::now();
-    for (Member& member : members_) {
+    for (GroupMember& member : members_) {
       if (!member.running()) continue;
       if (member.worker.result()) judge(member, *member.worker.result());
       if (member.worker.has_ended()) conclude(member);
     }
   }
 
-  void judge(Member& member, const std::string& result) {
+  void judge(GroupMember& member, const std::string& result) {
     if (settled_ || !request_.judge_result || std::exchange(member.judged, true)) return;
     ResultVerdict verdict = request_.judge_result(result);
     if (verdict.kind == ResultVerdict::Kind::ok) return;
@@ -201,7 +201,7 @@ class Group {
          std::move(verdict.reason));
   }
 
-  void conclude(Member& member) {
+  void conclude(GroupMember& member) {
     const bool on_its_own = !member.worker.end_reason();
     member.outcome = member.worker.conclude(on_its_own && members_.size() == 1 ? reap_patience_alone : reap_patience);
     WorkerOutcome& outcome = *member.outcome;
@@ -223,21 +223,21 @@ class Group {
       if (&members_[i] == culprit.member) failure.worker = i;
     if (request_.on_failure) request_.on_failure(failure);
     const auto left = std::chrono::duration_cast<milliseconds>(*first_failure_at_ + request_.end_grace - now_);
-    for (Member& member : members_)
+    for (GroupMember& member : members_)
       if (member.running()) end(member, culprit, failure, std::max(left, milliseconds(0)));
   }
 
   struct Candidate {
     FailureKind kind;
     TimePoint at;
-    const Member* member;  // null: outside
+    const GroupMember* member;  // null: outside
     std::string reason;
   };
 
   // There is one: settle() is called after a failure was noted.
   Candidate choose_culprit() {
     std::vector<Candidate> found;
-    for (const Member& member : members_)
+    for (const GroupMember& member : members_)
       if (member.failure) found.push_back({member.failure->kind, member.failure->at, &member, member.failure->reason});
     if (overdue_ != Overdue::no) add_overdue(found);
     if (outside_) found.push_back({FailureKind::outside, now_, nullptr, *outside_});
@@ -248,7 +248,7 @@ class Group {
   }
 
   void add_overdue(std::vector<Candidate>& found) {
-    const Member* const last = furthest_behind();
+    const GroupMember* const last = furthest_behind();
     if (!last) return;
     found.push_back({FailureKind::overdue, now_, last,
                      overdue_ == Overdue::timeout
@@ -260,9 +260,9 @@ class Group {
 
   // A rank that hangs lets its peers run into the limits of their communicators long before a timeout passes.
   void add_silent(std::vector<Candidate>& found) {
-    for (const Member& victim : members_) {
+    for (const GroupMember& victim : members_) {
       if (!victim.failure || victim.failure->kind != FailureKind::victim) continue;
-      const Member* const last = furthest_behind_of([&](const Member& m) {
+      const GroupMember* const last = furthest_behind_of([&](const GroupMember& m) {
         return !m.failure && !m.worker.result() &&
                m.worker.last_sign_of_life(m.worker.read_board()) < victim.failure->at;
       });
@@ -273,7 +273,7 @@ class Group {
     }
   }
 
-  void end(Member& member, const Candidate& culprit, const GroupFailure& failure, milliseconds grace) {
+  void end(GroupMember& member, const Candidate& culprit, const GroupFailure& failure, milliseconds grace) {
     const bool hangs = culprit.kind == FailureKind::overdue || culprit.kind == FailureKind::silent;
     if (&member == culprit.member && hangs)
       return member.worker.end(WorkerStatus::timeout, culprit.reason, now_, grace);
@@ -288,7 +288,7 @@ class Group {
   const GroupProgress& on_progress_;
   InterruptWatch interrupts_;
   const TimePoint started_ = WatchClock::now();
-  std::deque<Member> members_;
+  std::deque<GroupMember> members_;
   TimePoint now_ = started_;
   TimePoint ticked_at_ = started_;
   std::optional<TimePoint> first_failure_at_;

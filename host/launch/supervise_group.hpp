@@ -19,15 +19,15 @@
 
 namespace assay::host {
 
-// What a rank's own result says of it. `victim`: it failed because another rank was lost, or told it to abort.
+// The verdict of a rank's own result on it. `victim`: it failed because another rank was lost, or told it to abort.
 struct ResultVerdict {
   enum class Kind { ok, failed, victim };
   Kind kind = Kind::ok;
   std::string reason;  // the record's, "" when ok
 };
 
-// How a group failed. Of several failures within `settle`, the one named first here is the cause; among equals the one
-// that was noticed first. Hosts of other machines may compare theirs by the same order.
+// The kinds of failure of a group. Of several failures within `settle`, the one named first here is the cause; among
+// equals the one that was noticed first. Hosts of other machines may compare theirs by the same order.
 enum class FailureKind {
   killed,    // by SIGKILL from outside, or for its memory: never what the loss of a peer leads to
   died,      // of another signal, or exited without a result or with a code other than 0

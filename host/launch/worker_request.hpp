@@ -1,4 +1,4 @@
-// What a host asks of one worker, and what became of that worker.
+// A host's request to one worker, and the outcome of it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace assay::host {
 
-// How it is started (without `board_fd`: the host makes the board), and how it is watched.
+// Says how a worker is started (without `board_fd`: the host makes the board), and how it is watched.
 struct WorkerRequest : SpawnRequest {
   std::vector<std::string> phase_names;                   // for the reason's words
   std::optional<std::uint64_t> memory_limit_bytes;        // of its resident memory

@@ -24,7 +24,7 @@ std::string unique_prefix() {
   return fmt::format("case/{}/", count++);
 }
 
-// What leads one case through: the orders to the ranks elsewhere, the ranks here, the reports of both.
+// Leads one case through: it orders the ranks elsewhere, runs those here, and collects the reports of both.
 class CaseGroup {
  public:
   CaseGroup(const CasePlan& planned, const CaseContext& context)
@@ -58,7 +58,7 @@ class CaseGroup {
   }
 
  private:
-  // Those of a launch have a process of assay each; all others are started here.
+  // In a launch each rank has a process of assay that starts it; without one, all are started here.
   void assign_ranks() {
     const bool alone = planned_.ranks == 1;
     places_ = crew_.places(planned_.ranks);
@@ -107,8 +107,8 @@ class CaseGroup {
     return std::nullopt;
   }
 
-  // The reports of the ranks elsewhere. Those ranks have deadlines of their own, on their machines; a machine that is
-  // lost is a report, too. False: interrupted.
+  // Adds the reports of the ranks elsewhere. Those ranks have deadlines of their own, on their machines; a machine that
+  // is lost is a report, too. False: interrupted.
   bool collect(std::vector<RankReport>& reports, bool failed) {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::int32_t> open = elsewhere_;

@@ -1,4 +1,4 @@
-// One case carried out on all of its ranks, be it one or many, here or elsewhere.
+// Carries one case out on all of its ranks, be it one or many, here or elsewhere.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace assay::host {
 
-// What all cases of a run share.
+// All cases of a run share this.
 struct CaseContext {
   const RunTarget& target;
   const InterruptHandler& interrupts;

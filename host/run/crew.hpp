@@ -29,7 +29,7 @@ class Crew {
   bool is_launched() const { return launched_.has_value(); }
   std::int32_t size() const { return is_launched() ? launched_->size : 1; }
 
-  // Where the first `count` ranks of a case run, and how they share processors. Alone: all here.
+  // Says where the first `count` ranks of a case run, and how they share processors. Alone, all run here.
   std::vector<RankPlace> places(std::int32_t count) const;
 
   // The service that joins ranks; started when first asked for.
@@ -40,7 +40,7 @@ class Crew {
   void give_order(const CaseSpec& spec);
   // Launched: what a follower has said of its rank. `case_prefix` names the case.
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
-  // Nothing while the follower's process is there; else a report that says that it is gone.
+  // Gives a report once the follower's process is gone; nothing while it is there.
   std::optional<RankReport> find_loss(std::int32_t rank);
   void dismiss(int exit_code);
 

@@ -1,4 +1,4 @@
-// How the leader of a launch and its followers name what they say to each other.
+// The names of what the leader of a launch and its followers say to each other.
 #pragma once
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What the process says of its run when it ends.
+// The exit codes of `assay`.
 #pragma once
 
 namespace assay::host {

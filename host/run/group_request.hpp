@@ -1,4 +1,4 @@
-// From specifications to the processes that carry them out on this machine.
+// Turns the specifications of ranks into the processes that carry them out on this machine.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -18,7 +18,7 @@ GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHan
 GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
                            const InterruptHandler& interrupts);
 
-// What a worker finds in its environment as the number of threads: the case's, else what is set for this process, else
+// A worker finds its number of threads in this variable: the case's, else what is set for this process, else
 // its share.
 inline constexpr const char* threads_variable = "OMP_NUM_THREADS";
 std::string thread_setting(const CaseSpec& spec);

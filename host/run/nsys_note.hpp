@@ -1,4 +1,4 @@
-// Where [profile] nsys cannot be honoured, a word on it.
+// Tells the user where [profile] nsys cannot be honoured.
 #pragma once
 #include <filesystem>
 #include <optional>

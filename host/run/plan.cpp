@@ -36,7 +36,7 @@ class Planner {
     return plan_.devices.emplace(wanted, basis_.ask_device(wanted)).first->second;
   }
 
-  // What [run] ranks means here.
+  // The number that [run] ranks means here.
   std::int32_t rank_count(const Case& c, const FoundDevice& device) const {
     if (c.run.ranks == ranks_auto) return basis_.launched ? basis_.launched->size : 1;
     if (c.run.ranks != ranks_all) return static_cast<std::int32_t>(c.run.ranks);

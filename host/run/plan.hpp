@@ -22,7 +22,7 @@ struct RunWideSettings {
 };
 RunWideSettings run_wide_settings(const Experiment& experiment);
 
-// Why a case is recorded without having been started.
+// The reason why a case is recorded without having been started.
 struct Refusal {
   record::Status status = record::Status::unsupported;
   std::string reason;
@@ -47,7 +47,7 @@ struct RunPlan {
   std::vector<const CasePlan*> to_run() const;
 };
 
-// What a plan depends on beside the experiment.
+// A plan depends on these beside the experiment.
 struct PlanBasis {
   const WorkloadSchema& schema;
   std::string plugin_hash;

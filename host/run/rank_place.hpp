@@ -1,4 +1,4 @@
-// Where a rank runs.
+// The place of a rank: its machine, and what it shares there.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ struct RankPlace {
 // Throws LaunchError when this machine does not tell its name.
 RankPlace place_of_this_process(std::int32_t local_rank);
 
-// How the processes of a launch tell each other.
+// The form in which the processes of a launch tell each other their places.
 std::string to_text(const RankPlace& place);
 RankPlace place_from(const std::string& text);
 

@@ -54,14 +54,14 @@ void add_log_tail(CaseResult& result, const WorkerOutcome& worker) {
   if (!result.is_ok() && result.log_tail.empty()) result.log_tail = worker.log_tail;
 }
 
-// Of two machines' culprits, the one that explains the other. Ranks that wait for one another are overdue together: the
-// one that stopped first has kept the others.
+// Tells whether the culprit of one machine explains that of another. Ranks that wait for one another are overdue
+// together: the one that stopped first has kept the others.
 bool explains(const RankReport& a, const RankReport& b) {
   if (*a.failure != *b.failure) return *a.failure < *b.failure;
   return std::tuple(a.waited, a.last_sign_s) < std::tuple(b.waited, b.last_sign_s);
 }
 
-// The rank that the record speaks of when not all are ok: of the machines' culprits the most telling one, else the
+// Finds the rank that the record speaks of when not all are ok: the most telling culprit of all machines, else the
 // first rank that is not ok.
 std::size_t culprit_among(const std::vector<RankReport>& reports) {
   std::optional<std::size_t> found;
@@ -90,7 +90,7 @@ std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vecto
     const bool made_it = here[i].is_alone() && worker.status == WorkerStatus::finished;
     if (outcome.failure && outcome.failure->worker == i && !made_it) {
       report.failure = outcome.failure->kind;
-      // What it may have said after it was told to end is not why it was ended.
+      // Whatever it said after it was told to end is not why it was ended.
       if (*report.failure == FailureKind::silent || *report.failure == FailureKind::overdue) {
         report.result = result_of_lost_worker(worker);
         report.result.status = Status::timeout;

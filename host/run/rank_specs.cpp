@@ -5,7 +5,7 @@
 namespace assay::host {
 namespace {
 
-// What is the same for all ranks.
+// Everything that is the same for all ranks.
 CaseSpec common_spec(const CasePlan& planned, const RunTarget& target, const std::filesystem::path& run_folder) {
   CaseSpec spec;
   spec.values = planned.values;

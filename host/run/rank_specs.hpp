@@ -1,4 +1,4 @@
-// From the plan of a case to the specification of each of its ranks.
+// Makes the specification of each rank of a planned case.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace assay::host {
 
-// How several ranks find each other. A rank that is alone needs none of it.
+// Several ranks find each other through this. A rank that is alone needs none of it.
 struct RankMeeting {
   Endpoint service;
   std::string prefix;  // of the case's keys

@@ -1,4 +1,4 @@
-// How far a case is, in the words of its stages.
+// Hears how far a case is, in the words of its stages.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -18,7 +18,7 @@ namespace assay::host {
 
 class ServerConnection;
 
-// What the connections of a server share.
+// The connections of a server share this.
 struct ServerConnections {
   boost::asio::io_context& io;
   KeyValueStore& store;

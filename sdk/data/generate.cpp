@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "crc32c.hpp"
-#include "crew.hpp"
 #include "files.hpp"
+#include "shard_workers.hpp"
 
 namespace assay::data {
 

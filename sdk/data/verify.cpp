@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "crc32c.hpp"
-#include "crew.hpp"
 #include "files.hpp"
 #include "generate.hpp"
+#include "shard_workers.hpp"
 
 namespace assay::data {
 

@@ -82,7 +82,7 @@ TEST(PlanHash, NumbersTheRanksWhenThereAreSeveral) {
 
 TEST(PlanHash, TakesAnInputByItsContent) {
   const Machine machine;
-  const TemporaryFolder folder;
+  const assay::test::TemporaryFolder folder;
   const std::string path = (folder / "weights").string();
   std::ofstream(path) << "some bytes";
   Case c = small_case(0);

@@ -1,4 +1,4 @@
-#include "crew.hpp"
+#include "shard_workers.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -14,9 +14,10 @@ namespace {
 constexpr std::size_t most_threads = 8;  // more do not make a disk faster
 constexpr auto interval = std::chrono::milliseconds(100);
 
-class Crew {
+class ShardWorkers {
  public:
-  Crew(std::size_t shards, const std::function<void(std::size_t, const Tell&)>& work) : shards_(shards), work_(work) {}
+  ShardWorkers(std::size_t shards, const std::function<void(std::size_t, const Tell&)>& work)
+      : shards_(shards), work_(work) {}
 
   void run() {
     const Tell tell = [this](std::uint64_t bytes) {
@@ -90,19 +91,19 @@ class Crew {
 void for_each_shard(std::size_t shards, std::uint64_t total, const Progress& progress,
                     const std::function<void(std::size_t shard, const Tell& tell)>& work) {
   if (progress) progress(0, total);
-  Crew crew(shards, work);
+  ShardWorkers workers(shards, work);
   {
     std::vector<std::jthread> threads;  // its destructor joins
     try {
-      crew.start(threads,
-                 std::min({shards, most_threads, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
-      crew.watch(total, progress);
+      workers.start(threads,
+                    std::min({shards, most_threads, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
+      workers.watch(total, progress);
     } catch (...) {
-      crew.stop();
+      workers.stop();
       throw;
     }
   }
-  crew.rethrow();
+  workers.rethrow();
 }
 
 }  // namespace assay::data
