@@ -13,7 +13,7 @@ namespace {
 
 const std::string kStamp = "20261120T120000Z";
 const std::string kEnvironmentText =
-    R"({"cpu": {"model": "AMD EPYC 9B14 (rev. 1)"}, "assay": {"version": "1.0.0"}})";
+    R"json({"cpu": {"model": "AMD EPYC 9B14 (rev. 1)"}, "assay": {"version": "1.0.0"}})json";
 const record::Environment kEnvironment = *record::Environment::parse(kEnvironmentText);
 
 Experiment sweep() {
