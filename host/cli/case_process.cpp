@@ -52,6 +52,7 @@ CaseOutcome run_case_on(const Case& c, const std::string& device_kind, const Cas
   if (outcome.status == WorkerStatus::interrupted) return {Record(), true};
   Record part = part_of(outcome);
   part.erase("of_another_rank");
+  if (!outcome.log_note.empty()) part["notes"].push_back(outcome.log_note);
   return {std::move(part), false};
 }
 

@@ -27,6 +27,10 @@ Record part_of_lost_worker(const WorkerOutcome& outcome) {
   return part;
 }
 
+void add_log_note(Record& part, const WorkerOutcome& worker) {
+  if (!worker.log_note.empty()) part["notes"].push_back(worker.log_note);
+}
+
 std::optional<Record> record_in(const std::string& result_line) {
   Record event = Record::parse(result_line, nullptr, false);
   if (!event.is_object() || !event.contains("record")) return std::nullopt;
@@ -94,6 +98,7 @@ std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vecto
     }
     drop_rank(report.part, report.rank);
     add_log_tail(report.part, worker);
+    add_log_note(report.part, worker);
     reports.push_back(std::move(report));
   }
   return reports;

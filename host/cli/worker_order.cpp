@@ -101,6 +101,7 @@ WorkerOrder make_order(const Case& c, const std::string& device_kind, const Case
   order.timeout = c.measure.timeout;
   order.stall_timeout = c.run.stall_timeout;
   order.memory_limit_bytes = c.run.memory_limit_bytes;
+  order.log_limit_bytes = c.run.log_limit_bytes;
   order.threads = c.run.threads;
   order.bind = c.run.bind == "cores";
   if (c.profile.nsys && device_kind == "cuda") order.nsys_report = file_of_run(context, "nsys_" + stem);
@@ -117,6 +118,7 @@ WorkerRequest make_request(const WorkerOrder& order, int wake_fd) {
   request.phase_names = order.phase_names;
   request.timeout = order.timeout;
   request.memory_limit_bytes = order.memory_limit_bytes;
+  request.log_limit_bytes = order.log_limit_bytes;
   if (order.bind) request.processors = own_processors(order.share);
   request.wake_fd = wake_fd;
   if (!order.nsys_report.empty()) put_under_nsys(request, order.nsys_report);
@@ -129,6 +131,7 @@ nlohmann::json to_json(const WorkerOrder& order) {
                          {"phase_names", order.phase_names},
                          {"timeout_ms", order.timeout.count()},
                          {"stall_timeout_ms", order.stall_timeout.count()},
+                         {"log_limit_bytes", order.log_limit_bytes},
                          {"threads", order.threads},
                          {"place", order.share.place},
                          {"sharers", order.share.sharers},
@@ -145,6 +148,7 @@ WorkerOrder worker_order_from_json(const nlohmann::json& json) {
   json.at("phase_names").get_to(order.phase_names);
   order.timeout = std::chrono::milliseconds(json.at("timeout_ms").get<std::int64_t>());
   order.stall_timeout = std::chrono::milliseconds(json.at("stall_timeout_ms").get<std::int64_t>());
+  json.at("log_limit_bytes").get_to(order.log_limit_bytes);
   json.at("threads").get_to(order.threads);
   json.at("place").get_to(order.share.place);
   json.at("sharers").get_to(order.share.sharers);

@@ -23,6 +23,7 @@ struct WorkerOrder {
   std::vector<std::string> phase_names;
   std::chrono::milliseconds timeout{0}, stall_timeout{0};
   std::optional<std::uint64_t> memory_limit_bytes;
+  std::uint64_t log_limit_bytes = default_log_limit_bytes;
   std::int64_t threads = 0;  // 0: what OMP_NUM_THREADS says, else the share of the processors
   ProcessorShare share;
   bool bind = false;        // the rank keeps to its share of the processors

@@ -13,8 +13,8 @@ namespace {
 
 using StoppingRuleOf = decltype(MeasureSettings::until)::value_type;
 
-constexpr std::int64_t most_processes = 65536;  // far above any machine, far below where a count overflows
-const std::vector<std::string> statuses{"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"};
+constexpr std::int64_t most_processes = 65536;      // far above any machine, far below where a count overflows
+constexpr std::uint64_t smallest_log_bytes = 4096;  // room for the last lines, which the record of a failed case has
 
 // The member that keeps a setting.
 template <class Owner, class T>
@@ -25,34 +25,36 @@ struct Field {
 };
 
 // GCC 12 takes no member of an unnamed object by a pointer.
-template <class Part, class T>
-T initial_of(T Part::*member) {
+template <class Part, class Member>
+auto initial_of(Member member) {
   const Part fresh;
   return fresh.*member;
 }
 
-template <class Part, class T>
-Field<Case, T> in(Part Case::*part, T Part::*member) {
-  return {initial_of(member), [=](const Case& c) { return &(c.*part.*member); },
+// `Base`: the member's own class, which may be one that `Part` is made of.
+template <class Part, class Base, class T>
+Field<Case, T> in(Part Case::*part, T Base::*member) {
+  return {initial_of<Part>(member), [=](const Case& c) { return &(c.*part.*member); },
           [=](Case& c) -> T& { return c.*part.*member; }};
 }
 
-template <class Part, class T>
-Field<Case, T> in(Part Case::*part, std::optional<T> Part::*member) {
-  return {initial_of(member), [=](const Case& c) { return (c.*part.*member) ? &*(c.*part.*member) : nullptr; },
+template <class Part, class Base, class T>
+Field<Case, T> in(Part Case::*part, std::optional<T> Base::*member) {
+  return {initial_of<Part>(member), [=](const Case& c) { return (c.*part.*member) ? &*(c.*part.*member) : nullptr; },
           [=](Case& c) -> T& { return (c.*part.*member) ? *(c.*part.*member) : (c.*part.*member).emplace(); }};
 }
 
 template <class T>
 Field<OutputSettings, T> in(T OutputSettings::*member) {
-  return {initial_of(member), [=](const OutputSettings& o) { return &(o.*member); },
+  return {initial_of<OutputSettings>(member), [=](const OutputSettings& o) { return &(o.*member); },
           [=](OutputSettings& o) -> T& { return o.*member; }};
 }
 
 // Setting a member of the stopping rule makes the rule exist.
 template <class T>
 Field<Case, T> in_until(T StoppingRuleOf::*member) {
-  return {initial_of(member), [=](const Case& c) { return c.measure.until ? &(*c.measure.until.*member) : nullptr; },
+  return {initial_of<StoppingRuleOf>(member),
+          [=](const Case& c) { return c.measure.until ? &(*c.measure.until.*member) : nullptr; },
           [=](Case& c) -> T& {
             if (!c.measure.until) c.measure.until.emplace();
             return *c.measure.until.*member;
@@ -149,6 +151,7 @@ Setting ranks() {
 
 std::vector<Setting> make_table() {
   using enum Identity;
+  const std::vector<std::string> statuses{"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"};
   const auto measure = [](auto member) { return in(&Case::measure, member); };
   const auto run = [](auto member) { return in(&Case::run, member); };
   const auto profile = [](auto member) { return in(&Case::profile, member); };
@@ -183,6 +186,8 @@ std::vector<Setting> make_table() {
           "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable cores / local ranks"),
       row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
           "the most resident memory of a worker; absent: no limit"),
+      row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
+          "of a worker's log; what exceeds it is dropped between its beginning and its end"),
       row("output", "dir", folder(), in(&OutputSettings::dir), ignored,
           "the folder for results, relative to where assay runs"),
       list("output", "formats", word({"json", "csv", "markdown"}), in(&OutputSettings::formats), ignored,
@@ -221,6 +226,12 @@ std::optional<Values> Setting::read(const Case& of_case, const OutputSettings& o
 }
 
 void Setting::store(const Value& value, Case& into) const { std::get<Storage<Case>>(storage).store({value}, into); }
+
+std::optional<Value> Setting::apply(const Value& found, Case& into) const {
+  auto value = accept(found);
+  if (value) store(*value, into);
+  return value;
+}
 
 std::optional<Value> Setting::read(const Case& from) const {
   const auto values = std::get<Storage<Case>>(storage).read(from);

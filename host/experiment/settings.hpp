@@ -61,6 +61,7 @@ struct Setting {
   std::optional<Values> read(const Case& of_case, const OutputSettings& output) const;
   // The same for a setting of a case.
   void store(const Value& value, Case& into) const;
+  std::optional<Value> apply(const Value& found, Case& into) const;  // accept(), and store() what it gave
   std::optional<Value> read(const Case& from) const;
 };
 

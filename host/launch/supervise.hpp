@@ -12,6 +12,7 @@
 
 #include "launch/board.hpp"
 #include "launch/event_reader.hpp"
+#include "launch/worker_log.hpp"
 
 namespace assay::host {
 
@@ -25,6 +26,7 @@ struct WorkerRequest {
   std::chrono::milliseconds timeout{0};                           // of the whole worker; 0: none
   std::optional<std::uint64_t> memory_limit_bytes;                // of the worker's resident memory
   std::vector<int> processors;                                    // the worker is bound to them; empty: to none
+  std::uint64_t log_limit_bytes = default_log_limit_bytes;        // of what this worker adds to the log
   std::function<void(const std::string& line)> on_event;          // each event as it comes; may be empty
   int wake_fd = -1;                                               // InterruptHandler::wake_fd(): reacts without a tick
 };
@@ -49,6 +51,7 @@ struct WorkerOutcome {
   double wall_s = 0;                  // from before the start to after the last process was reaped
   std::uint64_t peak_rss_bytes = 0;   // of the worker process; no less than the host's own size at the start
   std::vector<std::string> log_tail;  // the last 20 lines of this worker's part of the log
+  std::string log_note;               // that the log was cut, in words; "": it is whole
 };
 
 // Blocks until the worker and everything it started are gone. `on_progress` (may be empty) is called on this thread at

@@ -160,6 +160,19 @@ TEST_F(Supervise, KeepsTheEndOfTheLogOfThisWorkerAlone) {
   EXPECT_EQ(run({"ok"}).log_tail, std::vector<std::string>{});
 }
 
+TEST_F(Supervise, KeepsBeginningAndEndOfALogThatIsTooLong) {
+  WorkerRequest r = request({"flood", "300"});
+  r.log_limit_bytes = 1 << 20;
+  const WorkerOutcome outcome = supervise(r, {}, nullptr);
+  EXPECT_EQ(outcome.signal, SIGKILL) << outcome.reason;
+  EXPECT_EQ(outcome.log_tail.back(), "the very last line");
+  EXPECT_LE(std::filesystem::file_size(log_), r.log_limit_bytes + 256);
+  EXPECT_GT(std::filesystem::file_size(log_), r.log_limit_bytes - 8192);
+  EXPECT_EQ(outcome.log_note.find("the log was cut: 31352"), 0u) << outcome.log_note;
+  EXPECT_NE(outcome.log_note.find("it passed [run] log_limit (1 MiB)"), std::string::npos) << outcome.log_note;
+  EXPECT_EQ(run({"noisy"}).log_note, "");
+}
+
 TEST_F(Supervise, LeavesNoChildBehindInsideOrOutsideTheGroup) {
   const WorkerOutcome outcome = run({"children"});
   EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;
