@@ -31,7 +31,9 @@ TEST_F(LogLimit, ACaseThatLogsWithoutEndIsCutAndTheSweepEndsWhole) {
     EXPECT_TRUE(text.starts_with("the first line\n"));
     EXPECT_PRED2(contains, text, "\n[assay: the log is cut here, at its limit of 256 KiB ([run] log_limit); ");
     EXPECT_PRED2(contains, text, " bytes were dropped, and its end follows]\nand another line that nobody asked for\n");
-    if (crashes) EXPECT_PRED2(contains, record["log_tail"].dump(), "and another line that nobody asked for");
+    if (crashes) {
+      EXPECT_PRED2(contains, record["log_tail"].dump(), "and another line that nobody asked for");
+    }
   }
   EXPECT_PRED2(contains, result.output, "note: the log was cut: ");
 }
@@ -49,7 +51,8 @@ TEST_F(LogLimit, IsForEachRank) {
 }
 
 TEST_F(LogLimit, AWorkerThatLogsDiesWithAKilledHost) {
-  write_experiment({.plugin = "bad_logs_without_end", .params = "bad_at = -1\nstep_ms = 60000"});
+  write_experiment(
+      {.plugin = "bad_logs_without_end", .params = "bad_at = -1\nstep_ms = 60000", .run = "log_limit = \"256KiB\""});
   HostProcess host(run_arguments(), folder(), output_file());
   EXPECT_TRUE(wait_until([&] { return !run_folders().empty() && contains(log("case-0001.log"), "[assay: "); }));
   host.send(SIGKILL);
