@@ -35,8 +35,9 @@ struct RunSettings {
   bool isolate = true;  // a worker process per case
   std::vector<std::string> allow;
   std::uint64_t seed = 1234;
-  std::int64_t threads = 0;                         // of the CPU device, per rank; 0: cores / local ranks
-  std::optional<std::uint64_t> memory_limit_bytes;  // of the worker's resident memory
+  std::int64_t threads = 0;                                 // of the CPU device, per rank; 0: cores / local ranks
+  std::optional<std::uint64_t> memory_limit_bytes;          // of the worker's resident memory
+  std::uint64_t log_limit_bytes = std::uint64_t{64} << 20;  // of a worker's standard output and error
 };
 
 struct OutputSettings {

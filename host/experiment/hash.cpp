@@ -1,5 +1,7 @@
 #include "experiment/hash.hpp"
 
+#include "experiment/settings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,21 +37,12 @@ void add_entry(Fnv1a& hash, std::string_view group, std::string_view key, std::s
   hash.add(fmt::format("{}:{} {}:{} {}:{}\n", group.size(), group, key.size(), key, text.size(), text));
 }
 
-// Deadlines end what is stuck; they change no figure.
-bool is_deadline(std::string_view key) {
-  return key == "measure.timeout" || key == "run.stall_timeout" || key == "run.wireup_timeout";
-}
-
-// A setting that came after results were written counts when it is used: those results keep their hashes.
-bool is_as_before(std::string_view key, const Value& value) {
-  if (key == "run.bind") return value == Value(std::string("none"));
-  return (key == "profile.nsys" || key == "profile.kernels") && value == Value(false);
-}
-
-// One process is one process, whether the file says so or, as all files once did, says nothing.
-Value counted(std::string_view key, const Value& value) {
-  const bool unnamed = key == "run.ranks" && value == Value(std::string("auto"));
-  return unnamed ? Value(std::int64_t{1}) : value;
+// As it counts; nothing when it does not.
+std::optional<Value> counted(const Setting& setting, const Value& value) {
+  const bool is_default = setting.initial == Values{value};
+  if (setting.identity == Identity::ignored) return std::nullopt;
+  if (setting.identity == Identity::counts_unless_default && is_default) return std::nullopt;
+  return is_default && setting.initial_counts_as ? *setting.initial_counts_as : value;
 }
 
 }  // namespace
@@ -61,8 +54,7 @@ std::string case_hash(const Case& c, const std::string& workload_id,
   add_entry(hash, "workload", "id", workload_id);
   for (const auto& [key, value] : c.params) add_entry(hash, "param", key, typed_text(value));
   for (const auto& [key, value] : c.settings())
-    if (!is_deadline(key) && key != "run.isolate" && !is_as_before(key, value))
-      add_entry(hash, "setting", key, typed_text(counted(key, value)));
+    if (const auto counts = counted(*find_setting(key), value)) add_entry(hash, "setting", key, typed_text(*counts));
   auto sorted = identity;
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [key, text] : sorted) add_entry(hash, "identity", key, text);

@@ -10,11 +10,11 @@
 
 namespace assay::host {
 
-// Of all that decides what the case measures: the workload, its parameters, the settings of measuring and running, and
-// `identity` (plugin file hash, device name, library versions). Independent of any order, and of index, axes, allow,
-// deadlines and isolate. `run.ranks` counts as the case has it, "auto" as 1: where a job decides how many there are,
-// its number has to be put into the case, or into `identity`, by the caller. The same on every machine and in every
-// build; a test holds one literal.
+// The hash of all that decides what the case measures: the workload, its parameters, the settings whose row says so
+// (Setting::identity), and `identity` (plugin file hash, device name, library versions). It does not depend on any
+// order, nor on index and axes. `run.ranks` counts as the case has it, "auto" as 1: where a job decides how many there
+// are, the caller has to put its number into the case or into `identity`. The hash is the same on every machine and in
+// every build; a test holds one literal.
 std::string case_hash(const Case& c, const std::string& workload_id,
                       const std::vector<std::pair<std::string, std::string>>& identity);
 

@@ -1,9 +1,10 @@
 #include "experiment/overrides.hpp"
 
+#include "experiment/settings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace assay::host {
 namespace {
@@ -122,9 +123,18 @@ std::string plain_key(std::string_view key) {
   return std::string(key.starts_with(params_prefix) ? key.substr(params_prefix.size()) : key);
 }
 
+std::vector<std::string> own_keys() { return {"schema", "name", "description"}; }
+
+std::vector<std::string> top_sections() {
+  std::vector<std::string> sections{"workload", "sweep"};
+  for (const auto& section : setting_sections())
+    if (!is_in_another(section)) sections.push_back(section);
+  return sections;
+}
+
 bool is_layout_key(std::string_view key) {
-  constexpr std::array<std::string_view, 6> sections{"workload", "sweep", "measure", "run", "output", "profile"};
-  constexpr std::array<std::string_view, 3> own{"schema", "name", "description"};
+  const auto sections = top_sections();
+  const auto own = own_keys();
   const auto first = key.substr(0, key.find('.'));
   return std::find(sections.begin(), sections.end(), first) != sections.end() ||
          std::find(own.begin(), own.end(), key) != own.end();

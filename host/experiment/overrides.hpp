@@ -18,6 +18,11 @@ std::set<std::string> apply_overrides(Node& root, const std::vector<std::string>
 // The key of an axis, filter or exclusion: "workload.params.size" is "size"; other names stand as they are.
 std::string plain_key(std::string_view key);
 
+// The keys of a file that stand in no table: "schema", "name", "description".
+std::vector<std::string> own_keys();
+// Its tables: "workload", "sweep", and those of settings.
+std::vector<std::string> top_sections();
+
 // Whether `key` names something of the file's own layout ("measure.steps", "name") and not a parameter.
 bool is_layout_key(std::string_view key);
 

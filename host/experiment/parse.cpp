@@ -39,6 +39,12 @@ std::optional<Place> swept_place(const Node& root, std::string_view key) {
   return std::nullopt;
 }
 
+// Where [measure] has `key`, else `other`.
+std::optional<Place> written_or(const Node& root, std::string_view key, const std::optional<Place>& other) {
+  const TableMember* member = member_at(root, "measure", key);
+  return member ? member->place : other;
+}
+
 bool is_later(const Place& a, const Place& b) {
   return std::tuple(a.line <= 0, a.line, a.column) > std::tuple(b.line <= 0, b.line, b.column);
 }
@@ -48,20 +54,19 @@ void check_steps_and_until(const Node& root, Draft& draft, Mistakes& mistakes) {
   const auto swept_steps = swept_place(root, "measure.steps");
   const auto swept_until = swept_place(root, "measure.until.");
   if (swept_until && !draft.base.measure.until) draft.base.measure.until.emplace();
-  const auto steps = draft.steps_place ? draft.steps_place : swept_steps;
-  const auto until = draft.until_place ? draft.until_place : swept_until;
+  const auto steps = written_or(root, "steps", swept_steps);
+  const auto until = written_or(root, "until", swept_until);
   if (!steps || !until) return;
   mistakes.add(is_later(*steps, *until) ? *steps : *until,
                "[measure] has both 'steps' and 'until'; expected one of them: 'steps' for a fixed count, 'until' for a "
                "stopping rule");
 }
 
-void check_rule(const Node& root, const Draft& draft, const std::vector<Case>& cases, Mistakes& mistakes) {
+void check_rule(const Node& root, const std::vector<Case>& cases, Mistakes& mistakes) {
   for (const auto& c : cases) {
     const auto& rule = c.measure.until;
     if (!rule || rule->min_steps <= rule->max_steps) continue;
-    const auto swept = swept_place(root, "measure.until.");
-    mistakes.add(draft.until_place ? *draft.until_place : swept.value_or(Place{}),
+    mistakes.add(written_or(root, "until", swept_place(root, "measure.until.")).value_or(Place{}),
                  fmt::format("[measure] until has min_steps {} above max_steps {}; expected min_steps <= max_steps",
                              rule->min_steps, rule->max_steps));
     return;
@@ -130,7 +135,7 @@ ParseResult ExperimentFile::finish(const WorkloadSchema* schema, const std::vect
   auto cases = expand(plan, draft.base, vocabulary);
   if (cases.empty())
     mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
-  check_rule(*root_, draft, cases, mistakes);
+  check_rule(*root_, cases, mistakes);
   if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
   if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace assay::host {
 namespace {
@@ -46,23 +47,26 @@ class Writer {
     for (const auto& value : values) list += (list.empty() ? "" : ", ") + written(value);
     text_ += fmt::format("{} = [{}]\n", written_key(key), list);
   }
-  void put(const std::string& key, const std::vector<std::string>& values) {
-    put(key, std::vector<Value>(values.begin(), values.end()));
-  }
   std::string take() { return std::move(text_); }
 
  private:
   std::string text_;
 };
 
-// The settings of one section that `base` has, in the table's order.
-void put_section(Writer& out, const std::string& section, const Case& base) {
-  const std::string prefix = section + ".";
-  for (const auto& setting : settings_table()) {
-    const bool here = setting.name.starts_with(prefix) && setting.name.find('.', prefix.size()) == std::string::npos;
-    if (!here) continue;
-    if (const auto value = setting.read(base)) out.put(setting.name.substr(prefix.size()), *value);
-  }
+// The settings of one section that have a value, single ones before lists. A section without any is left out.
+void put_section(Writer& out, const std::string& section, const Case& base, const OutputSettings& output) {
+  bool begun = false;
+  for (const bool lists : {false, true})
+    for (const auto& setting : all_settings()) {
+      if (setting.section != section || setting.is_list != lists) continue;
+      const auto values = setting.read(base, output);
+      if (!values) continue;
+      if (!std::exchange(begun, true)) out.table(section);
+      if (lists)
+        out.put(setting.key, *values);
+      else
+        out.put(setting.key, values->at(0));
+    }
 }
 
 void put_axis(Writer& out, const Axis& axis) {
@@ -100,21 +104,7 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
   for (const auto& spec : schema.params)
     if (!plan.sweeps(spec.name)) out.put(spec.name, base.params.at(spec.name));
   put_sweep(out, plan);
-  out.table("measure");
-  put_section(out, "measure", base);
-  if (base.measure.until) {
-    out.table("measure.until");
-    put_section(out, "measure.until", base);
-  }
-  out.table("run");
-  put_section(out, "run", base);
-  out.put("allow", base.run.allow);
-  out.table("output");
-  out.put("dir", Value(experiment.output.dir.string()));
-  out.put("formats", experiment.output.formats);
-  if (!experiment.output.columns.empty()) out.put("columns", experiment.output.columns);
-  out.table("profile");
-  put_section(out, "profile", base);
+  for (const auto& section : setting_sections()) put_section(out, section, base, experiment.output);
   return out.take();
 }
 

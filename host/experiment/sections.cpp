@@ -17,8 +17,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names& root_keys() {
-  static const Names keys{"schema", "name", "description", "workload", "sweep", "measure", "run", "output", "profile"};
+Names root_keys() {
+  Names keys = own_keys();
+  const Names sections = top_sections();
+  keys.insert(keys.end(), sections.begin(), sections.end());
   return keys;
 }
 
@@ -30,21 +32,9 @@ class SectionReader {
   void read() {
     read_head();
     read_workload();
-    each_key("measure", {"warmup", "steps", "until", "sync", "timeout"},
-             [this](const TableMember& m) { read_measure(m); });
-    each_key("run",
-             {"device", "ranks", "bind", "stall_timeout", "wireup_timeout", "isolate", "allow", "seed", "threads",
-              "memory_limit"},
-             [this](const TableMember& m) {
-               if (m.key == "allow")
-                 read_list(m, "run", {"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"},
-                           draft_.base.run.allow);
-               else
-                 read_setting(m, "run");
-             });
-    each_key("output", {"dir", "formats", "columns"}, [this](const TableMember& m) { read_output(m); });
-    each_key("profile", {"nvtx", "nsys", "kernels", "memory_snapshot"},
-             [this](const TableMember& m) { read_setting(m, "profile"); });
+    for (const auto& section : setting_sections())
+      if (const TableMember* member = is_in_another(section) ? nullptr : root_.find(section))
+        read_section(member->node, section);
   }
 
  private:
@@ -62,13 +52,7 @@ class SectionReader {
 
   // Calls `read` for each member of a section that is in `known`, and reports the others.
   template <class Read>
-  void each_key(const std::string& section, const Names& known, Read read) {
-    const TableMember* member = root_.find(section);
-    if (member) each_key_of(member->node, section, known, read);
-  }
-
-  template <class Read>
-  void each_key_of(const Node& table, const std::string& section, const Names& known, Read read) {
+  void each_key(const Node& table, const std::string& section, const Names& known, Read read) {
     if (!table.is_table()) {
       mistakes_.add(table.place, fmt::format("{} is {}; expected a table [{}]", section, table.shown(), section));
       return;
@@ -78,17 +62,76 @@ class SectionReader {
         read(member);
         continue;
       }
-      const auto settings = setting_names();
       const bool near = nearest(member.key, known).has_value();
-      unknown(member, section, known, near ? known : settings);
+      unknown(member, section, known, near ? known : setting_names());
     }
   }
 
-  void read_setting(const TableMember& member, const std::string& section) {
-    const std::string key = section + "." + member.key;
-    const auto label = fmt::format("[{}] {}", section, member.key);
-    if (const auto value = vocabulary_.check(key, member.node, label, mistakes_))
-      find_setting(key)->apply(*value, draft_.base);
+  void read_section(const Node& table, const std::string& section) {
+    // An empty [measure.until] is a rule, too.
+    if (section == "measure.until" && !draft_.base.measure.until) draft_.base.measure.until.emplace();
+    each_key(table, section, keys_of_section(section), [&](const TableMember& member) {
+      if (const Setting* setting = find_in_section(section, member.key))
+        read_setting(member, *setting);
+      else
+        read_section(member.node, section + "." + member.key);
+    });
+  }
+
+  void read_setting(const TableMember& member, const Setting& setting) {
+    const auto label = fmt::format("[{}] {}", setting.section, setting.key);
+    const auto values =
+        setting.is_list ? read_list(member.node, label, setting) : read_value(member.node, label, setting);
+    if (!values) return;
+    setting.store(*values, draft_.base, draft_.experiment.output);
+    if (setting.name == "output.columns") check_columns(member.node, label);
+  }
+
+  std::optional<Values> read_value(const Node& node, const std::string& label, const Setting& setting) {
+    const auto value = check_setting(setting, node, label, mistakes_);
+    return value ? std::optional(Values{*value}) : std::nullopt;
+  }
+
+  // The sound elements of an array; nothing when it is none.
+  std::optional<Values> read_list(const Node& node, const std::string& label, const Setting& setting) {
+    if (!node.is_array()) {
+      mistakes_.add(node.place, fmt::format("{} is {}; expected {}", label, node.shown(), setting.expected));
+      return std::nullopt;
+    }
+    Values values;
+    for (const auto& element : node.elements) {
+      const bool is_text = element.kind == Node::Kind::scalar && std::holds_alternative<std::string>(element.value);
+      const auto value = is_text ? setting.accept(element.value) : std::nullopt;
+      if (value)
+        values.push_back(*value);
+      else if (is_text)
+        mistakes_.add(element.place, fmt::format("{} has {}; expected one of {}{}", label, element.shown(),
+                                                 fmt::join(setting.choices, ", "),
+                                                 did_you_mean(std::get<std::string>(element.value), setting.choices)));
+      else
+        mistakes_.add(element.place, fmt::format("{} has {}; expected {}", label, element.shown(), setting.expected));
+    }
+    return values;
+  }
+
+  // Which columns there are depends on the workload.
+  void check_columns(const Node& columns, const std::string& label) {
+    if (!vocabulary_.schema()) return;
+    const Names names = column_names(*vocabulary_.schema());
+    for (const auto& element : columns.elements) {
+      const auto* column = std::get_if<std::string>(&element.value);
+      if (element.kind != Node::Kind::scalar || !column || record::is_column(*column, names)) continue;
+      mistakes_.add(
+          element.place,
+          fmt::format("{} has \"{}\", which no record of workload {} has; expected a parameter, a setting, a metric, "
+                      "PHASE.STATISTIC with phase {}, a rate, or memory.*.mib{}",
+                      label, *column, vocabulary_.schema()->id, phases_text(), did_you_mean(*column, names)));
+    }
+  }
+
+  std::string phases_text() const {
+    const auto& phases = vocabulary_.schema()->phases;
+    return phases.empty() ? "step" : fmt::format("step, {}", fmt::join(phases, ", "));
   }
 
   std::optional<std::string> read_text(const TableMember& member, const std::string& label,
@@ -100,11 +143,10 @@ class SectionReader {
   }
 
   void read_head() {
+    const Names known = root_keys();
     for (const auto& member : root_.members)
-      if (std::find(root_keys().begin(), root_keys().end(), member.key) == root_keys().end()) {
-        const bool near = nearest(member.key, root_keys()).has_value();
-        unknown(member, "", root_keys(), near ? root_keys() : setting_names());
-      }
+      if (std::find(known.begin(), known.end(), member.key) == known.end())
+        unknown(member, "", known, nearest(member.key, known) ? known : setting_names());
     if (const TableMember* schema = root_.find("schema")) {
       if (schema->node.kind != Node::Kind::scalar || schema->node.value != Value(std::int64_t{1}))
         mistakes_.add(schema->node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
@@ -130,14 +172,15 @@ class SectionReader {
 
   void read_workload() {
     const TableMember* workload = root_.find("workload");
-    each_key("workload", {"plugin", "params"}, [this](const TableMember& member) {
+    const auto read_member = [this](const TableMember& member) {
       if (member.key == "params") return read_params(member);
       const std::string expected = "a string: a name on the plugin path, or a path to a .so with a '/' in it";
       const auto plugin = read_text(member, "[workload] plugin", expected);
       if (plugin && plugin->empty())
         mistakes_.add(member.node.place, fmt::format("[workload] plugin is \"\"; expected {}", expected));
       draft_.experiment.plugin = plugin.value_or("");
-    });
+    };
+    if (workload) each_key(workload->node, "workload", {"plugin", "params"}, read_member);
     if (!workload || (workload->node.is_table() && !workload->node.find("plugin")))
       missing("'plugin' in [workload]", "plugin = \"...\", a name on the plugin path or a path to a .so", workload);
     fill_defaults(workload);
@@ -190,72 +233,6 @@ class SectionReader {
     const auto has = [&](const Node& table) { return std::any_of(table.members.begin(), table.members.end(), named); };
     const TableMember* zip = sweep->node.find("zip");
     return has(sweep->node) || (zip && std::any_of(zip->node.elements.begin(), zip->node.elements.end(), has));
-  }
-
-  void read_measure(const TableMember& member) {
-    if (member.key == "steps") draft_.steps_place = member.place;
-    if (member.key != "until") return read_setting(member, "measure");
-    draft_.until_place = member.place;
-    draft_.base.measure.until.emplace();
-    each_key_of(member.node, "measure.until", {"relative_error", "confidence", "min_steps", "max_steps"},
-                [this](const TableMember& m) { read_setting(m, "measure.until"); });
-  }
-
-  void read_output(const TableMember& member) {
-    auto& output = draft_.experiment.output;
-    if (member.key == "formats") return read_list(member, "output", {"json", "csv", "markdown"}, output.formats);
-    if (member.key == "columns") return read_columns(member);
-    const auto dir = read_text(member, "[output] dir", "a string: the folder for results (default \"results\")");
-    if (dir && dir->empty())
-      mistakes_.add(member.node.place, "[output] dir is \"\"; expected a folder for results (default \"results\")");
-    if (dir) output.dir = *dir;
-  }
-
-  // An array of words, each one of `choices`.
-  void read_list(const TableMember& member, const std::string& section, const Names& choices, Names& out) {
-    const auto label = fmt::format("[{}] {}", section, member.key);
-    out.clear();
-    each_text(member, label, fmt::format("an array of {}", fmt::join(choices, ", ")),
-              [&](const Node& node, const std::string& word) {
-                if (std::find(choices.begin(), choices.end(), word) == choices.end())
-                  mistakes_.add(node.place, fmt::format("{} has \"{}\"; expected one of {}{}", label, word,
-                                                        fmt::join(choices, ", "), did_you_mean(word, choices)));
-                out.push_back(word);
-              });
-  }
-
-  void read_columns(const TableMember& member) {
-    const Names names = vocabulary_.schema() ? column_names(*vocabulary_.schema()) : Names{};
-    auto& columns = draft_.experiment.output.columns;
-    each_text(member, "[output] columns", "an array of column names", [&](const Node& node, const std::string& column) {
-      columns.push_back(column);
-      if (!vocabulary_.schema() || record::is_column(column, names)) return;
-      mistakes_.add(
-          node.place,
-          fmt::format("[output] columns has \"{}\", which no record of workload {} has; expected a parameter, a "
-                      "setting, a metric, PHASE.STATISTIC with phase {}, a rate, or memory.*.mib{}",
-                      column, vocabulary_.schema()->id, phases_text(), did_you_mean(column, names)));
-    });
-  }
-
-  std::string phases_text() const {
-    const auto& phases = vocabulary_.schema()->phases;
-    return phases.empty() ? "step" : fmt::format("step, {}", fmt::join(phases, ", "));
-  }
-
-  template <class Read>
-  void each_text(const TableMember& member, const std::string& label, const std::string& expected, Read read) {
-    if (!member.node.is_array()) {
-      mistakes_.add(member.node.place, fmt::format("{} is {}; expected {}", label, member.node.shown(), expected));
-      return;
-    }
-    for (const auto& element : member.node.elements) {
-      const auto* text = std::get_if<std::string>(&element.value);
-      if (element.kind == Node::Kind::scalar && text)
-        read(element, *text);
-      else
-        mistakes_.add(element.place, fmt::format("{} has {}; expected {}", label, element.shown(), expected));
-    }
   }
 
   const Node& root_;

@@ -3,16 +3,11 @@
 #include "experiment/experiment.hpp"
 #include "experiment/vocabulary.hpp"
 
-#include <optional>
-#include <string>
-
 namespace assay::host {
 
 struct Draft {
-  Experiment experiment;             // without cases
-  Case base;                         // every parameter and setting as it is where no axis says otherwise
-  std::optional<Place> steps_place;  // of measure.steps, when the file has it
-  std::optional<Place> until_place;
+  Experiment experiment;  // without cases
+  Case base;              // every parameter and setting as it is where no axis says otherwise
 };
 
 // Reads all that stands outside [sweep] into `draft`. Without a schema, what needs one is left unjudged.

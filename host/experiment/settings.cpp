@@ -1,230 +1,294 @@
 #include "experiment/settings.hpp"
 
 #include "experiment/document.hpp"
-#include "experiment/units.hpp"
+#include "experiment/setting_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace assay::host {
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-constexpr const char* durations = R"("10m", "90s", "500ms", "1h30m", or a number of seconds)";
-constexpr std::int64_t most_processes = 65536;  // far above any machine, far below where a count overflows
+using StoppingRuleOf = decltype(MeasureSettings::until)::value_type;
 
-// `field` is a generic lambda: the member of a case, const or not.
-template <class Field>
-Setting integer(std::string name, Field field, std::int64_t min, std::int64_t max = most) {
-  const auto initial = field(Case{});
-  const std::string range = max == most ? fmt::format(">= {}", min) : fmt::format(">= {} and <= {}", min, max);
-  return {std::move(name),
-          fmt::format("an integer {} (default {})", range, initial),
-          {},
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* number = std::get_if<std::int64_t>(&found);
-            if (!number || *number < min || *number > max) return std::nullopt;
-            field(into) = static_cast<std::decay_t<decltype(field(into))>>(*number);
-            return found;
-          },
-          [=](const Case& from) -> std::optional<Value> { return static_cast<std::int64_t>(field(from)); }};
+constexpr std::int64_t most_processes = 65536;      // far above any machine, far below where a count overflows
+constexpr std::uint64_t smallest_log_bytes = 4096;  // room for the last lines, which the record of a failed case has
+
+// The member that keeps a setting.
+template <class Owner, class T>
+struct Field {
+  std::optional<T> initial;
+  std::function<const T*(const Owner&)> find;  // null: the owner has none
+  std::function<T&(Owner&)> make;              // made when there is none
+};
+
+// GCC 12 takes no member of an unnamed object by a pointer.
+template <class Part, class Member>
+auto initial_of(Member member) {
+  const Part fresh;
+  return fresh.*member;
 }
 
-template <class Field>
-Setting flag(std::string name, Field field) {
-  return {std::move(name),
-          fmt::format("true or false (default {})", static_cast<bool>(field(Case{}))),
-          {},
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* on = std::get_if<bool>(&found);
-            if (!on) return std::nullopt;
-            field(into) = *on;
-            return found;
-          },
-          [=](const Case& from) -> std::optional<Value> { return static_cast<bool>(field(from)); }};
+// `Base`: the member's own class, which may be one that `Part` is made of.
+template <class Part, class Base, class T>
+Field<Case, T> in(Part Case::*part, T Base::*member) {
+  return {initial_of<Part>(member), [=](const Case& c) { return &(c.*part.*member); },
+          [=](Case& c) -> T& { return c.*part.*member; }};
 }
 
-// A member of measure.until; setting one of them makes the rule exist. `field` takes a StoppingRule.
-template <class Number, class Field, class Accepts>
-Setting until_member(std::string name, std::string expected, Field field, Accepts accepts) {
-  return {std::move(name),
-          fmt::format("{} (default {})", expected, field(StoppingRule{})),
-          {},
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* number = std::get_if<Number>(&found);
-            if (!number || !accepts(*number)) return std::nullopt;
-            if (!into.measure.until) into.measure.until.emplace();
-            field(*into.measure.until) = *number;
-            return found;
-          },
-          [=](const Case& from) -> std::optional<Value> {
-            if (!from.measure.until) return std::nullopt;
-            return field(*from.measure.until);
+template <class Part, class Base, class T>
+Field<Case, T> in(Part Case::*part, std::optional<T> Base::*member) {
+  return {initial_of<Part>(member), [=](const Case& c) { return (c.*part.*member) ? &*(c.*part.*member) : nullptr; },
+          [=](Case& c) -> T& { return (c.*part.*member) ? *(c.*part.*member) : (c.*part.*member).emplace(); }};
+}
+
+template <class T>
+Field<OutputSettings, T> in(T OutputSettings::*member) {
+  return {initial_of<OutputSettings>(member), [=](const OutputSettings& o) { return &(o.*member); },
+          [=](OutputSettings& o) -> T& { return o.*member; }};
+}
+
+// Setting a member of the stopping rule makes the rule exist.
+template <class T>
+Field<Case, T> in_until(T StoppingRuleOf::*member) {
+  return {initial_of<StoppingRuleOf>(member),
+          [=](const Case& c) { return c.measure.until ? &(*c.measure.until.*member) : nullptr; },
+          [=](Case& c) -> T& {
+            if (!c.measure.until) c.measure.until.emplace();
+            return *c.measure.until.*member;
           }};
 }
 
-template <class Field>
-Setting until(std::string name, Field field, std::int64_t min) {
-  return until_member<std::int64_t>(std::move(name), fmt::format("an integer >= {}", min), field,
-                                    [=](std::int64_t number) { return number >= min; });
+// The count of steps is no setting of a case whose stopping rule chooses it.
+Field<Case, std::int64_t> steps_unless_until() {
+  auto field = in(&Case::measure, &MeasureSettings::steps);
+  field.find = [](const Case& c) { return c.measure.until ? nullptr : &c.measure.steps; };
+  return field;
 }
 
-// The same for a share between 0 and 1, both excluded.
-template <class Field>
-Setting until_share(std::string name, Field field) {
-  return until_member<double>(std::move(name), "a number > 0 and < 1", field,
-                              [](double number) { return number > 0 && number < 1; });
+// An empty list of columns is none: they are chosen then.
+Field<OutputSettings, std::vector<std::string>> columns_if_any() {
+  auto field = in(&OutputSettings::columns);
+  field.initial.reset();
+  field.find = [](const OutputSettings& o) { return o.columns.empty() ? nullptr : &o.columns; };
+  return field;
 }
 
-Setting steps() {
-  Setting setting = integer(
-      "measure.steps", [](auto&& c) -> auto&& { return (c.measure.steps); }, 1);
-  setting.read = [](const Case& from) -> std::optional<Value> {
-    if (from.measure.until) return std::nullopt;
-    return from.measure.steps;
+template <class T>
+std::string default_text(const Kind<T>& kind, const std::optional<T>& initial) {
+  if (!initial) return "none";
+  const Value value = kind.write(*initial);
+  return kind.quotes_default ? shown(value) : to_text(value);
+}
+
+// What a row of one value and one of a list have in common.
+template <class T>
+Setting common_part(std::string section, std::string key, const Kind<T>& kind, Identity identity, std::string help) {
+  Setting setting;
+  setting.name = section + "." + key;
+  setting.section = std::move(section), setting.key = std::move(key);
+  setting.identity = identity, setting.help = std::move(help);
+  setting.choices = kind.choices;
+  setting.accept = [kind](const Value& found) -> std::optional<Value> {
+    const auto value = kind.read(found);
+    return value ? std::optional(kind.write(*value)) : std::nullopt;
   };
   return setting;
 }
 
-// `expected` is the message's text without the default.
-template <class Field>
-Setting duration(std::string name, std::string expected, Field field, bool takes_zero) {
-  return {std::move(name),
-          fmt::format("{} (default \"{}\")", expected, to_text(field(Case{}))),
-          {},
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            std::optional<std::chrono::milliseconds> duration;
-            if (const auto* text = std::get_if<std::string>(&found)) duration = parse_duration(*text);
-            if (const auto* whole = std::get_if<std::int64_t>(&found))
-              duration = duration_from_seconds(static_cast<double>(*whole));
-            if (const auto* seconds = std::get_if<double>(&found)) duration = duration_from_seconds(*seconds);
-            if (!duration || (duration->count() == 0 && !takes_zero)) return std::nullopt;
-            field(into) = *duration;
-            return to_text(*duration);
-          },
-          [=](const Case& from) -> std::optional<Value> { return to_text(field(from)); }};
+template <class Owner, class T>
+Setting row(std::string section, std::string key, const Kind<T>& kind, const Field<Owner, T>& field, Identity identity,
+            std::string help) {
+  Setting setting = common_part(std::move(section), std::move(key), kind, identity, std::move(help));
+  const std::string standard = fmt::format(" (default {})", default_text(kind, field.initial));
+  setting.expected = kind.expected + standard;
+  if (!kind.expected_of_empty.empty()) setting.expected_of_empty = kind.expected_of_empty + standard;
+  if (field.initial) setting.initial = Values{kind.write(*field.initial)};
+  setting.storage = Storage<Owner>{
+      [kind, field](const Values& values, Owner& into) { field.make(into) = kind.read(values.at(0)).value(); },
+      [kind, field](const Owner& from) -> std::optional<Values> {
+        const T* value = field.find(from);
+        return value ? std::optional(Values{kind.write(*value)}) : std::nullopt;
+      }};
+  return setting;
 }
 
-template <class Field>
-Setting word(std::string name, std::vector<std::string> words, Field field) {
-  return {std::move(name), fmt::format("one of {} (default {})", fmt::join(words, ", "), field(Case{})), words,
-          [=](const Value& found, Case& into) -> std::optional<Value> {
-            const auto* text = std::get_if<std::string>(&found);
-            if (!text || std::find(words.begin(), words.end(), *text) == words.end()) return std::nullopt;
-            field(into) = *text;
-            return found;
-          },
-          [=](const Case& from) -> std::optional<Value> { return field(from); }};
+// A setting that is an array of such values.
+template <class Owner, class T>
+Setting list(std::string section, std::string key, const Kind<T>& kind, const Field<Owner, std::vector<T>>& field,
+             Identity identity, std::string help) {
+  Setting setting = common_part(std::move(section), std::move(key), kind, identity, std::move(help));
+  setting.is_list = true;
+  setting.expected = kind.choices.empty() ? fmt::format("an array of {}", kind.expected)
+                                          : fmt::format("an array of {}", fmt::join(kind.choices, ", "));
+  const auto written = [kind](const std::vector<T>& elements) {
+    Values values;
+    for (const T& element : elements) values.push_back(kind.write(element));
+    return values;
+  };
+  if (field.initial) setting.initial = written(*field.initial);
+  setting.storage = Storage<Owner>{[kind, field](const Values& values, Owner& into) {
+                                     std::vector<T> elements;
+                                     for (const Value& value : values) elements.push_back(kind.read(value).value());
+                                     field.make(into) = std::move(elements);
+                                   },
+                                   [written, field](const Owner& from) -> std::optional<Values> {
+                                     const auto* elements = field.find(from);
+                                     return elements ? std::optional(written(*elements)) : std::nullopt;
+                                   }};
+  return setting;
 }
 
+// One process is one process, whether the file says so or, as all files once did, says nothing.
 Setting ranks() {
-  return {"run.ranks",
-          fmt::format("an integer >= 1 and <= {}, \"all\" or \"auto\" (default \"auto\")", most_processes),
-          {"all", "auto"},
-          [](const Value& found, Case& into) -> std::optional<Value> {
-            if (const auto* text = std::get_if<std::string>(&found)) {
-              if (*text != "all" && *text != "auto") return std::nullopt;
-              into.run.ranks = *text == "all" ? ranks_all : ranks_auto;
-              return found;
-            }
-            const auto* number = std::get_if<std::int64_t>(&found);
-            if (!number || *number < 1 || *number > most_processes) return std::nullopt;
-            into.run.ranks = *number;
-            return found;
-          },
-          [](const Case& from) -> std::optional<Value> {
-            if (from.run.ranks == ranks_auto) return std::string("auto");
-            if (from.run.ranks == ranks_all) return std::string("all");
-            return from.run.ranks;
-          }};
-}
-
-Setting memory_limit() {
-  return {"run.memory_limit",
-          R"(a size above 0: "4GiB", "512MiB" (units B, KiB, MiB, GiB, TiB), or an integer of bytes (default none))",
-          {},
-          [](const Value& found, Case& into) -> std::optional<Value> {
-            std::optional<std::uint64_t> bytes;
-            if (const auto* text = std::get_if<std::string>(&found)) bytes = parse_bytes(*text);
-            if (const auto* number = std::get_if<std::int64_t>(&found); number && *number > 0)
-              bytes = static_cast<std::uint64_t>(*number);
-            if (!bytes || *bytes == 0) return std::nullopt;
-            into.run.memory_limit_bytes = *bytes;
-            return bytes_to_text(*bytes);
-          },
-          [](const Case& from) -> std::optional<Value> {
-            if (!from.run.memory_limit_bytes) return std::nullopt;
-            return bytes_to_text(*from.run.memory_limit_bytes);
-          }};
+  Setting setting = row("run", "ranks", rank_count(most_processes), in(&Case::run, &RunSettings::ranks),
+                        Identity::counts, R"(processes: a number, "all" (one per GPU), or "auto")");
+  setting.initial_counts_as = std::int64_t{1};
+  return setting;
 }
 
 std::vector<Setting> make_table() {
+  using enum Identity;
+  const std::vector<std::string> statuses{"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"};
+  const auto measure = [](auto member) { return in(&Case::measure, member); };
+  const auto run = [](auto member) { return in(&Case::run, member); };
+  const auto profile = [](auto member) { return in(&Case::profile, member); };
   return {
-      integer(
-          "measure.warmup", [](auto&& c) -> auto&& { return (c.measure.warmup); }, 0),
-      steps(),
-      flag(
-          "measure.sync", [](auto&& c) -> auto&& { return (c.measure.sync); }),
-      duration(
-          "measure.timeout", fmt::format("a duration above 0: {}", durations),
-          [](auto&& c) -> auto&& { return (c.measure.timeout); }, false),
-      until_share(
-          "measure.until.relative_error", [](auto&& rule) -> auto&& { return (rule.relative_error); }),
-      until_share(
-          "measure.until.confidence", [](auto&& rule) -> auto&& { return (rule.confidence); }),
-      until(
-          "measure.until.min_steps", [](auto&& rule) -> auto&& { return (rule.min_steps); }, 2),
-      until(
-          "measure.until.max_steps", [](auto&& rule) -> auto&& { return (rule.max_steps); }, 2),
-      word(
-          "run.device", {"auto", "cpu", "cuda"}, [](auto&& c) -> auto&& { return (c.run.device); }),
+      row("measure", "warmup", integer(0), measure(&MeasureSettings::warmup), counts, "steps that are not measured"),
+      row("measure", "steps", integer(1), steps_unless_until(), counts,
+          "measured steps; in their place a rule may stand, [measure.until] below"),
+      row("measure.until", "relative_error", share(), in_until(&StoppingRuleOf::relative_error), counts,
+          "half the width of the mean's confidence interval, divided by the mean"),
+      row("measure.until", "confidence", share(), in_until(&StoppingRuleOf::confidence), counts,
+          "the confidence of that interval"),
+      row("measure.until", "min_steps", integer(2), in_until(&StoppingRuleOf::min_steps), counts,
+          "at least so many, however well the mean is known"),
+      row("measure.until", "max_steps", integer(2), in_until(&StoppingRuleOf::max_steps), counts,
+          "at most so many, however badly it is known"),
+      row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every step"),
+      row("measure", "timeout", duration(), measure(&MeasureSettings::timeout), ignored,
+          R"(the limit of the whole case: "500ms", "90s", "1h30m", or a number of seconds)"),
+      row("run", "device", word({"auto", "cpu", "cuda"}), run(&RunSettings::device), counts,
+          "auto | cpu | cuda; auto takes a GPU when there is one, and says so"),
       ranks(),
-      word(
-          "run.bind", {"none", "cores"}, [](auto&& c) -> auto&& { return (c.run.bind); }),
-      duration(
-          "run.stall_timeout", fmt::format("a duration: {}; 0 for none", durations),
-          [](auto&& c) -> auto&& { return (c.run.stall_timeout); }, true),
-      duration(
-          "run.wireup_timeout", fmt::format("a duration above 0: {}", durations),
-          [](auto&& c) -> auto&& { return (c.run.wireup_timeout); }, false),
-      flag(
-          "run.isolate", [](auto&& c) -> auto&& { return (c.run.isolate); }),
-      integer(
-          "run.seed", [](auto&& c) -> auto&& { return (c.run.seed); }, 0),
-      integer(
-          "run.threads", [](auto&& c) -> auto&& { return (c.run.threads); }, 0, most_processes),
-      memory_limit(),
-      flag(
-          "profile.nvtx", [](auto&& c) -> auto&& { return (c.profile.nvtx); }),
-      flag(
-          "profile.nsys", [](auto&& c) -> auto&& { return (c.profile.nsys); }),
-      flag(
-          "profile.kernels", [](auto&& c) -> auto&& { return (c.profile.kernels); }),
-      flag(
-          "profile.memory_snapshot", [](auto&& c) -> auto&& { return (c.profile.memory_snapshot); }),
+      row("run", "bind", word({"none", "cores"}), run(&RunSettings::bind), counts_unless_default,
+          "none | cores: each rank of a host keeps to its own share of the cores"),
+      row("run", "stall_timeout", duration_or_none(), run(&RunSettings::stall_timeout), ignored,
+          R"(several ranks: none has shown a sign of life for so long; "0s": no such limit)"),
+      row("run", "wireup_timeout", duration(), run(&RunSettings::wireup_timeout), ignored,
+          "several ranks: how long they wait for one another to start"),
+      row("run", "isolate", flag(), run(&RunSettings::isolate), ignored, "a worker process per case"),
+      list("run", "allow", word(statuses), run(&RunSettings::allow), ignored, "statuses that do not fail the run"),
+      row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
+      row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
+          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable cores / local ranks"),
+      row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
+          "the most resident memory of a worker; absent: no limit"),
+      row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
+          "of a worker's log; what exceeds it is dropped between its beginning and its end"),
+      row("output", "dir", folder(), in(&OutputSettings::dir), ignored,
+          "the folder for results, relative to where assay runs"),
+      list("output", "formats", word({"json", "csv", "markdown"}), in(&OutputSettings::formats), ignored,
+           "the files that a run ends with: its summary and its table"),
+      list("output", "columns", any_text("column names"), columns_if_any(), ignored,
+           "of the tables; absent: chosen from the workload's own"),
+      row("profile", "nvtx", flag(), profile(&ProfileSettings::nvtx), counts,
+          "named ranges: the measured steps are in `measure`, the warm-up is outside"),
+      row("profile", "nsys", flag(), profile(&ProfileSettings::nsys), counts_unless_default,
+          "the worker runs under nsys"),
+      row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
+          "a table of kernels per phase"),
+      row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,
+          "memory_case-NNNN.pickle, for PyTorch's memory viewer"),
   };
+}
+
+template <class Predicate>
+const Setting* find_if(const std::vector<Setting>& table, Predicate matches) {
+  const auto it = std::find_if(table.begin(), table.end(), matches);
+  return it == table.end() ? nullptr : &*it;
 }
 
 }  // namespace
 
-const std::vector<Setting>& settings_table() {
+void Setting::store(const Values& values, Case& of_case, OutputSettings& output) const {
+  if (const auto* in_case = std::get_if<Storage<Case>>(&storage))
+    in_case->store(values, of_case);
+  else
+    std::get<Storage<OutputSettings>>(storage).store(values, output);
+}
+
+std::optional<Values> Setting::read(const Case& of_case, const OutputSettings& output) const {
+  if (const auto* in_case = std::get_if<Storage<Case>>(&storage)) return in_case->read(of_case);
+  return std::get<Storage<OutputSettings>>(storage).read(output);
+}
+
+void Setting::store(const Value& value, Case& into) const { std::get<Storage<Case>>(storage).store({value}, into); }
+
+std::optional<Value> Setting::apply(const Value& found, Case& into) const {
+  auto value = accept(found);
+  if (value) store(*value, into);
+  return value;
+}
+
+std::optional<Value> Setting::read(const Case& from) const {
+  const auto values = std::get<Storage<Case>>(storage).read(from);
+  return values ? std::optional(values->at(0)) : std::nullopt;
+}
+
+const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> table = make_table();
   return table;
 }
 
+const std::vector<Setting>& settings_table() {
+  static const std::vector<Setting> table = [] {
+    std::vector<Setting> of_case;
+    for (const auto& section : setting_sections())
+      for (const auto& setting : all_settings())
+        if (setting.section == section && setting.is_of_case()) of_case.push_back(setting);
+    return of_case;
+  }();
+  return table;
+}
+
 const Setting* find_setting(std::string_view name) {
-  const auto& table = settings_table();
-  const auto it = std::find_if(table.begin(), table.end(), [&](const Setting& s) { return s.name == name; });
-  return it == table.end() ? nullptr : &*it;
+  return find_if(settings_table(), [&](const Setting& setting) { return setting.name == name; });
 }
 
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const auto& setting : settings_table()) names.push_back(setting.name);
   return names;
+}
+
+const std::vector<std::string>& setting_sections() {
+  static const std::vector<std::string> sections = [] {
+    std::vector<std::string> found;
+    for (const auto& setting : all_settings())
+      if (std::find(found.begin(), found.end(), setting.section) == found.end()) found.push_back(setting.section);
+    return found;
+  }();
+  return sections;
+}
+
+std::vector<std::string> keys_of_section(std::string_view section) {
+  const std::string prefix = std::string(section) + ".";
+  std::vector<std::string> keys;
+  for (const auto& setting : all_settings()) {
+    if (!setting.name.starts_with(prefix)) continue;
+    auto key = setting.name.substr(prefix.size());
+    key.resize(std::min(key.find('.'), key.size()));
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+const Setting* find_in_section(std::string_view section, std::string_view key) {
+  return find_if(all_settings(),
+                 [&](const Setting& setting) { return setting.section == section && setting.key == key; });
 }
 
 }  // namespace assay::host

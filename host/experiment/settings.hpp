@@ -1,4 +1,8 @@
-// The settings of a case that are not parameters of its workload: [measure], [run] and [profile].
+// The settings of an experiment file: [measure], [run], [output] and [profile], a row each.
+//
+// Reading and checking a file, the resolved file, hashes, --set, axes, filters, columns and the settings in a record
+// walk this table, and the tests hold docs/experiment.md to it. A new setting is a row here, with its member in
+// experiment.hpp, and the place that uses it.
 #pragma once
 #include "experiment/experiment.hpp"
 
@@ -6,23 +10,73 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace assay::host {
 
-struct Setting {
-  std::string name;                  // "measure.warmup"
-  std::string expected;              // "an integer >= 0 (default 5)"
-  std::vector<std::string> choices;  // words it takes, for a suggestion
-  // Stores `found` in the case and returns it in its one written form ("600s" becomes "10m"); nothing, and an untouched
-  // case, when `found` is not what is expected.
-  std::function<std::optional<Value>(const Value& found, Case&)> apply;
-  std::function<std::optional<Value>(const Case&)> read;  // nothing when the case has none
+// Whether another value makes another case, whose earlier results do not count for it (--resume).
+enum class Identity {
+  counts,
+  counts_unless_default,  // it came after results had been written, which keep their hashes this way
+  ignored,                // it changes no figure
 };
 
-// In the order in which a resolved file lists them.
+// A setting as a file has it: one value, or the elements of an array.
+using Values = std::vector<Value>;
+
+// Where a setting is kept while the host runs.
+template <class Owner>
+struct Storage {
+  std::function<void(const Values&, Owner&)> store;         // values in their written form
+  std::function<std::optional<Values>(const Owner&)> read;  // nothing when the owner has none
+};
+
+struct Setting {
+  std::string section;  // "run"; "measure.until" for a table in a section
+  std::string key;      // "seed"
+  std::string name;     // "run.seed": the name of an axis, of a column and for --set
+  std::string help;     // as docs/experiment.md has it
+
+  std::string expected;  // by a message: "an integer >= 0 (default 5)"
+  // By the message for an empty string, where that is wrong for another reason than every other text; else "".
+  std::string expected_of_empty;
+  std::vector<std::string> choices;  // the words it takes
+  bool is_list = false;
+  std::optional<Values> initial;  // what it is when the file says nothing; absent: it is not set then
+
+  Identity identity = Identity::counts;
+  std::optional<Value> initial_counts_as;  // in the hash, in place of `initial`
+
+  // One value, or one element of a list, in its one written form ("600s" becomes "10m"). Nothing when the setting does
+  // not take it.
+  std::function<std::optional<Value>(const Value& found)> accept;
+  // In a case, or in what is of the run as a whole.
+  std::variant<Storage<Case>, Storage<OutputSettings>> storage;
+
+  // Cases may differ in it: it may be an axis, a column and a key of --filter, and a record has it.
+  bool is_of_case() const { return !is_list && std::holds_alternative<Storage<Case>>(storage); }
+
+  void store(const Values& values, Case& of_case, OutputSettings& output) const;
+  std::optional<Values> read(const Case& of_case, const OutputSettings& output) const;
+  // The same for a setting of a case.
+  void store(const Value& value, Case& into) const;
+  std::optional<Value> apply(const Value& found, Case& into) const;  // accept(), and store() what it gave
+  std::optional<Value> read(const Case& from) const;
+};
+
+// Every setting. Those of a section stand together; a table in a section stands where its key is listed.
+const std::vector<Setting>& all_settings();
+// Those of a case, section by section, in the order in which a resolved file has them.
 const std::vector<Setting>& settings_table();
-const Setting* find_setting(std::string_view name);
-std::vector<std::string> setting_names();
+const Setting* find_setting(std::string_view name);  // of a case
+std::vector<std::string> setting_names();            // of a case
+
+// "measure", "measure.until", "run", "output", "profile": in the order of a resolved file.
+const std::vector<std::string>& setting_sections();
+inline bool is_in_another(std::string_view section) { return section.find('.') != std::string_view::npos; }
+// The keys of a section in the table's order, a table in it among them: "warmup", "steps", "until", ...
+std::vector<std::string> keys_of_section(std::string_view section);
+const Setting* find_in_section(std::string_view section, std::string_view key);
 
 }  // namespace assay::host

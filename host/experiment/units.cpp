@@ -42,6 +42,18 @@ std::optional<std::size_t> take_unit(std::string_view& text, const std::array<Un
   return std::nullopt;
 }
 
+// A whole number of a unit, to the byte however large.
+std::optional<std::uint64_t> parse_whole_bytes(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || text.empty() || text.front() == '-') return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  const auto unit = take_unit(text, byte_units);
+  std::int64_t bytes = 0;
+  if (!unit || !text.empty() || __builtin_mul_overflow(count, byte_units[*unit].size, &bytes)) return std::nullopt;
+  return static_cast<std::uint64_t>(bytes);
+}
+
 }  // namespace
 
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
@@ -79,6 +91,7 @@ std::string to_text(std::chrono::milliseconds duration) {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  if (const auto whole = parse_whole_bytes(text)) return whole;
   const auto number = take_number(text);
   if (!number) return std::nullopt;
   const auto unit = take_unit(text, byte_units);

@@ -2,7 +2,6 @@
 
 #include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
-#include "experiment/settings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,6 +71,17 @@ std::string expectation(const ParamSpec& spec) {
   return text + fmt::format(" (default {})", empty_text ? "\"\"" : to_text(spec.default_value));
 }
 
+std::optional<Value> check_setting(const Setting& setting, const Node& node, const std::string& label,
+                                   Mistakes& mistakes) {
+  auto value = node.kind == Node::Kind::scalar ? setting.accept(node.value) : std::nullopt;
+  const bool is_empty = node.kind == Node::Kind::scalar && node.value == Value(std::string());
+  const bool of_empty = is_empty && !setting.expected_of_empty.empty();
+  if (!value)
+    mistakes.add(node.place,
+                 wrong(label, node, of_empty ? setting.expected_of_empty : setting.expected, setting.choices));
+  return value;
+}
+
 Vocabulary::Vocabulary(const WorkloadSchema* schema, std::filesystem::path folder)
     : schema_(schema), folder_(std::move(folder)) {}
 
@@ -134,18 +144,14 @@ std::optional<Value> Vocabulary::check_param(const ParamSpec& spec, const Node& 
 std::optional<Value> Vocabulary::check(const std::string& key, const Node& node, const std::string& label,
                                        Mistakes& mistakes) const {
   if (const ParamSpec* spec = param(key)) return check_param(*spec, node, label, mistakes);
-  const Setting& setting = *find_setting(key);
-  Case scratch;
-  auto value = node.kind == Node::Kind::scalar ? setting.apply(node.value, scratch) : std::nullopt;
-  if (!value) mistakes.add(node.place, wrong(label, node, setting.expected, setting.choices));
-  return value;
+  return check_setting(*find_setting(key), node, label, mistakes);
 }
 
 void Vocabulary::set(Case& into, const std::string& key, const Value& value) const {
   if (param(key))
     into.params[key] = value;
   else
-    find_setting(key)->apply(value, into);
+    find_setting(key)->store(value, into);
 }
 
 std::string Vocabulary::filter_text(const std::string& key, const std::string& text) const {

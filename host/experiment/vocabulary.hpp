@@ -3,6 +3,7 @@
 #pragma once
 #include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
+#include "experiment/settings.hpp"
 #include "plugin/schema.hpp"
 
 #include <filesystem>
@@ -46,5 +47,8 @@ class Vocabulary {
 
 // "an integer >= 1 (default 4)"
 std::string expectation(const ParamSpec& spec);
+
+// The same as Vocabulary::check() for a setting that is no list.
+std::optional<Value> check_setting(const Setting&, const Node&, const std::string& label, Mistakes&);
 
 }  // namespace assay::host

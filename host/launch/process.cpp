@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,14 +230,15 @@ std::string new_tag() {
 
 }  // namespace
 
-Process::Process(pid_t pid, std::string tag) : pid_(pid), tag_(std::move(tag)), pid_fd_(open_pid_fd(pid)) {}
+Process::Process(pid_t pid, std::string tag, std::unique_ptr<WorkerLog> log)
+    : pid_(pid), tag_(std::move(tag)), pid_fd_(open_pid_fd(pid)), log_(std::move(log)) {}
 
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       tag_(std::move(other.tag_)),
       pid_fd_(std::move(other.pid_fd_)),
       event_fd_(std::move(other.event_fd_)),
-      log_begin_offset_(other.log_begin_offset_) {}
+      log_(std::move(other.log_)) {}
 
 Process::~Process() {
   try {
@@ -285,6 +285,12 @@ std::uint64_t Process::rss_bytes() const {
 
 std::optional<Exit> Process::kill_and_reap(std::chrono::milliseconds patience) {
   if (pid_ < 0) return std::nullopt;
+  const std::optional<Exit> exit = reap(patience);
+  log_->finish();
+  return exit;
+}
+
+std::optional<Exit> Process::reap(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   signal_group(SIGKILL);
   int status = 0;
@@ -310,11 +316,8 @@ std::optional<Exit> Process::kill_and_reap(std::chrono::milliseconds patience) {
 
 Process spawn(const SpawnRequest& request) {
   if (request.board_fd < 0) throw LaunchError("a worker needs a progress board; ProgressBoard::create() makes one");
-  Fd log = moved_up(
-      Fd(open(request.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
-      fmt::format("the worker's log {} (is its folder there and writable?)", request.log_file.string()).c_str());
-  struct stat log_status {};
-  fstat(log.get(), &log_status);
+  auto log = std::make_unique<WorkerLog>(request.log_file, request.log_limit_bytes);
+  Fd output = moved_up(log->take_write_end(), "the pipe of the worker's log");
   Fd null = moved_up(Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)), "/dev/null");
   Fd board = moved_up(Fd(fcntl(request.board_fd, F_DUPFD_CLOEXEC, first_free_fd)), "the progress board");
   Fd spec = make_spec(request.spec);
@@ -331,17 +334,17 @@ Process spawn(const SpawnRequest& request) {
   keep_exit_statuses();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-  const pid_t pid = fork_worker({request.executable.c_str(), argument_pointers.data(), environment_pointers.data(),
-                                 null.get(), log.get(), events.write.get(), spec.get(), board.get(), errors.write.get(),
-                                 getpid(), processors.wanted.empty() ? nullptr : processors.wanted.data(),
-                                 processors.found.data(), processors.bytes()});
+  const pid_t pid = fork_worker(
+      {request.executable.c_str(), argument_pointers.data(), environment_pointers.data(), null.get(), output.get(),
+       events.write.get(), spec.get(), board.get(), errors.write.get(), getpid(),
+       processors.wanted.empty() ? nullptr : processors.wanted.data(), processors.found.data(), processors.bytes()});
   if (pid < 0)
     throw LaunchError::from_errno(
         "cannot start a worker process (fork); the limit on processes (ulimit -u) may be reached");
-  Process process(pid, tag);
+  Process process(pid, tag, std::move(log));
+  output.reset();
   // Also done by the child: whichever comes first, the group exists before anyone signals it.
   setpgid(pid, pid);
-  process.log_begin_offset_ = static_cast<std::uint64_t>(log_status.st_size);
 
   errors.write.reset();
   ChildFailure failure{};

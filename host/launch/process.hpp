@@ -1,6 +1,6 @@
 // Starting a worker process and owning it.
 //
-// The worker finds: standard input /dev/null, standard output and error the log file, and the three descriptors below;
+// The worker finds: standard input /dev/null, standard output and error its log, and the three descriptors below;
 // nothing else is open. It leads a process group of its own, is killed when the host's starting thread ends, is the
 // kernel's first choice when memory runs out, leaves no core file, and has default signal handling.
 #pragma once
@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/fd.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/worker_log.hpp"
 
 namespace assay::host {
 
@@ -37,6 +39,7 @@ struct SpawnRequest {
   std::string spec;
   int board_fd = -1;
   std::vector<int> processors;  // to which all its threads are bound; empty: it inherits the host's
+  std::uint64_t log_limit_bytes = default_log_limit_bytes;  // of what this worker adds to the log
 };
 
 // How a process ended.
@@ -58,26 +61,29 @@ class Process {
   // Readable once the process has ended; -1 on a kernel without pidfd (before 5.3), where has_ended() must be polled.
   int pid_fd() const { return pid_fd_.get(); }
   int event_fd() const { return event_fd_.get(); }  // non-blocking
-  std::uint64_t log_begin_offset() const { return log_begin_offset_; }
+  std::uint64_t log_begin_offset() const { return log_->begin_offset(); }
+  // What its log lost to the limit, once it is reaped.
+  std::uint64_t log_dropped_bytes() const { return log_->dropped_bytes(); }
 
   bool has_ended() const;  // does not reap
   // Its end has begun: the kernel is taking it down, which for one that holds much memory takes a while.
   bool is_exiting() const;
   void signal_group(int signal) const noexcept;  // no effect once reaped
   std::uint64_t rss_bytes() const;               // now; 0 once it has ended
-  // Kills what is left of the group and its tagged descendants, and reaps. Nothing when the process is still there
-  // after `patience`. At most once.
+  // Kills what is left of the group and its tagged descendants, reaps, and completes the log. Nothing when the process
+  // is still there after `patience`. At most once.
   std::optional<Exit> kill_and_reap(std::chrono::milliseconds patience);
 
  private:
   friend Process spawn(const SpawnRequest& request);
-  Process(pid_t pid, std::string tag);
+  Process(pid_t pid, std::string tag, std::unique_ptr<WorkerLog> log);
+  std::optional<Exit> reap(std::chrono::milliseconds patience);
 
   pid_t pid_ = -1;
   std::string tag_;
   Fd pid_fd_;
   Fd event_fd_;
-  std::uint64_t log_begin_offset_ = 0;
+  std::unique_ptr<WorkerLog> log_;
 };
 
 // Throws LaunchError, also when the executable cannot be run. The worker dies with the calling thread, so that thread

@@ -145,6 +145,11 @@ WorkerOutcome WatchedWorker::conclude(milliseconds patience) {
   outcome.signal = exit && exit->by_signal ? exit->number : 0;
   outcome.events = std::move(reader_).finish();
   outcome.log_tail = last_lines(request_.log_file, log_lines, process_.log_begin_offset());
+  if (const std::uint64_t dropped = process_.log_dropped_bytes(); dropped > 0)
+    outcome.log_note = fmt::format(
+        "the log was cut: {} bytes between its beginning and its end were dropped, because "
+        "it passed [run] log_limit ({})",
+        dropped, bytes_text(request_.log_limit_bytes));
   outcome.peak_rss_bytes = std::max(rss_at_end_bytes_, exit ? exit->peak_rss_bytes : 0);
   outcome.wall_s = std::chrono::duration<double>(WatchClock::now() - started_).count();
   classify(outcome, exit);

@@ -40,6 +40,7 @@ struct WorkerOutcome {
   double wall_s = 0;                  // from before the start to after the last process was reaped
   std::uint64_t peak_rss_bytes = 0;   // of the worker process; no less than the host's own size at the start
   std::vector<std::string> log_tail;  // the last 20 lines of this worker's part of the log
+  std::string log_note;               // that the log was cut, in words; "": it is whole
 };
 
 }  // namespace assay::host

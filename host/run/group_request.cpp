@@ -54,6 +54,7 @@ WorkerRequest worker_request(const CaseSpec& spec) {
   WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
   request.phase_names = spec.phase_names;
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
+  request.log_limit_bytes = spec.values.run.log_limit_bytes;
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
   if (spec.values.profile.nsys && spec.device_kind == "cuda")
     put_under_nsys(request, spec.file_of_run("nsys_" + spec.file_stem()).string());

@@ -98,6 +98,7 @@ std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vecto
       }
     }
     if (!here[i].is_alone()) add_log_tail(report.result, worker);
+    if (!worker.log_note.empty()) report.result.note(worker.log_note);
     reports.push_back(std::move(report));
   }
   return reports;

@@ -36,6 +36,7 @@ enum class Rule {
   wrong_result,
   unsupported,
   garbage_on_stdout,
+  logs_without_end,
   sometimes_bad,
   unbalanced_phases,
   bad_phase_index,
@@ -78,6 +79,21 @@ void print_garbage() {
   std::fflush(stdout);
 }
 
+// On a thread of its own, from set-up on and for as long as the process lives.
+void log_without_end() {
+  std::fputs("the first line\n", stderr);
+  std::thread([] {
+    const std::string lines = [] {
+      std::string text;
+      while (text.size() < 60'000) text += "and another line that nobody asked for\n";
+      return text;
+    }();
+    for (;;)
+      if (write(1, lines.data(), lines.size()) < 0) std::abort();
+  }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+}
+
 class Bad {
  public:
   static constexpr auto id = "bad", summary = "misbehaves in one way";
@@ -109,6 +125,7 @@ class Bad {
     if constexpr (rule == Rule::bad_alloc) throw std::bad_alloc();
     if constexpr (rule == Rule::allocates_without_end) touch_memory_without_end();
     if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
+    if constexpr (rule == Rule::logs_without_end) log_without_end();
   }
 
   void run(const assay::Launch& launch) {
@@ -149,6 +166,11 @@ class Bad {
     if constexpr (rule == Rule::hangs) hang();
     if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
     if constexpr (rule == Rule::nan_metric) launch.metric(0, std::numeric_limits<double>::quiet_NaN());
+    if constexpr (rule == Rule::logs_without_end) {
+      if (i_ != bad_at_) return;
+      std::fputs("the last line\n", stderr);
+      segfault();
+    }
     if constexpr (rule == Rule::sometimes_bad)
       if (i_ == bad_at_) segfault();
     static_cast<void>(launch);

@@ -56,7 +56,8 @@ TEST(Bytes, RefusesWhatIsNone) {
 }
 
 TEST(Bytes, TextReadsBack) {
-  for (const std::uint64_t bytes : {1ull, 1000ull, 1024ull, 4ull << 30, (4ull << 30) + 1})
+  for (const std::uint64_t bytes :
+       {1ull, 1000ull, 1024ull, 4ull << 30, (4ull << 30) + 1, (1ull << 53) + 1, (1ull << 63) - 1})
     EXPECT_EQ(parse_bytes(bytes_to_text(bytes)), bytes) << bytes_to_text(bytes);
   EXPECT_EQ(bytes_to_text(4ull << 30), "4GiB");
   EXPECT_EQ(bytes_to_text(1000), "1000B");

@@ -172,6 +172,19 @@ TEST_F(SuperviseAlone, KeepsTheEndOfTheLogOfThisWorkerAlone) {
   EXPECT_EQ(run({"ok"}).log_tail, std::vector<std::string>{});
 }
 
+TEST_F(SuperviseAlone, KeepsBeginningAndEndOfALogThatIsTooLong) {
+  GroupRequest r = request({"flood", "300"});
+  const std::uint64_t limit_bytes = r.workers.front().log_limit_bytes = 1 << 20;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.signal, SIGKILL) << outcome.reason;
+  EXPECT_EQ(outcome.log_tail.back(), "the very last line");
+  EXPECT_LE(std::filesystem::file_size(log_), limit_bytes + 256);
+  EXPECT_GT(std::filesystem::file_size(log_), limit_bytes - 8192);
+  EXPECT_EQ(outcome.log_note.find("the log was cut: 31352"), 0u) << outcome.log_note;
+  EXPECT_NE(outcome.log_note.find("it passed [run] log_limit (1 MiB)"), std::string::npos) << outcome.log_note;
+  EXPECT_EQ(run({"noisy"}).log_note, "");
+}
+
 TEST_F(SuperviseAlone, LeavesNoChildBehindInsideOrOutsideTheGroup) {
   const WorkerOutcome outcome = run({"children"});
   EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;

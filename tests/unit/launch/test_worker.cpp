@@ -142,6 +142,17 @@ int be_noisy() {
   return 0;
 }
 
+// As much text as is said, in one write a line, and an end that no destructor sees.
+int flood(std::uint64_t mebibytes) {
+  const std::string line = std::string(4095, 'f') + "\n";
+  for (std::uint64_t i = 0; i < mebibytes * 256; ++i)
+    if (write(i % 2 == 0 ? 1 : 2, line.data(), line.size()) != static_cast<ssize_t>(line.size())) return 9;
+  const std::string last = "the very last line\n";
+  if (write(2, last.data(), last.size()) < 0) return 9;
+  std::raise(SIGKILL);
+  return 0;
+}
+
 void wait_for_file(const std::string& file) {
   while (access(file.c_str(), F_OK) != 0) usleep(1000);
 }
@@ -275,6 +286,7 @@ int main(int argc, char** argv) {
       {"malformed", [] { return write_raw("not json\n[1,2]\n{\"event\":\"result\"}\n"); }},
       {"vandal", vandalise_descriptors},
       {"noisy", be_noisy},
+      {"flood", [&] { return flood(static_cast<std::uint64_t>(number())); }},
   };
   const auto found = modes.find(mode);
   if (found == modes.end()) {
