@@ -26,6 +26,7 @@ TEST(Published, EveryTableIsReadWithoutAWarning) {
     const Sides sides = read_sides({table.string()}, FolderOfRuns::sides);
     EXPECT_TRUE(sides.warnings.empty()) << sides.warnings[0];
     ASSERT_EQ(sides.sides.size(), 1u);
+    EXPECT_FALSE(sides.sides[0].runs[0].records.empty()) << table;
     for (const Record& record : sides.sides[0].runs[0].records) {
       EXPECT_EQ(record["schema"], 1) << table;
       EXPECT_TRUE(record["notes"][0].get<std::string>().starts_with("published: seed 00")) << table;
@@ -55,6 +56,7 @@ TEST(Published, AnotherContextIsRefused) {
                             (kPublished / "h200-2026-11-20/decoder-sizes").string()},
                            FolderOfRuns::sides);
   const Comparison comparison = compare_sides(std::move(sides.sides), {});
+  ASSERT_FALSE(comparison.metrics[0].cases.empty());
   for (const ComparedCase& c : comparison.metrics[0].cases) {
     EXPECT_EQ(c.entries[1].kind, Entry::Kind::refused);
     EXPECT_NE(c.entries[1].reason.find("context_length 256 / 512"), std::string::npos) << c.entries[1].reason;
