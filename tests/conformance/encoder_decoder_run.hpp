@@ -144,9 +144,12 @@ class EncoderDecoderRun {
 
 // The largest relative difference, in the Euclidean norm, of any tensor.
 inline double worst_difference(const EncoderDecoderRun::Results& got, const EncoderDecoderRun::Results& expected) {
+  EXPECT_FALSE(expected.empty()) << "nothing to compare with";
   double worst = 0;
   for (const auto& [name, reference] : expected) {
     const Values& values = got.at(name);
+    EXPECT_EQ(values.size(), reference.size()) << name;
+    if (values.size() != reference.size()) continue;
     double difference = 0, norm = 0;
     for (std::size_t i = 0; i < reference.size(); ++i) {
       difference += (values[i] - reference[i]) * (values[i] - reference[i]);

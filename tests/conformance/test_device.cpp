@@ -1,6 +1,8 @@
 // The device table itself: identity, memory, events, refusals; and the backend's contract of modes and workspace.
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "harness.hpp"
 
@@ -89,12 +91,19 @@ TEST(Device, EventsAreOrdered) {
   ASSERT_EQ(api().event_create(device(), &end), ASSAY_OK);
   double elapsed_ns = -1.0;
   EXPECT_EQ(api().event_elapsed_ns(device(), begin, end, &elapsed_ns), ASSAY_INVALID_ARGUMENT) << "never recorded";
+  // A rest between the two is what they are apart, and no more than the host sees around them.
+  constexpr std::chrono::nanoseconds rest = std::chrono::milliseconds(5);
+  const auto host_begin = std::chrono::steady_clock::now();
   EXPECT_EQ(api().event_record(device(), begin, Session::get().stream()), ASSAY_OK);
+  EXPECT_EQ(api().event_synchronize(device(), begin), ASSAY_OK);
+  std::this_thread::sleep_for(rest);
   EXPECT_EQ(api().event_record(device(), end, Session::get().stream()), ASSAY_OK);
   EXPECT_EQ(api().stream_synchronize(device(), Session::get().stream()), ASSAY_OK);
   EXPECT_EQ(api().event_synchronize(device(), end), ASSAY_OK);
+  const std::chrono::nanoseconds on_host = std::chrono::steady_clock::now() - host_begin;
   EXPECT_EQ(api().event_elapsed_ns(device(), begin, end, &elapsed_ns), ASSAY_OK);
-  EXPECT_GE(elapsed_ns, 0.0);
+  EXPECT_GE(elapsed_ns, 0.99 * static_cast<double>(rest.count()));
+  EXPECT_LE(elapsed_ns, 1.01 * static_cast<double>(on_host.count()));
   api().event_destroy(device(), begin);
   api().event_destroy(device(), end);
 }

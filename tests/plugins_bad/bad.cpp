@@ -42,6 +42,8 @@ enum class Rule {
   bad_phase_index,
   nan_metric,
   no_such_word,
+  reads_freed_memory,
+  overflows_an_integer,
 };
 constexpr Rule rule = Rule::BAD_RULE;
 constexpr auto dtype_words = assay::names("fp32", "bf16");
@@ -53,6 +55,18 @@ constexpr auto dtype_words = assay::names("fp32", "bf16");
   volatile std::uintptr_t address = 8;
   *reinterpret_cast<volatile int*>(address) = 1;
   std::abort();
+}
+
+// Two mistakes that the sanitizers find, for the tests that see to it that they look.
+int freed_memory() {
+  volatile int* const number = new int(1);
+  delete number;
+  return *number;
+}
+
+int overflown_integer() {
+  volatile int largest = std::numeric_limits<int>::max();
+  return largest + 1;
 }
 
 void touch_memory_without_end() {
@@ -165,6 +179,8 @@ class Bad {
     if constexpr (rule == Rule::exits_zero) std::exit(0);
     if constexpr (rule == Rule::hangs) hang();
     if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
+    if constexpr (rule == Rule::reads_freed_memory) std::printf("%d\n", freed_memory());
+    if constexpr (rule == Rule::overflows_an_integer) std::printf("%d\n", overflown_integer());
     if constexpr (rule == Rule::nan_metric) launch.metric(0, std::numeric_limits<double>::quiet_NaN());
     if constexpr (rule == Rule::logs_without_end) {
       if (i_ != bad_at_) return;

@@ -1,42 +1,25 @@
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "support/host_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
 using nlohmann::json;
 
-class Attention : public testing::Test {
+class Attention : public Sandbox {
  protected:
-  // Runs one experiment; returns its records and leaves the output in output().
-  std::vector<json> run(const std::string& params, const std::string& sweep = "", int expected_code = 0) {
-    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"attention\"\n"
-                                         "[workload.params]\n"
-                                      << params << "\n[measure]\nwarmup = 1\nsteps = 2\n[run]\ndevice = \"cpu\"\n"
-                                      << "allow = [\"unsupported\"]\n[sweep]\n"
-                                      << sweep << "\n";
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt");
-    const auto exit = host.wait();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output();
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
-  }
-  std::string output() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / "output.txt").rdbuf();
-    return text.str();
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep = "", int expected_code = 0) {
+    return records_of({.plugin = "attention",
+                       .params = params,
+                       .measure = "warmup = 1\nsteps = 2",
+                       .run = "allow = [\"unsupported\"]",
+                       .sweep = sweep},
+                      expected_code);
   }
   static std::int64_t bytes_of(double mib) { return std::llround(mib * 1024 * 1024); }
   static std::int64_t bytes_at(const json& record, const std::string& moment, const char* kind = nullptr) {
@@ -49,8 +32,6 @@ class Attention : public testing::Test {
   static std::int64_t peak_of(const json& record, const char* kind) {
     return bytes_of(record["memory"]["peak_mib"].value(kind, 0.0));
   }
-
-  TemporaryFolder folder_;
 };
 
 void expect_all_verified(const std::vector<json>& records) {
@@ -64,22 +45,23 @@ const std::string both_ways = "impl = [\"naive\", \"flash\"]\nexecution = [\"eag
 
 TEST_F(Attention, OddSizesAreVerifiedInEveryWay) {
   const auto records =
-      run("batch_size = 2\nheads = 3\nhead_dim = 7", both_ways + "seq = [1, 7, 129]\ncausal = [true, false]");
+      run_cases("batch_size = 2\nheads = 3\nhead_dim = 7", both_ways + "seq = [1, 7, 129]\ncausal = [true, false]");
   ASSERT_EQ(records.size(), 24u);
   expect_all_verified(records);
 }
 
 TEST_F(Attention, Bf16AndOtherHeadDimensionsAreVerified) {
-  auto records = run("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
+  auto records = run_cases("batch_size = 3\ndtype = \"bf16\"\nhead_dim = 32", both_ways + "seq = [1, 7, 129]");
   EXPECT_EQ(records.size(), 12u);
   expect_all_verified(records);
-  records = run("batch_size = 1\nseq = 129\ncausal = false", "impl = [\"naive\", \"flash\"]\nhead_dim = [1, 128]");
+  records =
+      run_cases("batch_size = 1\nseq = 129\ncausal = false", "impl = [\"naive\", \"flash\"]\nhead_dim = [1, 128]");
   EXPECT_EQ(records.size(), 4u);
   expect_all_verified(records);
 }
 
 TEST_F(Attention, LongSequencesAreVerifiedOnSomeQueries) {
-  const auto records = run("batch_size = 1\nseq = 4096\nhead_dim = 16", "dtype = [\"fp32\", \"bf16\"]");
+  const auto records = run_cases("batch_size = 1\nseq = 4096\nhead_dim = 16", "dtype = [\"fp32\", \"bf16\"]");
   ASSERT_EQ(records.size(), 2u);
   expect_all_verified(records);
   EXPECT_NE(records[0]["verify"]["text"].get<std::string>().find("1024 of 4096 queries"), std::string::npos)
@@ -88,7 +70,7 @@ TEST_F(Attention, LongSequencesAreVerifiedOnSomeQueries) {
 
 TEST_F(Attention, EachPassHasItsPhasesAndItsWork) {
   const auto records =
-      run("batch_size = 2\nseq = 64\nhead_dim = 32", both_ways + "pass = [\"forward\", \"backward\", \"both\"]");
+      run_cases("batch_size = 2\nseq = 64\nhead_dim = 32", both_ways + "pass = [\"forward\", \"backward\", \"both\"]");
   ASSERT_EQ(records.size(), 12u);
   expect_all_verified(records);
   const std::int64_t forward = 2LL * 2 * 64 * 64 * 32;  // causal: half of 4 b h s^2 d
@@ -110,7 +92,7 @@ constexpr std::int64_t tensor = 2 * 256 * 16 * 4, matrix = 2 * 256 * 256 * 4;  /
 const std::string of_memory = "batch_size = 2\nseq = 256\nhead_dim = 16\n";
 
 TEST_F(Attention, MomentsShowWhatAFrameworkHolds) {
-  const auto records = run(of_memory, both_ways);
+  const auto records = run_cases(of_memory, both_ways);
   ASSERT_EQ(records.size(), 4u);
   for (const json& r : records) {
     SCOPED_TRACE(r["axes"].dump());
@@ -130,13 +112,14 @@ TEST_F(Attention, MomentsShowWhatAFrameworkHolds) {
 }
 
 TEST_F(Attention, ABackwardThatIsRepeatedKeepsTheProbabilities) {
-  const auto records = run(of_memory + "impl = \"naive\"\npass = \"backward\"\nexecution = \"graph\"");
+  const auto records = run_cases(of_memory + "impl = \"naive\"\npass = \"backward\"\nexecution = \"graph\"");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(bytes_at(records[0], "after_backward", "activations"), tensor + matrix);
 }
 
 TEST_F(Attention, AForwardAloneKeepsNothingButItsOutput) {
-  const auto records = run(of_memory + "impl = \"naive\"\npass = \"forward\"", "execution = [\"eager\", \"graph\"]");
+  const auto records =
+      run_cases(of_memory + "impl = \"naive\"\npass = \"forward\"", "execution = [\"eager\", \"graph\"]");
   ASSERT_EQ(records.size(), 2u);
   for (const json& r : records) {
     EXPECT_EQ(bytes_at(r, "after_forward", "activations"), tensor);
@@ -146,7 +129,8 @@ TEST_F(Attention, AForwardAloneKeepsNothingButItsOutput) {
 }
 
 TEST_F(Attention, AMatrixThatDoesNotFitIsNamedWithItsShapeAndSize) {
-  const auto records = run("batch_size = 1\nhead_dim = 1\nseq = 1048576\nimpl = \"naive\"\npass = \"forward\"", "", 1);
+  const auto records =
+      run_cases("batch_size = 1\nhead_dim = 1\nseq = 1048576\nimpl = \"naive\"\npass = \"forward\"", "", 1);
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["status"], "oom");
   EXPECT_EQ(records[0]["stage"], "setup");
@@ -157,7 +141,7 @@ TEST_F(Attention, AMatrixThatDoesNotFitIsNamedWithItsShapeAndSize) {
 }
 
 TEST_F(Attention, DtypesThatTheCpuLacksAreUnsupported) {
-  const auto records = run("seq = 16", "dtype = [\"tf32\", \"fp16\"]");
+  const auto records = run_cases("seq = 16", "dtype = [\"tf32\", \"fp16\"]");
   ASSERT_EQ(records.size(), 2u);
   for (const json& r : records) {
     EXPECT_EQ(r["status"], "unsupported");
@@ -168,7 +152,7 @@ TEST_F(Attention, DtypesThatTheCpuLacksAreUnsupported) {
 }
 
 TEST_F(Attention, AnImpossibleSizeIsAMistakeWithItsPlace) {
-  run("seq = 0", "", 2);
+  run_cases("seq = 0", "", 2);
   EXPECT_NE(output().find("x.toml:6:"), std::string::npos) << output();
 }
 

@@ -19,7 +19,7 @@ class Interruption : public BadPluginSandbox {
   // Starts the sweep, and sends `signal` when three cases are finished.
   std::optional<HostExit> run_and_send(int signal) {
     write_experiment(slow_sweep);
-    HostProcess host(run_arguments(), folder(), output_file());
+    HostProcess host = start(run_arguments());
     EXPECT_TRUE(wait_until([&] { return case_lines().size() >= 3; })) << output();
     host.send(signal);
     return host.wait();
@@ -90,7 +90,7 @@ TEST_F(Interruption, SigintKeepsWhatIsFinished) {
 
 TEST_F(Interruption, SigintEndsAWorkerThatHangs) {
   write_experiment({.plugin = "bad_hangs"});
-  HostProcess host(run_arguments(), folder(), output_file());
+  HostProcess host = start(run_arguments());
   ASSERT_TRUE(wait_until([&] {
     const auto folders = run_folders();
     return !folders.empty() && contains(text_of(folders.back() / "logs/case-0001.log"), "hanging");

@@ -1,12 +1,8 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "support/host_process.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
@@ -14,53 +10,31 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-class AllReduce : public testing::Test {
+class AllReduce : public Sandbox {
  protected:
-  AllReduce() : folder_(fs::temp_directory_path() / ("assay_all_reduce_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  // An experiment of small messages.
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep, const std::string& of_run,
+                              int expected_code = 0) {
+    return records_of(
+        {.plugin = "all_reduce", .params = params, .measure = "warmup = 1\nsteps = 4", .run = of_run, .sweep = sweep},
+        expected_code);
   }
-  ~AllReduce() override { fs::remove_all(folder_); }
-
-  // Runs an experiment of small messages; returns its records and leaves the output in output().
-  std::vector<json> run(const std::string& params, const std::string& sweep, const std::string& of_run,
-                        int expected_code = 0) {
-    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"all_reduce\"\n"
-                                      << "[workload.params]\n"
-                                      << params << "\n[sweep]\n"
-                                      << sweep << "\n[measure]\nwarmup = 1\nsteps = 4\n[run]\ndevice = \"cpu\"\n"
-                                      << of_run;
-    return run_file(folder_ / "x.toml", "x", {}, expected_code);
+  // An experiment that is shipped.
+  std::vector<json> run_shipped(const std::string& name, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", (fs::path(ASSAY_CONFIGS) / (name + ".toml")).string(), "--output", "out"});
+    const RunResult result = run(more);
+    EXPECT_EQ(result.exit.code, 0) << result.output;
+    return cases(name);
   }
-  std::vector<json> run_file(const fs::path& file, const std::string& name, const std::vector<std::string>& more,
-                             int expected_code) {
-    std::vector<std::string> arguments{"run", file.string(), "--output", "results"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    HostProcess host(arguments, folder_, folder_ / "output.txt");
-    const auto exit = host.wait();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output();
-    EXPECT_TRUE(all_descendants_are_gone());
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results" / name / "latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
-  }
-  std::string output() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / "output.txt").rdbuf();
-    return text.str();
-  }
-  fs::path folder_;
 };
-
-double metric(const json& record, const char* name) { return record.at("metrics").at(name).at("value"); }
 
 // 1003 fp32 elements: no multiple of 2 or 3 ranks.
 TEST_F(AllReduce, EveryCollectiveIsVerifiedInPlaceAndOutOfPlace) {
-  const auto records = run("size_bytes = 4015",
-                           "\"run.ranks\" = [2, 3]\nin_place = [true, false]\n"
-                           "collective = [\"all_reduce\", \"reduce_scatter\", \"all_gather\", \"broadcast\"]\n"
-                           "[[sweep.exclude]]\ncollective = \"broadcast\"\nin_place = false\n",
-                           "");
+  const auto records = run_cases("size_bytes = 4015",
+                                 "\"run.ranks\" = [2, 3]\nin_place = [true, false]\n"
+                                 "collective = [\"all_reduce\", \"reduce_scatter\", \"all_gather\", \"broadcast\"]\n"
+                                 "[[sweep.exclude]]\ncollective = \"broadcast\"\nin_place = false\n",
+                                 "");
   ASSERT_EQ(records.size(), 14u);
   for (const json& r : records) {
     ASSERT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
@@ -82,10 +56,10 @@ TEST_F(AllReduce, EveryCollectiveIsVerifiedInPlaceAndOutOfPlace) {
 }
 
 TEST_F(AllReduce, EveryReductionOfEveryDtypeThatGlooReduces) {
-  const auto records = run("size_mb = 5.3",
-                           "dtype = [\"fp32\", \"bf16\"]\nreduction = [\"sum\", \"average\", \"max\"]\n"
-                           "collective = [\"all_reduce\", \"reduce_scatter\"]\n",
-                           "ranks = 3\n");
+  const auto records = run_cases("size_mb = 5.3",
+                                 "dtype = [\"fp32\", \"bf16\"]\nreduction = [\"sum\", \"average\", \"max\"]\n"
+                                 "collective = [\"all_reduce\", \"reduce_scatter\"]\n",
+                                 "ranks = 3\n");
   ASSERT_EQ(records.size(), 12u);
   for (const json& r : records) {
     EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
@@ -96,9 +70,9 @@ TEST_F(AllReduce, EveryReductionOfEveryDtypeThatGlooReduces) {
 }
 
 TEST_F(AllReduce, HalfPrecisionMovesAndIsNotReducedOnTheCpu) {
-  const auto records = run("dtype = \"fp16\"\nsize_bytes = 65542",
-                           "collective = [\"all_gather\", \"broadcast\", \"all_reduce\", \"reduce_scatter\"]\n",
-                           "ranks = 2\nallow = [\"unsupported\"]\n");
+  const auto records = run_cases("dtype = \"fp16\"\nsize_bytes = 65542",
+                                 "collective = [\"all_gather\", \"broadcast\", \"all_reduce\", \"reduce_scatter\"]\n",
+                                 "ranks = 2\nallow = [\"unsupported\"]\n");
   ASSERT_EQ(records.size(), 4u);
   EXPECT_EQ(records[0]["status"], "ok") << records[0]["reason"];
   EXPECT_EQ(records[1]["status"], "ok") << records[1]["reason"];
@@ -107,14 +81,15 @@ TEST_F(AllReduce, HalfPrecisionMovesAndIsNotReducedOnTheCpu) {
 }
 
 TEST_F(AllReduce, OneRankHasATimeAndNoBus) {
-  const auto records = run("size_bytes = 4096", "", "ranks = 1\n");
+  const auto records = run_cases("size_bytes = 4096", "", "ranks = 1\n");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
   EXPECT_EQ(metric(records[0], "bus_bandwidth_gbs"), 0);
 }
 
 TEST_F(AllReduce, TheRootsDataReachAll) {
-  const auto records = run("collective = \"broadcast\"\nsize_bytes = 4015", "root = [0, 1, 2, 3]\n", "ranks = 3\n", 1);
+  const auto records =
+      run_cases("collective = \"broadcast\"\nsize_bytes = 4015", "root = [0, 1, 2, 3]\n", "ranks = 3\n", 1);
   ASSERT_EQ(records.size(), 4u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(records[i]["verify"]["status"], "ok") << records[i]["reason"];
   EXPECT_EQ(records[3]["status"], "failed");
@@ -122,34 +97,34 @@ TEST_F(AllReduce, TheRootsDataReachAll) {
 }
 
 TEST_F(AllReduce, WhatCannotBeIsRefused) {
-  const auto nccl = run("backend = \"nccl\"", "", "ranks = 2\nallow = [\"unsupported\"]\n");
+  const auto nccl = run_cases("backend = \"nccl\"", "", "ranks = 2\nallow = [\"unsupported\"]\n");
   ASSERT_EQ(nccl.size(), 1u);
   EXPECT_EQ(nccl[0]["status"], "unsupported");
   EXPECT_NE(nccl[0]["reason"].get<std::string>().find("nccl"), std::string::npos) << nccl[0]["reason"];
-  const auto small = run("collective = \"all_gather\"\nsize_bytes = 7", "", "ranks = 2\n", 1);
+  const auto small = run_cases("collective = \"all_gather\"\nsize_bytes = 7", "", "ranks = 2\n", 1);
   ASSERT_EQ(small.size(), 1u);
   EXPECT_EQ(small[0]["status"], "failed");
   EXPECT_NE(small[0]["reason"].get<std::string>().find("at least 8 bytes"), std::string::npos) << small[0]["reason"];
-  const auto broadcast = run("collective = \"broadcast\"\nin_place = false", "", "ranks = 2\n", 1);
+  const auto broadcast = run_cases("collective = \"broadcast\"\nin_place = false", "", "ranks = 2\n", 1);
   ASSERT_EQ(broadcast.size(), 1u);
   EXPECT_NE(broadcast[0]["reason"].get<std::string>().find("one buffer"), std::string::npos) << broadcast[0]["reason"];
 }
 
 // These are the columns of report 003 (results/published) and of nccl-tests.
 TEST_F(AllReduce, TheExperimentsForTheCpuHaveTheirColumns) {
-  const auto records = run_file(fs::path(ASSAY_CONFIGS) / "all-reduce-cpu.toml", "all-reduce-cpu",
-                                {"--set", "sweep.size_mb=[0.5]", "--set", "measure.steps=3"}, 0);
+  const auto records = run_shipped("all-reduce-cpu", {"--set", "sweep.size_mb=[0.5]", "--set", "measure.steps=3"});
   ASSERT_EQ(records.size(), 2u);
   for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
-  std::ifstream table(folder_ / "results/all-reduce-cpu/latest/table.csv");
+  std::ifstream table(run_folder("all-reduce-cpu") / "table.csv");
   std::string header, row;
   std::getline(table, header);
   std::getline(table, row);
   EXPECT_EQ(header.rfind("backend,run.ranks,size_mb,step.mean_ms,step.std_ms,", 0), 0u) << header;
   EXPECT_EQ(row.rfind("gloo,2,0.5,", 0), 0u) << row;
   EXPECT_EQ(row.find(",,"), std::string::npos) << row;
-  run_file(fs::path(ASSAY_CONFIGS) / "all-reduce-latency.toml", "all-reduce-latency",
-           {"--set", "sweep.size_bytes=[8, 64]", "--set", "measure.steps=3", "--set", "run.device=cpu"}, 0);
+  const auto latencies = run_shipped("all-reduce-latency", {"--set", "sweep.size_bytes=[8, 64]", "--set",
+                                                            "measure.steps=3", "--set", "run.device=cpu"});
+  EXPECT_FALSE(latencies.empty());
 }
 
 }  // namespace

@@ -1,51 +1,28 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "support/host_process.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
-class Ddp : public testing::Test {
+class Ddp : public Sandbox {
  protected:
-  Ddp() : folder_(fs::temp_directory_path() / ("assay_ddp_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  // Runs a model of two layers on two ranks.
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep) {
+    return records_of({.plugin = "ddp",
+                       .params = "size = \"tiny\"\nvocab_size = 500\nbatch_size = 2\ncontext_length = 32\n" + params,
+                       .measure = "warmup = 1\nsteps = 2",
+                       .run = "ranks = 2",
+                       .sweep = sweep});
   }
-  ~Ddp() override { fs::remove_all(folder_); }
-
-  // Runs a model of two layers on two ranks; returns the records.
-  std::vector<json> run(const std::string& params, const std::string& sweep) {
-    std::ofstream(folder_ / "x.toml")
-        << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"ddp\"\n[workload.params]\nsize = \"tiny\"\n"
-           "vocab_size = 500\nbatch_size = 2\ncontext_length = 32\n"
-        << params << "\n[sweep]\n"
-        << sweep << "\n[measure]\nwarmup = 1\nsteps = 2\n[run]\ndevice = \"cpu\"\nranks = 2\n";
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_, folder_ / "output.txt");
-    std::ostringstream output;
-    const auto exit = host.wait();
-    output << std::ifstream(folder_ / "output.txt").rdbuf();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, 0) << output.str();
-    EXPECT_TRUE(all_descendants_are_gone());
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
-  }
-  fs::path folder_;
 };
 
 TEST_F(Ddp, EveryStrategyTrainsTheSameModel) {
   const auto records =
-      run("bucket_mb = 1", "strategy = [\"naive\", \"flat\", \"overlap_individual\", \"overlap_bucketed\"]");
+      run_cases("bucket_mb = 1", "strategy = [\"naive\", \"flat\", \"overlap_individual\", \"overlap_bucketed\"]");
   ASSERT_EQ(records.size(), 4u);
   std::map<std::string, double> collectives;
   for (const json& record : records) {
@@ -72,7 +49,8 @@ TEST_F(Ddp, EveryStrategyTrainsTheSameModel) {
 }
 
 TEST_F(Ddp, EveryPrecisionAndOptimizerIsVerified) {
-  const auto records = run("", "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");
+  const auto records =
+      run_cases("", "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");
   ASSERT_EQ(records.size(), 6u);
   for (const json& record : records) {
     EXPECT_EQ(record["status"], "ok") << record["reason"];

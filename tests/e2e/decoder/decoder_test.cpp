@@ -1,16 +1,10 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
 #include <assay/train/decoder.hpp>
 #include <assay/train/safetensors.hpp>
 
-#include <cmath>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "e2e/support/sandbox.hpp"
 #include "support/decoder_reference.hpp"
-#include "support/host_process.hpp"
 
 namespace assay::test {
 namespace {
@@ -19,33 +13,13 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using train::SafetensorsReader;
 
-class Decoder : public testing::Test {
+class Decoder : public Sandbox {
  protected:
-  Decoder() : folder_(fs::temp_directory_path() / ("assay_decoder_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  // `more`: of [run], and further tables.
+  std::vector<json> run_cases(const std::string& params, const std::string& more = "", int expected_code = 0) {
+    return records_of({.plugin = "decoder", .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
+                      expected_code);
   }
-  ~Decoder() override { fs::remove_all(folder_); }
-
-  // Runs one experiment of the decoder; returns its records and leaves the output in output().
-  std::vector<json> run(const std::string& params, const std::string& more = "", int expected_code = 0) {
-    std::ofstream(folder_ / "x.toml")
-        << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"decoder\"\n[workload.params]\n"
-        << params << "\n[measure]\nwarmup = 0\nsteps = 1\n[run]\ndevice = \"cpu\"\n"
-        << more;
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_, folder_ / "output.txt");
-    const auto exit = host.wait();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output();
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
-  }
-  std::string output() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / "output.txt").rdbuf();
-    return text.str();
-  }
-  fs::path folder_;
 };
 
 // The shape of tests/data/decoder.
@@ -62,31 +36,31 @@ double worst_error(const SafetensorsReader& got, const std::string& prefix) {
 }
 
 TEST_F(Decoder, TheDumpOfOneStepEqualsPyTorch) {
-  const auto records = run(reference_params + "dump = \"step.safetensors\"\npass = \"forward_backward\"");
+  const auto records = run_cases(reference_params + "dump = \"step.safetensors\"\npass = \"forward_backward\"");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["verify"]["status"], "ok");
-  const SafetensorsReader dump(folder_ / "results/x/latest/step.safetensors");
+  const SafetensorsReader dump(run_folder() / "step.safetensors");
   EXPECT_EQ(dump.at("logits").dims, (std::vector<std::int64_t>{2, 21, 97}));
   for (const char* what : {"logits", "loss", "grad."}) EXPECT_LE(worst_error(dump, what), 1e-5) << what;
 }
 
 TEST_F(Decoder, TheDumpOfThreeStepsEqualsPyTorch) {
-  run(reference_params + "dump = \"step.safetensors\"\npass = \"train_step\"",
-      "[[sweep.zip]]\n\"measure.steps\" = [3]\n");
-  const SafetensorsReader dump(folder_ / "results/x/latest/step.safetensors");
+  run_cases(reference_params + "dump = \"step.safetensors\"\npass = \"train_step\"",
+            "[[sweep.zip]]\n\"measure.steps\" = [3]\n");
+  const SafetensorsReader dump(run_folder() / "step.safetensors");
   EXPECT_LE(worst_error(dump, "weight."), 1e-5);
 }
 
 TEST_F(Decoder, SmallAndMediumCountTheirParameters) {
   const auto records =
-      run("batch_size = 1\ncontext_length = 16\npass = \"forward\"", "[sweep]\nsize = [\"small\", \"medium\"]\n");
+      run_cases("batch_size = 1\ncontext_length = 16\npass = \"forward\"", "[sweep]\nsize = [\"small\", \"medium\"]\n");
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0]["metrics"]["parameters"]["value"], 128'625'408);
   EXPECT_EQ(records[1]["metrics"]["parameters"]["value"], 423'183'360);
 }
 
 TEST_F(Decoder, MemoryByKindIsTheFormula) {
-  const auto records = run("size = \"tiny\"\nbatch_size = 2\ncontext_length = 64\npass = \"train_step\"");
+  const auto records = run_cases("size = \"tiny\"\nbatch_size = 2\ncontext_length = 64\npass = \"train_step\"");
   ASSERT_EQ(records.size(), 1u);
   train::DecoderConfig c;
   c.batch_size = 2, c.context_length = 64, c.d_model = 128, c.d_ff = 512, c.layers = 2, c.heads = 4;
@@ -107,22 +81,22 @@ TEST_F(Decoder, MemoryByKindIsTheFormula) {
 
 TEST_F(Decoder, EveryPrecisionExecutionAndAttentionIsVerified) {
   const auto records =
-      run("size = \"tiny\"\nbatch_size = 2\ncontext_length = 48\npass = \"train_step\"",
-          "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\nexecution = [\"eager\", \"graph\"]\n"
-          "attention = [\"naive\", \"flash\"]\nactivation_checkpointing = [false, true]\n");
+      run_cases("size = \"tiny\"\nbatch_size = 2\ncontext_length = 48\npass = \"train_step\"",
+                "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\nexecution = [\"eager\", \"graph\"]\n"
+                "attention = [\"naive\", \"flash\"]\nactivation_checkpointing = [false, true]\n");
   ASSERT_EQ(records.size(), 24u);
   for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["verify"]["text"];
 }
 
 TEST_F(Decoder, APrecisionThatTheDeviceLacksIsUnsupported) {
-  const auto records = run("size = \"tiny\"\nprecision = \"tf32\"", "allow = [\"unsupported\"]\n");
+  const auto records = run_cases("size = \"tiny\"\nprecision = \"tf32\"", "allow = [\"unsupported\"]\n");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["status"], "unsupported");
   EXPECT_NE(records[0]["reason"].get<std::string>().find("tf32"), std::string::npos);
 }
 
 TEST_F(Decoder, AModelThatCannotFitIsOom) {
-  const auto records = run("size = \"2.7B\"\nlayers = 4096\npass = \"train_step\"", "allow = [\"oom\"]\n");
+  const auto records = run_cases("size = \"2.7B\"\nlayers = 4096\npass = \"train_step\"", "allow = [\"oom\"]\n");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["status"], "oom");
   EXPECT_EQ(records[0]["stage"], "setup");
@@ -130,11 +104,11 @@ TEST_F(Decoder, AModelThatCannotFitIsOom) {
 }
 
 TEST_F(Decoder, WeightsThatDoNotFitAreNamed) {
-  const auto records = run(reference_params + "d_ff = 120", "", 2);
+  const auto records = run_cases(reference_params + "d_ff = 120", "", 2);
   EXPECT_TRUE(records.empty());  // d_ff twice: a mistake in the file
   std::string other = reference_params;
   other.replace(other.find("d_ff = 112"), 10, "d_ff = 120");
-  const auto failed = run(other, "", 1);
+  const auto failed = run_cases(other, "", 1);
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0]["status"], "failed");
   const std::string reason = failed[0]["reason"];
@@ -143,13 +117,13 @@ TEST_F(Decoder, WeightsThatDoNotFitAreNamed) {
 }
 
 TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {
-  const auto records = run("size = \"tiny\"\nheads = 7", "", 1);
+  const auto records = run_cases("size = \"tiny\"\nheads = 7", "", 1);
   ASSERT_EQ(records.size(), 1u);
   EXPECT_NE(records[0]["reason"].get<std::string>().find("multiple of heads 7"), std::string::npos);
 }
 
 TEST_F(Decoder, AMissingInputFileIsAMistakeWithItsPlace) {
-  run("size = \"tiny\"\nweights = \"absent.safetensors\"", "", 2);
+  run_cases("size = \"tiny\"\nweights = \"absent.safetensors\"", "", 2);
   EXPECT_NE(output().find("x.toml:7:"), std::string::npos) << output();
 }
 
@@ -159,10 +133,7 @@ TEST_F(Decoder, ShippedExperimentsAreValid) {
   for (const auto& entry : fs::directory_iterator(ASSAY_CONFIGS)) {
     if (entry.path().extension() != ".toml") continue;
     ++seen;
-    HostProcess host({"run", entry.path().string(), "--dry-run"}, folder_, folder_ / "output.txt");
-    const auto exit = host.wait();
-    ASSERT_TRUE(exit.has_value());
-    EXPECT_EQ(exit->code, 0) << output();
+    EXPECT_EQ(run({"run", entry.path().string(), "--dry-run"}).exit.code, 0) << output();
   }
   EXPECT_GT(seen, 0);
 }

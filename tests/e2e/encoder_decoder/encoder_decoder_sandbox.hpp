@@ -26,16 +26,10 @@ class EncoderDecoderSandbox : public Sandbox {
   }
   static constexpr std::size_t sample_bytes = 2 * 8 * 8;
 
-  // Runs it with no earlier run beside it: folders of one second have no order.
-  RunResult run_alone(const ExperimentText& text) {
-    std::filesystem::remove_all(folder() / "out");
-    return run_experiment(text);
-  }
   // The records of an experiment all of whose cases must end well.
   std::vector<nlohmann::json> run_well(const ExperimentText& text) {
-    const RunResult result = run_alone(text);
-    EXPECT_EQ(result.exit.code, 0) << result.output;
-    std::vector<nlohmann::json> records = cases();
+    std::vector<nlohmann::json> records = records_of(text);
+    EXPECT_FALSE(records.empty()) << "no case was run";
     for (const nlohmann::json& record : records) {
       EXPECT_EQ(record["status"], "ok") << record["reason"];
       if (record["status"] == "ok") {
@@ -46,23 +40,18 @@ class EncoderDecoderSandbox : public Sandbox {
   }
   // The record of an experiment of one case that must not.
   nlohmann::json run_badly(const ExperimentText& text) {
-    const RunResult result = run_alone(text);
-    EXPECT_EQ(result.exit.code, 1) << result.output;
-    const std::vector<nlohmann::json> records = cases();
+    const std::vector<nlohmann::json> records = records_of(text, 1);
     EXPECT_EQ(records.size(), 1u);
     if (records.empty()) return {{"status", ""}, {"reason", ""}};
     EXPECT_NE(records[0]["status"], "ok");
     EXPECT_FALSE(records[0].contains("phases")) << "times of a case that failed";
     return records[0];
   }
-  static double metric(const nlohmann::json& record, const char* name) {
-    return record["metrics"][name]["value"].get<double>();
-  }
   std::string case_log(const std::string& name = "case-0001.log") const {
-    return text_of(run_folders().back() / "logs" / name);
+    return text_of(run_folder() / "logs" / name);
   }
   nlohmann::json summary() const {
-    for (const auto& entry : std::filesystem::directory_iterator(run_folders().back()))
+    for (const auto& entry : std::filesystem::directory_iterator(run_folder()))
       if (entry.path().filename().string().starts_with("bench_")) return nlohmann::json::parse(text_of(entry.path()));
     ADD_FAILURE() << "no summary";
     return {};

@@ -47,7 +47,7 @@ class EncoderDecoderInterruptedData : public EncoderDecoderSandbox {
       GTEST_SKIP() << "too little room for temporary files";
     write_experiment(small("num_samples = " + std::to_string(long_generation_bytes / sample_bytes) +
                            "\nnum_shards = 20\nunit = \"step\"\ndata_dir = \"data\""));
-    HostProcess host(run_arguments(), folder(), output_file());
+    HostProcess host = start(run_arguments());
     ASSERT_TRUE(wait_until([&] { return fs::exists(folder() / "data/shard_0000.bin.partial"); })) << output();
     kill(host);
     ASSERT_TRUE(host.wait().has_value());
@@ -94,7 +94,7 @@ TEST_F(EncoderDecoderInterruptedData, AWorkerThatWaitsForAnotherSaysHowFarThatIs
   ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
 
   write_experiment(small("num_samples = 62500\nunit = \"step\"\ndata_dir = \"data\""));  // 8 MB
-  HostProcess host(run_arguments(), folder(), output_file());
+  HostProcess host = start(run_arguments());
   std::optional<pid_t> worker;
   EXPECT_TRUE(wait_until([&] { return (worker = worker_at_the_data()).has_value(); })) << output();
   if (worker) {

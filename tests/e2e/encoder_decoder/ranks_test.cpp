@@ -23,7 +23,10 @@ TEST_F(EncoderDecoderRanks, ShareTheSamplesAndEndWithTheSameWeights) {
     EXPECT_NEAR(record["rates"]["items_per_s"].get<double>() * mean_s, 16, 1e-6) << "of all ranks";
     for (const char* phase : {"data_wait", "forward", "backward", "communication_wait", "optimizer"})
       EXPECT_TRUE(record["phases"].contains(phase)) << phase;
-    EXPECT_GE(metric(record, "exposed_ms"), 0);
+    // What the communicator's waits hold up lies in the phase of waiting; a wait for another rank takes some time.
+    EXPECT_GT(metric(record, "exposed_ms"), 0);
+    EXPECT_LE(metric(record, "exposed_ms"),
+              1.01 * record["phases"]["communication_wait"]["mean_ms"].get<double>() + 0.01);
     EXPECT_NEAR(metric(record, "loss"), std::log(64.0), 0.7);
     ASSERT_EQ(record["by_rank"].size(), 2u);
     EXPECT_NE(record["by_rank"][0]["metrics"]["loss"], record["by_rank"][1]["metrics"]["loss"])

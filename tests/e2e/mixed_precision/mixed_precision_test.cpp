@@ -1,45 +1,24 @@
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "support/host_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
 using nlohmann::json;
 
-class MixedPrecision : public testing::Test {
+class MixedPrecision : public Sandbox {
  protected:
-  // The records of an experiment of one study on the CPU.
-  std::vector<json> run(const std::string& params, const std::string& more = "", int expected_code = 0) {
-    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"mixed_precision\"\n"
-                                         "[workload.params]\n"
-                                      << params << "\n[measure]\nwarmup = 0\nsteps = 1\n[run]\ndevice = \"cpu\"\n"
-                                      << more;
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt");
-    const auto exit = host.wait();
-    std::ostringstream output;
-    output << std::ifstream(folder_ / "output.txt").rdbuf();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, expected_code) << output.str();
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
+  // An experiment of one study on the CPU. `more`: of [run], and further tables.
+  std::vector<json> run_cases(const std::string& params, const std::string& more = "", int expected_code = 0) {
+    return records_of({.plugin = "mixed_precision", .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
+                      expected_code);
   }
-  std::string table() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ / "results/x/latest/table.csv").rdbuf();
-    return text.str();
-  }
-  static double metric(const json& record, const char* name) { return record["metrics"][name]["value"].get<double>(); }
+  std::string table() const { return text_of(run_folder() / "table.csv"); }
   static std::string word(const json& record, const char* name) { return record["metrics"][name].value("word", ""); }
   // The results of the records with so many decimals, as PyTorch prints them.
   static std::vector<std::string> results(const std::vector<json>& records, int decimals) {
@@ -57,16 +36,14 @@ class MixedPrecision : public testing::Test {
     EXPECT_EQ(records[0]["status"], "failed");
     EXPECT_NE(records[0]["reason"].get<std::string>().find(part), std::string::npos) << records[0]["reason"];
   }
-
-  TemporaryFolder folder_;
 };
 
 // "tensor(10.0001)", "tensor(9.9531, dtype=torch.float16)", "tensor(10.0021)" twice.
 TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
-  const auto records = run("study = \"accumulation\"\nterms = 1000\nterm = 0.01",
-                           "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"fp16\", \"fp16\", \"fp16\"]\n"
-                           "accumulator = [\"fp32\", \"fp16\", \"fp32\", \"fp32\"]\n"
-                           "upcast = [false, false, false, true]\n");
+  const auto records = run_cases("study = \"accumulation\"\nterms = 1000\nterm = 0.01",
+                                 "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"fp16\", \"fp16\", \"fp16\"]\n"
+                                 "accumulator = [\"fp32\", \"fp16\", \"fp32\", \"fp32\"]\n"
+                                 "upcast = [false, false, false, true]\n");
   EXPECT_EQ(results(records, 4), (std::vector<std::string>{"10.0001", "9.9531", "10.0021", "10.0021"}));
   for (const json& record : records) EXPECT_EQ(metric(record, "exact_real"), 10.0);
   EXPECT_DOUBLE_EQ(metric(records[1], "exact_stored"), 1000 * 0.01000213623046875);
@@ -76,28 +53,29 @@ TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
 
 // The other report's sums: of 1 and 19,999 times 0.001, by halves, and in chunks that are stored in fp16.
 TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
-  const auto records =
-      run("study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
-          "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
-          "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
-          "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
+  const auto records = run_cases(
+      "study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
+      "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
+      "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
+      "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
   EXPECT_EQ(results(records, 8), (std::vector<std::string>{"21.00000000", "21.00708771", "21.00686646"}));
 }
 
 TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
-  const auto records = run("study = \"accumulation\"\ndata = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
-                           "[sweep]\noperation = [\"sum\", \"dot\"]\nterms_dtype = [\"fp32\", \"bf16\", \"fp16\"]\n"
-                           "accumulator = [\"fp32\", \"bf16\", \"fp16\"]\nupcast = [false, true]\n"
-                           "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\"]\n");
+  const auto records =
+      run_cases("study = \"accumulation\"\ndata = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
+                "[sweep]\noperation = [\"sum\", \"dot\"]\nterms_dtype = [\"fp32\", \"bf16\", \"fp16\"]\n"
+                "accumulator = [\"fp32\", \"bf16\", \"fp16\"]\nupcast = [false, true]\n"
+                "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\"]\n");
   ASSERT_EQ(records.size(), 144u);
   for (const json& record : records) EXPECT_EQ(record["verify"]["status"], "ok") << record["axes"] << record["verify"];
 }
 
 TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
-  const auto records =
-      run("study = \"accumulation\"\noperation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
-          "simulated_ranks = 7",
-          "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
+  const auto records = run_cases(
+      "study = \"accumulation\"\noperation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
+      "simulated_ranks = 7",
+      "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
   ASSERT_EQ(records.size(), 4u);
   results(records, 4);  // verified
   EXPECT_GT(metric(records[2], "ring_spread"), 0) << "bf16 between seven ranks, from each of them on";
@@ -106,7 +84,7 @@ TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
 }
 
 TEST_F(MixedPrecision, AMatrixProductIsWithinItsBound) {
-  const auto records = run(
+  const auto records = run_cases(
       "study = \"accumulation\"\noperation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterm = 1.0",
       "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"bf16\", \"bf16\"]\naccumulator = [\"fp32\", \"fp32\", \"bf16\"]\n");
   ASSERT_EQ(records.size(), 3u);
@@ -115,20 +93,21 @@ TEST_F(MixedPrecision, AMatrixProductIsWithinItsBound) {
 
 TEST_F(MixedPrecision, WhatDoesNotGoTogetherIsRefused) {
   const std::string study = "study = \"accumulation\"\n";
-  expect_reason(run(study + "order = \"ring\"", "", 1), "order \"ring\" is none of operation \"sum\"");
-  expect_reason(run(study + "operation = \"matmul\"", "", 1), "set library");
-  expect_reason(run(study + "terms_dtype = \"tf32\"", "", 1), "operation = \"matmul\"");
-  expect_reason(run(study + "operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "", 1), "fewer than");
-  expect_reason(run(study + "size = \"tiny\"", "", 1), "'size' is a parameter of study = \"speed_accuracy\"");
-  expect_reason(run(study + "precision = \"bf16\"", "", 1), "'precision' is a parameter of study");
-  expect_reason(run("study = \"dtypes\"\nterms = 5", "", 1), "'terms' is a parameter of study = \"accumulation\"");
+  expect_reason(run_cases(study + "order = \"ring\"", "", 1), "order \"ring\" is none of operation \"sum\"");
+  expect_reason(run_cases(study + "operation = \"matmul\"", "", 1), "set library");
+  expect_reason(run_cases(study + "terms_dtype = \"tf32\"", "", 1), "operation = \"matmul\"");
+  expect_reason(run_cases(study + "operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "", 1), "fewer than");
+  expect_reason(run_cases(study + "size = \"tiny\"", "", 1), "'size' is a parameter of study = \"speed_accuracy\"");
+  expect_reason(run_cases(study + "precision = \"bf16\"", "", 1), "'precision' is a parameter of study");
+  expect_reason(run_cases("study = \"dtypes\"\nterms = 5", "", 1),
+                "'terms' is a parameter of study = \"accumulation\"");
 }
 
 TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
-  const auto records = run("study = \"dtypes\"",
-                           "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
-                           "[output]\ncolumns = [\"precision\", \"parameters_dtype\", "
-                           "\"logits_dtype\", \"compute_copy_dtype\"]\n");
+  const auto records = run_cases("study = \"dtypes\"",
+                                 "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
+                                 "[output]\ncolumns = [\"precision\", \"parameters_dtype\", "
+                                 "\"logits_dtype\", \"compute_copy_dtype\"]\n");
   ASSERT_EQ(records.size(), 3u);
   const char* const names[] = {"parameters_dtype", "compute_copy_dtype",      "fc1_output_dtype",
                                "logits_dtype",     "layer_norm_output_dtype", "loss_dtype",
@@ -156,7 +135,7 @@ const std::string small_decoder =
 
 TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
   const auto records =
-      run(small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
+      run_cases(small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
   ASSERT_EQ(records.size(), 4u);
   for (const json& record : records) {
     EXPECT_EQ(word(record, "gradient_reference"), "fp64");
@@ -173,7 +152,7 @@ TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
 }
 
 TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
-  const auto records = run(small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
+  const auto records = run_cases(small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
   ASSERT_EQ(records.size(), 2u);
   EXPECT_FALSE(records[0]["metrics"].contains("gradient_error")) << "fp32 against itself";
   EXPECT_EQ(word(records[1], "gradient_reference"), "fp32");
@@ -181,9 +160,9 @@ TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
 }
 
 TEST_F(MixedPrecision, AReferenceThatIsTooLargeIsRefused) {
-  expect_reason(run("study = \"speed_accuracy\"\nsize = \"2.7B\"\nreference_context = 512", "", 1),
+  expect_reason(run_cases("study = \"speed_accuracy\"\nsize = \"2.7B\"\nreference_context = 512", "", 1),
                 "set a smaller reference_context or size, or reference = \"fp32\"");
-  expect_reason(run("study = \"speed_accuracy\"\nsize = \"tiny\"\ncontext_length = 32", "", 1),
+  expect_reason(run_cases("study = \"speed_accuracy\"\nsize = \"tiny\"\ncontext_length = 32", "", 1),
                 "reference_context = 64 is more than context_length = 32");
 }
 

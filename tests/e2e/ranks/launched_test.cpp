@@ -17,7 +17,7 @@ class Launched : public RanksSandbox {
   Launch two_ranks(const ExperimentText& text, std::vector<std::string> more = {}) {
     write_experiment(text);
     HeldPort port;
-    return Launch(folder(), run_arguments(std::move(more)), 2, port.number());
+    return Launch(*this, run_arguments(std::move(more)), 2, port.number());
   }
   // Three cases, each of which rests in a step until somebody ends it.
   static ExperimentText resting() {
@@ -119,7 +119,7 @@ TEST_F(Launched, AWrongTokenIsRefused) {
 TEST_F(Launched, APortThatIsTakenIsNamed) {
   write_experiment(impatient);
   const HeldPort port;
-  Launch launch(folder(), run_arguments(), 2, port.number());
+  Launch launch(*this, run_arguments(), 2, port.number());
   launch.start_all();
   EXPECT_EQ(launch.wait(0).code, 1);
   EXPECT_PRED2(contains, launch.output(0), "port " + std::to_string(port.number()) + " is taken");
@@ -168,7 +168,7 @@ TEST_F(Launched, SigintToRank0EndsAllAndKeepsWhatIsFinished) {
   ASSERT_LT(records.size(), 8u);
   for (const json& record : records) EXPECT_EQ(record["status"], "ok") << record.dump(2);
 
-  Launch resumed(folder(), run_arguments({"--resume"}), 2, HeldPort().number());
+  Launch resumed(*this, run_arguments({"--resume"}), 2, HeldPort().number());
   resumed.start_all();
   EXPECT_EQ(resumed.wait(0).code, 0) << resumed.output(0);
   EXPECT_EQ(resumed.wait(1).code, 0) << resumed.output(1);

@@ -1,7 +1,6 @@
 // A sandbox in which the host finds the workload faulty_rank, and nothing else may be left of a run than its folder.
 #pragma once
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,29 +17,29 @@ class RanksSandbox : public Sandbox {
   std::map<std::string, std::vector<nlohmann::json>> cases_by(const std::string& axis) const;
 };
 
-// Several processes of the host, each told its rank by variables, as a launcher does it. In one folder, with an output
-// file each.
+// Several processes of the host, each told its rank by variables, as a launcher does it. All in the folder of one
+// sandbox, with an output file each.
 class Launch {
  public:
   // Nothing else listens at `port` of this machine.
-  Launch(std::filesystem::path folder, std::vector<std::string> arguments, int rank_count, int port);
+  Launch(const Sandbox& sandbox, std::vector<std::string> arguments, int rank_count, int port);
   // More variables for one rank, before it is started.
   void set(int rank, const std::string& name, const std::string& value) { variables_[rank][name] = value; }
   void start(int rank);
   void start_all();
-  void send(int rank, int signal) const { processes_.at(rank)->send(signal); }
+  void send(int rank, int signal) const { processes_.at(rank).send(signal); }
   // Fails the test when the process has not ended after two minutes.
   HostExit wait(int rank);
-  std::string output(int rank) const { return text_of(output_file(rank)); }
+  std::string output(int rank) const { return text_of(sandbox_->folder() / output_name(rank)); }
 
  private:
-  std::filesystem::path output_file(int rank) const;
+  static std::string output_name(int rank) { return "output" + std::to_string(rank) + ".txt"; }
 
-  std::filesystem::path folder_;
+  const Sandbox* sandbox_;
   std::vector<std::string> arguments_;
   int rank_count_;
   std::map<int, std::map<std::string, std::string>> variables_;
-  std::map<int, std::unique_ptr<HostProcess>> processes_;
+  std::map<int, HostProcess> processes_;
 };
 
 // A port of this machine. As long as this lives, nobody else can listen there; the next moment anyone can.

@@ -1,52 +1,30 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "support/host_process.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::int64_t tiny_parameters = 3'084'928;  // plugins/decoder/README.md
 
-class ShardedOptimizer : public testing::Test {
+class ShardedOptimizer : public Sandbox {
  protected:
-  ShardedOptimizer() : folder_(fs::temp_directory_path() / ("assay_sharded_optimizer_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  // A tiny model with `params` and the axes `sweep`.
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep) {
+    return records_of({.plugin = "sharded_optimizer",
+                       .params = "size = \"tiny\"\nbatch_size = 1\ncontext_length = 16\nbucket_mb = 2\n" + params,
+                       .measure = "warmup = 1\nsteps = 2",
+                       .run = "threads = 1",
+                       .sweep = sweep});
   }
-  ~ShardedOptimizer() override { fs::remove_all(folder_); }
-
-  // A tiny model with `params` and the axes `sweep`; the records of an experiment in which every case is ok.
-  std::vector<json> run(const std::string& params, const std::string& sweep) {
-    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\nplugin = \"sharded_optimizer\"\n"
-                                         "[workload.params]\nsize = \"tiny\"\nbatch_size = 1\ncontext_length = 16\n"
-                                         "bucket_mb = 2\n"
-                                      << params << "\n[sweep]\n"
-                                      << sweep
-                                      << "\n[measure]\nwarmup = 1\nsteps = 2\n[run]\ndevice = \"cpu\"\nthreads = 1\n";
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_, folder_ / "output.txt");
-    const auto exit = host.wait();
-    std::ostringstream output;
-    output << std::ifstream(folder_ / "output.txt").rdbuf();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, 0) << output.str();
-    std::vector<json> records;
-    std::ifstream lines(folder_ / "results/x/latest/cases.jsonl");
-    for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-    return records;
-  }
-  static std::int64_t metric(const json& record, const char* name) {
-    return static_cast<std::int64_t>(record["metrics"][name]["value"].get<double>());
+  static std::int64_t whole(const json& record, const char* name) {
+    return static_cast<std::int64_t>(metric(record, name));
   }
   static std::int64_t bytes_at(const json& record, const std::string& moment, const char* kind) {
     for (const json& m : record["memory"]["moments"])
@@ -54,14 +32,12 @@ class ShardedOptimizer : public testing::Test {
     ADD_FAILURE() << "no moment " << moment << " in " << record["memory"];
     return -1;
   }
-
-  fs::path folder_;
 };
 
 const std::string all_variants = "variant = [\"baseline\", \"broadcast\", \"zero1\"]\n";
 
 TEST_F(ShardedOptimizer, StatePerRankIsTheBaselinesDividedToTheByteAndThePadding) {
-  const auto records = run("optimizer = \"adamw\"", "\"run.ranks\" = [2, 4]\n" + all_variants);
+  const auto records = run_cases("optimizer = \"adamw\"", "\"run.ranks\" = [2, 4]\n" + all_variants);
   ASSERT_EQ(records.size(), 6u);
   const std::map<int, std::int64_t> padding{{2, 0}, {4, 1024}};
   for (const json& r : records) {
@@ -69,15 +45,15 @@ TEST_F(ShardedOptimizer, StatePerRankIsTheBaselinesDividedToTheByteAndThePadding
     ASSERT_EQ(r["status"], "ok") << r["reason"];
     const int ranks = r["ranks"];
     const bool baseline = r["axes"]["variant"] == "baseline";
-    const std::int64_t state = metric(r, "optimizer_state_bytes");
-    EXPECT_EQ(metric(r, "shard_padding_bytes"), baseline ? 0 : padding.at(ranks));
-    EXPECT_EQ(baseline ? state : state * ranks, 8 * tiny_parameters + metric(r, "shard_padding_bytes"));
+    const std::int64_t state = whole(r, "optimizer_state_bytes");
+    EXPECT_EQ(whole(r, "shard_padding_bytes"), baseline ? 0 : padding.at(ranks));
+    EXPECT_EQ(baseline ? state : state * ranks, 8 * tiny_parameters + whole(r, "shard_padding_bytes"));
     EXPECT_EQ(bytes_at(r, "after_step", "optimizer_state"), state + 512);  // and what README.md says of it
   }
 }
 
 TEST_F(ShardedOptimizer, MomentsShowWhatIsTakenWhen) {
-  const auto records = run("", "\"run.ranks\" = [2]\n" + all_variants);
+  const auto records = run_cases("", "\"run.ranks\" = [2]\n" + all_variants);
   ASSERT_EQ(records.size(), 3u);
   for (const json& r : records) {
     SCOPED_TRACE(r["axes"].dump());
@@ -92,20 +68,20 @@ TEST_F(ShardedOptimizer, MomentsShowWhatIsTakenWhen) {
 }
 
 TEST_F(ShardedOptimizer, CommunicationIsTheFormula) {
-  const auto records = run("precision = \"bf16\"", "\"run.ranks\" = [2]\n" + all_variants);
+  const auto records = run_cases("precision = \"bf16\"", "\"run.ranks\" = [2]\n" + all_variants);
   ASSERT_EQ(records.size(), 3u);
   for (const json& r : records) {
     // bf16 gradients, fp32 weights
     const std::int64_t weights = r["axes"]["variant"] == "baseline" ? 0 : 4 * tiny_parameters;
-    EXPECT_EQ(metric(r, "communication_bytes"), 2 * tiny_parameters + weights) << r["axes"];
+    EXPECT_EQ(whole(r, "communication_bytes"), 2 * tiny_parameters + weights) << r["axes"];
   }
 }
 
 TEST_F(ShardedOptimizer, EveryPrecisionAndOptimizerEndsWithTheWeightsOfAPlainStep) {
-  const auto records = run("",
-                           "\"run.ranks\" = [3]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
-                           "optimizer = [\"adamw\", \"sgd\"]\n" +
-                               all_variants);
+  const auto records = run_cases("",
+                                 "\"run.ranks\" = [3]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
+                                 "optimizer = [\"adamw\", \"sgd\"]\n" +
+                                     all_variants);
   ASSERT_EQ(records.size(), 18u);
   for (const json& r : records) {
     EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
@@ -114,9 +90,9 @@ TEST_F(ShardedOptimizer, EveryPrecisionAndOptimizerEndsWithTheWeightsOfAPlainSte
 }
 
 TEST_F(ShardedOptimizer, OneRankKeepsEverything) {
-  const auto records = run("", "\"run.ranks\" = [1]\n" + all_variants);
+  const auto records = run_cases("", "\"run.ranks\" = [1]\n" + all_variants);
   ASSERT_EQ(records.size(), 3u);
-  for (const json& r : records) EXPECT_EQ(metric(r, "optimizer_state_bytes"), 8 * tiny_parameters) << r["axes"];
+  for (const json& r : records) EXPECT_EQ(whole(r, "optimizer_state_bytes"), 8 * tiny_parameters) << r["axes"];
 }
 
 }  // namespace

@@ -1,57 +1,44 @@
 // What a device tells while it is measured, from NVML to record and table: on a GPU that is played by the CPU device
 // and the tests' NVML, and on the CPU itself.
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "support/host_process.hpp"
-#include "support/temporary_folder.hpp"
+#include "e2e/support/sandbox.hpp"
 
 namespace assay::test {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* decoder =
-    "plugin = \"decoder\"\n[workload.params]\nd_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 50\n"
-    "batch_size = 2\ncontext_length = 16\n[measure]\nwarmup = 1\nsteps = 1000\n";
-
-class Telemetry : public testing::Test {
+class Telemetry : public Sandbox {
  protected:
-  json run(const std::string& workload, const std::string& of_run, std::map<std::string, std::string> variables = {}) {
-    std::ofstream(folder_ / "x.toml") << "schema = 1\nname = \"x\"\n[workload]\n"
-                                      << workload << "[run]\n"
-                                      << of_run
-                                      << "\n[output]\ncolumns = [\"utilisation_percent\", \"validity\", "
-                                         "\"telemetry.power_w.mean\", \"telemetry.throttle\"]\n";
-    HostProcess host({"run", "x.toml", "--output", "results"}, folder_.path(), folder_ / "output.txt", variables);
-    const auto exit = host.wait();
-    EXPECT_EQ(exit.value_or(HostExit{}).code, 0) << text_of("output.txt");
-    EXPECT_TRUE(all_descendants_are_gone());
-    std::istringstream lines(text_of("results/x/latest/cases.jsonl"));
-    std::string line;
-    std::getline(lines, line);
-    return json::parse(line);
+  // The record of an experiment of one case, with the columns of telemetry in its table.
+  json run_case(ExperimentText text) {
+    text.run +=
+        "\n[output]\ncolumns = [\"utilisation_percent\", \"validity\", \"telemetry.power_w.mean\", "
+        "\"telemetry.throttle\"]";
+    const auto records = records_of(text);
+    EXPECT_EQ(records.size(), 1u) << output();
+    return records.empty() ? json::object() : records[0];
   }
-  json run_on_gpu(std::map<std::string, std::string> variables) {
-    variables.insert({{"ASSAY_DEVICE_PATH", PLAYED_GPU_FOLDER},
-                      {"PLAYED_GPU_CPU", CPU_DEVICE},
-                      {"LD_LIBRARY_PATH", FAKE_NVML_FOLDER}});
-    return run(decoder, "device = \"cuda\"", variables);
+  json run_decoder(const std::string& device) {
+    return run_case({.plugin = "decoder",
+                     .params = "d_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 50\n"
+                               "batch_size = 2\ncontext_length = 16",
+                     .measure = "warmup = 1\nsteps = 1000",
+                     .device = device});
   }
-  std::string text_of(const std::string& file) const {
-    std::ifstream in(folder_ / file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  json run_on_gpu(const Variables& variables) {
+    for (const auto& [name, value] : variables) set_variable(name, value);
+    set_variable("ASSAY_DEVICE_PATH", PLAYED_GPU_FOLDER);
+    set_variable("PLAYED_GPU_CPU", CPU_DEVICE);
+    set_variable("LD_LIBRARY_PATH", FAKE_NVML_FOLDER);
+    return run_decoder("cuda");
   }
   std::string second_line_of_the_table() const {
-    std::istringstream lines(text_of("results/x/latest/table.csv"));
+    std::istringstream lines(text_of(run_folder() / "table.csv"));
     std::string line;
     std::getline(lines, line);
     std::getline(lines, line);
@@ -63,8 +50,6 @@ class Telemetry : public testing::Test {
       if (note.find(part) != std::string::npos) found.push_back(note);
     return found;
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(Telemetry, AThrottledGpuIsInRecordAndTable) {
@@ -114,7 +99,7 @@ TEST_F(Telemetry, WithMigTheRestIsThereWithOneNote) {
 }
 
 TEST_F(Telemetry, OfTheCpuItIsTheShareOfItsProcessors) {
-  const json record = run(decoder, "device = \"cpu\"");
+  const json record = run_decoder("cpu");
   const json& utilisation = record.at("telemetry").at("cpu_utilisation_percent");
   EXPECT_GT(utilisation.at("mean"), 0.0);
   EXPECT_LE(utilisation.at("mean"), 100.0);
@@ -126,9 +111,8 @@ TEST_F(Telemetry, OfTheCpuItIsTheShareOfItsProcessors) {
 }
 
 TEST_F(Telemetry, OfSeveralRanksEachHasItsOwn) {
-  const json record =
-      run("plugin = \"all_reduce\"\n[workload.params]\nsize_bytes = 4000\n[measure]\nwarmup = 1\nsteps = 50\n",
-          "device = \"cpu\"\nranks = 2");
+  const json record = run_case(
+      {.plugin = "all_reduce", .params = "size_bytes = 4000", .measure = "warmup = 1\nsteps = 50", .run = "ranks = 2"});
   ASSERT_EQ(record.at("by_rank").size(), 2u);
   double sum = 0;
   for (const json& rank : record.at("by_rank")) {

@@ -94,6 +94,7 @@ TEST(AttentionReference, ACausalFirstQueryIsTheFirstValue) {
   const Reference r = reference_of(h, {0});
   for (std::size_t c = 0; c < 4; ++c) EXPECT_DOUBLE_EQ(r.out.value[c], double(h.v[c]));
   // One probability of 1, whatever the scores: no gradient, though its terms have a size.
+  ASSERT_EQ(r.dq.value.size(), 4u) << "one query";
   for (const double x : r.dq.value) EXPECT_NEAR(x, 0, 1e-15);
   EXPECT_GT(r.dq.magnitude[0], 0);
   // Keys that the query does not see get nothing at all.
@@ -105,6 +106,7 @@ TEST(AttentionReference, LargeScoresDoNotOverflow) {
   Head h = random_head(6, 8, false);
   for (float& x : h.q) x *= 1e4F;
   const Reference r = reference_of(h, {0, 5});
+  ASSERT_EQ(r.out.value.size(), 2 * 8u) << "two queries";
   for (const double x : r.out.value) EXPECT_TRUE(std::isfinite(x));
 }
 

@@ -134,6 +134,7 @@ TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
   EXPECT_EQ(matches.of_baseline[0].kind, Kind::refused);
   EXPECT_EQ(matches.of_baseline[0].reason, "2 cases could be meant, which differ in execution (eager, graph)");
   const Matches reversed = match(two, one);
+  ASSERT_EQ(reversed.of_baseline.size(), 2u);
   for (const Match& m : reversed.of_baseline) {
     EXPECT_EQ(m.kind, Kind::refused);
     EXPECT_EQ(m.reason, "2 cases of the baseline could be meant, which differ in execution (eager, graph)");

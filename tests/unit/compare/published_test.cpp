@@ -26,6 +26,7 @@ TEST(Published, EveryTableIsReadWithoutAWarning) {
     const Sides sides = read_sides({table.string()}, FolderOfRuns::sides);
     EXPECT_TRUE(sides.warnings.empty()) << sides.warnings[0];
     ASSERT_EQ(sides.sides.size(), 1u);
+    EXPECT_FALSE(sides.sides[0].runs[0].records.empty()) << table;
     for (const record::CaseRecord& record : sides.sides[0].runs[0].records) {
       ASSERT_TRUE(record.result.notes && !record.result.notes->empty()) << table;
       EXPECT_TRUE(record.result.notes->front().starts_with("published: report 00")) << table;
@@ -55,6 +56,7 @@ TEST(Published, AnotherContextIsRefused) {
                             (kPublished / "h200-2026-11-20/decoder-sizes").string()},
                            FolderOfRuns::sides);
   const Comparison comparison = compare_sides(std::move(sides.sides), {});
+  ASSERT_FALSE(comparison.metrics[0].cases.empty());
   for (const ComparedCase& c : comparison.metrics[0].cases) {
     EXPECT_EQ(c.entries[1].kind, Entry::Kind::refused);
     EXPECT_NE(c.entries[1].reason.find("context_length 256 / 512"), std::string::npos) << c.entries[1].reason;

@@ -58,6 +58,7 @@ TEST(Shards, NamesAndVariantsHaveOneOrder) {
 TEST(Shards, OfTheBaselineIsTheWholeArenaOnEveryRank) {
   const Shared shared(Variant::baseline, 3);
   EXPECT_EQ(shared.set.tail_elements(), 0);
+  ASSERT_EQ(shared.owned.size(), 3u);
   for (const auto& owned : shared.owned)
     EXPECT_EQ(owned, (std::vector<ElementRange>{{0, shared.set.arena_elements()}}));
 }

@@ -10,6 +10,7 @@ using compute::DType;
 
 // No two buffers that are alive together share a byte.
 void expect_sound(const BufferPlan& plan) {
+  EXPECT_FALSE(plan.buffers().empty());
   for (const auto& a : plan.buffers()) {
     EXPECT_LE(a.offset + a.bytes, plan.total_bytes());
     EXPECT_EQ(a.offset % BufferPlan::alignment, 0u);

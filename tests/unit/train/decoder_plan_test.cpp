@@ -139,6 +139,7 @@ TEST(Decoder, AGradientArenaWithGapsIsNotShared) {
   const DecoderParameters ids = add_decoder_parameters(set, c);
   ASSERT_NE(set.arena_elements(), set.parameter_count());
   const DecoderModel model(c, set, ids);
+  ASSERT_FALSE(model.plan().buffers().empty());
   for (const BufferPlan::Buffer& b : model.plan().buffers()) EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
 }
 

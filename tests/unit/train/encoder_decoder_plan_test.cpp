@@ -151,6 +151,7 @@ TEST(EncoderDecoder, AGradientArenaWithGapsIsNotShared) {
   const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, c);
   ASSERT_NE(set.arena_elements(), set.parameter_count());
   const EncoderDecoderModel model(c, set, ids);
+  ASSERT_FALSE(model.plan().buffers().empty());
   for (const BufferPlan::Buffer& b : model.plan().buffers()) EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
 }
 

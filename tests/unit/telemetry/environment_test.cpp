@@ -1,7 +1,8 @@
 #include "telemetry/environment.hpp"
 
+#include "support/files.hpp"
+#include "support/temporary_folder.hpp"
 #include "telemetry/cgroup.hpp"
-#include "temporary_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,8 @@ namespace assay::host {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using test::put_file;
+using test::TemporaryFolder;
 
 class Environment : public ::testing::Test {
  protected:

@@ -1,4 +1,4 @@
-#include "host_process.hpp"
+#include "e2e/support/host_process.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace assay::test {
 namespace {
@@ -38,12 +39,12 @@ HostProcess::HostProcess(const std::vector<std::string>& arguments, const std::f
   if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(folder.c_str()) != 0)
     _exit(126);
   setenv("OMP_NUM_THREADS", "1", 1);
-  // In a sanitized build a plugin's crash must end the worker as it does in any other, and a leak is not the subject.
-  setenv("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:detect_leaks=0:allocator_may_return_null=1", 1);
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   execv(ASSAY_EXECUTABLE, pointers.data());
   _exit(126);
 }
+
+HostProcess::HostProcess(HostProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
 
 HostProcess::~HostProcess() {
   if (pid_ <= 0) return;

@@ -1,4 +1,4 @@
-// The executable under test, as a child of the test.
+// The executable under test, as a child of the test. Sandbox::start is the only way to one.
 #pragma once
 #include <sys/types.h>
 
@@ -15,13 +15,11 @@ struct HostExit {
   int signal = 0;  // that killed it; 0: none
 };
 
-// In a process group of its own. The test adopts whatever the host leaves behind (PR_SET_CHILD_SUBREAPER), so that no
-// worker can hide.
+// Runs in a process group of its own. The test adopts the processes that the host leaves behind
+// (PR_SET_CHILD_SUBREAPER), so that no worker can hide.
 class HostProcess {
  public:
-  // `variables`: set in its environment, beside those of this process.
-  HostProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
-              const std::filesystem::path& output_file, const std::map<std::string, std::string>& variables = {});
+  HostProcess(HostProcess&& other) noexcept;
   HostProcess(const HostProcess&) = delete;
   HostProcess& operator=(const HostProcess&) = delete;
   ~HostProcess();  // kills the host if it was not waited for
@@ -31,6 +29,11 @@ class HostProcess {
   std::optional<HostExit> wait();
 
  private:
+  friend class Sandbox;
+  // `variables`: set in its environment, beside those of this process.
+  HostProcess(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+              const std::filesystem::path& output_file, const std::map<std::string, std::string>& variables);
+
   pid_t pid_;
 };
 
