@@ -49,9 +49,9 @@ TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
   for (const Side& side : sides.sides) {
     ASSERT_EQ(side.runs.size(), 1u);
     EXPECT_EQ(side.runs[0].records.size(), 1u);
-    EXPECT_TRUE(side.runs[0].environment.is_object());
+    EXPECT_TRUE(side.runs[0].environment.has_value());
   }
-  EXPECT_EQ(sides.sides[2].runs[0].environment["cpu"]["model"], "Y");
+  EXPECT_EQ(sides.sides[2].runs[0].environment->fact_or("cpu.model", ""), "Y");
 }
 
 TEST_F(SidesOfAComparison, AFolderOfRunsIsSortedAndLeavesLatestOut) {
@@ -89,7 +89,7 @@ TEST_F(SidesOfAComparison, TheLastLineOfACaseCounts) {
   put("x/cases.jsonl", failed.dump() + "\n" + record_of({{"size", "small"}}, {5, 6}).dump() + "\n");
   const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);
   ASSERT_EQ(sides.sides[0].runs[0].records.size(), 1u);
-  EXPECT_EQ(sides.sides[0].runs[0].records[0]["status"], "ok");
+  EXPECT_EQ(sides.sides[0].runs[0].records[0].result.status, record::Status::ok);
 }
 
 TEST_F(SidesOfAComparison, WhatIsNoRunIsNamedWithTheRemedy) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace assay::host {
 namespace {
 
@@ -31,20 +29,21 @@ TEST(KernelRecord, KernelsGoToTheInnermostPhaseByTheirMiddle) {
   const std::vector<PhaseSpan> spans{{0, 0, 450}, {1, 190, 400}, {2, 490, 620}};
   std::vector<TracedStep> steps{{1000, spans}, {1000, spans}};
   ASSERT_TRUE(place_work(work, steps));
-  const auto record = kernel_record(steps, phases);
-  ASSERT_EQ(record.size(), 4u);
-  ASSERT_EQ(record["forward"].size(), 1u);
-  EXPECT_EQ(record["forward"][0]["class"], "matrix products");
-  EXPECT_DOUBLE_EQ(record["forward"][0]["count"].get<double>(), 1);
-  EXPECT_DOUBLE_EQ(record["forward"][0]["time_us"].get<double>(), 0.120);
-  ASSERT_EQ(record["layer"].size(), 2u);
-  EXPECT_EQ(record["layer"][0]["name"], "gemm");
-  EXPECT_NEAR(record["layer"][0]["share"].get<double>(), 100.0 / 180, 1e-12);
-  EXPECT_EQ(record["layer"][1]["class"], "norms");
-  EXPECT_EQ(record["optimizer"][0]["class"], "optimizer");
-  EXPECT_EQ(record["outside"][0]["name"], "late");
-  EXPECT_DOUBLE_EQ(record["outside"][0]["count"].get<double>(), 0.5);
-  EXPECT_EQ(record.begin().key(), "forward");
+  const record::Kernels kernels = kernels_of(steps, phases);
+  ASSERT_EQ(kernels.size(), 4u);
+  const auto rows = [&kernels](const char* phase) { return *record::find(kernels, phase); };
+  ASSERT_EQ(rows("forward").size(), 1u);
+  EXPECT_EQ(rows("forward")[0].kernel_class, "matrix products");
+  EXPECT_DOUBLE_EQ(rows("forward")[0].count, 1);
+  EXPECT_DOUBLE_EQ(rows("forward")[0].time_us, 0.120);
+  ASSERT_EQ(rows("layer").size(), 2u);
+  EXPECT_EQ(rows("layer")[0].name, "gemm");
+  EXPECT_NEAR(rows("layer")[0].share, 100.0 / 180, 1e-12);
+  EXPECT_EQ(rows("layer")[1].kernel_class, "norms");
+  EXPECT_EQ(rows("optimizer")[0].kernel_class, "optimizer");
+  EXPECT_EQ(rows("outside")[0].name, "late");
+  EXPECT_DOUBLE_EQ(rows("outside")[0].count, 0.5);
+  EXPECT_EQ(kernels.front().first, "forward");
 }
 
 TEST(PlaceWork, CountsFromTheEndOfTheStepsAnchor) {
@@ -95,22 +94,23 @@ TEST(MisplacedWork, LeavesOutCopiesOfOtherStreams) {
   const TracedWork ahead{"copy", 8e6, 9e6, false, true};
   ASSERT_TRUE(place_work({anchor(1e6), kernel("own", 1.1e6, 1.2e6), ahead}, steps));
   EXPECT_EQ(misplaced_ns(steps[0]), 0);
-  EXPECT_EQ(kernel_record(steps, phases)["outside"].size(), 2u);  // and has them beside what no phase holds
+  const record::Kernels kernels = kernels_of(steps, phases);
+  EXPECT_EQ(record::find(kernels, "outside")->size(), 2u);  // and has them beside what no phase holds
 }
 
 TEST(KernelRecord, TablesOfClassesAndKernels) {
   const std::vector<TracedWork> work{kernel("gemm_a", 0, 3000), kernel("gemm_b", 3000, 4000),
                                      kernel("norm|x", 4000, 5000)};
-  const auto record = kernel_record({{6000, {{0, 0, 6000}}, work}}, phases);
-  const std::vector<std::string> lines = kernel_lines(record);
+  const record::Kernels kernels = kernels_of({{6000, {{0, 0, 6000}}, work}}, phases);
+  const std::vector<std::string> lines = kernel_lines(kernels);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "  phase    kernels           launches      time, us   share");
   EXPECT_EQ(lines[1], "  forward  matrix products          2           4.0   80.0%");
   EXPECT_EQ(lines[2], "  forward  norms                    1           1.0   20.0%");
-  const std::string text = kernel_markdown(record, "Kernels");
+  const std::string text = kernel_markdown(kernels, "Kernels");
   EXPECT_NE(text.find("| forward | matrix products | 2 | 4.0 | 80.0% |"), std::string::npos) << text;
   EXPECT_NE(text.find("| norms | `norm\\|x` | 1 | 1.0 | 20.0% |"), std::string::npos) << text;
-  EXPECT_TRUE(kernel_lines(nlohmann::ordered_json::object()).empty());
+  EXPECT_TRUE(kernel_lines({}).empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include "record/json.hpp"
 #include <string>
 #include <thread>
 #include <vector>
@@ -153,7 +154,9 @@ TEST_F(Sampling, ADeviceWithoutTheExtensionTellsNothing) {
   sampler.begin();
   EXPECT_FALSE(sampler.end());
   EXPECT_EQ(sampler.note(), "");
-  EXPECT_TRUE(sampler.limits().empty());
+  record::Device device;
+  sampler.add_limits(device);
+  EXPECT_TRUE(record::items_of(device).empty());
 }
 
 TEST_F(Sampling, ADeviceThatRefusesLeavesOneNote) {
@@ -193,7 +196,10 @@ TEST_F(Sampling, ACaseThatFailsInItsWindowEndsTheThread) {
 TEST_F(Sampling, TheLimitsAreForTheRecordOfTheDevice) {
   TelemetrySampler sampler;
   sampler.attach(api_, nullptr);
-  EXPECT_EQ(sampler.limits().dump(), R"({"driver":"580.95.05","max_sm_clock_mhz":1980.0,"power_limit_w":700.0})");
+  record::Device device;
+  sampler.add_limits(device);
+  EXPECT_EQ(record::to_json(device).dump(),
+            R"({"driver":"580.95.05","max_sm_clock_mhz":1980.0,"power_limit_w":700.0})");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "record/json.hpp"
 #include "samples.hpp"
 
 namespace assay::host {
@@ -15,12 +16,19 @@ using test::with_foreign;
 
 constexpr double period_s = 0.05;
 
+// As a record tells it.
+Json told(const TelemetryFigures& figures) {
+  record::CaseResult result;
+  result.telemetry = figures.telemetry();
+  return record::to_json(result)["telemetry"];
+}
+
 TEST(TelemetryFigures, UtilisationIsWeightedByTheTimeThatEachSampleCovers) {
   TelemetryFigures figures(period_s);
   figures.begin(gpu_sample(100, 0));
   figures.within(gpu_sample(40, 0.1));
   figures.within(gpu_sample(80, 0.3));
-  const Json record = figures.record();
+  const Json record = told(figures);
   EXPECT_DOUBLE_EQ(record["gpu_utilisation_percent"]["mean"].get<double>(), 70);
   EXPECT_EQ(record["gpu_utilisation_percent"]["min"], 40);
   EXPECT_EQ(record["gpu_utilisation_percent"]["max"], 80);
@@ -48,7 +56,7 @@ TEST(TelemetryFigures, OfAShortWindowTheSampleAtTheEndIsAllThereIs) {
   end.throttle = ASSAY_THROTTLE_POWER_CAP;
   figures.end(end);
   EXPECT_TRUE(figures.is_shorter_than_a_period());
-  const Json record = figures.record();
+  const Json record = told(figures);
   EXPECT_EQ(record["samples"], 1);
   EXPECT_EQ(record["gpu_utilisation_percent"], Json({{"mean", 30.0}, {"min", 30.0}, {"max", 30.0}}));
   EXPECT_EQ(record["sm_clock_mhz"]["mean"], 1700);
@@ -67,7 +75,7 @@ TEST(TelemetryFigures, AfterOthersTheEndTellsOfTotalsAlone) {
   figures.begin(begin);
   figures.within(within);
   figures.end(end);
-  const Json record = figures.record();
+  const Json record = told(figures);
   EXPECT_EQ(record["energy_j"], 62.5);
   EXPECT_EQ(record["sm_clock_mhz"]["min"], 1700);
   EXPECT_EQ(record["throttle"], Json::object());
@@ -83,7 +91,7 @@ TEST(TelemetryFigures, WhatHoldsTheClocksDownIsAShareOfTheSamples) {
     sample.throttle = reasons;
     figures.within(sample);
   }
-  EXPECT_EQ(figures.record()["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
+  EXPECT_EQ(told(figures)["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
   const std::map<std::string, double> slowdowns{{"power_cap", 0.5}, {"thermal", 0.25}};
   EXPECT_EQ(figures.slowdowns(), slowdowns) << "lower clocks that somebody has set are no accident";
 }
@@ -93,7 +101,7 @@ TEST(TelemetryFigures, OthersCountWhenTheyWereThereAtOneEnd) {
   figures.begin(with_foreign(gpu_sample(0, 0), 2));
   figures.within(gpu_sample(90, 0.05));
   figures.end(with_foreign(gpu_sample(90, 0.05), 0));
-  EXPECT_EQ(figures.record()["foreign_processes"], 2);
+  EXPECT_EQ(told(figures)["foreign_processes"], 2);
 }
 
 TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
@@ -105,7 +113,7 @@ TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
   cpu.utilisation_span_s = 0.05;
   figures.within(cpu);
   figures.end(cpu);
-  EXPECT_EQ(figures.record(), Json({{"samples", 1},
+  EXPECT_EQ(told(figures), Json({{"samples", 1},
                                     {"period_ms", 50.0},
                                     {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
 }

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include "record/json.hpp"
 
 #include "samples.hpp"
 
 namespace assay::host {
 namespace {
+
+using record::ValidityVerdict;
 
 using test::gpu_sample;
 using test::with_foreign;
@@ -100,8 +103,9 @@ TEST(Validity, OfProcessorsIsWhoElseTookTheirTime) {
 }
 
 TEST(Validity, StandsInTheRecordByName) {
-  const auto json = to_json({ValidityVerdict::throttled, "hot"});
-  EXPECT_EQ(json.dump(), R"({"verdict":"throttled","text":"hot"})");
+  record::CaseResult result;
+  result.validity = {ValidityVerdict::throttled, "hot"};
+  EXPECT_EQ(record::to_json(result)["validity"].dump(), R"({"verdict":"throttled","text":"hot"})");
 }
 
 }  // namespace
