@@ -35,7 +35,7 @@ TEST_F(SanitizedCommands, HelpAndVersion) {
   expect_said({"--help"}, 0, {"Usage: assay COMMAND"});
   expect_said({"run", "--help"}, 0, {"--resume"});
   expect_said({"--version"}, 0, {"assay 1."});
-  expect_said({"rnu"}, 2, {"did you mean 'run'?"});
+  expect_said({"compar"}, 2, {"did you mean 'compare'?"});
   expect_said({"run"}, 2, {"assay:"});
 }
 

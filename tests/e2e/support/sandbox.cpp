@@ -13,15 +13,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The sanitizers of a sanitized build write what they find to files of this name, one a process.
+// The address sanitizer of a sanitized build writes what it finds to files of this name, one a process.
 constexpr const char* finding_name = "finding";
+
+// The undefined-behaviour sanitizer knows no such file beside the other one: it writes to standard error, which is the
+// output of a host and the log of a worker.
+bool has_finding(const fs::path& file) {
+  if (file.filename().string().starts_with(finding_name)) return true;
+  if (file.extension() != ".log" && file.extension() != ".txt") return false;
+  return contains(text_of(file), ": runtime error: ");
+}
 
 Variables sanitizer_variables(const fs::path& folder) {
   const std::string log = "log_path=" + (folder / finding_name).string();
   // A plugin's crash must end the worker as it does in any other build, and a leak is not the subject.
   return {{"ASAN_OPTIONS",
            log + ":handle_segv=0:handle_sigbus=0:handle_abort=0:detect_leaks=0:allocator_may_return_null=1"},
-          {"UBSAN_OPTIONS", log + ":print_stacktrace=1"}};
+          {"UBSAN_OPTIONS", "print_stacktrace=1"}};
 }
 
 }  // namespace
@@ -45,8 +53,8 @@ Sandbox::~Sandbox() {
 
 std::vector<std::string> Sandbox::take_findings() const {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder()))
-    if (entry.path().filename().string().starts_with(finding_name)) files.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder(), fs::directory_options::skip_permission_denied))
+    if (entry.is_regular_file() && !entry.is_symlink() && has_finding(entry.path())) files.push_back(entry.path());
   std::vector<std::string> findings;
   for (const fs::path& file : files) {
     findings.push_back(text_of(file));
