@@ -53,7 +53,7 @@ TEST_F(LogLimit, IsForEachRank) {
 TEST_F(LogLimit, AWorkerThatLogsDiesWithAKilledHost) {
   write_experiment(
       {.plugin = "bad_logs_without_end", .params = "bad_at = -1\nstep_ms = 60000", .run = "log_limit = \"256KiB\""});
-  HostProcess host(run_arguments(), folder(), output_file());
+  HostProcess host = start(run_arguments());
   EXPECT_TRUE(wait_until([&] { return !run_folders().empty() && contains(log("case-0001.log"), "[assay: "); }));
   host.send(SIGKILL);
   host.wait();
