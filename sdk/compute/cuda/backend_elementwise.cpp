@@ -4,6 +4,12 @@
 #include "kernels/elementwise.hpp"
 
 namespace assay::cuda {
+
+DropoutArgs dropout_args(const compute::DropoutRule& rule, const compute::Dropout& dropout) {
+  return {rule.drop_below, rule.factor, dropout.seed, dropout.stream,
+          static_cast<const std::int64_t*>(dropout.step.data)};
+}
+
 void CudaBackend::add(const Tensor& a, const Tensor& b, const Tensor& out) {
   require_alike("add", {&a, &b, &out});
   if (!preparing()) launch_add(stream(), a.dtype, a.data, b.data, out.data, a.elements());

@@ -129,7 +129,7 @@ void dispatch_bias(DType type, DType bias_type, F&& f) {
     else if (bias_type == type)
       f(tag, tag);
     else
-      throw std::logic_error("a bias that is neither fp32 nor of the matrix's type");
+      misused("a bias that is neither fp32 nor of the matrix's type");
   });
 }
 

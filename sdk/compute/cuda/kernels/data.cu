@@ -191,7 +191,7 @@ void launch_fill_bytes(cudaStream_t stream, void* to, std::size_t element_bytes,
     case 2: return fill_elements(stream, to, static_cast<std::uint16_t>(bits), count);
     case 4: return fill_elements(stream, to, static_cast<std::uint32_t>(bits), count);
     case 8: return fill_elements(stream, to, bits, count);
-    default: throw std::logic_error("a fill of elements that are not 1, 2, 4 or 8 bytes wide");
+    default: misused("a fill of elements that are not 1, 2, 4 or 8 bytes wide");
   }
 }
 
@@ -201,7 +201,7 @@ void launch_fill_float(cudaStream_t stream, DType type, void* to, float value, s
     case DType::bf16:
       return launch_fill_bytes(stream, to, 2, static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x, count);
     case DType::f16: return launch_fill_bytes(stream, to, 2, static_cast<__half_raw>(__float2half_rn(value)).x, count);
-    default: throw std::logic_error("a fill with a floating-point value for elements of another type");
+    default: misused("a fill with a floating-point value for elements of another type");
   }
 }
 
@@ -223,7 +223,7 @@ void launch_copy(cudaStream_t stream, std::size_t element_bytes, void* to, const
     case 4: return copy_words<std::uint32_t>(stream, to, from, wide);
     case 8: return copy_words<std::uint64_t>(stream, to, from, wide);
     case 16: return copy_words<uint4>(stream, to, from, wide);
-    default: throw std::logic_error("a copy of elements that are not 1, 2, 4, 8 or 16 bytes wide");
+    default: misused("a copy of elements that are not 1, 2, 4, 8 or 16 bytes wide");
   }
 }
 

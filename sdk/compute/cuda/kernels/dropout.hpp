@@ -1,11 +1,14 @@
 // Inverted dropout, by itself and fused with what stands around it. Nothing is launched for no elements.
 #pragma once
 #include <cuda_runtime_api.h>
-#include <assay/compute/backend.hpp>
+#include <assay/compute/tensor.hpp>
 
 #include <cstdint>
 
-#include "common/operation_checks.hpp"
+namespace assay::compute {
+struct Dropout;
+struct DropoutRule;
+}  // namespace assay::compute
 
 namespace assay::cuda {
 
@@ -19,10 +22,7 @@ struct DropoutArgs {
   const std::int64_t* step = nullptr;
 };
 
-inline DropoutArgs dropout_args(const compute::DropoutRule& rule, const compute::Dropout& dropout) {
-  return {rule.drop_below, rule.factor, dropout.seed, dropout.stream,
-          static_cast<const std::int64_t*>(dropout.step.data)};
-}
+DropoutArgs dropout_args(const compute::DropoutRule& rule, const compute::Dropout& dropout);
 
 void launch_dropout(cudaStream_t stream, compute::DType type, const void* x, void* y, std::int64_t count,
                     const DropoutArgs& dropout);

@@ -1,4 +1,6 @@
 // Sums, products and activations of contiguous tensors.
+#include <assay/compute/backend.hpp>
+
 #include "cuda_error.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/math.cuh"
@@ -155,7 +157,7 @@ void dispatch_activation(Activation kind, F&& f) {
     case Activation::gelu_tanh: return f(TypeTag<GeluTanh<T>>());
     case Activation::silu: return f(TypeTag<Silu<T>>());
   }
-  throw std::logic_error("an activation that the kernels do not know");
+  misused("an activation that the kernels do not know");
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 // element. Nothing is launched for no elements.
 #pragma once
 #include <cuda_runtime_api.h>
-#include <assay/compute/backend.hpp>
+#include <assay/compute/tensor.hpp>
 
 #include <cstdint>
 
 #include "common/kernel_shapes.hpp"
+
+namespace assay::compute {
+enum class Activation : std::int32_t;
+}  // namespace assay::compute
 
 namespace assay::cuda {
 

@@ -226,7 +226,7 @@ void backward(cudaStream_t stream, Table* dtable, const Dout* dout, const std::i
               std::int64_t width, std::int64_t table_rows, bool accumulate) {
   const std::int64_t strips = ceil_div(width, threads / groups * N);
   const std::int64_t owners = ceil_div(table_rows, owned_rows * groups);
-  if (strips > INT32_MAX / owners) throw std::logic_error("embedding_backward: a table too large for one launch");
+  if (strips > INT32_MAX / owners) misused("embedding_backward: a table too large for one launch");
   embedding_backward_kernel<Table, Dout, N, groups><<<static_cast<unsigned>(owners * strips), threads, 0, stream>>>(
       dtable, dout, ids, rows, width, table_rows, static_cast<unsigned>(strips), accumulate);
   check_launch("embedding_backward");

@@ -92,7 +92,7 @@ void turn(cudaStream_t stream, T* x, const float* cos, const float* sin, const R
   const auto batches = static_cast<unsigned>(std::min<std::int64_t>(shape.batch, 65535));
   for_tiles(shape.positions, groups * per_head,
             [&](std::int64_t first, std::int64_t positions, std::int64_t, std::int64_t each) {
-              if (each != groups * per_head) throw std::logic_error("rotary: a position too large for one launch");
+              if (each != groups * per_head) misused("rotary: a position too large for one launch");
               const auto count = static_cast<std::uint32_t>(positions * each);
               const dim3 grid(grid_size(count, threads), batches);
               const auto kernel = wide ? rotary_kernel<T, N> : rotary_pairs_kernel<T>;

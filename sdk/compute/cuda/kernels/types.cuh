@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
+
+#include "cuda_error.hpp"
 
 namespace assay::cuda {
 
@@ -219,7 +220,7 @@ void dispatch_float(compute::DType type, F&& f) {
     case compute::DType::f32: return std::forward<F>(f)(TypeTag<float>());
     case compute::DType::bf16: return std::forward<F>(f)(TypeTag<bf16>());
     case compute::DType::f16: return std::forward<F>(f)(TypeTag<f16>());
-    default: throw std::logic_error("a kernel for floating-point types was asked for another type");
+    default: misused("a kernel for floating-point types was asked for another type");
   }
 }
 
