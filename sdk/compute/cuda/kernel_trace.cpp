@@ -4,6 +4,7 @@
 #include <cupti.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <assay/plugin.hpp>
 
 #include <algorithm>
 #include <cstddef>
