@@ -2,7 +2,7 @@
 
 #include "common/files.hpp"
 #include "record/json.hpp"
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "common/fd.hpp"
 #include "common/files.hpp"
 #include "record/case_record.hpp"
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 
 #include <cstdint>
 #include <filesystem>

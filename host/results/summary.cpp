@@ -8,7 +8,7 @@
 #include "results/default_columns.hpp"
 #include "results/epochs.hpp"
 #include "results/reader.hpp"
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>

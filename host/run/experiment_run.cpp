@@ -7,7 +7,7 @@
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 #include "run/case_group.hpp"
 #include "run/exit_code.hpp"
 #include "run/nsys_note.hpp"

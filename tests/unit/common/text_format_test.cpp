@@ -1,6 +1,6 @@
 #include "common/text_format.hpp"
 
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 
 #include <gtest/gtest.h>
 

@@ -93,8 +93,9 @@ TEST_F(Matching, SettingsThatAreNoAxisDoNotMatter) {
 TEST_F(Matching, ASettingAsAnAxisTellsCasesApart) {
   std::vector<record::CaseRecord> sweep;
   for (const int warmup : {0, 5}) {
-    sweep.push_back(record({}, {{"measure.warmup", warmup}}));
-    sweep.back()["settings"]["measure.warmup"] = warmup;
+    Json swept = record({}, {{"measure.warmup", warmup}});
+    swept["settings"]["measure.warmup"] = warmup;
+    sweep.push_back(swept);
   }
   Json plain = record({});  // its setting is 5
   const Matches matches = match(sweep, {plain});
@@ -105,8 +106,9 @@ TEST_F(Matching, ASettingAsAnAxisTellsCasesApart) {
 TEST_F(Matching, ASweepOverDevicesTellsCasesApart) {
   std::vector<record::CaseRecord> sweep;
   for (const char* kind : {"cpu", "cuda"}) {
-    sweep.push_back(record({}, {{"run.device", kind}}));
-    sweep.back()["device"]["kind"] = kind;
+    Json swept = record({}, {{"run.device", kind}});
+    swept["device"]["kind"] = kind;
+    sweep.push_back(swept);
   }
   const Matches both = match(sweep, {sweep[1], sweep[0]});
   EXPECT_EQ(both.of_baseline[0].other, &cases_b_[1]);

@@ -1,4 +1,5 @@
 #include "experiment/columns.hpp"
+#include "record/columns.hpp"
 
 #include "demo_workload.hpp"
 
@@ -48,7 +49,7 @@ TEST(Columns, AreWhatARecordCanFill) {
                              "straggler.share",
                              "by_rank.step_mean_ms.min",
                              "by_rank.step_mean_ms.max"})
-    EXPECT_TRUE(is_column(column, names)) << column;
+    EXPECT_TRUE(record::is_column(column, names)) << column;
 }
 
 TEST(Columns, RefuseWhatNoRecordHas) {
@@ -57,14 +58,14 @@ TEST(Columns, RefuseWhatNoRecordHas) {
                              "images_per_s", "memory.", "memory..mib", "memory.mib", "memory.weights.peak_mib",
                              "memory.before_step.weights.mib", "memory..parameters.mib", "measure.warmpu",
                              "device.kind", "straggler", "by_rank.step_mean_ms", "by_rank.step_std_ms.min"})
-    EXPECT_FALSE(is_column(column, names)) << column;
+    EXPECT_FALSE(record::is_column(column, names)) << column;
 }
 
 TEST(Columns, OfAWorkloadThatCountsNothingHaveNoItemRate) {
   auto schema = demo_schema();
   schema.item_unit.clear();
-  EXPECT_FALSE(is_column("_per_s", column_names(schema)));
-  EXPECT_TRUE(is_column("items_per_s", column_names(schema)));
+  EXPECT_FALSE(record::is_column("_per_s", column_names(schema)));
+  EXPECT_TRUE(record::is_column("items_per_s", column_names(schema)));
 }
 
 TEST(Columns, OfTelemetryAreKnown) {
@@ -73,9 +74,9 @@ TEST(Columns, OfTelemetryAreKnown) {
        {"utilisation_percent", "validity", "validity.text", "telemetry.gpu_utilisation_percent.mean",
         "telemetry.cpu_utilisation_percent.max", "telemetry.sm_clock_mhz.min", "telemetry.energy_j",
         "telemetry.throttle", "telemetry.foreign_processes"})
-    EXPECT_TRUE(is_column(column, names)) << column;
+    EXPECT_TRUE(record::is_column(column, names)) << column;
   for (const char* column : {"telemetry", "telemetry.power_w", "telemetry.gpu_utilisation_percent.std"})
-    EXPECT_FALSE(is_column(column, names)) << column;
+    EXPECT_FALSE(record::is_column(column, names)) << column;
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(RecordJson, EveryPublishedRecordComesBackWhole) {
     for (std::string line; std::getline(file, line); ++lines) {
       const auto record = record_from_line(line);
       ASSERT_TRUE(record) << entry.path();
-      expect_kept(Json::parse(line), to_json(*record), entry.path().string());
+      expect_kept(Json::parse(line), Json::parse(to_line(*record)), entry.path().string());
       EXPECT_EQ(to_line(*record_from_line(to_line(*record))), to_line(*record)) << "a second reading changes nothing";
     }
   }

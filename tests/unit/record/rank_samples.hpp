@@ -29,11 +29,15 @@ inline std::vector<record::RankPart> typed(const std::vector<RankPart>& parts) {
     ranks.push_back({part.rank, part.host, record::result_from_json(part.part).value(), part.device_id});
   return ranks;
 }
+// With null for what is no number.
+inline Json as_written(const record::CaseResult& result) {
+  return Json::parse(record::json_text(record::to_json(result)));
+}
 inline Json merge_ranks(const std::vector<RankPart>& parts, double confidence) {
-  return record::to_json(record::merge_ranks(typed(parts), confidence));
+  return as_written(record::merge_ranks(typed(parts), confidence));
 }
 inline Json merge_failed_ranks(const std::vector<RankPart>& parts, std::size_t culprit) {
-  return record::to_json(record::merge_failed_ranks(typed(parts), culprit));
+  return as_written(record::merge_failed_ranks(typed(parts), culprit));
 }
 
 inline Json step_metric(const char* unit, Direction direction, const std::vector<double>& samples) {
@@ -66,9 +70,7 @@ inline Json part_of(const std::vector<double>& step_ms, const std::vector<double
   result.memory->moments.emplace();
   result.memory->peak_mib.emplace();
   result.memory->process_peak_mib = 10.0;
-  Json part = record::to_json(result);
-  part["drift"] = nullptr;
-  return part;
+  return as_written(result);
 }
 
 // Rank r on host "n<r>", each with a steady step; change what a test is about.

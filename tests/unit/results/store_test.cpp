@@ -153,7 +153,7 @@ TEST_F(Store, ReopeningCutsATornLineOff) {
   ASSERT_FALSE(run.notes().empty());
   expect_has(run.notes()[0], "torn after 40 bytes");
   run.append(oom_record());
-  EXPECT_EQ(read_file(path / "cases.jsonl"), line + "\n" + oom_record().dump() + "\n");
+  EXPECT_EQ(read_file(path / "cases.jsonl"), line + "\n" + as_read(oom_record()).dump() + "\n");
 }
 
 TEST_F(Store, ReopeningEndsALineThatLacksItsEnd) {
@@ -161,7 +161,7 @@ TEST_F(Store, ReopeningEndsALineThatLacksItsEnd) {
   const std::string line = ok_record().dump();
   put_file(path / "cases.jsonl", line);
   RunFolder::reopen(path).append(oom_record());
-  EXPECT_EQ(read_file(path / "cases.jsonl"), line + "\n" + oom_record().dump() + "\n");
+  EXPECT_EQ(read_file(path / "cases.jsonl"), line + "\n" + as_read(oom_record()).dump() + "\n");
 }
 
 TEST_F(Store, TwoHostsDoNotShareARun) {

@@ -1,4 +1,4 @@
-#include "results/utc.hpp"
+#include "common/utc.hpp"
 
 #include <fmt/format.h>
 
