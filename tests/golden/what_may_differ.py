@@ -158,6 +158,12 @@ SNAPSHOT = [
 
 # What the second set has and the first one cannot: settings that came since. Each is one line of experiment.toml, one
 # key of a record's settings and of a summary's config, and one word of the list of settings in a message.
+
+def is_record_that_failed(value):
+    """The fields of such a record stood in the order in which they became known, and stand in that of all records now."""
+    return "schema" in value and "status" in value and value["status"] != "ok"
+
+
 NEW_SETTINGS = {"run.log_limit": "came with the limit to a worker's log"}
 
 
