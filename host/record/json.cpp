@@ -538,7 +538,8 @@ std::string plain_text(const Value& value) {
 
 Named<std::string> items_of(const Device& device) {
   Named<std::string> items;
-  for (const auto& [name, value] : json_of(device).items())
+  const Json fields = json_of(device);  // named: items() does not keep it alive
+  for (const auto& [name, value] : fields.items())
     if (!value.is_null()) items.emplace_back(name, value.is_string() ? value.get<std::string>() : json_text(value));
   return items;
 }
