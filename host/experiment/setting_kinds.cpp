@@ -36,7 +36,7 @@ Kind<std::uint64_t> size(std::string expected, std::uint64_t min_bytes) {
           [](std::uint64_t bytes) { return Value(bytes_to_text(bytes)); }};
 }
 
-Kind<std::chrono::milliseconds> duration(std::string expected, std::int64_t min_ms) {
+Kind<std::chrono::milliseconds> duration_from(std::string expected, std::int64_t min_ms) {
   return {std::move(expected),
           [=](const Value& found) {
             const auto duration = read_duration(found);
@@ -115,10 +115,12 @@ Kind<std::filesystem::path> folder() {
           "a folder for results"};
 }
 
-Kind<std::chrono::milliseconds> duration() { return duration(fmt::format("a duration above 0: {}", durations), 1); }
+Kind<std::chrono::milliseconds> duration() {
+  return duration_from(fmt::format("a duration above 0: {}", durations), 1);
+}
 
 Kind<std::chrono::milliseconds> duration_or_none() {
-  return duration(fmt::format("a duration: {}; 0 for none", durations), 0);
+  return duration_from(fmt::format("a duration: {}; 0 for none", durations), 0);
 }
 
 Kind<std::uint64_t> size_above_0() { return size(fmt::format("a size above 0: {}", sizes), 1); }

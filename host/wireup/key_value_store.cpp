@@ -15,7 +15,7 @@ namespace {
 constexpr std::int32_t ranks_max = 1 << 20;
 constexpr std::size_t missing_described = 8;
 // std::future adds the timeout to the clock: the sum must fit.
-constexpr KeyValue::Timeout timeout_max = std::chrono::hours(24 * 365);
+constexpr KeyValue::Timeout wait_max = std::chrono::hours(24 * 365);
 
 std::shared_ptr<const std::vector<std::string>> one_value(std::string_view value) {
   return std::make_shared<const std::vector<std::string>>(1, std::string(value));
@@ -77,7 +77,7 @@ WaitOutcome KeyValueStore::wait_for(Timeout timeout, const std::function<WaitId(
   const auto promise = std::make_shared<std::promise<WaitOutcome>>();
   std::future<WaitOutcome> outcome = promise->get_future();
   const WaitId wait = begin([promise](WaitOutcome&& result) { promise->set_value(std::move(result)); });
-  if (outcome.wait_for(std::min(timeout, timeout_max)) != std::future_status::ready) expire(wait);
+  if (outcome.wait_for(std::min(timeout, wait_max)) != std::future_status::ready) expire(wait);
   return outcome.get();
 }
 

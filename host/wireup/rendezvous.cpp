@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t readable_name_max = 80;
-constexpr std::chrono::milliseconds pause_min{10}, pause_max{250};
+constexpr std::chrono::milliseconds join_pause_min{10}, join_pause_max{250};
 
 // FNV-1a, 64 bits: names need to differ, not to be secret.
 std::uint64_t hash_of(std::string_view text) {
@@ -132,7 +132,7 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
   const fs::path file = rendezvous_file(folder, launched.job_id);
   const auto deadline = Clock::now() + timeout;
   options.connect_timeout = {};
-  for (auto pause = pause_min;; pause = std::min(2 * pause, pause_max)) {
+  for (auto pause = join_pause_min;; pause = std::min(2 * pause, join_pause_max)) {
     Found found = look_for(launched, file);
     if (found.endpoint) {
       try {

@@ -21,7 +21,7 @@ assay_status get(const assay_config* config, assay_str key, Out&& assign) {
   return ASSAY_OK;
 }
 
-double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
 }  // namespace
 
@@ -172,7 +172,7 @@ std::string HostServices::held_by_kind() const {
   std::string text;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (held.bytes[k] > 0)
-      text += fmt::format("{}{} {:.1f} MiB", text.empty() ? "" : ", ", memory_kind_name(k), mib(held.bytes[k]));
+      text += fmt::format("{}{} {:.1f} MiB", text.empty() ? "" : ", ", memory_kind_name(k), in_mib(held.bytes[k]));
   return text.empty() ? "nothing" : text;
 }
 
@@ -182,12 +182,13 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
     return ASSAY_INVALID_ARGUMENT;
   }
   const char* kind_name = memory_kind_name(static_cast<std::size_t>(kind));
-  observer_.allocation(fmt::format("{:.1f} MiB of {} ({})", mib(static_cast<std::int64_t>(bytes)), kind_name, label));
+  observer_.allocation(
+      fmt::format("{:.1f} MiB of {} ({})", in_mib(static_cast<std::int64_t>(bytes)), kind_name, label));
   if (stage_ == ASSAY_STAGE_MEASURE) ++allocations_while_measuring_;
   void* address = nullptr;
   if (const assay_status s = device_.api().allocate(device_.handle(), bytes, &address); s != ASSAY_OK) {
-    set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", mib(static_cast<std::int64_t>(bytes)), kind_name,
-                               label, device_.api().error_text(), held_by_kind()));
+    set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", in_mib(static_cast<std::int64_t>(bytes)),
+                               kind_name, label, device_.api().error_text(), held_by_kind()));
     if (memory_history_) {
       assay_device_info info{};
       info.struct_size = sizeof info;

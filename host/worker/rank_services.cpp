@@ -22,14 +22,14 @@ std::chrono::milliseconds collective_timeout(const Case& c) {
   return c.run.stall_timeout.count() > 0 ? c.run.stall_timeout : c.measure.timeout;
 }
 
-std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
+std::string_view as_view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
 
 std::string_view bytes_of(const void* data, std::size_t bytes) {
   return data ? std::string_view(static_cast<const char*>(data), bytes) : std::string_view();
 }
 
 // Host and plugin share the case's keys.
-std::string key_of_plugin(assay_str key) { return fmt::format("plugin/{}", view(key)); }
+std::string key_of_plugin(assay_str key) { return fmt::format("plugin/{}", as_view(key)); }
 
 std::string pack(std::span<const double> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -97,8 +97,8 @@ RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
                                                           bytes_of(mine, bytes), KeyValue::Timeout(timeout_ms));
       for (std::size_t r = 0; r < values.size(); ++r) {
         if (values[r].size() != bytes)
-          throw WireupError(
-              fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", view(name), r, values[r].size(), bytes));
+          throw WireupError(fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", as_view(name), r,
+                                        values[r].size(), bytes));
         if (bytes > 0) std::memcpy(static_cast<char*>(all) + r * bytes, values[r].data(), bytes);
       }
     });

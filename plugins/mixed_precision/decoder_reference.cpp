@@ -13,7 +13,7 @@ using assay::train::ParameterSet;
 
 namespace {
 
-constexpr double norm_eps = 1e-5;
+constexpr double reference_norm_eps = 1e-5;
 constexpr double rotary_theta = 10'000.0;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -95,7 +95,7 @@ class Reference {
     for (std::size_t r = 0; r < x.rows; ++r) {
       double squares = 0;
       for (std::size_t j = 0; j < x.columns; ++j) squares += x.row(r)[j] * x.row(r)[j];
-      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + norm_eps);
+      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + reference_norm_eps);
       for (std::size_t j = 0; j < x.columns; ++j)
         n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * static_cast<double>(weights_[id][j]);
     }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t chunk_bytes = 1 << 20;
+constexpr std::size_t read_bytes = 1 << 20;
 constexpr const char* remedy = "; remedy: restore the file, or remove the folder to have the data set generated anew";
 
 // One line for each shard, with what changes when a file's content does. (ctime, since mtime can be set back.) The
@@ -47,7 +47,7 @@ std::string fingerprint(const fs::path& folder, const Manifest& manifest) {
 
 std::uint32_t crc_of(const fs::path& file, std::uint64_t bytes, const Tell& tell) {
   const File open = open_to_read(file);
-  std::vector<std::byte> chunk(std::min<std::uint64_t>(chunk_bytes, bytes));
+  std::vector<std::byte> chunk(std::min<std::uint64_t>(read_bytes, bytes));
   std::uint32_t crc = 0;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::size_t size = std::min<std::uint64_t>(chunk.size(), bytes - done);

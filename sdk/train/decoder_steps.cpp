@@ -11,7 +11,7 @@ using compute::Tensor;
 
 namespace {
 
-constexpr float norm_eps = 1e-5F;
+constexpr float rms_norm_eps = 1e-5F;
 constexpr double rotary_theta = 10'000.0;
 
 // y = x w^T
@@ -61,13 +61,13 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
     const Forward& f = forward_[l];
     // The fused path has normed1 from the end of the layer before.
     if (l == 0 || !config_.fused)
-      b.rms_norm_forward(plan_[f.input], set_.value(ids_.layers[l].ln1), plan_[f.normed1], plan_[f.rstd1], norm_eps);
+      b.rms_norm_forward(plan_[f.input], set_.value(ids_.layers[l].ln1), plan_[f.normed1], plan_[f.rstd1], rms_norm_eps);
     layer_body(b, ids_.layers[l], f);
     layer_end(b, static_cast<std::int64_t>(l), f);
   }
   if (config_.layers == 0 || !config_.fused)
     b.rms_norm_forward(plan_[final_input_], set_.value(ids_.ln_final), plan_[final_normed_], plan_[final_rstd_],
-                       norm_eps);
+                       rms_norm_eps);
   const Tensor& logits = plan_[logits_];
   project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
   if (config_.keep_logits) b.copy(plan_[kept_logits_], logits);
@@ -94,11 +94,11 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
   project(b, plan_[f.attention], set_.compute(p.output), plan_[f.branch1]);
   if (config_.fused) {
     b.add_rms_norm_forward(plan_[f.branch1], plan_[f.input], plan_[f.middle], set_.value(p.ln2), plan_[f.normed2],
-                           plan_[f.rstd2], norm_eps);
+                           plan_[f.rstd2], rms_norm_eps);
     project(b, plan_[f.normed2], set_.compute(p.w1, 2), plan_[f.gate_up]);
   } else {
     b.add(plan_[f.branch1], plan_[f.input], plan_[f.middle]);
-    b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[f.normed2], plan_[f.rstd2], norm_eps);
+    b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[f.normed2], plan_[f.rstd2], rms_norm_eps);
     project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
     project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
   }
@@ -120,7 +120,7 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
   b.add_rms_norm_forward(plan_[f.branch2], plan_[f.middle], next,
                          set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
                          plan_[last ? final_normed_ : forward_[l + 1].normed1],
-                         plan_[last ? final_rstd_ : forward_[l + 1].rstd1], norm_eps);
+                         plan_[last ? final_rstd_ : forward_[l + 1].rstd1], rms_norm_eps);
 }
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
@@ -171,7 +171,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, GradientListen
   const Forward& f = recomputed_[l];
   const Backward& g = backward_[l];
   if (config_.checkpointing) {
-    b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[f.normed1], plan_[f.rstd1], norm_eps);
+    b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[f.normed1], plan_[f.rstd1], rms_norm_eps);
     layer_body(b, p, f);
   }
   feed_forward_backward(b, p, f, g, listener);
@@ -193,7 +193,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, GradientListen
     weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
     return tell(listener, p.ln1 + 1);
   }
-  b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[g.normed1], plan_[f.rstd1], norm_eps);
+  b.rms_norm_forward(plan_[f.input], set_.value(p.ln1), plan_[g.normed1], plan_[f.rstd1], rms_norm_eps);
   for (int i = 0; i < 3; ++i) {
     const Tensor part = dqkv.slice(1, i * config_.d_model, config_.d_model);
     const ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
@@ -233,7 +233,7 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
   b.multiply(plan_[g.dhidden], gu.up, plan_[g.dsilu]);
   b.multiply(plan_[g.dhidden], plan_[g.silu], gu.up);                                // now the gradient of up
   b.activation_backward(Activation::silu, gu.gate, plan_[g.dsilu], plan_[g.dsilu]);  // now the gradient of gate
-  b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[g.normed2], plan_[f.rstd2], norm_eps);
+  b.rms_norm_forward(plan_[f.middle], set_.value(p.ln2), plan_[g.normed2], plan_[f.rstd2], rms_norm_eps);
   weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
   weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
   tell(listener, p.w3 + 1);

@@ -11,7 +11,7 @@ using compute::Tensor;
 
 namespace {
 
-constexpr float norm_eps = 1e-5F;
+constexpr float layer_norm_eps = 1e-5F;
 
 // dw = dy^T x
 void weight_gradient(Backend& b, const Tensor& dy, const Tensor& x, const Tensor& dw) {
@@ -35,11 +35,11 @@ void EncoderDecoderModel::forward_end(Backend& b, const BlockParameters& p, cons
   const Tensor weight = set_.value(p.norm_weight), norm_bias = set_.value(p.norm_bias), bias = set_.value(p.out_bias);
   if (config_.fused)
     return b.dropout_add_layer_norm_forward(plan_[end.branch], bias, residual, dropout(end.stream), sum, weight,
-                                            norm_bias, y, mean, rstd, norm_eps);
+                                            norm_bias, y, mean, rstd, layer_norm_eps);
   b.bias_add(plan_[end.branch], bias, plan_[end.biased]);
   drop(b, plan_[end.biased], plan_[end.dropped], end.stream);
   b.add(plan_[end.dropped], residual, sum);
-  b.layer_norm_forward(sum, weight, norm_bias, y, mean, rstd, norm_eps);
+  b.layer_norm_forward(sum, weight, norm_bias, y, mean, rstd, layer_norm_eps);
 }
 
 Tensor EncoderDecoderModel::backward_end(Backend& b, const BlockParameters& p, const BlockEnd& end, const Tensor& dx,
@@ -69,7 +69,7 @@ void EncoderDecoderModel::drop(Backend& b, const Tensor& x, const Tensor& y, std
 
 void EncoderDecoderModel::forward_norm(Backend& b, const Norm& norm, const Tensor& x) const {
   b.layer_norm_forward(x, set_.value(norm.weight), set_.value(norm.weight + 1), plan_[norm.y], plan_[norm.mean],
-                       plan_[norm.rstd], norm_eps);
+                       plan_[norm.rstd], layer_norm_eps);
 }
 
 void EncoderDecoderModel::backward_norm(Backend& b, const Norm& norm, const Tensor& x, const Tensor& dx,

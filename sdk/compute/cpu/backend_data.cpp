@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::initializer_list<DType> any_float = {DType::f32, DType::bf16, DType::f16};
 
-std::size_t index_of(DType t) { return static_cast<std::size_t>(t); }
 bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
 // A workload's bad id must not read or write another tensor's memory.

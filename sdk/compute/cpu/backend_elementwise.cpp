@@ -3,11 +3,6 @@
 #include "kernels/elementwise.hpp"
 
 namespace assay::cpu {
-namespace {
-
-std::size_t index_of(DType t) { return static_cast<std::size_t>(t); }
-
-}  // namespace
 
 void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& out) {
   require_alike("add", {&a, &b, &out});

@@ -20,6 +20,9 @@ inline DropoutArgs dropout_args(const DropoutRule& rule, const Dropout& d) {
   return args;
 }
 
+// Kernels are kept in tables by data type.
+inline std::size_t index_of(DType t) { return static_cast<std::size_t>(t); }
+
 class MatmulCache;  // oneDNN primitives by shape, see matmul.hpp
 
 class CpuBackend final : public compute::Backend {

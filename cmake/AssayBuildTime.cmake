@@ -1,0 +1,74 @@
+# What makes a build short, and changes nothing of what is built: a quick linker, headers that are compiled once, and
+# several files compiled as one (CMAKE_UNITY_BUILD, which the presets switch on).
+#
+# Files of one target that are compiled as one share a scope: two of them cannot have private names that are alike. A file
+# that must be compiled alone gets the property SKIP_UNITY_BUILD_INCLUSION; one that has options of its own is alone anyway.
+
+# ---- linker ----------------------------------------------------------------------------------------------------------
+
+# For our own programs and libraries. Who links an installed library of ours is told nothing of it.
+option(ASSAY_FAST_LINKER "Link with mold or lld, where one of them is installed and works" ON)
+if(ASSAY_FAST_LINKER)
+  include(CheckLinkerFlag)
+  foreach(linker mold lld)
+    find_program(assay_linker NAMES ld.${linker} ${linker} NO_CACHE)
+    if(assay_linker)
+      check_linker_flag(CXX -fuse-ld=${linker} ASSAY_LINKS_WITH_${linker})
+      if(ASSAY_LINKS_WITH_${linker})
+        add_link_options(-fuse-ld=${linker})
+        break()
+      endif()
+    endif()
+    unset(assay_linker)
+  endforeach()
+endif()
+
+# ---- compiler --------------------------------------------------------------------------------------------------------
+
+# g++ looks for garbage once it holds 128 MiB at most, which precompiled headers alone come to.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>")
+
+# Compiled with others, a file is no longer the one that g++ excuses from this.
+if(CMAKE_UNITY_BUILD)
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
+endif()
+
+# ---- precompiled headers ---------------------------------------------------------------------------------------------
+
+# Every file still includes what it uses: ASSAY_PCH=OFF builds the same sources without.
+#
+#   assay_precompile(TARGET header...)       TARGET compiles these headers, for itself and for those that reuse them
+#   assay_reuse_precompiled(FROM target...)  these start from what FROM has compiled
+#
+# A compiler takes precompiled headers only where its options are the same. That is why programs that reuse a library's
+# are compiled as position-independent as a library: CMake would say -fPIE for them.
+option(ASSAY_PCH "Compile common headers once (precompiled headers)" ON)
+
+# ccache looks into what the preprocessor says, which must not repeat the precompiled headers.
+set(assay_pch_options "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>")
+
+function(assay_precompile target)
+  if(ASSAY_PCH)
+    list(TRANSFORM ARGN REPLACE "^(.+)$" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_compile_options(${target} PRIVATE ${assay_pch_options})
+  endif()
+endfunction()
+
+function(assay_reuse_precompiled from)
+  if(NOT ASSAY_PCH)
+    return()
+  endif()
+  foreach(target IN LISTS ARGN)
+    get_target_property(type ${target} TYPE)
+    if(target STREQUAL from OR NOT type MATCHES "^(EXECUTABLE|OBJECT_LIBRARY|STATIC_LIBRARY|SHARED_LIBRARY|MODULE_LIBRARY)$")
+      continue()
+    endif()
+    target_precompile_headers(${target} REUSE_FROM ${from})
+    target_compile_options(${target} PRIVATE ${assay_pch_options})
+    if(type STREQUAL "EXECUTABLE")
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
+  endforeach()
+endfunction()
