@@ -5,7 +5,7 @@
 
 #include "run/exit_code.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 
 using Arguments = std::vector<std::string>;
 
@@ -15,4 +15,4 @@ int compare_command(const Arguments& arguments);
 int describe_command(const Arguments& arguments);
 int new_command(const Arguments& arguments);
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -12,7 +12,7 @@
 #include "compare/sides.hpp"
 #include "results/terminal.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 namespace po = boost::program_options;
@@ -35,8 +35,8 @@ std::vector<std::string> split(const std::vector<std::string>& texts) {
   return parts;
 }
 
-FailIf fail_if_of(const std::vector<std::string>& words) {
-  FailIf fail_if;
+compare::FailIf fail_if_of(const std::vector<std::string>& words) {
+  compare::FailIf fail_if;
   for (const std::string& word : words) {
     if (word == "slower")
       fail_if.slower = true;
@@ -60,11 +60,11 @@ double percent(const po::variables_map& values, const char* name, double low, do
   return value / 100;
 }
 
-Statistic statistic_of(const std::string& name) {
-  if (name == "p05") return Statistic::p05;
-  if (name == "lower-quartile") return Statistic::lower_quartile;
-  if (name == "median") return Statistic::median;
-  if (name == "mean") return Statistic::mean;
+compare::Statistic statistic_of(const std::string& name) {
+  if (name == "p05") return compare::Statistic::p05;
+  if (name == "lower-quartile") return compare::Statistic::lower_quartile;
+  if (name == "median") return compare::Statistic::median;
+  if (name == "mean") return compare::Statistic::mean;
   throw UsageError(fmt::format("--statistic is '{}'; expected p05, lower-quartile, median or mean", name));
 }
 
@@ -92,11 +92,11 @@ po::options_description options() {
   return visible;
 }
 
-std::string spelt(const Comparison& comparison, const TestOptions& test, const std::string& format) {
-  if (format == "terminal") return comparison_text(comparison, test, terminal_width(STDOUT_FILENO));
-  if (format == "markdown") return comparison_markdown(comparison, test);
-  if (format == "csv") return comparison_csv(comparison);
-  return comparison_json(comparison, test);
+std::string spelt(const compare::Comparison& comparison, const compare::TestOptions& test, const std::string& format) {
+  if (format == "terminal") return compare::comparison_text(comparison, test, results::terminal_width(STDOUT_FILENO));
+  if (format == "markdown") return compare::comparison_markdown(comparison, test);
+  if (format == "csv") return compare::comparison_csv(comparison);
+  return compare::comparison_json(comparison, test);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::string spelt(const Comparison& comparison, const TestOptions& test, const s
 int compare_command(const Arguments& arguments) {
   const ParsedOptions parsed =
       parse_options(arguments, "assay compare RUN RUN [RUN ...] [options]", kAbout, options(), "run", -1);
-  if (parsed.help) return exit_ok;
+  if (parsed.help) return run::exit_ok;
   const auto& values = parsed.values;
   const auto texts = [&values](const char* name) {
     return values.count(name) ? values[name].as<std::vector<std::string>>() : std::vector<std::string>{};
@@ -112,8 +112,8 @@ int compare_command(const Arguments& arguments) {
   const std::string format = values["format"].as<std::string>();
   if (format != "terminal" && format != "markdown" && format != "csv" && format != "json")
     throw UsageError(fmt::format("--format is '{}'; expected terminal, markdown, csv or json", format));
-  const FailIf fail_if = fail_if_of(split(texts("fail-if")));
-  ComparisonOptions comparison_options;
+  const compare::FailIf fail_if = fail_if_of(split(texts("fail-if")));
+  compare::ComparisonOptions comparison_options;
   if (const auto metrics = split(texts("metric")); !metrics.empty()) comparison_options.metrics = metrics;
   comparison_options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99),
                              percent(values, "run-to-run", 0, 100),
@@ -126,23 +126,24 @@ int compare_command(const Arguments& arguments) {
 
   try {
     if (!values.count("run")) throw UsageError("no run is given; expected at least two");
-    Sides sides = read_sides(texts("run"), values.count("group") ? FolderOfRuns::one_side : FolderOfRuns::sides);
+    compare::Sides sides = compare::read_sides(
+        texts("run"), values.count("group") ? compare::FolderOfRuns::one_side : compare::FolderOfRuns::sides);
     for (const std::string& warning : sides.warnings) fmt::print(stderr, "assay: {}\n", warning);
     if (sides.sides.size() < 2)
       throw UsageError(fmt::format("{} is one run; expected two or more to compare", sides.sides[0].name));
     const std::size_t costs = comparison_options.dollars_per_gpu_hour.size();
     if (costs != 0 && costs != sides.sides.size())
       throw UsageError(fmt::format("--cost has {} for {} sides; expected one for each", costs, sides.sides.size()));
-    const Comparison comparison = compare_sides(std::move(sides.sides), comparison_options);
+    const compare::Comparison comparison = compare::compare_sides(std::move(sides.sides), comparison_options);
     fmt::print("{}", spelt(comparison, comparison_options.test, format));
-    const std::vector<std::string> reasons = reasons_to_fail(comparison, fail_if);
+    const std::vector<std::string> reasons = compare::reasons_to_fail(comparison, fail_if);
     for (const std::string& reason : reasons) fmt::print(stderr, "assay: failed: {}\n", reason);
-    return reasons.empty() ? exit_ok : exit_failed;
-  } catch (const NoRunError& e) {
+    return reasons.empty() ? run::exit_ok : run::exit_failed;
+  } catch (const compare::NoRunError& e) {
     throw UsageError(e.what());
-  } catch (const NoMetricError& e) {
+  } catch (const compare::NoMetricError& e) {
     throw UsageError(e.what());
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -10,7 +10,7 @@
 #include "cli/options.hpp"
 #include "plugin/search.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 namespace po = boost::program_options;
@@ -22,9 +22,9 @@ const char* direction_name(Direction d) {
                                             : "";
 }
 
-json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
+json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
   json params = json::array();
-  for (const ParamSpec& p : schema.params) {
+  for (const plugin::ParamSpec& p : schema.params) {
     json row = {{"name", p.name}, {"type", name_of(p.type)}, {"unit", p.unit}, {"help", p.help}};
     if (p.required)
       row["required"] = true;
@@ -38,7 +38,7 @@ json schema_json(const WorkloadSchema& schema, const assay_entry& entry) {
     params.push_back(std::move(row));
   }
   json metrics = json::array();
-  for (const MetricSpec& m : schema.metrics) {
+  for (const plugin::MetricSpec& m : schema.metrics) {
     metrics.push_back({{"name", m.name},
                        {"unit", m.unit},
                        {"scope", m.per_step ? "step" : "case"},
@@ -60,7 +60,7 @@ std::string number_text(double v) {
                                                                 : fmt::format("{}", v);
 }
 
-std::string allowed_text(const ParamSpec& p) {
+std::string allowed_text(const plugin::ParamSpec& p) {
   if (!p.choices.empty()) {
     std::string text;
     for (const std::string& c : p.choices) text += (text.empty() ? "" : " | ") + c;
@@ -72,19 +72,19 @@ std::string allowed_text(const ParamSpec& p) {
   return p.input_path ? "existing file" : p.output_path ? "file in the run folder" : "";
 }
 
-void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
+void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
   fmt::print("{}: {}\n{} {} ({})\n\nParameters\n", schema.id, schema.summary, entry.id, entry.version, entry.build);
   std::size_t name_width = 4;
   std::size_t default_width = 7;
-  const auto default_text = [](const ParamSpec& p) {
+  const auto default_text = [](const plugin::ParamSpec& p) {
     const std::string text = p.required ? "required" : to_text(p.default_value);
     return text.empty() ? std::string("\"\"") : text;
   };
-  for (const ParamSpec& p : schema.params) {
+  for (const plugin::ParamSpec& p : schema.params) {
     name_width = std::max(name_width, p.name.size());
     default_width = std::max(default_width, default_text(p).size());
   }
-  for (const ParamSpec& p : schema.params) {
+  for (const plugin::ParamSpec& p : schema.params) {
     const std::string allowed = allowed_text(p);
     fmt::print("  {:<{}}  {:<6}  {:<{}}  {}{}{}\n", p.name, name_width, name_of(p.type), default_text(p), default_width,
                p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
@@ -94,7 +94,7 @@ void print_schema(const WorkloadSchema& schema, const assay_entry& entry) {
   for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
   fmt::print("\nMetrics    ");
   if (schema.metrics.empty()) fmt::print(" none");
-  for (const MetricSpec& m : schema.metrics)
+  for (const plugin::MetricSpec& m : schema.metrics)
     fmt::print("{} {}{} (per {}{}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
                *direction_name(m.direction) ? ", " : "", direction_name(m.direction),
@@ -116,24 +116,24 @@ int describe_command(const Arguments& arguments) {
                     "Prints what a workload declares: parameters with type, default and range, phases, metrics.\n"
                     "PLUGIN is a name on the plugin path, 'plugin:workload', or a path with a slash to a .so file.",
                     visible, "plugin");
-  if (options.help) return exit_ok;
+  if (options.help) return run::exit_ok;
   const auto& values = options.values;
   if (!values.count("plugin")) throw UsageError("describe needs the name of a plugin; 'assay list' shows them");
   const auto folders =
-      plugin_folders(values.count("plugin-path") ? values["plugin-path"].as<Arguments>() : Arguments{});
-  FoundWorkload found;
+      plugin::plugin_folders(values.count("plugin-path") ? values["plugin-path"].as<Arguments>() : Arguments{});
+  plugin::FoundWorkload found;
   try {
-    found = find_workload(values["plugin"].as<Arguments>().front(), folders, std::filesystem::current_path());
-  } catch (const PluginError& e) {
+    found = plugin::find_workload(values["plugin"].as<Arguments>().front(), folders, std::filesystem::current_path());
+  } catch (const plugin::PluginError& e) {
     fmt::print(stderr, "assay: {}\n", e.what());
-    return exit_usage;
+    return run::exit_usage;
   }
-  const WorkloadSchema schema = copy_schema(*found.workload);
+  const plugin::WorkloadSchema schema = plugin::copy_schema(*found.workload);
   if (values.count("json"))
     fmt::print("{}\n", schema_json(schema, found.library->entry()).dump(2));
   else
     print_schema(schema, found.library->entry());
-  return exit_ok;
+  return run::exit_ok;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -7,13 +7,13 @@
 #include "cli/options.hpp"
 #include "plugin/search.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 namespace po = boost::program_options;
 using json = nlohmann::ordered_json;
 
-json plugin_json(const ListedPlugin& plugin) {
+json plugin_json(const plugin::ListedPlugin& plugin) {
   if (!plugin.library) return {{"file", plugin.file.string()}, {"problem", plugin.problem}};
   const assay_entry& entry = plugin.library->entry();
   json workloads = json::array();
@@ -36,7 +36,7 @@ json device_json(const std::string& kind) {
     return out;
   }
   try {
-    const OpenDevice device(find_device(kind), 0);
+    const plugin::OpenDevice device(plugin::find_device(kind), 0);
     const assay_device_info info = device.info();
     out["name"] = info.name;
     out["libraries"] = info.libraries;
@@ -82,18 +82,18 @@ int list_command(const Arguments& arguments) {
                                               "folder with plugins, searched first; may be repeated");
   const ParsedOptions options = parse_options(
       arguments, "assay list [options]", "Lists the workload plugins and the devices that this host finds.", visible);
-  if (options.help) return exit_ok;
+  if (options.help) return run::exit_ok;
   const auto& values = options.values;
   json list = {{"plugins", json::array()}, {"devices", json::array()}};
-  for (const ListedPlugin& plugin : list_plugins(plugin_folders(
+  for (const plugin::ListedPlugin& plugin : plugin::list_plugins(plugin::plugin_folders(
            values.count("plugin-path") ? values["plugin-path"].as<std::vector<std::string>>() : Arguments{})))
     list["plugins"].push_back(plugin_json(plugin));
-  for (const std::string& kind : installed_device_kinds()) list["devices"].push_back(device_json(kind));
+  for (const std::string& kind : plugin::installed_device_kinds()) list["devices"].push_back(device_json(kind));
   if (values.count("json"))
     fmt::print("{}\n", list.dump(2));
   else
     print_table(list);
-  return exit_ok;
+  return run::exit_ok;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

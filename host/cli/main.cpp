@@ -6,13 +6,14 @@
 
 #include "cli/command.hpp"
 #include "cli/options.hpp"
-#include "common/suggest.hpp"
 #include "common/files.hpp"
+#include "common/suggest.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
 
 namespace {
 
+using namespace assay::host::cli;
 using namespace assay::host;
 
 struct Command {
@@ -32,7 +33,7 @@ void print_help() {
   fmt::print(
       "assay {}: a plugin-based benchmark host for training workloads\n\n"
       "Usage: assay COMMAND [arguments]\n\nCommands:\n",
-      assay_version());
+      telemetry::assay_version());
   for (const Command& command : commands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
       "\n  --version  version, source revision and compiler\n"
@@ -42,12 +43,13 @@ void print_help() {
 }
 
 int dispatch(const std::string& name, const Arguments& arguments) {
-  if (name == "--help" || name == "-h" || name == "help") return print_help(), exit_ok;
+  if (name == "--help" || name == "-h" || name == "help") return print_help(), run::exit_ok;
   if (name == "--version") {
-    fmt::print("assay {} (revision {}, {})\n", assay_version(), assay_revision(), assay_compiler());
-    return exit_ok;
+    fmt::print("assay {} (revision {}, {})\n", telemetry::assay_version(), telemetry::assay_revision(),
+               telemetry::assay_compiler());
+    return run::exit_ok;
   }
-  if (name == "worker") return worker_main();  // started by the host itself, never by a user
+  if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user
   for (const Command& command : commands)
     if (name == command.name) return command.run(arguments);
   std::vector<std::string> names;
@@ -63,16 +65,16 @@ int main(int argc, char** argv) {
   const Arguments all(argv + 1, argv + argc);
   if (all.empty()) {
     print_help();
-    return exit_usage;
+    return run::exit_usage;
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, with a message
   try {
     return dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
   } catch (const UsageError& e) {
     fmt::print(stderr, "assay: {}; see 'assay --help'\n", e.what());
-    return exit_usage;
+    return run::exit_usage;
   } catch (const std::exception& e) {
     fmt::print(stderr, "assay: {}\n", e.what());
-    return exit_failed;
+    return run::exit_failed;
   }
 }

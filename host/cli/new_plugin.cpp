@@ -9,7 +9,7 @@
 #include "cli/options.hpp"
 #include "common/files.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,7 +137,7 @@ int new_command(const Arguments& arguments) {
       arguments, "assay new plugin NAME [options]",
       "Writes a complete plugin project: CMakeLists.txt, NAME.cpp, NAME.toml, README.md. It builds and runs as it is.",
       visible, "what", 2);
-  if (options.help) return exit_ok;
+  if (options.help) return run::exit_ok;
   const auto words = options.values.count("what") ? options.values["what"].as<Arguments>() : Arguments{};
   if (words.size() != 2 || words[0] != "plugin") throw UsageError("expected 'assay new plugin NAME'");
   const std::string& name = words[1];
@@ -148,7 +148,7 @@ int new_command(const Arguments& arguments) {
   if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
     fmt::print(stderr, "assay: {} exists and is not empty; nothing was written; give another --output\n",
                folder.string());
-    return exit_usage;
+    return run::exit_usage;
   }
   fs::create_directories(folder, error);
   if (error)
@@ -164,7 +164,7 @@ int new_command(const Arguments& arguments) {
       "  cd {0}\n  cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=\"{2}\"\n"
       "  cmake --build build\n  assay run {1}.toml\n",
       folder.string(), name, prefix);
-  return exit_ok;
+  return run::exit_ok;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-namespace assay::host {
+namespace assay::host::cli {
 
 namespace po = boost::program_options;
 
@@ -37,4 +37,4 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
   return parsed;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

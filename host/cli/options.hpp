@@ -6,7 +6,7 @@
 
 #include "cli/command.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 
 // A wrong command line: printed with a pointer to --help, exit code 2.
 class UsageError : public std::runtime_error {
@@ -25,4 +25,4 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
                             boost::program_options::options_description visible, const std::string& positional = "",
                             int positional_count = 1);
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

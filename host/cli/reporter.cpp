@@ -12,7 +12,7 @@
 #include "results/table.hpp"
 #include "run/plan.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 }  // namespace
 
 Reporter::Reporter(ReportMode mode)
-    : mode_(mode), progress_(Progress::for_stream(stderr, mode != ReportMode::people)) {}
+    : mode_(mode), progress_(results::Progress::for_stream(stderr, mode != ReportMode::people)) {}
 
 // Replacing invalid UTF-8: a plugin's text must not end the run.
 void Reporter::emit(const Json& event) {
@@ -29,7 +29,7 @@ void Reporter::emit(const Json& event) {
   std::fflush(stdout);
 }
 
-void Reporter::run_started(const Experiment& experiment, const std::string& run_folder, bool resumed,
+void Reporter::run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                            std::size_t skipped) {
   emit({{"event", "run_started"},
         {"name", experiment.name},
@@ -41,11 +41,12 @@ void Reporter::run_started(const Experiment& experiment, const std::string& run_
     message(fmt::format("resuming {}: {} of {} cases are finished", run_folder, skipped, experiment.cases.size()));
 }
 
-void Reporter::case_started(const Case& c, std::size_t position, std::size_t count) {
+void Reporter::case_started(const experiment::Case& c, std::size_t position, std::size_t count) {
   Json axes = Json::object();
   for (const auto& [key, value] : c.axes) axes.emplace(key, to_json(value));
   emit({{"event", "case_started"}, {"index", c.index}, {"axes", axes}});
-  progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count), case_label(c.axes));
+  progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count),
+                         results::case_label(c.axes));
   stage_.clear();
 }
 
@@ -60,9 +61,9 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
 
 void Reporter::case_finished(const record::CaseRecord& record) {
   emit({{"event", "case_finished"}, {"record", record::to_json(record)}});
-  progress_.case_finished(name_of(record.result.status), case_summary(record));
+  progress_.case_finished(name_of(record.result.status), results::case_summary(record));
   if (mode_ == ReportMode::people && record.result.kernels)
-    for (const std::string& line : kernel_lines(*record.result.kernels)) progress_.message(line);
+    for (const std::string& line : profile::kernel_lines(*record.result.kernels)) progress_.message(line);
 }
 
 void Reporter::message(const std::string& text) {
@@ -70,8 +71,8 @@ void Reporter::message(const std::string& text) {
   progress_.message(text);
 }
 
-void Reporter::run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder,
-                            bool interrupted, int exit_code) {
+void Reporter::run_finished(const experiment::Experiment& experiment, const results::Views& views,
+                            const std::string& run_folder, bool interrupted, int exit_code) {
   progress_.finish();
   Json files = Json::array();
   for (const auto& file : views.files) files.push_back(file.string());
@@ -83,14 +84,15 @@ void Reporter::run_finished(const Experiment& experiment, const Views& views, co
         {"exit_code", exit_code}});
   if (mode_ != ReportMode::people) return;
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (!views.records.empty()) fmt::print("{}", to_terminal(views.table, terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : problem_lines(views.records, run_wide_settings(experiment).allow))
+  if (!views.records.empty())
+    fmt::print("{}", results::to_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
+  for (const std::string& line : results::problem_lines(views.records, run::run_wide_settings(experiment).allow))
     fmt::print("{}\n", line);
-  for (const std::string& line : note_lines(views.records)) fmt::print("{}\n", line);
+  for (const std::string& line : results::note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)
     fmt::print("interrupted: {} of {} cases are finished; --resume runs the rest\n", views.records.size(),
                experiment.cases.size());
   fmt::print("results: {}\n", run_folder);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

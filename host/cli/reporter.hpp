@@ -11,30 +11,30 @@
 #include "results/terminal.hpp"
 #include "run/run_listener.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 
 enum class ReportMode { people, quiet, json };
 
-class Reporter final : public RunListener {
+class Reporter final : public run::RunListener {
  public:
   explicit Reporter(ReportMode mode);
 
-  void run_started(const Experiment& experiment, const std::string& run_folder, bool resumed,
+  void run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                    std::size_t skipped) override;
-  void case_started(const Case& c, std::size_t position, std::size_t count) override;
+  void case_started(const experiment::Case& c, std::size_t position, std::size_t count) override;
   void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) override;
   void case_finished(const record::CaseRecord& record) override;
   void message(const std::string& text) override;
-  void run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder, bool interrupted,
-                    int exit_code) override;
+  void run_finished(const experiment::Experiment& experiment, const results::Views& views,
+                    const std::string& run_folder, bool interrupted, int exit_code) override;
 
  private:
   void emit(const nlohmann::ordered_json& event);
 
   ReportMode mode_;
-  Progress progress_;
+  results::Progress progress_;
   std::string stage_;
   std::chrono::steady_clock::time_point stage_begin_{};
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -14,7 +14,7 @@
 #include "run/follower.hpp"
 #include "run/plan.hpp"
 
-namespace assay::host {
+namespace assay::host::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,24 +44,24 @@ po::options_description visible_options() {
   return visible;
 }
 
-void print_cases(const Experiment& experiment) {
+void print_cases(const experiment::Experiment& experiment) {
   fmt::print("{}: {} cases\n", experiment.name, experiment.cases.size());
-  for (const Case& c : experiment.cases) {
-    const std::string label = case_label(c.axes);
+  for (const experiment::Case& c : experiment.cases) {
+    const std::string label = results::case_label(c.axes);
     fmt::print("  {:>3}  {}\n", c.index + 1, label.empty() ? "(no sweep)" : label);
   }
 }
 
 // Of the processes of a launch one speaks for all.
-std::optional<LaunchedRank> rank_of_this_launch() {
-  const auto launched = launched_rank([](const char* name) { return std::getenv(name); });
+std::optional<wireup::LaunchedRank> rank_of_this_launch() {
+  const auto launched = wireup::launched_rank([](const char* name) { return std::getenv(name); });
   return launched && launched->size > 1 ? launched : std::nullopt;
 }
 
-int report(const std::vector<Mistake>& mistakes) {
-  for (const Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+int report(const std::vector<experiment::Mistake>& mistakes) {
+  for (const experiment::Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
   fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
-  return exit_usage;
+  return run::exit_usage;
 }
 
 }  // namespace
@@ -69,42 +69,43 @@ int report(const std::vector<Mistake>& mistakes) {
 int run_command(const Arguments& arguments) {
   const ParsedOptions options =
       parse_options(arguments, "assay run EXPERIMENT.toml [options]", about, visible_options(), "experiment");
-  if (options.help) return exit_ok;
+  if (options.help) return run::exit_ok;
   const po::variables_map& values = options.values;
   if (!values.count("experiment")) throw UsageError("run needs an experiment file");
   if (values.count("quiet") && values.count("json")) throw UsageError("--quiet and --json exclude each other");
   const fs::path file = list_of(values, "experiment").front();
 
   Arguments settings = list_of(values, "set");
-  const ExperimentFile parsed = ExperimentFile::read(file, settings);
-  std::vector<Mistake> more;
-  std::optional<RunTarget> target;
+  const experiment::ExperimentFile parsed = experiment::ExperimentFile::read(file, settings);
+  std::vector<experiment::Mistake> more;
+  std::optional<run::RunTarget> target;
   if (parsed.plugin()) {
     try {
       const fs::path base = file.has_parent_path() ? file.parent_path() : fs::path(".");
-      target = open_target(find_workload(*parsed.plugin(), plugin_folders(list_of(values, "plugin-path")), base));
-    } catch (const PluginError& e) {
+      target = run::open_target(
+          plugin::find_workload(*parsed.plugin(), plugin::plugin_folders(list_of(values, "plugin-path")), base));
+    } catch (const plugin::PluginError& e) {
       more.push_back(parsed.plugin_mistake(e.what()));
     }
   }
-  ParseResult result = parsed.finish(target ? &target->schema : nullptr, list_of(values, "filter"), more);
-  const std::optional<LaunchedRank> launched = rank_of_this_launch();
+  experiment::ParseResult result = parsed.finish(target ? &target->schema : nullptr, list_of(values, "filter"), more);
+  const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
-  if (!result.mistakes.empty()) return follows ? exit_usage : report(result.mistakes);
-  Experiment& experiment = *result.experiment;
+  if (!result.mistakes.empty()) return follows ? run::exit_usage : report(result.mistakes);
+  experiment::Experiment& experiment = *result.experiment;
   if (values.count("output")) experiment.output.dir = values["output"].as<std::string>();
   if (values.count("dry-run")) {
     if (!follows) print_cases(experiment);
-    return exit_ok;
+    return run::exit_ok;
   }
-  if (follows) return follow(*launched, experiment.output.dir, run_wide_settings(experiment).wireup_timeout);
+  if (follows) return run::follow(*launched, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
 
   const ReportMode mode = values.count("json")    ? ReportMode::json
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  return run_experiment(experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0, launched},
-                        reporter);
+  return run::run_experiment(experiment, *target,
+                             {values.count("resume") > 0, values.count("in-process") > 0, launched}, reporter);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::cli

@@ -12,25 +12,25 @@
 #include <cmath>
 #include <set>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 using record::CaseRecord;
 
-std::string text_at(const CaseRecord& record, const char* column) {
-  return display_text(record::cell_of(record, column));
+std::string text_at(const record::CaseRecord& record, const char* column) {
+  return record::display_text(record::cell_of(record, column));
 }
 
-std::vector<const CaseRecord*> records_of(const Side& side) {
-  std::vector<const CaseRecord*> records;
+std::vector<const record::CaseRecord*> records_of(const Side& side) {
+  std::vector<const record::CaseRecord*> records;
   for (const ComparedRun& run : side.runs)
-    for (const CaseRecord& record : run.records) records.push_back(&record);
+    for (const record::CaseRecord& record : run.records) records.push_back(&record);
   return records;
 }
 
 // Why this side's case has no figure to compare; "" when it has one in every run.
 std::string reason_against(const SideCase& c, const std::string& label) {
-  for (const CaseRecord* record : c.records) {
+  for (const record::CaseRecord* record : c.records) {
     const record::Status status = record->result.status;
     if (status == record::Status::ok) continue;
     const std::string reason = text_at(*record, "reason");
@@ -48,7 +48,7 @@ struct Figures {
 
 Figures figures_of(const SideCase& c, const std::string& metric, const std::string& label) {
   Figures figures;
-  for (const CaseRecord* record : c.records) {
+  for (const record::CaseRecord* record : c.records) {
     std::optional<MetricOfRecord> found = metric_of(*record, metric);
     if (!found) {
       figures.problem = fmt::format("{} has no figure of {}", label, metric);
@@ -66,7 +66,7 @@ Figures figures_of(const SideCase& c, const std::string& metric, const std::stri
 }
 
 // The GPUs that a case keeps busy; on the CPU, the machines.
-double devices_of(const CaseRecord& record) {
+double devices_of(const record::CaseRecord& record) {
   if (!record.result.device || record.result.device->kind != "cpu") return record.identity.ranks.value_or(1);
   std::set<std::string> hosts;
   for (const record::RankEntry& rank : record.result.by_rank) hosts.insert(rank.host);
@@ -77,7 +77,7 @@ double devices_of(const CaseRecord& record) {
 std::optional<double> items_per_dollar(const SideCase& c, double dollars_per_gpu_hour) {
   constexpr double kSecondsPerHour = 3600;
   double sum = 0;
-  for (const CaseRecord* record : c.records) {
+  for (const record::CaseRecord* record : c.records) {
     const auto rate = record::cell_of(*record, "items_per_s").number();
     if (!rate) return std::nullopt;
     sum += *rate * kSecondsPerHour / (dollars_per_gpu_hour * devices_of(*record));
@@ -96,13 +96,13 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   std::vector<std::string> notes;
   std::set<std::string> throttled;
   for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
-    for (const CaseRecord* record : c->records)
+    for (const record::CaseRecord* record : c->records)
       if (record->result.validity && record->result.validity->verdict == record::ValidityVerdict::throttled)
         throttled.insert(fmt::format("{} was throttled: {}", side->label, text_at(*record, "validity.text")));
   notes.assign(throttled.begin(), throttled.end());
   const auto mean_clock = [](const SideCase& c) {
     double sum = 0;
-    for (const CaseRecord* record : c.records) {
+    for (const record::CaseRecord* record : c.records) {
       const auto& telemetry = record->result.telemetry;
       if (!telemetry || !telemetry->sm_clock_mhz) return 0.0;
       sum += telemetry->sm_clock_mhz->mean;
@@ -176,7 +176,7 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
 std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
   std::vector<std::string> names;
   for (const Side& side : sides)
-    for (const CaseRecord* record : records_of(side))
+    for (const record::CaseRecord* record : records_of(side))
       for (std::string& name : metric_names(*record))
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   return names;
@@ -184,7 +184,7 @@ std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
 
 void require_metric(const std::vector<Side>& sides, const std::string& metric) {
   for (const Side& side : sides)
-    for (const CaseRecord* record : records_of(side))
+    for (const record::CaseRecord* record : records_of(side))
       if (metric_of(*record, metric)) return;
   const std::vector<std::string> names = all_metric_names(sides);
   const auto near = nearest(metric, names);
@@ -193,7 +193,7 @@ void require_metric(const std::vector<Side>& sides, const std::string& metric) {
 }
 
 std::string name_of(const SideCase& c) {
-  const std::string label = case_label(c.records.front()->identity.axes);
+  const std::string label = results::case_label(c.records.front()->identity.axes);
   return fmt::format("{}{}{}", c.inputs.workload(), label.empty() ? "" : " ", label);
 }
 
@@ -205,9 +205,9 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
   for (const std::string& metric : options.metrics) require_metric(comparison.sides, metric);
   comparison.differences = find_differences(comparison.sides);
 
-  std::vector<const CaseRecord*> all;
+  std::vector<const record::CaseRecord*> all;
   for (const Side& side : comparison.sides)
-    for (const CaseRecord* record : records_of(side)) all.push_back(record);
+    for (const record::CaseRecord* record : records_of(side)) all.push_back(record);
   const std::vector<std::string> axes = axes_of(all);
   const std::set<std::string> axis_set(axes.begin(), axes.end());
   std::vector<std::vector<SideCase>> cases;
@@ -255,7 +255,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     comparison.metrics.push_back(std::move(compared_metric));
   }
   std::set<std::string> units;
-  for (const CaseRecord* record : all)
+  for (const record::CaseRecord* record : all)
     if (record->result.work && !record::cell_of(*record, "items_per_s").empty())
       units.insert(one_line(record->result.work->item_unit));
   comparison.item_unit = units.size() == 1 ? *units.begin() : "items";
@@ -314,4 +314,4 @@ std::vector<std::string> reasons_to_fail(const Comparison& comparison, const Fai
   return reasons;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 // No record of any side has a metric of that name. The text names those that there are.
 class NoMetricError : public std::runtime_error {
@@ -80,4 +80,4 @@ std::vector<std::string> reasons_to_fail(const Comparison& comparison, const Fai
 // "size=small pass=forward", for a line of text.
 std::string case_name(const Comparison& comparison, const ComparedCase& c);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 // Of one side: item -> its values over the runs and cases, in the order in which they were seen.
@@ -129,4 +129,4 @@ Differences find_differences(const std::vector<Side>& sides) {
   return result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

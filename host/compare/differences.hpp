@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 struct Difference {
   std::string item;                 // "driver and libraries", "cpu.model", "assay.revision", "measure.steps"
@@ -19,4 +19,4 @@ struct Differences {
 
 Differences find_differences(const std::vector<Side>& sides);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

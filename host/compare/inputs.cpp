@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 using record::CaseRecord;
@@ -32,7 +32,7 @@ std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& a
 
 }  // namespace
 
-CaseInputs::CaseInputs(const CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
+CaseInputs::CaseInputs(const record::CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
   for (const record::Named<Value>* group : {&record.identity.axes, &record.identity.params})
     for (const auto& entry : *group) keys_.insert(entry.first);
   for (const char* key : {kMeasuredOtherwise, kRanks})
@@ -50,10 +50,11 @@ std::optional<std::string> CaseInputs::value(const std::string& key) const {
   return std::nullopt;
 }
 
-std::vector<SideCase> cases_of(const std::vector<const CaseRecord*>& records, const std::set<std::string>& axes) {
+std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records,
+                               const std::set<std::string>& axes) {
   std::vector<SideCase> cases;
   std::map<std::string, std::size_t> places;
-  for (const CaseRecord* record : records) {
+  for (const record::CaseRecord* record : records) {
     const CaseInputs inputs(*record);
     const auto [place, is_new] = places.emplace(fingerprint(inputs, axes), cases.size());
     if (is_new)
@@ -64,12 +65,12 @@ std::vector<SideCase> cases_of(const std::vector<const CaseRecord*>& records, co
   return cases;
 }
 
-std::vector<std::string> axes_of(const std::vector<const CaseRecord*>& records) {
+std::vector<std::string> axes_of(const std::vector<const record::CaseRecord*>& records) {
   std::vector<std::string> axes;
-  for (const CaseRecord* record : records)
+  for (const record::CaseRecord* record : records)
     for (const auto& axis : record->identity.axes)
       if (std::find(axes.begin(), axes.end(), axis.first) == axes.end()) axes.push_back(axis.first);
   return axes;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

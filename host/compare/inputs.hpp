@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 // Axes, parameters, and of the settings those that change what is measured or that an axis varies.
 class CaseInputs {
@@ -34,9 +34,10 @@ struct SideCase {
 };
 
 // In the order in which they first stand. `axes` are the keys that any record of the comparison has as an axis.
-std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records, const std::set<std::string>& axes);
+std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records,
+                               const std::set<std::string>& axes);
 
 // The axes that the records have, in their order.
 std::vector<std::string> axes_of(const std::vector<const record::CaseRecord*>& records);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 using Keys = std::set<std::string>;
@@ -137,4 +137,4 @@ Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<Sid
   return matches;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

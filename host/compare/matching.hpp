@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 struct MatchRules {
   std::set<std::string> across;  // inputs that may differ
@@ -31,4 +31,4 @@ struct Matches {
 // pair is refused with the reason, since somebody who compares two runs expects them to be of one thing.
 Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<SideCase>& other, const MatchRules& rules);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

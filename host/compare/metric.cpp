@@ -9,13 +9,13 @@
 #include <iterator>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 using record::CaseRecord;
 using record::Number;
 
-Number finite(const Number& number) { return number && std::isfinite(*number) ? number : std::nullopt; }
+record::Number finite(const record::Number& number) { return number && std::isfinite(*number) ? number : std::nullopt; }
 
 std::vector<double> finite(const std::vector<double>& numbers) {
   std::vector<double> result;
@@ -27,21 +27,21 @@ std::optional<std::size_t> count(const std::optional<std::int64_t>& n) {
   return n ? std::optional(static_cast<std::size_t>(*n)) : std::nullopt;
 }
 
-bool is_gpu(const CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
+bool is_gpu(const record::CaseRecord& record) { return !record.result.device || record.result.device->kind != "cpu"; }
 
 // Of the time that the threads wanted to run, they waited for other processes, or the hypervisor ran another guest. On
 // a device of its own the processors matter little.
-double waited_share(const CaseRecord& record) {
+double waited_share(const record::CaseRecord& record) {
   if (is_gpu(record) || !record.result.contention) return 0;
   const record::ProcessorShares& shares = *record.result.contention;
-  const Number wait = finite(shares.wait_share), others = finite(shares.others_share);
+  const record::Number wait = finite(shares.wait_share), others = finite(shares.others_share);
   return (wait ? *wait : others.value_or(0)) + finite(shares.steal_share).value_or(0);
 }
 
-std::optional<RunFigure> phase_figure(const CaseRecord& record, const std::string& name) {
+std::optional<RunFigure> phase_figure(const record::CaseRecord& record, const std::string& name) {
   const record::Phase* phase = record::find(record.result.phases, name);
   if (!phase) return std::nullopt;
-  const Number mean = finite(phase->mean_ms);
+  const record::Number mean = finite(phase->mean_ms);
   RunFigure figure;
   figure.samples = finite(phase->samples_ms);
   if (!mean && figure.samples.empty()) return std::nullopt;
@@ -56,10 +56,10 @@ std::optional<RunFigure> phase_figure(const CaseRecord& record, const std::strin
 }
 
 // A rate is a step's work over its time: its samples are those of the step.
-std::optional<MetricOfRecord> rate_of(const CaseRecord& record, const std::string& name) {
+std::optional<MetricOfRecord> rate_of(const record::CaseRecord& record, const std::string& name) {
   constexpr std::string_view per_second = "_per_s";
   if (!name.ends_with(per_second)) return std::nullopt;
-  const Number rate = record::cell_of(record, name).number();
+  const record::Number rate = record::cell_of(record, name).number();
   std::optional<RunFigure> step = phase_figure(record, "step");
   if (!rate || !step) return std::nullopt;
   step->scale = *rate * step->mean;
@@ -69,7 +69,7 @@ std::optional<MetricOfRecord> rate_of(const CaseRecord& record, const std::strin
   return MetricOfRecord{*step, fmt::format("{}/s", unit), Direction::higher_is_better};
 }
 
-std::optional<MetricOfRecord> step_metric_of(const CaseRecord& record, const std::string& name) {
+std::optional<MetricOfRecord> step_metric_of(const record::CaseRecord& record, const std::string& name) {
   const record::StepMetric* metric = record::find(record.result.step_metrics, name);
   if (!metric || !finite(metric->mean)) return std::nullopt;
   RunFigure figure;
@@ -80,9 +80,9 @@ std::optional<MetricOfRecord> step_metric_of(const CaseRecord& record, const std
   return MetricOfRecord{std::move(figure), metric->unit, metric->direction};
 }
 
-std::optional<MetricOfRecord> single_figure_of(const CaseRecord& record, const std::string& name) {
+std::optional<MetricOfRecord> single_figure_of(const record::CaseRecord& record, const std::string& name) {
   const record::ColumnValue found = record::value_of(record, name);
-  const Number value = found.cell.number();
+  const record::Number value = found.cell.number();
   if (!value) return std::nullopt;
   MetricOfRecord result;
   result.figure.mean = *value;
@@ -96,7 +96,7 @@ bool is_positive(const RunFigure& figure) {
   return figure.mean > 0 && std::all_of(figure.samples.begin(), figure.samples.end(), [](double x) { return x > 0; });
 }
 
-std::optional<MetricOfRecord> find_metric(const CaseRecord& record, const std::string& name) {
+std::optional<MetricOfRecord> find_metric(const record::CaseRecord& record, const std::string& name) {
   if (auto phase = phase_figure(record, name))
     return MetricOfRecord{std::move(*phase), "ms", Direction::lower_is_better};
   if (auto rate = rate_of(record, name)) return rate;
@@ -114,12 +114,12 @@ void add_names(std::vector<std::string>& names, const std::optional<record::Name
 
 }  // namespace
 
-std::optional<MetricOfRecord> metric_of(const CaseRecord& record, const std::string& name) {
+std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name) {
   std::optional<MetricOfRecord> metric = find_metric(record, name);
   return metric && is_positive(metric->figure) ? metric : std::nullopt;
 }
 
-std::vector<std::string> metric_names(const CaseRecord& record) {
+std::vector<std::string> metric_names(const record::CaseRecord& record) {
   std::vector<std::string> names;
   add_names(names, record.result.phases);
   for (const char* rate : {"gflop_per_s", "gbytes_per_s", "items_per_s"})
@@ -144,4 +144,4 @@ bool is_worse(Outcome outcome, Direction better) {
          (better == Direction::higher_is_better && outcome == Outcome::lower);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

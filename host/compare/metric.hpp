@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 struct MetricOfRecord {
   RunFigure figure;
@@ -28,4 +28,4 @@ std::string verdict_word(Outcome outcome, const std::string& metric, const Metri
 // The outcome that `--fail-if slower` is about: of a time the higher one, of a rate the lower one.
 bool is_worse(Outcome outcome, Direction better);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -1,7 +1,7 @@
 #include "compare/report.hpp"
 
-#include "results/table.hpp"
 #include "common/text_format.hpp"
+#include "results/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 enum class Form { terminal, markdown };
@@ -26,7 +26,7 @@ using record::count_cell;
 using record::number_cell;
 
 // An empty text is an empty cell.
-Cell text_cell(const std::string& text) { return text.empty() ? Cell{} : record::text_cell(text); }
+record::Cell text_cell(const std::string& text) { return text.empty() ? record::Cell{} : record::text_cell(text); }
 
 std::string interval_text(const Entry& entry) {
   if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
@@ -70,7 +70,7 @@ struct CaseColumns {
     columns.insert(columns.end(), comparison.axes.begin(), comparison.axes.end());
     if (unit) columns.emplace_back("unit");
   }
-  void add_cells(const ComparedCase& c, bool shown, std::vector<Cell>& row) const {
+  void add_cells(const ComparedCase& c, bool shown, std::vector<record::Cell>& row) const {
     if (workload) row.push_back(text_cell(shown ? c.workload : ""));
     for (const std::string& value : c.axis_values) row.push_back(text_cell(shown ? value : ""));
     if (unit) row.push_back(text_cell(shown ? c.unit : ""));
@@ -78,11 +78,11 @@ struct CaseColumns {
 };
 
 // Two sides: a line per case.
-Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+results::Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
   const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
   const CaseColumns names(metric);
   const bool costs = has_costs(comparison);
-  Table table;
+  results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
     table.columns.push_back(column);
@@ -91,25 +91,25 @@ Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, c
   for (const ComparedCase& c : metric.cases) {
     if (!compares_any(c)) continue;
     const Entry &of_a = c.entries[0], &of_b = c.entries[1];
-    std::vector<Cell> row;
+    std::vector<record::Cell> row;
     names.add_cells(c, true, row);
-    row.push_back(number_cell(of_a.value));
-    row.push_back(number_cell(of_b.value));
-    row.push_back(number_cell(of_b.ratio));
+    row.push_back(record::number_cell(of_a.value));
+    row.push_back(record::number_cell(of_b.value));
+    row.push_back(record::number_cell(of_b.ratio));
     row.push_back(text_cell(interval_text(of_b)));
     row.push_back(text_cell(of_b.verdict));
     if (costs)
-      for (const Entry* entry : {&of_a, &of_b}) row.push_back(number_cell(entry->items_per_dollar));
+      for (const Entry* entry : {&of_a, &of_b}) row.push_back(record::number_cell(entry->items_per_dollar));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
 // More sides: a line per case and side.
-Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+results::Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
   const CaseColumns names(metric);
   const bool costs = has_costs(comparison);
-  Table table;
+  results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
                                     interval_header(test), std::string("verdict")})
@@ -119,23 +119,23 @@ Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, 
     if (!compares_any(c)) continue;
     for (std::size_t s = 0; s < c.entries.size(); ++s) {
       const Entry& entry = c.entries[s];
-      std::vector<Cell> row;
+      std::vector<record::Cell> row;
       names.add_cells(c, s == 0, row);
       row.push_back(text_cell(comparison.sides[s].label));
-      row.push_back(number_cell(entry.value));
-      row.push_back(number_cell(entry.ratio));
+      row.push_back(record::number_cell(entry.value));
+      row.push_back(record::number_cell(entry.ratio));
       row.push_back(text_cell(interval_text(entry)));
       const bool refused = entry.kind == Entry::Kind::refused;
       row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict));
-      if (costs) row.push_back(number_cell(entry.items_per_dollar));
+      if (costs) row.push_back(record::number_cell(entry.items_per_dollar));
       table.rows.push_back(std::move(row));
     }
   }
   return table;
 }
 
-std::string spelt(const Table& table, const Style& style) {
-  return style.form == Form::terminal ? to_terminal(table, style.width_columns) : to_markdown(table);
+std::string spelt(const results::Table& table, const Style& style) {
+  return style.form == Form::terminal ? results::to_terminal(table, style.width_columns) : results::to_markdown(table);
 }
 
 std::string heading(const std::string& text, const Style& style) {
@@ -171,7 +171,7 @@ void add_list(std::string& out, const std::vector<std::string>& lines, const Sty
 }
 
 std::string sides_text(const Comparison& comparison, const Style& style) {
-  Table table;
+  results::Table table;
   table.columns = {"side", "runs", "cases", "device", "from"};
   for (const Side& side : comparison.sides) {
     std::set<std::string> devices;
@@ -182,8 +182,8 @@ std::string sides_text(const Comparison& comparison, const Style& style) {
         if (record.result.device && !record.result.device->name.empty())
           devices.insert(one_line(record.result.device->name));
     }
-    table.rows.push_back({text_cell(side.label), count_cell(static_cast<std::int64_t>(side.runs.size())),
-                          count_cell(static_cast<std::int64_t>(cases)),
+    table.rows.push_back({text_cell(side.label), record::count_cell(static_cast<std::int64_t>(side.runs.size())),
+                          record::count_cell(static_cast<std::int64_t>(cases)),
                           text_cell(fmt::format("{}", fmt::join(devices, " | "))), text_cell(side.name)});
   }
   return heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
@@ -194,7 +194,7 @@ std::string differences_text(const Comparison& comparison, const Style& style) {
   if (comparison.differences.items.empty()) {
     add_list(out, {"nothing that the records say"}, style);
   } else {
-    Table table;
+    results::Table table;
     table.columns = {"item"};
     std::size_t widest_item = 4;
     for (const Difference& difference : comparison.differences.items)
@@ -205,7 +205,7 @@ std::string differences_text(const Comparison& comparison, const Style& style) {
     const std::size_t room =
         std::max(kNarrowest, style.width_columns > used ? (style.width_columns - used) / sides : 0);
     for (const Difference& difference : comparison.differences.items) {
-      std::vector<Cell> row{text_cell(difference.item)};
+      std::vector<record::Cell> row{text_cell(difference.item)};
       for (const std::string& value : difference.values)
         row.push_back(text_cell(style.form == Form::terminal ? fit_to_width(value, room) : value));
       table.rows.push_back(std::move(row));
@@ -270,7 +270,7 @@ void note(std::vector<NotedCases>& notes, const std::string& text, const std::st
 std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
                         const Style& style) {
   std::string out = heading(metric_heading(metric), style);
-  const Table table =
+  const results::Table table =
       comparison.sides.size() == 2 ? table_of_two(comparison, metric, test) : table_of_many(comparison, metric, test);
   if (table.rows.empty())
     add_list(out, {"nothing could be compared"}, style);
@@ -339,7 +339,7 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
 }
 
 std::string comparison_csv(const Comparison& comparison) {
-  Table table;
+  results::Table table;
   table.columns = {"metric", "workload"};
   table.columns.insert(table.columns.end(), comparison.axes.begin(), comparison.axes.end());
   for (const char* column : {"unit", "side", "from", "value", "ratio", "low", "high", "verdict", "statistic", "runs",
@@ -349,19 +349,20 @@ std::string comparison_csv(const Comparison& comparison) {
     for (const ComparedCase& c : metric.cases)
       for (std::size_t s = 0; s < c.entries.size(); ++s) {
         const Entry& entry = c.entries[s];
-        std::vector<Cell> row{text_cell(metric.name), text_cell(c.workload)};
+        std::vector<record::Cell> row{text_cell(metric.name), text_cell(c.workload)};
         for (const std::string& value : c.axis_values) row.push_back(text_cell(value));
         const std::string missing = entry.kind == Entry::Kind::missing ? "no such case" : entry.reason;
-        for (Cell& cell : std::vector<Cell>{
+        for (record::Cell& cell : std::vector<record::Cell>{
                  text_cell(c.unit), text_cell(comparison.sides[s].label), text_cell(comparison.sides[s].name),
-                 number_cell(entry.value), number_cell(entry.ratio), number_cell(entry.low), number_cell(entry.high),
-                 text_cell(entry.verdict), text_cell(entry.value ? statistic_name(entry.statistic) : ""),
-                 count_cell(static_cast<std::int64_t>(entry.runs)), number_cell(entry.items_per_dollar), text_cell(missing),
-                 text_cell(fmt::format("{}", fmt::join(entry.notes, "; ")))})
+                 record::number_cell(entry.value), record::number_cell(entry.ratio), record::number_cell(entry.low),
+                 record::number_cell(entry.high), text_cell(entry.verdict),
+                 text_cell(entry.value ? statistic_name(entry.statistic) : ""),
+                 record::count_cell(static_cast<std::int64_t>(entry.runs)), record::number_cell(entry.items_per_dollar),
+                 text_cell(missing), text_cell(fmt::format("{}", fmt::join(entry.notes, "; ")))})
           row.push_back(std::move(cell));
         table.rows.push_back(std::move(row));
       }
-  return to_csv(table);
+  return results::to_csv(table);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 // For people; at most `width_columns` wide where the tables allow it.
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns);
@@ -17,4 +17,4 @@ std::string comparison_json(const Comparison& comparison, const TestOptions& tes
 // The test and its thresholds in a few lines.
 std::vector<std::string> test_lines(const TestOptions& test);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,4 +66,4 @@ std::string comparison_json(const Comparison& comparison, const TestOptions& tes
   return record::json_text(out, 2) + "\n";
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

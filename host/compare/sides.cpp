@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <tuple>
 #include <system_error>
+#include <tuple>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,22 +31,22 @@ bool is_folder(const fs::path& path) {
 }
 
 // A case that was run again stands twice in a file; the last line of its values counts (docs/record.md).
-std::vector<CaseRecord> last_of_each_case(std::vector<CaseRecord> records) {
+std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records) {
   using Values = std::map<std::string, Value>;
   std::map<std::tuple<std::string, Values, Values>, std::size_t> last;
-  const auto values_of = [](const CaseRecord& record) {
+  const auto values_of = [](const record::CaseRecord& record) {
     const record::CaseIdentity& id = record.identity;
     return std::tuple(id.workload, Values(id.axes.begin(), id.axes.end()), Values(id.params.begin(), id.params.end()));
   };
   for (std::size_t i = 0; i < records.size(); ++i) last[values_of(records[i])] = i;
-  std::vector<CaseRecord> result;
+  std::vector<record::CaseRecord> result;
   for (std::size_t i = 0; i < records.size(); ++i)
     if (last[values_of(records[i])] == i) result.push_back(std::move(records[i]));
   return result;
 }
 
 ComparedRun read_summary(const fs::path& file) {
-  std::optional<SummaryFile> summary = read_summary_file(file);
+  std::optional<results::SummaryFile> summary = results::read_summary_file(file);
   if (!summary)
     throw NoRunError(
         fmt::format("{} has no records: expected the summary that a run writes, a JSON object with \"cases\"; give the "
@@ -56,7 +56,7 @@ ComparedRun read_summary(const fs::path& file) {
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
-  CasesFile cases = read_cases(cases_jsonl);
+  results::CasesFile cases = results::read_cases(cases_jsonl);
   warnings.insert(warnings.end(), cases.warnings.begin(), cases.warnings.end());
   ComparedRun run{name.string(), std::move(cases.records), {}};
   if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment)) {
@@ -151,4 +151,4 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
   return result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

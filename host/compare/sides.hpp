@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 // What was given is no run. The text names it and the remedy.
 class NoRunError : public std::runtime_error {
@@ -16,7 +16,7 @@ class NoRunError : public std::runtime_error {
 };
 
 struct ComparedRun {
-  std::string path;             // as given, or below what was given
+  std::string path;                                // as given, or below what was given
   std::vector<record::CaseRecord> records;         // the last one of each case, in the order of the file
   std::optional<record::Environment> environment;  // nothing where the run has none
 };
@@ -45,4 +45,4 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
 // "A" ... "Z", "AA", ...
 std::string side_label(std::size_t index);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

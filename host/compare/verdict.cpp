@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 // Above this the run's own record has a note that it was contended.
@@ -278,4 +278,4 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   return result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

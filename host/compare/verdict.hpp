@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 enum class Statistic { p05, lower_quartile, median, mean };  // p05: the 5th percentile
 const char* statistic_name(Statistic statistic);             // "5th percentile", ...
@@ -56,4 +56,4 @@ TestResult compare_figures(const TestedSide& a, const TestedSide& b, const TestO
 // The statistic of one run's samples.
 double location(std::vector<double> samples, Statistic statistic);
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

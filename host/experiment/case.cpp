@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 std::map<std::string, Value> Case::settings() const {
   std::map<std::string, Value> result;
@@ -20,4 +20,4 @@ std::optional<Value> Case::find(const std::string& key) const {
   return setting ? setting->read(*this) : std::nullopt;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

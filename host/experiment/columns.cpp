@@ -3,9 +3,9 @@
 #include "experiment/settings.hpp"
 #include "record/columns.hpp"
 
-namespace assay::host {
+namespace assay::host::experiment {
 
-std::vector<std::string> column_names(const WorkloadSchema& schema) {
+std::vector<std::string> column_names(const plugin::WorkloadSchema& schema) {
   record::WorkloadNames names;
   for (const auto& param : schema.params) names.params.push_back(param.name);
   for (const auto& setting : settings_table()) names.settings.push_back(setting.name);
@@ -16,4 +16,4 @@ std::vector<std::string> column_names(const WorkloadSchema& schema) {
   return record::column_names(names);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // Every column that a record of this workload can fill, except those of memory moments, whose names are free.
-std::vector<std::string> column_names(const WorkloadSchema& schema);
+std::vector<std::string> column_names(const plugin::WorkloadSchema& schema);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <tuple>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 Place place_of(const toml::source_region& region, const std::string& file) {
@@ -119,7 +119,7 @@ std::string shown(const Value& value) {
 
 std::string Node::shown() const {
   switch (kind) {
-    case Kind::scalar: return host::shown(value);
+    case Kind::scalar: return experiment::shown(value);
     case Kind::array: return "an array";
     case Kind::table: return "a table";
     case Kind::other: return std::get<std::string>(value) + " (a date or time)";
@@ -162,4 +162,4 @@ std::optional<Node> parse_argument(std::string_view text, const Place& place, Mi
   return std::nullopt;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

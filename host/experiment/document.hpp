@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 struct TableMember;
 
@@ -44,4 +44,4 @@ std::optional<Node> parse_document(std::string_view text, const std::string& fil
 // The value of `--set key=value`: TOML, or a bare word as a string. `place` becomes that of every node in it.
 std::optional<Node> parse_argument(std::string_view text, const Place& place, Mistakes& mistakes);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

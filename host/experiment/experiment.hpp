@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // [measure]: what the measuring loop needs, and how long the whole case may take.
-struct MeasureSettings : MeasurePlan {
+struct MeasureSettings : measure::MeasurePlan {
   std::chrono::milliseconds timeout{600'000};
 };
 
@@ -79,4 +79,4 @@ struct Experiment {
   std::string resolved_toml;  // the file with --set applied and every default written out; parses to the same cases
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

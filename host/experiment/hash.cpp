@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 class Fnv1a {
@@ -78,4 +78,4 @@ std::string hash_file(const std::filesystem::path& path) {
   return hash.hex();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

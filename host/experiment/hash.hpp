@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // The hash of all that decides what the case measures: the workload, its parameters, the settings whose row says so
 // (Setting::identity), and `identity` (plugin file hash, device name, library versions). It does not depend on any
@@ -21,4 +21,4 @@ std::string case_hash(const Case& c, const std::string& workload_id,
 // Of a file's bytes. Throws std::system_error when it cannot be read.
 std::string hash_file(const std::filesystem::path& path);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 std::string Mistake::to_string() const {
   return line > 0 ? fmt::format("{}:{}:{}: {}", file, line, column, text) : fmt::format("{}: {}", file, text);
@@ -27,4 +27,4 @@ void sort_by_place(std::vector<Mistake>& mistakes) {
                    [&](const Mistake& a, const Mistake& b) { return key(a) < key(b); });
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

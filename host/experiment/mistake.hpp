@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // Where something was written. On the command line `source` is the argument ("--set steps=3"), `line` is 0 and `column`
 // counts the arguments, so that places sort: the file first, then the arguments in their order.
@@ -37,4 +37,4 @@ class Mistakes {
 // File positions first, then arguments in their order; equal places keep the order in which they were found.
 void sort_by_place(std::vector<Mistake>& mistakes);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

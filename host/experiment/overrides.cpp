@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 constexpr std::string_view params_prefix = "workload.params.";
@@ -162,4 +162,4 @@ std::set<std::string> apply_overrides(Node& root, const std::vector<std::string>
   return set_keys;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // Applies `arguments` ("key=value") to `root`. A key is a dotted setting ("measure.steps"), "sweep.KEY" for an axis, or
 // the name of a parameter, plain or as "workload.params.NAME". A value for a swept key replaces its axis by that one
@@ -26,4 +26,4 @@ std::vector<std::string> top_sections();
 // Whether `key` names something of the file's own layout ("measure.steps", "name") and not a parameter.
 bool is_layout_key(std::string_view key);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <tuple>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 const TableMember* member_at(const Node& root, std::string_view table, std::string_view key) {
@@ -114,7 +114,7 @@ Mistake ExperimentFile::plugin_mistake(std::string text) const {
   return {plugin_place_.source, plugin_place_.line, plugin_place_.column, std::move(text)};
 }
 
-ParseResult ExperimentFile::finish(const WorkloadSchema* schema, const std::vector<std::string>& filters,
+ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const std::vector<std::string>& filters,
                                    const std::vector<Mistake>& more) const {
   Mistakes mistakes = mistakes_;
   for (const auto& mistake : more) mistakes.add({mistake.file, mistake.line, mistake.column}, mistake.text);
@@ -145,4 +145,4 @@ ParseResult ExperimentFile::finish(const WorkloadSchema* schema, const std::vect
   return {std::move(experiment), {}};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

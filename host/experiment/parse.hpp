@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 struct ParseResult {
   std::optional<Experiment> experiment;  // absent exactly when there are mistakes or there was no schema
@@ -40,7 +40,7 @@ class ExperimentFile {
 
   // Stage 2. `schema` is null when the plugin was not found: what needs no schema is still checked, and the caller says
   // so in `more`, which joins the mistakes. `filters` ("key=value") keep the cases that match all of them.
-  ParseResult finish(const WorkloadSchema* schema, const std::vector<std::string>& filters = {},
+  ParseResult finish(const plugin::WorkloadSchema* schema, const std::vector<std::string>& filters = {},
                      const std::vector<Mistake>& more = {}) const;
 
  private:
@@ -56,4 +56,4 @@ class ExperimentFile {
   Place plugin_place_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

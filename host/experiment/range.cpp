@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 const std::vector<std::string>& member_names() {
@@ -157,4 +157,4 @@ std::optional<std::vector<Value>> read_range(const Node& table, const std::strin
   return RangeReader(table, label, mistakes).read();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

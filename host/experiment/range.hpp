@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // More values than this are taken for a slip.
 inline constexpr std::size_t most_range_values = 10'000;
@@ -21,4 +21,4 @@ bool is_range(const Node& node);
 // `label` ("[sweep] size").
 std::optional<std::vector<Value>> read_range(const Node& table, const std::string& label, Mistakes& mistakes);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 // Strings and keys go through toml++, one at a time: a whole toml::table would sort the axes by name.
@@ -93,7 +93,7 @@ void put_sweep(Writer& out, const SweepPlan& plan) {
 }  // namespace
 
 std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
-                          const WorkloadSchema& schema) {
+                          const plugin::WorkloadSchema& schema) {
   Writer out;
   out.put("schema", Value(experiment.schema));
   out.put("name", Value(experiment.name));
@@ -108,4 +108,4 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
   return out.take();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 std::string resolved_toml(const Experiment& experiment, const Case& base, const SweepPlan& plan,
-                          const WorkloadSchema& schema);
+                          const plugin::WorkloadSchema& schema);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -2,9 +2,9 @@
 
 #include "common/suggest.hpp"
 #include "experiment/columns.hpp"
-#include "record/columns.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
+#include "record/columns.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -247,4 +247,4 @@ void read_sections(const Node& root, const Vocabulary& vocabulary, Draft& draft,
   SectionReader(root, vocabulary, draft, mistakes).read();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -3,7 +3,7 @@
 #include "experiment/experiment.hpp"
 #include "experiment/vocabulary.hpp"
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 struct Draft {
   Experiment experiment;  // without cases
@@ -13,4 +13,4 @@ struct Draft {
 // Reads all that stands outside [sweep] into `draft`. Without a schema, what needs one is left unjudged.
 void read_sections(const Node& root, const Vocabulary& vocabulary, Draft& draft, Mistakes& mistakes);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

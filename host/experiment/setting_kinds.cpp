@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 constexpr const char* durations = R"("10m", "90s", "500ms", "1h30m", or a number of seconds)";
@@ -145,4 +145,4 @@ Kind<std::int64_t> rank_count(std::int64_t max) {
           {"all", "auto"}};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

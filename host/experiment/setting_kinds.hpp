@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // `T` is what the host keeps the value as.
 template <class T>
@@ -39,4 +39,4 @@ Kind<std::uint64_t> size_above_0();
 Kind<std::uint64_t> size_from(std::uint64_t min_bytes);
 Kind<std::int64_t> rank_count(std::int64_t max);  // or "auto", "all"
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 using StoppingRuleOf = decltype(MeasureSettings::until)::value_type;
@@ -291,4 +291,4 @@ const Setting* find_in_section(std::string_view section, std::string_view key) {
                  [&](const Setting& setting) { return setting.section == section && setting.key == key; });
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

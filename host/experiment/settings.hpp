@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // Whether another value makes another case, whose earlier results do not count for it (--resume).
 enum class Identity {
@@ -79,4 +79,4 @@ inline bool is_in_another(std::string_view section) { return section.find('.') !
 std::vector<std::string> keys_of_section(std::string_view section);
 const Setting* find_in_section(std::string_view section, std::string_view key);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 bool excluded(const Case& c, const std::vector<Exclusion>& exclusions) {
@@ -98,4 +98,4 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
   cases = std::move(kept);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

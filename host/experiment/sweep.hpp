@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // One axis: a key with its values, or the keys of a [[sweep.zip]], which move together.
 struct Axis {
@@ -43,4 +43,4 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
 // A sweep above this many cases is taken for a slip.
 inline constexpr std::uint64_t most_cases = 100'000;
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

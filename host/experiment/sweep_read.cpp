@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <map>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 class SweepReader {
@@ -235,4 +235,4 @@ SweepPlan read_sweep(const Node* sweep, const std::vector<TableMember>& fixed, c
   return sweep ? SweepReader(fixed, set_keys, vocabulary, mistakes).read(*sweep) : SweepPlan{};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 struct Unit {
@@ -109,4 +109,4 @@ std::string bytes_to_text(std::uint64_t bytes) {
   return fmt::format("{}B", bytes);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // "10m", "90s", "500ms", "1h30m", "1.5h": h, m, s, ms, each at most once and the larger first. Nothing when malformed,
 // not a whole number of milliseconds, or above a year.
@@ -18,4 +18,4 @@ std::string to_text(std::chrono::milliseconds duration);  // reads back to the s
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 std::string bytes_to_text(std::uint64_t bytes);  // the largest unit that divides it: "4GiB", "1000B"
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 std::string suggestion_for(const Node& node, const std::vector<std::string>& choices) {
@@ -23,28 +23,28 @@ std::string wrong(const std::string& label, const Node& node, const std::string&
   return fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices));
 }
 
-bool in_range(const ParamSpec& spec, double number) {
+bool in_range(const plugin::ParamSpec& spec, double number) {
   return !std::isnan(number) && (!spec.min || number >= *spec.min) && (!spec.max || number <= *spec.max);
 }
 
 // The value as the parameter's type has it, or nothing when it is not one of its values.
-std::optional<Value> typed(const ParamSpec& spec, const Value& found) {
+std::optional<Value> typed(const plugin::ParamSpec& spec, const Value& found) {
   switch (spec.type) {
-    case ParamType::boolean:
+    case plugin::ParamType::boolean:
       if (std::holds_alternative<bool>(found)) return found;
       break;
-    case ParamType::integer:
+    case plugin::ParamType::integer:
       if (const auto* number = std::get_if<std::int64_t>(&found))
         if (in_range(spec, static_cast<double>(*number))) return found;
       break;
-    case ParamType::real: {
+    case plugin::ParamType::real: {
       std::optional<double> number;
       if (const auto* whole = std::get_if<std::int64_t>(&found)) number = static_cast<double>(*whole);
       if (const auto* real = std::get_if<double>(&found)) number = *real;
       if (number && in_range(spec, *number)) return *number;
       break;
     }
-    case ParamType::text:
+    case plugin::ParamType::text:
       if (const auto* text = std::get_if<std::string>(&found))
         if (spec.choices.empty() || std::find(spec.choices.begin(), spec.choices.end(), *text) != spec.choices.end())
           return found;
@@ -55,13 +55,13 @@ std::optional<Value> typed(const ParamSpec& spec, const Value& found) {
 
 }  // namespace
 
-std::string expectation(const ParamSpec& spec) {
+std::string expectation(const plugin::ParamSpec& spec) {
   std::string text;
   switch (spec.type) {
-    case ParamType::boolean: text = "true or false"; break;
-    case ParamType::integer: text = "an integer"; break;
-    case ParamType::real: text = "a number"; break;
-    case ParamType::text: text = "a string"; break;
+    case plugin::ParamType::boolean: text = "true or false"; break;
+    case plugin::ParamType::integer: text = "an integer"; break;
+    case plugin::ParamType::real: text = "a number"; break;
+    case plugin::ParamType::text: text = "a string"; break;
   }
   if (!spec.choices.empty()) text = fmt::format("one of {}", fmt::join(spec.choices, ", "));
   if (spec.min) text += fmt::format(" >= {}", *spec.min);
@@ -82,13 +82,13 @@ std::optional<Value> check_setting(const Setting& setting, const Node& node, con
   return value;
 }
 
-Vocabulary::Vocabulary(const WorkloadSchema* schema, std::filesystem::path folder)
+Vocabulary::Vocabulary(const plugin::WorkloadSchema* schema, std::filesystem::path folder)
     : schema_(schema), folder_(std::move(folder)) {}
 
-const ParamSpec* Vocabulary::param(const std::string& key) const {
+const plugin::ParamSpec* Vocabulary::param(const std::string& key) const {
   if (!schema_) return nullptr;
   const auto& params = schema_->params;
-  const auto it = std::find_if(params.begin(), params.end(), [&](const ParamSpec& p) { return p.name == key; });
+  const auto it = std::find_if(params.begin(), params.end(), [&](const plugin::ParamSpec& p) { return p.name == key; });
   return it == params.end() ? nullptr : &*it;
 }
 
@@ -119,7 +119,7 @@ std::string Vocabulary::unknown_key(const std::string& key, const std::string& w
                      did_you_mean(key, names()));
 }
 
-std::optional<Value> Vocabulary::check_param(const ParamSpec& spec, const Node& node, const std::string& label,
+std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, const Node& node, const std::string& label,
                                              Mistakes& mistakes) const {
   auto value = node.kind == Node::Kind::scalar ? typed(spec, node.value) : std::nullopt;
   if (!value) {
@@ -143,7 +143,7 @@ std::optional<Value> Vocabulary::check_param(const ParamSpec& spec, const Node& 
 
 std::optional<Value> Vocabulary::check(const std::string& key, const Node& node, const std::string& label,
                                        Mistakes& mistakes) const {
-  if (const ParamSpec* spec = param(key)) return check_param(*spec, node, label, mistakes);
+  if (const plugin::ParamSpec* spec = param(key)) return check_param(*spec, node, label, mistakes);
   return check_setting(*find_setting(key), node, label, mistakes);
 }
 
@@ -162,4 +162,4 @@ std::string Vocabulary::filter_text(const std::string& key, const std::string& t
   return value ? to_text(*value) : text;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 class Vocabulary {
  public:
   // `schema` may be null: the plugin was not found, and no parameter is known. It must outlive the vocabulary. Input
   // paths are relative to `folder`.
-  Vocabulary(const WorkloadSchema* schema, std::filesystem::path folder);
+  Vocabulary(const plugin::WorkloadSchema* schema, std::filesystem::path folder);
 
-  const WorkloadSchema* schema() const { return schema_; }
-  const ParamSpec* param(const std::string& key) const;
+  const plugin::WorkloadSchema* schema() const { return schema_; }
+  const plugin::ParamSpec* param(const std::string& key) const;
   bool knows(const std::string& key) const;
   // False for a name that only the missing schema could know: not to be called unknown.
   bool can_judge(const std::string& key) const;
@@ -39,16 +39,16 @@ class Vocabulary {
   std::string filter_text(const std::string& key, const std::string& text) const;
 
  private:
-  std::optional<Value> check_param(const ParamSpec&, const Node&, const std::string& label, Mistakes&) const;
+  std::optional<Value> check_param(const plugin::ParamSpec&, const Node&, const std::string& label, Mistakes&) const;
 
-  const WorkloadSchema* schema_;
+  const plugin::WorkloadSchema* schema_;
   std::filesystem::path folder_;
 };
 
 // "an integer >= 1 (default 4)"
-std::string expectation(const ParamSpec& spec);
+std::string expectation(const plugin::ParamSpec& spec);
 
 // The same as Vocabulary::check() for a setting that is no list.
 std::optional<Value> check_setting(const Setting&, const Node&, const std::string& label, Mistakes&);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

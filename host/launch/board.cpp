@@ -16,7 +16,7 @@
 #include "launch/launch_error.hpp"
 #include "launch/log_tail.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 constexpr std::size_t text_bytes = 512;
@@ -178,4 +178,4 @@ BoardView ProgressBoard::read() const {
   return view;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -11,7 +11,7 @@
 #include "common/memory_kinds.hpp"
 #include "common/stage.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // One reading of the board.
 struct BoardView {
@@ -63,4 +63,4 @@ class ProgressBoard {
   Layout* shared_ = nullptr;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -7,7 +7,7 @@
 
 #include "launch/log_tail.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 constexpr std::size_t malformed_kept = 20;
@@ -112,4 +112,4 @@ WorkerEvents EventReader::finish() && {
   return std::move(events_);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // The lines received so far. An event is one line: a JSON object whose "event" says what it is; the one named "result"
 // ends a case.
@@ -44,4 +44,4 @@ class EventReader {
   std::string partial_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

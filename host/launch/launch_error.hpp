@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 class LaunchError : public std::runtime_error {
  public:
@@ -17,4 +17,4 @@ class LaunchError : public std::runtime_error {
   }
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

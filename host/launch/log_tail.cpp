@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 constexpr std::uint64_t window_bytes = 64 * 1024;
@@ -83,4 +83,4 @@ std::vector<std::string> last_lines(const std::filesystem::path& file, std::size
   return lines;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // Valid UTF-8 without control characters: whatever else a plugin wrote becomes '?'. Tabs and newlines stay.
 std::string printable_utf8(std::string_view bytes);
@@ -16,4 +16,4 @@ std::string printable_utf8(std::string_view bytes);
 std::vector<std::string> last_lines(const std::filesystem::path& file, std::size_t line_count,
                                     std::uint64_t begin_offset = 0);
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

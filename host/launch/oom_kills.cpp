@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 std::string text_of(const std::string& file) {
@@ -53,4 +53,4 @@ std::uint64_t oom_kill_count() {
   return count;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

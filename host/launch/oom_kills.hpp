@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // The number behind "oom_kill " at the start of a line (/proc/vmstat, memory.events, memory.oom_control); 0 when
 // absent.
@@ -14,4 +14,4 @@ std::uint64_t oom_kills_in(std::string_view text);
 // every container.
 std::uint64_t oom_kill_count();
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -25,7 +25,7 @@
 
 #include "launch/reap.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 // Descriptors that the child moves into place must not lie where they go to.
@@ -362,4 +362,4 @@ Process spawn(const SpawnRequest& request) {
   return process;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -19,7 +19,7 @@
 #include "launch/launch_error.hpp"
 #include "launch/worker_log.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 constexpr int worker_event_fd = 3;  // a pipe's write end: one JSON object a line
 constexpr int worker_spec_fd = 4;   // a sealed memory file: the JSON text of the case
@@ -90,4 +90,4 @@ class Process {
 // must be the one that waits for it. Makes the host adopt orphaned descendants (PR_SET_CHILD_SUBREAPER).
 Process spawn(const SpawnRequest& request);
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -13,7 +13,7 @@
 
 #include "launch/process.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 pid_t parent_of(pid_t pid) {
@@ -85,4 +85,4 @@ void reap_descendants(pid_t group, const std::string& tag, std::chrono::millisec
   } while (std::chrono::steady_clock::now() < deadline);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

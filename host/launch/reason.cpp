@@ -9,7 +9,7 @@
 
 #include "launch/log_tail.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 const char* meaning_of(int signal) {
@@ -81,4 +81,4 @@ std::string describe_signal(int signal) {
   return words ? fmt::format("{} ({})", name, words) : name;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -8,7 +8,7 @@
 
 #include "launch/board.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // "stage measure, phase forward, step 3"; outside of warm-up and measure the step, and an absent phase, are left out.
 std::string describe_position(const BoardView& where, const std::vector<std::string>& phase_names);
@@ -23,4 +23,4 @@ std::string bytes_text(std::uint64_t bytes);
 // "2.0 s", "10 min"
 std::string duration_text(std::chrono::milliseconds duration);
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

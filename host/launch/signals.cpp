@@ -7,7 +7,7 @@
 
 #include "launch/launch_error.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 // What a signal handler can reach is global by nature. Written by InterruptHandler and by the handler alone.
@@ -65,4 +65,4 @@ const std::atomic<int>* InterruptHandler::count() const noexcept { return &inter
 int InterruptHandler::wake_fd() const noexcept { return interrupts.read_fd; }
 int InterruptHandler::last_signal() const noexcept { return interrupts.last_signal; }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 class InterruptHandler {
  public:
@@ -28,4 +28,4 @@ class InterruptHandler {
   std::array<struct sigaction, handled_.size()> before_{};
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

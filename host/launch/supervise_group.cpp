@@ -13,7 +13,7 @@
 #include "launch/reason.hpp"
 #include "launch/watched_worker.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -320,4 +320,4 @@ GroupOutcome supervise_group(const GroupRequest& request, const GroupProgress& o
   return group.run();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

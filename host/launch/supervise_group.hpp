@@ -17,7 +17,7 @@
 #include "launch/launch_error.hpp"
 #include "launch/worker_request.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // The verdict of a rank's own result on it. `victim`: it failed because another rank was lost, or told it to abort.
 struct ResultVerdict {
@@ -95,4 +95,4 @@ using GroupProgress = std::function<void(std::int32_t rank, const BoardView&)>;
 GroupOutcome supervise_group(const GroupRequest& request, const GroupProgress& on_progress,
                              const std::atomic<int>* interrupted);
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

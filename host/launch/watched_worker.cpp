@@ -11,7 +11,7 @@
 #include "launch/oom_kills.hpp"
 #include "launch/reason.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -189,4 +189,4 @@ std::optional<milliseconds> InterruptWatch::notice() {
   return signals >= 2 ? milliseconds(0) : interrupt_grace;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

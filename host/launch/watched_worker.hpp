@@ -15,7 +15,7 @@
 #include "launch/event_reader.hpp"
 #include "launch/worker_request.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 using WatchClock = std::chrono::steady_clock;
 
@@ -108,4 +108,4 @@ class InterruptWatch {
   int seen_ = 0;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -15,7 +15,7 @@
 #include "launch/launch_error.hpp"
 #include "launch/process.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 constexpr const char* remedy =
@@ -120,4 +120,4 @@ void WorkerChannel::send(std::string_view json_line) {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

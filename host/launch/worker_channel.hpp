@@ -6,7 +6,7 @@
 #include "common/fd.hpp"
 #include "launch/board.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 class WorkerChannel {
  public:
@@ -34,4 +34,4 @@ class WorkerChannel {
   Fd events_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

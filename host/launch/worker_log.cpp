@@ -18,7 +18,7 @@
 #include "launch/launch_error.hpp"
 #include "launch/reason.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 constexpr int pipe_bytes = 256 * 1024;            // what a worker can write while the thread naps
@@ -175,4 +175,4 @@ void WorkerLog::write_out(const char* bytes, std::size_t count) {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -22,7 +22,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 constexpr std::uint64_t default_log_limit_bytes = std::uint64_t{64} << 20;
 
@@ -69,4 +69,4 @@ class WorkerLog {
   std::thread thread_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -1,6 +1,6 @@
 #include "launch/worker_request.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 const char* name_of(WorkerStatus status) {
   switch (status) {
@@ -14,4 +14,4 @@ const char* name_of(WorkerStatus status) {
   return "unknown";
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

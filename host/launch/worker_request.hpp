@@ -11,7 +11,7 @@
 #include "launch/event_reader.hpp"
 #include "launch/process.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 // Says how a worker is started (without `board_fd`: the host makes the board), and how it is watched.
 struct WorkerRequest : SpawnRequest {
@@ -43,4 +43,4 @@ struct WorkerOutcome {
   std::string log_note;               // that the log was cut, in words; "": it is whole
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

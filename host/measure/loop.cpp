@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 // One step with a synchronisation: the user's view of a step, from the call to the last result.
@@ -27,11 +27,11 @@ class SharedVerdict {
 
   // `step_ns`: of all steps measured so far on this rank.
   Verdict judge(std::span<const double> step_ns) {
-    if (!plan_.until || !hooks_.slowest) return host::judge(plan_, step_ns);
+    if (!plan_.until || !hooks_.slowest) return measure::judge(plan_, step_ns);
     if (static_cast<std::int64_t>(step_ns.size()) < plan_.until->min_steps) return Verdict::go_on;  // everywhere
     const std::vector<double> slowest_ns = hooks_.slowest(step_ns.subspan(agreed_ns_.size()));
     agreed_ns_.insert(agreed_ns_.end(), slowest_ns.begin(), slowest_ns.end());
-    return hooks_.agree(host::judge(plan_, agreed_ns_));
+    return hooks_.agree(measure::judge(plan_, agreed_ns_));
   }
 
  private:
@@ -86,4 +86,4 @@ LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& pl
   return result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

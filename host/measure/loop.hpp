@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 struct LoopHooks {
   // Enqueues step `iteration` (0-based, warm-up included). Throws to end the measurement.
@@ -32,4 +32,4 @@ struct LoopResult {
 
 LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& plan, const LoopHooks& hooks);
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

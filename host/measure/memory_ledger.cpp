@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 void MemoryLedger::add(std::size_t kind, std::int64_t delta_bytes) {
   const std::lock_guard lock(mutex_);
@@ -38,4 +38,4 @@ std::vector<MemoryMoment> MemoryLedger::moments() const {
   return moments_;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

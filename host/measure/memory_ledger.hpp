@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 struct MemoryAmounts {
   std::array<std::int64_t, memory_kind_count> bytes{};
@@ -45,4 +45,4 @@ class MemoryLedger {
   std::vector<MemoryMoment> moments_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

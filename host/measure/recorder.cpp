@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 constexpr std::uint32_t most_marks = 1u << 16;  // a device event each; beyond it the pool grows as it is used
@@ -178,4 +178,4 @@ Samples Recorder::take() {
   return std::move(samples_);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

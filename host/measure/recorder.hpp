@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 struct PhaseSamples {
   std::vector<double> device_ns;  // one entry a step; the sum of the phase's occurrences
@@ -100,4 +100,4 @@ class Recorder {
   std::string misuse_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 double mean_of(std::span<const double> x) {
@@ -74,4 +74,4 @@ std::optional<double> drift(std::span<const double> samples) {
   return (mean_of(samples.last(third)) - mean_of(samples.first(third))) / mean;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 // All in the unit of the samples. Without samples n is 0 and the rest is NaN.
 struct Statistics {
@@ -25,4 +25,4 @@ double relative_error(std::span<const double> samples, double confidence);
 // (mean of the last third - mean of the first third) / mean of all; nothing below six samples.
 std::optional<double> drift(std::span<const double> samples);
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

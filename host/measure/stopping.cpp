@@ -2,7 +2,7 @@
 
 #include "measure/statistics.hpp"
 
-namespace assay::host {
+namespace assay::host::measure {
 
 Verdict judge(const MeasurePlan& plan, std::span<const double> step_samples) {
   const auto n = static_cast<std::int64_t>(step_samples.size());
@@ -12,4 +12,4 @@ Verdict judge(const MeasurePlan& plan, std::span<const double> step_samples) {
   return n >= plan.until->max_steps ? Verdict::gave_up : Verdict::go_on;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 // Measure until the mean is known well enough.
 struct StoppingRule {
@@ -29,4 +29,4 @@ enum class Verdict { go_on, enough, gave_up };  // gave_up: max_steps reached wi
 
 Verdict judge(const MeasurePlan& plan, std::span<const double> step_samples);
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-namespace assay::host {
+namespace assay::host::measure {
 
 class Timeline {
  public:
@@ -23,4 +23,4 @@ class Timeline {
   virtual std::int64_t host_now_ns() = 0;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -4,7 +4,7 @@
 
 #include "plugin/shared_object.hpp"
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 struct DeviceLibrary::Handle {
   boost::dll::shared_library library;
@@ -61,4 +61,4 @@ void OpenDevice::check(assay_status status, const char* doing) const {
     throw DeviceError(status, fmt::format("{} device {}: {}: {}", api().kind, ordinal_, doing, api().error_text()));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

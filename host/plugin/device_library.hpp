@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 class DeviceLibrary {
  public:
@@ -64,4 +64,4 @@ class OpenDevice {
   std::int32_t ordinal_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::plugin {
 namespace {
 
 // The smallest structs of version 1.0: a plugin with less was built against a header that was never released.
@@ -118,4 +118,4 @@ void check_entry(const std::string& file, const assay_entry& entry) {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 // A plugin or a device library that cannot be used; the text names the file, what is wrong, and the remedy.
 class PluginError : public std::runtime_error {
@@ -20,4 +20,4 @@ void check_entry(const std::string& file, const assay_entry& entry);
 // Copies a workload's tables. Call only after check_entry.
 WorkloadSchema copy_schema(const assay_workload& workload);
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -5,7 +5,7 @@
 
 #include "plugin/shared_object.hpp"
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 struct PluginLibrary::Handle {
   boost::dll::shared_library library;
@@ -48,4 +48,4 @@ const assay_workload& PluginLibrary::workload(const std::string& id) const {
                                              fmt::join(workload_ids(), ", ")));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

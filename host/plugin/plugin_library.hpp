@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 class PluginLibrary {
  public:
@@ -35,4 +35,4 @@ class PluginLibrary {
   const assay_entry* entry_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -2,7 +2,7 @@
 
 #include "plugin/entry_check.hpp"
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 const char* name_of(ParamType type) {
   switch (type) {
@@ -64,4 +64,4 @@ WorkloadSchema copy_schema(const assay_workload& w) {
   return schema;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

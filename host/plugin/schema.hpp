@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 enum class ParamType { boolean, integer, real, text };
 
@@ -46,4 +46,4 @@ struct WorkloadSchema {
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -8,7 +8,7 @@
 
 #include "common/suggest.hpp"
 
-namespace assay::host {
+namespace assay::host::plugin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ std::vector<std::string> installed_device_kinds() {
   return kinds;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 // The plugin path, in order: --plugin-path, ASSAY_PLUGIN_PATH (colon-separated), the installed folder beside the host.
 std::vector<std::filesystem::path> plugin_folders(const std::vector<std::string>& from_command_line);
@@ -39,4 +39,4 @@ std::vector<ListedPlugin> list_plugins(const std::vector<std::filesystem::path>&
 std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind);
 std::vector<std::string> installed_device_kinds();  // by file name; opens nothing
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

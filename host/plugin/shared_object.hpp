@@ -8,7 +8,7 @@
 
 #include "plugin/entry_check.hpp"
 
-namespace assay::host {
+namespace assay::host::plugin {
 
 // NOW: an undefined symbol is an error at loading, not a crash in the middle of a measurement. NODELETE: code that
 // registered itself somewhere (OpenMP, CUDA) must not be unmapped while the process lives. Boost has no name for the
@@ -26,4 +26,4 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
   throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", file.string(), why ? why : error.message(), remedy));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::plugin

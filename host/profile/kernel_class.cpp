@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 struct Rule {
@@ -69,4 +69,4 @@ std::string short_kernel_name(const std::string& name, std::size_t most_chars) {
   return text;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::profile {
 
 // "matrix products", "attention", "norms", "loss", "optimizer", "embedding", "communication", "copies and fills", or
 // "element-wise" for the rest. Takes mangled names as well as readable ones.
@@ -12,4 +12,4 @@ const char* kernel_class(std::string_view name);
 // Readable: demangled, without return type, parameters and our own namespaces, at most `most_chars` long.
 std::string short_kernel_name(const std::string& name, std::size_t most_chars = 96);
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -8,7 +8,7 @@
 
 #include "profile/kernel_class.hpp"
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 using record::KernelRow;
@@ -20,10 +20,10 @@ struct Sum {
 };
 using ByName = std::map<std::string, Sum>;  // by mangled name: readable ones are made once for each, at the end
 
-std::size_t phase_at(const std::vector<PhaseSpan>& spans, double time_ns, std::size_t outside) {
+std::size_t phase_at(const std::vector<measure::PhaseSpan>& spans, double time_ns, std::size_t outside) {
   std::size_t phase = outside;
   std::optional<double> shortest;
-  for (const PhaseSpan& span : spans) {
+  for (const measure::PhaseSpan& span : spans) {
     const double length = span.end_ns - span.begin_ns;
     if (time_ns < span.begin_ns || time_ns >= span.end_ns || (shortest && length >= *shortest)) continue;
     shortest = length;
@@ -32,7 +32,7 @@ std::size_t phase_at(const std::vector<PhaseSpan>& spans, double time_ns, std::s
   return phase;
 }
 
-std::vector<KernelRow> phase_rows(const ByName& sums, double steps) {
+std::vector<record::KernelRow> phase_rows(const ByName& sums, double steps) {
   struct Row {
     std::string kind, name;
     Sum sum;
@@ -49,7 +49,7 @@ std::vector<KernelRow> phase_rows(const ByName& sums, double steps) {
       rows.push_back({kernel_class(mangled), name, sum});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.sum.time_ns > b.sum.time_ns; });
-  std::vector<KernelRow> out;
+  std::vector<record::KernelRow> out;
   for (const Row& row : rows)
     out.push_back({row.kind, row.name, static_cast<double>(row.sum.count) / steps, row.sum.time_ns * 1e-3 / steps,
                    total_ns > 0 ? row.sum.time_ns / total_ns : 0.0});
@@ -61,11 +61,11 @@ struct ClassSum {
   double count = 0, time_us = 0, share = 0;
 };
 
-std::vector<ClassSum> by_class(const Kernels& kernels) {
+std::vector<ClassSum> by_class(const record::Kernels& kernels) {
   std::vector<ClassSum> all;
   for (const auto& [phase, rows] : kernels) {
     std::vector<ClassSum> sums;
-    for (const KernelRow& row : rows) {
+    for (const record::KernelRow& row : rows) {
       auto found =
           std::find_if(sums.begin(), sums.end(), [&](const ClassSum& s) { return s.kind == row.kernel_class; });
       if (found == sums.end()) found = sums.insert(sums.end(), ClassSum{phase, row.kernel_class});
@@ -117,7 +117,7 @@ double misplaced_ns(const TracedStep& step) {
 
 double clock_tolerance_ns(double length_ns) { return 10e3 + 1e-4 * length_ns; }
 
-Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names) {
+record::Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::string>& phase_names) {
   const std::size_t outside = phase_names.size();
   std::vector<ByName> phases(phase_names.size() + 1);
   for (const TracedStep& step : steps)
@@ -126,7 +126,7 @@ Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::
       ++sum.count;
       sum.time_ns += w.end_ns - w.start_ns;
     }
-  Kernels out;
+  record::Kernels out;
   for (std::size_t i = 0; i <= outside; ++i)
     if (!phases[i].empty())
       out.emplace_back(i == outside ? "outside" : phase_names[i],
@@ -134,7 +134,7 @@ Kernels kernels_of(const std::vector<TracedStep>& steps, const std::vector<std::
   return out;
 }
 
-std::vector<std::string> kernel_lines(const Kernels& kernels) {
+std::vector<std::string> kernel_lines(const record::Kernels& kernels) {
   const std::vector<ClassSum> sums = by_class(kernels);
   if (sums.empty()) return {};
   std::size_t widest = 5;
@@ -148,7 +148,7 @@ std::vector<std::string> kernel_lines(const Kernels& kernels) {
   return lines;
 }
 
-std::string kernel_markdown(const Kernels& kernels, const std::string& title) {
+std::string kernel_markdown(const record::Kernels& kernels, const std::string& title) {
   std::string out = fmt::format("# {}\n\nOf one step. The share is of the phase's kernel time.\n\n", title);
   out += "| phase | class | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n";
   for (const ClassSum& s : by_class(kernels))
@@ -157,11 +157,11 @@ std::string kernel_markdown(const Kernels& kernels, const std::string& title) {
   for (const auto& [phase, rows] : kernels) {
     out += fmt::format(
         "\n## {}\n\n| class | kernel | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n", phase);
-    for (const KernelRow& row : rows)
+    for (const record::KernelRow& row : rows)
       out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.kernel_class, cell(row.name),
                          count_text(row.count), row.time_us, row.share * 100);
   }
   return out;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -7,7 +7,7 @@
 #include "measure/recorder.hpp"
 #include "record/case_record.hpp"
 
-namespace assay::host {
+namespace assay::host::profile {
 
 struct TracedWork {
   std::string name;                 // as the compiler mangled it
@@ -19,7 +19,7 @@ struct TracedWork {
 // All times from the step's begin: length and phases on the clock of events, the work on that of the trace.
 struct TracedStep {
   double length_ns = 0;
-  std::vector<PhaseSpan> phases;
+  std::vector<measure::PhaseSpan> phases;
   std::vector<TracedWork> work = {};
 };
 
@@ -49,4 +49,4 @@ std::vector<std::string> kernel_lines(const record::Kernels& kernels);
 // Both tables, of classes and of kernels.
 std::string kernel_markdown(const record::Kernels& kernels, const std::string& title);
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -7,7 +7,7 @@
 #include "common/memory_kinds.hpp"
 #include "profile/pickle.hpp"
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 std::int64_t to_us(MemoryHistory::Clock::time_point time) {
@@ -271,4 +271,4 @@ class MemoryHistory::Pickler {
 
 std::string MemoryHistory::snapshot(std::int32_t device) const { return Pickler(*this, device).run(); }
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::profile {
 
 struct PlannedBuffer {
   std::string name;
@@ -58,4 +58,4 @@ class MemoryHistory {
   std::map<std::uint64_t, Arena> held_;  // by address
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace assay::host {
+namespace assay::host::profile {
 
 namespace fs = std::filesystem;
 
@@ -53,4 +53,4 @@ std::string shell_command(const std::vector<std::string>& words) {
   return command;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

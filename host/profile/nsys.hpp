@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::profile {
 
 // The first executable of that name in the folders of `path`, a list as PATH has it; relative folders do not count.
 std::optional<std::filesystem::path> find_program(const std::string& name, const std::string& path);
@@ -17,4 +17,4 @@ std::vector<std::string> nsys_arguments(const std::filesystem::path& output, std
 // As a shell reads it.
 std::string shell_command(const std::vector<std::string>& words);
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

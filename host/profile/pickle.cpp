@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 constexpr std::size_t most_in_batch = 1000;  // as Python's own writer
@@ -124,4 +124,4 @@ std::string PickleWriter::finish() {
   return std::move(out_);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::profile {
 
 class PickleWriter {
  public:
@@ -47,4 +47,4 @@ class PickleWriter {
   std::vector<Container> open_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -82,7 +82,7 @@ struct Rates {
   Number gflop_per_s, gbytes_per_s, items_per_s;
 };
 
-struct MemoryMoment {
+struct MemoryAtMoment {
   std::string name;
   // By kind; kinds of which nothing was held are left out.
   std::optional<Named<double>> current_mib, peak_mib;
@@ -90,7 +90,7 @@ struct MemoryMoment {
 };
 
 struct Memory {
-  std::optional<std::vector<MemoryMoment>> moments;
+  std::optional<std::vector<MemoryAtMoment>> moments;
   std::optional<Named<double>> peak_mib;  // by kind, over the whole case
   Number peak_total_mib;
   Number process_peak_mib;

@@ -150,8 +150,7 @@ constexpr std::array later{
     Column{"ranks", [](R r) { return integer_cell(r.identity.ranks); }},
     Column{"spread", [](R r) { return number_cell(r.result.spread); }},
     Column{"straggler.rank", [](R r) { return r.result.straggler ? count_cell(r.result.straggler->rank) : Cell{}; }},
-    Column{"straggler.share",
-           [](R r) { return r.result.straggler ? number_cell(r.result.straggler->share) : Cell{}; }},
+    Column{"straggler.share", [](R r) { return r.result.straggler ? number_cell(r.result.straggler->share) : Cell{}; }},
     Column{"by_rank.step_mean_ms.min", least_step_mean, "ms", lower},
     Column{"by_rank.step_mean_ms.max", largest_step_mean, "ms", lower}};
 
@@ -176,9 +175,9 @@ constexpr std::array statistics_of_phases{
     PhaseStatistic{"device_mean_ms", of_phase<&Phase::device_mean_ms>, "ms", true}};
 
 constexpr std::array statistics_of_step_metrics{
-    StepMetricStatistic{"mean", of_step_metric<&StepMetric::mean>}, StepMetricStatistic{"std", of_step_metric<&StepMetric::std>},
-    StepMetricStatistic{"min", least_sample}, StepMetricStatistic{"max", largest_sample},
-    StepMetricStatistic{"last", last_sample}};
+    StepMetricStatistic{"mean", of_step_metric<&StepMetric::mean>},
+    StepMetricStatistic{"std", of_step_metric<&StepMetric::std>}, StepMetricStatistic{"min", least_sample},
+    StepMetricStatistic{"max", largest_sample}, StepMetricStatistic{"last", last_sample}};
 
 struct FigureStatistic {
   std::string_view name;
@@ -211,10 +210,10 @@ bool is_memory_kind(std::string_view name) {
 // ---- families of columns ----
 
 // The moment with this name; of several the last.
-const MemoryMoment* moment_named(R r, std::string_view name) {
-  const MemoryMoment* found = nullptr;
+const MemoryAtMoment* moment_named(R r, std::string_view name) {
+  const MemoryAtMoment* found = nullptr;
   if (r.result.memory && r.result.memory->moments)
-    for (const MemoryMoment& moment : *r.result.memory->moments)
+    for (const MemoryAtMoment& moment : *r.result.memory->moments)
       if (moment.name == name) found = &moment;
   return found;
 }
@@ -231,10 +230,10 @@ Cell memory_cell(R r, std::string_view column) {
   const DottedName name = split_last(column);
   const bool is_peak = name.tail == "peak_mib";
   if (name.head.empty() || (!is_peak && name.tail != "mib")) return {};
-  if (const MemoryMoment* moment = moment_named(r, name.head))
+  if (const MemoryAtMoment* moment = moment_named(r, name.head))
     return number_cell(is_peak ? moment->peak_total_mib : moment->current_total_mib);
   if (const DottedName of_kind = split_last(name.head); !of_kind.head.empty()) {
-    const MemoryMoment* moment = moment_named(r, of_kind.head);
+    const MemoryAtMoment* moment = moment_named(r, of_kind.head);
     return moment ? amount_of(is_peak ? moment->peak_mib : moment->current_mib, of_kind.tail) : Cell{};
   }
   return is_peak && r.result.memory ? amount_of(r.result.memory->peak_mib, name.head) : Cell{};
@@ -247,7 +246,8 @@ ColumnValue figure_value(R r, std::string_view column) {
   for (const TelemetryFigure& figure : telemetry_figures)
     if (statistic && figure.name == name.head) {
       const bool is_told = r.result.telemetry && (*r.result.telemetry).*figure.member;
-      return {is_told ? number_cell((*((*r.result.telemetry).*figure.member)).*statistic->member) : Cell{}, figure.unit};
+      return {is_told ? number_cell((*((*r.result.telemetry).*figure.member)).*statistic->member) : Cell{},
+              figure.unit};
     }
   return {};
 }
@@ -267,7 +267,8 @@ ColumnValue case_metric_value(const CaseMetric& metric) {
     return found;
   }
   const Value value = value_of(metric);
-  found.cell = std::holds_alternative<double>(value) ? number_cell(metric.value) : count_cell(std::get<std::int64_t>(value));
+  found.cell =
+      std::holds_alternative<double>(value) ? number_cell(metric.value) : count_cell(std::get<std::int64_t>(value));
   // A pure number of which neither direction is better (a loss, a sum) is what was computed, not how fast.
   if (metric.unit.empty() && found.exact) found.cell.digits = result_digits;
   return found;
@@ -285,7 +286,8 @@ ColumnValue measured_value(R r, std::string_view column) {
       return {statistic->cell(*metric), metric->unit, metric->direction};
   if (const auto* statistic = row_named(statistics_of_phases, name.tail))
     if (const Phase* phase = find(r.result.phases, name.head))
-      return {statistic->cell(*phase), std::string(statistic->unit), statistic->unit.empty() ? Direction::neither : lower};
+      return {statistic->cell(*phase), std::string(statistic->unit),
+              statistic->unit.empty() ? Direction::neither : lower};
   if (const Column* row = row_named(later, column)) {
     // The account of memory is kept to the byte; what the system says of a process is not.
     const bool exact = column.starts_with(memory_prefix) && column != "memory.process_peak_mib";

@@ -14,7 +14,7 @@ constexpr double unsteady_cv = 0.05;
 }  // namespace
 
 Phase phase_figures(std::span<const double> samples_ms, double host_mean_ms, double step_mean_ms, double confidence) {
-  const Statistics s = summarize(samples_ms, confidence);
+  const measure::Statistics s = measure::summarize(samples_ms, confidence);
   Phase phase;
   phase.mean_ms = s.mean, phase.std_ms = s.std, phase.cv = s.cv;
   phase.min_ms = s.min, phase.max_ms = s.max;
@@ -28,7 +28,7 @@ Phase phase_figures(std::span<const double> samples_ms, double host_mean_ms, dou
 }
 
 void set_metric_figures(StepMetric& metric, std::span<const double> samples, double confidence) {
-  const Statistics s = summarize(samples, confidence);
+  const measure::Statistics s = measure::summarize(samples, confidence);
   metric.mean = s.mean, metric.std = s.std, metric.min = s.min, metric.max = s.max;
   metric.last = samples.back();
   metric.n = static_cast<std::int64_t>(s.n);
@@ -46,12 +46,12 @@ Rates rate_figures(double flops, double bytes, double items, double step_mean_ms
 
 std::vector<std::string> steadiness_notes(std::span<const double> step_ms) {
   std::vector<std::string> notes;
-  const Statistics step = summarize(step_ms);
+  const measure::Statistics step = measure::summarize(step_ms);
   if (step.n > 1 && step.cv > unsteady_cv)
     notes.push_back(
         fmt::format("the step time's cv is {:.1f}%, above {:.0f}%: more warm-up, more steps, or a quieter machine",
                     step.cv * 100, unsteady_cv * 100));
-  if (const auto d = drift(step_ms); d && std::abs(*d) > unsteady_cv)
+  if (const auto d = measure::drift(step_ms); d && std::abs(*d) > unsteady_cv)
     notes.push_back(
         fmt::format("the step time drifts by {:+.1f}% from the first to the last third of the steps", *d * 100));
   return notes;

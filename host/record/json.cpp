@@ -83,7 +83,7 @@ struct Fields<Rates> {
 };
 
 template <>
-struct Fields<MemoryMoment> {
+struct Fields<MemoryAtMoment> {
   static void visit(auto&& field, auto& m) {
     field("name", m.name);
     field("current_mib", m.current_mib);
@@ -335,7 +335,7 @@ Json json_of(const Named<T>& list);
 template <class T>
 Json json_of(const std::vector<T>& list);
 template <class T>
-  requires requires { sizeof(Fields<T>); }
+requires requires { sizeof(Fields<T>); }
 Json json_of(const T& object);
 
 class Writer {
@@ -380,7 +380,7 @@ Json json_of(const std::vector<T>& list) {
   return out;
 }
 template <class T>
-  requires requires { sizeof(Fields<T>); }
+requires requires { sizeof(Fields<T>); }
 Json json_of(const T& object) {
   Json out = Json::object();
   Fields<T>::visit(Writer(out), object);
@@ -399,7 +399,7 @@ bool read(const Json& json, double& out) {
   return json.is_null() || json.is_number();
 }
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 bool read(const Json& json, T& out) {
   if (json.is_number()) out = json.get<T>();
   return json.is_number();
@@ -435,7 +435,7 @@ bool read(const Json& json, Named<T>& out);
 template <class T>
 bool read(const Json& json, std::vector<T>& out);
 template <class T>
-  requires requires { sizeof(Fields<T>); }
+requires requires { sizeof(Fields<T>); }
 bool read(const Json& json, T& out);
 
 class Reader {
@@ -488,7 +488,7 @@ bool read(const Json& json, std::vector<T>& out) {
   return true;
 }
 template <class T>
-  requires requires { sizeof(Fields<T>); }
+requires requires { sizeof(Fields<T>); }
 bool read(const Json& json, T& out) {
   if (!json.is_object()) return false;
   Fields<T>::visit(Reader(json), out);

@@ -96,7 +96,7 @@ class OkRanks {
     result.phases = phases(step, step_ms, step_mean_ms);
     result.step_metrics = step_metrics();
     result.rates = rates(step_mean_ms);
-    result.drift = drift(step_ms).value_or(std::numeric_limits<double>::quiet_NaN());
+    result.drift = measure::drift(step_ms).value_or(std::numeric_limits<double>::quiet_NaN());
     result.metrics = metrics();
     if (auto largest = largest_memory(ranks_)) result.memory = std::move(largest);
     if (auto largest = largest_contention(ranks_)) result.contention = largest;
@@ -131,7 +131,8 @@ class OkRanks {
 
   Named<Phase> phases(const Series<Phase>& step, const std::vector<double>& step_ms, double step_mean_ms) const {
     Named<Phase> out;
-    out.emplace_back("step", phase_figures(step_ms, mean_of(step.each(&Phase::host_mean_ms)), step_mean_ms, confidence_));
+    out.emplace_back("step",
+                     phase_figures(step_ms, mean_of(step.each(&Phase::host_mean_ms)), step_mean_ms, confidence_));
     out.back().second.device_mean_ms = mean_of(step.each(&Phase::device_mean_ms));
     for (const std::string& name : names_in(ranks_, &CaseResult::phases)) {
       if (name == "step") continue;

@@ -16,16 +16,16 @@ std::string joined_ranks(const std::vector<std::int32_t>& ranks) {
 }
 
 // The `occurrence`-th (from 0) of the moments with this name; null when there are fewer.
-MemoryMoment* moment_in(std::vector<MemoryMoment>& moments, const std::string& name, std::size_t occurrence) {
-  for (MemoryMoment& moment : moments)
+MemoryAtMoment* moment_in(std::vector<MemoryAtMoment>& moments, const std::string& name, std::size_t occurrence) {
+  for (MemoryAtMoment& moment : moments)
     if (moment.name == name && occurrence-- == 0) return &moment;
   return nullptr;
 }
 
-void keep_larger_moments(std::vector<MemoryMoment>& into, const std::vector<MemoryMoment>& other) {
+void keep_larger_moments(std::vector<MemoryAtMoment>& into, const std::vector<MemoryAtMoment>& other) {
   std::map<std::string, std::size_t> seen;
-  for (const MemoryMoment& moment : other) {
-    MemoryMoment* same = moment_in(into, moment.name, seen[moment.name]++);
+  for (const MemoryAtMoment& moment : other) {
+    MemoryAtMoment* same = moment_in(into, moment.name, seen[moment.name]++);
     if (!same) {
       into.push_back(moment);
       continue;
@@ -148,7 +148,8 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
   for (const RankPart* rank : ranks) {
     if (!rank->result.device) continue;
     const Device& device = *rank->result.device;
-    auto known = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == device.name; });
+    auto known =
+        std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.first == device.name; });
     if (known == names.end()) known = names.insert(names.end(), {device.name, {}});
     known->second.push_back(rank->rank);
     if (device.kind != "cuda") continue;

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using record::CaseRecord;
@@ -22,14 +22,15 @@ Inputs inputs_of(const Axes& axes, const Params& params) {
 
 }  // namespace
 
-std::vector<CaseRecord> current_records(const Experiment& experiment, const std::vector<CaseRecord>& records) {
+std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
+                                                const std::vector<record::CaseRecord>& records) {
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
   for (std::size_t i = 0; i < experiment.cases.size(); ++i)
     places[inputs_of(experiment.cases[i].axes, experiment.cases[i].params)].push_back(i);
 
-  std::vector<const CaseRecord*> of_case(experiment.cases.size(), nullptr);
-  std::map<std::pair<std::int64_t, Inputs>, const CaseRecord*> others;
-  for (const CaseRecord& record : records) {
+  std::vector<const record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
+  std::map<std::pair<std::int64_t, Inputs>, const record::CaseRecord*> others;
+  for (const record::CaseRecord& record : records) {
     Inputs inputs = inputs_of(record.identity.axes, record.identity.params);
     const auto found = places.find(inputs);
     if (found == places.end()) {
@@ -43,16 +44,17 @@ std::vector<CaseRecord> current_records(const Experiment& experiment, const std:
     of_case[same_index == candidates.end() ? candidates.front() : *same_index] = &record;
   }
 
-  std::vector<CaseRecord> result;
+  std::vector<record::CaseRecord> result;
   for (std::size_t i = 0; i < of_case.size(); ++i)
     if (of_case[i]) {
       result.push_back(*of_case[i]);
       result.back().identity.index = experiment.cases[i].index;
     }
   for (const auto& [key, record] : others) result.push_back(*record);
-  std::stable_sort(result.begin(), result.end(),
-                   [](const CaseRecord& a, const CaseRecord& b) { return a.identity.index < b.identity.index; });
+  std::stable_sort(result.begin(), result.end(), [](const record::CaseRecord& a, const record::CaseRecord& b) {
+    return a.identity.index < b.identity.index;
+  });
   return result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

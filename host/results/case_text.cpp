@@ -8,13 +8,13 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using record::CaseRecord;
 
 // "case 3 (size=xl)"
-std::string case_name(const CaseRecord& record) {
+std::string case_name(const record::CaseRecord& record) {
   std::string name = record.identity.index >= 0 ? fmt::format("case {}", record.identity.index + 1) : "case";
   if (const std::string label = case_label(record.identity.axes); !label.empty()) name += fmt::format(" ({})", label);
   return name;
@@ -28,22 +28,23 @@ std::string case_label(const record::Named<Value>& axes) {
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
-std::string case_summary(const CaseRecord& record) {
+std::string case_summary(const record::CaseRecord& record) {
   std::string summary = name_of(record.result.status);
   if (!record.result.is_ok()) {
     const std::string reason = one_line(record.result.reason);
     return reason.empty() ? summary : fmt::format("{}: {}", summary, reason);
   }
   if (const record::Cell mean_ms = record::cell_of(record, "step.mean_ms"); !mean_ms.empty())
-    summary += fmt::format(" step {} ms", display_text(mean_ms));
+    summary += fmt::format(" step {} ms", record::display_text(mean_ms));
   if (const auto cv_percent = record::cell_of(record, "step.cv_percent").number())
     summary += fmt::format(" ± {:.1f}%", *cv_percent);
   return summary;
 }
 
-std::vector<std::string> problem_lines(const std::vector<CaseRecord>& records, const std::vector<std::string>& allow) {
+std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& records,
+                                       const std::vector<std::string>& allow) {
   std::vector<std::string> lines;
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     const record::CaseResult& result = record.result;
     if (result.is_ok()) continue;
     const std::string status = name_of(result.status);
@@ -60,13 +61,13 @@ std::vector<std::string> problem_lines(const std::vector<CaseRecord>& records, c
   return lines;
 }
 
-std::vector<std::string> note_lines(const std::vector<CaseRecord>& records) {
+std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records) {
   std::vector<std::string> lines;
-  for (const CaseRecord& record : records)
+  for (const record::CaseRecord& record : records)
     if (record.result.notes)
       for (const std::string& note : *record.result.notes)
         lines.push_back(fmt::format("{}: note: {}", case_name(record), one_line(note)));
   return lines;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

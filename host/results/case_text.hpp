@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 
 // "size=small pass=forward"; "" without axes.
 std::string case_label(const record::Named<Value>& axes);
@@ -22,4 +22,4 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
 // One line per note of a case: "case 2 (size=large): note: <text>".
 std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using record::CaseRecord;
 
 // Several processes, and no axis that shows their number already.
-bool has_untold_ranks(const CaseRecord& record) {
+bool has_untold_ranks(const record::CaseRecord& record) {
   if (!record.identity.ranks || *record.identity.ranks == 1) return false;
   const Value* axis = record::find(record.identity.axes, "run.ranks");
   return !axis || *axis != Value(std::int64_t{*record.identity.ranks});
@@ -19,13 +19,13 @@ bool has_untold_ranks(const CaseRecord& record) {
 
 class Columns {
  public:
-  explicit Columns(const std::vector<CaseRecord>& records) : records_(records) {}
+  explicit Columns(const std::vector<record::CaseRecord>& records) : records_(records) {}
 
   void add(const std::string& name) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
   }
   void add_if_any(const std::string& name) {
-    if (any([&name](const CaseRecord& r) { return !record::cell_of(r, name).empty(); })) add(name);
+    if (any([&name](const record::CaseRecord& r) { return !record::cell_of(r, name).empty(); })) add(name);
   }
   template <class Predicate>
   bool any(Predicate predicate) const {
@@ -35,24 +35,25 @@ class Columns {
   std::vector<std::string> take() { return std::move(names_); }
 
  private:
-  const std::vector<CaseRecord>& records_;
+  const std::vector<record::CaseRecord>& records_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-std::vector<std::string> default_columns(const Experiment& experiment, const std::vector<CaseRecord>& records) {
+std::vector<std::string> default_columns(const experiment::Experiment& experiment,
+                                         const std::vector<record::CaseRecord>& records) {
   Columns columns(records);
-  for (const Case& c : experiment.cases)
+  for (const experiment::Case& c : experiment.cases)
     for (const auto& axis : c.axes) columns.add(axis.first);
-  for (const CaseRecord& r : records)  // of runs whose experiment has changed since
+  for (const record::CaseRecord& r : records)  // of runs whose experiment has changed since
     for (const auto& axis : r.identity.axes) columns.add_if_any(axis.first);
   if (columns.any(has_untold_ranks)) columns.add("ranks");
-  for (const CaseRecord& r : records)
+  for (const record::CaseRecord& r : records)
     if (r.result.metrics)
       for (const auto& metric : *r.result.metrics) columns.add_if_any(metric.first);
   const std::size_t before_phases = columns.size();
-  for (const CaseRecord& r : records)
+  for (const record::CaseRecord& r : records)
     if (r.result.phases)
       for (const auto& phase : *r.result.phases)
         if (phase.first != "step") columns.add_if_any(phase.first + ".mean_ms");
@@ -60,13 +61,13 @@ std::vector<std::string> default_columns(const Experiment& experiment, const std
   columns.add_if_any("step.mean_ms");
   columns.add_if_any("step.std_ms");
   if (step_alone) columns.add_if_any("step.cv_percent");
-  for (const CaseRecord& r : records)
+  for (const record::CaseRecord& r : records)
     if (r.result.work) columns.add_if_any(r.result.work->item_unit + "_per_s");
   const bool is_accounted = columns.any(
-      [](const CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
+      [](const record::CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
   columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
   columns.add("status");
   return columns.take();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

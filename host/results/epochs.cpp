@@ -5,35 +5,35 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using record::CaseRecord;
 
 // The step of a case whose steps are epochs, else null.
-const record::Phase* measured_epochs(const CaseRecord& record) {
+const record::Phase* measured_epochs(const record::CaseRecord& record) {
   const record::CaseMetric* unit = record::find(record.result.metrics, "measured_unit");
   const record::Phase* step = record::find(record.result.phases, "step");
   return unit && unit->word == "epoch" && step && !step->samples_ms.empty() ? step : nullptr;
 }
 
-std::string rate_name(const CaseRecord& record) {
+std::string rate_name(const record::CaseRecord& record) {
   return (record.result.work ? record.result.work->item_unit : std::string("items")) + "_per_s";
 }
 
-double items_per_s(const CaseRecord& record) {
+double items_per_s(const record::CaseRecord& record) {
   return record.result.rates ? record.result.rates->items_per_s.value_or(0) : 0;
 }
 
 // "index" counts from 0; a record without one is taken for the first.
-std::int64_t case_number(const CaseRecord& record) { return std::max<std::int64_t>(record.identity.index, 0); }
+std::int64_t case_number(const record::CaseRecord& record) { return std::max<std::int64_t>(record.identity.index, 0); }
 
 }  // namespace
 
-Json epochs_json(const std::vector<CaseRecord>& records) {
+Json epochs_json(const std::vector<record::CaseRecord>& records) {
   Json epochs = Json::array();
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     const record::Phase* step = measured_epochs(record);
     if (!step) continue;
     const double items = items_per_s(record) * step->mean_ms.value_or(0) / 1e3;
@@ -51,9 +51,9 @@ Json epochs_json(const std::vector<CaseRecord>& records) {
   return epochs;
 }
 
-Json epochs_summary_json(const std::vector<CaseRecord>& records) {
+Json epochs_summary_json(const std::vector<record::CaseRecord>& records) {
   Json summary = Json::array();
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     const record::Phase* step = measured_epochs(record);
     if (!step) continue;
     Json entry{{"case", case_number(record)},
@@ -68,4 +68,4 @@ Json epochs_summary_json(const std::vector<CaseRecord>& records) {
   return summary.empty() ? Json() : summary;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

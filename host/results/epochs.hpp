@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 
 // Of the records whose metric `measured_unit` is the word "epoch": a list of
 //   {"case", "epoch" (from 1), "wall_time_s", "<items>_per_s" (of all ranks), what the workload reports of every step}.
@@ -15,4 +15,4 @@ nlohmann::ordered_json epochs_json(const std::vector<record::CaseRecord>& record
 // one entry per case. Null when there are none.
 nlohmann::ordered_json epochs_summary_json(const std::vector<record::CaseRecord>& records);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

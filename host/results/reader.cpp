@@ -1,8 +1,8 @@
 #include "results/reader.hpp"
 
 #include "common/files.hpp"
-#include "record/json.hpp"
 #include "common/utc.hpp"
+#include "record/json.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::results {
 CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
   CasesFile result;
   std::error_code ignored;
@@ -88,4 +88,4 @@ std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path
   return newest;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

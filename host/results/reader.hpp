@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 
 struct CasesFile {
   std::vector<record::CaseRecord> records;  // in the file's order; a case that was run again stands twice
@@ -38,4 +38,4 @@ std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path
 // "20261120T120000Z" of ".../20261120T120000Z-9f2c"; nothing when the folder's name is of another form.
 std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

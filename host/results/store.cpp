@@ -13,7 +13,7 @@
 #include <random>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 void check_name(const std::string& name) {
@@ -132,4 +132,4 @@ void RunFolder::append(const record::CaseRecord& record) {
                   storage_remedy(outcome.error_number)));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -5,8 +5,8 @@
 #pragma once
 #include "common/fd.hpp"
 #include "common/files.hpp"
-#include "record/case_record.hpp"
 #include "common/utc.hpp"
+#include "record/case_record.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 
 // Holds the lock on its cases.jsonl: two hosts never append to one run. Everything that fails throws StorageError.
 class RunFolder {
@@ -50,4 +50,4 @@ class RunFolder {
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent, const std::string& stamp,
                                          const std::function<std::uint32_t()>& draw_id);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

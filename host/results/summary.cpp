@@ -1,6 +1,7 @@
 #include "results/summary.hpp"
 
 #include "common/files.hpp"
+#include "common/utc.hpp"
 #include "experiment/experiment.hpp"
 #include "record/json.hpp"
 #include "results/case_order.hpp"
@@ -8,7 +9,6 @@
 #include "results/default_columns.hpp"
 #include "results/epochs.hpp"
 #include "results/reader.hpp"
-#include "common/utc.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -21,7 +21,7 @@
 #include <sstream>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -33,14 +33,14 @@ struct Hardware {
 };
 
 // What a case ran on, where it ran on something else than the CPU; null otherwise.
-const record::Device* gpu_of(const CaseRecord& record) {
+const record::Device* gpu_of(const record::CaseRecord& record) {
   const auto& device = record.result.device;
   return device && !device->kind.empty() && device->kind != "cpu" ? &*device : nullptr;
 }
 
-Hardware hardware_of(const std::vector<CaseRecord>& records, const record::Environment& environment) {
+Hardware hardware_of(const std::vector<record::CaseRecord>& records, const record::Environment& environment) {
   Hardware hardware;
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     const record::Device* gpu = gpu_of(record);
     if (!gpu) continue;
     if (hardware.model.empty()) hardware.model = gpu->name.empty() ? gpu->kind : gpu->name;
@@ -49,7 +49,7 @@ Hardware hardware_of(const std::vector<CaseRecord>& records, const record::Envir
   }
   if (!hardware.model.empty()) return hardware;
   hardware.model = environment.fact_or("cpu.model", "");
-  for (const CaseRecord& record : records)
+  for (const record::CaseRecord& record : records)
     if (hardware.model.empty() && record.result.device) hardware.model = record.result.device->name;
   if (hardware.model.empty()) hardware.model = environment.fact_or("cpu.architecture", "cpu");
   return hardware;
@@ -70,9 +70,9 @@ Json config_json(const std::string& resolved_toml) {
 }
 
 // When the last case ended, by the records alone, so that a summary made later says the same.
-std::optional<WallTime> finished_at(const std::vector<CaseRecord>& records) {
+std::optional<WallTime> finished_at(const std::vector<record::CaseRecord>& records) {
   std::optional<WallTime> latest;
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     const std::optional<WallTime> started = parse_utc(record.started);
     if (!started) continue;
     const double wall_s = record.result.wall.case_s.value_or(0);
@@ -82,11 +82,11 @@ std::optional<WallTime> finished_at(const std::vector<CaseRecord>& records) {
   return latest;
 }
 
-Json totals_json(const Experiment& experiment, const std::vector<CaseRecord>& records) {
+Json totals_json(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records) {
   std::map<std::string, std::int64_t> by_status;
   double wall_s = 0;
   Json lines = Json::array();
-  for (const CaseRecord& record : records) {
+  for (const record::CaseRecord& record : records) {
     ++by_status[name_of(record.result.status)];
     wall_s += record.result.wall.case_s.value_or(0);
     const std::string label = case_label(record.identity.axes);
@@ -128,13 +128,13 @@ std::string file_name_part(const std::string& model) {
   return part.empty() ? "unknown" : part;
 }
 
-std::string summary_file_name(const std::vector<CaseRecord>& records, const record::Environment& environment,
+std::string summary_file_name(const std::vector<record::CaseRecord>& records, const record::Environment& environment,
                               const std::string& stamp) {
   const Hardware hardware = hardware_of(records, environment);
   return fmt::format("bench_{}_{}gpu_{}.json", file_name_part(hardware.model), hardware.gpu_count, stamp);
 }
 
-std::string summary_json(const Experiment& experiment, const std::vector<CaseRecord>& records,
+std::string summary_json(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records,
                          const record::Environment& environment, const std::string& stamp) {
   constexpr int indent = 2;
   const std::optional<WallTime> started = parse_utc(stamp);
@@ -163,7 +163,7 @@ std::string summary_json(const Experiment& experiment, const std::vector<CaseRec
   return text;
 }
 
-Views write_views(const std::filesystem::path& run_folder, const Experiment& experiment) {
+Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment) {
   CasesFile cases = read_cases(run_folder / "cases.jsonl");
   Views views;
   views.records = current_records(experiment, cases.records);
@@ -199,4 +199,4 @@ Views write_views(const std::filesystem::path& run_folder, const Experiment& exp
   return views;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 // The displayed texts of one column, and how they stand in it.
@@ -40,7 +40,7 @@ std::vector<Column> displayed(const Table& table) {
     column.header = {one_line(table.columns[i])};
     bool numbers = false, others = false;
     for (const std::vector<record::Cell>& row : table.rows) {
-      column.cells.push_back(display_text(row[i]));
+      column.cells.push_back(record::display_text(row[i]));
       (row[i].is_number() ? numbers : others) |= !row[i].empty();
     }
     column.align = numbers && !others ? Align::right : Align::left;
@@ -77,8 +77,8 @@ void add_line(std::string& out, std::string line) {
 }  // namespace
 
 Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records) {
-  const bool some_not_ok = std::any_of(records.begin(), records.end(),
-                                       [](const record::CaseRecord& r) { return !r.result.is_ok(); });
+  const bool some_not_ok =
+      std::any_of(records.begin(), records.end(), [](const record::CaseRecord& r) { return !r.result.is_ok(); });
   if (some_not_ok && std::find(columns.begin(), columns.end(), "status") == columns.end()) columns.push_back("status");
   Table table{std::move(columns), {}};
   for (const record::CaseRecord& record : records) {
@@ -95,7 +95,7 @@ std::string to_csv(const Table& table) {
   std::string out = fmt::format("{}\n", fmt::join(fields, ","));
   for (const std::vector<record::Cell>& row : table.rows) {
     fields.clear();
-    for (const record::Cell& cell : row) fields.push_back(csv_field(csv_text(cell)));
+    for (const record::Cell& cell : row) fields.push_back(csv_field(record::csv_text(cell)));
     // To a reader an empty line is no row at all.
     if (fields.size() == 1 && fields[0].empty()) fields[0] = "\"\"";
     out += fmt::format("{}\n", fmt::join(fields, ","));
@@ -154,4 +154,4 @@ std::string to_terminal(const Table& table, std::size_t width_columns) {
   return out;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 
 struct Table {
   std::vector<std::string> columns;
@@ -20,4 +20,4 @@ std::string to_markdown(const Table& table);  // rounded, aligned
 // Rounded, at most `width_columns` wide if headers broken at their dots make that possible.
 std::string to_terminal(const Table& table, std::size_t width_columns = 120);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

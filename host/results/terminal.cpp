@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 constexpr std::chrono::milliseconds kLeastTimeBetweenDraws{100};
@@ -129,4 +129,4 @@ void Progress::print(const std::string& line) {
   line_on_screen_ = false;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::results {
 
 enum class ProgressMode {
   terminal,  // one line, redrawn in place at most ten times a second; finished cases stay above it
@@ -62,4 +62,4 @@ std::string clock_text(std::chrono::nanoseconds duration);
 // Of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
 
-}  // namespace assay::host
+}  // namespace assay::host::results

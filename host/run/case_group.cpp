@@ -11,7 +11,7 @@
 #include "run/in_process_case.hpp"
 #include "run/rank_specs.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 using std::chrono::milliseconds;
@@ -35,15 +35,15 @@ class CaseGroup {
 
   CaseOutcome run() {
     assign_ranks();
-    GroupRequest request = group_request(here_, context_.interrupts);
-    request.on_failure = [&](const GroupFailure& failure) { abort_others(failure.told); };
+    launch::GroupRequest request = group_request(here_, context_.interrupts);
+    request.on_failure = [&](const launch::GroupFailure& failure) { abort_others(failure.told); };
     if (!elsewhere_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
-    const GroupProgress progress = [&](std::int32_t, const BoardView& view) { show(view); };
+    const launch::GroupProgress progress = [&](std::int32_t, const launch::BoardView& view) { show(view); };
     const auto begin = std::chrono::steady_clock::now();
-    GroupOutcome outcome;
+    launch::GroupOutcome outcome;
     try {
-      outcome = supervise_group(request, progress, context_.interrupts.count());
-    } catch (const WorkerStartError& e) {
+      outcome = launch::supervise_group(request, progress, context_.interrupts.count());
+    } catch (const launch::WorkerStartError& e) {
       const std::string told = planned_.ranks == 1 ? e.what() : rank_name(e.rank) + ": " + e.what();
       abort_others(told);
       return {record::result_without_worker(record::Status::failed, told)};
@@ -63,7 +63,7 @@ class CaseGroup {
     const bool alone = planned_.ranks == 1;
     places_ = crew_.places(planned_.ranks);
     const RankMeeting meeting = alone ? RankMeeting{} : RankMeeting{crew_.endpoint(), prefix_};
-    for (CaseSpec& spec : specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting)) {
+    for (worker::CaseSpec& spec : specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting)) {
       if (spec.ranks.rank == 0 || !crew_.is_launched()) {
         here_.push_back(std::move(spec));
         continue;
@@ -73,7 +73,7 @@ class CaseGroup {
     }
   }
 
-  void show(const BoardView& view) const {
+  void show(const launch::BoardView& view) const {
     const std::vector<std::string>& phases = context_.target.schema.phases;
     const bool in_phase = view.phase >= 0 && static_cast<std::size_t>(view.phase) < phases.size();
     context_.on_progress(name_of(view.stage), static_cast<std::int64_t>(view.step),
@@ -82,9 +82,10 @@ class CaseGroup {
   }
 
   // A signal that came when nothing was left to do takes nothing away.
-  static bool all_finished(const GroupOutcome& outcome) {
-    return std::all_of(outcome.workers.begin(), outcome.workers.end(),
-                       [](const WorkerOutcome& worker) { return worker.status == WorkerStatus::finished; });
+  static bool all_finished(const launch::GroupOutcome& outcome) {
+    return std::all_of(outcome.workers.begin(), outcome.workers.end(), [](const launch::WorkerOutcome& worker) {
+      return worker.status == launch::WorkerStatus::finished;
+    });
   }
 
   CaseOutcome interrupted() {
@@ -137,8 +138,9 @@ class CaseGroup {
 
   RankReport silent_follower(std::int32_t rank) const {
     return {rank, places_[static_cast<std::size_t>(rank)].host,
-            record::result_without_worker(record::Status::timeout, "its assay process has not reported the end of the case"),
-            FailureKind::overdue};
+            record::result_without_worker(record::Status::timeout,
+                                          "its assay process has not reported the end of the case"),
+            launch::FailureKind::overdue};
   }
 
   const CasePlan& planned_;
@@ -146,12 +148,12 @@ class CaseGroup {
   Crew& crew_;
   const std::string prefix_;
   std::vector<RankPlace> places_;
-  std::vector<CaseSpec> here_;
+  std::vector<worker::CaseSpec> here_;
   std::vector<std::int32_t> elsewhere_;
 };
 
 CaseOutcome carry_out_in_this_process(const CasePlan& planned, const CaseContext& context) {
-  const std::vector<CaseSpec> specs =
+  const std::vector<worker::CaseSpec> specs =
       specs_of_ranks(planned, context.target, context.run_folder, context.crew.places(1), {});
   record::CaseResult result = run_in_this_process(specs.front(), context.on_progress);
   return {std::move(result), context.interrupts.count()->load() > 0};
@@ -165,4 +167,4 @@ CaseOutcome carry_out(const CasePlan& planned, const CaseContext& context) {
   return CaseGroup(planned, context).run();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -10,12 +10,12 @@
 #include "run/stage_progress.hpp"
 #include "run/target.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // All cases of a run share this.
 struct CaseContext {
   const RunTarget& target;
-  const InterruptHandler& interrupts;
+  const launch::InterruptHandler& interrupts;
   Crew& crew;
   std::filesystem::path run_folder;
   StageProgress on_progress;
@@ -31,4 +31,4 @@ struct CaseOutcome {
 // Blocks until all ranks have ended. Throws LaunchError when this machine does not let itself be asked.
 CaseOutcome carry_out(const CasePlan& planned, const CaseContext& context);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

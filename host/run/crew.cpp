@@ -7,13 +7,14 @@
 
 #include "run/crew_keys.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 Crew::Crew() = default;
 
-Crew::Crew(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience)
+Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
+           wireup::KeyValue::Timeout patience)
     : launched_(launched), watch_(store_.watch(crew_group)), orders_given_(static_cast<std::size_t>(launched.size)) {
-  rendezvous_ = std::make_unique<RendezvousPoint>(store_, launched, rendezvous_folder);
+  rendezvous_ = std::make_unique<wireup::RendezvousPoint>(store_, launched, rendezvous_folder);
   for (const std::string& text :
        store_.exchange(hello_name, 0, launched.size, to_text(place_of_this_process(launched.local_rank)), patience))
     members_.push_back(place_from(text));
@@ -33,13 +34,13 @@ std::vector<RankPlace> Crew::places(std::int32_t count) const {
   return all;
 }
 
-const Endpoint& Crew::endpoint() {
+const wireup::Endpoint& Crew::endpoint() {
   if (rendezvous_) return rendezvous_->endpoint();
-  if (!server_) server_ = std::make_unique<KeyValueServer>(store_, KeyValueServer::Options{});
+  if (!server_) server_ = std::make_unique<wireup::KeyValueServer>(store_, wireup::KeyValueServer::Options{});
   return server_->endpoint();
 }
 
-void Crew::give_order(const CaseSpec& spec) {
+void Crew::give_order(const worker::CaseSpec& spec) {
   const std::int32_t rank = spec.ranks.rank;
   store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++), to_json(spec).dump());
 }
@@ -51,15 +52,16 @@ std::optional<RankReport> Crew::find_report(std::int32_t rank, const std::string
 }
 
 std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
-  for (const Change& change : watch_->take())
-    if (change.kind == Change::Kind::lost || change.kind == Change::Kind::left)
-      losses_.emplace(change.rank, change.kind == Change::Kind::lost ? change.text : "it left");
+  for (const wireup::Change& change : watch_->take())
+    if (change.kind == wireup::Change::Kind::lost || change.kind == wireup::Change::Kind::left)
+      losses_.emplace(change.rank, change.kind == wireup::Change::Kind::lost ? change.text : "it left");
   const auto loss = losses_.find(rank);
   if (loss == losses_.end()) return std::nullopt;
   const std::string& host = members_[static_cast<std::size_t>(rank)].host;
   return RankReport{rank, host,
-                    record::result_without_worker(record::Status::crashed, fmt::format("its assay process is gone: {}", loss->second)),
-                    FailureKind::killed};
+                    record::result_without_worker(record::Status::crashed,
+                                                  fmt::format("its assay process is gone: {}", loss->second)),
+                    launch::FailureKind::killed};
 }
 
 void Crew::dismiss(int exit_code) {
@@ -76,4 +78,4 @@ void Crew::dismiss(int exit_code) {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -12,7 +12,7 @@
 #include "run/rank_report.hpp"
 #include "wireup/rendezvous.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 class Crew {
  public:
@@ -20,7 +20,8 @@ class Crew {
   Crew();
   // Leads: publishes its address and waits until the other processes of the launch are here, `patience` at most. Throws
   // WireupError that names the ranks that did not come.
-  Crew(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
+  Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
+       wireup::KeyValue::Timeout patience);
   // Dismisses the others, as failed where dismiss() was not called.
   ~Crew();
   Crew(const Crew&) = delete;
@@ -33,11 +34,11 @@ class Crew {
   std::vector<RankPlace> places(std::int32_t count) const;
 
   // The service that joins ranks; started when first asked for.
-  const Endpoint& endpoint();
-  KeyValueStore& store() { return store_; }
+  const wireup::Endpoint& endpoint();
+  wireup::KeyValueStore& store() { return store_; }
 
   // Launched: tells the follower of the specification's rank to run it.
-  void give_order(const CaseSpec& spec);
+  void give_order(const worker::CaseSpec& spec);
   // Launched: what a follower has said of its rank. `case_prefix` names the case.
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
   // Gives a report once the follower's process is gone; nothing while it is there.
@@ -45,15 +46,15 @@ class Crew {
   void dismiss(int exit_code);
 
  private:
-  std::optional<LaunchedRank> launched_;
-  KeyValueStore store_;
-  std::shared_ptr<Watch> watch_;                 // of the followers, when launched
-  std::unique_ptr<RendezvousPoint> rendezvous_;  // when launched
-  std::unique_ptr<KeyValueServer> server_;       // when alone
-  std::vector<RankPlace> members_;               // when launched, by rank
-  std::vector<std::int64_t> orders_given_;       // by rank
-  std::map<std::int32_t, std::string> losses_;   // of followers, by rank
+  std::optional<wireup::LaunchedRank> launched_;
+  wireup::KeyValueStore store_;
+  std::shared_ptr<wireup::Watch> watch_;                 // of the followers, when launched
+  std::unique_ptr<wireup::RendezvousPoint> rendezvous_;  // when launched
+  std::unique_ptr<wireup::KeyValueServer> server_;       // when alone
+  std::vector<RankPlace> members_;                       // when launched, by rank
+  std::vector<std::int64_t> orders_given_;               // by rank
+  std::map<std::int32_t, std::string> losses_;           // of followers, by rank
   bool dismissed_ = false;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::run {
 
 // The followers are its members. Orders are not kept below it: what waits there fails when a member is lost.
 inline constexpr const char* crew_group = "crew/";
@@ -27,4 +27,4 @@ inline std::optional<int> dismissal_in(const nlohmann::json& order) {
 inline std::string report_key(std::int32_t rank) { return fmt::format("report/{}", rank); }
 inline constexpr const char* abort_key = "abort";
 
-}  // namespace assay::host
+}  // namespace assay::host::run

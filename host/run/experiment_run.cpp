@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "common/utc.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
-#include "common/utc.hpp"
 #include "run/case_group.hpp"
 #include "run/exit_code.hpp"
 #include "run/nsys_note.hpp"
@@ -15,12 +15,13 @@
 #include "telemetry/environment.hpp"
 #include "worker/device_probe.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 class ExperimentRun {
  public:
-  ExperimentRun(const Experiment& experiment, const RunTarget& target, const RunOptions& options, RunListener& listener)
+  ExperimentRun(const experiment::Experiment& experiment, const RunTarget& target, const RunOptions& options,
+                RunListener& listener)
       : experiment_(experiment), target_(target), options_(options), listener_(listener) {}
 
   int run() {
@@ -32,7 +33,7 @@ class ExperimentRun {
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
     const bool interrupted = run_cases(to_run);
-    const Views views = write_views(folder_->path(), experiment_);
+    const results::Views views = results::write_views(folder_->path(), experiment_);
     const int code = interrupted                                                          ? exit_interrupted
                      : are_ok_or_allowed(views.records, experiment_, plan.settings.allow) ? exit_ok
                                                                                           : exit_failed;
@@ -50,8 +51,8 @@ class ExperimentRun {
 
   void open_folder() {
     if (options_.resume) {
-      if (const auto newest = find_newest_run(experiment_.output.dir, experiment_.name)) {
-        folder_ = RunFolder::reopen(*newest);
+      if (const auto newest = results::find_newest_run(experiment_.output.dir, experiment_.name)) {
+        folder_ = results::RunFolder::reopen(*newest);
         folder_->replace_experiment(experiment_.resolved_toml);
         is_resumed_ = true;
       } else {
@@ -60,19 +61,20 @@ class ExperimentRun {
       }
     }
     if (!folder_)
-      folder_ = RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml,
-                                  record::json_text(capture_environment(), 2));
+      folder_ = results::RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml,
+                                           record::json_text(telemetry::capture_environment(), 2));
     for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
   }
 
   RunPlan planned() {
     PlanBasis basis{target_.schema, target_.file_hash, options_.launched, options_.in_process, {}, {}};
     if (is_resumed_)
-      basis.finished = finished_hashes(read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
+      basis.finished =
+          finished_hashes(results::read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
     basis.ask_device = [this](const std::string& wanted) {
-      FoundDevice found = options_.in_process
-                              ? probe_device(wanted)
-                              : ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
+      worker::FoundDevice found = options_.in_process
+                                      ? worker::probe_device(wanted)
+                                      : ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
@@ -102,25 +104,25 @@ class ExperimentRun {
 
   static CaseOutcome carry_out_or_say_why_not(const CasePlan& planned, const CaseContext& context) try {
     return carry_out(planned, context);
-  } catch (const LaunchError& e) {
+  } catch (const launch::LaunchError& e) {
     return {record::result_without_worker(record::Status::failed, e.what())};
   }
 
-  const Experiment& experiment_;
+  const experiment::Experiment& experiment_;
   const RunTarget& target_;
   const RunOptions& options_;
   RunListener& listener_;
-  InterruptHandler interrupts_;
+  launch::InterruptHandler interrupts_;
   std::unique_ptr<Crew> crew_;
-  std::optional<RunFolder> folder_;
+  std::optional<results::RunFolder> folder_;
   bool is_resumed_ = false;
 };
 
 }  // namespace
 
-int run_experiment(const Experiment& experiment, const RunTarget& target, const RunOptions& options,
+int run_experiment(const experiment::Experiment& experiment, const RunTarget& target, const RunOptions& options,
                    RunListener& listener) {
   return ExperimentRun(experiment, target, options, listener).run();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

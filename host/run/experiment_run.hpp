@@ -7,18 +7,18 @@
 #include "run/target.hpp"
 #include "wireup/rank_source.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 struct RunOptions {
   bool resume = false;
   bool in_process = false;
-  std::optional<LaunchedRank> launched;  // with other processes, which this one leads
+  std::optional<wireup::LaunchedRank> launched;  // with other processes, which this one leads
 };
 
 // Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses
 // (finished cases are kept then, too), WireupError when other processes of the launch do not come, and LaunchError when
 // no process can be started to ask for the device.
-int run_experiment(const Experiment& experiment, const RunTarget& target, const RunOptions& options,
+int run_experiment(const experiment::Experiment& experiment, const RunTarget& target, const RunOptions& options,
                    RunListener& listener);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

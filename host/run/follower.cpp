@@ -16,13 +16,13 @@
 #include "run/rank_report.hpp"
 #include "wireup/rendezvous.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 // Waits on the side for one key, and keeps what it says.
 class KeyWatcher {
  public:
-  KeyWatcher(const Endpoint& endpoint, const std::string& prefix, const std::string& key)
+  KeyWatcher(const wireup::Endpoint& endpoint, const std::string& prefix, const std::string& key)
       : client_(endpoint, {.prefix = prefix}), thread_([this, key] { wait(key); }) {}
   ~KeyWatcher() {
     client_.stop();
@@ -40,15 +40,15 @@ class KeyWatcher {
   void wait(const std::string& key) {
     std::string value;
     try {
-      value = client_.get(key, KeyValue::without_end);
-    } catch (const WireupError& e) {
+      value = client_.get(key, wireup::KeyValue::without_end);
+    } catch (const wireup::WireupError& e) {
       value = e.what();  // stopped, and nobody asks any more; or rank 0 is gone, which ends the case as well
     }
     const std::lock_guard lock(mutex_);
     value_ = std::move(value);
   }
 
-  KeyValueClient client_;
+  wireup::KeyValueClient client_;
   mutable std::mutex mutex_;
   std::optional<std::string> value_;
   std::thread thread_;
@@ -57,7 +57,7 @@ class KeyWatcher {
 // Makes a waiting client stop at the first signal.
 class StopAtSignal {
  public:
-  StopAtSignal(KeyValueClient& client, const InterruptHandler& interrupts)
+  StopAtSignal(wireup::KeyValueClient& client, const launch::InterruptHandler& interrupts)
       : thread_([&client, fd = interrupts.wake_fd(), leave = leave_.get()] {
           std::array<pollfd, 2> watched{{{fd, POLLIN, 0}, {leave, POLLIN, 0}}};
           while (poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
@@ -74,7 +74,7 @@ class StopAtSignal {
  private:
   static Fd make_pipe(Fd& write_end) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw LaunchError::from_errno("cannot create a pipe");
+    if (pipe2(ends, O_CLOEXEC) != 0) throw launch::LaunchError::from_errno("cannot create a pipe");
     write_end = Fd(ends[1]);
     return Fd(ends[0]);
   }
@@ -84,18 +84,19 @@ class StopAtSignal {
 };
 
 // Runs this rank of a case, and reports what became of it unless the run was interrupted.
-void carry_out(const CaseSpec& spec, const InterruptHandler& interrupts, KeyValueClient& service) {
-  RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, FailureKind::died};
+void carry_out(const worker::CaseSpec& spec, const launch::InterruptHandler& interrupts,
+               wireup::KeyValueClient& service) {
+  RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, launch::FailureKind::died};
   try {
     const KeyWatcher abort(service.endpoint(), spec.ranks.prefix, abort_key);
-    const std::vector<CaseSpec> here = {spec};
-    GroupRequest request = group_request(here, interrupts);
+    const std::vector<worker::CaseSpec> here = {spec};
+    launch::GroupRequest request = group_request(here, interrupts);
     request.poll_outside = [&] { return abort.seen(); };
     const auto begin = std::chrono::steady_clock::now();
-    const GroupOutcome outcome = supervise_group(request, {}, interrupts.count());
+    const launch::GroupOutcome outcome = launch::supervise_group(request, {}, interrupts.count());
     if (outcome.interrupted) return;
     report = reports_of(outcome, here, begin).front();
-  } catch (const LaunchError& e) {
+  } catch (const launch::LaunchError& e) {
     report.result = record::result_without_worker(record::Status::failed, e.what());
   }
   service.set(spec.ranks.prefix + report_key(spec.ranks.rank), to_text(report));
@@ -103,22 +104,23 @@ void carry_out(const CaseSpec& spec, const InterruptHandler& interrupts, KeyValu
 
 }  // namespace
 
-int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience) {
-  InterruptHandler interrupts;
+int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
+           wireup::KeyValue::Timeout patience) {
+  launch::InterruptHandler interrupts;
   try {
     const RankPlace place = place_of_this_process(launched.local_rank);
-    const std::unique_ptr<KeyValueClient> client =
-        meet_rank0(launched, rendezvous_folder, {.member = Member{crew_group, launched.rank, place.host}}, patience);
+    const std::unique_ptr<wireup::KeyValueClient> client = wireup::meet_rank0(
+        launched, rendezvous_folder, {.member = wireup::Member{crew_group, launched.rank, place.host}}, patience);
     const StopAtSignal stop_at_signal(*client, interrupts);
     client->exchange(hello_name, launched.rank, launched.size, to_text(place), patience);
     for (std::int64_t number = 0;; ++number) {
       const nlohmann::json text =
-          nlohmann::json::parse(client->get(order_key(launched.rank, number), KeyValue::without_end));
+          nlohmann::json::parse(client->get(order_key(launched.rank, number), wireup::KeyValue::without_end));
       if (const auto exit_code = dismissal_in(text)) {
         client->leave();
         return *exit_code;
       }
-      carry_out(case_spec_from_json(text), interrupts, *client);
+      carry_out(worker::case_spec_from_json(text), interrupts, *client);
     }
   } catch (const std::exception& e) {
     if (interrupts.count()->load() > 0) return exit_interrupted;
@@ -129,4 +131,4 @@ int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -5,10 +5,11 @@
 #include "wireup/key_value.hpp"
 #include "wireup/rank_source.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // Carries out orders until it is dismissed. Returns the exit code; says on standard error when rank 0 cannot be reached
 // or is lost.
-int follow(const LaunchedRank& launched, const std::filesystem::path& rendezvous_folder, KeyValue::Timeout patience);
+int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
+           wireup::KeyValue::Timeout patience);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -8,19 +8,19 @@
 #include "run/rank_report.hpp"
 #include "telemetry/contention.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 constexpr std::chrono::seconds probe_timeout{60};
 
 // Without nsys on the PATH nothing changes: the run has told the user how to do without it.
-void put_under_nsys(WorkerRequest& request, const std::string& report) {
+void put_under_nsys(launch::WorkerRequest& request, const std::string& report) {
   const char* path = std::getenv("PATH");
-  const auto nsys = find_program("nsys", path ? path : "");
+  const auto nsys = profile::find_program("nsys", path ? path : "");
   if (!nsys) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> arguments = nsys_arguments(report);
+  std::vector<std::string> arguments = profile::nsys_arguments(report);
   arguments.push_back(self.string());
   arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
   request.executable = *nsys;
@@ -28,8 +28,8 @@ void put_under_nsys(WorkerRequest& request, const std::string& report) {
 }
 
 // The processors of this process, cut into as many pieces as there are sharers, none of them empty.
-std::vector<int> own_processors(const RankSpec& rank) {
-  const std::set<int> usable = usable_processors();
+std::vector<int> own_processors(const worker::RankSpec& rank) {
+  const std::set<int> usable = telemetry::usable_processors();
   const std::vector<int> all(usable.begin(), usable.end());
   const auto sharers = static_cast<std::size_t>(rank.sharer_count);
   const auto place = static_cast<std::size_t>(rank.sharer);
@@ -39,9 +39,9 @@ std::vector<int> own_processors(const RankSpec& rank) {
           all.begin() + static_cast<std::ptrdiff_t>((place + 1) * all.size() / sharers)};
 }
 
-WorkerRequest worker_request(const nlohmann::json& spec, const std::filesystem::path& log_file,
-                             const std::string& threads) {
-  WorkerRequest request;
+launch::WorkerRequest worker_request(const nlohmann::json& spec, const std::filesystem::path& log_file,
+                                     const std::string& threads) {
+  launch::WorkerRequest request;
   request.executable = "/proc/self/exe";
   request.arguments = {"worker"};
   request.environment[threads_variable] = threads;
@@ -50,8 +50,8 @@ WorkerRequest worker_request(const nlohmann::json& spec, const std::filesystem::
   return request;
 }
 
-WorkerRequest worker_request(const CaseSpec& spec) {
-  WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
+launch::WorkerRequest worker_request(const worker::CaseSpec& spec) {
+  launch::WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
   request.phase_names = spec.phase_names;
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
@@ -63,21 +63,22 @@ WorkerRequest worker_request(const CaseSpec& spec) {
 
 }  // namespace
 
-std::string thread_setting(const CaseSpec& spec) {
+std::string thread_setting(const worker::CaseSpec& spec) {
   if (spec.values.run.threads > 0) return std::to_string(spec.values.run.threads);
   if (const char* given = std::getenv(threads_variable)) return given;
-  const std::size_t share = usable_processors().size() / static_cast<std::size_t>(spec.ranks.sharer_count);
+  const std::size_t share = telemetry::usable_processors().size() / static_cast<std::size_t>(spec.ranks.sharer_count);
   return std::to_string(std::max<std::size_t>(1, share));
 }
 
-GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHandler& interrupts) {
-  GroupRequest request;
+launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
+                                   const launch::InterruptHandler& interrupts) {
+  launch::GroupRequest request;
   request.wake_fd = interrupts.wake_fd();
-  for (const CaseSpec& spec : here) {
+  for (const worker::CaseSpec& spec : here) {
     request.workers.push_back(worker_request(spec));
     request.ranks.push_back(spec.ranks.rank);
   }
-  const CaseSpec& any = here.front();
+  const worker::CaseSpec& any = here.front();
   request.timeout = any.values.measure.timeout;
   if (any.is_alone()) return request;
   request.stall_timeout = any.values.run.stall_timeout;
@@ -85,14 +86,14 @@ GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHan
   return request;
 }
 
-GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
-                           const InterruptHandler& interrupts) {
-  GroupRequest request;
+launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
+                                   const launch::InterruptHandler& interrupts) {
+  launch::GroupRequest request;
   request.wake_fd = interrupts.wake_fd();
-  request.workers = {worker_request(probe_to_json(wanted_device), log_file, thread_setting({}))};
+  request.workers = {worker_request(worker::probe_to_json(wanted_device), log_file, thread_setting({}))};
   request.ranks = {0};
   request.timeout = probe_timeout;
   return request;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

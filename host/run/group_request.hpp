@@ -8,19 +8,20 @@
 #include "launch/supervise_group.hpp"
 #include "worker/case_spec.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // The ranks of one case that run here, of all its ranks. The callbacks are the caller's to add. Of several ranks each
 // is judged by its result, and a stall ends them; a rank that is alone runs to its own end or to its timeout.
-GroupRequest group_request(const std::vector<CaseSpec>& here, const InterruptHandler& interrupts);
+launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
+                                   const launch::InterruptHandler& interrupts);
 
 // One worker that opens a device and tells what it found.
-GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
-                           const InterruptHandler& interrupts);
+launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
+                                   const launch::InterruptHandler& interrupts);
 
 // A worker finds its number of threads in this variable: the case's, else what is set for this process, else
 // its share.
 inline constexpr const char* threads_variable = "OMP_NUM_THREADS";
-std::string thread_setting(const CaseSpec& spec);
+std::string thread_setting(const worker::CaseSpec& spec);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -5,10 +5,10 @@
 #include "run/group_request.hpp"
 #include "worker/case_runner.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
-class ProgressObserver final : public CaseObserver {
+class ProgressObserver final : public worker::CaseObserver {
  public:
   explicit ProgressObserver(const StageProgress& progress) : progress_(progress) {}
   void stage(Stage stage, std::int64_t total_steps) override {
@@ -25,10 +25,10 @@ class ProgressObserver final : public CaseObserver {
 
 }  // namespace
 
-record::CaseResult run_in_this_process(const CaseSpec& spec, const StageProgress& on_progress) {
+record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const StageProgress& on_progress) {
   setenv(threads_variable, thread_setting(spec).c_str(), 1);
   ProgressObserver observer(on_progress);
-  return run_case(spec, observer).result;
+  return worker::run_case(spec, observer).result;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

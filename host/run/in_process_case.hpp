@@ -4,8 +4,8 @@
 #include "run/stage_progress.hpp"
 #include "worker/case_spec.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
-record::CaseResult run_in_this_process(const CaseSpec& spec, const StageProgress& on_progress);
+record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const StageProgress& on_progress);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

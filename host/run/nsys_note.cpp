@@ -8,7 +8,7 @@
 
 #include "profile/nsys.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const std::filesystem::path& run_folder,
                                      const std::filesystem::path& plugin_file) {
@@ -23,18 +23,18 @@ std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const
   if (!on_gpu) return "note: [profile] nsys records GPU cases; there is none in this run";
   const char* path = std::getenv("PATH");
   const bool is_wrapped = plan.settings.isolate && !in_process;
-  if (in_process || (is_wrapped && find_program("nsys", path ? path : ""))) return std::nullopt;
+  if (in_process || (is_wrapped && profile::find_program("nsys", path ? path : ""))) return std::nullopt;
   // The resolved experiment says all that the command line said, so that this line is all there is to copy.
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(run_folder).lexically_normal();
-  std::vector<std::string> words = nsys_arguments(folder / "nsys", wanting);
+  std::vector<std::string> words = profile::nsys_arguments(folder / "nsys", wanting);
   words.insert(words.begin(), "nsys");
   for (const std::string& word : {std::filesystem::read_symlink("/proc/self/exe", error).string(), std::string("run"),
                                   (folder / "experiment.toml").string(), std::string("--in-process"),
                                   std::string("--plugin-path"), plugin_file.parent_path().string()})
     words.push_back(word);
   return fmt::format("note: nsys {}; the cases run without it. To record them, run: {}",
-                     is_wrapped ? "is not on the PATH" : "needs isolate = true", shell_command(words));
+                     is_wrapped ? "is not on the PATH" : "needs isolate = true", profile::shell_command(words));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -7,15 +7,15 @@
 #include "experiment/hash.hpp"
 #include "telemetry/cpu_nodes.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 class Planner {
  public:
   Planner(const PlanBasis& basis, RunPlan& plan) : basis_(basis), plan_(plan) {}
 
-  CasePlan plan(const Case& c) {
-    const FoundDevice& device = device_for(c.run.device);
+  CasePlan plan(const experiment::Case& c) {
+    const worker::FoundDevice& device = device_for(c.run.device);
     CasePlan planned{c, device};
     planned.in_process = basis_.in_process || !c.run.isolate;
     if (device.is_usable()) {
@@ -30,18 +30,18 @@ class Planner {
   }
 
  private:
-  const FoundDevice& device_for(const std::string& wanted) {
+  const worker::FoundDevice& device_for(const std::string& wanted) {
     const auto known = plan_.devices.find(wanted);
     if (known != plan_.devices.end()) return known->second;
     return plan_.devices.emplace(wanted, basis_.ask_device(wanted)).first->second;
   }
 
   // The number that [run] ranks means here.
-  std::int32_t rank_count(const Case& c, const FoundDevice& device) const {
-    if (c.run.ranks == ranks_auto) return basis_.launched ? basis_.launched->size : 1;
-    if (c.run.ranks != ranks_all) return static_cast<std::int32_t>(c.run.ranks);
+  std::int32_t rank_count(const experiment::Case& c, const worker::FoundDevice& device) const {
+    if (c.run.ranks == experiment::ranks_auto) return basis_.launched ? basis_.launched->size : 1;
+    if (c.run.ranks != experiment::ranks_all) return static_cast<std::int32_t>(c.run.ranks);
     if (basis_.launched) return basis_.launched->size;
-    return device.device.kind == "cpu" ? cpu_node_count() : std::max(device.count, 1);
+    return device.device.kind == "cpu" ? telemetry::cpu_node_count() : std::max(device.count, 1);
   }
 
   std::optional<Refusal> refusal_of(const CasePlan& planned) const {
@@ -58,7 +58,7 @@ class Planner {
 
   std::string hash_of(const CasePlan& planned) {
     std::vector<std::pair<std::string, std::string>> identity = {{"plugin", basis_.plugin_hash}};
-    if (const FoundDevice& device = planned.device; device.is_usable()) {
+    if (const worker::FoundDevice& device = planned.device; device.is_usable()) {
       identity.emplace_back("device.kind", device.device.kind);
       identity.emplace_back("device.name", device.device.name);
       identity.emplace_back("device.libraries", device.device.libraries);
@@ -66,17 +66,17 @@ class Planner {
     // "all" is another number on another machine.
     if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));
     // An input is its content, not its path.
-    for (const ParamSpec& p : basis_.schema.params)
+    for (const plugin::ParamSpec& p : basis_.schema.params)
       if (const auto* path = p.input_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
           path && !path->empty())
         identity.emplace_back("input:" + p.name, hash_of_input(*path));
-    return case_hash(planned.values, basis_.schema.id, identity);
+    return experiment::case_hash(planned.values, basis_.schema.id, identity);
   }
 
   // A sweep names the same weights in every case.
   const std::string& hash_of_input(const std::string& path) {
     const auto [known, is_new] = input_hashes_.try_emplace(path);
-    if (is_new) known->second = hash_file(path);
+    if (is_new) known->second = experiment::hash_file(path);
     return known->second;
   }
 
@@ -87,8 +87,8 @@ class Planner {
 
 }  // namespace
 
-RunWideSettings run_wide_settings(const Experiment& experiment) {
-  const RunSettings& first = experiment.cases.front().run;
+RunWideSettings run_wide_settings(const experiment::Experiment& experiment) {
+  const experiment::RunSettings& first = experiment.cases.front().run;
   return {first.allow, first.wireup_timeout, first.isolate};
 }
 
@@ -99,13 +99,13 @@ std::vector<const CasePlan*> RunPlan::to_run() const {
   return open;
 }
 
-RunPlan make_plan(const Experiment& experiment, const PlanBasis& basis) {
+RunPlan make_plan(const experiment::Experiment& experiment, const PlanBasis& basis) {
   RunPlan plan;
   plan.settings = run_wide_settings(experiment);
   Planner planner(basis, plan);
   plan.cases.reserve(experiment.cases.size());
-  for (const Case& c : experiment.cases) plan.cases.push_back(planner.plan(c));
+  for (const experiment::Case& c : experiment.cases) plan.cases.push_back(planner.plan(c));
   return plan;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -12,7 +12,7 @@
 #include "run/found_device.hpp"
 #include "wireup/rank_source.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // The settings that count for the run as a whole. Where a sweep changes one of them, its first case speaks.
 struct RunWideSettings {
@@ -20,7 +20,7 @@ struct RunWideSettings {
   std::chrono::milliseconds wireup_timeout{};
   bool isolate = true;
 };
-RunWideSettings run_wide_settings(const Experiment& experiment);
+RunWideSettings run_wide_settings(const experiment::Experiment& experiment);
 
 // The reason why a case is recorded without having been started.
 struct Refusal {
@@ -29,8 +29,8 @@ struct Refusal {
 };
 
 struct CasePlan {
-  const Case& values;
-  const FoundDevice& device;
+  const experiment::Case& values;
+  const worker::FoundDevice& device;
   std::int32_t ranks = 1;
   std::string hash;
   bool in_process = false;   // no worker: the case runs in this process
@@ -41,23 +41,23 @@ struct CasePlan {
 // Refers to the experiment that it was made from.
 struct RunPlan {
   RunWideSettings settings;
-  std::map<std::string, FoundDevice> devices;  // by [run] device
-  std::vector<CasePlan> cases;                 // in the experiment's order
+  std::map<std::string, worker::FoundDevice> devices;  // by [run] device
+  std::vector<CasePlan> cases;                         // in the experiment's order
 
   std::vector<const CasePlan*> to_run() const;
 };
 
 // A plan depends on these beside the experiment.
 struct PlanBasis {
-  const WorkloadSchema& schema;
+  const plugin::WorkloadSchema& schema;
   std::string plugin_hash;
-  std::optional<LaunchedRank> launched;  // the launcher that has started this process with others
-  bool in_process = false;               // --in-process
-  std::set<std::string> finished;        // hashes of the cases that the resumed run has finished
-  std::function<FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
+  std::optional<wireup::LaunchedRank> launched;  // the launcher that has started this process with others
+  bool in_process = false;                       // --in-process
+  std::set<std::string> finished;                // hashes of the cases that the resumed run has finished
+  std::function<worker::FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
 };
 
 // Throws std::system_error when an input file cannot be read, and what `ask_device` throws.
-RunPlan make_plan(const Experiment& experiment, const PlanBasis& basis);
+RunPlan make_plan(const experiment::Experiment& experiment, const PlanBasis& basis);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

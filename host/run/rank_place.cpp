@@ -8,13 +8,13 @@
 #include "launch/launch_error.hpp"
 #include "telemetry/contention.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 RankPlace place_of_this_process(std::int32_t local_rank) {
   char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) throw LaunchError::from_errno("cannot read this machine's name");
+  if (gethostname(name, sizeof name - 1) != 0) throw launch::LaunchError::from_errno("cannot read this machine's name");
   std::string processors;
-  for (const int processor : usable_processors()) processors += fmt::format("{},", processor);
+  for (const int processor : telemetry::usable_processors()) processors += fmt::format("{},", processor);
   return {name, local_rank, std::move(processors)};
 }
 
@@ -29,4 +29,4 @@ RankPlace place_from(const std::string& text) {
           found.at("processors").get<std::string>()};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::run {
 
 struct RankPlace {
   std::string host;
@@ -17,4 +17,4 @@ RankPlace place_of_this_process(std::int32_t local_rank);
 std::string to_text(const RankPlace& place);
 RankPlace place_from(const std::string& text);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -10,7 +10,7 @@
 #include "record/merge.hpp"
 #include "worker/answer.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -19,13 +19,13 @@ using record::Status;
 
 constexpr double mib = 1024.0 * 1024.0;
 
-Status status_of(WorkerStatus status) {
+record::Status status_of(launch::WorkerStatus status) {
   // A worker that ended by itself and left no result has failed.
-  return record::status_of(name_of(status)).value_or(Status::failed);
+  return record::status_of(name_of(status)).value_or(record::Status::failed);
 }
 
-CaseResult result_of_lost_worker(const WorkerOutcome& outcome) {
-  CaseResult result;
+record::CaseResult result_of_lost_worker(const launch::WorkerOutcome& outcome) {
+  record::CaseResult result;
   result.status = status_of(outcome.status);
   result.reason = outcome.reason;
   result.stage = outcome.where.stage;
@@ -43,14 +43,15 @@ CaseResult result_of_lost_worker(const WorkerOutcome& outcome) {
 }
 
 // The worker's own result, or what is known of a worker that gave none.
-CaseResult result_of(const WorkerOutcome& outcome) {
-  if (outcome.events.result && (outcome.status == WorkerStatus::finished || outcome.status == WorkerStatus::ended))
-    if (auto answer = case_answer_from(*outcome.events.result)) return std::move(answer->result);
+record::CaseResult result_of(const launch::WorkerOutcome& outcome) {
+  if (outcome.events.result &&
+      (outcome.status == launch::WorkerStatus::finished || outcome.status == launch::WorkerStatus::ended))
+    if (auto answer = worker::case_answer_from(*outcome.events.result)) return std::move(answer->result);
   return result_of_lost_worker(outcome);
 }
 
 // A rank that has told of its failure by itself does not know the end of its log.
-void add_log_tail(CaseResult& result, const WorkerOutcome& worker) {
+void add_log_tail(record::CaseResult& result, const launch::WorkerOutcome& worker) {
   if (!result.is_ok() && result.log_tail.empty()) result.log_tail = worker.log_tail;
 }
 
@@ -75,26 +76,26 @@ std::size_t culprit_among(const std::vector<RankReport>& reports) {
 
 bool is_ok(const RankReport& report) { return report.result.is_ok(); }
 
-std::vector<RankReport> reports_of(const GroupOutcome& outcome, const std::vector<CaseSpec>& here,
+std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const std::vector<worker::CaseSpec>& here,
                                    std::chrono::steady_clock::time_point begin) {
   const std::chrono::nanoseconds begin_ns = begin.time_since_epoch();  // the board's clock is the same, on Linux
   std::vector<RankReport> reports;
   for (std::size_t i = 0; i < outcome.workers.size(); ++i) {
-    const WorkerOutcome& worker = outcome.workers[i];
-    const RankSpec& rank = here[i].ranks;
+    const launch::WorkerOutcome& worker = outcome.workers[i];
+    const worker::RankSpec& rank = here[i].ranks;
     RankReport report{rank.rank, rank.host_name, result_of(worker), std::nullopt, worker.where.waits, 0};
     if (worker.where.last_beat_ns > 0)
       report.last_sign_s =
           1e-9 * static_cast<double>(static_cast<std::int64_t>(worker.where.last_beat_ns) - begin_ns.count());
     // A rank that is alone, and came to its end at its very deadline, has its result.
-    const bool made_it = here[i].is_alone() && worker.status == WorkerStatus::finished;
+    const bool made_it = here[i].is_alone() && worker.status == launch::WorkerStatus::finished;
     if (outcome.failure && outcome.failure->worker == i && !made_it) {
       report.failure = outcome.failure->kind;
       // Whatever it said after it was told to end is not why it was ended.
-      if (*report.failure == FailureKind::silent || *report.failure == FailureKind::overdue) {
+      if (*report.failure == launch::FailureKind::silent || *report.failure == launch::FailureKind::overdue) {
         report.result = result_of_lost_worker(worker);
-        report.result.status = Status::timeout;
-        if (worker.status != WorkerStatus::timeout) report.result.reason = outcome.failure->reason;
+        report.result.status = record::Status::timeout;
+        if (worker.status != launch::WorkerStatus::timeout) report.result.reason = outcome.failure->reason;
       }
     }
     if (!here[i].is_alone()) add_log_tail(report.result, worker);
@@ -120,20 +121,22 @@ std::string to_text(const RankReport& report) {
 
 RankReport rank_report_from_text(const std::string& text) {
   const Json json = Json::parse(text);
-  std::optional<CaseResult> result = record::result_from_json(json.at("result"));
+  std::optional<record::CaseResult> result = record::result_from_json(json.at("result"));
   if (!result) throw std::invalid_argument("a report without a result: " + text);
-  RankReport report{json.at("rank"), json.at("host"), std::move(*result), {}, json.at("waited"), json.at("last_sign_s")};
-  if (json.contains("failure")) report.failure = static_cast<FailureKind>(json.at("failure").get<int>());
+  RankReport report{json.at("rank"),   json.at("host"),       std::move(*result), {},
+                    json.at("waited"), json.at("last_sign_s")};
+  if (json.contains("failure")) report.failure = static_cast<launch::FailureKind>(json.at("failure").get<int>());
   return report;
 }
 
-ResultVerdict judge_result(const std::string& result_line) {
-  const std::optional<CaseAnswer> answer = case_answer_from(result_line);
+launch::ResultVerdict judge_result(const std::string& result_line) {
+  const std::optional<worker::CaseAnswer> answer = worker::case_answer_from(result_line);
   if (!answer || answer->result.is_ok()) return {};
-  return {answer->of_another_rank ? ResultVerdict::Kind::victim : ResultVerdict::Kind::failed, answer->result.reason};
+  return {answer->of_another_rank ? launch::ResultVerdict::Kind::victim : launch::ResultVerdict::Kind::failed,
+          answer->result.reason};
 }
 
-CaseResult combine(std::vector<RankReport> reports, double confidence) {
+record::CaseResult combine(std::vector<RankReport> reports, double confidence) {
   std::vector<record::RankPart> parts;
   for (const RankReport& report : reports) {
     const auto& device = report.result.device;
@@ -143,4 +146,4 @@ CaseResult combine(std::vector<RankReport> reports, double confidence) {
   return record::merge_failed_ranks(parts, culprit_among(reports));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::run {
 namespace {
 
 // Everything that is the same for all ranks.
-CaseSpec common_spec(const CasePlan& planned, const RunTarget& target, const std::filesystem::path& run_folder) {
-  CaseSpec spec;
+worker::CaseSpec common_spec(const CasePlan& planned, const RunTarget& target,
+                             const std::filesystem::path& run_folder) {
+  worker::CaseSpec spec;
   spec.values = planned.values;
   spec.plugin_file = target.plugin_file.string();
   spec.workload = target.schema.id;
   spec.phase_names = target.schema.phases;
   spec.device_kind = planned.device.device.kind;
   spec.run_folder = std::filesystem::absolute(run_folder).lexically_normal().string();
-  for (const ParamSpec& p : target.schema.params) {
+  for (const plugin::ParamSpec& p : target.schema.params) {
     std::string* path = p.output_path ? std::get_if<std::string>(&spec.values.params[p.name]) : nullptr;
     // Relative to the run folder, whatever the process that writes it takes as its own folder.
     if (path && !path->empty()) *path = spec.file_of_run(*path).string();
@@ -22,9 +23,9 @@ CaseSpec common_spec(const CasePlan& planned, const RunTarget& target, const std
   return spec;
 }
 
-RankSpec rank_among(const std::vector<RankPlace>& places, std::size_t rank) {
+worker::RankSpec rank_among(const std::vector<RankPlace>& places, std::size_t rank) {
   const RankPlace& place = places[rank];
-  RankSpec spec;
+  worker::RankSpec spec;
   spec.rank = static_cast<std::int32_t>(rank), spec.count = static_cast<std::int32_t>(places.size());
   spec.local_count = 0, spec.sharer_count = 0;
   for (std::size_t other = 0; other < places.size(); ++other) {
@@ -40,12 +41,12 @@ RankSpec rank_among(const std::vector<RankPlace>& places, std::size_t rank) {
 
 }  // namespace
 
-std::vector<CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
-                                     const std::filesystem::path& run_folder, const std::vector<RankPlace>& places,
-                                     const RankMeeting& meeting) {
-  std::vector<CaseSpec> specs(places.size(), common_spec(planned, target, run_folder));
+std::vector<worker::CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
+                                             const std::filesystem::path& run_folder,
+                                             const std::vector<RankPlace>& places, const RankMeeting& meeting) {
+  std::vector<worker::CaseSpec> specs(places.size(), common_spec(planned, target, run_folder));
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    CaseSpec& spec = specs[rank];
+    worker::CaseSpec& spec = specs[rank];
     spec.ranks = rank_among(places, rank);
     if (spec.is_alone()) continue;
     spec.ranks.host_name = places[rank].host;
@@ -59,4 +60,4 @@ std::vector<CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& t
   return specs;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

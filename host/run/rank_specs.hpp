@@ -9,17 +9,17 @@
 #include "run/target.hpp"
 #include "worker/case_spec.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // Several ranks find each other through this. A rank that is alone needs none of it.
 struct RankMeeting {
-  Endpoint service;
+  wireup::Endpoint service;
   std::string prefix;  // of the case's keys
 };
 
 // One for each place, in the order of ranks. Files and logs lie in the run folder.
-std::vector<CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
-                                     const std::filesystem::path& run_folder, const std::vector<RankPlace>& places,
-                                     const RankMeeting& meeting);
+std::vector<worker::CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
+                                             const std::filesystem::path& run_folder,
+                                             const std::vector<RankPlace>& places, const RankMeeting& meeting);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

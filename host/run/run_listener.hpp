@@ -8,21 +8,21 @@
 #include "record/case_record.hpp"
 #include "results/summary.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // Called on the thread that carries the run out, in this order: run_started, for each case case_started, progress and
 // case_finished, and run_finished. A message may come at any time.
 class RunListener {
  public:
   virtual ~RunListener() = default;
-  virtual void run_started(const Experiment& experiment, const std::string& run_folder, bool resumed,
+  virtual void run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                            std::size_t skipped) = 0;
-  virtual void case_started(const Case& c, std::size_t position, std::size_t count) = 0;
+  virtual void case_started(const experiment::Case& c, std::size_t position, std::size_t count) = 0;
   virtual void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) = 0;
   virtual void case_finished(const record::CaseRecord& record) = 0;
   virtual void message(const std::string& text) = 0;
-  virtual void run_finished(const Experiment& experiment, const Views& views, const std::string& run_folder,
-                            bool interrupted, int exit_code) = 0;
+  virtual void run_finished(const experiment::Experiment& experiment, const results::Views& views,
+                            const std::string& run_folder, bool interrupted, int exit_code) = 0;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::run

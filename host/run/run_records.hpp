@@ -8,7 +8,7 @@
 #include "run/plan.hpp"
 #include "run/target.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 // The record of a case: what was planned, and what became of it.
 record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target, record::CaseResult result,
@@ -19,7 +19,7 @@ std::set<std::string> finished_hashes(const std::vector<record::CaseRecord>& rec
                                       const std::vector<std::string>& allow);
 
 // Every record of a case of the experiment is ok, or has a status in `allow`.
-bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const Experiment& experiment,
+bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const experiment::Experiment& experiment,
                        const std::vector<std::string>& allow);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

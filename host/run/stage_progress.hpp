@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::run {
 
 using StageProgress =
     std::function<void(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase)>;
 
-}  // namespace assay::host
+}  // namespace assay::host::run

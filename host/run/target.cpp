@@ -2,19 +2,19 @@
 
 #include "experiment/hash.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
-RunTarget open_target(FoundWorkload found) {
+RunTarget open_target(plugin::FoundWorkload found) {
   RunTarget target;
-  target.schema = copy_schema(*found.workload);
+  target.schema = plugin::copy_schema(*found.workload);
   const assay_entry& entry = found.library->entry();
   target.plugin_id = entry.id;
   target.plugin_version = entry.version;
   target.plugin_build = entry.build;
   target.plugin_file = std::filesystem::absolute(found.library->file()).lexically_normal();
-  target.file_hash = hash_file(found.library->file());
+  target.file_hash = experiment::hash_file(found.library->file());
   target.found = std::move(found);
   return target;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::run

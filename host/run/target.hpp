@@ -5,17 +5,17 @@
 
 #include "plugin/search.hpp"
 
-namespace assay::host {
+namespace assay::host::run {
 
 struct RunTarget {
-  FoundWorkload found;  // keeps the plugin open
-  WorkloadSchema schema;
+  plugin::FoundWorkload found;  // keeps the plugin open
+  plugin::WorkloadSchema schema;
   std::string plugin_id, plugin_version, plugin_build;
   std::filesystem::path plugin_file;  // absolute
   std::string file_hash;
 };
 
 // Reads the plugin's file once, for its hash. Throws std::system_error when that cannot be done.
-RunTarget open_target(FoundWorkload found);
+RunTarget open_target(plugin::FoundWorkload found);
 
-}  // namespace assay::host
+}  // namespace assay::host::run

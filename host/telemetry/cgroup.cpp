@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 std::optional<std::uint64_t> number_of(std::string_view text) {
@@ -103,4 +103,4 @@ std::size_t count_of_list(std::string_view list) {
   return count;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

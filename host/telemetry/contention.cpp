@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 constexpr double kShortestWindow_s = 0.2;
@@ -130,4 +130,4 @@ Contention ContentionProbe::end() const {
   return compare(begin_, sample(), static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

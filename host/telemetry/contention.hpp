@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 // One processor's line of /proc/stat, in ticks since boot.
 struct CpuTicks {
@@ -64,4 +64,4 @@ class ContentionProbe {
 // The processors that this process may use.
 std::set<int> usable_processors();
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

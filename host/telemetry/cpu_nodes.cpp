@@ -6,7 +6,7 @@
 
 #include "telemetry/contention.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 std::int32_t cpu_node_count() {
   namespace fs = std::filesystem;
@@ -26,4 +26,4 @@ std::int32_t cpu_node_count() {
   return std::max(count, 1);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

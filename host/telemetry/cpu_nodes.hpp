@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 // The NUMA nodes that have a processor which this process may use; 1 where the kernel does not tell.
 std::int32_t cpu_node_count();
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -18,7 +18,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -151,8 +151,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
     if (loads.size() == 3) environment.emplace("load_average", std::move(loads));  // over 1, 5 and 15 minutes
   }
   environment.emplace(
-      "assay",
-      Json{{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}});
+      "assay", Json{{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}});
   auto variables = source.variables();
   std::sort(variables.begin(), variables.end());
   Json recorded = Json::object();
@@ -166,4 +165,4 @@ std::string assay_version() { return ASSAY_VERSION; }
 std::string assay_revision() { return ASSAY_GIT_REVISION; }
 std::string assay_compiler() { return ASSAY_BUILD_INFO; }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 // Where the facts come from; tests put files of their own below `root`.
 struct EnvironmentSource {
@@ -28,4 +28,4 @@ std::string assay_version();   // "1.0.0"
 std::string assay_revision();  // the source's git revision, "+changes" when it had uncommitted ones; "unknown"
 std::string assay_compiler();  // "GNU 12.2.0 Release"
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period) : period_(period) {
   // Signals are for the thread that measures, whose waits they are to interrupt.
@@ -117,4 +117,4 @@ void TelemetrySampler::live() {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -15,7 +15,7 @@
 
 #include "telemetry/telemetry_figures.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 class TelemetrySampler {
  public:
@@ -61,4 +61,4 @@ class TelemetrySampler {
   std::thread thread_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

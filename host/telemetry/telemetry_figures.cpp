@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 struct Reason {
@@ -84,9 +84,9 @@ void TelemetryFigures::add_foreign(const assay_telemetry_sample& sample) {
   if (tells(sample, ASSAY_TELEMETRY_FOREIGN_MEMORY)) keep_larger(foreign_memory_bytes_, sample.foreign_memory_bytes);
 }
 
-std::optional<Figure> TelemetryFigures::utilisation() const {
+std::optional<record::Figure> TelemetryFigures::utilisation() const {
   if (utilisation_.is_empty()) return std::nullopt;
-  Figure figure = utilisation_.figure();
+  record::Figure figure = utilisation_.figure();
   if (!whole_utilisation_.is_empty()) {
     figure.min = std::min(whole_utilisation_.figure().min, figure.mean);
     figure.max = std::max(whole_utilisation_.figure().max, figure.mean);
@@ -129,4 +129,4 @@ record::Telemetry TelemetryFigures::telemetry() const {
   return out;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

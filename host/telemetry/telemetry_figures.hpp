@@ -10,7 +10,7 @@
 
 #include "record/case_record.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 using record::Figure;
 
@@ -28,7 +28,7 @@ class TelemetryFigures {
   std::uint64_t samples() const { return samples_; }  // of moments
   bool is_shorter_than_a_period() const { return within_ == 0; }
   double period_s() const { return period_s_; }
-  std::optional<Figure> utilisation() const;
+  std::optional<record::Figure> utilisation() const;
   bool is_of_gpu() const { return is_of_gpu_; }
   // The longest time over which a utilisation was averaged, 0 where none was told.
   double utilisation_span_s() const { return longest_span_s_; }
@@ -46,8 +46,8 @@ class TelemetryFigures {
     void add(double value, double weight = 1);
     bool is_empty() const { return weight_ <= 0; }
     // Rounding must not put the mean of equal values beside them.
-    Figure figure() const { return {std::clamp(sum_ / weight_, min_, max_), min_, max_}; }
-    std::optional<Figure> told() const { return is_empty() ? std::nullopt : std::optional(figure()); }
+    record::Figure figure() const { return {std::clamp(sum_ / weight_, min_, max_), min_, max_}; }
+    std::optional<record::Figure> told() const { return is_empty() ? std::nullopt : std::optional(figure()); }
 
    private:
     double sum_ = 0, weight_ = 0, min_ = 0, max_ = 0;
@@ -70,4 +70,4 @@ class TelemetryFigures {
   std::optional<std::uint64_t> foreign_processes_, foreign_memory_bytes_;  // the larger of both ends
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 // The whole text; nothing when it cannot be read.
 inline std::optional<std::string> read_text(const std::filesystem::path& path) {
@@ -28,4 +28,4 @@ void for_each_line(std::string_view text, F&& f) {
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -5,7 +5,7 @@
 #include "telemetry/contention.hpp"
 #include "telemetry/telemetry_figures.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 
 using record::Validity;
 
@@ -14,6 +14,6 @@ inline constexpr double throttled_share = 0.05;
 
 // On the CPU (`is_cpu`) the processors are the device, and `contention` decides; on others what `figures` tell, null
 // where the device tells nothing.
-Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention);
+record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention);
 
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -16,7 +16,7 @@
 #include "wireup/rank_list.hpp"
 #include "wireup/socket_options.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 int milliseconds_until(Connection::Deadline deadline) {
@@ -127,4 +127,4 @@ std::string Connection::local_address() const {
   return numeric_address(reinterpret_cast<const sockaddr*>(&own));
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

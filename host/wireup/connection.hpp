@@ -10,7 +10,7 @@
 #include "wireup/message.hpp"
 #include "wireup/stop_flag.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // The service answered, and does not want this client: another token, another version. Trying again does not help.
 class RefusedError : public WireupError {
@@ -53,4 +53,4 @@ class Connection {
   Fd socket_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

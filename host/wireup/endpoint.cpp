@@ -15,7 +15,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 bool is_link_local(const sockaddr* address) {
@@ -101,4 +101,4 @@ std::string numeric_address(const sockaddr* address) {
   return text;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 struct Endpoint {
   std::vector<std::string> addresses;  // numeric or names, to be tried in this order
@@ -34,4 +34,4 @@ std::vector<std::string> addresses_of_this_machine();
 // The numeric form; an IPv4 address that came through an IPv6 socket is given as IPv4.
 std::string numeric_address(const sockaddr* address);
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // A deadline that passed, a rank that was lost, a service that does not answer. The text names the rank or the key.
 class WireupError : public std::runtime_error {
@@ -37,4 +37,4 @@ class KeyValue {
                                             std::string_view value, Timeout timeout) = 0;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

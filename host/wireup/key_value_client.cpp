@@ -9,7 +9,7 @@
 
 #include "wireup/rank_list.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 constexpr std::chrono::milliseconds address_time{1000};
@@ -195,4 +195,4 @@ void KeyValueClient::leave() {
 
 void KeyValueClient::stop() noexcept { stop_.raise(); }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -16,7 +16,7 @@
 #include "wireup/key_value_store.hpp"
 #include "wireup/stop_flag.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // Thread-safe; calls do not wait for one another. A connection serves one call at a time, so there are as many as there
 // were calls at once.
@@ -83,4 +83,4 @@ class KeyValueClient final : public KeyValue {
   std::unique_ptr<Connection> membership_;  // the member's; carries no calls, and so closes with the process alone
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -15,7 +15,7 @@
 #include "wireup/socket_options.hpp"
 #include "wireup/token.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 namespace asio = boost::asio;
@@ -132,4 +132,4 @@ KeyValueServer::KeyValueServer(KeyValueStore& store, Options options) {
 
 KeyValueServer::~KeyValueServer() = default;
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -9,7 +9,7 @@
 #include "wireup/key_value_store.hpp"
 #include "wireup/listener.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // One thread of its own for any number of connections. Raises this process's soft limit of open files to the hard one.
 //
@@ -39,4 +39,4 @@ class KeyValueServer {
   std::unique_ptr<Service> service_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -8,7 +8,7 @@
 
 #include "wireup/rank_list.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 // More than a machine park has; keeps a wrong number from reserving the memory.
@@ -321,4 +321,4 @@ void KeyValueStore::announce(const Change& change) {
   });
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -15,7 +15,7 @@
 #include "wireup/key_value.hpp"
 #include "wireup/watch.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // "rank r of group g on host h". A group is named by a prefix of keys: what is stored under it belongs to it.
 struct Member {
@@ -123,4 +123,4 @@ class KeyValueStore final : public KeyValue {
   std::vector<std::weak_ptr<Watch>> watches_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -10,7 +10,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 struct Address {
@@ -91,4 +91,4 @@ Listener listen_on(Reach reach, std::uint16_t port) {
   return listener;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

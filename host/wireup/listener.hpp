@@ -4,7 +4,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 enum class Reach {
   this_machine,  // the loopback alone
@@ -20,4 +20,4 @@ struct Listener {
 // Port 0: any free one. Throws WireupError that names the port and the remedy when it is taken.
 Listener listen_on(Reach reach, std::uint16_t port);
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -4,7 +4,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 constexpr std::size_t body_bytes_min = 1 + 3 * 8 + 4;
@@ -90,4 +90,4 @@ Message parse_body(std::string_view body) {
   return message;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 constexpr std::int64_t wire_version = 1;
 constexpr std::string_view wire_name = "assay-wireup";
@@ -49,4 +49,4 @@ std::size_t body_bytes(std::span<const char, frame_head_bytes> head);
 // Throws WireupError when the body is not exactly a message.
 Message parse_body(std::string_view body);
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 std::string ranks_text(std::span<const std::int32_t> ascending) {
   std::vector<std::string> parts;
@@ -29,4 +29,4 @@ std::string seconds_text(std::chrono::milliseconds duration) {
   return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

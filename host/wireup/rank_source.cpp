@@ -10,7 +10,7 @@
 #include "wireup/endpoint.hpp"
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 // srun's steps count from 0. Slurm numbers what is no parallel program (batch script, interactive shell, extern) from
@@ -32,7 +32,7 @@ constexpr Names open_mpi_names{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WO
 
 class Variables {
  public:
-  explicit Variables(const Environment& environment) : environment_(environment) {}
+  explicit Variables(const EnvironmentLookup& environment) : environment_(environment) {}
 
   std::optional<std::string> text(const char* name) const {
     const char* value = environment_(name);
@@ -87,7 +87,7 @@ class Variables {
     return min == max ? fmt::format(": {}", min) : fmt::format(" from {} to {}", min, max);
   }
 
-  const Environment& environment_;
+  const EnvironmentLookup& environment_;
 };
 
 std::optional<LaunchedRank> from_own(const Variables& variables) {
@@ -189,7 +189,7 @@ std::optional<LaunchedRank> from_slurm(const Variables& variables) {
 
 }  // namespace
 
-std::optional<LaunchedRank> launched_rank(const Environment& environment) {
+std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment) {
   const Variables variables(environment);
   auto launched = from_own(variables);
   if (!launched) launched = from_torchrun(variables);
@@ -203,4 +203,4 @@ std::optional<LaunchedRank> launched_rank(const Environment& environment) {
   return launched;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // Where rank 0's service is to be, said by the user.
 struct ExplicitRendezvous {
@@ -38,10 +38,10 @@ struct LaunchedRank {
 };
 
 // The value of a variable, or null: std::getenv, or a test's.
-using Environment = std::function<const char*(const char* name)>;
+using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 // Nothing when no launcher's variables are there. Throws WireupError that names the variable and its value when they
 // are half set or make no sense. A variable without text counts as not set.
-std::optional<LaunchedRank> launched_rank(const Environment& environment);
+std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment);
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -18,7 +18,7 @@
 #include "common/fd.hpp"
 #include "wireup/rank_list.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
   }
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

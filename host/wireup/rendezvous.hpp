@@ -13,7 +13,7 @@
 #include "wireup/key_value_server.hpp"
 #include "wireup/rank_source.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // ".rendezvous-" and the job id, fit for a file name; different ids give different names.
 std::filesystem::path rendezvous_file(const std::filesystem::path& folder, std::string_view job_id);
@@ -52,4 +52,4 @@ class RendezvousPoint {
 std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const std::filesystem::path& folder,
                                            KeyValueClient::Options options, KeyValue::Timeout timeout);
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -13,7 +13,7 @@
 #include "wireup/socket_options.hpp"
 #include "wireup/token.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 namespace asio = boost::asio;
@@ -246,4 +246,4 @@ void ServerConnection::release() {
   socket_.close(ignored);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -14,7 +14,7 @@
 #include "wireup/key_value_store.hpp"
 #include "wireup/message.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 class ServerConnection;
 
@@ -77,4 +77,4 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::string refusal_;  // why it is closing
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

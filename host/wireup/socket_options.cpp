@@ -10,7 +10,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 constexpr int keepalive_idle_s = 5, keepalive_interval_s = 1, keepalive_probes = 3;
@@ -34,4 +34,4 @@ void set_wire_options(int socket) {
              "TCP_USER_TIMEOUT");
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -9,7 +9,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 StopFlag::StopFlag() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_)
@@ -23,4 +23,4 @@ void StopFlag::raise() noexcept {
   [[maybe_unused]] const ssize_t n = write(event_.get(), &one, sizeof one);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -4,7 +4,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 class StopFlag {
  public:
@@ -19,4 +19,4 @@ class StopFlag {
   Fd event_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -11,7 +11,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 std::string random_token() {
   std::array<std::uint8_t, 16> bytes{};
@@ -34,4 +34,4 @@ bool same_token(std::string_view a, std::string_view b) noexcept {
   return difference == 0;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

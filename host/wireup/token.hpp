@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // 128 random bits of the system as 32 hexadecimal digits. Throws WireupError when the system gives none.
 std::string random_token();
@@ -11,4 +11,4 @@ std::string random_token();
 // Takes as long for a token that differs at its first character as for one that differs at its last.
 bool same_token(std::string_view a, std::string_view b) noexcept;
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

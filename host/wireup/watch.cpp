@@ -9,7 +9,7 @@
 
 #include "wireup/key_value.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 Watch::Watch(std::string prefix) : prefix_(std::move(prefix)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_)
@@ -34,4 +34,4 @@ void Watch::note(const Change& change) {
   [[maybe_unused]] const ssize_t n = write(event_.get(), &one, sizeof one);
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -9,7 +9,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 // One thing that happened under a watched prefix.
 struct Change {
@@ -43,4 +43,4 @@ class Watch {
   std::set<std::string, std::less<>> keys_set_;  // of changes_
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

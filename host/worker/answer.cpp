@@ -4,7 +4,7 @@
 
 #include "record/json.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -14,9 +14,8 @@ Json parsed(std::string_view line) { return Json::parse(line, nullptr, /*allow_e
 }  // namespace
 
 std::string to_event(const CaseAnswer& answer) {
-  return record::json_text({{"event", "result"},
-                            {"record", record::to_json(answer.result)},
-                            {"of_another_rank", answer.of_another_rank}});
+  return record::json_text(
+      {{"event", "result"}, {"record", record::to_json(answer.result)}, {"of_another_rank", answer.of_another_rank}});
 }
 
 std::string to_event(const FoundDevice& answer) {
@@ -44,7 +43,7 @@ std::optional<FoundDevice> found_device_from(std::string_view event_line) {
   const std::optional<record::Status> status = record::status_of(probe.value("status", ""));
   if (!status) return std::nullopt;
   return FoundDevice{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
-                      probe.value("count", std::int32_t{1}), probe.value("note", "")};
+                     probe.value("count", std::int32_t{1}), probe.value("note", "")};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

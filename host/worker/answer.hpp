@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::worker {
 
 struct CaseAnswer {
   record::CaseResult result;
@@ -30,4 +30,4 @@ std::string to_event(const FoundDevice& answer);
 std::optional<CaseAnswer> case_answer_from(std::string_view event_line);
 std::optional<FoundDevice> found_device_from(std::string_view event_line);
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

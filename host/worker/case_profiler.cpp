@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 constexpr std::uint64_t traced_steps = 3;
@@ -21,7 +21,7 @@ std::string file_of(const CaseSpec& spec, const char* what, const char* extensio
 
 }  // namespace
 
-CaseProfiler::CaseProfiler(const CaseSpec& spec, const OpenDevice& device, HostServices& services,
+CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
                            record::CaseResult& result)
     : ranges_(spec.values.profile.nvtx || spec.values.profile.nsys),
       kernels_file_(spec.values.profile.kernels ? file_of(spec, "kernels", "md") : ""),
@@ -59,7 +59,8 @@ void CaseProfiler::end_measure() {
   if (profiler_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
 }
 
-void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const std::vector<std::string>& phase_names,
+void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
+                                 const std::vector<std::string>& phase_names,
                                  const std::function<void(std::uint64_t step)>& run_step) {
   if (kernels_file_.empty()) return;
   const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
@@ -67,7 +68,7 @@ void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const s
   assay_device* device = device_.handle();
   if (!is_done(trace->begin(device), "tracing kernels")) return;
 
-  std::vector<TracedStep> steps;
+  std::vector<profile::TracedStep> steps;
   for (std::uint64_t step = 0; step < warmup_steps + traced_steps; ++step) {
     recorder.discard();
     if (!is_done(trace->anchor(device, device_.stream()), "marking a traced step")) break;
@@ -82,7 +83,7 @@ void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const s
 
   std::uint64_t count = 0;
   if (!is_done(trace->count(device, &count), "reading the kernel trace")) return;
-  std::vector<TracedWork> work;
+  std::vector<profile::TracedWork> work;
   bool in_graph = false;
   for (std::uint64_t i = 0; i < count; ++i) {
     assay_traced_work one{};
@@ -92,9 +93,10 @@ void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const s
                     one.kind == ASSAY_TRACED_ANCHOR, one.kind == ASSAY_TRACED_COPY || one.kind == ASSAY_TRACED_FILL});
     in_graph = in_graph || one.in_graph;
   }
-  const bool placed = place_work(work, steps);
+  const bool placed = profile::place_work(work, steps);
   steps.erase(steps.begin(), steps.begin() + warmup_steps);
-  if (!placed || std::all_of(steps.begin(), steps.end(), [](const TracedStep& step) { return step.work.empty(); }))
+  if (!placed ||
+      std::all_of(steps.begin(), steps.end(), [](const profile::TracedStep& step) { return step.work.empty(); }))
     return note(
         fmt::format("the kernel trace is incomplete: {} records in {} steps; another profiler may "
                     "hold the device",
@@ -102,12 +104,12 @@ void CaseProfiler::trace_kernels(Timeline& timeline, Recorder& recorder, const s
   record_table(std::move(steps), in_graph, phase_names);
 }
 
-void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
+void CaseProfiler::record_table(std::vector<profile::TracedStep> steps, bool in_graph,
                                 const std::vector<std::string>& phase_names) {
   double worst_ns = 0;
-  const std::size_t left_out = std::erase_if(steps, [&](const TracedStep& step) {
-    const double off_ns = misplaced_ns(step);
-    if (off_ns <= clock_tolerance_ns(step.length_ns)) return false;
+  const std::size_t left_out = std::erase_if(steps, [&](const profile::TracedStep& step) {
+    const double off_ns = profile::misplaced_ns(step);
+    if (off_ns <= profile::clock_tolerance_ns(step.length_ns)) return false;
     worst_ns = std::max(worst_ns, off_ns);
     return true;
   });
@@ -119,22 +121,22 @@ void CaseProfiler::record_table(std::vector<TracedStep> steps, bool in_graph,
   if (steps.empty()) return;
 
   double last_end_ns = 0, busy_ns = 0;
-  for (const TracedStep& step : steps) {
+  for (const profile::TracedStep& step : steps) {
     double end_ns = 0;
-    for (const TracedWork& work : step.work) {
+    for (const profile::TracedWork& work : step.work) {
       end_ns = std::max(end_ns, work.end_ns);
       busy_ns += work.end_ns - work.start_ns;
     }
     last_end_ns += end_ns;
   }
-  record::Kernels kernels = kernels_of(steps, phase_names);
+  record::Kernels kernels = profile::kernels_of(steps, phase_names);
   const double n = static_cast<double>(steps.size());
   // From a step's begin to the end of its last kernel: compared with the measured steps, what tracing costs.
   result_.kernel_trace = {static_cast<std::int64_t>(steps.size()), last_end_ns * 1e-6 / n, busy_ns * 1e-6 / n, in_graph,
                           std::filesystem::path(kernels_file_).filename().string()};
   const std::string title = fmt::format("Kernels of {} traced {} after the measured ones", steps.size(),
                                         steps.size() == 1 ? "step" : "steps");
-  if (!write(kernels_file_, kernel_markdown(kernels, title), "the table of kernels"))
+  if (!write(kernels_file_, profile::kernel_markdown(kernels, title), "the table of kernels"))
     result_.kernel_trace->file.clear();
   result_.kernels = std::move(kernels);
 }
@@ -146,4 +148,4 @@ void CaseProfiler::write_memory_snapshot() {
     result_.memory_snapshot = std::filesystem::path(memory_snapshot_file_).filename().string();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

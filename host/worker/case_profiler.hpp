@@ -16,11 +16,12 @@
 #include "worker/case_spec.hpp"
 #include "worker/host_services.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 
 class CaseProfiler {
  public:
-  CaseProfiler(const CaseSpec& spec, const OpenDevice& device, HostServices& services, record::CaseResult& result);
+  CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
+               record::CaseResult& result);
 
   // Around the measured steps: the range named `measure`, and the part that an external profiler records.
   void begin_measure();
@@ -28,7 +29,8 @@ class CaseProfiler {
 
   // Runs a few more steps and traces what they do on the device. After the measured ones, so that tracing does not slow
   // those down. `run_step` enqueues a step; `recorder` has given its samples away.
-  void trace_kernels(Timeline& timeline, Recorder& recorder, const std::vector<std::string>& phase_names,
+  void trace_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
+                     const std::vector<std::string>& phase_names,
                      const std::function<void(std::uint64_t step)>& run_step);
 
   // Writes what was taken and released so far, once: a second call does nothing.
@@ -44,15 +46,15 @@ class CaseProfiler {
   bool is_done(assay_status status, const char* doing);  // false: with a note
   bool write(const std::string& file, const std::string& bytes, const char* what);
   // The table of those steps whose work lies between their marks, and a note on the others.
-  void record_table(std::vector<TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
+  void record_table(std::vector<profile::TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
 
   const bool ranges_;                       // named ranges, and the range that an external profiler records
   const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
   const std::string memory_snapshot_file_;  // a pickle; "": none
-  const OpenDevice& device_;
+  const plugin::OpenDevice& device_;
   HostServices& services_;
   record::CaseResult& result_;
   const assay_profiler* profiler_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

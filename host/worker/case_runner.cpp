@@ -19,7 +19,7 @@
 #include "worker/host_services.hpp"
 #include "worker/rank_services.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 using record::Status;
@@ -29,18 +29,18 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct CaseFailure {
-  Status status;
+  record::Status status;
   std::string reason;
   bool of_another_rank = false;
 };
 
-Status status_after(assay_status status) {
+record::Status status_after(assay_status status) {
   switch (status) {
-    case ASSAY_OK: return Status::ok;
-    case ASSAY_UNSUPPORTED: return Status::unsupported;
-    case ASSAY_OUT_OF_MEMORY: return Status::oom;
-    case ASSAY_WRONG_RESULT: return Status::wrong_result;
-    default: return Status::failed;
+    case ASSAY_OK: return record::Status::ok;
+    case ASSAY_UNSUPPORTED: return record::Status::unsupported;
+    case ASSAY_OUT_OF_MEMORY: return record::Status::oom;
+    case ASSAY_WRONG_RESULT: return record::Status::wrong_result;
+    default: return record::Status::failed;
   }
 }
 
@@ -63,13 +63,13 @@ class CaseRun {
 
   void run() {
     enter(Stage::load);
-    telemetry_ = std::make_unique<TelemetrySampler>();  // before a library binds this thread to a processor
+    telemetry_ = std::make_unique<telemetry::TelemetrySampler>();  // before a library binds this thread to a processor
     ranks_ = std::make_unique<RankServices>(spec_, observer_);
-    library_ = PluginLibrary::open(spec_.plugin_file);
+    library_ = plugin::PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
-    schema_ = copy_schema(*workload_);
+    schema_ = plugin::copy_schema(*workload_);
     refuse_device();
-    device_ = std::make_unique<OpenDevice>(find_device(spec_.device_kind), spec_.device_ordinal);
+    device_ = std::make_unique<plugin::OpenDevice>(plugin::find_device(spec_.device_kind), spec_.device_ordinal);
     result_.device = device_of(device_->api().kind, spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
@@ -102,7 +102,7 @@ class CaseRun {
                       : spec_.device_kind == "cuda" ? schema_.runs_on_cuda
                                                     : workload_->device_flags == ASSAY_ANY_DEVICE;
     if (!runs)
-      throw CaseFailure{Status::unsupported,
+      throw CaseFailure{record::Status::unsupported,
                         fmt::format("workload '{}' does not run on device '{}'", schema_.id, spec_.device_kind)};
   }
 
@@ -110,14 +110,14 @@ class CaseRun {
     create();
     // Before setup, where a workload may capture its step with the phase marks in it.
     timeline_ = std::make_unique<DeviceTimeline>(*device_, observer_);
-    recorder_ = std::make_unique<Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
+    recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     const auto setup_begin = Clock::now();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
     result_.wall.setup_s = seconds_since(setup_begin);
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
-    LoopResult result = measured();
+    measure::LoopResult result = measured();
     services_->ledger().moment("after_measure");
     if (workload_->finish) {
       enter(Stage::finish);
@@ -126,8 +126,9 @@ class CaseRun {
     note_memory();  // a verification may take more than what is verified
     verify();
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
-      throw CaseFailure{Status::failed, fmt::format("plugin {}: {}; report one of 0 to their number less one",
-                                              std::filesystem::path(spec_.plugin_file).filename().string(), mistake)};
+      throw CaseFailure{record::Status::failed,
+                        fmt::format("plugin {}: {}; report one of 0 to their number less one",
+                                    std::filesystem::path(spec_.plugin_file).filename().string(), mistake)};
     // Only now do the times enter the record: a number only if correct.
     record_figures(result);
   }
@@ -144,7 +145,7 @@ class CaseRun {
     c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
     c.device_kind = spec_.device_kind.c_str();
     check("create", workload_->create(services_->abi(), &c, &object_));
-    if (!object_) throw CaseFailure{Status::failed, "create returned ASSAY_OK and no object"};
+    if (!object_) throw CaseFailure{record::Status::failed, "create returned ASSAY_OK and no object"};
     work_.struct_size = sizeof work_;
     if (workload_->work) {
       check("work", workload_->work(object_, &work_));
@@ -152,8 +153,8 @@ class CaseRun {
     }
   }
 
-  LoopResult measured() {
-    LoopHooks hooks;
+  measure::LoopResult measured() {
+    measure::LoopHooks hooks;
     hooks.run_step = [&](std::uint64_t iteration, bool warmup) {
       const assay_launch launch =
           services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
@@ -168,7 +169,7 @@ class CaseRun {
     };
     if (!ranks_->is_alone()) {
       hooks.slowest = [&](std::span<const double> step_ns) { return ranks_->slowest(step_ns); };
-      hooks.agree = [&](Verdict mine) { return ranks_->agree(mine); };
+      hooks.agree = [&](measure::Verdict mine) { return ranks_->agree(mine); };
     }
     hooks.after_warmup = [&] {
       ranks_->meet("measure");  // the first measured step begins on all ranks at once
@@ -179,9 +180,9 @@ class CaseRun {
       profiler_->begin_measure();
     };
     enter(Stage::warmup, spec_.plan().warmup);
-    LoopResult result = measure(*timeline_, *recorder_, spec_.plan(), hooks);
-    const std::optional<TelemetryFigures> telemetry = telemetry_->end();
-    Contention contention = contention_.end();
+    measure::LoopResult result = measure::measure(*timeline_, *recorder_, spec_.plan(), hooks);
+    const std::optional<telemetry::TelemetryFigures> telemetry = telemetry_->end();
+    telemetry::Contention contention = contention_.end();
     profiler_->end_measure();
     if (!ranks_->is_alone()) {
       const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
@@ -198,14 +199,15 @@ class CaseRun {
     for (std::string& note : contention_notes(contention)) result_.note(std::move(note));
     if (telemetry) result_.telemetry = telemetry->telemetry();
     if (!telemetry_->note().empty()) result_.note(telemetry_->note());
-    result_.validity = validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention);
+    result_.validity =
+        telemetry::validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention);
     recorder_.reset();
     return result;
   }
 
   void verify() {
     if (!workload_->verify) {
-      result_.verify = {Verification::not_checked, "the workload has no verification"};
+      result_.verify = {record::Verification::not_checked, "the workload has no verification"};
       return;
     }
     enter(Stage::verify);
@@ -213,24 +215,24 @@ class CaseRun {
     const assay_status status = workload_->verify(object_, &launch);
     if (status == ASSAY_OK || status == ASSAY_WRONG_RESULT || status == ASSAY_UNSUPPORTED) {
       const std::string text = services_->take_message();
-      result_.verify = {status == ASSAY_OK             ? Verification::ok
-                        : status == ASSAY_WRONG_RESULT ? Verification::wrong_result
-                                                       : Verification::not_checked,
+      result_.verify = {status == ASSAY_OK             ? record::Verification::ok
+                        : status == ASSAY_WRONG_RESULT ? record::Verification::wrong_result
+                                                       : record::Verification::not_checked,
                         text};
       if (status == ASSAY_WRONG_RESULT)
-        throw CaseFailure{Status::wrong_result, text.empty() ? "verify gave no reason" : text};
+        throw CaseFailure{record::Status::wrong_result, text.empty() ? "verify gave no reason" : text};
       return;
     }
     check("verify", status);
   }
 
-  void record_figures(const LoopResult& result) {
+  void record_figures(const measure::LoopResult& result) {
     result_.phases = phases_of(result.samples, schema_, spec_.plan().confidence());
     result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.plan().confidence());
     const double step_mean_ms = *result_.phases->front().second.mean_ms;
     result_.rates = record::rate_figures(static_cast<double>(work_.flops), static_cast<double>(work_.bytes),
                                          static_cast<double>(work_.items), step_mean_ms);
-    result_.drift = drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
+    result_.drift = measure::drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
   }
 
   // What is known however the case ended.
@@ -287,18 +289,18 @@ class CaseRun {
   record::CaseResult& result_;
   Stage stage_ = Stage::load;
   std::int64_t step_ = 0;  // of the stage
-  std::shared_ptr<const PluginLibrary> library_;
+  std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;
-  WorkloadSchema schema_;
+  plugin::WorkloadSchema schema_;
   assay_config config_;
   std::unique_ptr<RankServices> ranks_;
-  std::unique_ptr<OpenDevice> device_;
-  std::unique_ptr<TelemetrySampler> telemetry_;
+  std::unique_ptr<plugin::OpenDevice> device_;
+  std::unique_ptr<telemetry::TelemetrySampler> telemetry_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
   std::unique_ptr<DeviceTimeline> timeline_;
-  std::unique_ptr<Recorder> recorder_;
-  ContentionProbe contention_;
+  std::unique_ptr<measure::Recorder> recorder_;
+  telemetry::ContentionProbe contention_;
   assay_workload_self* object_ = nullptr;
   bool initialized_ = false;
   assay_work work_{};
@@ -313,7 +315,7 @@ CaseAnswer run_case(const CaseSpec& spec, CaseObserver& observer) {
   result.notes.emplace();
   const auto begin = Clock::now();
   CaseRun run(spec, observer, result);
-  const auto fail = [&](Status status, const std::string& reason) {
+  const auto fail = [&](record::Status status, const std::string& reason) {
     result.status = status;
     result.reason = reason;
     result.stage = run.stage();
@@ -325,20 +327,20 @@ CaseAnswer run_case(const CaseSpec& spec, CaseObserver& observer) {
   } catch (const CaseFailure& e) {
     fail(e.status, e.reason);
     answer.of_another_rank = e.of_another_rank;
-  } catch (const WireupError& e) {
-    fail(Status::failed, e.what());
+  } catch (const wireup::WireupError& e) {
+    fail(record::Status::failed, e.what());
     answer.of_another_rank = true;
-  } catch (const DeviceError& e) {
+  } catch (const plugin::DeviceError& e) {
     fail(status_after(e.status()), e.what());
-  } catch (const PluginError& e) {
-    fail(Status::failed, e.what());
+  } catch (const plugin::PluginError& e) {
+    fail(record::Status::failed, e.what());
   } catch (const std::bad_alloc&) {
-    fail(Status::oom, "host memory: std::bad_alloc");
+    fail(record::Status::oom, "host memory: std::bad_alloc");
   } catch (const std::exception& e) {
-    fail(Status::failed, e.what());
+    fail(record::Status::failed, e.what());
   }
   result.wall.case_s = seconds_since(begin);
   return answer;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -7,7 +7,7 @@
 
 #include "experiment/settings.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 using nlohmann::json;
@@ -20,7 +20,7 @@ json rank_to_json(const RankSpec& spec) {
           {"sharer", spec.sharer},
           {"sharer_count", spec.sharer_count},
           {"host_name", spec.host_name},
-          {"service", spec.count > 1 ? endpoint_text(spec.service) : ""},
+          {"service", spec.count > 1 ? wireup::endpoint_text(spec.service) : ""},
           {"prefix", spec.prefix}};
 }
 
@@ -33,26 +33,26 @@ RankSpec rank_spec_from_json(const json& found) {
   found.at("sharer").get_to(spec.sharer);
   found.at("sharer_count").get_to(spec.sharer_count);
   found.at("host_name").get_to(spec.host_name);
-  if (spec.count > 1) spec.service = parse_endpoint(found.at("service").get<std::string>());
+  if (spec.count > 1) spec.service = wireup::parse_endpoint(found.at("service").get<std::string>());
   found.at("prefix").get_to(spec.prefix);
   return spec;
 }
 
 // A setting travels as a file would say it, through the table of settings: a new one needs no word here.
-json values_to_json(const Case& c) {
+json values_to_json(const experiment::Case& c) {
   json params = json::object();
-  for (const auto& [name, value] : c.params) params[name] = to_json(value);
+  for (const auto& [name, value] : c.params) params[name] = host::to_json(value);
   json settings = json::object();
-  for (const auto& [name, value] : c.settings()) settings[name] = to_json(value);
+  for (const auto& [name, value] : c.settings()) settings[name] = host::to_json(value);
   return {{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
 }
 
-Case values_from_json(const json& found) {
-  Case c;
+experiment::Case values_from_json(const json& found) {
+  experiment::Case c;
   found.at("index").get_to(c.index);
   for (const auto& [name, value] : found.at("params").items()) c.params[name] = value_from_json(value);
   for (const auto& [name, value] : found.at("settings").items()) {
-    const Setting* setting = find_setting(name);
+    const experiment::Setting* setting = experiment::find_setting(name);
     if (!setting || !setting->apply(value_from_json(value), c))
       throw std::invalid_argument(
           fmt::format("a case came with {} = {}, which this assay does not know; use the same assay for all ranks",
@@ -105,4 +105,4 @@ std::optional<std::string> probe_from_json(const json& found) {
   return found["probe"].get<std::string>();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

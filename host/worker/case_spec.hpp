@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::worker {
 
 // One rank among those of its case, and the service that joins them.
 struct RankSpec {
@@ -20,12 +20,12 @@ struct RankSpec {
   // Among the ranks that may use the same processors, as their launcher has set it.
   std::int32_t sharer = 0, sharer_count = 1;
   std::string host_name;
-  Endpoint service;    // with one rank there is none
-  std::string prefix;  // of the case's keys
+  wireup::Endpoint service;  // with one rank there is none
+  std::string prefix;        // of the case's keys
 };
 
 struct CaseSpec {
-  Case values;  // parameters (an output file by its absolute path) and settings; the axes stay behind
+  experiment::Case values;  // parameters (an output file by its absolute path) and settings; the axes stay behind
   std::string plugin_file;
   std::string workload;
   std::vector<std::string> phase_names;  // for the words of whoever watches the worker
@@ -36,7 +36,7 @@ struct CaseSpec {
 
   bool is_alone() const { return ranks.count == 1; }
   bool shares_processors() const { return ranks.sharer_count > 1 && values.run.bind == "none"; }
-  const MeasurePlan& plan() const { return values.measure; }
+  const measure::MeasurePlan& plan() const { return values.measure; }
   // "case-0001", "case-0001.rank2": the files that belong to this rank are named so.
   std::string file_stem() const;
   std::filesystem::path file_of_run(const std::string& name) const;
@@ -51,4 +51,4 @@ CaseSpec case_spec_from_json(const nlohmann::json& json);
 nlohmann::json probe_to_json(const std::string& wanted_device);
 std::optional<std::string> probe_from_json(const nlohmann::json& json);
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -5,12 +5,12 @@
 #include "plugin/search.hpp"
 #include "worker/findings.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 using record::Status;
 
-FoundDevice refused(Status status, const char* reason) {
+FoundDevice refused(record::Status status, const char* reason) {
   FoundDevice answer;
   answer.status = status;
   answer.reason = reason;
@@ -19,16 +19,16 @@ FoundDevice refused(Status status, const char* reason) {
 
 FoundDevice probe_kind(const std::string& kind) {
   try {
-    const OpenDevice device(find_device(kind), 0);
+    const plugin::OpenDevice device(plugin::find_device(kind), 0);
     FoundDevice answer;
     device.check(device.api().count(&answer.count), "counting devices");
-    answer.status = Status::ok;
+    answer.status = record::Status::ok;
     answer.device = device_of(device.api().kind, 0, device.info());
     return answer;
-  } catch (const DeviceError& e) {
-    return refused(e.status() == ASSAY_UNSUPPORTED ? Status::unsupported : Status::failed, e.what());
-  } catch (const PluginError& e) {
-    return refused(Status::unsupported, e.what());
+  } catch (const plugin::DeviceError& e) {
+    return refused(e.status() == ASSAY_UNSUPPORTED ? record::Status::unsupported : record::Status::failed, e.what());
+  } catch (const plugin::PluginError& e) {
+    return refused(record::Status::unsupported, e.what());
   }
 }
 
@@ -36,7 +36,7 @@ FoundDevice probe_kind(const std::string& kind) {
 
 FoundDevice probe_device(const std::string& wanted) {
   if (wanted != "auto") return probe_kind(wanted);
-  const std::vector<std::string> kinds = installed_device_kinds();
+  const std::vector<std::string> kinds = plugin::installed_device_kinds();
   std::string note = "no cuda backend is installed";
   if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
     FoundDevice cuda = probe_kind("cuda");
@@ -48,4 +48,4 @@ FoundDevice probe_device(const std::string& wanted) {
   return cpu;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -4,10 +4,10 @@
 
 #include "worker/answer.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 
 // `wanted`: "cpu", "cuda", or "auto" (cuda where its backend finds a device, else cpu; `note` says why not cuda). The
 // answer's status is ok, unsupported or failed.
 FoundDevice probe_device(const std::string& wanted);
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace assay::host {
+namespace assay::host::worker {
 
 DeviceTimeline::~DeviceTimeline() {
   for (assay_event* event : events_) device_.api().event_destroy(device_.handle(), event);
@@ -38,4 +38,4 @@ std::int64_t DeviceTimeline::host_now_ns() {
       .count();
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

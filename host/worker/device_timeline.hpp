@@ -6,11 +6,11 @@
 
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::worker {
 
-class DeviceTimeline final : public Timeline {
+class DeviceTimeline final : public measure::Timeline {
  public:
-  DeviceTimeline(const OpenDevice& device, CaseObserver& observer) : device_(device), observer_(observer) {}
+  DeviceTimeline(const plugin::OpenDevice& device, CaseObserver& observer) : device_(device), observer_(observer) {}
   ~DeviceTimeline() override;
 
   void mark(std::uint32_t index) override;
@@ -20,9 +20,9 @@ class DeviceTimeline final : public Timeline {
   std::int64_t host_now_ns() override;
 
  private:
-  const OpenDevice& device_;
+  const plugin::OpenDevice& device_;
   CaseObserver& observer_;
   std::vector<assay_event*> events_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

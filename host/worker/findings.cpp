@@ -9,7 +9,7 @@
 #include "measure/statistics.hpp"
 #include "record/figures.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 constexpr double mib = 1024.0 * 1024.0;
@@ -22,10 +22,11 @@ std::vector<double> to_ms(const std::vector<double>& ns) {
 
 record::Phase phase_of(const std::vector<double>& ns, const std::vector<double>& host_ns, double step_mean_ms,
                        double confidence) {
-  return record::phase_figures(to_ms(ns), summarize(to_ms(host_ns), confidence).mean, step_mean_ms, confidence);
+  return record::phase_figures(to_ms(ns), measure::summarize(to_ms(host_ns), confidence).mean, step_mean_ms,
+                               confidence);
 }
 
-record::Named<double> amounts_mib(const MemoryAmounts& amounts) {
+record::Named<double> amounts_mib(const measure::MemoryAmounts& amounts) {
   record::Named<double> out;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (amounts.bytes[k] != 0) out.emplace_back(memory_kind_name(k), static_cast<double>(amounts.bytes[k]) / mib);
@@ -33,7 +34,7 @@ record::Named<double> amounts_mib(const MemoryAmounts& amounts) {
 }
 
 // Null when the metric has no words, or none of this index.
-const std::string* word_of(const MetricSpec& metric, double value) {
+const std::string* word_of(const plugin::MetricSpec& metric, double value) {
   if (!(value >= 0 && value < static_cast<double>(metric.words.size())) || value != std::floor(value)) return nullptr;
   return &metric.words[static_cast<std::size_t>(value)];
 }
@@ -52,10 +53,10 @@ record::Device device_of(const char* kind, std::int32_t ordinal, const assay_dev
   return device;
 }
 
-record::Memory memory_of(const MemoryLedger& ledger) {
+record::Memory memory_of(const measure::MemoryLedger& ledger) {
   record::Memory memory;
   memory.moments.emplace();
-  for (const MemoryMoment& m : ledger.moments())
+  for (const measure::MemoryMoment& m : ledger.moments())
     memory.moments->push_back({m.name, amounts_mib(m.current), amounts_mib(m.peak),
                                static_cast<double>(m.current.total()) / mib, static_cast<double>(m.peak_total) / mib});
   memory.peak_mib = amounts_mib(ledger.peak());
@@ -63,11 +64,12 @@ record::Memory memory_of(const MemoryLedger& ledger) {
   return memory;
 }
 
-record::Named<record::Phase> phases_of(const Samples& samples, const WorkloadSchema& schema, double confidence) {
-  const double step_mean_ms = summarize(to_ms(samples.step_ns), confidence).mean;
+record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
+                                       double confidence) {
+  const double step_mean_ms = measure::summarize(to_ms(samples.step_ns), confidence).mean;
   record::Named<record::Phase> out;
   out.emplace_back("step", phase_of(samples.step_ns, samples.enqueue_ns, step_mean_ms, confidence));
-  out.back().second.device_mean_ms = summarize(to_ms(samples.step_device_ns), confidence).mean;
+  out.back().second.device_mean_ms = measure::summarize(to_ms(samples.step_device_ns), confidence).mean;
   for (std::size_t i = 0; i < schema.phases.size(); ++i)
     if (samples.phase_seen[i])
       out.emplace_back(schema.phases[i],
@@ -75,11 +77,11 @@ record::Named<record::Phase> phases_of(const Samples& samples, const WorkloadSch
   return out;
 }
 
-record::Named<record::StepMetric> step_metrics_of(const Samples& samples, const WorkloadSchema& schema,
+record::Named<record::StepMetric> step_metrics_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                                   double confidence) {
   record::Named<record::StepMetric> out;
   for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
-    const MetricSpec& metric = schema.metrics[i];
+    const plugin::MetricSpec& metric = schema.metrics[i];
     const std::vector<double>& reported = samples.metrics[i];
     if (!metric.per_step || reported.empty()) continue;
     record::StepMetric figures;
@@ -92,10 +94,10 @@ record::Named<record::StepMetric> step_metrics_of(const Samples& samples, const 
 }
 
 record::Named<record::CaseMetric> case_metrics_of(const std::vector<std::optional<double>>& values,
-                                                  const WorkloadSchema& schema) {
+                                                  const plugin::WorkloadSchema& schema) {
   record::Named<record::CaseMetric> out;
   for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
-    const MetricSpec& metric = schema.metrics[i];
+    const plugin::MetricSpec& metric = schema.metrics[i];
     if (metric.per_step || !values[i]) continue;
     record::CaseMetric figure{*values[i], metric.unit, metric.direction, std::nullopt};
     if (const std::string* word = word_of(metric, *values[i])) figure.word = *word;
@@ -104,9 +106,9 @@ record::Named<record::CaseMetric> case_metrics_of(const std::vector<std::optiona
   return out;
 }
 
-std::string word_mistake(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema) {
+std::string word_mistake(const std::vector<std::optional<double>>& values, const plugin::WorkloadSchema& schema) {
   for (std::size_t i = 0; i < schema.metrics.size(); ++i) {
-    const MetricSpec& metric = schema.metrics[i];
+    const plugin::MetricSpec& metric = schema.metrics[i];
     if (!metric.words.empty() && values[i] && !word_of(metric, *values[i]))
       return fmt::format("the metric '{}' is {}, which is no index into its {} words ({})", metric.name, *values[i],
                          metric.words.size(), fmt::join(metric.words, ", "));
@@ -114,7 +116,7 @@ std::string word_mistake(const std::vector<std::optional<double>>& values, const
   return "";
 }
 
-record::ProcessorShares processor_shares_of(const Contention& contention) {
+record::ProcessorShares processor_shares_of(const telemetry::Contention& contention) {
   return {contention.window_s, contention.others_share, contention.steal_share, contention.wait_share};
 }
 
@@ -134,27 +136,29 @@ std::vector<std::string> metric_notes(const record::CaseResult& result) {
   return notes;
 }
 
-std::vector<std::string> contention_notes(const Contention& contention) {
+std::vector<std::string> contention_notes(const telemetry::Contention& contention) {
   std::vector<std::string> notes;
-  if (contention.others_share && *contention.others_share > contended_share)
+  if (contention.others_share && *contention.others_share > telemetry::contended_share)
     notes.push_back(
         fmt::format("contended: other processes took {:.0f}% of the processors while this case was measured",
                     *contention.others_share * 100));
-  if (contention.steal_share && *contention.steal_share > contended_share)
+  if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
     notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
                                 *contention.steal_share * 100));
   return notes;
 }
 
-std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
-                                  std::int64_t allocations_while_measuring) {
+std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
+                                  const measure::Recorder& recorder, std::int64_t allocations_while_measuring) {
   std::vector<std::string> notes = record::steadiness_notes(to_ms(result.samples.step_ns));
-  if (result.verdict == Verdict::gave_up)
-    notes.push_back(fmt::format(
-        "stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
-        spec.plan().until->max_steps, relative_error(result.samples.step_ns, spec.plan().until->confidence) * 100,
-        spec.plan().until->relative_error * 100));
-  if (!spec.plan().sync) notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+  if (result.verdict == measure::Verdict::gave_up)
+    notes.push_back(
+        fmt::format("stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
+                    spec.plan().until->max_steps,
+                    measure::relative_error(result.samples.step_ns, spec.plan().until->confidence) * 100,
+                    spec.plan().until->relative_error * 100));
+  if (!spec.plan().sync)
+    notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
   if (recorder.captured_unread())
     notes.emplace_back(
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");
@@ -165,4 +169,4 @@ std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec
   return notes;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

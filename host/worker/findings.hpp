@@ -13,25 +13,26 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::worker {
 
 record::Device device_of(const char* kind, std::int32_t ordinal, const assay_device_info& info);
-record::Memory memory_of(const MemoryLedger& ledger);
-record::Named<record::Phase> phases_of(const Samples& samples, const WorkloadSchema& schema, double confidence);
-record::Named<record::StepMetric> step_metrics_of(const Samples& samples, const WorkloadSchema& schema,
+record::Memory memory_of(const measure::MemoryLedger& ledger);
+record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
+                                       double confidence);
+record::Named<record::StepMetric> step_metrics_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                                   double confidence);
 record::Named<record::CaseMetric> case_metrics_of(const std::vector<std::optional<double>>& values,
-                                                  const WorkloadSchema& schema);
+                                                  const plugin::WorkloadSchema& schema);
 // Says what is wrong with a value that should be an index into the metric's words; "" when nothing is.
-std::string word_mistake(const std::vector<std::optional<double>>& values, const WorkloadSchema& schema);
-record::ProcessorShares processor_shares_of(const Contention& contention);
+std::string word_mistake(const std::vector<std::optional<double>>& values, const plugin::WorkloadSchema& schema);
+record::ProcessorShares processor_shares_of(const telemetry::Contention& contention);
 
 // Notes on metrics that are no finite numbers: a loss that is NaN must not pass in silence.
 std::vector<std::string> metric_notes(const record::CaseResult& result);
-std::vector<std::string> contention_notes(const Contention& contention);
+std::vector<std::string> contention_notes(const telemetry::Contention& contention);
 // Notes on what a careful reader of the figures should know: a wide spread, a rule that gave up, allocations in the
 // window.
-std::vector<std::string> notes_on(const LoopResult& result, const CaseSpec& spec, const Recorder& recorder,
-                                  std::int64_t allocations_while_measuring);
+std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
+                                  const measure::Recorder& recorder, std::int64_t allocations_while_measuring);
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
@@ -25,7 +25,7 @@ double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 
 
 }  // namespace
 
-HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, RankServices& ranks,
+HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& observer, RankServices& ranks,
                            std::size_t metric_count)
     : device_(device), observer_(observer), ranks_(ranks), case_metrics_(metric_count) {
   ranks_.set_message_sink([this](assay_status status, std::string text) { set_message(status, std::move(text)); });
@@ -91,13 +91,13 @@ HostServices::HostServices(const OpenDevice& device, CaseObserver& observer, Ran
   capture_.struct_size = sizeof capture_;
   capture_.impl = this;
   capture_.begin = [](const assay_capture* c) noexcept {
-    return from(c).record([](Recorder& recorder) { recorder.begin_capture(); });
+    return from(c).record([](measure::Recorder& recorder) { recorder.begin_capture(); });
   };
   capture_.end = [](const assay_capture* c) noexcept {
-    return from(c).record([](Recorder& recorder) { recorder.end_capture(); });
+    return from(c).record([](measure::Recorder& recorder) { recorder.end_capture(); });
   };
   capture_.replayed = [](const assay_capture* c) noexcept {
-    from(c).record([](Recorder& recorder) { recorder.replayed(); });
+    from(c).record([](measure::Recorder& recorder) { recorder.replayed(); });
   };
   device_access_ = {sizeof device_access_, &device.api(), device.handle()};
 }
@@ -107,7 +107,7 @@ HostServices::~HostServices() {
   for (const auto& [address, block] : blocks_) device_.api().release(device_.handle(), address);
 }
 
-assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, Recorder* recorder) {
+assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, measure::Recorder* recorder) {
   stage_ = stage;
   recorder_ = recorder;
   assay_launch launch{};
@@ -120,16 +120,16 @@ assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, Re
   launch.phase_begin = [](const assay_launch* l, std::uint32_t phase) noexcept {
     HostServices& self = from(l);
     self.observer_.phase(static_cast<std::int32_t>(phase));
-    self.record([&](Recorder& recorder) { recorder.phase_begin(phase); });
+    self.record([&](measure::Recorder& recorder) { recorder.phase_begin(phase); });
   };
   launch.phase_end = [](const assay_launch* l, std::uint32_t phase) noexcept {
     HostServices& self = from(l);
-    self.record([&](Recorder& recorder) { recorder.phase_end(phase); });
+    self.record([&](measure::Recorder& recorder) { recorder.phase_end(phase); });
     self.observer_.phase(self.recorder_ ? self.recorder_->open_phase() : -1);
   };
   launch.metric = [](const assay_launch* l, std::uint32_t metric, double value) noexcept {
     HostServices& self = from(l);
-    self.record([&](Recorder& recorder) { recorder.metric(metric, value); });
+    self.record([&](measure::Recorder& recorder) { recorder.metric(metric, value); });
     if (metric < self.case_metrics_.size()) self.case_metrics_[metric] = value;
   };
   return launch;
@@ -168,7 +168,7 @@ std::size_t HostServices::blocks_left() const {
 }
 
 std::string HostServices::held_by_kind() const {
-  const MemoryAmounts held = ledger_.current();
+  const measure::MemoryAmounts held = ledger_.current();
   std::string text;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (held.bytes[k] > 0)
@@ -210,7 +210,7 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
   return ASSAY_OK;
 }
 
-void HostServices::plan_buffer(void* arena, PlannedBuffer buffer) {
+void HostServices::plan_buffer(void* arena, profile::PlannedBuffer buffer) {
   if (!memory_history_) return;
   const std::string name = buffer.name;
   if (!memory_history_->planned(reinterpret_cast<std::uintptr_t>(arena), std::move(buffer)))
@@ -236,4 +236,4 @@ void HostServices::release(void* address) {
   observer_.memory(ledger_.current(), ledger_.peak());
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

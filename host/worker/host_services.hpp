@@ -21,19 +21,19 @@ struct assay_config {
   std::map<std::string, assay::host::Value, std::less<>> params;
 };
 
-namespace assay::host {
+namespace assay::host::worker {
 
 // Not movable: plugins hold its address.
 class HostServices {
  public:
-  HostServices(const OpenDevice& device, CaseObserver& observer, RankServices& ranks, std::size_t metric_count);
+  HostServices(const plugin::OpenDevice& device, CaseObserver& observer, RankServices& ranks, std::size_t metric_count);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
   ~HostServices();  // releases device memory that the plugin left behind
 
   const assay_host* abi() const { return &host_; }
   // A launch for the coming call. `recorder` null outside the measuring loop: marks and per-step metrics are ignored.
-  assay_launch launch(assay_stage stage, std::uint64_t iteration, Recorder* recorder);
+  assay_launch launch(assay_stage stage, std::uint64_t iteration, measure::Recorder* recorder);
   // The text set for the status that a call has just returned; cleared by the reading.
   std::string take_message();
 
@@ -43,9 +43,9 @@ class HostServices {
   // From here on: what is taken and released, and what the plugin says of its arenas (assay.memory_plan/1).
   void begin_memory_history() { memory_history_.emplace(); }
   // The history so far, and no more of it: what follows is not part of the steps that were measured.
-  std::optional<MemoryHistory> take_memory_history() { return std::exchange(memory_history_, std::nullopt); }
+  std::optional<profile::MemoryHistory> take_memory_history() { return std::exchange(memory_history_, std::nullopt); }
 
-  MemoryLedger& ledger() { return ledger_; }
+  measure::MemoryLedger& ledger() { return ledger_; }
   const std::vector<std::optional<double>>& case_metrics() const { return case_metrics_; }
   std::int64_t allocations_while_measuring() const { return allocations_while_measuring_; }
   std::size_t blocks_left() const;
@@ -65,14 +65,14 @@ class HostServices {
   assay_status record(F&& f) noexcept;
   assay_status allocate(assay_memory_kind kind, std::size_t bytes, std::string_view label, void** out);
   void release(void* address);
-  void plan_buffer(void* arena, PlannedBuffer buffer);
+  void plan_buffer(void* arena, profile::PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
   std::string held_by_kind() const;
 
-  const OpenDevice& device_;
+  const plugin::OpenDevice& device_;
   CaseObserver& observer_;
   RankServices& ranks_;
-  MemoryLedger ledger_;
+  measure::MemoryLedger ledger_;
   assay_host host_{};
   assay_memory memory_{};
   assay_memory_plan memory_plan_{};
@@ -82,12 +82,12 @@ class HostServices {
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;
   std::map<void*, Block> blocks_;
-  std::optional<MemoryHistory> memory_history_;  // nothing: not asked for
+  std::optional<profile::MemoryHistory> memory_history_;  // nothing: not asked for
   std::vector<std::optional<double>> case_metrics_;
-  Recorder* recorder_ = nullptr;
+  measure::Recorder* recorder_ = nullptr;
   std::exception_ptr mark_failure_;
   assay_stage stage_ = ASSAY_STAGE_SETUP;
   std::int64_t allocations_while_measuring_ = 0;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::worker {
 
 // Called on the measuring thread, also inside a step: an implementation stores, and neither waits nor allocates.
 class CaseObserver {
@@ -20,7 +20,7 @@ class CaseObserver {
   virtual void phase(std::int32_t /*index, -1: none*/) {}
   virtual void begin_wait() {}  // for another rank, or for the device; calls nest, and come from any thread
   virtual void end_wait() {}
-  virtual void memory(const MemoryAmounts& /*current*/, const MemoryAmounts& /*peak*/) {}
+  virtual void memory(const measure::MemoryAmounts& /*current*/, const measure::MemoryAmounts& /*peak*/) {}
   virtual void allocation(std::string_view /*what is being allocated, for the case that it ends the process*/) {}
 };
 
@@ -36,4 +36,4 @@ class [[nodiscard]] Waiting {
   CaseObserver& observer_;
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

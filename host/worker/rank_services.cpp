@@ -11,14 +11,14 @@
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_store.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 std::atomic<bool> termination_seen{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores to it");
 
 // How long a rank waits for the others in a collective.
-std::chrono::milliseconds collective_timeout(const Case& c) {
+std::chrono::milliseconds collective_timeout(const experiment::Case& c) {
   return c.run.stall_timeout.count() > 0 ? c.run.stall_timeout : c.measure.timeout;
 }
 
@@ -54,19 +54,19 @@ RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
     : spec_(spec.ranks), observer_(observer), address_("127.0.0.1") {
   const std::chrono::milliseconds wireup_timeout = spec.values.run.wireup_timeout;
   if (is_alone()) {
-    service_ = std::make_unique<KeyValueStore>();
+    service_ = std::make_unique<wireup::KeyValueStore>();
   } else {
-    auto client = std::make_unique<KeyValueClient>(
-        spec_.service, KeyValueClient::Options{.prefix = spec_.prefix,
-                                               .member = Member{"", spec_.rank, spec_.host_name},
-                                               .connect_timeout = wireup_timeout});
+    auto client = std::make_unique<wireup::KeyValueClient>(
+        spec_.service, wireup::KeyValueClient::Options{.prefix = spec_.prefix,
+                                                       .member = wireup::Member{"", spec_.rank, spec_.host_name},
+                                                       .connect_timeout = wireup_timeout});
     address_ = client->local_address();
     client_ = client.get();
     service_ = std::move(client);
     const Waiting waiting(observer_);
     service_->exchange("start", spec_.rank, spec_.count, "", wireup_timeout);
   }
-  library_folder_ = comm_folder().string();
+  library_folder_ = plugin::comm_folder().string();
   comm_.struct_size = sizeof comm_;
   comm_.impl = this;
   comm_.rank = spec_.rank, comm_.rank_count = spec_.count;
@@ -76,29 +76,29 @@ RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
   comm_.library_folder = library_folder_.c_str();
   comm_.timeout_ms = collective_timeout(spec.values).count();
   comm_.set = [](const assay_comm* c, assay_str key, const void* data, std::size_t bytes) noexcept {
-    return from(c).answer([&](KeyValue& kv) { kv.set(key_of_plugin(key), bytes_of(data, bytes)); });
+    return from(c).answer([&](wireup::KeyValue& kv) { kv.set(key_of_plugin(key), bytes_of(data, bytes)); });
   };
   comm_.get = [](const assay_comm* c, assay_str key, std::int64_t timeout_ms, void* data, std::size_t capacity,
                  std::size_t* bytes) noexcept {
-    return from(c).answer([&](KeyValue& kv) {
-      const std::string value = kv.get(key_of_plugin(key), KeyValue::Timeout(timeout_ms));
+    return from(c).answer([&](wireup::KeyValue& kv) {
+      const std::string value = kv.get(key_of_plugin(key), wireup::KeyValue::Timeout(timeout_ms));
       if (const std::size_t n = std::min(value.size(), capacity); n > 0) std::memcpy(data, value.data(), n);
       *bytes = value.size();
     });
   };
   comm_.add = [](const assay_comm* c, assay_str key, std::int64_t delta, std::int64_t* value) noexcept {
-    return from(c).answer([&](KeyValue& kv) { *value = kv.add(key_of_plugin(key), delta); });
+    return from(c).answer([&](wireup::KeyValue& kv) { *value = kv.add(key_of_plugin(key), delta); });
   };
   comm_.exchange = [](const assay_comm* c, assay_str name, std::int64_t timeout_ms, const void* mine, std::size_t bytes,
                       void* all) noexcept {
     RankServices& self = from(c);
-    return self.answer([&](KeyValue& kv) {
+    return self.answer([&](wireup::KeyValue& kv) {
       const std::vector<std::string> values = kv.exchange(key_of_plugin(name), self.spec_.rank, self.spec_.count,
-                                                          bytes_of(mine, bytes), KeyValue::Timeout(timeout_ms));
+                                                          bytes_of(mine, bytes), wireup::KeyValue::Timeout(timeout_ms));
       for (std::size_t r = 0; r < values.size(); ++r) {
         if (values[r].size() != bytes)
-          throw WireupError(fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", as_view(name), r,
-                                        values[r].size(), bytes));
+          throw wireup::WireupError(fmt::format("exchange '{}': rank {} gave {} bytes, this one {}", as_view(name), r,
+                                                values[r].size(), bytes));
         if (bytes > 0) std::memcpy(static_cast<char*>(all) + r * bytes, values[r].data(), bytes);
       }
     });
@@ -133,7 +133,7 @@ std::string RankServices::next_name(std::string_view what) { return fmt::format(
 
 std::vector<std::string> RankServices::exchange(const std::string& name, std::string_view mine) {
   const Waiting waiting(observer_);
-  return service_->exchange(name, spec_.rank, spec_.count, mine, KeyValue::without_end);
+  return service_->exchange(name, spec_.rank, spec_.count, mine, wireup::KeyValue::without_end);
 }
 
 void RankServices::meet(std::string_view where) {
@@ -146,13 +146,13 @@ std::vector<double> RankServices::slowest(std::span<const double> mine) {
   for (const std::string& of_rank : exchange(next_name("steps"), pack(mine))) {
     const std::vector<double> theirs = unpack(of_rank);
     if (theirs.size() != result.size())
-      throw WireupError(fmt::format("a rank has measured {} steps, this one {}", theirs.size(), result.size()));
+      throw wireup::WireupError(fmt::format("a rank has measured {} steps, this one {}", theirs.size(), result.size()));
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], theirs[i]);
   }
   return result;
 }
 
-Verdict RankServices::agree(Verdict mine) {
+measure::Verdict RankServices::agree(measure::Verdict mine) {
   if (is_alone()) return mine;
   const std::string key = next_name("verdict");
   if (spec_.rank == 0) {
@@ -160,7 +160,7 @@ Verdict RankServices::agree(Verdict mine) {
     return mine;
   }
   const Waiting waiting(observer_);
-  return static_cast<Verdict>(std::stoi(service_->get(key, KeyValue::without_end)));
+  return static_cast<measure::Verdict>(std::stoi(service_->get(key, wireup::KeyValue::without_end)));
 }
 
 double RankServices::sum_of_this_machine(double mine) {
@@ -177,7 +177,7 @@ double RankServices::sum_of_this_machine(double mine) {
 
 void RankServices::check_aborted() const {
   if (!is_alone() && termination_seen.load(std::memory_order_relaxed))
-    throw WireupError("the case is being ended, because another rank failed or the run was interrupted");
+    throw wireup::WireupError("the case is being ended, because another rank failed or the run was interrupted");
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -15,7 +15,7 @@
 #include "worker/case_spec.hpp"
 #include "worker/observer.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 
 // From here on SIGTERM does not end this process but makes RankServices::aborted() true: the host gives a rank a moment
 // to leave its collectives before it kills it.
@@ -44,7 +44,7 @@ class RankServices {
   void meet(std::string_view where);
   // The slowest rank's time of each step; all ranks pass the same number.
   std::vector<double> slowest(std::span<const double> mine);
-  Verdict agree(Verdict mine);  // rank 0's
+  measure::Verdict agree(measure::Verdict mine);  // rank 0's
   // What all ranks of this machine have, added up.
   double sum_of_this_machine(double mine);
   // Throws WireupError when the case is being ended.
@@ -60,8 +60,8 @@ class RankServices {
 
   const RankSpec spec_;
   CaseObserver& observer_;
-  std::unique_ptr<KeyValue> service_;
-  KeyValueClient* client_ = nullptr;  // the service, where it is another process's
+  std::unique_ptr<wireup::KeyValue> service_;
+  wireup::KeyValueClient* client_ = nullptr;  // the service, where it is another process's
   std::string address_, library_folder_;
   assay_comm comm_{};
   std::function<void(assay_status, std::string)> message_sink_;
@@ -69,4 +69,4 @@ class RankServices {
   std::uint64_t agreements_ = 0;  // the same on every rank: names what is exchanged next
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -8,13 +8,13 @@
 #include "worker/device_probe.hpp"
 #include "worker/rank_services.hpp"
 
-namespace assay::host {
+namespace assay::host::worker {
 namespace {
 
 // Everything the observer hears goes to the shared board.
 class BoardObserver final : public CaseObserver {
  public:
-  explicit BoardObserver(ProgressBoard& board) : board_(board) {}
+  explicit BoardObserver(launch::ProgressBoard& board) : board_(board) {}
   void stage(Stage stage, std::int64_t total_steps) override {
     board_.enter(stage, static_cast<std::uint64_t>(total_steps));
   }
@@ -22,20 +22,20 @@ class BoardObserver final : public CaseObserver {
   void phase(std::int32_t index) override { board_.set_phase(index); }
   void begin_wait() override { board_.begin_wait(); }
   void end_wait() override { board_.end_wait(); }
-  void memory(const MemoryAmounts& current, const MemoryAmounts& peak) override {
+  void memory(const measure::MemoryAmounts& current, const measure::MemoryAmounts& peak) override {
     for (std::size_t k = 0; k < memory_kind_count; ++k)
       board_.set_memory(k, static_cast<std::uint64_t>(current.bytes[k]), static_cast<std::uint64_t>(peak.bytes[k]));
   }
   void allocation(std::string_view text) override { board_.set_last_allocation(text); }
 
  private:
-  ProgressBoard& board_;
+  launch::ProgressBoard& board_;
 };
 
 }  // namespace
 
 int worker_main() try {
-  WorkerChannel channel;
+  launch::WorkerChannel channel;
   const nlohmann::json spec = nlohmann::json::parse(channel.read_spec());
   if (const auto wanted_device = probe_from_json(spec)) {
     channel.send(to_event(probe_device(*wanted_device)));
@@ -51,4 +51,4 @@ int worker_main() try {
   return 1;
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::worker

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 class SidesCompared : public ::testing::Test {
@@ -170,4 +170,4 @@ TEST_F(SidesCompared, RunsOfASideAreNotComparedWithEachOther) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

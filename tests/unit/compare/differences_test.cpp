@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 Json environment(const std::string& kernel, double load) {
@@ -79,4 +79,4 @@ TEST(DifferencesOfEnvironment, RunsOfOneSideThatDifferAmongThemselves) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

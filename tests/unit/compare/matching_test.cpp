@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 class Matching : public ::testing::Test {
@@ -13,7 +13,8 @@ class Matching : public ::testing::Test {
     return record_of(params, {1, 1, 1}, axes);
   }
   // The records stay where they are while the cases point at them.
-  Matches match(const std::vector<record::CaseRecord>& a, const std::vector<record::CaseRecord>& b, const MatchRules& rules = {}) {
+  Matches match(const std::vector<record::CaseRecord>& a, const std::vector<record::CaseRecord>& b,
+                const MatchRules& rules = {}) {
     records_a_ = a, records_b_ = b;
     std::set<std::string> axes;
     for (const auto* records : {&records_a_, &records_b_})
@@ -131,7 +132,7 @@ TEST_F(Matching, WhatOneSideDoesNotSayIsTakenToAgreeAndTold) {
 TEST_F(Matching, SeveralCandidatesAreRefusedWithWhatTellsThemApart) {
   const std::vector<record::CaseRecord> one{record({{"size", "small"}})};
   const std::vector<record::CaseRecord> two{record({{"size", "small"}, {"execution", "eager"}}),
-                                record({{"size", "small"}, {"execution", "graph"}})};
+                                            record({{"size", "small"}, {"execution", "graph"}})};
   const Matches matches = match(one, two);
   EXPECT_EQ(matches.of_baseline[0].kind, Kind::refused);
   EXPECT_EQ(matches.of_baseline[0].reason, "2 cases could be meant, which differ in execution (eager, graph)");
@@ -161,4 +162,4 @@ TEST_F(Matching, SeveralRunsOfOneCaseAreOneCase) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 Json sample() {
@@ -113,4 +113,4 @@ TEST(Metric, Worse) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::compare {
 
 struct Noise {
   double of_run = 0;       // relative: one draw for the whole run
@@ -38,8 +38,7 @@ class NoisyRuns {
   std::mt19937 random_;
 };
 
-inline Json record_of(const Json& params, const std::vector<double>& step_ms,
-                        const Json& axes = Json::object()) {
+inline Json record_of(const Json& params, const std::vector<double>& step_ms, const Json& axes = Json::object()) {
   double sum = 0;
   for (const double ms : step_ms) sum += ms;
   const double mean = sum / static_cast<double>(step_ms.size());
@@ -69,4 +68,4 @@ inline Side side_of(std::size_t index, std::vector<ComparedRun> runs) {
   return {side_label(index), "path/" + side_label(index), std::move(runs)};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::compare

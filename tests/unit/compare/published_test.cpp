@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ TEST(Published, AnotherContextIsRefused) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

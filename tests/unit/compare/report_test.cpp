@@ -1,13 +1,13 @@
 #include "compare/report.hpp"
 
-#include "noisy_records.hpp"
 #include "common/text_format.hpp"
+#include "noisy_records.hpp"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 class Report : public ::testing::Test {
@@ -96,4 +96,4 @@ TEST_F(Report, JsonHasEverything) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

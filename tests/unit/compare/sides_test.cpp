@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,8 +38,8 @@ class SidesOfAComparison : public ::testing::Test {
 TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
   put_run("x/20261120T120000Z-0001");
   put("bench_X_0gpu_20261120T120000Z.json", Json{{"schema", 1},
-                                                   {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
-                                                   {"cases", Json::array({record_of({}, {1, 2})})}}
+                                                 {"metadata", {{"environment", {{"cpu", {{"model", "Y"}}}}}}},
+                                                 {"cases", Json::array({record_of({}, {1, 2})})}}
                                                 .dump());
   const Sides sides = read_sides({at("x/20261120T120000Z-0001"), at("x/20261120T120000Z-0001/cases.jsonl"),
                                   at("bench_X_0gpu_20261120T120000Z.json")},
@@ -119,4 +119,4 @@ TEST(SideLabel, CountsOn) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

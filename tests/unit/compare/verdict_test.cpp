@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace assay::host {
+namespace assay::host::compare {
 namespace {
 
 RunFigure measured(std::vector<double> samples) {
@@ -218,4 +218,4 @@ TEST(Verdict, Locations) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::compare

@@ -3,7 +3,7 @@
 
 #include "demo_workload.hpp"
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 TEST(Columns, AreWhatARecordCanFill) {
@@ -80,4 +80,4 @@ TEST(Columns, OfTelemetryAreKnown) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

@@ -7,30 +7,31 @@
 #include <string>
 #include <vector>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 
-inline WorkloadSchema demo_schema() {
-  WorkloadSchema schema;
+inline plugin::WorkloadSchema demo_schema() {
+  plugin::WorkloadSchema schema;
   schema.id = "demo";
   schema.item_unit = "tokens";
   const auto text = [](std::string name, std::string value, std::vector<std::string> choices = {}) {
-    ParamSpec spec;
-    spec.name = std::move(name), spec.type = ParamType::text;
+    plugin::ParamSpec spec;
+    spec.name = std::move(name), spec.type = plugin::ParamType::text;
     spec.default_value = std::move(value), spec.choices = std::move(choices);
     return spec;
   };
   const auto integer = [](std::string name, std::int64_t value, double min) {
-    ParamSpec spec;
+    plugin::ParamSpec spec;
     spec.name = std::move(name), spec.default_value = value, spec.min = min;
     return spec;
   };
   schema.params = {text("size", "small", {"small", "medium", "large"}), integer("batch_size", 4, 1),
                    integer("context_length", 512, 16), integer("d_model", 0, 0), integer("heads", 0, 0)};
-  ParamSpec lr;
-  lr.name = "lr", lr.type = ParamType::real, lr.default_value = 0.001, lr.min = 0.0, lr.max = 10.0;
-  ParamSpec checkpointing;
-  checkpointing.name = "checkpointing", checkpointing.type = ParamType::boolean, checkpointing.default_value = false;
-  ParamSpec weights = text("weights", "");
+  plugin::ParamSpec lr;
+  lr.name = "lr", lr.type = plugin::ParamType::real, lr.default_value = 0.001, lr.min = 0.0, lr.max = 10.0;
+  plugin::ParamSpec checkpointing;
+  checkpointing.name = "checkpointing", checkpointing.type = plugin::ParamType::boolean,
+  checkpointing.default_value = false;
+  plugin::ParamSpec weights = text("weights", "");
   weights.input_path = true;
   schema.params.insert(schema.params.end(), {lr, checkpointing, weights});
   schema.metrics = {{"parameters", "", "", Direction::neither, false}, {"loss", "", "", Direction::neither, true}};
@@ -38,9 +39,9 @@ inline WorkloadSchema demo_schema() {
   return schema;
 }
 
-inline WorkloadSchema schema_with_required_layers() {
+inline plugin::WorkloadSchema schema_with_required_layers() {
   auto schema = demo_schema();
-  ParamSpec layers;
+  plugin::ParamSpec layers;
   layers.name = "layers", layers.required = true, layers.min = 1.0, layers.max = 96.0;
   schema.params.push_back(layers);
   return schema;
@@ -82,4 +83,4 @@ inline std::vector<std::string> axes_of(const Experiment& experiment) {
   return result;
 }
 
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

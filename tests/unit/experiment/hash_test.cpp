@@ -6,7 +6,7 @@
 #include <set>
 #include <system_error>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 using Identity = std::vector<std::pair<std::string, std::string>>;
@@ -114,4 +114,4 @@ TEST(HashFile, IsFnv1aOfTheBytes) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

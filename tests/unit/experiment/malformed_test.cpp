@@ -6,7 +6,7 @@
 #include <ostream>
 #include <set>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 struct Malformed {
@@ -214,4 +214,4 @@ TEST(MalformedFiles, EachHasARowInTheTable) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

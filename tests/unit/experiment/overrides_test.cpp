@@ -2,7 +2,7 @@
 
 #include "demo_workload.hpp"
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -131,4 +131,4 @@ TEST(PlainKey, DropsTheParametersPrefixAlone) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

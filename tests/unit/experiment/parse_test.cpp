@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 TEST(Experiment, ReadsEverySetting) {
@@ -235,4 +235,4 @@ TEST(Experiment, InputPathsAreRelativeToTheFile) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -96,4 +96,4 @@ TEST(Range, AllItsMistakesShowInOnePass) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

@@ -2,7 +2,7 @@
 
 #include "experiment/hash.hpp"
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 void expect_same_cases(const Experiment& a, const Experiment& b) {
@@ -68,4 +68,4 @@ TEST(Resolved, WritesOutDefaultsAndOverrides) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

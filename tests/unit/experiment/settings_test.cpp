@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 std::string literal(const Setting& setting, const Values& values) {
@@ -204,4 +204,4 @@ TEST_F(ExperimentPage, NamesTheSettingsThatAreNoPartOfACasesIdentity) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

@@ -2,7 +2,7 @@
 
 #include "demo_workload.hpp"
 
-namespace assay::host::test {
+namespace assay::host::experiment::test {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -129,4 +129,4 @@ TEST(Filter, ReportsAnUnknownKeyAndAnEmptyChoice) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::experiment::test

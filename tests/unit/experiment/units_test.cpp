@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 using namespace std::chrono_literals;
@@ -64,4 +64,4 @@ TEST(Bytes, TextReadsBack) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::experiment

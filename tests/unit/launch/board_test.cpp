@@ -15,7 +15,7 @@
 
 #include "launch/launch_error.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 TEST(Board, AReaderSeesWhatAnotherMappingWrote) {
@@ -140,4 +140,4 @@ TEST(Board, IgnoresAMemoryKindThatDoesNotExist) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

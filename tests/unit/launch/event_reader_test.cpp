@@ -6,7 +6,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 WorkerEvents events_in(std::initializer_list<std::string_view> pieces) {
@@ -79,4 +79,4 @@ TEST(EventReader, SaysWhenThePipeIsClosed) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

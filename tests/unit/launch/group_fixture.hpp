@@ -14,7 +14,7 @@
 #include "launch/supervise_group.hpp"
 #include "temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 
 using Script = std::vector<std::string>;  // see play() in test_worker.cpp
 
@@ -93,4 +93,4 @@ class SuperviseGroup : public testing::Test {
   std::set<std::string> descriptors_before_ = open_descriptors();
 };
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -4,7 +4,7 @@
 
 #include "temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -52,4 +52,4 @@ TEST_F(LastLines, CutALongLine) {
 TEST_F(LastLines, OfAMissingFileAreNone) { EXPECT_EQ(last_lines(folder_ / "none", 20), Lines{}); }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -19,7 +19,7 @@
 #include "launch/event_reader.hpp"
 #include "temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -246,4 +246,4 @@ TEST_F(ProcessTest, AWorkerDiesWithItsHost) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

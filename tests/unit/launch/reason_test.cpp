@@ -6,7 +6,7 @@
 
 #include "launch/oom_kills.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -58,4 +58,4 @@ TEST(OomKills, AreReadFromAnyOfTheKernelsFiles) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

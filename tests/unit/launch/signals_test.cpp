@@ -5,7 +5,7 @@
 
 #include "launch/launch_error.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 bool readable(int fd) {
@@ -57,4 +57,4 @@ TEST(InterruptHandler, IsOneAtATime) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

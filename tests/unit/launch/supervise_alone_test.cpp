@@ -11,7 +11,7 @@
 #include "launch/supervise_group.hpp"
 #include "temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -238,4 +238,4 @@ TEST_F(SuperviseAlone, ThrowsWhenTheWorkerCannotBeStarted) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

@@ -6,7 +6,7 @@
 #include "group_fixture.hpp"
 #include "launch/supervise_group.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -295,4 +295,4 @@ TEST_F(SuperviseGroup, EachRankHasItsOwnLog) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

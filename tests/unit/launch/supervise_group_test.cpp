@@ -8,7 +8,7 @@
 #include "group_fixture.hpp"
 #include "launch/signals.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -175,4 +175,4 @@ TEST_F(SuperviseGroup, EachRankIsBoundToItsProcessors) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

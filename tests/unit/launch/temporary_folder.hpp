@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace assay::host {
+namespace assay::host::launch {
 
 using test::TemporaryFolder;
 
@@ -19,4 +19,4 @@ inline std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::launch

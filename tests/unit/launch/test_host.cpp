@@ -7,7 +7,7 @@
 #include "launch/process.hpp"
 
 int main(int argc, char** argv) {
-  using namespace assay::host;
+  using namespace assay::host::launch;
   if (argc != 3) return 99;  // the worker's executable, its log
   const ProgressBoard board = ProgressBoard::create();
   const Process worker = spawn({argv[1], {"hang_deaf"}, {}, argv[2], "{}", board.fd()});

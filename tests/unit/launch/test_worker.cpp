@@ -25,7 +25,7 @@
 namespace {
 
 using assay::host::Stage;
-using assay::host::WorkerChannel;
+using assay::host::launch::WorkerChannel;
 using nlohmann::json;
 
 void send_result(WorkerChannel& channel) { channel.send(R"({"event":"result","status":"ok"})"); }

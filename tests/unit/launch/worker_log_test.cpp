@@ -14,7 +14,7 @@
 #include "launch/launch_error.hpp"
 #include "temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -208,4 +208,4 @@ TEST_F(WorkerLogTest, ThrowsWhenTheFileCannotBeOpened) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::launch

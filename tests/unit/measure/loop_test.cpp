@@ -6,7 +6,7 @@
 
 #include "scripted_timeline.hpp"
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 using testing::ScriptedTimeline;
@@ -108,4 +108,4 @@ TEST(Loop, ThePoolOfMarksDoesNotGrowInTheWindow) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::measure

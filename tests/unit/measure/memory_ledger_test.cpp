@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 constexpr std::size_t parameters = 0;
@@ -36,4 +36,4 @@ TEST(MemoryLedger, APeakStartsAnewAtEachMoment) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::measure

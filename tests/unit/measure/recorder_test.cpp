@@ -4,7 +4,7 @@
 
 #include "scripted_timeline.hpp"
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 using testing::ScriptedTimeline;
@@ -192,4 +192,4 @@ TEST_F(RecorderTest, DiscardForgetsWarmUp) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -4,7 +4,7 @@
 
 #include "measure/timeline.hpp"
 
-namespace assay::host::testing {
+namespace assay::host::measure::testing {
 
 class ScriptedTimeline final : public Timeline {
  public:
@@ -41,4 +41,4 @@ class ScriptedTimeline final : public Timeline {
   bool out_of_range_ = false;
 };
 
-}  // namespace assay::host::testing
+}  // namespace assay::host::measure::testing

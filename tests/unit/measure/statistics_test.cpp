@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 TEST(Statistics, OfAKnownSample) {
@@ -62,4 +62,4 @@ TEST(Drift, OfARamp) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::measure

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::measure {
 namespace {
 
 TEST(Stopping, FixedSteps) {
@@ -32,4 +32,4 @@ TEST(Stopping, GivesUpAtTheMost) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::measure

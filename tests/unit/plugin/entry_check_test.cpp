@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::plugin {
 namespace {
 
 constexpr std::size_t metric_bytes_1_0 = 40;
@@ -77,4 +77,4 @@ TEST(EntryCheck, WordsThatAreNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::plugin

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 TEST(KernelClass, LibraryKernels) {
@@ -39,4 +39,4 @@ TEST(ShortKernelName, DropsWhatTellsNothing) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::profile

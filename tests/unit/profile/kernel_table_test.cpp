@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 const std::vector<std::string> phases{"forward", "layer", "optimizer"};
@@ -26,7 +26,7 @@ TEST(KernelRecord, KernelsGoToTheInnermostPhaseByTheirMiddle) {
       kernel("norm", 5310, 5390),
       kernel("adamw", 5500, 5600),
   };
-  const std::vector<PhaseSpan> spans{{0, 0, 450}, {1, 190, 400}, {2, 490, 620}};
+  const std::vector<measure::PhaseSpan> spans{{0, 0, 450}, {1, 190, 400}, {2, 490, 620}};
   std::vector<TracedStep> steps{{1000, spans}, {1000, spans}};
   ASSERT_TRUE(place_work(work, steps));
   const record::Kernels kernels = kernels_of(steps, phases);
@@ -114,4 +114,4 @@ TEST(KernelRecord, TablesOfClassesAndKernels) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -58,4 +58,4 @@ TEST(MemoryHistory, ARefusedAllocationIsAnEventWithTheFreeMemory) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 TEST(Nsys, FindsProgramsInAbsoluteFoldersAlone) {
@@ -30,4 +30,4 @@ TEST(Nsys, CommandsAreQuotedForAShell) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::profile

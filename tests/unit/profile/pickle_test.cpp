@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace assay::host {
+namespace assay::host::profile {
 namespace {
 
 using namespace std::string_literals;
@@ -72,4 +72,4 @@ TEST(PickleWriter, LongListsAreWrittenInBatches) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::profile

@@ -48,7 +48,7 @@ inline Json step_metric(const char* unit, Direction direction, const std::vector
 }
 
 inline Json part_of(const std::vector<double>& step_ms, const std::vector<double>& wait_ms) {
-  const double mean_ms = summarize(step_ms).mean;
+  const double mean_ms = measure::summarize(step_ms).mean;
   record::CaseResult result;
   result.stage = Stage::done;
   result.notes.emplace();

@@ -5,13 +5,13 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
-Experiment sweep(const std::vector<std::string>& sizes) {
-  Experiment experiment;
+experiment::Experiment sweep(const std::vector<std::string>& sizes) {
+  experiment::Experiment experiment;
   for (const std::string& size : sizes) {
-    Case c;
+    experiment::Case c;
     c.index = static_cast<std::int64_t>(experiment.cases.size());
     c.axes = {{"size", size}};
     c.params = {{"size", size}, {"lr", 0.0001}, {"batch_size", std::int64_t{4}}, {"causal", true}};
@@ -23,9 +23,9 @@ Experiment sweep(const std::vector<std::string>& sizes) {
 // As it reads back from a file, with its keys in an order of their own.
 Json record_of(std::int64_t index, const std::string& size, const std::string& status) {
   const Json record{{"index", index},
-                      {"axes", {{"size", size}}},
-                      {"status", status},
-                      {"params", {{"causal", true}, {"size", size}, {"lr", 0.0001}, {"batch_size", 4}}}};
+                    {"axes", {{"size", size}}},
+                    {"status", status},
+                    {"params", {{"causal", true}, {"size", size}, {"lr", 0.0001}, {"batch_size", 4}}}};
   return Json::parse(record.dump());
 }
 
@@ -74,4 +74,4 @@ TEST(CaseOrder, ARecordWithoutAnIndexIsKept) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
-  Experiment experiment;
-  Case c;
+  experiment::Experiment experiment;
+  experiment::Case c;
   c.axes = {{"size", std::string("small")}, {"measure.warmup", std::int64_t{5}}};
   experiment.cases = {c};
   Json record = ok_record();
@@ -25,7 +25,7 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   record["phases"].erase("forward");
   record["phases"].erase("backward");
   record["memory"]["peak_total_mib"] = 0.0;  // the workload asks the host for no memory
-  EXPECT_EQ(default_columns(Experiment{}, {record}),
+  EXPECT_EQ(default_columns(experiment::Experiment{}, {record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
                                       "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
 }
@@ -33,7 +33,7 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
   Json record = ok_record();
   const auto has_ranks = [&record] {
-    const auto columns = default_columns(Experiment{}, {oom_record(), record});
+    const auto columns = default_columns(experiment::Experiment{}, {oom_record(), record});
     return std::find(columns.begin(), columns.end(), "ranks") != columns.end();
   };
   record["ranks"] = 1;
@@ -47,4 +47,4 @@ TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 // Two epochs of 1,000 samples, two seconds and four.
@@ -86,11 +86,11 @@ TEST(Epochs, TheirSummary) {
   const Json cpu = with(training(), "/telemetry/cpu_utilisation_percent/mean", 55.0);
   const Json summary = epochs_summary_json({ok_record(), cpu, gpu});
   const Json expected{{"case", 3},
-                        {"epochs", 2},
-                        {"mean_epoch_time_s", 3.0},
-                        {"samples_per_s", 1000.0 / 3},
-                        {"peak_memory_mib", 790.75},
-                        {"utilisation_percent", 55.0}};
+                      {"epochs", 2},
+                      {"mean_epoch_time_s", 3.0},
+                      {"samples_per_s", 1000.0 / 3},
+                      {"peak_memory_mib", 790.75},
+                      {"utilisation_percent", 55.0}};
   ASSERT_EQ(summary.size(), 2u);
   EXPECT_EQ(summary[0], expected);
   EXPECT_EQ(summary[1]["case"], 4);
@@ -99,4 +99,4 @@ TEST(Epochs, TheirSummary) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

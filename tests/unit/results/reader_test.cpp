@@ -1,11 +1,11 @@
 #include "results/reader.hpp"
 
-#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 class Reader : public ::testing::Test {
@@ -80,4 +80,4 @@ TEST_F(Reader, StampOfARun) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -1,8 +1,8 @@
 #include "results/store.hpp"
 
 #include "results/reader.hpp"
-#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -12,7 +12,7 @@
 #include <csignal>
 #include <regex>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 const WallTime kNow = *parse_utc("2026-11-20T12:00:00Z");
@@ -176,8 +176,7 @@ TEST_F(Store, AFolderThatIsNoRunIsRefused) {
 
 TEST_F(Store, AnUnwritableFolderIsNamedWithTheRemedy) {
   put_file(folder_.path() / "file", "");
-  const std::string message =
-      message_of([&] { RunFolder::create(folder_.path() / "file", "sweep", "", "{}"); });
+  const std::string message = message_of([&] { RunFolder::create(folder_.path() / "file", "sweep", "", "{}"); });
   expect_has(message, (folder_.path() / "file").string());
   expect_has(message, "Not a directory");
   expect_has(message, "--output DIR");
@@ -250,4 +249,4 @@ TEST_F(Store, LowSpaceIsANote) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

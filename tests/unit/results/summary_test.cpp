@@ -1,14 +1,14 @@
 #include "results/summary.hpp"
 
-#include "experiment/experiment.hpp"
 #include "common/files.hpp"
+#include "experiment/experiment.hpp"
 #include "results/store.hpp"
-#include "unit/record/sample_record.hpp"
 #include "temporary_folder.hpp"
+#include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 const std::string kStamp = "20261120T120000Z";
@@ -16,14 +16,14 @@ const std::string kEnvironmentText =
     R"json({"cpu": {"model": "AMD EPYC 9B14 (rev. 1)"}, "assay": {"version": "1.0.0"}})json";
 const record::Environment kEnvironment = *record::Environment::parse(kEnvironmentText);
 
-Experiment sweep() {
-  Experiment experiment;
+experiment::Experiment sweep() {
+  experiment::Experiment experiment;
   experiment.name = "sweep";
   experiment.description = "by size";
   experiment.plugin = "decoder";
   experiment.resolved_toml = "schema = 1\n[measure]\nsteps = 10\n[sweep]\nsize = [\"small\", \"xl\"]\n";
   experiment.cases.resize(2);
-  for (Case& c : experiment.cases) c.axes = {{"size", std::string("small")}};
+  for (experiment::Case& c : experiment.cases) c.axes = {{"size", std::string("small")}};
   return experiment;
 }
 
@@ -34,7 +34,8 @@ TEST(Summary, NamesOfFiles) {
   EXPECT_EQ(file_name_part(""), "unknown");
   EXPECT_EQ(summary_file_name({ok_record()}, kEnvironment, kStamp),
             "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name({ok_record()}, record::Environment(), kStamp), "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name({ok_record()}, record::Environment(), kStamp),
+            "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
   EXPECT_EQ(summary_file_name({}, record::Environment(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
   Json gpu = ok_record();
   gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
@@ -60,17 +61,17 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
   ASSERT_EQ(summary["cases"].size(), 2u);
   EXPECT_EQ(summary["cases"][0], as_read(ok_record()));
   const Json totals{{"planned", 2},
-                      {"finished", 2},
-                      {"by_status", {{"ok", 1}, {"oom", 1}}},
-                      {"wall_s", 4.75},
-                      {"lines",
-                       {"size=small measure.warmup=5: ok step 1,243 ms ± 0.8%",
-                        "size=xl measure.warmup=5: oom: wanted 31,250 MiB of 24,000 MiB"}}};
+                    {"finished", 2},
+                    {"by_status", {{"ok", 1}, {"oom", 1}}},
+                    {"wall_s", 4.75},
+                    {"lines",
+                     {"size=small measure.warmup=5: ok step 1,243 ms ± 0.8%",
+                      "size=xl measure.warmup=5: oom: wanted 31,250 MiB of 24,000 MiB"}}};
   EXPECT_EQ(summary["summary"], totals);
 }
 
 TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
-  Experiment experiment = sweep();
+  experiment::Experiment experiment = sweep();
   experiment.resolved_toml = "schema = 1\nsteps = = 3\n";
   EXPECT_THROW(summary_json(experiment, {}, kEnvironment, kStamp), StorageError);
 }
@@ -109,7 +110,7 @@ TEST_F(ViewsOfARun, AreMadeFromTheRecordsAgainAndAgain) {
 TEST_F(ViewsOfARun, FollowTheFormatsAndColumnsAskedFor) {
   RunFolder run = create();
   run.append(ok_record());
-  Experiment experiment = sweep();
+  experiment::Experiment experiment = sweep();
   experiment.output.formats = {"csv"};
   experiment.output.columns = {"size", "step.n"};
   EXPECT_EQ(write_views(run.path(), experiment).files, std::vector<std::filesystem::path>{run.path() / "table.csv"});
@@ -139,4 +140,4 @@ TEST_F(ViewsOfARun, ATornLineIsPassedOn) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

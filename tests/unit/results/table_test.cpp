@@ -1,8 +1,8 @@
 #include "results/table.hpp"
 
+#include "common/text_format.hpp"
 #include "experiment/experiment.hpp"
 #include "results/case_text.hpp"
-#include "common/text_format.hpp"
 #include "results/default_columns.hpp"
 #include "unit/record/sample_record.hpp"
 
@@ -10,7 +10,7 @@
 
 #include <sstream>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -71,7 +71,7 @@ TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
     record["phases"]["optimizer"] = record["phases"]["backward"];
     records.push_back(record);
   }
-  Experiment experiment;
+  experiment::Experiment experiment;
   const Table table = make_table(default_columns(experiment, records), records);
   ASSERT_EQ(table.columns.size(), 11u);
   for (const std::string& line : lines_of(to_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
@@ -111,4 +111,4 @@ TEST(CaseText, SummaryAndLabel) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

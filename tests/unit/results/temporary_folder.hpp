@@ -3,9 +3,9 @@
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace assay::host {
+namespace assay::host::results {
 
 using test::put_file;
 using test::TemporaryFolder;
 
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::results {
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ TEST(Terminal, AFileIsPlain) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::results

@@ -7,16 +7,18 @@
 
 #include "experiment/settings.hpp"
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 namespace {
 
-CaseSpec travelled(const CaseSpec& spec) { return case_spec_from_json(nlohmann::json::parse(to_json(spec).dump())); }
+worker::CaseSpec travelled(const worker::CaseSpec& spec) {
+  return worker::case_spec_from_json(nlohmann::json::parse(to_json(spec).dump()));
+}
 
 TEST(CaseSpecText, EverySettingArrives) {
-  CaseSpec spec;
-  Case& c = spec.values;
+  worker::CaseSpec spec;
+  experiment::Case& c = spec.values;
   c.measure.warmup = 3;
-  c.measure.until = StoppingRule{0.02, 0.9, 12, 345};
+  c.measure.until = measure::StoppingRule{0.02, 0.9, 12, 345};
   c.measure.sync = false;
   c.measure.timeout = std::chrono::milliseconds(90'500);
   c.run.device = "cpu";
@@ -32,7 +34,7 @@ TEST(CaseSpecText, EverySettingArrives) {
   c.profile.nsys = true;
   c.profile.kernels = true;
   c.profile.memory_snapshot = true;
-  const Case arrived = travelled(spec).values;
+  const experiment::Case arrived = travelled(spec).values;
   EXPECT_EQ(arrived.settings(), c.settings());
   EXPECT_EQ(arrived.measure.timeout, c.measure.timeout);
   EXPECT_EQ(arrived.run.memory_limit_bytes, c.run.memory_limit_bytes);
@@ -42,9 +44,9 @@ TEST(CaseSpecText, EverySettingArrives) {
 }
 
 TEST(CaseSpecText, AFixedNumberOfStepsArrives) {
-  CaseSpec spec;
+  worker::CaseSpec spec;
   spec.values.measure.steps = 21;
-  const CaseSpec arrived = travelled(spec);
+  const worker::CaseSpec arrived = travelled(spec);
   EXPECT_EQ(arrived.values.settings(), spec.values.settings());
   EXPECT_FALSE(arrived.plan().until.has_value());
   EXPECT_EQ(arrived.plan().steps, 21);
@@ -52,14 +54,14 @@ TEST(CaseSpecText, AFixedNumberOfStepsArrives) {
 }
 
 TEST(CaseSpecText, ParametersKeepTheirTypes) {
-  CaseSpec spec;
+  worker::CaseSpec spec;
   spec.values.params = {
       {"flag", true}, {"count", std::int64_t{1}}, {"share", 1.0}, {"small", 1e-7}, {"word", std::string("1")}};
   EXPECT_EQ(travelled(spec).values.params, spec.values.params);
 }
 
 TEST(CaseSpecText, PlaceAndRankArrive) {
-  CaseSpec spec;
+  worker::CaseSpec spec;
   spec.values.index = 41;
   spec.plugin_file = "/plugins/libdemo.so";
   spec.workload = "demo";
@@ -68,7 +70,7 @@ TEST(CaseSpecText, PlaceAndRankArrive) {
   spec.device_ordinal = 3;
   spec.run_folder = "/runs/demo";
   spec.ranks = {2, 4, 1, 2, 0, 3, "n2", {{"10.0.0.1", "::1"}, 99, "secret"}, "case/5/"};
-  const CaseSpec arrived = travelled(spec);
+  const worker::CaseSpec arrived = travelled(spec);
   EXPECT_EQ(to_json(arrived), to_json(spec));
   EXPECT_EQ(arrived.ranks.rank, 2);
   EXPECT_EQ(arrived.ranks.sharer_count, 3);
@@ -79,10 +81,10 @@ TEST(CaseSpecText, PlaceAndRankArrive) {
 }
 
 TEST(CaseSpecText, ASettingOfAnotherVersionIsNamed) {
-  nlohmann::json text = to_json(CaseSpec{});
+  nlohmann::json text = to_json(worker::CaseSpec{});
   text["values"]["settings"]["run.of_tomorrow"] = 1;
   try {
-    case_spec_from_json(text);
+    worker::case_spec_from_json(text);
     FAIL() << "it was taken";
   } catch (const std::invalid_argument& e) {
     EXPECT_NE(std::string(e.what()).find("run.of_tomorrow = 1"), std::string::npos) << e.what();
@@ -90,9 +92,9 @@ TEST(CaseSpecText, ASettingOfAnotherVersionIsNamed) {
 }
 
 TEST(CaseSpecText, AProbeIsNoCase) {
-  EXPECT_EQ(probe_from_json(probe_to_json("auto")), "auto");
-  EXPECT_FALSE(probe_from_json(to_json(CaseSpec{})).has_value());
+  EXPECT_EQ(worker::probe_from_json(worker::probe_to_json("auto")), "auto");
+  EXPECT_FALSE(worker::probe_from_json(to_json(worker::CaseSpec{})).has_value());
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

@@ -7,7 +7,7 @@
 
 #include "telemetry/contention.hpp"
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 class GroupRequests : public testing::Test {
  protected:
   GroupRequests() { unsetenv(threads_variable); }
-  static CaseSpec spec(std::int32_t rank, std::int32_t count) {
-    CaseSpec spec;
+  static worker::CaseSpec spec(std::int32_t rank, std::int32_t count) {
+    worker::CaseSpec spec;
     spec.run_folder = "/runs/demo";
     spec.phase_names = {"forward"};
     spec.device_kind = "cpu";
@@ -29,18 +29,18 @@ class GroupRequests : public testing::Test {
     return spec;
   }
 
-  InterruptHandler interrupts_;
+  launch::InterruptHandler interrupts_;
 };
 
 TEST_F(GroupRequests, ARankThatIsAloneIsNeitherJudgedNorStalled) {
-  const GroupRequest request = group_request({spec(0, 1)}, interrupts_);
+  const launch::GroupRequest request = group_request({spec(0, 1)}, interrupts_);
   ASSERT_EQ(request.workers.size(), 1u);
   EXPECT_EQ(request.ranks, std::vector<std::int32_t>{0});
   EXPECT_EQ(request.timeout, 7s);
   EXPECT_EQ(request.stall_timeout, 0s);
   EXPECT_FALSE(request.judge_result);
   EXPECT_EQ(request.wake_fd, interrupts_.wake_fd());
-  const WorkerRequest& worker = request.workers.front();
+  const launch::WorkerRequest& worker = request.workers.front();
   EXPECT_EQ(worker.arguments, std::vector<std::string>{"worker"});
   EXPECT_EQ(worker.log_file, "/runs/demo/logs/case-0001.log");
   EXPECT_EQ(worker.memory_limit_bytes, 1000u);
@@ -49,7 +49,7 @@ TEST_F(GroupRequests, ARankThatIsAloneIsNeitherJudgedNorStalled) {
 }
 
 TEST_F(GroupRequests, SeveralRanksAreJudgedAndMayStall) {
-  const GroupRequest request = group_request({spec(0, 2), spec(1, 2)}, interrupts_);
+  const launch::GroupRequest request = group_request({spec(0, 2), spec(1, 2)}, interrupts_);
   EXPECT_EQ(request.ranks, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(request.stall_timeout, 3s);
   EXPECT_TRUE(request.judge_result);
@@ -58,14 +58,14 @@ TEST_F(GroupRequests, SeveralRanksAreJudgedAndMayStall) {
 }
 
 TEST_F(GroupRequests, TheWorkerGetsTheSpecificationItself) {
-  const CaseSpec sent = spec(1, 1);
-  const GroupRequest request = group_request({sent}, interrupts_);
+  const worker::CaseSpec sent = spec(1, 1);
+  const launch::GroupRequest request = group_request({sent}, interrupts_);
   EXPECT_EQ(nlohmann::json::parse(request.workers.front().spec), to_json(sent));
 }
 
 TEST_F(GroupRequests, ThreadsAreTheCasesThenTheEnvironmentsThenAShare) {
-  CaseSpec asked = spec(0, 2);
-  const std::size_t share = std::max<std::size_t>(1, usable_processors().size() / 2);
+  worker::CaseSpec asked = spec(0, 2);
+  const std::size_t share = std::max<std::size_t>(1, telemetry::usable_processors().size() / 2);
   EXPECT_EQ(thread_setting(asked), std::to_string(share));
   setenv(threads_variable, "9", 1);
   EXPECT_EQ(thread_setting(asked), "9");
@@ -75,10 +75,10 @@ TEST_F(GroupRequests, ThreadsAreTheCasesThenTheEnvironmentsThenAShare) {
 }
 
 TEST_F(GroupRequests, BoundRanksCutTheProcessorsIntoPieces) {
-  std::vector<CaseSpec> here = {spec(0, 2), spec(1, 2)};
-  for (CaseSpec& one : here) one.values.run.bind = "cores";
-  const GroupRequest request = group_request(here, interrupts_);
-  const std::set<int> usable = usable_processors();
+  std::vector<worker::CaseSpec> here = {spec(0, 2), spec(1, 2)};
+  for (worker::CaseSpec& one : here) one.values.run.bind = "cores";
+  const launch::GroupRequest request = group_request(here, interrupts_);
+  const std::set<int> usable = telemetry::usable_processors();
   std::vector<int> all = request.workers[0].processors;
   all.insert(all.end(), request.workers[1].processors.begin(), request.workers[1].processors.end());
   EXPECT_FALSE(request.workers[0].processors.empty());
@@ -90,12 +90,12 @@ TEST_F(GroupRequests, BoundRanksCutTheProcessorsIntoPieces) {
 }
 
 TEST_F(GroupRequests, AProbeIsAGroupOfOne) {
-  const GroupRequest request = probe_request("auto", "/runs/demo/logs/devices.log", interrupts_);
+  const launch::GroupRequest request = probe_request("auto", "/runs/demo/logs/devices.log", interrupts_);
   ASSERT_EQ(request.workers.size(), 1u);
   EXPECT_EQ(request.timeout, 60s);
-  EXPECT_EQ(probe_from_json(nlohmann::json::parse(request.workers.front().spec)), "auto");
+  EXPECT_EQ(worker::probe_from_json(nlohmann::json::parse(request.workers.front().spec)), "auto");
   EXPECT_EQ(request.workers.front().log_file, "/runs/demo/logs/devices.log");
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

@@ -7,7 +7,7 @@
 #include "support/temporary_folder.hpp"
 #include "telemetry/cpu_nodes.hpp"
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 namespace {
 
 using Identity = std::vector<std::pair<std::string, std::string>>;
@@ -19,9 +19,10 @@ Identity with(Identity identity, const std::string& key, const std::string& text
   return identity;
 }
 
-CasePlan plan_one(const Machine& machine, const Case& c) {
-  static std::vector<std::unique_ptr<std::pair<Experiment, RunPlan>>> kept;  // a plan refers to its experiment
-  kept.push_back(std::make_unique<std::pair<Experiment, RunPlan>>());
+CasePlan plan_one(const Machine& machine, const experiment::Case& c) {
+  static std::vector<std::unique_ptr<std::pair<experiment::Experiment, RunPlan>>>
+      kept;  // a plan refers to its experiment
+  kept.push_back(std::make_unique<std::pair<experiment::Experiment, RunPlan>>());
   auto& [experiment, plan] = *kept.back();
   experiment = experiment_of({c});
   plan = make_plan(experiment, machine.basis);
@@ -30,7 +31,7 @@ CasePlan plan_one(const Machine& machine, const Case& c) {
 
 TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
   const Machine machine;
-  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
+  const experiment::Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
   const RunPlan plan = make_plan(experiment, machine.basis);
   ASSERT_EQ(plan.cases.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -45,9 +46,10 @@ TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
 
 TEST(Plan, AsksOnceForEachDevice) {
   const Machine machine;
-  Case on_cuda = small_case(2);
+  experiment::Case on_cuda = small_case(2);
   on_cuda.run.device = "cuda";
-  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), on_cuda, small_case(3, 3)});
+  const experiment::Experiment experiment =
+      experiment_of({small_case(0, 1), small_case(1, 2), on_cuda, small_case(3, 3)});
   const RunPlan plan = make_plan(experiment, machine.basis);
   EXPECT_EQ(machine.asked, (std::vector<std::string>{"auto", "cuda"}));
   EXPECT_EQ(&plan.cases[0].device, &plan.cases[3].device);
@@ -55,7 +57,7 @@ TEST(Plan, AsksOnceForEachDevice) {
 }
 
 TEST(Plan, TheSettingsOfTheRunAreTheFirstCases) {
-  Case first = small_case(0), second = small_case(1);
+  experiment::Case first = small_case(0), second = small_case(1);
   first.run.allow = {"oom"};
   first.run.wireup_timeout = std::chrono::seconds(7);
   second.run.isolate = false;
@@ -68,16 +70,16 @@ TEST(Plan, TheSettingsOfTheRunAreTheFirstCases) {
 // Results of older runs are found by these.
 TEST(PlanHash, IsMadeOfPluginDeviceAndCase) {
   const Machine machine;
-  EXPECT_EQ(plan_one(machine, small_case(0)).hash, case_hash(small_case(0), "demo", plain_identity));
+  EXPECT_EQ(plan_one(machine, small_case(0)).hash, experiment::case_hash(small_case(0), "demo", plain_identity));
 }
 
 TEST(PlanHash, NumbersTheRanksWhenThereAreSeveral) {
   const Machine machine;
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.run.ranks = 3;
-  EXPECT_EQ(plan_one(machine, c).hash, case_hash(c, "demo", with(plain_identity, "ranks", "3")));
+  EXPECT_EQ(plan_one(machine, c).hash, experiment::case_hash(c, "demo", with(plain_identity, "ranks", "3")));
   c.run.ranks = 1;
-  EXPECT_EQ(plan_one(machine, c).hash, case_hash(c, "demo", plain_identity));
+  EXPECT_EQ(plan_one(machine, c).hash, experiment::case_hash(c, "demo", plain_identity));
 }
 
 TEST(PlanHash, TakesAnInputByItsContent) {
@@ -85,17 +87,18 @@ TEST(PlanHash, TakesAnInputByItsContent) {
   const assay::test::TemporaryFolder folder;
   const std::string path = (folder / "weights").string();
   std::ofstream(path) << "some bytes";
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.params["weights"] = path;
   const std::string before = plan_one(machine, c).hash;
-  EXPECT_EQ(before, case_hash(c, "demo", with(plain_identity, "input:weights", hash_file(path))));
+  EXPECT_EQ(before,
+            experiment::case_hash(c, "demo", with(plain_identity, "input:weights", experiment::hash_file(path))));
   std::ofstream(path) << "other bytes";
   EXPECT_NE(plan_one(machine, c).hash, before);
 }
 
 TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
   const Machine machine;
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.params["weights"] = std::string("/no/such/file");
   EXPECT_THROW(make_plan(experiment_of({c}), machine.basis), std::system_error);
 }
@@ -103,13 +106,14 @@ TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
 TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
   Machine machine;
   machine.device.status = record::Status::unsupported;
-  EXPECT_EQ(plan_one(machine, small_case(0)).hash, case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
+  EXPECT_EQ(plan_one(machine, small_case(0)).hash, experiment::case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
 }
 
 TEST(PlanSkips, WhatTheResumedRunHasFinished) {
   Machine machine;
-  machine.basis.finished = {case_hash(small_case(1, 2), "demo", plain_identity), "of a case that is no more"};
-  const Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
+  machine.basis.finished = {experiment::case_hash(small_case(1, 2), "demo", plain_identity),
+                            "of a case that is no more"};
+  const experiment::Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
   const RunPlan plan = make_plan(experiment, machine.basis);
   EXPECT_TRUE(plan.cases[1].is_finished);
   const std::vector<const CasePlan*> to_run = plan.to_run();
@@ -122,7 +126,7 @@ TEST(PlanRefusal, SaysWhyTheDeviceIsNone) {
   Machine machine;
   machine.device.status = record::Status::unsupported;
   machine.device.reason = "no cuda backend is installed";
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.run.ranks = 4;
   const CasePlan planned = plan_one(machine, c);
   ASSERT_TRUE(planned.refusal.has_value());
@@ -134,7 +138,7 @@ TEST(PlanRefusal, SaysWhyTheDeviceIsNone) {
 TEST(PlanRefusal, MoreRanksThanTheLauncherStarted) {
   Machine machine;
   machine.basis.launched = launch_of(2);
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.run.ranks = 3;
   const CasePlan planned = plan_one(machine, c);
   ASSERT_TRUE(planned.refusal.has_value());
@@ -148,7 +152,7 @@ TEST(PlanRefusal, MoreRanksThanTheLauncherStarted) {
 
 TEST(PlanRefusal, SeveralRanksInOneProcess) {
   Machine machine;
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.run.ranks = 2;
   c.run.isolate = false;
   const std::string reason =
@@ -164,7 +168,7 @@ TEST(PlanRefusal, SeveralRanksInOneProcess) {
 
 TEST(PlanRanks, OneRankRunsInThisProcessWhenAskedTo) {
   Machine machine;
-  Case c = small_case(0);
+  experiment::Case c = small_case(0);
   c.run.isolate = false;
   EXPECT_TRUE(plan_one(machine, c).in_process);
   EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
@@ -181,9 +185,9 @@ TEST(PlanRanks, AutoIsOneOrTheLaunchersNumber) {
 
 TEST(PlanRanks, AllIsOnePerDeviceOrTheLaunchersNumber) {
   Machine machine;
-  Case c = small_case(0);
-  c.run.ranks = ranks_all;
-  EXPECT_EQ(plan_one(machine, c).ranks, cpu_node_count());
+  experiment::Case c = small_case(0);
+  c.run.ranks = experiment::ranks_all;
+  EXPECT_EQ(plan_one(machine, c).ranks, telemetry::cpu_node_count());
   machine.device = device_of("cuda", 4);
   EXPECT_EQ(plan_one(machine, c).ranks, 4);
   machine.device = device_of("cuda", 0);
@@ -193,4 +197,4 @@ TEST(PlanRanks, AllIsOnePerDeviceOrTheLaunchersNumber) {
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

@@ -8,40 +8,40 @@
 
 #include "run/plan.hpp"
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 
-inline WorkloadSchema small_schema() {
-  WorkloadSchema schema;
+inline plugin::WorkloadSchema small_schema() {
+  plugin::WorkloadSchema schema;
   schema.id = "demo";
-  ParamSpec batch_size;
+  plugin::ParamSpec batch_size;
   batch_size.name = "batch_size", batch_size.default_value = std::int64_t{4};
-  ParamSpec weights;
-  weights.name = "weights", weights.type = ParamType::text, weights.default_value = std::string();
+  plugin::ParamSpec weights;
+  weights.name = "weights", weights.type = plugin::ParamType::text, weights.default_value = std::string();
   weights.input_path = true;
-  ParamSpec trace;
-  trace.name = "trace", trace.type = ParamType::text, trace.default_value = std::string();
+  plugin::ParamSpec trace;
+  trace.name = "trace", trace.type = plugin::ParamType::text, trace.default_value = std::string();
   trace.output_path = true;
   schema.params = {batch_size, weights, trace};
   schema.phases = {"forward", "backward"};
   return schema;
 }
 
-inline Case small_case(std::int64_t index, std::int64_t batch_size = 4) {
-  Case c;
+inline experiment::Case small_case(std::int64_t index, std::int64_t batch_size = 4) {
+  experiment::Case c;
   c.index = index;
   c.params = {{"batch_size", batch_size}, {"weights", std::string()}, {"trace", std::string()}};
   return c;
 }
 
-inline Experiment experiment_of(std::vector<Case> cases) {
-  Experiment experiment;
+inline experiment::Experiment experiment_of(std::vector<experiment::Case> cases) {
+  experiment::Experiment experiment;
   experiment.name = "demo";
   experiment.cases = std::move(cases);
   return experiment;
 }
 
-inline FoundDevice device_of(std::string kind, std::int32_t count) {
-  FoundDevice found;
+inline worker::FoundDevice device_of(std::string kind, std::int32_t count) {
+  worker::FoundDevice found;
   found.status = record::Status::ok;
   found.device.kind = std::move(kind);
   found.device.name = "a device";
@@ -50,8 +50,8 @@ inline FoundDevice device_of(std::string kind, std::int32_t count) {
   return found;
 }
 
-inline LaunchedRank launch_of(std::int32_t size) {
-  LaunchedRank launched;
+inline wireup::LaunchedRank launch_of(std::int32_t size) {
+  wireup::LaunchedRank launched;
   launched.launcher = "Slurm";
   launched.size = size;
   return launched;
@@ -59,8 +59,8 @@ inline LaunchedRank launch_of(std::int32_t size) {
 
 // What a plan is made on; a test changes what it is about. `asked`: what was asked for, in order.
 struct Machine {
-  WorkloadSchema schema = small_schema();
-  FoundDevice device = device_of("cpu", 1);
+  plugin::WorkloadSchema schema = small_schema();
+  worker::FoundDevice device = device_of("cpu", 1);
   mutable std::vector<std::string> asked;
   PlanBasis basis{schema, "00ff", std::nullopt, false, {}, [this](const std::string& wanted) {
                     asked.push_back(wanted);
@@ -72,4 +72,4 @@ struct Machine {
   Machine& operator=(const Machine&) = delete;
 };
 
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

@@ -2,28 +2,28 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-CaseSpec spec(std::int32_t rank, std::int32_t count) {
-  CaseSpec spec;
+worker::CaseSpec spec(std::int32_t rank, std::int32_t count) {
+  worker::CaseSpec spec;
   spec.ranks.rank = rank, spec.ranks.count = count;
   if (count > 1) spec.ranks.host_name = "n" + std::to_string(rank);
   return spec;
 }
 
-WorkerOutcome worker(WorkerStatus status, std::string reason, std::string result = "") {
-  WorkerOutcome outcome;
+launch::WorkerOutcome worker(launch::WorkerStatus status, std::string reason, std::string result = "") {
+  launch::WorkerOutcome outcome;
   outcome.status = status;
   outcome.reason = std::move(reason);
   if (!result.empty()) outcome.events.result = std::move(result);
   return outcome;
 }
 
-GroupOutcome group_of(std::vector<WorkerOutcome> workers) {
-  GroupOutcome outcome;
+launch::GroupOutcome group_of(std::vector<launch::WorkerOutcome> workers) {
+  launch::GroupOutcome outcome;
   outcome.workers = std::move(workers);
   return outcome;
 }
@@ -34,59 +34,64 @@ constexpr const char* failed_result =
 
 TEST(RankReport, AResultIsTheWorkersOwn) {
   const auto reports =
-      reports_of(group_of({worker(WorkerStatus::finished, "", ok_result)}), {spec(0, 1)}, Clock::now());
+      reports_of(group_of({worker(launch::WorkerStatus::finished, "", ok_result)}), {spec(0, 1)}, Clock::now());
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_TRUE(is_ok(reports.front()));
   EXPECT_FALSE(reports.front().failure.has_value());
 }
 
 TEST(RankReport, NoReasonNamesItsOwnRankUntilTheRecordIsMade) {
-  GroupOutcome outcome = group_of({worker(WorkerStatus::crashed, "killed by SIGKILL in stage measure"),
-                                   worker(WorkerStatus::finished, "", failed_result)});
-  outcome.failure = GroupFailure{FailureKind::killed, 0, "killed by SIGKILL in stage measure",
-                                 "rank 0: killed by SIGKILL in stage measure"};
+  launch::GroupOutcome outcome = group_of({worker(launch::WorkerStatus::crashed, "killed by SIGKILL in stage measure"),
+                                           worker(launch::WorkerStatus::finished, "", failed_result)});
+  outcome.failure = launch::GroupFailure{launch::FailureKind::killed, 0, "killed by SIGKILL in stage measure",
+                                         "rank 0: killed by SIGKILL in stage measure"};
   const auto reports = reports_of(outcome, {spec(0, 2), spec(1, 2)}, Clock::now());
   EXPECT_EQ(named_reason(reports[0]), "rank 0 on n0: killed by SIGKILL in stage measure");
   EXPECT_EQ(named_reason(reports[1]), "rank 1 on n1: loss is not finite");
-  EXPECT_EQ(reports[0].failure, FailureKind::killed);
+  EXPECT_EQ(reports[0].failure, launch::FailureKind::killed);
   EXPECT_FALSE(reports[1].failure.has_value());
 }
 
 TEST(RankReport, AnOverdueRankIsATimeoutWhateverItSaidLater) {
-  GroupOutcome outcome = group_of({worker(WorkerStatus::finished, "", failed_result)});
-  outcome.failure = GroupFailure{FailureKind::overdue, 0, "no result after 3.0 s", "rank 1: no result after 3.0 s"};
+  launch::GroupOutcome outcome = group_of({worker(launch::WorkerStatus::finished, "", failed_result)});
+  outcome.failure =
+      launch::GroupFailure{launch::FailureKind::overdue, 0, "no result after 3.0 s", "rank 1: no result after 3.0 s"};
   const auto reports = reports_of(outcome, {spec(1, 2)}, Clock::now());
   EXPECT_FALSE(is_ok(reports.front()));
   EXPECT_EQ(named_reason(reports.front()), "rank 1 on n1: no result after 3.0 s");
 }
 
 TEST(RankReport, ARankThatIsAloneAndEndsAtItsDeadlineHasItsResult) {
-  GroupOutcome outcome = group_of({worker(WorkerStatus::finished, "", ok_result)});
-  outcome.failure = GroupFailure{FailureKind::overdue, 0, "no result after 3.0 s", "rank 0: no result after 3.0 s"};
+  launch::GroupOutcome outcome = group_of({worker(launch::WorkerStatus::finished, "", ok_result)});
+  outcome.failure =
+      launch::GroupFailure{launch::FailureKind::overdue, 0, "no result after 3.0 s", "rank 0: no result after 3.0 s"};
   const auto reports = reports_of(outcome, {spec(0, 1)}, Clock::now());
   EXPECT_TRUE(is_ok(reports.front()));
   EXPECT_FALSE(reports.front().failure.has_value());
 }
 
 TEST(RankReport, TravelsBetweenMachines) {
-  const RankReport sent{3, "n3", record::result_without_worker(record::Status::failed, "cannot start"), FailureKind::died, true, 1.5};
+  const RankReport sent{
+      3,    "n3", record::result_without_worker(record::Status::failed, "cannot start"), launch::FailureKind::died,
+      true, 1.5};
   const RankReport arrived = rank_report_from_text(to_text(sent));
   EXPECT_EQ(arrived.rank, 3);
   EXPECT_EQ(named_reason(arrived), "rank 3 on n3: cannot start");
-  EXPECT_EQ(arrived.failure, FailureKind::died);
+  EXPECT_EQ(arrived.failure, launch::FailureKind::died);
   EXPECT_TRUE(arrived.waited);
   EXPECT_EQ(arrived.last_sign_s, 1.5);
-  EXPECT_FALSE(rank_report_from_text(to_text({0, "n0", record::result_without_worker(record::Status::ok, "")})).failure.has_value());
+  EXPECT_FALSE(rank_report_from_text(to_text({0, "n0", record::result_without_worker(record::Status::ok, "")}))
+                   .failure.has_value());
 }
 
 TEST(RankReport, AResultIsJudgedByItsStatus) {
-  EXPECT_EQ(judge_result(ok_result).kind, ResultVerdict::Kind::ok);
-  EXPECT_EQ(judge_result(failed_result).kind, ResultVerdict::Kind::failed);
+  EXPECT_EQ(judge_result(ok_result).kind, launch::ResultVerdict::Kind::ok);
+  EXPECT_EQ(judge_result(failed_result).kind, launch::ResultVerdict::Kind::failed);
   EXPECT_EQ(judge_result(failed_result).reason, "loss is not finite");
   EXPECT_EQ(
       judge_result(R"({"event":"result","record":{"status":"failed","reason":"lost"},"of_another_rank":true})").kind,
-      ResultVerdict::Kind::victim);
+      launch::ResultVerdict::Kind::victim);
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

@@ -2,7 +2,7 @@
 
 #include "planned_runs.hpp"
 
-namespace assay::host::test {
+namespace assay::host::run::test {
 namespace {
 
 class RankSpecs : public testing::Test {
@@ -11,21 +11,21 @@ class RankSpecs : public testing::Test {
     target_.schema = small_schema();
     target_.plugin_file = "/plugins/libdemo.so";
   }
-  std::vector<CaseSpec> specs(const std::vector<RankPlace>& places) {
+  std::vector<worker::CaseSpec> specs(const std::vector<RankPlace>& places) {
     CasePlan planned{case_, device_};
     planned.ranks = static_cast<std::int32_t>(places.size());
     return specs_of_ranks(planned, target_, "/runs/demo/1", places, {{{"127.0.0.1"}, 4711, "token"}, "case/0/"});
   }
 
   RunTarget target_;
-  Case case_ = small_case(6);
-  FoundDevice device_ = device_of("cpu", 1);
+  experiment::Case case_ = small_case(6);
+  worker::FoundDevice device_ = device_of("cpu", 1);
 };
 
 TEST_F(RankSpecs, ARankThatIsAloneMeetsNobody) {
-  const std::vector<CaseSpec> all = specs({{"n1", 3, "0,1,"}});
+  const std::vector<worker::CaseSpec> all = specs({{"n1", 3, "0,1,"}});
   ASSERT_EQ(all.size(), 1u);
-  const CaseSpec& spec = all.front();
+  const worker::CaseSpec& spec = all.front();
   EXPECT_TRUE(spec.is_alone());
   EXPECT_EQ(spec.ranks.host_name, "");
   EXPECT_EQ(spec.ranks.prefix, "");
@@ -45,7 +45,7 @@ TEST_F(RankSpecs, ARankThatIsAloneTakesTheFirstDevice) {
 }
 
 TEST_F(RankSpecs, EachRankHasItsOwnFiles) {
-  const std::vector<CaseSpec> all = specs({{"n1", 0, "0,1,"}, {"n1", 1, "0,1,"}});
+  const std::vector<worker::CaseSpec> all = specs({{"n1", 0, "0,1,"}, {"n1", 1, "0,1,"}});
   EXPECT_EQ(all[0].log_file(), "/runs/demo/1/logs/case-0007.rank0.log");
   EXPECT_EQ(all[1].log_file(), "/runs/demo/1/logs/case-0007.rank1.log");
   EXPECT_EQ(all[1].file_of_run("kernels_" + all[1].file_stem() + ".md"), "/runs/demo/1/kernels_case-0007.rank1.md");
@@ -55,16 +55,16 @@ TEST_F(RankSpecs, AnOutputFileLiesInTheRunFolder) {
   EXPECT_EQ(std::get<std::string>(specs({{"n1", 0, ""}}).front().values.params.at("trace")), "");
   case_.params["trace"] = std::string("trace.json");
   case_.params["weights"] = std::string("weights.bin");
-  const CaseSpec spec = specs({{"n1", 0, ""}}).front();
+  const worker::CaseSpec spec = specs({{"n1", 0, ""}}).front();
   EXPECT_EQ(std::get<std::string>(spec.values.params.at("trace")), "/runs/demo/1/trace.json");
   EXPECT_EQ(std::get<std::string>(spec.values.params.at("weights")), "weights.bin");
 }
 
 TEST_F(RankSpecs, RanksAreCountedOnEachMachine) {
-  const std::vector<CaseSpec> all =
+  const std::vector<worker::CaseSpec> all =
       specs({{"n1", -1, "0,1,"}, {"n2", -1, "0,1,"}, {"n1", -1, "0,1,"}, {"n2", -1, "2,3,"}, {"n1", -1, "0,1,"}});
-  const auto seen = [](const CaseSpec& spec) {
-    const RankSpec& r = spec.ranks;
+  const auto seen = [](const worker::CaseSpec& spec) {
+    const worker::RankSpec& r = spec.ranks;
     return std::vector<std::int32_t>{r.rank, r.count, r.local_rank, r.local_count, r.sharer, r.sharer_count};
   };
   EXPECT_EQ(seen(all[0]), (std::vector<std::int32_t>{0, 5, 0, 3, 0, 3}));
@@ -87,14 +87,14 @@ TEST_F(RankSpecs, RanksThatAreBoundShareNoProcessors) {
 TEST_F(RankSpecs, DevicesGoAroundAsTheLauncherNumbersItsRanks) {
   device_ = device_of("cuda", 2);
   std::vector<std::int32_t> ordinals;
-  for (const CaseSpec& spec : specs({{"n1", 1, ""}, {"n1", 0, ""}, {"n1", -1, ""}, {"n2", -1, ""}}))
+  for (const worker::CaseSpec& spec : specs({{"n1", 1, ""}, {"n1", 0, ""}, {"n1", -1, ""}, {"n2", -1, ""}}))
     ordinals.push_back(spec.device_ordinal);
   EXPECT_EQ(ordinals, (std::vector<std::int32_t>{1, 0, 0, 0}));
 }
 
 TEST_F(RankSpecs, OnTheProcessorEveryRankHasTheOneDevice) {
-  for (const CaseSpec& spec : specs({{"n1", 0, ""}, {"n1", 1, ""}})) EXPECT_EQ(spec.device_ordinal, 0);
+  for (const worker::CaseSpec& spec : specs({{"n1", 0, ""}, {"n1", 1, ""}})) EXPECT_EQ(spec.device_ordinal, 0);
 }
 
 }  // namespace
-}  // namespace assay::host::test
+}  // namespace assay::host::run::test

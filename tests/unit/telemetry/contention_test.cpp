@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 using namespace std::chrono_literals;
@@ -95,4 +95,4 @@ TEST(Contention, TheProbeReadsThisMachine) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -114,4 +114,4 @@ TEST_F(Environment, NamesTheBuild) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include "record/json.hpp"
 #include <string>
 #include <thread>
 #include <vector>
+#include "record/json.hpp"
 
 #include "samples.hpp"
 
@@ -20,7 +20,7 @@ struct assay_telemetry_reader {
   int unused = 0;
 };
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 // The device of one test, which its table's functions find here.
@@ -203,4 +203,4 @@ TEST_F(Sampling, TheLimitsAreForTheRecordOfTheDevice) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

@@ -2,7 +2,7 @@
 #pragma once
 #include <assay/telemetry.h>
 
-namespace assay::host::test {
+namespace assay::host::telemetry::test {
 
 inline assay_telemetry_sample gpu_sample(double utilisation_percent, double span_s) {
   assay_telemetry_sample sample{};
@@ -22,4 +22,4 @@ inline assay_telemetry_sample with_foreign(assay_telemetry_sample sample, std::u
   return sample;
 }
 
-}  // namespace assay::host::test
+}  // namespace assay::host::telemetry::test

@@ -7,7 +7,7 @@
 #include "record/json.hpp"
 #include "samples.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -43,7 +43,7 @@ TEST(TelemetryFigures, ASampleOfLessThanHalfAPeriodIsNoExtreme) {
   figures.begin(gpu_sample(0, 0));
   figures.within(gpu_sample(90, 0.05));
   figures.end(gpu_sample(0, 0.001));
-  const Figure utilisation = *figures.utilisation();
+  const record::Figure utilisation = *figures.utilisation();
   EXPECT_NEAR(utilisation.mean, 90 * 0.05 / 0.051, 1e-9);
   EXPECT_EQ(utilisation.max, 90);
   EXPECT_EQ(utilisation.min, utilisation.mean);
@@ -114,9 +114,9 @@ TEST(TelemetryFigures, WhatIsNotToldIsAbsent) {
   figures.within(cpu);
   figures.end(cpu);
   EXPECT_EQ(told(figures), Json({{"samples", 1},
-                                    {"period_ms", 50.0},
-                                    {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
+                                 {"period_ms", 50.0},
+                                 {"cpu_utilisation_percent", {{"mean", 98.0}, {"min", 98.0}, {"max", 98.0}}}}));
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

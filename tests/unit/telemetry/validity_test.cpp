@@ -7,7 +7,7 @@
 
 #include "samples.hpp"
 
-namespace assay::host {
+namespace assay::host::telemetry {
 namespace {
 
 using record::ValidityVerdict;
@@ -28,9 +28,9 @@ TelemetryFigures gpu_figures(std::uint64_t reasons, int held_down, std::uint64_t
   return figures;
 }
 
-Validity of_gpu(const TelemetryFigures& figures) { return validity_of(false, &figures, {}); }
+record::Validity of_gpu(const TelemetryFigures& figures) { return validity_of(false, &figures, {}); }
 
-Validity of_cpu(std::optional<double> others_share, std::optional<double> steal_share = 0.0) {
+record::Validity of_cpu(std::optional<double> others_share, std::optional<double> steal_share = 0.0) {
   Contention contention;
   contention.window_s = 0.1;
   contention.others_share = others_share;
@@ -39,31 +39,31 @@ Validity of_cpu(std::optional<double> others_share, std::optional<double> steal_
 }
 
 TEST(Validity, OfAGpuToItselfAtFullClocks) {
-  const Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_IDLE, 20, 0));
-  EXPECT_EQ(validity.verdict, ValidityVerdict::valid) << validity.text;
+  const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_IDLE, 20, 0));
+  EXPECT_EQ(validity.verdict, record::ValidityVerdict::valid) << validity.text;
 }
 
 TEST(Validity, ClocksHeldDownInATwentiethOfTheSamplesCount) {
-  const Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 8, 0));
-  EXPECT_EQ(validity.verdict, ValidityVerdict::throttled);
+  const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 8, 0));
+  EXPECT_EQ(validity.verdict, record::ValidityVerdict::throttled);
   EXPECT_EQ(validity.text, "power_cap held the clocks down in 40% of 20 samples");
-  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_THERMAL, 1, 0)).verdict, ValidityVerdict::throttled);
+  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_THERMAL, 1, 0)).verdict, record::ValidityVerdict::throttled);
   TelemetryFigures rare(0.05);
   for (int i = 0; i < 100; ++i) {
     auto sample = gpu_sample(90, 0.05);
     sample.throttle = i < 4 ? ASSAY_THROTTLE_POWER_CAP : 0;
     rare.within(sample);
   }
-  EXPECT_EQ(of_gpu(rare).verdict, ValidityVerdict::valid);
+  EXPECT_EQ(of_gpu(rare).verdict, record::ValidityVerdict::valid);
 }
 
 TEST(Validity, ClocksThatSomebodyHasSetAreNoAccident) {
-  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_APPLICATION_CLOCKS, 20, 0)).verdict, ValidityVerdict::valid);
+  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_APPLICATION_CLOCKS, 20, 0)).verdict, record::ValidityVerdict::valid);
 }
 
 TEST(Validity, AnotherProcessOnTheGpuIsWorseThanThrottling) {
-  const Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 20, 1));
-  EXPECT_EQ(validity.verdict, ValidityVerdict::contended);
+  const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 20, 1));
+  EXPECT_EQ(validity.verdict, record::ValidityVerdict::contended);
   EXPECT_EQ(validity.text,
             "power_cap held the clocks down in 100% of 20 samples; 1 other process computes on the device");
 }
@@ -71,42 +71,42 @@ TEST(Validity, AnotherProcessOnTheGpuIsWorseThanThrottling) {
 TEST(Validity, AShortWindowSaysOnlyWhatIsWrong) {
   TelemetryFigures fine(0.05), throttled(0.05);
   fine.end(gpu_sample(90, 0.01));
-  EXPECT_EQ(of_gpu(fine).verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(of_gpu(fine).verdict, record::ValidityVerdict::unknown);
   auto sample = gpu_sample(90, 0.01);
   sample.throttle = ASSAY_THROTTLE_HW_SLOWDOWN;
   throttled.end(sample);
-  EXPECT_EQ(of_gpu(throttled).verdict, ValidityVerdict::throttled);
+  EXPECT_EQ(of_gpu(throttled).verdict, record::ValidityVerdict::throttled);
 }
 
 TEST(Validity, WhatADeviceDoesNotTellIsNamed) {
   TelemetryFigures figures(0.05);
   figures.within(gpu_sample(90, 0.05));
-  const Validity validity = of_gpu(figures);
-  EXPECT_EQ(validity.verdict, ValidityVerdict::valid);
+  const record::Validity validity = of_gpu(figures);
+  EXPECT_EQ(validity.verdict, record::ValidityVerdict::valid);
   EXPECT_NE(validity.text.find("who else uses it is not told"), std::string::npos) << validity.text;
 
-  EXPECT_EQ(validity_of(false, nullptr, {}).verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(validity_of(false, nullptr, {}).verdict, record::ValidityVerdict::unknown);
   TelemetryFigures silent(0.05);
   auto sample = gpu_sample(90, 0.05);
   sample.known = ASSAY_TELEMETRY_SM_CLOCK;
   silent.within(sample);
-  EXPECT_EQ(of_gpu(silent).verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(of_gpu(silent).verdict, record::ValidityVerdict::unknown);
 }
 
 TEST(Validity, OfProcessorsIsWhoElseTookTheirTime) {
-  EXPECT_EQ(of_cpu(0.02).verdict, ValidityVerdict::valid);
-  EXPECT_EQ(of_cpu(std::nullopt).verdict, ValidityVerdict::unknown);
-  const Validity contended = of_cpu(0.2, 0.1);
-  EXPECT_EQ(contended.verdict, ValidityVerdict::contended);
+  EXPECT_EQ(of_cpu(0.02).verdict, record::ValidityVerdict::valid);
+  EXPECT_EQ(of_cpu(std::nullopt).verdict, record::ValidityVerdict::unknown);
+  const record::Validity contended = of_cpu(0.2, 0.1);
+  EXPECT_EQ(contended.verdict, record::ValidityVerdict::contended);
   EXPECT_EQ(contended.text,
             "other processes took 20% of the processors; the hypervisor gave 10% of the processors to other guests");
 }
 
 TEST(Validity, StandsInTheRecordByName) {
   record::CaseResult result;
-  result.validity = {ValidityVerdict::throttled, "hot"};
+  result.validity = {record::ValidityVerdict::throttled, "hot"};
   EXPECT_EQ(record::to_json(result)["validity"].dump(), R"({"verdict":"throttled","text":"hot"})");
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::telemetry

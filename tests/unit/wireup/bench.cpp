@@ -14,7 +14,7 @@
 
 namespace {
 
-using namespace assay::host;
+using namespace assay::host::wireup;
 using Clock = std::chrono::steady_clock;
 
 class Stopwatch {

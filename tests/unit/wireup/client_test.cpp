@@ -8,7 +8,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 TEST(KeyValueClient, DoesWhatTheStoreDoes) {
@@ -172,4 +172,4 @@ TEST(KeyValueClient, SixtyFourAtOnce) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

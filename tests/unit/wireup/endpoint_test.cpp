@@ -6,7 +6,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 TEST(Endpoint, SurvivesItsText) {
@@ -48,4 +48,4 @@ TEST(AddressesOfThisMachine, LoopbackComesLast) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -21,7 +21,7 @@
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_server.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 
 using namespace std::chrono_literals;
 
@@ -125,4 +125,4 @@ inline std::string text_frame(Message::Kind kind, std::initializer_list<std::str
 
 using test::TemporaryFolder;
 
-}  // namespace assay::host
+}  // namespace assay::host::wireup

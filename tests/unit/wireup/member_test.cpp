@@ -7,7 +7,7 @@
 #include "helpers.hpp"
 #include "wireup/key_value_store.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 const std::string gone = "rank 1 on host node1 is gone: its connection closed without a goodbye";
@@ -154,4 +154,4 @@ TEST(Member, ConnectionThatIsCutIsALoss) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -6,7 +6,7 @@
 #include "wireup/rank_list.hpp"
 #include "wireup/token.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 TEST(Message, SurvivesTheWire) {
@@ -69,4 +69,4 @@ TEST(RanksText, SaysRanges) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -6,7 +6,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -174,4 +174,4 @@ TEST(RankSource, NonsenseIsAMistake) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -7,7 +7,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 LaunchedRank rank_of(std::int32_t rank, std::string job = "slurm-12.0.0") {
@@ -152,4 +152,4 @@ TEST(Rendezvous, MemberThatMayNotJoinDoesNotTryAgain) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

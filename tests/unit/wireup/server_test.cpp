@@ -8,7 +8,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 // The service is alive and well after what a test did to it.
@@ -235,4 +235,4 @@ TEST(KeyValueServer, NoDescriptorIsInherited) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -6,7 +6,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 using Values = std::vector<std::string>;
@@ -146,4 +146,4 @@ TEST(KeyValueStore, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup

@@ -5,7 +5,7 @@
 
 #include "helpers.hpp"
 
-namespace assay::host {
+namespace assay::host::wireup {
 namespace {
 
 bool readable(const Watch& watch) {
@@ -75,4 +75,4 @@ TEST(Watch, WakesAPollThroughTheServer) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::wireup
