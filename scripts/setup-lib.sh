@@ -3,11 +3,13 @@
 # Sourced, not run. Everything it says goes to stderr; stdout belongs to the program that is run in the end.
 #
 #   ensure_packages PACKAGE...   installs those that are missing, or prints the command and exits 2
-#   build_preset PRESET          configures and builds build/PRESET; what the tools say goes to build/PRESET/build.log.
-#                                Where there is an nvcc 13, brings cudnn-frontend's headers first
+#   build_preset PRESET [TARGET...]
+#                                configures build/PRESET and builds these targets, or all; what the tools say goes to
+#                                build/PRESET/build.log. Where there is an nvcc 13, brings cudnn-frontend's headers first
 #
 # Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone),
-# ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there).
+# ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there, and in the
+# preset release where there is a GPU too), CUDAARCHS (the GPUs that it is built for).
 
 if [[ -z ${BASH_VERSION:-} ]]; then
   echo "assay: the scripts need bash" >&2
@@ -173,10 +175,35 @@ with open(os.path.join(folder, name), "wb") as out:
 TEXT
 }
 
-# What the environment says of CUDA, for configuring a preset: a folder remembers, so the default is given as well. The
-# preset with the sanitizers has no CUDA in any case.
-cuda_option() { # PRESET
-  [[ $1 == dev ]] || printf '%s' "-DASSAY_CUDA=${ASSAY_CUDA:-AUTO}"
+# The GPUs of this machine that the CUDA device can run on, as CMake names what is compiled for them: "80-real;90-real".
+# Nothing without a GPU, or without a driver that answers.
+gpu_architectures() {
+  local capability
+  local -a found=()
+  while read -r capability; do
+    [[ $capability =~ ^([0-9]+)\.([0-9])$ ]] || continue
+    ((BASH_REMATCH[1] < 8)) || found+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]}-real")
+  done < <(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u)
+  local IFS=';'
+  printf '%s' "${found[*]}"
+}
+
+# What of CUDA is built, for configuring a preset, one option a line. A folder remembers, so the defaults are given too.
+# The preset release is for this machine; the others are for every GPU that is supported. The preset with the sanitizers
+# has no CUDA in any case.
+cuda_options() { # PRESET
+  [[ $1 != dev ]] || return 0
+  local wanted=${ASSAY_CUDA:-AUTO} architectures=
+  if [[ $1 == release && $wanted != OFF && -z ${CUDAARCHS:-} ]]; then
+    architectures=$(gpu_architectures)
+    [[ -n $architectures || $wanted == ON ]] || wanted=OFF
+  fi
+  printf '%s\n' "-DASSAY_CUDA=$wanted"
+  if [[ -n $architectures ]]; then
+    printf '%s\n' "-DCMAKE_CUDA_ARCHITECTURES=$architectures"
+  else
+    printf '%s\n' -UCMAKE_CUDA_ARCHITECTURES # CUDAARCHS, or those of cmake/AssayCuda.cmake
+  fi
 }
 
 # ---- building ----------------------------------------------------------------------------------------------------------
@@ -218,19 +245,22 @@ logged() { # COMMAND...
 }
 
 # All that decides how a build folder is configured, apart from what CMake itself watches.
-configuration() { # PRESET
+configuration() { # PRESET, with cuda and launcher set
   printf '%s\n' "preset $1" "source $assay_root" "launcher ${launcher[*]}"
   printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
   # Without CUDA at first, and with it once its last part is there.
-  printf '%s\n' "cuda $(cuda_option "$1") $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
+  printf '%s\n' "cuda ${cuda[*]} $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
+  printf '%s\n' "linker $(command -v mold || command -v ld.lld || true)"
   ls -d -- "$assay_root"/.deps/* 2>/dev/null || true
   sha256sum <"$assay_root/CMakePresets.json"
 }
 
-configure() { # [--fresh]; with preset, folder, log and launcher set
+configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
   rm -f -- "$folder/.configured"
-  # shellcheck disable=SC2046  # nothing, or one word
-  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" $(cuda_option "$preset") || return
+  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" || return
+  # A device that is no longer built must not be found.
+  [[ ${cuda[0]:-} != -DASSAY_CUDA=OFF ]] ||
+    rm -f -- "$folder"/lib/assay/{devices/libassay_device_cuda,comm/libassay_comm_nccl}.so
   configuration "$preset" >"$folder/.configured"
 }
 
@@ -243,14 +273,20 @@ folder_is_broken() {
 
 # In a subshell: what it locks and sets ends with it.
 # shellcheck disable=SC2030
-build_preset() ( # PRESET
+build_preset() ( # PRESET [TARGET...]
   local preset=$1 folder=$assay_root/build/$1 log=$assay_root/build/$1/build.log
+  shift
+  local -a targets=("${@:-all}") cuda
   [[ ${ASSAY_CUDA:-AUTO} =~ ^(AUTO|ON|OFF)$ ]] || die 2 "ASSAY_CUDA is '$ASSAY_CUDA'; expected ON, OFF or AUTO"
-  [[ $preset == dev ]] || ensure_cudnn_frontend
+  mapfile -t cuda < <(cuda_options "$preset")
+  [[ -z ${cuda[*]} || ${cuda[0]} == -DASSAY_CUDA=OFF ]] || ensure_cudnn_frontend
   # Always given, empty too: a build folder remembers a ccache that has since been removed.
   local ccache
   ccache=$(command -v ccache || true)
   local -a launcher=("-DCMAKE_C_COMPILER_LAUNCHER=$ccache" "-DCMAKE_CXX_COMPILER_LAUNCHER=$ccache")
+  # Files that start from precompiled headers are kept only when it is told so; CMake writes those headers anew for each
+  # build folder, so their times say nothing.
+  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:+$CCACHE_SLOPPINESS,}pch_defines,time_macros,include_file_mtime,include_file_ctime
   mkdir -p -- "$folder" || die 1 "cannot write to $folder; the build needs a writable source folder"
 
   # Two calls at once in one folder would spoil it: the second waits, and then finds nothing left to do.
@@ -266,6 +302,9 @@ build_preset() ( # PRESET
   if ! grep -qs '^build all:' "$folder/build.ninja" ||
     [[ $(cat -- "$folder/.configured" 2>/dev/null) != "$(configuration "$preset")" ]]; then
     say "configuring build/$preset"
+    if [[ ${cuda[0]:-} == -DASSAY_CUDA=OFF && ${ASSAY_CUDA:-AUTO} == AUTO ]] && nvcc_13 >/dev/null; then
+      say "no GPU here: building for the CPU alone (ASSAY_CUDA=ON builds the CUDA device too; CUDAARCHS=90 for one GPU)"
+    fi
     if ! configure; then
       : >"$log"
       configure --fresh || build_failed configuring
@@ -274,18 +313,18 @@ build_preset() ( # PRESET
   [[ -x $folder/bin/assay ]] || say "building build/$preset (the first time takes minutes; log: $log)"
   local count
   count=$(jobs)
-  if ! logged cmake --build "$folder" -j "$count"; then
+  if ! logged cmake --build "$folder" -j "$count" --target "${targets[@]}"; then
     if ((count > 1)) && grep -qE 'Killed signal|internal compiler error: Killed' "$log"; then
       say "a compiler was killed for want of memory; building one file at a time"
       : >"$log"
-      ! logged cmake --build "$folder" -j 1 || return 0
+      ! logged cmake --build "$folder" -j 1 --target "${targets[@]}" || return 0
     fi
     folder_is_broken || build_failed building
     say "build/$preset is damaged; configuring and building it anew"
     : >"$log"
     rm -rf -- "${folder:?}"/{bin,lib,host,sdk,plugins,tests,CMakeFiles,.ninja_deps,.ninja_log,build.ninja}
     configure --fresh || build_failed configuring
-    logged cmake --build "$folder" -j "$count" || build_failed building
+    logged cmake --build "$folder" -j "$count" --target "${targets[@]}" || build_failed building
   fi
 )
 
