@@ -30,27 +30,27 @@ Decoded decode(std::string_view text, std::size_t at) {
   return {code_point, length};
 }
 
-struct Range {
+struct WidthRange {
   std::uint32_t first, last;
 };
 
 template <std::size_t N>
-bool contains(const std::array<Range, N>& ranges, std::uint32_t code_point) {
+bool contains(const std::array<WidthRange, N>& ranges, std::uint32_t code_point) {
   return std::any_of(ranges.begin(), ranges.end(),
-                     [code_point](const Range& r) { return code_point >= r.first && code_point <= r.last; });
+                     [code_point](const WidthRange& r) { return code_point >= r.first && code_point <= r.last; });
 }
 
 // The blocks that names and units meet in practice, not the whole of Unicode's tables.
-constexpr std::array<Range, 6> kNoWidth{
+constexpr std::array<WidthRange, 6> kNoWidth{
     {{0x0300, 0x036f}, {0x1ab0, 0x1aff}, {0x200b, 0x200f}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}}};
-constexpr std::array<Range, 8> kDoubleWidth{{{0x1100, 0x115f},
-                                             {0x2e80, 0x303e},
-                                             {0x3041, 0xa4cf},
-                                             {0xac00, 0xd7a3},
-                                             {0xf900, 0xfaff},
-                                             {0xff00, 0xff60},
-                                             {0x1f300, 0x1faff},
-                                             {0x20000, 0x3fffd}}};
+constexpr std::array<WidthRange, 8> kDoubleWidth{{{0x1100, 0x115f},
+                                                  {0x2e80, 0x303e},
+                                                  {0x3041, 0xa4cf},
+                                                  {0xac00, 0xd7a3},
+                                                  {0xf900, 0xfaff},
+                                                  {0xff00, 0xff60},
+                                                  {0x1f300, 0x1faff},
+                                                  {0x20000, 0x3fffd}}};
 
 std::size_t width_of(std::uint32_t code_point) {
   if (code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) || contains(kNoWidth, code_point)) return 0;

@@ -27,6 +27,8 @@ std::optional<Status> status_of(std::string_view name) { return find_in<Status>(
 std::optional<Verification> verification_of(std::string_view name) {
   return find_in<Verification>(verification_names, name);
 }
-std::optional<ValidityVerdict> validity_verdict_of(std::string_view name) { return find_in<ValidityVerdict>(verdict_names, name); }
+std::optional<ValidityVerdict> validity_verdict_of(std::string_view name) {
+  return find_in<ValidityVerdict>(verdict_names, name);
+}
 
 }  // namespace assay::host::record

@@ -61,7 +61,8 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
     const Forward& f = forward_[l];
     // The fused path has normed1 from the end of the layer before.
     if (l == 0 || !config_.fused)
-      b.rms_norm_forward(plan_[f.input], set_.value(ids_.layers[l].ln1), plan_[f.normed1], plan_[f.rstd1], rms_norm_eps);
+      b.rms_norm_forward(plan_[f.input], set_.value(ids_.layers[l].ln1), plan_[f.normed1], plan_[f.rstd1],
+                         rms_norm_eps);
     layer_body(b, ids_.layers[l], f);
     layer_end(b, static_cast<std::int64_t>(l), f);
   }

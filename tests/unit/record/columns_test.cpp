@@ -171,7 +171,7 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   record["by_rank"] = {{{"rank", 0}, {"host", "n0"}, {"step_mean_ms", 1.0}}};
   record["rates"]["gflop_per_s"] = 1.0;
   record["validity"] = {{"verdict", "valid"}, {"text", "alone"}};
-  Json telemetry = {{"samples", 1}, {"energy_j", 1.0},           {"throttle", {{"power_cap", 0.5}}},
+  Json telemetry = {{"samples", 1},           {"energy_j", 1.0},           {"throttle", {{"power_cap", 0.5}}},
                     {"foreign_processes", 0}, {"foreign_memory_mib", 0.0}, {"utilisation_span_s", 0.1}};
   for (const char* figure : {"gpu_utilisation_percent", "cpu_utilisation_percent", "sm_clock_mhz", "memory_clock_mhz",
                              "power_w", "temperature_c"})

@@ -59,8 +59,8 @@ TEST(RecordJson, EveryStatusHasAName) {
     EXPECT_EQ(status_of(name_of(status)), status);
   for (const Verification verification : {Verification::ok, Verification::wrong_result, Verification::not_checked})
     EXPECT_EQ(verification_of(name_of(verification)), verification);
-  for (const auto verdict : {ValidityVerdict::valid, ValidityVerdict::unknown, ValidityVerdict::throttled,
-                             ValidityVerdict::contended})
+  for (const auto verdict :
+       {ValidityVerdict::valid, ValidityVerdict::unknown, ValidityVerdict::throttled, ValidityVerdict::contended})
     EXPECT_EQ(validity_verdict_of(name_of(verdict)), verdict);
   EXPECT_FALSE(status_of("OK"));
 }

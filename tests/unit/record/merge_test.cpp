@@ -254,12 +254,12 @@ TEST(MergeFailedRanks, SaysWhoAndWhere) {
   EXPECT_EQ(merged["step"], 8);
   EXPECT_EQ(merged["log_tail"], Json::array({"last words"}));
   EXPECT_EQ(merged["by_rank"][0], Json({{"rank", 0},
-                                          {"host", "n0"},
-                                          {"status", "failed"},
-                                          {"stage", "measure"},
-                                          {"phase", "wait"},
-                                          {"step", 7},
-                                          {"reason", "ended with the others"}}));
+                                        {"host", "n0"},
+                                        {"status", "failed"},
+                                        {"stage", "measure"},
+                                        {"phase", "wait"},
+                                        {"step", 7},
+                                        {"reason", "ended with the others"}}));
   EXPECT_EQ(merged["by_rank"][2], Json({{"rank", 2}, {"host", "n2"}, {"status", "timeout"}}));
   EXPECT_FALSE(merged.contains("verify"));
   EXPECT_FALSE(merged.contains("straggler"));
