@@ -9,8 +9,8 @@
 namespace assay::host::experiment::test {
 namespace {
 
-using Identity = std::vector<std::pair<std::string, std::string>>;
-const Identity identity{{"plugin.file_hash", "00ff"}, {"device", "cpu: demo"}, {"libraries", "demo 1.0"}};
+using PairList = std::vector<std::pair<std::string, std::string>>;
+const PairList identity{{"plugin.file_hash", "00ff"}, {"device", "cpu: demo"}, {"libraries", "demo 1.0"}};
 
 std::string hash_of(const std::string& text, const std::vector<std::string>& set = {}) {
   return case_hash(good(text, set).cases.at(0), "demo", identity);
@@ -36,7 +36,7 @@ TEST(CaseHash, IsTheSameInAnyOrder) {
       "plugin = \"demo\"\n[sweep]\nbatch_size = [4]\n[output]\ndir = \"x\"\n",
       {"schema=1", "name=b"});
   EXPECT_EQ(a, b);
-  Identity reversed(identity.rbegin(), identity.rend());
+  PairList reversed(identity.rbegin(), identity.rend());
   EXPECT_EQ(case_hash(plain_case(), "demo", identity), case_hash(plain_case(), "demo", reversed));
 }
 
@@ -91,7 +91,7 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.profile.kernels = true; });
   add([](Case& c) { c.profile.memory_snapshot = true; });
   EXPECT_EQ(hashes.size(), 26u);
-  Identity other = identity;
+  PairList other = identity;
   other[0].second = "00fe";
   hashes.insert(case_hash(plain_case(), "demo", other));
   EXPECT_EQ(hashes.size(), 27u);
