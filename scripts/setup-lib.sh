@@ -267,6 +267,7 @@ configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
 # Succeeds when what went wrong is the state of the build folder, not the sources: no step of the build has failed (then
 # it never got to one), or a step met a file that an interrupted build or a full disk has cut short.
 folder_is_broken() {
+  ! grep -q 'error: unknown target' "$log" || return 1
   ! grep -q '^FAILED: ' "$log" ||
     grep -qE 'file truncated|file too short|file not recognized|file format not recognized|file in wrong format|malformed archive' "$log"
 }

@@ -27,14 +27,14 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
   for (const plugin::ParamSpec& p : schema.params) {
     json row = {{"name", p.name}, {"type", name_of(p.type)}, {"unit", p.unit}, {"help", p.help}};
     if (p.required)
-      row["required"] = true;
+      row.emplace("required", true);
     else
-      row["default"] = json(to_json(p.default_value));
-    if (p.min) row["min"] = *p.min;
-    if (p.max) row["max"] = *p.max;
-    if (!p.choices.empty()) row["choices"] = p.choices;
-    if (p.input_path) row["path"] = "input";
-    if (p.output_path) row["path"] = "output";
+      row.emplace("default", to_json(p.default_value));
+    if (p.min) row.emplace("min", *p.min);
+    if (p.max) row.emplace("max", *p.max);
+    if (!p.choices.empty()) row.emplace("choices", p.choices);
+    if (p.input_path) row.emplace("path", "input");
+    if (p.output_path) row.emplace("path", "output");
     params.push_back(std::move(row));
   }
   json metrics = json::array();
@@ -44,7 +44,7 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
                        {"scope", m.per_step ? "step" : "case"},
                        {"direction", static_cast<int>(m.direction)},
                        {"help", m.help}});
-    if (!m.words.empty()) metrics.back()["words"] = m.words;
+    if (!m.words.empty()) metrics.back().emplace("words", m.words);
   }
   json devices = json::array();
   if (schema.runs_on_cpu) devices.push_back("cpu");

@@ -13,65 +13,104 @@ namespace {
 namespace po = boost::program_options;
 using json = nlohmann::ordered_json;
 
-json plugin_json(const plugin::ListedPlugin& plugin) {
-  if (!plugin.library) return {{"file", plugin.file.string()}, {"problem", plugin.problem}};
-  const assay_entry& entry = plugin.library->entry();
-  json workloads = json::array();
+struct Workload {
+  std::string id, summary;
+};
+
+struct PluginRow {
+  std::string file;
+  std::string problem;  // "" when the plugin can be used
+  std::string id, version, build;
+  std::vector<Workload> workloads;
+};
+
+struct DeviceRow {
+  std::string kind;
+  std::string note, problem;  // "" when the device was opened
+  std::string name, libraries;
+  double memory_gib = 0;
+};
+
+PluginRow row_of(const plugin::ListedPlugin& listed) {
+  PluginRow row;
+  row.file = listed.file.string();
+  row.problem = listed.problem;
+  if (!listed.library) return row;
+  const assay_entry& entry = listed.library->entry();
+  row.id = entry.id, row.version = entry.version, row.build = entry.build;
   for (std::uint32_t i = 0; i < entry.workload_count; ++i) {
     const char* summary = entry.workloads[i]->summary;
-    workloads.push_back({{"id", entry.workloads[i]->id}, {"summary", summary ? summary : ""}});
+    row.workloads.push_back({entry.workloads[i]->id, summary ? summary : ""});
   }
-  return {{"file", plugin.file.string()},
-          {"id", entry.id},
-          {"version", entry.version},
-          {"build", entry.build},
-          {"workloads", std::move(workloads)}};
+  return row;
 }
 
 // The CPU is opened: it costs milliseconds. A GPU's backend would load its vendor's libraries; that waits for a run.
-json device_json(const std::string& kind) {
-  json out = {{"kind", kind}};
+DeviceRow row_of(const std::string& kind) {
+  DeviceRow row;
+  row.kind = kind;
   if (kind != "cpu") {
-    out["note"] = "backend installed; opened when a case asks for it";
-    return out;
+    row.note = "backend installed; opened when a case asks for it";
+    return row;
   }
   try {
     const plugin::OpenDevice device(plugin::find_device(kind), 0);
     const assay_device_info info = device.info();
-    out["name"] = info.name;
-    out["libraries"] = info.libraries;
-    out["memory_gib"] = static_cast<double>(info.memory_total_bytes) / (1024.0 * 1024.0 * 1024.0);
+    row.name = info.name;
+    row.libraries = info.libraries;
+    row.memory_gib = static_cast<double>(info.memory_total_bytes) / (1024.0 * 1024.0 * 1024.0);
   } catch (const std::exception& e) {
-    out["problem"] = e.what();
+    row.problem = e.what();
   }
-  return out;
+  return row;
 }
 
-void print_table(const json& list) {
+json json_of(const PluginRow& row) {
+  if (!row.problem.empty()) return {{"file", row.file}, {"problem", row.problem}};
+  json workloads = json::array();
+  for (const Workload& workload : row.workloads)
+    workloads.push_back({{"id", workload.id}, {"summary", workload.summary}});
+  return {{"file", row.file},
+          {"id", row.id},
+          {"version", row.version},
+          {"build", row.build},
+          {"workloads", std::move(workloads)}};
+}
+
+json json_of(const DeviceRow& row) {
+  if (!row.note.empty()) return {{"kind", row.kind}, {"note", row.note}};
+  if (!row.problem.empty()) return {{"kind", row.kind}, {"problem", row.problem}};
+  return {{"kind", row.kind}, {"name", row.name}, {"libraries", row.libraries}, {"memory_gib", row.memory_gib}};
+}
+
+void print_json(const std::vector<PluginRow>& plugins, const std::vector<DeviceRow>& devices) {
+  json of_plugins = json::array(), of_devices = json::array();
+  for (const PluginRow& row : plugins) of_plugins.push_back(json_of(row));
+  for (const DeviceRow& row : devices) of_devices.push_back(json_of(row));
+  fmt::print("{}\n", json{{"plugins", std::move(of_plugins)}, {"devices", std::move(of_devices)}}.dump(2));
+}
+
+void print_table(const std::vector<PluginRow>& plugins, const std::vector<DeviceRow>& devices) {
   fmt::print("Plugins\n");
-  for (const json& plugin : list["plugins"]) {
-    if (plugin.contains("problem")) {
-      fmt::print("  unusable: {}\n", plugin["problem"].get<std::string>());
+  for (const PluginRow& row : plugins) {
+    if (!row.problem.empty()) {
+      fmt::print("  unusable: {}\n", row.problem);
       continue;
     }
-    for (const json& workload : plugin["workloads"])
-      fmt::print("  {:<18} {}\n", workload["id"].get<std::string>(), workload["summary"].get<std::string>());
-    fmt::print("  {:<18} {} {} ({}), {}\n", "", plugin["id"].get<std::string>(), plugin["version"].get<std::string>(),
-               plugin["build"].get<std::string>(), plugin["file"].get<std::string>());
+    for (const Workload& workload : row.workloads) fmt::print("  {:<18} {}\n", workload.id, workload.summary);
+    fmt::print("  {:<18} {} {} ({}), {}\n", "", row.id, row.version, row.build, row.file);
   }
-  if (list["plugins"].empty()) fmt::print("  none; give --plugin-path or set ASSAY_PLUGIN_PATH\n");
+  if (plugins.empty()) fmt::print("  none; give --plugin-path or set ASSAY_PLUGIN_PATH\n");
   fmt::print("\nDevices\n");
-  for (const json& device : list["devices"]) {
-    const std::string kind = device["kind"];
-    if (device.contains("problem"))
-      fmt::print("  {:<6} unusable: {}\n", kind, device["problem"].get<std::string>());
-    else if (device.contains("note"))
-      fmt::print("  {:<6} {}\n", kind, device["note"].get<std::string>());
+  for (const DeviceRow& row : devices) {
+    if (!row.problem.empty())
+      fmt::print("  {:<6} unusable: {}\n", row.kind, row.problem);
+    else if (!row.note.empty())
+      fmt::print("  {:<6} {}\n", row.kind, row.note);
     else
-      fmt::print("  {:<6} {}, {:.1f} GiB; {}\n", kind, device["name"].get<std::string>(),
-                 device["memory_gib"].get<double>(), device["libraries"].get<std::string>());
+      fmt::print("  {:<6} {}, {:.1f} GiB; {}\n", row.kind, row.name, row.memory_gib, row.libraries);
   }
-  if (list["devices"].empty()) fmt::print("  none; set ASSAY_DEVICE_PATH to the folder of the backends\n");
+  if (devices.empty()) fmt::print("  none; set ASSAY_DEVICE_PATH to the folder of the backends\n");
 }
 
 }  // namespace
@@ -84,15 +123,13 @@ int list_command(const Arguments& arguments) {
       arguments, "assay list [options]", "Lists the workload plugins and the devices that this host finds.", visible);
   if (options.help) return run::exit_ok;
   const auto& values = options.values;
-  json list = {{"plugins", json::array()}, {"devices", json::array()}};
-  for (const plugin::ListedPlugin& plugin : plugin::list_plugins(plugin::plugin_folders(
+  std::vector<PluginRow> plugins;
+  for (const plugin::ListedPlugin& listed : plugin::list_plugins(plugin::plugin_folders(
            values.count("plugin-path") ? values["plugin-path"].as<std::vector<std::string>>() : Arguments{})))
-    list["plugins"].push_back(plugin_json(plugin));
-  for (const std::string& kind : plugin::installed_device_kinds()) list["devices"].push_back(device_json(kind));
-  if (values.count("json"))
-    fmt::print("{}\n", list.dump(2));
-  else
-    print_table(list);
+    plugins.push_back(row_of(listed));
+  std::vector<DeviceRow> devices;
+  for (const std::string& kind : plugin::installed_device_kinds()) devices.push_back(row_of(kind));
+  (values.count("json") ? print_json : print_table)(plugins, devices);
   return run::exit_ok;
 }
 

@@ -60,8 +60,8 @@ void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total
 }
 
 void Reporter::case_finished(const record::CaseRecord& record) {
-  emit({{"event", "case_finished"}, {"record", record::to_json(record)}});
-  progress_.case_finished(name_of(record.result.status), results::case_summary(record));
+  if (mode_ == ReportMode::json) emit({{"event", "case_finished"}, {"record", record::to_json(record)}});
+  progress_.case_finished(record.result.status_text(), results::case_summary(record));
   if (mode_ == ReportMode::people && record.result.kernels)
     for (const std::string& line : profile::kernel_lines(*record.result.kernels)) progress_.message(line);
 }

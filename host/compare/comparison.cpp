@@ -15,8 +15,6 @@
 namespace assay::host::compare {
 namespace {
 
-using record::CaseRecord;
-
 std::string text_at(const record::CaseRecord& record, const char* column) {
   return record::display_text(record::cell_of(record, column));
 }
@@ -34,7 +32,8 @@ std::string reason_against(const SideCase& c, const std::string& label) {
     const record::Status status = record->result.status;
     if (status == record::Status::ok) continue;
     const std::string reason = text_at(*record, "reason");
-    const std::string what = status == record::Status::wrong_result ? "verification failed" : name_of(status);
+    const std::string what =
+        status == record::Status::wrong_result ? "verification failed" : record->result.status_text();
     return fmt::format("{}: {}{}{}", label, what, reason.empty() ? "" : ": ", reason);
   }
   return {};

@@ -8,8 +8,6 @@
 namespace assay::host::compare {
 namespace {
 
-using record::CaseRecord;
-
 // Of the settings, those without which two times are not of the same thing. What else an experiment sets is told as a
 // difference and hinders nothing.
 constexpr const char* kMeasuredOtherwise = "measure.sync";

@@ -12,9 +12,6 @@
 namespace assay::host::compare {
 namespace {
 
-using record::CaseRecord;
-using record::Number;
-
 record::Number finite(const record::Number& number) { return number && std::isfinite(*number) ? number : std::nullopt; }
 
 std::vector<double> finite(const std::vector<double>& numbers) {

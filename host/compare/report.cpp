@@ -21,10 +21,6 @@ struct Style {
   std::size_t width_columns;
 };
 
-using record::Cell;
-using record::count_cell;
-using record::number_cell;
-
 // An empty text is an empty cell.
 record::Cell text_cell(const std::string& text) { return text.empty() ? record::Cell{} : record::text_cell(text); }
 

@@ -15,7 +15,6 @@ namespace assay::host::compare {
 namespace {
 
 namespace fs = std::filesystem;
-using record::CaseRecord;
 
 constexpr const char* kExpected =
     "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder of these";

@@ -42,7 +42,7 @@ Kind<std::chrono::milliseconds> duration_from(std::string expected, std::int64_t
             const auto duration = read_duration(found);
             return duration && duration->count() >= min_ms ? duration : std::nullopt;
           },
-          [](std::chrono::milliseconds duration) { return Value(to_text(duration)); }};
+          [](std::chrono::milliseconds duration) { return Value(duration_to_text(duration)); }};
 }
 
 }  // namespace

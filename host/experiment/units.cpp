@@ -79,7 +79,7 @@ std::optional<std::chrono::milliseconds> duration_from_seconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(whole_ms));
 }
 
-std::string to_text(std::chrono::milliseconds duration) {
+std::string duration_to_text(std::chrono::milliseconds duration) {
   std::int64_t rest_ms = duration.count();
   std::string text;
   for (const auto& unit : duration_units_ms) {

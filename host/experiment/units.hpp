@@ -12,7 +12,7 @@ namespace assay::host::experiment {
 // not a whole number of milliseconds, or above a year.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 std::optional<std::chrono::milliseconds> duration_from_seconds(double seconds);
-std::string to_text(std::chrono::milliseconds duration);  // reads back to the same: "1h30m", "500ms", "0ms"
+std::string duration_to_text(std::chrono::milliseconds duration);  // reads back to the same: "1h30m", "500ms", "0ms"
 
 // "4GiB", "512MiB", "1.5KiB", "100B": binary units only. Nothing when malformed or not a whole number of bytes.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);

@@ -32,7 +32,7 @@ constexpr std::chrono::microseconds short_nap{50};
 constexpr std::uint64_t kept_end_max = 1 << 20;
 
 Fd open_log(const std::filesystem::path& file) {
-  Fd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  Fd fd(open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd)
     throw LaunchError::from_errno(
         fmt::format("cannot open the worker's log {} (is its folder there and writable?)", file.string()));
@@ -42,14 +42,20 @@ Fd open_log(const std::filesystem::path& file) {
 }  // namespace
 
 WorkerLog::WorkerLog(const std::filesystem::path& file, std::uint64_t limit_bytes)
-    : limit_bytes_(limit_bytes),
+    : limit_bytes_(std::max(limit_bytes, least_log_limit_bytes)),
       file_(open_log(file)),
       stop_(eventfd(0, EFD_CLOEXEC)),
-      end_bytes_max_(static_cast<std::size_t>(std::min(limit_bytes / 2, kept_end_max))),
-      beginning_bytes_left_(limit_bytes - end_bytes_max_) {
+      end_bytes_max_(static_cast<std::size_t>(std::min(limit_bytes_ / 2, kept_end_max))),
+      beginning_bytes_left_(limit_bytes_ - end_bytes_max_) {
   struct stat status {};
   fstat(file_.get(), &status);
   begin_offset_ = static_cast<std::uint64_t>(status.st_size);
+  // A host that was killed has left its last line open.
+  char last = '\n';
+  if (status.st_size > 0 && pread(file_.get(), &last, 1, status.st_size - 1) == 1 && last != '\n') {
+    write_out("\n", 1);
+    ++begin_offset_;
+  }
   int ends[2];
   if (!stop_ || pipe2(ends, O_CLOEXEC) != 0)
     throw LaunchError::from_errno("cannot create the pipe of the worker's log");
@@ -74,7 +80,7 @@ void WorkerLog::finish() noexcept {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(stop_.get(), &one, sizeof one);
   thread_.join();
-  // From here on a descendant that escaped writes into nothing.
+  // A descendant that escaped and writes later gets SIGPIPE, as with any pipe that nobody reads any longer.
   for (Fd* fd : {&file_, &read_end_, &write_end_, &stop_}) fd->reset();
 }
 

@@ -11,7 +11,7 @@
 //   5 ms, so that a line a step does not wake it each step; while much comes it naps for 0.05 ms, and keeps up with
 //   GB/s.
 // - The end is not awaited, since a descendant that escaped may hold the pipe open for ever: finish() takes what is in
-//   the pipe at that moment.
+//   the pipe at that moment. Whoever writes later gets SIGPIPE.
 // When the host is killed, what the pipe and the kept end hold is lost; its workers are killed with it.
 #pragma once
 #include <chrono>
@@ -25,10 +25,12 @@
 namespace assay::host::launch {
 
 constexpr std::uint64_t default_log_limit_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t least_log_limit_bytes = 2;  // a beginning and an end
 
 class WorkerLog {
  public:
-  // Appends to `file`, which is made when missing; what it held before does not count. Throws LaunchError.
+  // Appends to `file`, which is made when missing; what it held before does not count. A limit below
+  // least_log_limit_bytes counts as that much. Throws LaunchError.
   WorkerLog(const std::filesystem::path& file, std::uint64_t limit_bytes);
   WorkerLog(const WorkerLog&) = delete;
   WorkerLog& operator=(const WorkerLog&) = delete;

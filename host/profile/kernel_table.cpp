@@ -11,9 +11,6 @@
 namespace assay::host::profile {
 namespace {
 
-using record::KernelRow;
-using record::Kernels;
-
 struct Sum {
   std::uint64_t count = 0;
   double time_ns = 0;

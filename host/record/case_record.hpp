@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ const T* find(const std::optional<Named<T>>& list, std::string_view name) {
 }
 
 using Number = std::optional<double>;
+inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // The times of the whole step, or of one of the workload's phases.
 struct Phase {
@@ -57,7 +59,7 @@ struct StepMetric {
 
 // A metric that the workload reports once.
 struct CaseMetric {
-  double value = 0;  // a whole one is a count, and is written as one
+  double value = no_number;  // a whole one is a count, and is written as one
   std::string unit;
   Direction direction = Direction::neither;
   std::optional<std::string> word;  // where the metric is one of a few words
@@ -107,7 +109,7 @@ struct ProcessorShares {
 };
 
 struct Figure {
-  double mean = 0, min = 0, max = 0;
+  double mean = no_number, min = no_number, max = no_number;
 };
 
 struct Telemetry {
@@ -185,6 +187,7 @@ struct Straggler {
 
 struct WallTimes {
   Number measure_s, setup_s, case_s;
+  bool empty() const { return !measure_s && !setup_s && !case_s; }
 };
 
 // What was to be run: known before the case starts.
@@ -201,6 +204,7 @@ struct CaseIdentity {
 // What became of it: the worker's part of the record, or what its supervisor knows of a worker that left none.
 struct CaseResult {
   Status status = Status::ok;
+  std::string unknown_status;  // its word, where the status is unknown
   std::string reason;
   std::optional<Stage> stage;  // where it ended
   std::string phase;
@@ -217,12 +221,12 @@ struct CaseResult {
   std::optional<Validity> validity;
   std::optional<Memory> memory;
   std::optional<VerificationResult> verify;
-  // Only of a case that is ok: a number only if correct.
+  std::optional<Named<CaseMetric>> metrics;
+  // These belong to a case that is ok: a number only if correct.
   std::optional<Named<Phase>> phases;  // "step" first
   std::optional<Named<StepMetric>> step_metrics;
   std::optional<Rates> rates;
   Number drift;
-  std::optional<Named<CaseMetric>> metrics;
   std::optional<std::int64_t> step;  // of the stage, where a case that is not ok ended
   std::vector<std::string> log_tail;
   // Only of several ranks.
@@ -231,6 +235,7 @@ struct CaseResult {
   Number spread;
 
   bool is_ok() const { return status == Status::ok; }
+  std::string status_text() const { return status == Status::unknown ? unknown_status : name_of(status); }
   void note(std::string text) {
     if (!notes) notes.emplace();
     notes->push_back(std::move(text));

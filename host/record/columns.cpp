@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
 
 namespace assay::host::record {
 namespace {
@@ -94,20 +96,32 @@ template <auto Member>
 Cell of_step_metric(const StepMetric& metric) {
   return number_cell(metric.*Member);
 }
+// The samples that are numbers: a loss that diverged leaves others.
+std::vector<double> numbers_of(const StepMetric& metric) {
+  std::vector<double> numbers;
+  std::copy_if(metric.samples.begin(), metric.samples.end(), std::back_inserter(numbers),
+               [](double v) { return std::isfinite(v); });
+  return numbers;
+}
 Cell least_sample(const StepMetric& m) {
-  return m.samples.empty() ? Cell{} : number_cell(*std::min_element(m.samples.begin(), m.samples.end()));
+  const auto numbers = numbers_of(m);
+  return numbers.empty() ? Cell{} : number_cell(*std::min_element(numbers.begin(), numbers.end()));
 }
 Cell largest_sample(const StepMetric& m) {
-  return m.samples.empty() ? Cell{} : number_cell(*std::max_element(m.samples.begin(), m.samples.end()));
+  const auto numbers = numbers_of(m);
+  return numbers.empty() ? Cell{} : number_cell(*std::max_element(numbers.begin(), numbers.end()));
 }
-Cell last_sample(const StepMetric& m) { return m.samples.empty() ? Cell{} : number_cell(m.samples.back()); }
+Cell last_sample(const StepMetric& m) {
+  const auto numbers = numbers_of(m);
+  return numbers.empty() ? Cell{} : number_cell(numbers.back());
+}
 
 // ---- the tables ----
 
 constexpr Direction lower = Direction::lower_is_better, higher = Direction::higher_is_better;
 
 constexpr std::array first{
-    Column{"status", [](R r) { return text_cell(name_of(r.result.status)); }},
+    Column{"status", [](R r) { return text_cell(r.result.status_text()); }},
     Column{"reason", [](R r) { return text_cell(r.result.reason); }},
     Column{"index",
            [](R r) {
@@ -127,7 +141,7 @@ constexpr std::array later{
            "tflop/s", higher},
     Column{"gbytes_per_s", of_rates<&Rates::gbytes_per_s>, "gbytes/s", higher},
     Column{"items_per_s", of_rates<&Rates::items_per_s>, "items/s", higher},
-    Column{"memory.peak_mib", of_memory<&Memory::peak_total_mib>, "MiB", lower},
+    Column{"memory.peak_mib", of_memory<&Memory::peak_total_mib>, "MiB", lower, true},
     Column{"memory.process_peak_mib", of_memory<&Memory::process_peak_mib>, "MiB", lower},
     Column{"utilisation_percent", utilisation_cell},
     Column{"validity", [](R r) { return r.result.validity ? text_cell(name_of(r.result.validity->verdict)) : Cell{}; }},
@@ -288,11 +302,8 @@ ColumnValue measured_value(R r, std::string_view column) {
     if (const Phase* phase = find(r.result.phases, name.head))
       return {statistic->cell(*phase), std::string(statistic->unit),
               statistic->unit.empty() ? Direction::neither : lower};
-  if (const Column* row = row_named(later, column)) {
-    // The account of memory is kept to the byte; what the system says of a process is not.
-    const bool exact = column.starts_with(memory_prefix) && column != "memory.process_peak_mib";
-    return {row->cell(r), std::string(row->unit), row->direction, exact};
-  }
+  if (const Column* row = row_named(later, column))
+    return {row->cell(r), std::string(row->unit), row->direction, row->exact};
   if (column == item_rate_name(r)) return value_of(r, "items_per_s");
   if (column.starts_with(memory_prefix))
     return {memory_cell(r, column.substr(memory_prefix.size())), "MiB", lower, true};

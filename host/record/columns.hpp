@@ -18,6 +18,7 @@ struct Column {
   Cell (*cell)(const CaseRecord& record);
   std::string_view unit = "";
   Direction direction = Direction::neither;
+  bool exact = false;  // accounted to the byte, not measured
 };
 
 // A statistic of a phase or of a metric of the steps: the column "<phase>.<name>".

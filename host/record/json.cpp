@@ -254,7 +254,7 @@ struct Fields<WallTimes> {
 
 // How a case ended. In a whole record it stands before what was to be run.
 void visit_end(auto&& field, auto& r) {
-  field("status", r.status);
+  field.status(r);
   field("reason", r.reason);
   field.or_empty("stage", r.stage);
   field("phase", r.phase);
@@ -263,7 +263,7 @@ void visit_end(auto&& field, auto& r) {
 
 void visit_findings(auto&& field, auto& r) {
   field("notes", r.notes);
-  field("wall_s", r.wall);
+  field.unless_empty("wall_s", r.wall);
   field("work", r.work);
   field.unless_empty("memory_snapshot", r.memory_snapshot);
   field("kernel_trace", r.kernel_trace);
@@ -361,6 +361,7 @@ class Writer {
   void or_empty(const char* key, const std::optional<T>& value) {
     out_[key] = value ? json_of(*value) : Json("");
   }
+  void status(const CaseResult& result) { out_["status"] = result.status_text(); }
   void count(const char* key, double value) { out_[key] = json_of(count_if_whole(value)); }
 
  private:
@@ -401,8 +402,13 @@ bool read(const Json& json, double& out) {
 template <class T>
 requires std::is_integral_v<T>
 bool read(const Json& json, T& out) {
-  if (json.is_number()) out = json.get<T>();
-  return json.is_number();
+  // What is whole and fits counts, however it is spelt.
+  if (!json.is_number()) return false;
+  const double value = json.get<double>();
+  const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (!(value >= (std::is_signed_v<T> ? -beyond : 0.0) && value < beyond) || value != std::floor(value)) return false;
+  out = json.is_number_float() ? static_cast<T>(value) : json.get<T>();
+  return true;
 }
 bool read(const Json& json, std::string& out) {
   if (json.is_string()) out = json.get<std::string>();
@@ -426,7 +432,14 @@ bool read(const Json& json, Status& out) { return read_name(json, out, status_of
 bool read(const Json& json, Verification& out) { return read_name(json, out, verification_of); }
 bool read(const Json& json, ValidityVerdict& out) { return read_name(json, out, validity_verdict_of); }
 bool read(const Json& json, Value& out) {
-  if (json.is_null() || json.is_structured()) return false;
+  if (json.is_structured()) {  // of another assay: what it says stays told
+    out = json_text(json);
+    return true;
+  }
+  if (json.is_null()) {  // a number that was told and is none
+    out = std::numeric_limits<double>::quiet_NaN();
+    return true;
+  }
   out = value_from_json(json);
   return true;
 }
@@ -464,6 +477,12 @@ class Reader {
     (*this)(key, out);
   }
   void count(const char* key, double& out) { (*this)(key, out); }
+  void status(CaseResult& result) {
+    std::string word;
+    (*this)("status", word);
+    result.status = status_of(word).value_or(Status::unknown);
+    if (result.status == Status::unknown) result.unknown_status = word;
+  }
 
  private:
   const Json* at(const char* key) const {
@@ -497,7 +516,7 @@ bool read(const Json& json, T& out) {
 
 template <class T>
 std::optional<T> with_status(const Json& json) {
-  Status status{};
+  std::string status;
   if (!json.is_object() || !json.contains("status") || !read(json["status"], status)) return std::nullopt;
   T out;
   read(json, out);

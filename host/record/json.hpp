@@ -14,7 +14,7 @@ nlohmann::ordered_json to_json(const CaseResult& result);
 nlohmann::ordered_json to_json(const Device& device);
 
 // Fields of another type than expected count as absent, and unknown ones are left out. Nothing when the JSON is no
-// object with a known status.
+// object with a status.
 std::optional<CaseRecord> record_from_json(const nlohmann::ordered_json& json);
 std::optional<CaseResult> result_from_json(const nlohmann::ordered_json& json);
 Device device_from_json(const nlohmann::ordered_json& json);

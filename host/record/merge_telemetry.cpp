@@ -13,7 +13,7 @@ namespace {
 // Over the ranks that tell it.
 std::optional<Figure> merged_figure(const std::vector<const RankPart*>& ranks,
                                     std::optional<Figure> Telemetry::*member) {
-  Figure merged;
+  Figure merged{0, 0, 0};
   int count = 0;
   for (const RankPart* rank : ranks) {
     if (!rank->result.telemetry || !((*rank->result.telemetry).*member)) continue;

@@ -6,8 +6,8 @@
 namespace assay::host::record {
 namespace {
 
-constexpr std::array<const char*, 7> status_names{"ok",          "oom",          "timeout", "crashed",
-                                                  "unsupported", "wrong_result", "failed"};
+constexpr std::array<const char*, 8> status_names{"ok",          "oom",          "timeout", "crashed",
+                                                  "unsupported", "wrong_result", "failed",  "unknown"};
 constexpr std::array<const char*, 3> verification_names{"ok", "wrong_result", "not checked"};
 constexpr std::array<const char*, 4> verdict_names{"valid", "unknown", "throttled", "contended"};
 

@@ -5,7 +5,8 @@
 
 namespace assay::host::record {
 
-enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed };
+// `unknown` is the status of a record from an assay that knows more of them: it is never ok, and never finished.
+enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed, unknown };
 const char* name_of(Status status);  // "ok", "wrong_result"
 std::optional<Status> status_of(std::string_view name);
 

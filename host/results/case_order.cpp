@@ -10,8 +10,6 @@
 namespace assay::host::results {
 namespace {
 
-using record::CaseRecord;
-
 // What tells cases apart: equal for equal values, however their keys were ordered.
 using Inputs = std::pair<std::map<std::string, Value>, std::map<std::string, Value>>;
 

@@ -11,8 +11,6 @@
 namespace assay::host::results {
 namespace {
 
-using record::CaseRecord;
-
 // "case 3 (size=xl)"
 std::string case_name(const record::CaseRecord& record) {
   std::string name = record.identity.index >= 0 ? fmt::format("case {}", record.identity.index + 1) : "case";
@@ -29,7 +27,7 @@ std::string case_label(const record::Named<Value>& axes) {
 }
 
 std::string case_summary(const record::CaseRecord& record) {
-  std::string summary = name_of(record.result.status);
+  std::string summary = record.result.status_text();
   if (!record.result.is_ok()) {
     const std::string reason = one_line(record.result.reason);
     return reason.empty() ? summary : fmt::format("{}: {}", summary, reason);
@@ -47,7 +45,7 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
   for (const record::CaseRecord& record : records) {
     const record::CaseResult& result = record.result;
     if (result.is_ok()) continue;
-    const std::string status = name_of(result.status);
+    const std::string status = result.status_text();
     const bool expected = std::find(allow.begin(), allow.end(), status) != allow.end();
     std::vector<std::string> where;
     if (result.stage && *result.stage != Stage::done) where.emplace_back(name_of(*result.stage));

@@ -8,8 +8,6 @@
 namespace assay::host::results {
 namespace {
 
-using record::CaseRecord;
-
 // Several processes, and no axis that shows their number already.
 bool has_untold_ranks(const record::CaseRecord& record) {
   if (!record.identity.ranks || *record.identity.ranks == 1) return false;

@@ -9,7 +9,6 @@ namespace assay::host::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using record::CaseRecord;
 
 // The step of a case whose steps are epochs, else null.
 const record::Phase* measured_epochs(const record::CaseRecord& record) {

@@ -25,7 +25,6 @@ namespace assay::host::results {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using record::CaseRecord;
 
 struct Hardware {
   std::string model;
@@ -87,7 +86,7 @@ Json totals_json(const experiment::Experiment& experiment, const std::vector<rec
   double wall_s = 0;
   Json lines = Json::array();
   for (const record::CaseRecord& record : records) {
-    ++by_status[name_of(record.result.status)];
+    ++by_status[record.result.status_text()];
     wall_s += record.result.wall.case_s.value_or(0);
     const std::string label = case_label(record.identity.axes);
     lines.push_back(fmt::format("{}{}{}", label, label.empty() ? "" : ": ", case_summary(record)));

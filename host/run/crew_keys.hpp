@@ -2,7 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -16,12 +16,9 @@ inline constexpr const char* hello_name = "crew/hello";
 inline std::string order_key(std::int32_t rank, std::int64_t number) {
   return fmt::format("order/{}/{}", rank, number);
 }
-inline std::string dismissal(int exit_code) { return nlohmann::json{{"dismissed", exit_code}}.dump(); }
+std::string dismissal(int exit_code);
 // The exit code; nothing when the order is a case.
-inline std::optional<int> dismissal_in(const nlohmann::json& order) {
-  if (!order.contains("dismissed")) return std::nullopt;
-  return order["dismissed"].get<int>();
-}
+std::optional<int> dismissal_in(const nlohmann::json& order);
 
 // Below the prefix of the case.
 inline std::string report_key(std::int32_t rank) { return fmt::format("report/{}", rank); }

@@ -70,7 +70,7 @@ class ExperimentRun {
     PlanBasis basis{target_.schema, target_.file_hash, options_.launched, options_.in_process, {}, {}};
     if (is_resumed_)
       basis.finished =
-          finished_hashes(results::read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
+          finished_keys(results::read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
     basis.ask_device = [this](const std::string& wanted) {
       worker::FoundDevice found = options_.in_process
                                       ? worker::probe_device(wanted)

@@ -12,6 +12,8 @@ namespace assay::host::run {
 namespace {
 
 constexpr std::chrono::seconds probe_timeout{60};
+// How long a rank that nobody waits for may take to end after its timeout.
+constexpr std::chrono::milliseconds lone_rank_grace{2000};
 
 // Without nsys on the PATH nothing changes: the run has told the user how to do without it.
 void put_under_nsys(launch::WorkerRequest& request, const std::string& report) {
@@ -80,7 +82,10 @@ launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
   }
   const worker::CaseSpec& any = here.front();
   request.timeout = any.values.measure.timeout;
-  if (any.is_alone()) return request;
+  if (any.is_alone()) {
+    request.end_grace = lone_rank_grace;
+    return request;
+  }
   request.stall_timeout = any.values.run.stall_timeout;
   request.judge_result = judge_result;
   return request;

@@ -25,7 +25,7 @@ class Planner {
       planned.refusal = Refusal{device.status, device.reason};
     }
     planned.hash = hash_of(planned);
-    planned.is_finished = basis_.finished.contains(planned.hash);
+    planned.is_finished = basis_.finished.contains(finished_key(planned.hash, c.axes));
     return planned;
   }
 
@@ -86,6 +86,14 @@ class Planner {
 };
 
 }  // namespace
+
+std::string finished_key(const std::string& hash, const record::Named<Value>& axes) {
+  std::map<std::string, std::string> sorted;
+  for (const auto& [name, value] : axes) sorted[name] = host::to_text(value);
+  std::string key = hash;
+  for (const auto& [name, text] : sorted) key += fmt::format("\n{}={}", name, text);
+  return key;
+}
 
 RunWideSettings run_wide_settings(const experiment::Experiment& experiment) {
   const experiment::RunSettings& first = experiment.cases.front().run;

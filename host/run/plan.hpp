@@ -38,8 +38,14 @@ struct CasePlan {
   std::optional<Refusal> refusal;
 };
 
-// Refers to the experiment that it was made from.
+// Refers to the experiment that it was made from, and its cases to its devices: it moves, and is not copied.
 struct RunPlan {
+  RunPlan() = default;
+  RunPlan(RunPlan&&) = default;
+  RunPlan& operator=(RunPlan&&) = default;
+  RunPlan(const RunPlan&) = delete;
+  RunPlan& operator=(const RunPlan&) = delete;
+
   RunWideSettings settings;
   std::map<std::string, worker::FoundDevice> devices;  // by [run] device
   std::vector<CasePlan> cases;                         // in the experiment's order
@@ -47,13 +53,16 @@ struct RunPlan {
   std::vector<const CasePlan*> to_run() const;
 };
 
+// Tells the cases of a run apart: cases that differ in a setting that no hash holds have one hash, and other axes.
+std::string finished_key(const std::string& hash, const record::Named<Value>& axes);
+
 // A plan depends on these beside the experiment.
 struct PlanBasis {
   const plugin::WorkloadSchema& schema;
   std::string plugin_hash;
   std::optional<wireup::LaunchedRank> launched;  // the launcher that has started this process with others
   bool in_process = false;                       // --in-process
-  std::set<std::string> finished;                // hashes of the cases that the resumed run has finished
+  std::set<std::string> finished;                // finished_key() of the cases that the resumed run has finished
   std::function<worker::FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
 };
 

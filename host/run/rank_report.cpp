@@ -14,19 +14,25 @@ namespace assay::host::run {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using record::CaseResult;
 using record::Status;
 
 constexpr double mib = 1024.0 * 1024.0;
 
-record::Status status_of(launch::WorkerStatus status) {
-  // A worker that ended by itself and left no result has failed.
-  return record::status_of(name_of(status)).value_or(record::Status::failed);
+record::Status status_after(launch::WorkerStatus status) {
+  switch (status) {
+    case launch::WorkerStatus::finished: return Status::ok;
+    case launch::WorkerStatus::timeout: return Status::timeout;
+    case launch::WorkerStatus::crashed: return Status::crashed;
+    case launch::WorkerStatus::oom: return Status::oom;
+    case launch::WorkerStatus::interrupted:
+    case launch::WorkerStatus::ended: return Status::failed;  // it was told to end, and left no result
+  }
+  return Status::failed;
 }
 
 record::CaseResult result_of_lost_worker(const launch::WorkerOutcome& outcome) {
   record::CaseResult result;
-  result.status = status_of(outcome.status);
+  result.status = status_after(outcome.status);
   result.reason = outcome.reason;
   result.stage = outcome.where.stage;
   result.phase = outcome.phase;
@@ -137,13 +143,14 @@ launch::ResultVerdict judge_result(const std::string& result_line) {
 }
 
 record::CaseResult combine(std::vector<RankReport> reports, double confidence) {
+  const bool all_ok = std::all_of(reports.begin(), reports.end(), is_ok);
+  const std::size_t culprit = all_ok ? 0 : culprit_among(reports);
   std::vector<record::RankPart> parts;
-  for (const RankReport& report : reports) {
-    const auto& device = report.result.device;
-    parts.push_back({report.rank, report.host, report.result, device ? device->bus_address : std::string()});
+  for (RankReport& report : reports) {
+    std::string device_id = report.result.device ? report.result.device->bus_address : std::string();
+    parts.push_back({report.rank, std::move(report.host), std::move(report.result), std::move(device_id)});
   }
-  if (std::all_of(reports.begin(), reports.end(), is_ok)) return record::merge_ranks(parts, confidence);
-  return record::merge_failed_ranks(parts, culprit_among(reports));
+  return all_ok ? record::merge_ranks(parts, confidence) : record::merge_failed_ranks(parts, culprit);
 }
 
 }  // namespace assay::host::run

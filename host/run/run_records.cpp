@@ -1,12 +1,10 @@
 #include "run/run_records.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace assay::host::run {
 namespace {
-
-using record::CaseRecord;
-using record::Status;
 
 bool is_ok_or_allowed(const record::CaseRecord& record, const std::vector<std::string>& allow) {
   return record.result.is_ok() || std::find(allow.begin(), allow.end(), name_of(record.result.status)) != allow.end();
@@ -33,22 +31,23 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
   return record;
 }
 
-std::set<std::string> finished_hashes(const std::vector<record::CaseRecord>& records,
-                                      const std::vector<std::string>& allow) {
+std::set<std::string> finished_keys(const std::vector<record::CaseRecord>& records,
+                                    const std::vector<std::string>& allow) {
   std::set<std::string> finished;
   for (const record::CaseRecord& record : records)
     if (is_ok_or_allowed(record, allow) || record.result.status == record::Status::unsupported)
-      finished.insert(record.identity.hash);
+      finished.insert(finished_key(record.identity.hash, record.identity.axes));
   return finished;
 }
 
 bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const experiment::Experiment& experiment,
                        const std::vector<std::string>& allow) {
-  std::set<std::int64_t> wanted;
-  for (const experiment::Case& c : experiment.cases) wanted.insert(c.index);
-  return std::all_of(records.begin(), records.end(), [&](const record::CaseRecord& record) {
-    return !wanted.contains(record.identity.index) || is_ok_or_allowed(record, allow);
-  });
+  std::map<std::int64_t, bool> is_good;  // by index; a case without a record is not
+  for (const experiment::Case& c : experiment.cases) is_good[c.index] = false;
+  for (const record::CaseRecord& record : records)
+    if (const auto found = is_good.find(record.identity.index); found != is_good.end())
+      found->second = is_ok_or_allowed(record, allow);
+  return std::all_of(is_good.begin(), is_good.end(), [](const auto& entry) { return entry.second; });
 }
 
 }  // namespace assay::host::run

@@ -14,11 +14,12 @@ namespace assay::host::run {
 record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target, record::CaseResult result,
                                const std::string& started);
 
-// The hashes of the cases that another run could not make better: those with any other status run again on --resume.
-std::set<std::string> finished_hashes(const std::vector<record::CaseRecord>& records,
-                                      const std::vector<std::string>& allow);
+// finished_key() of the cases that another run could not make better: those with any other status run again on
+// --resume.
+std::set<std::string> finished_keys(const std::vector<record::CaseRecord>& records,
+                                    const std::vector<std::string>& allow);
 
-// Every record of a case of the experiment is ok, or has a status in `allow`.
+// Every case of the experiment has a record that is ok or has a status in `allow`.
 bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const experiment::Experiment& experiment,
                        const std::vector<std::string>& allow);
 

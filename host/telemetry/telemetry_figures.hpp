@@ -12,8 +12,6 @@
 
 namespace assay::host::telemetry {
 
-using record::Figure;
-
 // Takes samples as they come and keeps sums alone, so that an hour's window needs no more memory than a second's.
 class TelemetryFigures {
  public:

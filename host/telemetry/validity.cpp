@@ -8,8 +8,6 @@
 namespace assay::host::telemetry {
 namespace {
 
-using record::ValidityVerdict;
-
 record::Validity of_processors(const Contention& contention) {
   if (!contention.others_share && !contention.steal_share)
     return {record::ValidityVerdict::unknown,

@@ -7,8 +7,6 @@
 
 namespace assay::host::telemetry {
 
-using record::Validity;
-
 // From this share of the samples on a reason that holds the clocks down counts.
 inline constexpr double throttled_share = 0.05;
 

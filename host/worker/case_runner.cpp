@@ -22,8 +22,6 @@
 namespace assay::host::worker {
 namespace {
 
-using record::Status;
-using record::Verification;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }

@@ -8,8 +8,6 @@
 namespace assay::host::worker {
 namespace {
 
-using record::Status;
-
 FoundDevice refused(record::Status status, const char* reason) {
   FoundDevice answer;
   answer.status = status;

@@ -37,9 +37,9 @@ TEST(Duration, FromSecondsIsWholeMilliseconds) {
 
 TEST(Duration, TextReadsBack) {
   for (const auto duration : {0ms, 1ms, 999ms, 1000ms, 60'000ms, 5'400'000ms, 7'384'005ms})
-    EXPECT_EQ(parse_duration(to_text(duration)), duration) << to_text(duration);
-  EXPECT_EQ(to_text(90min), "1h30m");
-  EXPECT_EQ(to_text(600'000ms), "10m");
+    EXPECT_EQ(parse_duration(duration_to_text(duration)), duration) << duration_to_text(duration);
+  EXPECT_EQ(duration_to_text(90min), "1h30m");
+  EXPECT_EQ(duration_to_text(600'000ms), "10m");
 }
 
 TEST(Bytes, ReadsBinaryUnits) {

@@ -131,6 +131,16 @@ TEST(Columns, APhaseMayBeNamedLikeAnotherGroup) {
   EXPECT_EQ(csv_text(cell_of(record, "loss.mean")), "9.25");
 }
 
+TEST(Columns, SamplesThatAreNoNumbersLeaveTheOthers) {
+  for (const Json& samples : {Json({nullptr, 2.0, 1.0}), Json({2.0, nullptr, 1.0}), Json({2.0, 1.0, nullptr})}) {
+    Json record = ok_record();
+    record["step_metrics"]["loss"]["samples"] = samples;
+    EXPECT_EQ(csv_text(cell_of(record, "loss.min")), "1.0") << samples;
+    EXPECT_EQ(csv_text(cell_of(record, "loss.max")), "2.0") << samples;
+    EXPECT_EQ(csv_text(cell_of(record, "loss.last")), "1.0") << samples;
+  }
+}
+
 TEST(Columns, AMetricThatIsNoNumberIsEmpty) {
   Json record = ok_record();
   record["metrics"]["ratio"]["value"] = std::numeric_limits<double>::quiet_NaN();

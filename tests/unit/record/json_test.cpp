@@ -47,10 +47,28 @@ TEST(RecordJson, EveryPublishedRecordComesBackWhole) {
   EXPECT_GT(lines, 400u);
 }
 
-TEST(RecordJson, ALineWithoutAKnownStatusIsNoRecord) {
-  for (const char* line : {"", "[]", "{}", "3", R"({"status": 1})", R"({"status": "fine"})", R"({"status": "ok")"})
+TEST(RecordJson, ALineWithoutAStatusIsNoRecord) {
+  for (const char* line : {"", "[]", "{}", "3", R"({"status": 1})", R"({"status": "ok")"})
     EXPECT_FALSE(record_from_line(line)) << line;
   EXPECT_TRUE(record_from_line(R"({"status": "ok"})"));
+}
+
+TEST(RecordJson, AStatusThatThisVersionDoesNotKnowKeepsItsWord) {
+  const auto record = record_from_line(R"({"status": "cancelled"})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->result.status, Status::unknown);
+  EXPECT_FALSE(record->result.is_ok());
+  EXPECT_EQ(to_json(*record)["status"], "cancelled");
+  EXPECT_EQ(csv_text(cell_of(*record, "status")), "cancelled");
+}
+
+TEST(RecordJson, AMetricWithoutAValueIsNoZero) {
+  const auto record = record_from_line(
+      R"({"status": "ok", "metrics": {"figure": {"unit": "", "direction": 0}}, "telemetry": {"power_w": {"min": 1}}})");
+  ASSERT_TRUE(record);
+  EXPECT_TRUE(cell_of(*record, "figure").empty());
+  EXPECT_TRUE(cell_of(*record, "telemetry.power_w.mean").empty());
+  EXPECT_EQ(csv_text(cell_of(*record, "telemetry.power_w.min")), "1.0");
 }
 
 TEST(RecordJson, EveryStatusHasAName) {
@@ -91,6 +109,26 @@ TEST(RecordJson, WhatIsNoNumberIsNullAndNotAbsent) {
   ASSERT_TRUE(read && read->result.drift);
   EXPECT_TRUE(std::isnan(*read->result.drift));
   EXPECT_FALSE(json.contains("spread"));
+}
+
+TEST(RecordJson, ARanksMetricThatIsNoNumberComesBack) {
+  CaseRecord record;
+  record.result.by_rank.resize(1);
+  record.result.by_rank[0].metrics = {{"loss", std::numeric_limits<double>::quiet_NaN()}};
+  const std::string line = to_line(record);
+  EXPECT_TRUE(Json::parse(line)["by_rank"][0]["metrics"]["loss"].is_null());
+  EXPECT_EQ(to_line(*record_from_line(line)), line);
+}
+
+TEST(RecordJson, AnIntegerThatDoesNotFitCountsAsAbsent) {
+  const auto record = record_from_line(
+      R"({"status": "ok", "index": 1e300, "ranks": 5000000000, "rank": 1.5, "work": {"flops": -1, "items": 8.0}})");
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->identity.index, -1);
+  EXPECT_FALSE(record->identity.ranks);
+  EXPECT_FALSE(record->result.rank);
+  EXPECT_EQ(record->result.work->flops, 0u);
+  EXPECT_EQ(record->result.work->items, 8u);
 }
 
 TEST(RecordJson, BytesThatAreNoUtf8AreReplaced) {

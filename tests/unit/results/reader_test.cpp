@@ -79,5 +79,15 @@ TEST_F(Reader, StampOfARun) {
     EXPECT_FALSE(stamp_of_run(name)) << name;
 }
 
+TEST_F(Reader, AWholeLineThatIsNoRecordIsKept) {
+  const std::string line = R"({"of": "another kind"})";
+  const CasesFile cases = read(line_ + "\n" + line);
+  EXPECT_EQ(cases.records.size(), 1u);
+  EXPECT_FALSE(cases.torn);
+  EXPECT_TRUE(cases.newline_missing);
+  EXPECT_EQ(cases.whole_bytes, line_.size() + 1 + line.size());
+  ASSERT_EQ(cases.warnings.size(), 1u);
+}
+
 }  // namespace
 }  // namespace assay::host::results

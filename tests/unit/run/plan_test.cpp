@@ -109,9 +109,25 @@ TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
   EXPECT_EQ(plan_one(machine, small_case(0)).hash, experiment::case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
 }
 
+TEST(PlanSkips, ACaseThatDiffersInASettingWithoutHashIsAnother) {
+  Machine machine;
+  experiment::Case done = small_case(0), open = small_case(1);
+  done.axes = {{"run.log_limit", std::string("4KiB")}};
+  open.axes = {{"run.log_limit", std::string("8KiB")}};
+  done.run.log_limit_bytes = 4096, open.run.log_limit_bytes = 8192;
+  const std::string hash = experiment::case_hash(done, "demo", plain_identity);
+  ASSERT_EQ(experiment::case_hash(open, "demo", plain_identity), hash);
+  machine.basis.finished = {finished_key(hash, done.axes)};
+  const experiment::Experiment experiment = experiment_of({done, open});
+  const RunPlan plan = make_plan(experiment, machine.basis);
+  EXPECT_TRUE(plan.cases[0].is_finished);
+  EXPECT_FALSE(plan.cases[1].is_finished);
+}
+
 TEST(PlanSkips, WhatTheResumedRunHasFinished) {
   Machine machine;
-  machine.basis.finished = {experiment::case_hash(small_case(1, 2), "demo", plain_identity),
+  const experiment::Case finished = small_case(1, 2);
+  machine.basis.finished = {finished_key(experiment::case_hash(finished, "demo", plain_identity), finished.axes),
                             "of a case that is no more"};
   const experiment::Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
   const RunPlan plan = make_plan(experiment, machine.basis);
