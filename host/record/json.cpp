@@ -1,3 +1,5 @@
+// The fields of every struct of a record, and what writes and reads them. Longer than most files on purpose: nothing
+// else knows a key, so that there is one place to look at.
 #include "record/json.hpp"
 
 #include <cmath>
