@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Writes results/published/report-*: figures that four documents on training benchmarks have published, as records.
 
-They have means and standard deviations, and no samples; what a document does not say (the number of steps, a version,
-often the device) is absent from its records. Each table below stands as it was published.
+They have means and standard deviations, and no samples. What a document does not say (a version, often the device) is
+absent from its records, unless no case here could be told by the rest: then it is assumed, and a note of the record,
+which begins with "assumed: ", says so. Each table below stands as it was published; tests/published holds the records
+against the documents.
 
     scripts/make_published_reports.py [FOLDER]      FOLDER: results/published of this repository, unless given
 """
@@ -10,28 +12,40 @@ often the device) is absent from its records. Each table below stands as it was 
 import json
 import pathlib
 import sys
+import textwrap
 
 SIZES = {"S": "small", "M": "medium", "L": "large", "XL": "xl", "2p7": "2.7B"}
-PARAMETERS = {"small": 128625408, "medium": 423183360, "large": 969411840, "xl": 1998235200, "2.7B": 3406809600}
+# size: d_model, d_ff, layers, heads, as in the tables of reports 000 and 003
+DIMENSIONS = {"small": (768, 3072, 12, 12), "medium": (1024, 4096, 24, 16), "large": (1280, 5120, 36, 20),
+              "xl": (1600, 6400, 48, 25), "2.7B": (2560, 10240, 32, 32)}
 
 
 class Source:
     """One folder: a document's figures from one machine."""
 
-    def __init__(self, folder, document, device, about):
-        self.folder, self.document, self.device, self.about = folder, document, device, about
+    def __init__(self, folder, document, device, about, *remarks):
+        """`remarks`: lines of the folder's README, on what its figures mean."""
+        self.folder, self.document, self.device, self.about, self.remarks = folder, document, device, about, remarks
         self.tables = {}
 
     def add(self, table, workload, axes, params=None, phases=None, *, status="ok", reason="", ranks=1, settings=None,
-            n=None, items=None, metrics=None, memory=None, device=None, notes=()):
-        """`phases`: name -> mean or (mean, std), in ms. `items`: (count, unit) of a step."""
+            n=None, items=None, metrics=None, memory=None, device=None, shares=None, assumed=None, notes=()):
+        """`phases`: name -> mean or (mean, std), in ms. `shares`: of the step, by phase. `items`: (count, unit).
+        `assumed`: parameters, settings (they have a dot) and the device, which the document does not say."""
+        assumed = dict(assumed or {})
         records = self.tables.setdefault(table, [])
+        device = dict(self.device if device is None else device)
+        if "device" in assumed:
+            device["kind"] = assumed["device"]
+        given = {**axes, **(params or {}), **(settings or {}), **{k: v for k, v in assumed.items() if k != "device"}}
+        if assumed:
+            notes = [f"assumed: {', '.join(f'{key} = {text_of(value)}' for key, value in assumed.items())}", *notes]
         # No JSON number for a value that a document leaves out.
         record = {"schema": 1, "index": len(records), "hash": "", "axes": axes, "status": status, "reason": reason,
                   "stage": "done" if status == "ok" else "", "phase": "", "rank": None, "ranks": ranks,
-                  "workload": workload, "device": self.device if device is None else device,
-                  "params": {**{k: v for k, v in axes.items() if "." not in k}, **(params or {})},
-                  "settings": {**(settings or {}), **{k: v for k, v in axes.items() if "." in k}},
+                  "workload": workload, "device": device,
+                  "params": {k: v for k, v in given.items() if "." not in k},
+                  "settings": {k: v for k, v in given.items() if "." in k},
                   "metrics": {name: {"value": value, "unit": unit, "direction": direction}
                               for name, (value, unit, direction) in (metrics or {}).items()},
                   "step_metrics": {}, "phases": {}, "verify": {"status": "not checked", "text": ""},
@@ -40,12 +54,16 @@ class Source:
             mean, std = figures if isinstance(figures, tuple) else (figures, None)
             phase = {"mean_ms": mean}
             if std is not None:
-                phase |= {"std_ms": std, "cv": std / mean}
+                phase["std_ms"] = std
+                if mean > 0:  # a difference of two means may not be
+                    phase["cv"] = std / mean
             if n is not None:
                 phase["n"] = n
+            if name in (shares or {}):
+                phase["share"] = shares[name]
             record["phases"][name] = phase
         if items and "step" in record["phases"]:
-            record["work"] = {"flops": 0, "bytes": 0, "items": items[0], "item_unit": items[1]}
+            record["work"] = {"items": items[0], "item_unit": items[1]}
             record["rates"] = {"items_per_s": items[0] * ranks * 1e3 / record["phases"]["step"]["mean_ms"]}
         if memory:
             record["memory"] = memory
@@ -56,10 +74,17 @@ class Source:
             folder = root / self.folder / table
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "cases.jsonl").write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records))
-        lines = [f"# {self.about}", "", f"Source: {self.document}. Written by `scripts/make_published_reports.py`.", "",
-                 "The records have the format of docs/record.md, without samples; what the document does not say is absent.",
-                 "`assay compare` makes its verdicts on them from means and standard deviations.", ""]
-        lines += [f"- `{table}`: {len(records)} row{'s' * (len(records) != 1)}" for table, records in self.tables.items()]
+        paragraphs = [f"Source: {self.document}. Written by `scripts/make_published_reports.py`.",
+                      "The records have the format of docs/record.md, without samples. What the document does not say "
+                      "is absent, or stands in a note that begins with `assumed: `, which `assay compare` shows. Its "
+                      "verdicts on these records are made from means and standard deviations."]
+        lines = [f"# {self.about}", ""]
+        for paragraph in paragraphs:
+            lines += [textwrap.fill(paragraph, 120, break_on_hyphens=False), ""]
+        lines += [textwrap.fill(f"- {remark}", 120, subsequent_indent="  ", break_on_hyphens=False)
+                  for remark in self.remarks] + [""] * bool(self.remarks)
+        lines += [f"- `{table}`: {len(records)} row{'s' * (len(records) != 1)}"
+                  for table, records in self.tables.items()]
         (root / self.folder / "README.md").write_text("\n".join(lines) + "\n")
 
 
@@ -68,33 +93,57 @@ def rows(text):
     return [line.split() for line in text.strip().splitlines()]
 
 
-def decoder_metrics(size):
-    return {"parameters": (PARAMETERS[size], "", 0)}
+def text_of(value):
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def dimensions(size):
+    return dict(zip(("d_model", "d_ff", "layers", "heads"), DIMENSIONS[size]))
+
+
+def parameters(count):
+    return {"parameters": (count, "", 0)}
 
 
 def seconds_to_ms(mean, std):
     return (float(mean) * 1e3, float(std) * 1e3)
 
 
+# size, number of parameters as the guide's table has it, in millions
+GUIDE_PARAMETERS = (("small", 128), ("medium", 354), ("large", 772), ("xl", 1500), ("2.7B", 2700))
+
+
 def guide_and_analysis():
-    guide = Source("report-000-guide", "report 000, benchmarking guide: example output of one run", {"kind": "cuda"},
-                   "The example of the benchmarking guide; its GPU is not named")
+    guide = Source("report-000-guide", "report 000, benchmarking guide", {},
+                   "The benchmarking guide: its model sizes, and the output of one run on a GPU that is not named",
+                   "`model-sizes` is the guide's table of models, which were not measured. Its numbers of parameters "
+                   "are as written there; those of report 001, and of the models here, are larger.")
+    for size, millions in GUIDE_PARAMETERS:
+        guide.add("model-sizes", "decoder", {"size": size},
+                  {**dimensions(size), "vocab_size": 10000, "batch_size": 4, "context_length": 512},
+                  metrics=parameters(millions * 1000000), notes=["a model's dimensions: nothing was measured"])
     guide.add("decoder-sizes", "decoder", {"size": "small"},
-              {"batch_size": 4, "context_length": 512, "pass": "forward_backward", "precision": "fp32"},
-              {"step": (172.94, 2.405)}, settings={"measure.warmup": 5, "measure.steps": 10}, n=10,
-              items=(2048, "tokens"), metrics=decoder_metrics("small"))
+              {**dimensions("small"), "vocab_size": 10000, "batch_size": 4, "context_length": 512},
+              {"step": (172.94, 2.405)}, n=10, items=(2048, "tokens"), metrics=parameters(128625408),
+              assumed={"pass": "forward_backward", "precision": "fp32", "measure.warmup": 5, "measure.steps": 10,
+                       "device": "cuda"},
+              notes=["the guide's defaults are 5 and 10 steps; the example does not say that it has them"])
 
     laptop = Source("report-001-rtx-4090-laptop", "report 001, results and analysis",
                     {"kind": "cuda", "name": "NVIDIA GeForce RTX 4090 Laptop GPU"},
-                    "Decoder sizes on an RTX 4090 Laptop GPU, PyTorch, fp32, forward and backward")
+                    "Decoder sizes on an RTX 4090 Laptop GPU, PyTorch, fp32, forward and backward",
+                    "The numbers of parameters are as written (128.6M is 128600000). Of xl and 2.7B, which ran out of "
+                    "memory, the document has approximations.")
     params = {"batch_size": 4, "context_length": 512, "pass": "forward_backward", "precision": "fp32"}
-    settings = {"measure.warmup": 5, "measure.steps": 10}  # the guide's defaults
-    for size, mean, std in (("small", 308.03, 17.85), ("medium", 928.49, 9.42), ("large", 17800.0, 1040.0)):
+    settings = {"measure.warmup": 5}
+    assumed = {"measure.steps": 10}  # the guide's default
+    for size, count, mean, std in (("small", 128600000, 308.03, 17.85), ("medium", 423200000, 928.49, 9.42),
+                                   ("large", 969400000, 17800.0, 1040.0)):
         laptop.add("decoder-sizes", "decoder", {"size": size}, params, {"step": (mean, std)}, settings=settings, n=10,
-                   items=(2048, "tokens"), metrics=decoder_metrics(size))
-    for size in ("xl", "2.7B"):
+                   items=(2048, "tokens"), metrics=parameters(count), assumed=assumed)
+    for size, count in (("xl", 2000000000), ("2.7B", 2700000000)):
         laptop.add("decoder-sizes", "decoder", {"size": size}, params, status="oom", reason="out of memory",
-                   settings=settings)
+                   settings=settings, metrics=parameters(count), assumed=assumed)
     return [guide, laptop]
 
 
@@ -182,51 +231,60 @@ def three_phases(fields):
             "backward": seconds_to_ms(*fields[2:4])}
 
 
+SIZE_LETTERS = ("The document writes S, M, L, XL and 2p7 and gives no dimensions. That they are small, medium, large, "
+                "xl and 2.7B of report 000 is assumed.")
+COMPILED = "`graph` is what the document calls compiled."
+DIFFERENCE = "The document has the backward time as a difference of two means, and its deviation with it."
+
+
 def assignment_report():
     where = "report 002, assignment report"
     air = Source("report-002-macbook-air", where + ", End to End Benchmarks (MBAir)", {"name": "MacBook Air"},
-                 "Decoder on a MacBook Air, CPU and MPS, PyTorch eager and compiled, fp32")
+                 "Decoder on a MacBook Air, CPU and MPS, PyTorch eager and compiled", COMPILED, SIZE_LETTERS)
     for device, compiled, model, *figures in rows(MACBOOK):
-        size = SIZES[model]
         air.add("decoder-sizes", "decoder",
-                {"run.device": device, "execution": "graph" if compiled == "True" else "eager", "size": size},
+                {"run.device": device, "execution": "graph" if compiled == "True" else "eager", "size": SIZES[model]},
                 {"batch_size": 4, "context_length": 256, "pass": "forward_backward"}, three_phases(figures),
-                device={"kind": device, "name": f"MacBook Air ({device})"}, items=(1024, "tokens"),
-                metrics=decoder_metrics(size))
+                device={"kind": device, "name": f"MacBook Air ({device})"}, items=(1024, "tokens"))
 
     pro = Source("report-002-rtx-pro-6000", where + ", End to End Benchmarks (RTX PRO 6000 WK)",
                  {"kind": "cuda", "name": "NVIDIA RTX PRO 6000 Workstation"},
-                 "Decoder on an RTX PRO 6000 (workstation), PyTorch; `graph` is what the document calls compiled")
+                 "Decoder on an RTX PRO 6000 (workstation), PyTorch", COMPILED, SIZE_LETTERS, DIFFERENCE,
+                 "One mean is negative (`decoder-warmup-0`, small); `assay compare` compares no such figure.")
     for table, (precision, execution, warmup, text) in RTX_PRO.items():
         for model, *figures in rows(text):
-            size = SIZES[model]
             phases = three_phases(figures)
-            notes = []
-            if phases["backward"][0] <= 0:
-                # The document has the backward time as a difference of two means.
-                notes.append(f"backward, published as {figures[2]} s, is left out: no time is negative")
-                del phases["backward"]
-            pro.add(table, "decoder", {"size": size},
+            negative = phases["backward"][0] <= 0
+            pro.add(table, "decoder", {"size": SIZES[model]},
                     {"batch_size": 4, "context_length": 256, "pass": "forward_backward", "precision": precision,
-                     "execution": execution}, phases, items=(1024, "tokens"), metrics=decoder_metrics(size),
-                    settings={} if warmup is None else {"measure.warmup": warmup}, notes=notes)
+                     "execution": execution}, phases, items=(1024, "tokens"),
+                    settings={} if warmup is None else {"measure.warmup": warmup},
+                    notes=["backward, a difference of two means, is negative: nothing is compared with it"] * negative)
 
     m4 = Source("report-002-apple-m4", where + ", Self Attention (Apple M4)", {"kind": "mps", "name": "Apple M4"},
-                "Attention alone on an Apple M4, PyTorch, batch 8, fp32, no head dimension")
+                "Attention alone on an Apple M4, PyTorch, batch 8, fp32", COMPILED,
+                "The document has a `d_model` and no heads. It is taken for the dimension of one head of attention "
+                "alone, without projections of its input or output. If its layer has projections, its times are those "
+                "of more work, and like no case of attention without them.",
+                "Its five columns of memory are 0 in every row, as nothing counts the memory of MPS. They are stored.")
+    memory = {"moments": [{"name": name, "current_total_mib": 0.0}
+                          for name in ("after_model", "after_forward", "after_backward")]}
     for execution, text in M4_ATTENTION.items():
         for seq, dim, *figures in rows(text):
             m4.add("attention", "attention", {"seq": int(seq), "head_dim": int(dim), "execution": execution},
-                   {"batch_size": 8, "heads": 1, "dtype": "fp32", "impl": "naive", "pass": "both"},
-                   three_phases(figures))
+                   {"batch_size": 8, "dtype": "fp32", "pass": "both"}, three_phases(figures), memory=memory,
+                   assumed={"heads": 1, "projections": False, "impl": "naive"}, notes=["assumed: head_dim is d_model"])
 
     sums = Source("report-002-mixed-precision", where + ", mixed_precision_accumulation", {},
-                  "0.01 added a thousand times, in four mixtures of formats")
+                  "0.01 added a thousand times, in four mixtures of formats",
+                  "The document has the results and 0.01. That it is added 1000 times, one by one, is assumed.")
     for terms, accumulator, upcast, value in (("fp32", "fp32", False, 10.0001), ("fp16", "fp16", False, 9.9531),
                                               ("fp16", "fp32", False, 10.0021), ("fp16", "fp32", True, 10.0021)):
         sums.add("accumulation", "mixed_precision",
                  {"terms_dtype": terms, "accumulator": accumulator, "upcast": upcast},
-                 {"study": "accumulation", "operation": "sum", "order": "sequential", "terms": 1000, "term": 0.01},
-                 metrics={"result": (value, "", 0)})
+                 {"study": "accumulation", "term": 0.01}, metrics={"result": (value, "", 0)},
+                 assumed={"operation": "sum", "order": "sequential", "terms": 1000, "data": "constant",
+                          "stored": "accumulator"})
     return [air, pro, m4, sums]
 
 
@@ -272,25 +330,25 @@ nccl 10 0.541 0.681 19.393
 nccl 100 3.319 0.023 31.591
 nccl 1024 31.793 0.602 33.773
 """
-# strategy bucket_mb step_ms wait_ms
+# strategy bucket_mb step_ms wait_ms, wait / step
 DDP_5090 = """
-naive - 283.717 139.948
-flat - 275.381 137.146
-overlap_individual - 271.323 42.633
+naive - 283.717 139.948 0.4933
+flat - 275.381 137.146 0.4980
+overlap_individual - 271.323 42.633 0.1571
 """
 DDP_BUCKETS_5090 = """
-overlap_bucketed 1.0 230.696 7.770
-overlap_bucketed 10.0 221.662 8.048
-overlap_bucketed 100.0 224.568 10.617
-overlap_bucketed 1000.0 264.168 12.227
+overlap_bucketed 1.0 230.696 7.770 0.0337
+overlap_bucketed 10.0 221.662 8.048 0.0363
+overlap_bucketed 100.0 224.568 10.617 0.0473
+overlap_bucketed 1000.0 264.168 12.227 0.0463
 """
 DDP_SMOKE = """
-naive - 56.044 38.714
-flat - 20.447 7.565
-overlap_individual - 23.335 8.489
-overlap_bucketed 1.0 20.020 4.391
+naive - 56.044 38.714 0.6908
+flat - 20.447 7.565 0.3700
+overlap_individual - 23.335 8.489 0.3638
+overlap_bucketed 1.0 20.020 4.391 0.2193
 """
-# variant ranks size init pre_step post_step peak parameters optimizer_state other step_ms, memory in MiB
+# variant ranks size init pre_step post_step peak parameters optimizer_state other, in MiB; the optimizer's step in ms
 SHARDED = """
 baseline 1 small 256.060 1058.584 1058.584 1317.082 245.333 490.667 322.584 22.643
 broadcast 1 small 256.060 1058.584 1058.584 1317.082 245.333 490.667 322.584 22.669
@@ -320,98 +378,158 @@ def add_all_reduce(source, table, text, notes=()):
                    metrics={"algorithm_bandwidth_gbs": (float(rate), "GB/s", 1)}, notes=notes)
 
 
-def add_ddp(source, table, axis, text, params):
-    for strategy, bucket, step, wait in rows(text):
+def add_ddp(source, table, axis, text, params, assumed):
+    for strategy, bucket, step, wait, ratio in rows(text):
         bucket_mb = {} if bucket == "-" else {"bucket_mb": float(bucket)}
         axes = {"strategy": strategy} if axis == "strategy" else bucket_mb
+        ranks = {} if "run.ranks" in assumed else {"run.ranks": 2}
         source.add(table, "ddp", axes, {"strategy": strategy, **bucket_mb, **params},
-                   {"step": float(step), "communication_wait": float(wait)}, ranks=2, settings={"run.ranks": 2})
+                   {"step": float(step), "communication_wait": float(wait)}, ranks=2, settings=ranks,
+                   shares={"communication_wait": float(ratio)}, assumed=assumed)
 
 
-def add_sharded(source, table, ranks_wanted, notes):
-    for variant, ranks, size, init, before, after, peak, parameters, state, other, step in rows(SHARDED):
+# What the document calls the optimizer's step includes its broadcasts: here two phases, and the column of their sum.
+OPTIMIZER_STEP = "optimizer+parameter_wait"
+SHARDED_REMARKS = ("`broadcast` is what the document calls sharded.",
+                   "`step_ms` of the document is the time of the optimizer's step alone, broadcasts included. It "
+                   f"stands as the phase `{OPTIMIZER_STEP}`: compare it with `--metric {OPTIMIZER_STEP}.mean_ms`. The "
+                   "time of a whole training step is not published.")
+
+
+def add_sharded(source, ranks_wanted, assumed):
+    for variant, ranks, size, init, before, after, peak, weights, state, other, step in rows(SHARDED):
         if int(ranks) != ranks_wanted:
             continue
-        held = {"parameters": float(parameters), "optimizer_state": float(state), "other": float(other)}
+        held = {"parameters": float(weights), "optimizer_state": float(state), "other": float(other)}
         moments = [{"name": "after_init", "current_total_mib": float(init)},
                    {"name": "before_step", "current_total_mib": float(before)},
                    {"name": "after_step", "current_mib": held, "current_total_mib": float(after)}]
-        source.add(table, "sharded_optimizer", {"variant": variant},
-                   {"size": size, "precision": "bf16_pure", "optimizer": "adamw"}, {"step": float(step)},
-                   ranks=int(ranks), settings={"run.ranks": int(ranks)},
-                   memory={"moments": moments, "peak_total_mib": float(peak)}, metrics=decoder_metrics(size),
-                   notes=notes)
+        source.add("sharded-optimizer", "sharded_optimizer", {"variant": variant}, {"size": size},
+                   {OPTIMIZER_STEP: float(step)}, ranks=int(ranks), settings={"run.ranks": int(ranks)},
+                   memory={"moments": moments, "peak_total_mib": float(peak)}, assumed=assumed)
 
 
-def distributed_report():
-    where = "report 003, implementation and distributed results"
+def two_phases(forward, forward_std, backward, backward_std):
+    return {"forward": (float(forward), float(forward_std)), "backward": (float(backward), float(backward_std))}
+
+
+def laptop_of_003(where):
     laptop = Source("report-003-rtx-4060-laptop", where + ", benchmarking_script",
                     {"kind": "cuda", "name": "NVIDIA GeForce RTX 4060 Laptop GPU"},
-                    "Decoder sizes and warm-up on an RTX 4060 Laptop GPU (8 GB), PyTorch, fp16")
+                    "Decoder sizes and warm-up on an RTX 4060 Laptop GPU (8 GB), PyTorch, fp16",
+                    "`precision = fp16` is what the document calls the data type float16. Its weights may be fp16 "
+                    "alone, where fp16 here has fp32 weights beside them.")
     params = {"batch_size": 4, "context_length": 128, "vocab_size": 10000, "precision": "fp16",
               "pass": "forward_backward"}
     for size, forward, forward_std, backward, backward_std in rows(RTX_4060):
-        laptop.add("decoder-sizes", "decoder", {"size": size}, params,
-                   {"forward": (float(forward), float(forward_std)), "backward": (float(backward), float(backward_std))},
-                   settings={"measure.warmup": 5, "measure.steps": 10}, n=10, metrics=decoder_metrics(size))
+        laptop.add("decoder-sizes", "decoder", {"size": size}, {**dimensions(size), **params},
+                   two_phases(forward, forward_std, backward, backward_std),
+                   settings={"measure.warmup": 5, "measure.steps": 10}, n=10)
     for size, warmup, forward, forward_std, backward, backward_std in rows(RTX_4060_WARMUP):
-        laptop.add("decoder-warmup", "decoder", {"size": size, "measure.warmup": int(warmup)}, params,
-                   {"forward": (float(forward), float(forward_std)), "backward": (float(backward), float(backward_std))},
-                   settings={"measure.steps": 10}, n=10, metrics=decoder_metrics(size))
+        laptop.add("decoder-warmup", "decoder", {"size": size, "measure.warmup": int(warmup)},
+                   {**dimensions(size), **params},
+                   two_phases(forward, forward_std, backward, backward_std),
+                   settings={"measure.steps": 10}, n=10)
+    return laptop
 
+
+def pair_of_003(where):
     pair = Source("report-003-rtx-5090-x2", where + ", 2 x RTX 5090",
                   {"kind": "cuda", "name": "NVIDIA GeForce RTX 5090"},
-                  "All-reduce, data-parallel strategies, sharded optimizer and memory on two RTX 5090")
+                  "All-reduce, data-parallel strategies, sharded optimizer and memory on two RTX 5090",
+                  *SHARDED_REMARKS,
+                  "`comm_wait_ratio` is the share of the phase `communication_wait`.",
+                  "`effective_gbps` is in GB/s: 1 MiB in 1.177 ms are 0.891.")
     add_all_reduce(pair, "all-reduce", ALL_REDUCE_5090)
-    xl = {"size": "xl", "precision": "bf16_pure", "optimizer": "sgd"}
-    add_ddp(pair, "ddp-strategies", "strategy", DDP_5090, xl)
-    add_ddp(pair, "ddp-buckets", "bucket", DDP_BUCKETS_5090, xl)
-    sharded_notes = ["`broadcast` is what the document calls sharded"]
-    add_sharded(pair, "sharded-optimizer", 2, sharded_notes)
+    xl = {"size": "xl", "optimizer": "sgd"}
+    assumed = {"precision": "bf16_pure"}  # the document: bf16
+    add_ddp(pair, "ddp-strategies", "strategy", DDP_5090, xl, assumed)
+    add_ddp(pair, "ddp-buckets", "bucket", DDP_BUCKETS_5090, xl, assumed)
+    add_sharded(pair, 2, {"precision": "bf16_pure", "optimizer": "adamw"})
     for precision, context, peak in rows(MEMORY_5090):
         inputs = {"size": "2.7B", "batch_size": 4, "optimizer": "adamw", "precision": precision}
         axes = {"precision": precision, "context_length": int(context)}
         pair.add("decoder-memory", "decoder", {**axes, "pass": "forward"}, inputs,
-                 memory={"moments": [], "peak_total_mib": float(peak)}, metrics=decoder_metrics("2.7B"))
+                 memory={"moments": [], "peak_total_mib": float(peak),
+                         "step_peak_mib": {"mean": float(peak), "max": float(peak)}})
         pair.add("decoder-memory", "decoder", {**axes, "pass": "train_step"}, inputs, status="oom",
                  reason="out of memory")
+    return pair
 
-    smoke = Source("report-003-cpu-smoke", where + ", smoke run with Gloo on the CPU", {"kind": "cpu", "name": "not named"},
-                   "All-reduce and data-parallel strategies, a first try with Gloo on two CPU processes")
+
+def cpu_of_003(where):
+    smoke = Source("report-003-cpu-smoke", where + ", smoke run with Gloo on the CPU",
+                   {"kind": "cpu", "name": "not named"},
+                   "All-reduce and data-parallel strategies, a first try with Gloo on two CPU processes",
+                   "The document's size `tiny` has no dimensions. It is called `tiny of report 003` here, so that it "
+                   "is no pair of assay's own `tiny`; `--across size` sets them beside each other all the same.",
+                   "`comm_wait_ratio` is the share of the phase `communication_wait`.")
     add_all_reduce(smoke, "all-reduce", "gloo 1 1.241 0.225 0.845")
-    add_ddp(smoke, "ddp-strategies", "strategy", DDP_SMOKE, {"size": "tiny"})
+    add_ddp(smoke, "ddp-strategies", "strategy", DDP_SMOKE, {"size": "tiny of report 003"}, {"run.ranks": 2})
+    return smoke
 
-    single = Source("report-003-smoke", where + ", smoke runs", {"kind": "cuda", "name": "not named"},
-                    "First tries on one GPU that is not named: precision, compilation, attention, memory accounting")
-    for metric, value in (("fp32_sum", 20.99900246), ("fp16_sum", 21.0),
-                          ("mixed_input_fp16_acc_fp32_sum", 21.00708771), ("mixed_chunked_sum", 21.00686646)):
-        single.add("accumulation", "mixed_precision", {"variant": metric}, {"study": "accumulation"},
-                   metrics={"result": (value, "", 0)})
+
+# metric value, and how a sum of 1 and 19,999 times 0.001 comes out like that: terms accumulator order stored
+ACCUMULATION_003 = """
+fp32_sum 20.99900246 fp32 fp32 cascade accumulator
+fp16_sum 21.00000000 fp16 fp32 pairwise fp16
+mixed_input_fp16_acc_fp32_sum 21.00708771 fp16 fp32 pairwise accumulator
+mixed_chunked_sum 21.00686646 fp16 fp32 chunked fp16
+"""
+
+
+def add_accumulation(source):
+    for metric, value, terms, accumulator, order, stored in rows(ACCUMULATION_003):
+        source.add("accumulation", "mixed_precision", {"published_name": metric}, {"study": "accumulation"},
+                   metrics={"result": (float(value), "", 0)}, device={},
+                   assumed={"operation": "sum", "terms_dtype": terms, "accumulator": accumulator, "order": order,
+                            "upcast": False, "stored": stored, "data": "one_first", "terms": 20000, "term": 0.001,
+                            **{"chunked": {"chunk": 256}, "cascade": {"lanes": 8}}.get(order, {})})
+
+
+def smoke_of_003(where):
+    single = Source("report-003-smoke", where + ", smoke runs", {"name": "not named"},
+                    "First tries on one GPU that is not named: precision, compilation, attention, memory accounting",
+                    COMPILED,
+                    "`accumulation`: the document has names and results. A sum of 1 and 19,999 times 0.001 gives them "
+                    "here, in the formats and order that each record assumes. `published_name` is the document's.",
+                    "`attention`, `flash-vs-regular`: the document's d_model is taken for the dimension of one head, "
+                    "without projections.", *SHARDED_REMARKS)
+    cuda = {"device": "cuda"}
+    add_accumulation(single)
     words = ("fp32", "bf16", "fp16")
-    single.add("dtypes", "mixed_precision", {}, {"study": "dtypes", "precision": "fp16"},
+    single.add("dtypes", "mixed_precision", {}, {"study": "dtypes", "casting": "autocast"}, assumed={"precision": "fp16", **cuda},
                metrics={name: (words.index(word), "", 0) for name, word in AUTOCAST_DTYPES.items()})
     for name, word in AUTOCAST_DTYPES.items():
         single.tables["dtypes"][0]["metrics"][name]["word"] = word
     for precision, forward, backward in (("fp32", 67.520, 83.271), ("bf16", 53.663, 116.377)):
         single.add("decoder-precision", "decoder", {"precision": precision}, {"size": "small"},
-                   {"forward": forward, "backward": backward}, metrics=decoder_metrics("small"))
+                   {"forward": forward, "backward": backward}, assumed=cuda)
     for execution, forward, backward in (("eager", (0.194, 0.077), (0.447, 0.054)),
                                          ("graph", (0.220, 0.047), (0.787, 0.030))):
         moments = [{"name": "before_backward", "current_total_mib": 19.125}]
         single.add("attention", "attention", {"execution": execution},
-                   {"batch_size": 8, "heads": 1, "seq": 256, "head_dim": 16, "impl": "naive", "pass": "both"},
-                   {"forward": forward, "backward": backward}, memory={"moments": moments})
-    for mode, execution, mean, std in (("forward", "eager", 68.587, 11.122), ("forward", "graph", 35.850, 2.447),
-                                       ("train_step", "eager", 206.769, 55.713),
-                                       ("train_step", "graph", 151.916, 3.278)):
+                   {"batch_size": 8, "seq": 256, "head_dim": 16, "impl": "naive", "pass": "both"},
+                   {"forward": forward, "backward": backward}, memory={"moments": moments},
+                   assumed={"heads": 1, "projections": False, **cuda}, notes=["assumed: head_dim is d_model"])
+    for mode, execution, mean, std, speedup in (("forward", "eager", 68.587, 11.122, 1.0),
+                                                ("forward", "graph", 35.850, 2.447, 1.913),
+                                                ("train_step", "eager", 206.769, 55.713, 1.0),
+                                                ("train_step", "graph", 151.916, 3.278, 1.361)):
         single.add("decoder-execution", "decoder", {"pass": mode, "execution": execution}, {"size": "small"},
-                   {"step": (mean, std)}, metrics=decoder_metrics("small"))
+                   {"step": (mean, std)}, metrics={"speedup_vs_eager": (speedup, "", 1)}, assumed=cuda)
     for impl, forward, backward, both in (("naive", 0.066, 0.149, 0.215), ("flash", 0.071, 0.893, 0.963)):
         single.add("flash-vs-regular", "attention", {"impl": impl},
-                   {"seq": 128, "head_dim": 16, "heads": 1, "dtype": "bf16", "causal": True, "pass": "both"},
-                   {"step": both, "forward": forward, "backward": backward})
-    add_sharded(single, "sharded-optimizer", 1, sharded_notes)
-    return [laptop, pair, smoke, single]
+                   {"seq": 128, "head_dim": 16, "dtype": "bf16", "causal": True, "pass": "both"},
+                   {"step": both, "forward": forward, "backward": backward},
+                   assumed={"heads": 1, "projections": False, **cuda}, notes=["assumed: head_dim is d_model"])
+    add_sharded(single, 1, {"precision": "bf16_pure", "optimizer": "adamw", **cuda})
+    return single
+
+
+def distributed_report():
+    where = "report 003, implementation and distributed results"
+    return [laptop_of_003(where), pair_of_003(where), cpu_of_003(where), smoke_of_003(where)]
 
 
 def main():

@@ -8,8 +8,10 @@
 #include <cstdio>
 
 #include "cli/options.hpp"
+#include "compare/overview.hpp"
 #include "compare/report.hpp"
 #include "compare/sides.hpp"
+#include "compare/split.hpp"
 #include "results/terminal.hpp"
 
 namespace assay::host::cli {
@@ -19,10 +21,12 @@ namespace po = boost::program_options;
 
 constexpr const char* kAbout =
     "Puts runs beside each other, the first one being the baseline: the same cases, their ratio with an\n"
-    "interval, and a verdict. RUN is a run folder, a cases.jsonl, a summary bench_*.json, or a folder of\n"
-    "several of these, each then a side of its own. Several runs of one side are joined by commas:\n"
+    "interval, and a verdict. RUN is a run folder, a cases.jsonl, a summary bench_*.json, or a folder with\n"
+    "several of these below it, each then a side of its own. Several runs of one side are joined by commas:\n"
     "'assay compare a1,a2,a3 b1,b2,b3'. Take them in turns (a1, b1, a2, ...): what changes about the machine\n"
-    "meanwhile then meets both sides.";
+    "meanwhile then meets both sides.\n\n"
+    "With --by the cases of one run are the sides: 'assay compare RUN --by execution --baseline eager'. Of a\n"
+    "folder with runs of several experiments an overview comes first: 'assay compare results'.";
 
 std::vector<std::string> split(const std::vector<std::string>& texts) {
   std::vector<std::string> parts;
@@ -44,10 +48,12 @@ compare::FailIf fail_if_of(const std::vector<std::string>& words) {
       fail_if.cannot_tell = true;
     else if (word == "unmatched")
       fail_if.unmatched = true;
+    else if (word == "differs")
+      fail_if.differs = true;
     else
       throw UsageError(
-          fmt::format("--fail-if is '{}'; expected slower, cannot-tell, unmatched, or several of them "
-                      "separated by commas",
+          fmt::format("--fail-if is '{}'; expected slower, differs, cannot-tell, unmatched, or several of "
+                      "them separated by commas",
                       word));
   }
   return fail_if;
@@ -73,11 +79,17 @@ po::options_description options() {
   const auto texts = [] { return po::value<std::vector<std::string>>()->composing(); };
   visible.add_options()  //
       ("metric,m", texts(),
-       "what to compare: step (the default), a phase, items_per_s or another rate, memory, a metric of the workload; "
-       "may be repeated, or several separated by commas")                                           //
-      ("group", "a folder of several runs is one side of several runs")                             //
-      ("threshold", po::value<double>()->default_value(2, "2"), "percent that are still the same")  //
-      ("confidence", po::value<double>()->default_value(95, "95"), "percent, of the interval")      //
+       "what to compare: step (the default), a phase, items_per_s or another rate, memory, a metric of the workload, "
+       "or all; may be repeated, or several separated by commas")            //
+      ("side-by-side", "all metrics in one table, without their intervals")  //
+      ("by", texts(),
+       "an input that varies within the run, such as execution: each of its values is a side; several separated by "
+       "commas: each combination")  //
+      ("baseline", po::value<std::string>(),
+       "the value of --by that is the baseline, the first one otherwise; of several keys a value each, with commas")  //
+      ("group", "a folder of several runs is one side of several runs")                                               //
+      ("threshold", po::value<double>()->default_value(2, "2"), "percent that are still the same")                    //
+      ("confidence", po::value<double>()->default_value(95, "95"), "percent, of the interval")                        //
       ("run-to-run", po::value<double>()->default_value(0.5, "0.5"),
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
@@ -86,62 +98,163 @@ po::options_description options() {
       ("across", texts(), "inputs that may differ, such as execution or context_length")  //
       ("any", "compare cases of other numbers of ranks, too")                             //
       ("cost", po::value<std::vector<double>>()->multitoken(),
-       "dollars per GPU and hour, one per side in their order: adds items per dollar")      //
-      ("fail-if", texts(), "exit with 1 if a case is slower; also cannot-tell, unmatched")  //
+       "dollars per GPU and hour, one per side in their order: adds items per dollar")               //
+      ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")  //
       ("format", po::value<std::string>()->default_value("terminal"), "or markdown, csv, json");
   return visible;
 }
 
-std::string spelt(const compare::Comparison& comparison, const compare::TestOptions& test, const std::string& format) {
-  if (format == "terminal") return compare::comparison_text(comparison, test, results::terminal_width(STDOUT_FILENO));
-  if (format == "markdown") return compare::comparison_markdown(comparison, test);
-  if (format == "csv") return compare::comparison_csv(comparison);
+// What the command line asks for.
+struct Request {
+  std::vector<std::string> runs;
+  compare::FolderOfRuns folders = compare::FolderOfRuns::sides;
+  compare::SplitRules split;
+  compare::ComparisonOptions options;
+  compare::ReportOptions report;
+  compare::FailIf fail_if;
+  std::string format;
+};
+
+std::string spelt(const compare::Comparison& comparison, const Request& request) {
+  const compare::TestOptions& test = request.options.test;
+  if (request.format == "terminal")
+    return compare::comparison_text(comparison, test, results::terminal_width(STDOUT_FILENO), request.report);
+  if (request.format == "markdown") return compare::comparison_markdown(comparison, test, request.report);
+  if (request.format == "csv") return compare::comparison_csv(comparison, request.report);
   return compare::comparison_json(comparison, test);
+}
+
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) fmt::print(stderr, "assay: {}\n", warning);
+}
+
+int exit_for(const std::vector<std::string>& reasons) {
+  for (const std::string& reason : reasons) fmt::print(stderr, "assay: failed: {}\n", reason);
+  return reasons.empty() ? run::exit_ok : run::exit_failed;
+}
+
+Request request_of(const po::variables_map& values) {
+  const auto texts = [&values](const char* name) {
+    return values.count(name) ? values[name].as<std::vector<std::string>>() : std::vector<std::string>{};
+  };
+  Request request;
+  request.format = values["format"].as<std::string>();
+  const std::string& format = request.format;
+  if (format != "terminal" && format != "markdown" && format != "csv" && format != "json")
+    throw UsageError(fmt::format("--format is '{}'; expected terminal, markdown, csv or json", format));
+  request.runs = texts("run");
+  if (request.runs.empty()) throw UsageError("no run is given; expected at least two, or one with --by");
+  if (values.count("group")) request.folders = compare::FolderOfRuns::one_side;
+  request.fail_if = fail_if_of(split(texts("fail-if")));
+  request.split.keys = split(texts("by"));
+  if (values.count("baseline")) request.split.baseline = values["baseline"].as<std::string>();
+  if (request.split.baseline && request.split.keys.empty())
+    throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
+  request.report.side_by_side = values.count("side-by-side") > 0;
+  compare::ComparisonOptions& options = request.options;
+  if (const auto metrics = split(texts("metric")); !metrics.empty()) options.metrics = metrics;
+  options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99),
+                  percent(values, "run-to-run", 0, 100), statistic_of(values["statistic"].as<std::string>())};
+  const auto across = split(texts("across"));
+  options.rules = {{across.begin(), across.end()}, values.count("any") > 0};
+  if (values.count("cost")) options.dollars_per_gpu_hour = values["cost"].as<std::vector<double>>();
+  for (const double dollars : options.dollars_per_gpu_hour)
+    if (!(dollars > 0)) throw UsageError(fmt::format("--cost has {}; expected dollars above 0", dollars));
+  if (request.report.side_by_side && !options.dollars_per_gpu_hour.empty())
+    throw UsageError("--side-by-side has no place for --cost; leave one of them out");
+  return request;
+}
+
+// Of a folder with runs of several things: the overview, then each group that shares cases.
+int compare_overview(compare::Overview overview, const Request& request) {
+  if (!request.options.dollars_per_gpu_hour.empty())
+    throw UsageError(
+        fmt::format("--cost has a price for each side, but {} holds runs of several experiments; name the "
+                    "runs to compare",
+                    overview.folder));
+  warn(overview.warnings);
+  std::vector<std::string> parts, reasons, without_metric;
+  std::string missing_metric;
+  Request of_group = request;
+  of_group.report.tells_test = false;
+  for (std::size_t group = 0; group < overview.groups.size(); ++group) {
+    const std::string title = compare::group_title(overview, group);
+    try {
+      const compare::Comparison comparison = compare::compare_group(overview, group, request.options);
+      for (const std::string& reason : compare::reasons_to_fail(comparison, request.fail_if))
+        reasons.push_back(fmt::format("{}: {}", title, reason));
+      std::string text = spelt(comparison, of_group);
+      if (request.format == "terminal") text = fmt::format("{}\n\n{}", title, text);
+      if (request.format == "markdown") text = fmt::format("# {}\n\n{}", title, text);
+      parts.push_back(std::move(text));
+    } catch (const compare::NoMetricError& e) {
+      missing_metric = e.what();
+      overview.skipped.push_back(fmt::format("{}: {}", title, e.what()));
+    }
+  }
+  if (parts.empty() && !missing_metric.empty()) throw UsageError(missing_metric);
+  if (parts.empty() && request.fail_if.asks()) reasons.emplace_back("nothing could be compared");
+  if (request.format == "json") {
+    fmt::print("{}", compare::overview_json(overview, parts));
+  } else if (request.format == "csv") {
+    fmt::print("{}", compare::overview_csv(overview));
+  } else {
+    const bool is_markdown = request.format == "markdown";
+    parts.insert(parts.begin(), is_markdown ? compare::overview_markdown(overview)
+                                            : compare::overview_text(overview, results::terminal_width(STDOUT_FILENO)));
+    fmt::print("{}", fmt::join(parts, "\n"));
+  }
+  return exit_for(reasons);
+}
+
+int compare_runs(const Request& request) {
+  const bool splits = !request.split.keys.empty();
+  if (request.runs.size() == 1 && !splits && request.folders == compare::FolderOfRuns::sides)
+    if (auto overview = compare::overview_of(request.runs.front()))
+      return compare_overview(std::move(*overview), request);
+  compare::Sides read = compare::read_sides(request.runs, request.folders);
+  warn(read.warnings);
+  std::vector<compare::Side> sides = std::move(read.sides);
+  compare::ComparisonOptions options = request.options;
+  std::vector<std::string> side_notes;
+  if (splits) {
+    if (sides.size() != 1)
+      throw UsageError(
+          fmt::format("--by splits one side, and there are {}; expected one run, or several of the same "
+                      "thing separated by commas, or a folder of them with --group",
+                      sides.size()));
+    compare::SplitSide split = compare::split_side(sides.front(), request.split);
+    sides = std::move(split.sides);
+    side_notes = std::move(split.notes);
+    options.rules.across.merge(split.across);
+  }
+  if (sides.size() < 2)
+    throw UsageError(
+        fmt::format("{} is one run; expected two or more to compare, or --by with an input that varies "
+                    "within it",
+                    sides[0].name));
+  const std::size_t costs = options.dollars_per_gpu_hour.size();
+  if (costs != 0 && costs != sides.size())
+    throw UsageError(fmt::format("--cost has {} for {} sides; expected one for each", costs, sides.size()));
+  compare::Comparison comparison = compare::compare_sides(std::move(sides), options);
+  comparison.side_notes = std::move(side_notes);
+  fmt::print("{}", spelt(comparison, request));
+  return exit_for(compare::reasons_to_fail(comparison, request.fail_if));
 }
 
 }  // namespace
 
 int compare_command(const Arguments& arguments) {
   const ParsedOptions parsed =
-      parse_options(arguments, "assay compare RUN RUN [RUN ...] [options]", kAbout, options(), "run", -1);
+      parse_options(arguments, "assay compare RUN [RUN ...] [options]", kAbout, options(), "run", -1);
   if (parsed.help) return run::exit_ok;
-  const auto& values = parsed.values;
-  const auto texts = [&values](const char* name) {
-    return values.count(name) ? values[name].as<std::vector<std::string>>() : std::vector<std::string>{};
-  };
-  const std::string format = values["format"].as<std::string>();
-  if (format != "terminal" && format != "markdown" && format != "csv" && format != "json")
-    throw UsageError(fmt::format("--format is '{}'; expected terminal, markdown, csv or json", format));
-  const compare::FailIf fail_if = fail_if_of(split(texts("fail-if")));
-  compare::ComparisonOptions comparison_options;
-  if (const auto metrics = split(texts("metric")); !metrics.empty()) comparison_options.metrics = metrics;
-  comparison_options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99),
-                             percent(values, "run-to-run", 0, 100),
-                             statistic_of(values["statistic"].as<std::string>())};
-  const auto across = split(texts("across"));
-  comparison_options.rules = {{across.begin(), across.end()}, values.count("any") > 0};
-  if (values.count("cost")) comparison_options.dollars_per_gpu_hour = values["cost"].as<std::vector<double>>();
-  for (const double dollars : comparison_options.dollars_per_gpu_hour)
-    if (!(dollars > 0)) throw UsageError(fmt::format("--cost has {}; expected dollars above 0", dollars));
-
   try {
-    if (!values.count("run")) throw UsageError("no run is given; expected at least two");
-    compare::Sides sides = compare::read_sides(
-        texts("run"), values.count("group") ? compare::FolderOfRuns::one_side : compare::FolderOfRuns::sides);
-    for (const std::string& warning : sides.warnings) fmt::print(stderr, "assay: {}\n", warning);
-    if (sides.sides.size() < 2)
-      throw UsageError(fmt::format("{} is one run; expected two or more to compare", sides.sides[0].name));
-    const std::size_t costs = comparison_options.dollars_per_gpu_hour.size();
-    if (costs != 0 && costs != sides.sides.size())
-      throw UsageError(fmt::format("--cost has {} for {} sides; expected one for each", costs, sides.sides.size()));
-    const compare::Comparison comparison = compare::compare_sides(std::move(sides.sides), comparison_options);
-    fmt::print("{}", spelt(comparison, comparison_options.test, format));
-    const std::vector<std::string> reasons = compare::reasons_to_fail(comparison, fail_if);
-    for (const std::string& reason : reasons) fmt::print(stderr, "assay: failed: {}\n", reason);
-    return reasons.empty() ? run::exit_ok : run::exit_failed;
+    return compare_runs(request_of(parsed.values));
   } catch (const compare::NoRunError& e) {
     throw UsageError(e.what());
   } catch (const compare::NoMetricError& e) {
+    throw UsageError(e.what());
+  } catch (const compare::SplitError& e) {
     throw UsageError(e.what());
   }
 }

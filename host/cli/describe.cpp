@@ -46,13 +46,29 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
                        {"help", m.help}});
     if (!m.words.empty()) metrics.back().emplace("words", m.words);
   }
+  json presets = json::array();
+  for (const plugin::PresetSpec& p : schema.presets) {
+    json when = {{p.when, p.choice}};
+    if (!p.also_when.empty()) when.emplace(p.also_when, p.also_choice);
+    if (!p.device_kind.empty()) when.emplace("device", p.device_kind);
+    presets.push_back({{"when", std::move(when)}, {"param", p.param}, {"value", to_json(p.value)}});
+  }
   json devices = json::array();
   if (schema.runs_on_cpu) devices.push_back("cpu");
   if (schema.runs_on_cuda) devices.push_back("cuda");
-  return {{"workload", schema.id},    {"summary", schema.summary},     {"plugin", entry.id},
-          {"version", entry.version}, {"build", entry.build},          {"params", std::move(params)},
-          {"phases", schema.phases},  {"metrics", std::move(metrics)}, {"items", schema.item_unit},
-          {"devices", devices},       {"verifies", schema.verifies}};
+  return {{"workload", schema.id},
+          {"summary", schema.summary},
+          {"plugin", entry.id},
+          {"version", entry.version},
+          {"build", entry.build},
+          {"params", std::move(params)},
+          {"phases", schema.phases},
+          {"metrics", std::move(metrics)},
+          {"items", schema.item_unit},
+          {"devices", devices},
+          {"verifies", schema.verifies},
+          {"presets", std::move(presets)},
+          {"starts_cold", schema.starts_cold}};
 }
 
 std::string number_text(double v) {
@@ -70,6 +86,38 @@ std::string allowed_text(const plugin::ParamSpec& p) {
   if (p.min) return ">= " + number_text(*p.min);
   if (p.max) return "<= " + number_text(*p.max);
   return p.input_path ? "existing file" : p.output_path ? "file in the run folder" : "";
+}
+
+// What one choice stands for: `size = "small"`, and the values that follow from it.
+struct Preset {
+  std::string condition;
+  std::vector<const plugin::PresetSpec*> values;
+};
+
+std::vector<Preset> presets_of(const plugin::WorkloadSchema& schema) {
+  std::vector<Preset> presets;
+  for (const plugin::PresetSpec& p : schema.presets) {
+    std::string condition = fmt::format("{} = {}", p.when, p.choice);
+    if (!p.also_when.empty()) condition += fmt::format(", {} = {}", p.also_when, p.also_choice);
+    if (!p.device_kind.empty()) condition += fmt::format(", on {}", p.device_kind);
+    if (presets.empty() || presets.back().condition != condition) presets.push_back({std::move(condition), {}});
+    presets.back().values.push_back(&p);
+  }
+  return presets;
+}
+
+void print_presets(const plugin::WorkloadSchema& schema) {
+  const std::vector<Preset> presets = presets_of(schema);
+  if (presets.empty()) return;
+  fmt::print("\nPresets (an experiment may give each of these parameters another value)\n");
+  std::size_t width = 0;
+  for (const Preset& preset : presets) width = std::max(width, preset.condition.size());
+  for (const Preset& preset : presets) {
+    fmt::print("  {:<{}} ", preset.condition, width);
+    for (const plugin::PresetSpec* value : preset.values)
+      fmt::print("{} {} {}", value == preset.values.front() ? "" : ",", value->param, to_text(value->value));
+    fmt::print("\n");
+  }
 }
 
 void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
@@ -90,6 +138,7 @@ void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry
                p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
                allowed.empty() ? "" : fmt::format(" ({})", allowed));
   }
+  print_presets(schema);
   fmt::print("\nPhases      step");
   for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
   fmt::print("\nMetrics    ");
@@ -99,10 +148,11 @@ void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
                *direction_name(m.direction) ? ", " : "", direction_name(m.direction),
                m.words.empty() ? "" : fmt::format(": {}", fmt::join(m.words, " | ")));
-  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\n",
+  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\nCold start  {}\n",
              schema.item_unit.empty() ? "none" : schema.item_unit, schema.runs_on_cpu ? "cpu " : "",
              schema.runs_on_cuda ? "cuda" : "",
-             schema.verifies ? "yes: a case that fails verification has no time" : "no");
+             schema.verifies ? "yes: a case that fails verification has no time" : "no",
+             schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ constexpr Command commands[] = {
     {"run", "run an experiment file and write its results", run_command},
     {"list", "list the plugins and devices that this host finds", list_command},
     {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},
+    {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
 };
@@ -55,7 +56,7 @@ int dispatch(const std::string& name, const Arguments& arguments) {
   std::vector<std::string> names;
   for (const Command& command : commands) names.emplace_back(command.name);
   const auto near = nearest(name, names);
-  throw UsageError(fmt::format("unknown command '{}'; expected run, list, compare, describe or new{}", name,
+  throw UsageError(fmt::format("unknown command '{}'; expected run, list, compare, kernels, describe or new{}", name,
                                near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 

@@ -2,12 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
+
+#include "common/suggest.hpp"
 
 namespace assay::host::cli {
 
 namespace po = boost::program_options;
+
+UnknownOption::UnknownOption(const std::string& option, const std::string& near)
+    : UsageError(
+          fmt::format("unknown option '{}'{}", option, near.empty() ? "" : fmt::format("; did you mean '{}'?", near))),
+      option_(option),
+      has_near_(!near.empty()) {}
 
 ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
                             po::options_description visible, const std::string& positional, int positional_count) {
@@ -25,6 +34,13 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(arguments).options(all).positional(places).style(style).run(), parsed.values);
     po::notify(parsed.values);
+  } catch (const po::unknown_option& e) {
+    std::vector<std::string> known;
+    for (const auto& option : visible.options()) known.push_back(option->long_name());
+    const std::string whole = e.get_option_name();
+    const std::string given = whole.substr(0, whole.find('='));
+    const auto near = nearest(given.substr(std::min(given.find_first_not_of('-'), given.size())), known);
+    throw UnknownOption(given, near ? "--" + *near : "");
   } catch (const po::error& e) {
     throw UsageError(e.what());
   }

@@ -14,6 +14,18 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+class UnknownOption : public UsageError {
+ public:
+  // `option`: as it was given, "--dryrun"; `near`: that which was meant, or "".
+  UnknownOption(const std::string& option, const std::string& near);
+  const std::string& option() const { return option_; }
+  bool has_near() const { return has_near_; }
+
+ private:
+  std::string option_;
+  bool has_near_;
+};
+
 struct ParsedOptions {
   boost::program_options::variables_map values;
   bool help = false;  // printed already

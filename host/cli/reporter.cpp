@@ -93,6 +93,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
     fmt::print("interrupted: {} of {} cases are finished; --resume runs the rest\n", views.records.size(),
                experiment.cases.size());
   fmt::print("results: {}\n", run_folder);
+  if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
 }
 
 }  // namespace assay::host::cli

@@ -3,9 +3,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <variant>
 
 #include "cli/options.hpp"
+#include "cli/output_place.hpp"
 #include "cli/reporter.hpp"
+#include "cli/set_instead.hpp"
 #include "common/files.hpp"
 #include "experiment/parse.hpp"
 #include "plugin/search.hpp"
@@ -37,8 +41,9 @@ po::options_description visible_options() {
       "filter", texts(), "key=value: run only the cases that match; repeatable")("dry-run",
                                                                                  "print the cases, start nothing")(
       "resume", "go on with the newest run of this experiment: finished cases are not run again")(
-      "output", text(), "folder for results instead of [output] dir")(
-      "plugin-path", texts(), "folder with plugins, searched first; repeatable")(
+      "output", text(),
+      "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the run "
+      "goes there, too")("plugin-path", texts(), "folder with plugins, searched first; repeatable")(
       "in-process", "run cases in this process, for a debugger; a crash ends the run")("quiet", "print errors only")(
       "json", "print one JSON event per line on standard output");
   return visible;
@@ -64,11 +69,17 @@ int report(const std::vector<experiment::Mistake>& mistakes) {
   return run::exit_usage;
 }
 
+ParsedOptions parsed_options(const Arguments& arguments) try {
+  return parse_options(arguments, "assay run EXPERIMENT.toml [options]", about, visible_options(), "experiment");
+} catch (const UnknownOption& e) {
+  if (e.has_near()) throw;
+  throw UsageError(fmt::format("{}; {}", e.what(), set_instead(arguments, e.option())));
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments) {
-  const ParsedOptions options =
-      parse_options(arguments, "assay run EXPERIMENT.toml [options]", about, visible_options(), "experiment");
+  const ParsedOptions options = parsed_options(arguments);
   if (options.help) return run::exit_ok;
   const po::variables_map& values = options.values;
   if (!values.count("experiment")) throw UsageError("run needs an experiment file");
@@ -93,19 +104,25 @@ int run_command(const Arguments& arguments) {
   const bool follows = launched && launched->rank > 0;
   if (!result.mistakes.empty()) return follows ? run::exit_usage : report(result.mistakes);
   experiment::Experiment& experiment = *result.experiment;
-  if (values.count("output")) experiment.output.dir = values["output"].as<std::string>();
+  std::optional<results::ViewFile> view_file;
+  if (values.count("output")) {
+    const auto place = output_place(values["output"].as<std::string>());
+    if (const auto* folder = std::get_if<fs::path>(&place)) experiment.output.dir = *folder;
+    if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
+  }
   if (values.count("dry-run")) {
     if (!follows) print_cases(experiment);
     return run::exit_ok;
   }
   if (follows) return run::follow(*launched, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
+  if (view_file) check_writable(*view_file);
 
   const ReportMode mode = values.count("json")    ? ReportMode::json
                           : values.count("quiet") ? ReportMode::quiet
                                                   : ReportMode::people;
   Reporter reporter(mode);
-  return run::run_experiment(experiment, *target,
-                             {values.count("resume") > 0, values.count("in-process") > 0, launched}, reporter);
+  return run::run_experiment(
+      experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0, view_file, launched}, reporter);
 }
 
 }  // namespace assay::host::cli

@@ -2,6 +2,7 @@
 
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
+#include "compare/assumptions.hpp"
 #include "record/columns.hpp"
 #include "results/case_text.hpp"
 
@@ -116,6 +117,43 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   return notes;
 }
 
+struct Words {
+  bool has_any = false;
+  std::string word, problem;
+};
+
+// The word that every run of the case has for the metric.
+Words words_of(const SideCase& c, const std::string& metric, const std::string& label) {
+  Words words;
+  std::vector<std::string> all;
+  for (const record::CaseRecord* record : c.records) {
+    const std::optional<std::string> word = word_of(*record, metric);
+    words.has_any = words.has_any || word.has_value();
+    if (!word)
+      words.problem = fmt::format("{} has no word for {}", label, metric);
+    else if (std::find(all.begin(), all.end(), *word) == all.end())
+      all.push_back(*word);
+  }
+  if (words.problem.empty() && all.size() > 1)
+    words.problem = fmt::format("the runs of {} have other words: {}", label, fmt::join(all, ", "));
+  if (!all.empty()) words.word = all.front();
+  return words;
+}
+
+// Words are equal, or they are not.
+void compare_words(Entry& entry, const Words& a, const Words& b, std::size_t runs) {
+  for (const Words* words : {&a, &b})
+    if (!words->problem.empty()) {
+      entry.reason = words->problem;
+      return;
+    }
+  entry.kind = Entry::Kind::compared;
+  entry.word = b.word;
+  entry.outcome = a.word == b.word ? Outcome::same : Outcome::differs;
+  entry.verdict = verdict_word(entry.outcome, "", {});
+  entry.runs = runs;
+}
+
 Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b, const std::string& metric,
                const ComparisonOptions& options) {
   Entry entry;
@@ -125,6 +163,11 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
     entry.reason =
         against_a.empty() || against_b.empty() ? against_a + against_b : fmt::format("{}; {}", against_a, against_b);
     entry.failed = against_a.empty();
+    return entry;
+  }
+  const Words words_a = words_of(a, metric, side_a.label), words_b = words_of(b, metric, side_b.label);
+  if (words_a.has_any || words_b.has_any) {
+    compare_words(entry, words_a, words_b, b.records.size());
     return entry;
   }
   const Figures figures_a = figures_of(a, metric, side_a.label), figures_b = figures_of(b, metric, side_b.label);
@@ -158,6 +201,12 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
   entry.kind = Entry::Kind::baseline;
   entry.reason = reason_against(c, side.label);
   if (!entry.reason.empty()) return entry;
+  if (const Words words = words_of(c, metric, side.label); words.has_any) {
+    entry.reason = words.problem;
+    if (words.problem.empty()) entry.word = words.word;
+    entry.runs = c.records.size();
+    return entry;
+  }
   const Figures figures = figures_of(c, metric, side.label);
   if (!figures.problem.empty()) {
     entry.reason = figures.problem;
@@ -181,11 +230,36 @@ std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
   return names;
 }
 
+std::vector<std::string> all_metrics(const std::vector<Side>& sides) {
+  std::vector<std::string> names = all_metric_names(sides);
+  std::erase_if(names, [&sides](const std::string& name) {
+    for (const Side& side : sides)
+      for (const record::CaseRecord* record : records_of(side))
+        if (metric_of(*record, name) || word_of(*record, name)) return false;
+    return true;
+  });
+  return names;
+}
+
+// "all" stands for every metric, unless there is one of that name.
+std::vector<std::string> wanted_metrics(const std::vector<Side>& sides, const std::vector<std::string>& asked) {
+  const std::vector<std::string> all = all_metrics(sides);
+  std::vector<std::string> wanted;
+  for (const std::string& metric : asked) {
+    const bool is_every = metric == "all" && std::find(all.begin(), all.end(), metric) == all.end();
+    for (const std::string& name : is_every ? all : std::vector<std::string>{metric})
+      if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) wanted.push_back(name);
+  }
+  return wanted;
+}
+
 void require_metric(const std::vector<Side>& sides, const std::string& metric) {
   for (const Side& side : sides)
     for (const record::CaseRecord* record : records_of(side))
-      if (metric_of(*record, metric)) return;
+      if (metric_of(*record, metric) || word_of(*record, metric)) return;
   const std::vector<std::string> names = all_metric_names(sides);
+  if (std::find(names.begin(), names.end(), metric) != names.end())
+    throw NoMetricError(fmt::format("no case has a figure of '{}' above 0, and a ratio needs one", metric));
   const auto near = nearest(metric, names);
   throw NoMetricError(fmt::format("no case has a figure of '{}'; there are {}{}", metric, fmt::join(names, ", "),
                                   near ? fmt::format("; did you mean '{}'?", *near) : ""));
@@ -201,7 +275,8 @@ std::string name_of(const SideCase& c) {
 Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& options) {
   Comparison comparison;
   comparison.sides = std::move(sides);
-  for (const std::string& metric : options.metrics) require_metric(comparison.sides, metric);
+  const std::vector<std::string> metrics = wanted_metrics(comparison.sides, options.metrics);
+  for (const std::string& metric : metrics) require_metric(comparison.sides, metric);
   comparison.differences = find_differences(comparison.sides);
 
   std::vector<const record::CaseRecord*> all;
@@ -220,7 +295,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     for (const SideCase& c : cases[0]) values.insert(c.inputs.value(axis).value_or(""));
     if (values.size() > 1) comparison.axes.push_back(axis);
   }
-  for (const std::string& metric : options.metrics) {
+  for (const std::string& metric : metrics) {
     ComparedMetric compared_metric{metric, Direction::neither, {}};
     for (std::size_t c = 0; c < cases[0].size(); ++c) {
       const SideCase& a = cases[0][c];
@@ -248,7 +323,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
       }
       if (found_somewhere)
         compared_metric.cases.push_back(std::move(row));
-      else if (metric == options.metrics.front())
+      else if (metric == metrics.front())
         comparison.unmatched.push_back(fmt::format("only in {}: {}", comparison.sides[0].label, name_of(a)));
     }
     comparison.metrics.push_back(std::move(compared_metric));
@@ -276,6 +351,9 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     say(comparison.sides[0].label, label, of_baseline);
     say(label, comparison.sides[0].label, of_other);
   }
+  for (const Side& side : comparison.sides)
+    if (const std::string assumed = assumptions_of(records_of(side)); !assumed.empty())
+      comparison.unknown.push_back(fmt::format("{} assumes what its source does not say: {}", side.label, assumed));
   return comparison;
 }
 
@@ -299,17 +377,19 @@ std::vector<std::string> reasons_to_fail(const Comparison& comparison, const Fai
         compared_any = compared_any || is_compared;
         if (is_compared && fail_if.slower && entry.worse)
           reasons.push_back(fmt::format("{}: {}", where, entry.verdict));
+        if (is_compared && fail_if.differs && entry.outcome == Outcome::differs)
+          reasons.push_back(
+              fmt::format("{}: differs: {} / {}", where, c.entries[0].word.value_or(""), entry.word.value_or("")));
         if (is_compared && fail_if.cannot_tell && entry.outcome == Outcome::cannot_tell)
           reasons.push_back(fmt::format("{}: cannot tell", where));
-        if (entry.failed && (fail_if.slower || fail_if.unmatched))
+        if (entry.failed && (fail_if.slower || fail_if.unmatched || fail_if.differs))
           reasons.push_back(fmt::format("{}: {}", where, entry.reason));
         else if (!is_compared && fail_if.unmatched)
           reasons.push_back(fmt::format("{}: {}", where, entry.reason.empty() ? "no such case" : entry.reason));
       }
   if (fail_if.unmatched)
     for (const std::string& line : comparison.unmatched) reasons.push_back(line);
-  const bool asked = fail_if.slower || fail_if.cannot_tell || fail_if.unmatched;
-  if (asked && !compared_any && reasons.empty()) reasons.emplace_back("nothing could be compared");
+  if (fail_if.asks() && !compared_any && reasons.empty()) reasons.emplace_back("nothing could be compared");
   return reasons;
 }
 

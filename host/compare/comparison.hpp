@@ -20,7 +20,7 @@ class NoMetricError : public std::runtime_error {
 };
 
 struct ComparisonOptions {
-  std::vector<std::string> metrics{"step"};
+  std::vector<std::string> metrics{"step"};  // "all": every phase, rate and metric that the records have, and memory
   TestOptions test;
   MatchRules rules;
   std::vector<double> dollars_per_gpu_hour;  // per side, or none
@@ -32,6 +32,7 @@ struct Entry {
   std::string reason;                      // of a refusal
   bool failed = false;                     // refused since this side's case is not ok while the baseline's is
   std::optional<double> value;             // the statistic of the metric
+  std::optional<std::string> word;         // in its place, where the metric is a word
   std::optional<double> ratio, low, high;  // to the baseline; the interval where the spread is known
   Outcome outcome = Outcome::cannot_tell;
   std::string verdict;  // its word; empty for the baseline
@@ -58,6 +59,7 @@ struct ComparedMetric {
 
 struct Comparison {
   std::vector<Side> sides;
+  std::vector<std::string> side_notes;  // how the sides were made
   Differences differences;
   std::vector<std::string> axes;  // that tell the cases apart
   std::vector<ComparedMetric> metrics;
@@ -72,6 +74,8 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
 // What `--fail-if` asks about.
 struct FailIf {
   bool slower = false, cannot_tell = false, unmatched = false;
+  bool differs = false;  // of words
+  bool asks() const { return slower || cannot_tell || unmatched || differs; }
 };
 // The reasons to fail, a line each; none: all is well. A case that is not ok on one side while it is on the baseline
 // counts as slower, and so does a comparison that compared nothing.

@@ -19,15 +19,6 @@ std::string text_of(const Value& value) {
   return to_text(value);
 }
 
-std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& axes) {
-  std::string text = inputs.workload();
-  std::set<std::string> keys = inputs.keys();
-  keys.insert(axes.begin(), axes.end());
-  for (const std::string& key : keys)
-    if (const auto value = inputs.value(key)) text += fmt::format("\n{}={}", key, *value);
-  return text;
-}
-
 }  // namespace
 
 CaseInputs::CaseInputs(const record::CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
@@ -46,6 +37,15 @@ std::optional<std::string> CaseInputs::value(const std::string& key) const {
   for (const record::Named<Value>* group : {&id.axes, &id.params, &id.settings})
     if (const Value* value = record::find(*group, key)) return text_of(*value);
   return std::nullopt;
+}
+
+std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& axes) {
+  std::string text = inputs.workload();
+  std::set<std::string> keys = inputs.keys();
+  keys.insert(axes.begin(), axes.end());
+  for (const std::string& key : keys)
+    if (const auto value = inputs.value(key)) text += fmt::format("\n{}={}", key, *value);
+  return text;
 }
 
 std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records,

@@ -33,6 +33,9 @@ struct SideCase {
   CaseInputs inputs;
 };
 
+// The same text for the same case: its workload and every input that the record says, and those of `axes`.
+std::string fingerprint(const CaseInputs& inputs, const std::set<std::string>& axes);
+
 // In the order in which they first stand. `axes` are the keys that any record of the comparison has as an axis.
 std::vector<SideCase> cases_of(const std::vector<const record::CaseRecord*>& records,
                                const std::set<std::string>& axes);

@@ -116,6 +116,16 @@ std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const 
   return metric && is_positive(metric->figure) ? metric : std::nullopt;
 }
 
+std::optional<std::string> word_of(const record::CaseRecord& record, const std::string& name) {
+  // An input of this name is none: `optimizer` is a phase of one workload and a parameter of another.
+  const record::CaseMetric* metric = record::find(record.result.metrics, name);
+  if (!(metric && metric->word) && !record::is_text_column(name)) return std::nullopt;
+  const record::Cell cell = record::cell_of(record, name);
+  if (cell.empty() || cell.is_number()) return std::nullopt;
+  std::string word = record::csv_text(cell);
+  return word.empty() ? std::nullopt : std::optional(std::move(word));
+}
+
 std::vector<std::string> metric_names(const record::CaseRecord& record) {
   std::vector<std::string> names;
   add_names(names, record.result.phases);
@@ -129,6 +139,7 @@ std::vector<std::string> metric_names(const record::CaseRecord& record) {
 
 std::string verdict_word(Outcome outcome, const std::string& metric, const MetricOfRecord& of_record) {
   if (outcome == Outcome::same) return "same";
+  if (outcome == Outcome::differs) return "differs";
   if (outcome == Outcome::cannot_tell) return "cannot tell";
   if (of_record.figure.timed) return is_worse(outcome, of_record.better) ? "slower" : "faster";
   if (metric.starts_with("memory")) return outcome == Outcome::higher ? "more" : "less";

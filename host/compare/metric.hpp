@@ -20,10 +20,14 @@ struct MetricOfRecord {
 // or when it is not positive: a ratio then says nothing.
 std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name);
 
+// The word where the metric or column is one: a number format, a status. Nothing when it is a number, or absent.
+std::optional<std::string> word_of(const record::CaseRecord& record, const std::string& name);
+
 // The names that this record has, for a message.
 std::vector<std::string> metric_names(const record::CaseRecord& record);
 
-// "faster", "slower", "less", "more", "better", "worse", "lower", "higher", "same" or "cannot tell".
+// "faster", "slower", "less", "more", "better", "worse", "lower", "higher", "same", "differs" or "cannot
+// tell".
 std::string verdict_word(Outcome outcome, const std::string& metric, const MetricOfRecord& of_record);
 // The outcome that `--fail-if slower` is about: of a time the higher one, of a rate the lower one.
 bool is_worse(Outcome outcome, Direction better);

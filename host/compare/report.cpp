@@ -1,7 +1,7 @@
 #include "compare/report.hpp"
 
 #include "common/text_format.hpp"
-#include "results/table.hpp"
+#include "compare/report_tables.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,115 +20,6 @@ struct Style {
   Form form;
   std::size_t width_columns;
 };
-
-// An empty text is an empty cell.
-record::Cell text_cell(const std::string& text) { return text.empty() ? record::Cell{} : record::text_cell(text); }
-
-std::string interval_text(const Entry& entry) {
-  if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
-  if (*entry.low == *entry.high) return "exact";
-  return fmt::format("{:.4g} .. {:.4g}", *entry.low, *entry.high);
-}
-
-std::string interval_header(const TestOptions& test) { return fmt::format("{:g}% interval", test.confidence * 100); }
-
-bool has_costs(const Comparison& comparison) {
-  for (const ComparedMetric& metric : comparison.metrics)
-    for (const ComparedCase& c : metric.cases)
-      for (const Entry& entry : c.entries)
-        if (entry.items_per_dollar) return true;
-  return false;
-}
-
-bool is_compared(const Entry& entry) { return entry.kind == Entry::Kind::compared; }
-bool compares_any(const ComparedCase& c) { return std::any_of(c.entries.begin(), c.entries.end(), is_compared); }
-
-std::set<std::string> units_of(const ComparedMetric& metric) {
-  std::set<std::string> units;
-  for (const ComparedCase& c : metric.cases)
-    if (!c.unit.empty()) units.insert(c.unit);
-  return units;
-}
-
-std::set<std::string> workloads_of(const ComparedMetric& metric) {
-  std::set<std::string> workloads;
-  for (const ComparedCase& c : metric.cases) workloads.insert(c.workload);
-  return workloads;
-}
-
-// What names a case: its workload where there are several, its axes, its unit where there are several.
-struct CaseColumns {
-  bool workload, unit;
-  explicit CaseColumns(const ComparedMetric& metric)
-      : workload(workloads_of(metric).size() > 1), unit(units_of(metric).size() > 1) {}
-  void add_names(const Comparison& comparison, std::vector<std::string>& columns) const {
-    if (workload) columns.emplace_back("workload");
-    columns.insert(columns.end(), comparison.axes.begin(), comparison.axes.end());
-    if (unit) columns.emplace_back("unit");
-  }
-  void add_cells(const ComparedCase& c, bool shown, std::vector<record::Cell>& row) const {
-    if (workload) row.push_back(text_cell(shown ? c.workload : ""));
-    for (const std::string& value : c.axis_values) row.push_back(text_cell(shown ? value : ""));
-    if (unit) row.push_back(text_cell(shown ? c.unit : ""));
-  }
-};
-
-// Two sides: a line per case.
-results::Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
-  const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
-  const CaseColumns names(metric);
-  const bool costs = has_costs(comparison);
-  results::Table table;
-  names.add_names(comparison, table.columns);
-  for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
-    table.columns.push_back(column);
-  if (costs)
-    for (const std::string& side : {a, b}) table.columns.push_back(fmt::format("{}/$ {}", comparison.item_unit, side));
-  for (const ComparedCase& c : metric.cases) {
-    if (!compares_any(c)) continue;
-    const Entry &of_a = c.entries[0], &of_b = c.entries[1];
-    std::vector<record::Cell> row;
-    names.add_cells(c, true, row);
-    row.push_back(record::number_cell(of_a.value));
-    row.push_back(record::number_cell(of_b.value));
-    row.push_back(record::number_cell(of_b.ratio));
-    row.push_back(text_cell(interval_text(of_b)));
-    row.push_back(text_cell(of_b.verdict));
-    if (costs)
-      for (const Entry* entry : {&of_a, &of_b}) row.push_back(record::number_cell(entry->items_per_dollar));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-// More sides: a line per case and side.
-results::Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
-  const CaseColumns names(metric);
-  const bool costs = has_costs(comparison);
-  results::Table table;
-  names.add_names(comparison, table.columns);
-  for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
-                                    interval_header(test), std::string("verdict")})
-    table.columns.push_back(column);
-  if (costs) table.columns.push_back(fmt::format("{}/$", comparison.item_unit));
-  for (const ComparedCase& c : metric.cases) {
-    if (!compares_any(c)) continue;
-    for (std::size_t s = 0; s < c.entries.size(); ++s) {
-      const Entry& entry = c.entries[s];
-      std::vector<record::Cell> row;
-      names.add_cells(c, s == 0, row);
-      row.push_back(text_cell(comparison.sides[s].label));
-      row.push_back(record::number_cell(entry.value));
-      row.push_back(record::number_cell(entry.ratio));
-      row.push_back(text_cell(interval_text(entry)));
-      const bool refused = entry.kind == Entry::Kind::refused;
-      row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict));
-      if (costs) row.push_back(record::number_cell(entry.items_per_dollar));
-      table.rows.push_back(std::move(row));
-    }
-  }
-  return table;
-}
 
 std::string spelt(const results::Table& table, const Style& style) {
   return style.form == Form::terminal ? results::to_terminal(table, style.width_columns) : results::to_markdown(table);
@@ -182,7 +73,11 @@ std::string sides_text(const Comparison& comparison, const Style& style) {
                           record::count_cell(static_cast<std::int64_t>(cases)),
                           text_cell(fmt::format("{}", fmt::join(devices, " | "))), text_cell(side.name)});
   }
-  return heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
+  std::string out =
+      heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
+  if (!comparison.side_notes.empty() && style.form == Form::markdown) out += "\n";
+  add_list(out, comparison.side_notes, style);
+  return out;
 }
 
 std::string differences_text(const Comparison& comparison, const Style& style) {
@@ -231,7 +126,8 @@ std::string metric_heading(const ComparedMetric& metric) {
   std::set<std::string> statistics;
   for (const ComparedCase& c : metric.cases)
     for (const Entry& entry : c.entries)
-      if (is_compared(entry) && interval_text(entry) != "exact") statistics.insert(statistic_name(entry.statistic));
+      if (is_compared(entry) && !entry.word && interval_text(entry) != "exact")
+        statistics.insert(statistic_name(entry.statistic));
   if (!statistics.empty()) text += fmt::format(": {} of the steps", fmt::join(statistics, " or "));
   if (metric.better != Direction::neither)
     text += fmt::format("; {} is better", metric.better == Direction::lower_is_better ? "lower" : "higher");
@@ -259,46 +155,95 @@ void note(std::vector<NotedCases>& notes, const std::string& text, const std::st
   const auto found = std::find_if(notes.begin(), notes.end(), [&](const NotedCases& n) { return n.text == text; });
   if (found == notes.end())
     notes.push_back({text, {name}});
-  else
+  else if (std::find(found->cases.begin(), found->cases.end(), name) == found->cases.end())
     found->cases.push_back(name);
 }
+
+// What is said of the cases below their tables: notes, and why some were not compared.
+class Remarks {
+ public:
+  // `prefix` begins the name of a case in a note: the metric, where several stand in one table. A case is refused for
+  // the same reason in all of them.
+  void add(const Comparison& comparison, const ComparedMetric& metric, const std::string& prefix) {
+    for (const ComparedCase& c : metric.cases)
+      for (std::size_t s = 0; s < c.entries.size(); ++s) {
+        const Entry& entry = c.entries[s];
+        const std::string name = comparison.sides.size() == 2
+                                     ? case_name(comparison, c)
+                                     : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
+        compared_ += is_compared(entry) ? 1 : 0;
+        if (s > 0 && entry.kind == Entry::Kind::refused) refused_.insert(name);
+        if (is_compared(entry) && !entry.by_samples && entry.low && *entry.low != *entry.high)
+          note(notes_, "no samples on one side: tested by mean, standard deviation and number of steps", prefix + name);
+        for (const std::string& text : entry.notes) note(notes_, text, prefix + name);
+        if (s > 0 && entry.kind == Entry::Kind::refused) note(refusals_, entry.reason, name);
+      }
+  }
+
+  void write(std::string& out, const Style& style) const {
+    if (style.form == Form::markdown && !notes_.empty()) out += "\n";
+    add_list(out, gathered(notes_, compared_), style);
+    if (refusals_.empty()) return;
+    out += style.form == Form::markdown ? "\nNot compared:\n\n" : "Not compared\n";
+    add_list(out, gathered(refusals_, refused_.size()), style);
+  }
+
+ private:
+  std::vector<NotedCases> notes_, refusals_;
+  std::size_t compared_ = 0;
+  std::set<std::string> refused_;
+};
 
 std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
                         const Style& style) {
   std::string out = heading(metric_heading(metric), style);
-  const results::Table table =
-      comparison.sides.size() == 2 ? table_of_two(comparison, metric, test) : table_of_many(comparison, metric, test);
+  const results::Table table = metric_table(comparison, metric, test);
   if (table.rows.empty())
     add_list(out, {"nothing could be compared"}, style);
   else
     out += spelt(table, style);
-  std::vector<NotedCases> notes, refusals;
-  std::size_t compared = 0, refused = 0;
-  for (const ComparedCase& c : metric.cases)
-    for (std::size_t s = 0; s < c.entries.size(); ++s) {
-      const Entry& entry = c.entries[s];
-      const std::string name = comparison.sides.size() == 2
-                                   ? case_name(comparison, c)
-                                   : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
-      compared += is_compared(entry) ? 1 : 0;
-      refused += s > 0 && entry.kind == Entry::Kind::refused ? 1 : 0;
-      if (is_compared(entry) && !entry.by_samples && entry.low && *entry.low != *entry.high)
-        note(notes, "no samples on one side: tested by mean, standard deviation and number of steps", name);
-      for (const std::string& text : entry.notes) note(notes, text, name);
-      if (s > 0 && entry.kind == Entry::Kind::refused) note(refusals, entry.reason, name);
-    }
-  if (style.form == Form::markdown && !notes.empty()) out += "\n";
-  add_list(out, gathered(notes, compared), style);
-  if (!refusals.empty()) {
-    out += style.form == Form::markdown ? "\nNot compared:\n\n" : "Not compared\n";
-    add_list(out, gathered(refusals, refused), style);
-  }
+  Remarks remarks;
+  remarks.add(comparison, metric, "");
+  remarks.write(out, style);
   return out;
 }
 
-std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style) {
+bool fits_width(const results::Table& table, std::size_t width_columns) {
+  std::istringstream lines(results::to_terminal(table, width_columns));
+  for (std::string line; std::getline(lines, line);)
+    if (display_width(line) > width_columns) return false;
+  return true;
+}
+
+std::string side_by_side_text(const Comparison& comparison, const Style& style) {
+  std::vector<std::string> metrics;
+  for (const ComparedMetric& metric : comparison.metrics) {
+    const std::set<std::string> units = units_of(metric);
+    const bool has_unit = units.size() == 1 && !units.begin()->empty();
+    metrics.push_back(has_unit ? fmt::format("{} in {}", metric.name, *units.begin()) : metric.name);
+  }
+  std::string out = heading(fmt::format("Metrics side by side: {}", fmt::join(metrics, ", ")), style);
+  std::vector<std::string> tables;
+  for (const results::Table& table : tables_side_by_side(comparison, [&style](const results::Table& wider) {
+         return style.form == Form::markdown || fits_width(wider, style.width_columns);
+       }))
+    if (!table.rows.empty()) tables.push_back(spelt(table, style));
+  if (tables.empty()) add_list(out, {"nothing could be compared"}, style);
+  out += fmt::format("{}", fmt::join(tables, "\n"));
+  Remarks remarks;
+  for (const ComparedMetric& metric : comparison.metrics) remarks.add(comparison, metric, metric.name + " of ");
+  remarks.write(out, style);
+  return out;
+}
+
+std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style,
+                    const ReportOptions& options) {
   std::vector<std::string> parts{sides_text(comparison, style), differences_text(comparison, style)};
-  for (const ComparedMetric& metric : comparison.metrics) parts.push_back(metric_text(comparison, metric, test, style));
+  if (options.side_by_side)
+    parts.push_back(side_by_side_text(comparison, style));
+  else
+    for (const ComparedMetric& metric : comparison.metrics)
+      parts.push_back(metric_text(comparison, metric, test, style));
   std::vector<std::string> rest = comparison.unmatched;
   rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
   if (!rest.empty()) {
@@ -306,9 +251,11 @@ std::string text_of(const Comparison& comparison, const TestOptions& test, const
     add_list(part, rest, style);
     parts.push_back(std::move(part));
   }
-  std::string part = heading("How it was tested", style);
-  add_list(part, test_lines(test), style);
-  parts.push_back(std::move(part));
+  if (options.tells_test) {
+    std::string part = heading("How it was tested", style);
+    add_list(part, test_lines(test), style);
+    parts.push_back(std::move(part));
+  }
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
@@ -326,15 +273,20 @@ std::vector<std::string> test_lines(const TestOptions& test) {
           "taken in turns, can"};
 }
 
-std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns) {
-  return text_of(comparison, test, {Form::terminal, width_columns});
+std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,
+                            const ReportOptions& options) {
+  return text_of(comparison, test, {Form::terminal, width_columns}, options);
 }
 
-std::string comparison_markdown(const Comparison& comparison, const TestOptions& test) {
-  return text_of(comparison, test, {Form::markdown, 0});
+std::string comparison_markdown(const Comparison& comparison, const TestOptions& test, const ReportOptions& options) {
+  return text_of(comparison, test, {Form::markdown, 0}, options);
 }
 
-std::string comparison_csv(const Comparison& comparison) {
+std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {
+  if (options.side_by_side) {
+    const auto tables = tables_side_by_side(comparison, [](const results::Table&) { return true; });
+    return results::to_csv(tables.front());
+  }
   results::Table table;
   table.columns = {"metric", "workload"};
   table.columns.insert(table.columns.end(), comparison.axes.begin(), comparison.axes.end());
@@ -350,7 +302,7 @@ std::string comparison_csv(const Comparison& comparison) {
         const std::string missing = entry.kind == Entry::Kind::missing ? "no such case" : entry.reason;
         for (record::Cell& cell : std::vector<record::Cell>{
                  text_cell(c.unit), text_cell(comparison.sides[s].label), text_cell(comparison.sides[s].name),
-                 record::number_cell(entry.value), record::number_cell(entry.ratio), record::number_cell(entry.low),
+                 value_cell(entry), record::number_cell(entry.ratio), record::number_cell(entry.low),
                  record::number_cell(entry.high), text_cell(entry.verdict),
                  text_cell(entry.value ? statistic_name(entry.statistic) : ""),
                  record::count_cell(static_cast<std::int64_t>(entry.runs)), record::number_cell(entry.items_per_dollar),

@@ -6,11 +6,18 @@
 
 namespace assay::host::compare {
 
+struct ReportOptions {
+  bool side_by_side = false;  // the metrics in one table, without their intervals, in place of a table each
+  bool tells_test = true;     // how it was tested stands at the end
+};
+
 // For people; at most `width_columns` wide where the tables allow it.
-std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns);
-std::string comparison_markdown(const Comparison& comparison, const TestOptions& test);
-// One line per metric, case and side, with full precision.
-std::string comparison_csv(const Comparison& comparison);
+std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,
+                            const ReportOptions& options = {});
+std::string comparison_markdown(const Comparison& comparison, const TestOptions& test,
+                                const ReportOptions& options = {});
+// One line per metric, case and side, with full precision; side by side one line per case.
+std::string comparison_csv(const Comparison& comparison, const ReportOptions& options = {});
 // Everything, for programs: sides, differences, metrics with their cases, unmatched cases, and how it was tested.
 std::string comparison_json(const Comparison& comparison, const TestOptions& test);
 

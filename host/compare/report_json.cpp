@@ -16,6 +16,7 @@ Json entry_json(const Comparison& comparison, const Entry& entry, std::size_t si
   return {{"side", comparison.sides[side].label},
           {"state", kinds[static_cast<std::size_t>(entry.kind)]},
           {"value", number(entry.value)},
+          {"word", entry.word ? Json(*entry.word) : Json()},
           {"ratio", number(entry.ratio)},
           {"low", number(entry.low)},
           {"high", number(entry.high)},
@@ -54,6 +55,7 @@ std::string comparison_json(const Comparison& comparison, const TestOptions& tes
   }
   const Json out{{"schema", 1},
                  {"sides", std::move(sides)},
+                 {"side_notes", comparison.side_notes},
                  {"differences", std::move(differences)},
                  {"test",
                   {{"threshold", test.threshold},

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kExpected =
-    "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder of these";
+    "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder with some of these "
+    "below it";
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -51,13 +52,15 @@ ComparedRun read_summary(const fs::path& file) {
         fmt::format("{} has no records: expected the summary that a run writes, a JSON object with \"cases\"; give the "
                     "run's folder instead",
                     file.string()));
-  return {file.string(), std::move(summary->records), std::move(summary->environment)};
+  return {file.string(), std::move(summary->records), std::move(summary->environment), std::move(summary->experiment)};
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
   results::CasesFile cases = results::read_cases(cases_jsonl);
   warnings.insert(warnings.end(), cases.warnings.begin(), cases.warnings.end());
   ComparedRun run{name.string(), std::move(cases.records), {}};
+  const fs::path folder = fs::absolute(cases_jsonl).lexically_normal().parent_path();
+  run.experiment = (results::stamp_of_run(folder) ? folder.parent_path() : folder).filename().string();
   if (const fs::path environment = cases_jsonl.parent_path() / "environment.json"; is_there(environment)) {
     run.environment = record::Environment::parse(read_file(environment));
     if (!run.environment)
@@ -67,22 +70,27 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
   return run;
 }
 
-// What a folder holds: the runs in it, or else the summaries; by name.
-std::vector<fs::path> runs_in(const fs::path& folder) {
-  std::vector<fs::path> runs, summaries;
+// The runs below a folder, or else its summaries. A run folder holds no others.
+void add_runs_below(const fs::path& folder, std::vector<fs::path>& runs) {
+  std::vector<fs::path> folders, summaries;
+  bool holds_runs = false;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     // `latest` is one of the others.
     if (it->is_symlink()) continue;
-    if (is_there(it->path() / "cases.jsonl"))
+    if (is_there(it->path() / "cases.jsonl")) {
       runs.push_back(it->path());
-    else if (name.starts_with("bench_") && name.ends_with(".json"))
+      holds_runs = true;
+    } else if (is_folder(it->path())) {
+      folders.push_back(it->path());
+    } else if (name.starts_with("bench_") && name.ends_with(".json")) {
       summaries.push_back(it->path());
+    }
   }
-  std::vector<fs::path>& found = runs.empty() ? summaries : runs;
-  std::sort(found.begin(), found.end());
-  return found;
+  for (const fs::path& below : folders) add_runs_below(below, runs);
+  // Beside runs they are the summaries of these.
+  if (!holds_runs) runs.insert(runs.end(), summaries.begin(), summaries.end());
 }
 
 std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::string>& warnings) {
@@ -94,7 +102,7 @@ std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::st
   } else if (is_there(path / "cases.jsonl")) {
     runs.push_back(read_lines(path, path / "cases.jsonl", warnings));
   } else {
-    for (const fs::path& run : runs_in(path))
+    for (const fs::path& run : runs_below(path))
       runs.push_back(is_folder(run) ? read_lines(run, run / "cases.jsonl", warnings) : read_summary(run));
     if (runs.empty()) throw NoRunError(fmt::format("{} holds no run; {}", given, kExpected));
   }
@@ -124,6 +132,17 @@ std::string side_label(std::size_t index) {
   for (std::size_t rest = index + 1; rest > 0; rest = (rest - 1) / 26)
     label.insert(label.begin(), static_cast<char>('A' + (rest - 1) % 26));
   return label;
+}
+
+std::vector<fs::path> runs_below(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  if (is_folder(folder) && !is_there(folder / "cases.jsonl")) add_runs_below(folder, runs);
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+ComparedRun read_run(const fs::path& path, std::vector<std::string>& warnings) {
+  return std::move(read_runs(path.string(), warnings).front());
 }
 
 Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "record/environment.hpp"
 
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +20,7 @@ struct ComparedRun {
   std::string path;                                // as given, or below what was given
   std::vector<record::CaseRecord> records;         // the last one of each case, in the order of the file
   std::optional<record::Environment> environment;  // nothing where the run has none
+  std::string experiment = "";                     // of a run folder its place tells, of a summary its text
 };
 
 // One side of a comparison: a run, or several of the same thing.
@@ -38,8 +40,15 @@ enum class FolderOfRuns {
   one_side  // they are several runs of one side
 };
 
-// Each argument is a run folder, a cases.jsonl, a summary (bench_*.json), a folder of several of these, or several of
-// these separated by commas, which are one side. Throws NoRunError, and StorageError when a file cannot be read.
+// Run folders below a folder, however deep, and summaries where no run lies beside them; sorted. Links are not
+// followed. None where the folder is itself a run.
+std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folder);
+// One of these. Throws as read_sides() does.
+ComparedRun read_run(const std::filesystem::path& path, std::vector<std::string>& warnings);
+
+// Each argument is a run folder, a cases.jsonl, a summary (bench_*.json), a folder with several of these below it, or
+// several of these separated by commas, which are one side. Throws NoRunError, and StorageError when a file cannot be
+// read.
 Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders);
 
 // "A" ... "Z", "AA", ...

@@ -32,7 +32,7 @@ struct RunFigure {
   bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
 };
 
-enum class Outcome { lower, higher, same, cannot_tell };
+enum class Outcome { lower, higher, same, differs, cannot_tell };  // differs: of words
 
 struct TestResult {
   Outcome outcome = Outcome::cannot_tell;  // of B against A

@@ -12,6 +12,14 @@ std::map<std::string, Value> Case::settings() const {
   return result;
 }
 
+std::map<std::string, std::vector<Value>> Case::list_settings() const {
+  std::map<std::string, std::vector<Value>> result;
+  for (const auto& setting : all_settings())
+    if (setting.is_list_of_case())
+      if (auto values = setting.read_list(*this)) result.emplace(setting.name, std::move(*values));
+  return result;
+}
+
 std::optional<Value> Case::find(const std::string& key) const {
   const auto axis = std::find_if(axes.begin(), axes.end(), [&](const auto& entry) { return entry.first == key; });
   if (axis != axes.end()) return axis->second;

@@ -17,6 +17,7 @@ namespace assay::host::experiment {
 
 // [measure]: what the measuring loop needs, and how long the whole case may take.
 struct MeasureSettings : measure::MeasurePlan {
+  bool prepare = true;  // false: the first step is taken with what it costs to find kernels and to take memory
   std::chrono::milliseconds timeout{600'000};
 };
 
@@ -44,11 +45,14 @@ struct OutputSettings {
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
   std::vector<std::string> columns;  // empty: chosen from the workload's tables
+  // Axes and the values that make a case the baseline of those that differ in nothing else; empty: there is none.
+  std::vector<std::pair<std::string, Value>> relative_to;
 };
 
 struct ProfileSettings {
-  bool nvtx = true;              // named ranges for an external profiler
-  bool nsys = false;             // the worker runs under nsys where that is installed
+  bool nvtx = true;   // named ranges for an external profiler
+  bool nsys = false;  // the worker runs under nsys where that is installed
+  std::vector<std::string> nsys_trace = {"cuda", "nvtx", "osrt", "cublas", "cudnn"};  // what nsys then traces
   bool kernels = false;          // a table of kernels per phase, of a few steps after the measured ones
   bool memory_snapshot = false;  // a file for PyTorch's memory viewer
 };
@@ -64,6 +68,8 @@ struct Case {
 
   // The settings by their dotted names ("measure.warmup", "run.device", ...), for columns, filters and the record.
   std::map<std::string, Value> settings() const;
+  // Those that are lists, which no axis, column or record has.
+  std::map<std::string, std::vector<Value>> list_settings() const;
   // Axis, parameter or setting by name; nothing when there is none.
   std::optional<Value> find(const std::string& key) const;
 };

@@ -45,6 +45,15 @@ std::optional<Value> counted(const Setting& setting, const Value& value) {
   return is_default && setting.initial_counts_as ? *setting.initial_counts_as : value;
 }
 
+std::optional<std::string> counted_text(const Setting& setting, const Values& values) {
+  const bool counts = setting.identity == Identity::counts ||
+                      (setting.identity == Identity::counts_unless_default && setting.initial != values);
+  if (!counts) return std::nullopt;
+  std::string text;
+  for (const Value& value : values) text += typed_text(value) + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string case_hash(const Case& c, const std::string& workload_id,
@@ -55,6 +64,8 @@ std::string case_hash(const Case& c, const std::string& workload_id,
   for (const auto& [key, value] : c.params) add_entry(hash, "param", key, typed_text(value));
   for (const auto& [key, value] : c.settings())
     if (const auto counts = counted(*find_setting(key), value)) add_entry(hash, "setting", key, typed_text(*counts));
+  for (const auto& [key, values] : c.list_settings())
+    if (const auto text = counted_text(*find_list_setting(key), values)) add_entry(hash, "list", key, *text);
   auto sorted = identity;
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [key, text] : sorted) add_entry(hash, "identity", key, text);

@@ -1,6 +1,7 @@
 #include "experiment/parse.hpp"
 
 #include "experiment/overrides.hpp"
+#include "experiment/relative_to.hpp"
 #include "experiment/resolved.hpp"
 #include "experiment/sections.hpp"
 #include "experiment/sweep.hpp"
@@ -73,6 +74,17 @@ void check_rule(const Node& root, const std::vector<Case>& cases, Mistakes& mist
   }
 }
 
+void check_cold_start(const Node& root, const plugin::WorkloadSchema& schema, const std::vector<Case>& cases,
+                      Mistakes& mistakes) {
+  const bool all_prepare = std::all_of(cases.begin(), cases.end(), [](const Case& c) { return c.measure.prepare; });
+  if (schema.starts_cold || all_prepare) return;
+  const TableMember* written = member_at(root, "measure", "prepare");
+  const auto place = written ? written->place : swept_place(root, "measure.prepare").value_or(Place{});
+  mistakes.add(place, fmt::format("[measure] prepare is false, but workload {} prepares its steps in set-up always; "
+                                  "expected true, or a workload that starts cold",
+                                  schema.id));
+}
+
 }  // namespace
 
 ExperimentFile ExperimentFile::read(const std::filesystem::path& file, const std::vector<std::string>& set) {
@@ -130,12 +142,16 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
       read_sweep(sweep ? &sweep->node : nullptr, params ? params->node.members : std::vector<TableMember>{}, set_keys_,
                  vocabulary, mistakes);
   check_steps_and_until(*root_, draft, mistakes);
+  if (const TableMember* baseline = member_at(*root_, "output", "relative_to"); baseline && schema)
+    read_relative_to(baseline->node, sweep ? &sweep->node : nullptr, plan, set_keys_, vocabulary,
+                     draft.experiment.output, mistakes);
   if (!schema || !mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 
   auto cases = expand(plan, draft.base, vocabulary);
   if (cases.empty())
     mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
   check_rule(*root_, cases, mistakes);
+  check_cold_start(*root_, *schema, cases, mistakes);
   if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
   if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 

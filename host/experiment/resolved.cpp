@@ -1,6 +1,7 @@
 #include "experiment/resolved.hpp"
 
 #include "experiment/document.hpp"
+#include "experiment/presets.hpp"
 #include "experiment/settings.hpp"
 
 #include <fmt/format.h>
@@ -47,22 +48,33 @@ class Writer {
     for (const auto& value : values) list += (list.empty() ? "" : ", ") + written(value);
     text_ += fmt::format("{} = [{}]\n", written_key(key), list);
   }
+  // The keys and values take turns.
+  void put_table(const std::string& key, const std::vector<Value>& values) {
+    std::string members;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2)
+      members += fmt::format("{}{} = {}", members.empty() ? "" : ", ", written_key(std::get<std::string>(values[i])),
+                             written(values[i + 1]));
+    text_ += fmt::format("{} = {{ {} }}\n", written_key(key), members);
+  }
   std::string take() { return std::move(text_); }
 
  private:
   std::string text_;
 };
 
-// The settings of one section that have a value, single ones before lists. A section without any is left out.
+// The settings of one section that have a value, single ones before lists and tables. A section without any is left
+// out.
 void put_section(Writer& out, const std::string& section, const Case& base, const OutputSettings& output) {
   bool begun = false;
   for (const bool lists : {false, true})
     for (const auto& setting : all_settings()) {
-      if (setting.section != section || setting.is_list != lists) continue;
+      if (setting.section != section || (setting.is_list || setting.is_table) != lists) continue;
       const auto values = setting.read(base, output);
       if (!values) continue;
       if (!std::exchange(begun, true)) out.table(section);
-      if (lists)
+      if (setting.is_table)
+        out.put_table(setting.key, *values);
+      else if (lists)
         out.put(setting.key, *values);
       else
         out.put(setting.key, values->at(0));
@@ -101,8 +113,13 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
   out.table("workload");
   out.put("plugin", Value(experiment.plugin));
   out.table("workload.params");
-  for (const auto& spec : schema.params)
-    if (!plan.sweeps(spec.name)) out.put(spec.name, base.params.at(spec.name));
+  for (const auto& spec : schema.params) {
+    if (plan.sweeps(spec.name)) continue;
+    const Value& value = base.params.at(spec.name);
+    // Left to its preset, so that another size in this file, or by --set, has its own dimensions.
+    if (is_preset(schema, spec.name) && value == spec.default_value) continue;
+    out.put(spec.name, value);
+  }
   put_sweep(out, plan);
   for (const auto& section : setting_sections()) put_section(out, section, base, experiment.output);
   return out.take();

@@ -1,6 +1,7 @@
 #include "experiment/sections.hpp"
 
 #include "common/suggest.hpp"
+#include "common/synonyms.hpp"
 #include "experiment/columns.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
@@ -42,7 +43,7 @@ class SectionReader {
     const char* what = member.node.is_table() && where.empty() ? "table" : "key";
     mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}", what, member.key,
                                             where.empty() ? "" : " in [" + where + "]", fmt::join(known, ", "),
-                                            did_you_mean(member.key, hints)));
+                                            did_you_mean_key(member.key, hints)));
   }
 
   void missing(const std::string& what, const std::string& expected, const TableMember* near) {
@@ -62,7 +63,7 @@ class SectionReader {
         read(member);
         continue;
       }
-      const bool near = nearest(member.key, known).has_value();
+      const bool near = meant_key(member.key, known).has_value();
       unknown(member, section, known, near ? known : setting_names());
     }
   }
@@ -80,6 +81,13 @@ class SectionReader {
 
   void read_setting(const TableMember& member, const Setting& setting) {
     const auto label = fmt::format("[{}] {}", setting.section, setting.key);
+    if (setting.is_table) {  // its keys are axes: read_relative_to() reads them when the sweep is known
+      if (!member.node.is_table() || member.node.members.empty())
+        mistakes_.add(member.node.place,
+                      fmt::format("{} is {}; expected {}", label,
+                                  member.node.is_table() ? "empty" : member.node.shown(), setting.expected));
+      return;
+    }
     const auto values =
         setting.is_list ? read_list(member.node, label, setting) : read_value(member.node, label, setting);
     if (!values) return;
@@ -121,12 +129,37 @@ class SectionReader {
     for (const auto& element : columns.elements) {
       const auto* column = std::get_if<std::string>(&element.value);
       if (element.kind != Node::Kind::scalar || !column || record::is_column(*column, names)) continue;
+      if (const auto of_ratio = record::column_of_ratio(*column); of_ratio || *column == record::speedup_column) {
+        check_relative_column(element, *column, std::string(of_ratio.value_or("step.mean_ms")), names, label);
+        continue;
+      }
       mistakes_.add(
           element.place,
           fmt::format("{} has \"{}\", which no record of workload {} has; expected a parameter, a setting, a metric, "
                       "PHASE.STATISTIC with phase {}, a rate, or memory.*.mib{}",
-                      label, *column, vocabulary_.schema()->id, phases_text(), did_you_mean(*column, names)));
+                      label, *column, vocabulary_.schema()->id, phases_text(), did_you_mean_key(*column, names)));
     }
+  }
+
+  // A column of ratios to the baseline: `of` is the column whose ratio it is.
+  void check_relative_column(const Node& element, const std::string& column, const std::string& of, const Names& names,
+                             const std::string& label) {
+    const TableMember* output = root_.find("output");
+    const plugin::ParamSpec* param = vocabulary_.param(of);
+    if (!output || !output->node.find("relative_to"))
+      mistakes_.add(element.place, fmt::format("{} has \"{}\", but no baseline is given; expected relative_to = "
+                                               "{{ AXIS = VALUE }} in [output], or another column",
+                                               label, column));
+    else if (!record::is_column(of, names))
+      mistakes_.add(
+          element.place,
+          fmt::format("{} has \"{}\", but no record of workload {} has \"{}\"; expected a column with a number "
+                      "before .ratio{}",
+                      label, column, vocabulary_.schema()->id, of, did_you_mean(of, names)));
+    else if (record::is_text_column(of) || (param && param->type == plugin::ParamType::text))
+      mistakes_.add(element.place, fmt::format("{} has \"{}\", but {} is no number; expected a column with a number "
+                                               "before .ratio",
+                                               label, column, of));
   }
 
   std::string phases_text() const {
@@ -146,7 +179,7 @@ class SectionReader {
     const Names known = root_keys();
     for (const auto& member : root_.members)
       if (std::find(known.begin(), known.end(), member.key) == known.end())
-        unknown(member, "", known, nearest(member.key, known) ? known : setting_names());
+        unknown(member, "", known, meant_key(member.key, known) ? known : setting_names());
     if (const TableMember* schema = root_.find("schema")) {
       if (schema->node.kind != Node::Kind::scalar || schema->node.value != Value(std::int64_t{1}))
         mistakes_.add(schema->node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",

@@ -7,6 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <string_view>
 
 namespace assay::host::experiment {
 namespace {
@@ -43,6 +46,30 @@ Kind<std::chrono::milliseconds> duration_from(std::string expected, std::int64_t
             return duration && duration->count() >= min_ms ? duration : std::nullopt;
           },
           [](std::chrono::milliseconds duration) { return Value(duration_to_text(duration)); }};
+}
+
+// Devices that other tools have, and what there is here for them.
+std::string device_hint(const std::string& device) {
+  std::string name = device.substr(0, device.find(':'));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto is_one_of = [&name](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto unsupported = [](const char* what) {
+    return fmt::format("; {} are not supported: use \"cpu\" on this machine, or \"cuda\" on one with an NVIDIA GPU",
+                       what);
+  };
+  if (is_one_of({"mps", "metal"})) return unsupported("Apple GPUs");
+  if (is_one_of({"rocm", "hip", "amd"})) return unsupported("AMD GPUs");
+  if (is_one_of({"xpu", "sycl", "intel"})) return unsupported("Intel GPUs");
+  if (is_one_of({"tpu", "xla", "npu", "hpu"})) return unsupported("accelerators other than NVIDIA GPUs");
+  const bool is_numbered = name.size() < device.size();
+  if (is_one_of({"cuda", "gpu", "nvidia"}) && is_numbered)
+    return fmt::format("; did you mean 'cuda'? Which GPU it is, CUDA_VISIBLE_DEVICES={} says in the environment",
+                       device.substr(name.size() + 1));
+  if (is_one_of({"gpu", "nvidia"})) return "; did you mean 'cuda'?";
+  if (is_one_of({"cpu"}) && is_numbered) return "; did you mean 'cpu'?";
+  return "";
 }
 
 }  // namespace
@@ -92,6 +119,12 @@ Kind<std::string> word(std::vector<std::string> words) {
                                                                                        : std::nullopt;
           },
           [](const std::string& text) { return Value(text); }, words, false};
+}
+
+Kind<std::string> device_name() {
+  Kind<std::string> kind = word({"auto", "cpu", "cuda"});
+  kind.hint = device_hint;
+  return kind;
 }
 
 Kind<std::string> any_text(std::string expected) {

@@ -22,6 +22,7 @@ struct Kind {
   std::vector<std::string> choices = {};                     // the words among the values
   bool quotes_default = true;                                // in a message, of a default that is a text
   std::string expected_of_empty = "";                        // see Setting
+  std::function<std::string(const std::string&)> hint = {};  // see Setting
 };
 
 constexpr std::int64_t no_maximum = std::numeric_limits<std::int64_t>::max();
@@ -31,6 +32,7 @@ Kind<std::uint64_t> unsigned_integer();  // as far as a file's integers go
 Kind<double> share();                    // between 0 and 1, both excluded
 Kind<bool> flag();
 Kind<std::string> word(std::vector<std::string> words);
+Kind<std::string> device_name();
 Kind<std::string> any_text(std::string expected);
 Kind<std::filesystem::path> folder();
 Kind<std::chrono::milliseconds> duration();          // above 0

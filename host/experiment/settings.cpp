@@ -2,6 +2,7 @@
 
 #include "experiment/document.hpp"
 #include "experiment/setting_kinds.hpp"
+#include "record/status.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,6 +92,7 @@ Setting common_part(std::string section, std::string key, const Kind<T>& kind, I
   setting.section = std::move(section), setting.key = std::move(key);
   setting.identity = identity, setting.help = std::move(help);
   setting.choices = kind.choices;
+  setting.hint = kind.hint;
   setting.accept = [kind](const Value& found) -> std::optional<Value> {
     const auto value = kind.read(found);
     return value ? std::optional(kind.write(*value)) : std::nullopt;
@@ -141,6 +143,33 @@ Setting list(std::string section, std::string key, const Kind<T>& kind, const Fi
   return setting;
 }
 
+// A table whose keys are axes.
+Setting relative_to() {
+  Setting setting;
+  setting.section = "output", setting.key = "relative_to", setting.name = "output.relative_to";
+  setting.help = "the case that others are set against, in columns `*.ratio` and `speedup`";
+  setting.expected = "a table of axes, each with the value of the baseline, as in { execution = \"eager\" }";
+  setting.is_table = true;
+  setting.identity = Identity::ignored;
+  setting.accept = [](const Value& found) { return std::optional(found); };
+  setting.storage =
+      Storage<OutputSettings>{[](const Values& values, OutputSettings& into) {
+                                into.relative_to.clear();
+                                for (std::size_t i = 0; i + 1 < values.size(); i += 2)
+                                  into.relative_to.emplace_back(std::get<std::string>(values[i]), values[i + 1]);
+                              },
+                              [](const OutputSettings& from) -> std::optional<Values> {
+                                if (from.relative_to.empty()) return std::nullopt;
+                                Values values;
+                                for (const auto& [key, value] : from.relative_to) {
+                                  values.emplace_back(key);
+                                  values.push_back(value);
+                                }
+                                return values;
+                              }};
+  return setting;
+}
+
 // One process is one process, whether the file says so or, as all files once did, says nothing.
 Setting ranks() {
   Setting setting = row("run", "ranks", rank_count(most_processes), in(&Case::run, &RunSettings::ranks),
@@ -151,7 +180,9 @@ Setting ranks() {
 
 std::vector<Setting> make_table() {
   using enum Identity;
-  const std::vector<std::string> statuses{"ok", "oom", "timeout", "crashed", "unsupported", "wrong_result", "failed"};
+  // What nsys knows that a training workload on Linux may use; nsys itself says when it was built without one of them.
+  const std::vector<std::string> nsys_traces{"cuda",     "nvtx",     "osrt", "cublas", "cublas-verbose", "cudnn",
+                                             "cusolver", "cusparse", "mpi",  "ucx",    "openmp",         "syscall"};
   const auto measure = [](auto member) { return in(&Case::measure, member); };
   const auto run = [](auto member) { return in(&Case::run, member); };
   const auto profile = [](auto member) { return in(&Case::profile, member); };
@@ -168,9 +199,11 @@ std::vector<Setting> make_table() {
       row("measure.until", "max_steps", integer(2), in_until(&StoppingRuleOf::max_steps), counts,
           "at most so many, however badly it is known"),
       row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every step"),
+      row("measure", "prepare", flag(), measure(&MeasureSettings::prepare), counts_unless_default,
+          "false: the first step pays for all that it needs (\"Cold start\")"),
       row("measure", "timeout", duration(), measure(&MeasureSettings::timeout), ignored,
           R"(the limit of the whole case: "500ms", "90s", "1h30m", or a number of seconds)"),
-      row("run", "device", word({"auto", "cpu", "cuda"}), run(&RunSettings::device), counts,
+      row("run", "device", device_name(), run(&RunSettings::device), counts,
           "auto | cpu | cuda; auto takes a GPU when there is one, and says so"),
       ranks(),
       row("run", "bind", word({"none", "cores"}), run(&RunSettings::bind), counts_unless_default,
@@ -180,7 +213,8 @@ std::vector<Setting> make_table() {
       row("run", "wireup_timeout", duration(), run(&RunSettings::wireup_timeout), ignored,
           "several ranks: how long they wait for one another to start"),
       row("run", "isolate", flag(), run(&RunSettings::isolate), ignored, "a worker process per case"),
-      list("run", "allow", word(statuses), run(&RunSettings::allow), ignored, "statuses that do not fail the run"),
+      list("run", "allow", word(record::status_words()), run(&RunSettings::allow), ignored,
+           "statuses that do not fail the run"),
       row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
       row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
           "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable cores / local ranks"),
@@ -194,10 +228,13 @@ std::vector<Setting> make_table() {
            "the files that a run ends with: its summary and its table"),
       list("output", "columns", any_text("column names"), columns_if_any(), ignored,
            "of the tables; absent: chosen from the workload's own"),
+      relative_to(),
       row("profile", "nvtx", flag(), profile(&ProfileSettings::nvtx), counts,
-          "named ranges: the measured steps are in `measure`, the warm-up is outside"),
+          "named ranges: `measure`, in it each `step`, in that its phases; the warm-up is outside"),
       row("profile", "nsys", flag(), profile(&ProfileSettings::nsys), counts_unless_default,
           "the worker runs under nsys"),
+      list("profile", "nsys_trace", word(nsys_traces), profile(&ProfileSettings::nsys_trace), counts_unless_default,
+           "what nsys then traces, in its own words"),
       row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
           "a table of kernels per phase"),
       row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,
@@ -238,6 +275,19 @@ std::optional<Value> Setting::read(const Case& from) const {
   return values ? std::optional(values->at(0)) : std::nullopt;
 }
 
+bool Setting::apply_list(const Values& found, Case& into) const {
+  Values values;
+  for (const Value& element : found) {
+    const auto value = accept(element);
+    if (!value) return false;
+    values.push_back(*value);
+  }
+  std::get<Storage<Case>>(storage).store(values, into);
+  return true;
+}
+
+std::optional<Values> Setting::read_list(const Case& from) const { return std::get<Storage<Case>>(storage).read(from); }
+
 const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> table = make_table();
   return table;
@@ -256,6 +306,11 @@ const std::vector<Setting>& settings_table() {
 
 const Setting* find_setting(std::string_view name) {
   return find_if(settings_table(), [&](const Setting& setting) { return setting.name == name; });
+}
+
+const Setting* find_list_setting(std::string_view name) {
+  return find_if(all_settings(),
+                 [&](const Setting& setting) { return setting.is_list_of_case() && setting.name == name; });
 }
 
 std::vector<std::string> setting_names() {

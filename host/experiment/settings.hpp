@@ -22,7 +22,7 @@ enum class Identity {
   ignored,                // it changes no figure
 };
 
-// A setting as a file has it: one value, or the elements of an array.
+// A setting as a file has it: one value, the elements of an array, or the keys of a table, each before its value.
 using Values = std::vector<Value>;
 
 // Where a setting is kept while the host runs.
@@ -42,7 +42,10 @@ struct Setting {
   // By the message for an empty string, where that is wrong for another reason than every other text; else "".
   std::string expected_of_empty;
   std::vector<std::string> choices;  // the words it takes
+  // What to take in place of a word that it does not, as the end of a message ("; ..."), or ""; it may be empty.
+  std::function<std::string(const std::string& word)> hint;
   bool is_list = false;
+  bool is_table = false;          // its keys are the experiment's own, and what they may be is checked with the sweep
   std::optional<Values> initial;  // what it is when the file says nothing; absent: it is not set then
 
   Identity identity = Identity::counts;
@@ -55,7 +58,10 @@ struct Setting {
   std::variant<Storage<Case>, Storage<OutputSettings>> storage;
 
   // Cases may differ in it: it may be an axis, a column and a key of --filter, and a record has it.
-  bool is_of_case() const { return !is_list && std::holds_alternative<Storage<Case>>(storage); }
+  bool is_of_case() const { return !is_list && !is_table && std::holds_alternative<Storage<Case>>(storage); }
+
+  // A list that a case has: it travels with the case to its worker, and may count in the hash.
+  bool is_list_of_case() const { return is_list && std::holds_alternative<Storage<Case>>(storage); }
 
   void store(const Values& values, Case& of_case, OutputSettings& output) const;
   std::optional<Values> read(const Case& of_case, const OutputSettings& output) const;
@@ -63,14 +69,18 @@ struct Setting {
   void store(const Value& value, Case& into) const;
   std::optional<Value> apply(const Value& found, Case& into) const;  // accept(), and store() what it gave
   std::optional<Value> read(const Case& from) const;
+  // The same for a list of a case: stores nothing, and says so, unless all elements are accepted.
+  bool apply_list(const Values& found, Case& into) const;
+  std::optional<Values> read_list(const Case& from) const;
 };
 
 // Every setting. Those of a section stand together; a table in a section stands where its key is listed.
 const std::vector<Setting>& all_settings();
 // Those of a case, section by section, in the order in which a resolved file has them.
 const std::vector<Setting>& settings_table();
-const Setting* find_setting(std::string_view name);  // of a case
-std::vector<std::string> setting_names();            // of a case
+const Setting* find_setting(std::string_view name);       // of a case
+const Setting* find_list_setting(std::string_view name);  // a list of a case
+std::vector<std::string> setting_names();                 // of a case
 
 // "measure", "measure.until", "run", "output", "profile": in the order of a resolved file.
 const std::vector<std::string>& setting_sections();

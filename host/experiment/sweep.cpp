@@ -2,6 +2,7 @@
 
 #include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
+#include "experiment/presets.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,6 +53,7 @@ std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabula
         next.axes.emplace_back(axis.keys[k], value);
       }
     }
+    apply_presets(*vocabulary.schema(), "", next);
     if (!excluded(next, plan.exclusions)) {
       next.index = static_cast<std::int64_t>(cases.size());
       cases.push_back(std::move(next));

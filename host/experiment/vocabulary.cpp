@@ -1,6 +1,7 @@
 #include "experiment/vocabulary.hpp"
 
 #include "common/suggest.hpp"
+#include "common/synonyms.hpp"
 #include "experiment/overrides.hpp"
 
 #include <fmt/format.h>
@@ -8,19 +9,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <system_error>
 
 namespace assay::host::experiment {
 namespace {
 
-std::string suggestion_for(const Node& node, const std::vector<std::string>& choices) {
+using Hint = std::function<std::string(const std::string& word)>;
+
+std::string suggestion_for(const Node& node, const std::vector<std::string>& choices, const Hint& hint) {
   const auto* text = std::get_if<std::string>(&node.value);
-  return node.kind == Node::Kind::scalar && text ? did_you_mean(*text, choices) : "";
+  if (node.kind != Node::Kind::scalar || !text) return "";
+  std::string in_words = hint ? hint(*text) : "";
+  return in_words.empty() ? did_you_mean(*text, choices) : in_words;
 }
 
 std::string wrong(const std::string& label, const Node& node, const std::string& expected,
-                  const std::vector<std::string>& choices) {
-  return fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices));
+                  const std::vector<std::string>& choices, const Hint& hint = {}) {
+  return fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices, hint));
 }
 
 bool in_range(const plugin::ParamSpec& spec, double number) {
@@ -77,8 +83,8 @@ std::optional<Value> check_setting(const Setting& setting, const Node& node, con
   const bool is_empty = node.kind == Node::Kind::scalar && node.value == Value(std::string());
   const bool of_empty = is_empty && !setting.expected_of_empty.empty();
   if (!value)
-    mistakes.add(node.place,
-                 wrong(label, node, of_empty ? setting.expected_of_empty : setting.expected, setting.choices));
+    mistakes.add(node.place, wrong(label, node, of_empty ? setting.expected_of_empty : setting.expected,
+                                   setting.choices, setting.hint));
   return value;
 }
 
@@ -116,7 +122,7 @@ std::string Vocabulary::unknown_key(const std::string& key, const std::string& w
                                           : fmt::format("a parameter ({}) or a dotted setting as measure.warmup",
                                                         fmt::join(param_names(), ", "));
   return fmt::format("unknown key '{}'{}{}; expected {}{}", key, where.empty() ? "" : " in ", where, expected,
-                     did_you_mean(key, names()));
+                     did_you_mean_key(key, names()));
 }
 
 std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, const Node& node, const std::string& label,

@@ -40,10 +40,12 @@ std::uint32_t Recorder::next_mark() {
 }
 
 void Recorder::begin_capture() {
-  if (in_step_ || capturing_) return blame("a capture was begun inside a step or another capture");
+  if (capturing_ || !stack_.empty()) return blame("a capture was begun inside a phase or another capture");
   capturing_ = true;
-  marks_.clear(), captured_.clear(), stack_.clear();
-  marks_used_ = captured_marks_ = 0;
+  captured_.clear();
+  around_capture_.swap(marks_);
+  marks_.clear();
+  if (!in_step_) marks_used_ = captured_marks_ = 0;  // in a step its marks so far stay, and stay out of use later
 }
 
 void Recorder::end_capture() {
@@ -53,6 +55,9 @@ void Recorder::end_capture() {
   stack_.clear();
   captured_marks_ = marks_used_;
   captured_.swap(marks_);
+  marks_.swap(around_capture_);
+  around_capture_.clear();
+  if (!in_step_) marks_.clear();
 }
 
 void Recorder::replayed() {
@@ -63,6 +68,7 @@ void Recorder::replayed() {
 
 void Recorder::begin_step() {
   in_step_ = true;
+  if (ranges_) ranges_->begin_step();
   for (std::optional<double>& m : metric_now_) m.reset();
   Step step{};
   step.first_mark = marks_.size();
@@ -75,6 +81,8 @@ void Recorder::end_step() {
   Step& step = steps_.back();
   if (!stack_.empty()) {
     blame("a phase was begun and not ended in the same step");
+    if (ranges_)
+      for (std::size_t open = stack_.size(); open > 0; --open) ranges_->end();
     stack_.clear();
   }
   step.end_mark = next_mark();
@@ -82,6 +90,7 @@ void Recorder::end_step() {
   step.mark_count = marks_.size() - step.first_mark;
   for (std::size_t i = 0; i < metric_count_; ++i)
     if (metric_now_[i]) metrics_[i].push_back(*metric_now_[i]);
+  if (ranges_) ranges_->end();
   in_step_ = false;
 }
 
@@ -90,6 +99,8 @@ void Recorder::phase_begin(std::uint32_t phase) {
   if (phase >= phase_count_)
     return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
                  std::to_string(phase_count_) + " phases");
+  // Outside the marks, so that a range holds what it names.
+  if (ranges_ && in_step_) ranges_->begin_phase(phase);
   const std::uint32_t begin_mark = next_mark();
   stack_.push_back(marks_.size());
   marks_.push_back({phase, begin_mark, 0, timeline_.host_now_ns(), -1});
@@ -103,6 +114,7 @@ void Recorder::phase_end(std::uint32_t phase) {
   mark.end_mark = next_mark();
   mark.host_end_ns = timeline_.host_now_ns();
   stack_.pop_back();
+  if (ranges_ && in_step_) ranges_->end();
 }
 
 void Recorder::metric(std::uint32_t metric, double value) {

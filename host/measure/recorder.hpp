@@ -1,5 +1,6 @@
 // Collects what happens in a step: phase marks on both clocks, and reported metrics. Used by one thread.
 #pragma once
+#include "measure/step_ranges.hpp"
 #include "measure/timeline.hpp"
 
 #include <cstdint>
@@ -36,15 +37,20 @@ class Recorder {
   // Room for `steps` steps whose marks are read only when flush() is called. Allocates; not for the measured window.
   void prepare(std::int64_t steps, bool read_each_step);
 
+  // Steps from the next one on are told to `ranges`, which outlives them; null: to nobody. The phases of a captured
+  // step are marked while it is captured, outside any step, so that a replayed step is a range without phases.
+  void tell(StepRanges* ranges) { ranges_ = ranges; }
+
   void begin_step();
   void end_step();  // records the end mark; no waiting
   // After the device is idle: reads the marks of all steps since the last flush into samples().
   void flush();
   void discard();  // forget everything recorded: the end of warm-up
 
-  // A step recorded once as a graph: the marks between begin_capture and end_capture (outside any step) are part of it,
-  // and happen in every step that calls replayed(). There is one set of them, so their times can be read only while no
-  // later replay has begun: with unread steps in flight they are left out, and captured_unread() says so.
+  // A step recorded once as a graph: the marks between begin_capture and end_capture (outside any step, or in one while
+  // no phase is open) are part of it, and happen in every step that calls replayed(). There is one set of them, so
+  // their times can be read only while no later replay has begun: with unread steps in flight they are left out, and
+  // captured_unread() says so.
   void begin_capture();
   void end_capture();
   void replayed();
@@ -84,13 +90,15 @@ class Recorder {
   void blame(std::string text);
 
   Timeline& timeline_;
+  StepRanges* ranges_ = nullptr;
   std::size_t phase_count_, metric_count_;
   std::uint32_t marks_used_ = 0, marks_reserved_ = 0;
   std::uint32_t captured_marks_ = 0;  // the first ones of the timeline belong to the captured step
   std::vector<Mark> captured_;
   bool capturing_ = false, captured_unread_ = false, read_each_step_ = true;
-  std::vector<Mark> marks_;         // closed and open phases of the steps not yet flushed, or of the capture
-  std::vector<std::size_t> stack_;  // open phases, as places in marks_; the innermost last
+  std::vector<Mark> marks_;           // closed and open phases of the steps not yet flushed, or of the capture
+  std::vector<Mark> around_capture_;  // those of the step in which something is captured
+  std::vector<std::size_t> stack_;    // open phases, as places in marks_; the innermost last
   std::vector<Step> steps_;
   std::vector<double> step_ns_;
   std::vector<std::optional<double>> metric_now_;  // nothing: not reported in this step

@@ -14,6 +14,7 @@ constexpr std::size_t workload_size_1_0 =
     offsetof(assay_workload, get_extension) + sizeof(assay_workload::get_extension);
 constexpr std::size_t param_size_1_0 = offsetof(assay_param, choice_count) + sizeof(assay_param::choice_count);
 constexpr std::size_t metric_size_1_0 = offsetof(assay_metric, scope) + sizeof(assay_metric::scope);
+constexpr std::size_t preset_size_1_2 = offsetof(assay_preset, string_value) + sizeof(assay_preset::string_value);
 
 class Checker {
  public:
@@ -49,6 +50,7 @@ class Checker {
               w->id, m->name, m->scope);
       if (ASSAY_HAS(m, assay_metric, word_count)) words(*w, *m);
     }
+    if (ASSAY_HAS(w, assay_workload, flags)) presets(*w);
     require(w->phase_count == 0 || w->phases, "workload '{}' counts {} phases but its table is NULL", w->id,
             w->phase_count);
     std::set<std::string_view> phases{"step"};
@@ -78,6 +80,37 @@ class Checker {
       require(is_name(m.words[i]),
               "workload '{}': word {} of metric '{}' is not valid; expected letters, digits, '_', '-' or '.'", w.id, i,
               m.name);
+  }
+
+  // A preset names two parameters of the table, the first one with the choice among its own. The table itself is sound.
+  void presets(const assay_workload& w) const {
+    require(w.preset_count == 0 || w.presets, "workload '{}' counts {} presets but their table is NULL", w.id,
+            w.preset_count);
+    for (std::uint32_t i = 0; i < w.preset_count; ++i) {
+      const assay_preset* p = w.presets[i];
+      require(p && p->struct_size >= preset_size_1_2 && p->when && p->choice && p->param,
+              "workload '{}': preset {} is malformed", w.id, i);
+      condition(w, i, p->when, p->choice);
+      if (p->also_when) condition(w, i, p->also_when, p->also_choice ? p->also_choice : "");
+      require(param_named(w, p->param) != nullptr, "workload '{}': preset {} sets '{}', which is no parameter of it",
+              w.id, i, p->param);
+    }
+  }
+  void condition(const assay_workload& w, std::uint32_t i, const char* param, const char* choice) const {
+    const assay_param* when = param_named(w, param);
+    require(when && when->type == ASSAY_TYPE_STRING && has_choice(*when, choice),
+            "workload '{}': preset {} is for {} = \"{}\", which is no choice of its parameters", w.id, i, param,
+            choice);
+  }
+  static const assay_param* param_named(const assay_workload& w, std::string_view name) {
+    for (std::uint32_t i = 0; i < w.param_count; ++i)
+      if (w.params[i]->name == name) return w.params[i];
+    return nullptr;
+  }
+  static bool has_choice(const assay_param& p, std::string_view choice) {
+    for (std::uint64_t i = 0; i < p.choice_count; ++i)
+      if (p.choices[i] == choice) return true;
+    return false;
   }
 
   void param(const assay_workload& w, const assay_param* p, std::uint32_t i, std::set<std::string_view>& names) const {

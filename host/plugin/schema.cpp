@@ -2,6 +2,8 @@
 
 #include "plugin/entry_check.hpp"
 
+#include <algorithm>
+
 namespace assay::host::plugin {
 
 const char* name_of(ParamType type) {
@@ -44,6 +46,21 @@ ParamSpec copy_param(const assay_param& p) {
   return spec;
 }
 
+PresetSpec copy_preset(const assay_preset& p, const WorkloadSchema& schema) {
+  PresetSpec spec{
+      p.when,  p.choice, text_or_empty(p.also_when), text_or_empty(p.also_choice), text_or_empty(p.device_kind),
+      p.param, {}};
+  const auto param = std::find_if(schema.params.begin(), schema.params.end(),
+                                  [&](const ParamSpec& candidate) { return candidate.name == spec.param; });
+  switch (param->type) {
+    case ParamType::boolean: spec.value = p.int_value != 0; break;
+    case ParamType::integer: spec.value = p.int_value; break;
+    case ParamType::real: spec.value = p.float_value; break;
+    case ParamType::text: spec.value = text_or_empty(p.string_value); break;
+  }
+  return spec;
+}
+
 }  // namespace
 
 WorkloadSchema copy_schema(const assay_workload& w) {
@@ -61,6 +78,9 @@ WorkloadSchema copy_schema(const assay_workload& w) {
   schema.runs_on_cpu = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CPU) != 0;
   schema.runs_on_cuda = w.device_flags == ASSAY_ANY_DEVICE || (w.device_flags & ASSAY_DEVICE_CUDA) != 0;
   schema.verifies = w.verify != nullptr;
+  if (!ASSAY_HAS(&w, assay_workload, flags)) return schema;  // built before there were presets
+  for (std::uint32_t i = 0; i < w.preset_count; ++i) schema.presets.push_back(copy_preset(*w.presets[i], schema));
+  schema.starts_cold = (w.flags & ASSAY_WORKLOAD_COLD_START) != 0;
   return schema;
 }
 

@@ -33,6 +33,16 @@ struct MetricSpec {
   std::vector<std::string> words;  // not empty: the value is an index into them
 };
 
+// What a choice stands for: where text parameters have these choices, on devices of this kind, `param` has this value
+// unless the experiment gives it another one.
+struct PresetSpec {
+  std::string when, choice;
+  std::string also_when, also_choice;  // a further condition, or ""
+  std::string device_kind;  // "" is any
+  std::string param;
+  Value value;
+};
+
 struct WorkloadSchema {
   std::string id;
   std::string summary;
@@ -40,8 +50,10 @@ struct WorkloadSchema {
   std::vector<ParamSpec> params;
   std::vector<MetricSpec> metrics;
   std::vector<std::string> phases;
+  std::vector<PresetSpec> presets;
   bool runs_on_cpu = true, runs_on_cuda = true;
   bool verifies = false;
+  bool starts_cold = false;  // heeds [measure] prepare = false
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

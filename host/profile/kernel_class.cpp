@@ -15,14 +15,15 @@ struct Rule {
   std::initializer_list<const char*> parts;  // in lower case; one of them is in the name
 };
 
-// The first rule that fits counts: an attention kernel may have a softmax and a matrix product in its name, and the
-// loss a softmax.
+// The first rule that fits counts: a kernel of fused attention may have a softmax and a matrix product in its name, and
+// the loss a softmax.
 constexpr Rule rules[] = {
     {"communication", {"nccl"}},
     {"loss", {"cross_entropy", "crossentropy"}},
     {"optimizer", {"adamw", "adam_", "sgd", "optimizer"}},
     // The last two are parts of the backward pass: its row sums, and the gradient of the queries to its own type.
-    {"attention", {"sdpa", "fmha", "flash", "attention", "attn", "softmax", "dot_do_o", "convert_dq"}},
+    {"attention", {"sdpa", "fmha", "flash", "attention", "attn", "dot_do_o", "convert_dq"}},
+    {"softmax", {"softmax"}},
     {"embedding", {"embed"}},
     {"norms", {"norm", "ln_fwd", "ln_bwd"}},
     {"matrix products", {"gemm", "gemv", "cutlass", "xmma", "nvjet", "cublas", "splitk", "matmul"}},

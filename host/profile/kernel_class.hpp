@@ -5,8 +5,9 @@
 
 namespace assay::host::profile {
 
-// "matrix products", "attention", "norms", "loss", "optimizer", "embedding", "communication", "copies and fills", or
-// "element-wise" for the rest. Takes mangled names as well as readable ones.
+// "matrix products", "attention" (fused: its products and its softmax are one kernel), "softmax", "norms", "loss",
+// "optimizer", "embedding", "communication", "copies and fills", or "element-wise" for the rest. Takes mangled names as
+// well as readable ones.
 const char* kernel_class(std::string_view name);
 
 // Readable: demangled, without return type, parameters and our own namespaces, at most `most_chars` long.

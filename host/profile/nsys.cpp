@@ -1,6 +1,7 @@
 #include "profile/nsys.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <sstream>
@@ -19,10 +20,11 @@ std::optional<fs::path> find_program(const std::string& name, const std::string&
   return std::nullopt;
 }
 
-std::vector<std::string> nsys_arguments(const fs::path& output, std::size_t ranges) {
+std::vector<std::string> nsys_arguments(const fs::path& output, const std::vector<std::string>& trace,
+                                        std::size_t ranges) {
   return {
       "profile",
-      "--trace=cuda,nvtx,cublas,cudnn",
+      fmt::format("--trace={}", trace.empty() ? "none" : fmt::format("{}", fmt::join(trace, ","))),
       "--capture-range=cudaProfilerApi",
       // The default ends the profiled program with its range; it has yet to verify and to send its record.
       ranges > 1 ? fmt::format("--capture-range-end=repeat:{}", ranges) : "--capture-range-end=stop",

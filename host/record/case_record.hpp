@@ -84,6 +84,15 @@ struct Rates {
   Number gflop_per_s, gbytes_per_s, items_per_s;
 };
 
+struct Figure {
+  double mean = no_number, min = no_number, max = no_number;
+};
+
+// The most that was held within a step, over the measured steps.
+struct StepPeak : Figure {
+  std::vector<double> samples;  // of each step; empty where steps are short
+};
+
 struct MemoryAtMoment {
   std::string name;
   // By kind; kinds of which nothing was held are left out.
@@ -95,6 +104,7 @@ struct Memory {
   std::optional<std::vector<MemoryAtMoment>> moments;
   std::optional<Named<double>> peak_mib;  // by kind, over the whole case
   Number peak_total_mib;
+  std::optional<StepPeak> step_peak_mib;  // of all kinds together, within each measured step
   Number process_peak_mib;
 };
 
@@ -108,15 +118,12 @@ struct ProcessorShares {
   Number window_s, others_share, steal_share, wait_share;
 };
 
-struct Figure {
-  double mean = no_number, min = no_number, max = no_number;
-};
-
 struct Telemetry {
   std::optional<std::uint64_t> samples;
   Number period_ms;
   std::optional<Figure> gpu_utilisation_percent, cpu_utilisation_percent;
   Number utilisation_span_s;
+  std::vector<double> step_utilisation_percent;  // of each measured step; empty where steps are too short to tell
   std::optional<Figure> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
   Number energy_j;
   std::optional<Named<double>> throttle;  // by reason: its share of the samples

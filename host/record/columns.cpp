@@ -18,6 +18,8 @@ using R = const CaseRecord&;
 
 constexpr std::string_view memory_prefix = "memory.";
 constexpr std::string_view telemetry_prefix = "telemetry.";
+constexpr std::string_view since_infix = ".since.";
+constexpr std::string_view other_kinds = "other";  // in the place of a kind: all but parameters and optimizer_state
 
 // ---- where values stand ----
 
@@ -70,6 +72,12 @@ Cell of_rates(R r) {
 template <auto Member>
 Cell of_memory(R r) {
   return r.result.memory ? number_cell((*r.result.memory).*Member) : Cell{};
+}
+
+template <double Figure::*Member>
+Cell of_step_peak(R r) {
+  return r.result.memory && r.result.memory->step_peak_mib ? number_cell((*r.result.memory->step_peak_mib).*Member)
+                                                           : Cell{};
 }
 
 // Over the ranks.
@@ -142,7 +150,12 @@ constexpr std::array later{
     Column{"gbytes_per_s", of_rates<&Rates::gbytes_per_s>, "gbytes/s", higher},
     Column{"items_per_s", of_rates<&Rates::items_per_s>, "items/s", higher},
     Column{"memory.peak_mib", of_memory<&Memory::peak_total_mib>, "MiB", lower, true},
+    Column{"memory.step_peak.mean_mib", of_step_peak<&Figure::mean>, "MiB", lower, true},
+    Column{"memory.step_peak.min_mib", of_step_peak<&Figure::min>, "MiB", lower, true},
+    Column{"memory.step_peak.max_mib", of_step_peak<&Figure::max>, "MiB", lower, true},
     Column{"memory.process_peak_mib", of_memory<&Memory::process_peak_mib>, "MiB", lower},
+    Column{"memory_snapshot",
+           [](R r) { return r.result.memory_snapshot.empty() ? Cell{} : text_cell(r.result.memory_snapshot); }},
     Column{"utilisation_percent", utilisation_cell},
     Column{"validity", [](R r) { return r.result.validity ? text_cell(name_of(r.result.validity->verdict)) : Cell{}; }},
     Column{"validity.text", [](R r) { return r.result.validity ? text_cell(r.result.validity->text) : Cell{}; }},
@@ -169,7 +182,7 @@ constexpr std::array later{
     Column{"by_rank.step_mean_ms.max", largest_step_mean, "ms", lower}};
 
 constexpr std::array statistics_of_phases{
-    PhaseStatistic{"mean_ms", of_phase<&Phase::mean_ms>, "ms"},
+    PhaseStatistic{.name = "mean_ms", .cell = of_phase<&Phase::mean_ms>, .unit = "ms", .adds_up = true},
     PhaseStatistic{"std_ms", of_phase<&Phase::std_ms>, "ms"},
     PhaseStatistic{"cv", of_phase<&Phase::cv>},
     PhaseStatistic{"cv_percent", [](const Phase& p) { return number_cell(p.cv ? Number(*p.cv * 100.0) : p.cv); }},
@@ -181,10 +194,11 @@ constexpr std::array statistics_of_phases{
     PhaseStatistic{"p99_ms", of_phase<&Phase::p99_ms>, "ms"},
     PhaseStatistic{"ci_low_ms", of_phase<&Phase::ci_low_ms>, "ms"},
     PhaseStatistic{"ci_high_ms", of_phase<&Phase::ci_high_ms>, "ms"},
-    PhaseStatistic{"mean_s", [](const Phase& p) { return thousandth(p.mean_ms); }, "s"},
+    PhaseStatistic{
+        .name = "mean_s", .cell = [](const Phase& p) { return thousandth(p.mean_ms); }, .unit = "s", .adds_up = true},
     PhaseStatistic{"std_s", [](const Phase& p) { return thousandth(p.std_ms); }, "s"},
-    PhaseStatistic{"host_mean_ms", of_phase<&Phase::host_mean_ms>, "ms"},
-    PhaseStatistic{"share", of_phase<&Phase::share>},
+    PhaseStatistic{.name = "host_mean_ms", .cell = of_phase<&Phase::host_mean_ms>, .unit = "ms", .adds_up = true},
+    PhaseStatistic{.name = "share", .cell = of_phase<&Phase::share>, .adds_up = true},
     PhaseStatistic{"n", [](const Phase& p) { return count_cell(p.n); }},
     PhaseStatistic{"device_mean_ms", of_phase<&Phase::device_mean_ms>, "ms", true}};
 
@@ -215,11 +229,39 @@ DottedName split_last(std::string_view name) {
   return dot == std::string_view::npos ? DottedName{{}, name} : DottedName{name.substr(0, dot), name.substr(dot + 1)};
 }
 
+// "optimizer+parameter_wait" -> "optimizer", "parameter_wait".
+std::vector<std::string_view> summands_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('+', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 bool is_memory_kind(std::string_view name) {
   for (std::size_t i = 0; i < memory_kind_count; ++i)
     if (name == memory_kind_name(i)) return true;
   return false;
 }
+
+// Of the rows above, those whose cells are words or texts.
+constexpr std::array text_columns{std::string_view("status"),
+                                  std::string_view("reason"),
+                                  std::string_view("hash"),
+                                  std::string_view("verify"),
+                                  std::string_view("notes"),
+                                  std::string_view("device"),
+                                  std::string_view("validity"),
+                                  std::string_view("validity.text"),
+                                  std::string_view("device.name"),
+                                  std::string_view("telemetry.throttle"),
+                                  std::string_view("memory_snapshot"),
+                                  std::string_view("stage"),
+                                  std::string_view("phase"),
+                                  std::string_view("workload"),
+                                  std::string_view("started")};
 
 // ---- families of columns ----
 
@@ -239,15 +281,40 @@ Cell amount_of(const std::optional<Named<double>>& amounts, std::string_view kin
   return is_memory_kind(kind) ? number_cell(0.0) : Cell{};
 }
 
+double amount_at(const MemoryAtMoment& moment, std::string_view kind) {
+  return amount_of(moment.current_mib, kind).number().value_or(0);
+}
+
+// What is neither parameters nor the optimizer's state.
+Cell other_amount(const MemoryAtMoment& moment) {
+  if (!moment.current_total_mib || !moment.current_mib) return {};
+  return number_cell(*moment.current_total_mib - amount_at(moment, "parameters") -
+                     amount_at(moment, "optimizer_state"));
+}
+
+// `moments`: "<moment>.since.<earlier moment>"; what the later one holds beyond the earlier. Nothing when either is
+// missing.
+std::optional<Cell> difference_cell(R r, std::string_view moments) {
+  const std::size_t at = moments.find(since_infix);
+  if (at == std::string_view::npos) return std::nullopt;
+  const MemoryAtMoment* later = moment_named(r, moments.substr(0, at));
+  const MemoryAtMoment* earlier = moment_named(r, moments.substr(at + since_infix.size()));
+  if (!later || !earlier || !later->current_total_mib || !earlier->current_total_mib) return Cell{};
+  return number_cell(*later->current_total_mib - *earlier->current_total_mib);
+}
+
 // `column` without its "memory.".
 Cell memory_cell(R r, std::string_view column) {
   const DottedName name = split_last(column);
   const bool is_peak = name.tail == "peak_mib";
   if (name.head.empty() || (!is_peak && name.tail != "mib")) return {};
+  if (!is_peak)
+    if (const std::optional<Cell> difference = difference_cell(r, name.head)) return *difference;
   if (const MemoryAtMoment* moment = moment_named(r, name.head))
     return number_cell(is_peak ? moment->peak_total_mib : moment->current_total_mib);
   if (const DottedName of_kind = split_last(name.head); !of_kind.head.empty()) {
     const MemoryAtMoment* moment = moment_named(r, of_kind.head);
+    if (moment && !is_peak && of_kind.tail == other_kinds) return other_amount(*moment);
     return moment ? amount_of(is_peak ? moment->peak_mib : moment->current_mib, of_kind.tail) : Cell{};
   }
   return is_peak && r.result.memory ? amount_of(r.result.memory->peak_mib, name.head) : Cell{};
@@ -292,16 +359,29 @@ std::string item_rate_name(R r) {
   return r.result.work && !r.result.work->item_unit.empty() ? r.result.work->item_unit + "_per_s" : std::string();
 }
 
+// The sum over several phases of a figure that adds up. A phase that no step of the case had took no time; a case that
+// had none of them has no sum.
+ColumnValue sum_of_phases(R r, std::string_view phases, const PhaseStatistic& statistic) {
+  std::optional<double> sum;
+  for (const std::string_view name : summands_of(phases))
+    if (const Phase* phase = find(r.result.phases, name))
+      if (const std::optional<double> number = statistic.cell(*phase).number()) sum = sum.value_or(0) + *number;
+  return {number_cell(sum), std::string(statistic.unit), statistic.unit.empty() ? Direction::neither : lower};
+}
+
 ColumnValue measured_value(R r, std::string_view column) {
   if (const CaseMetric* metric = find(r.result.metrics, column)) return case_metric_value(*metric);
   const DottedName name = split_last(column);
   if (const auto* statistic = row_named(statistics_of_step_metrics, name.tail))
     if (const StepMetric* metric = find(r.result.step_metrics, name.head))
       return {statistic->cell(*metric), metric->unit, metric->direction};
-  if (const auto* statistic = row_named(statistics_of_phases, name.tail))
+  if (const auto* statistic = row_named(statistics_of_phases, name.tail)) {
     if (const Phase* phase = find(r.result.phases, name.head))
       return {statistic->cell(*phase), std::string(statistic->unit),
               statistic->unit.empty() ? Direction::neither : lower};
+    if (statistic->adds_up && name.head.find('+') != std::string_view::npos)
+      return sum_of_phases(r, name.head, *statistic);
+  }
   if (const Column* row = row_named(later, column))
     return {row->cell(r), std::string(row->unit), row->direction, row->exact};
   if (column == item_rate_name(r)) return value_of(r, "items_per_s");
@@ -311,12 +391,32 @@ ColumnValue measured_value(R r, std::string_view column) {
   return {};
 }
 
+// Are all of "a+b" phases, and does the statistic add up? `is_named` knows "a.mean_ms".
+template <class IsNamed>
+bool is_sum_of_phases(std::string_view phases, std::string_view statistic, const IsNamed& is_named) {
+  const auto* row = row_named(statistics_of_phases, statistic);
+  const std::vector<std::string_view> parts = summands_of(phases);
+  return row && row->adds_up && std::all_of(parts.begin(), parts.end(), [&](std::string_view phase) {
+           return is_named(fmt::format("{}.{}", phase, statistic));
+         });
+}
+
 }  // namespace
 
 std::span<const Column> first_columns() { return first; }
 std::span<const Column> later_columns() { return later; }
 std::span<const PhaseStatistic> phase_statistics() { return statistics_of_phases; }
 std::span<const StepMetricStatistic> step_metric_statistics() { return statistics_of_step_metrics; }
+
+bool is_text_column(std::string_view column) {
+  return std::find(text_columns.begin(), text_columns.end(), column) != text_columns.end();
+}
+
+std::optional<std::string_view> column_of_ratio(std::string_view column) {
+  constexpr std::string_view suffix = ".ratio";
+  if (!column.ends_with(suffix) || column.size() == suffix.size()) return std::nullopt;
+  return column.substr(0, column.size() - suffix.size());
+}
 
 ColumnValue value_of(const CaseRecord& record, std::string_view column) {
   if (const Column* row = row_named(first, column)) return {row->cell(record), std::string(row->unit), row->direction};
@@ -354,15 +454,22 @@ std::vector<std::string> column_names(const WorkloadNames& workload) {
 }
 
 bool is_column(std::string_view column, const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), column) != names.end()) return true;
+  const auto is_named = [&names](std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_named(column)) return true;
+  if (const DottedName name = split_last(column); name.head.find('+') != std::string_view::npos)
+    return is_sum_of_phases(name.head, name.tail, is_named);
   if (!column.starts_with(memory_prefix)) return false;
   const DottedName name = split_last(column.substr(memory_prefix.size()));
   const bool is_peak = name.tail == "peak_mib";
   if (name.head.empty() || (!is_peak && name.tail != "mib")) return false;
+  if (const std::size_t since = name.head.find(since_infix); since != std::string_view::npos)
+    return !is_peak && since > 0 && since + since_infix.size() < name.head.size();
   // Without a second part `.peak_mib` is a kind's, and those are in `names`.
   const DottedName of_kind = split_last(name.head);
   if (name.head.find('.') == std::string_view::npos) return !is_peak;
-  return !of_kind.head.empty() && is_memory_kind(of_kind.tail);
+  return !of_kind.head.empty() && (is_memory_kind(of_kind.tail) || (!is_peak && of_kind.tail == other_kinds));
 }
 
 }  // namespace assay::host::record

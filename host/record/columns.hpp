@@ -5,6 +5,7 @@
 #include "record/case_record.hpp"
 #include "record/cell.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ struct PhaseStatistic {
   Cell (*cell)(const Phase& phase);
   std::string_view unit = "";
   bool of_step_alone = false;
+  bool adds_up = false;  // over phases: the column "<phase>+<phase>.<name>" is their sum
 };
 struct StepMetricStatistic {
   std::string_view name;
@@ -45,9 +47,19 @@ struct WorkloadNames {
   std::string item_unit;  // "" when the workload counts nothing
 };
 std::vector<std::string> column_names(const WorkloadNames& workload);
-// True for a name in `names` (of column_names) and for `memory.<moment>.mib`, `memory.<moment>.<kind>.mib` and
-// `memory.<moment>.<kind>.peak_mib`.
+// True for a name in `names` (of column_names), for the sum of a statistic over several phases
+// (`<phase>+<phase>.mean_ms`), and for `memory.<moment>.mib`, `memory.<moment>.<kind>.mib`,
+// `memory.<moment>.other.mib`, `memory.<moment>.since.<moment>.mib` and `memory.<moment>.<kind>.peak_mib`.
 bool is_column(std::string_view column, const std::vector<std::string>& names);
+
+// True for a column of this name whose values are words or texts, whatever the workload.
+bool is_text_column(std::string_view column);
+
+// Figures of a case over those of its baseline ([output] relative_to): "<column>.ratio", and how many times faster a
+// step is. They need both records, and are made with the table.
+inline constexpr std::string_view speedup_column = "speedup";
+// "step.mean_ms" of "step.mean_ms.ratio"; nothing when the name is no ratio's.
+std::optional<std::string_view> column_of_ratio(std::string_view column);
 
 // What a record has in a column.
 struct ColumnValue {

@@ -101,6 +101,7 @@ struct Fields<Memory> {
     field("moments", m.moments);
     field("peak_mib", m.peak_mib);
     field("peak_total_mib", m.peak_total_mib);
+    field("step_peak_mib", m.step_peak_mib);
     field("process_peak_mib", m.process_peak_mib);
   }
 };
@@ -133,6 +134,14 @@ struct Fields<Figure> {
 };
 
 template <>
+struct Fields<StepPeak> {
+  static void visit(auto&& field, auto& p) {
+    Fields<Figure>::visit(field, p);
+    field.unless_empty("samples", p.samples);
+  }
+};
+
+template <>
 struct Fields<Telemetry> {
   static void visit(auto&& field, auto& t) {
     field("samples", t.samples);
@@ -140,6 +149,7 @@ struct Fields<Telemetry> {
     field("gpu_utilisation_percent", t.gpu_utilisation_percent);
     field("cpu_utilisation_percent", t.cpu_utilisation_percent);
     field("utilisation_span_s", t.utilisation_span_s);
+    field.unless_empty("step_utilisation_percent", t.step_utilisation_percent);
     field("sm_clock_mhz", t.sm_clock_mhz);
     field("memory_clock_mhz", t.memory_clock_mhz);
     field("power_w", t.power_w);

@@ -37,6 +37,23 @@ void keep_larger_moments(std::vector<MemoryAtMoment>& into, const std::vector<Me
   }
 }
 
+// Of steps that not every rank tells by itself nothing is told by itself.
+void keep_larger_samples(std::vector<double>& into, const std::vector<double>& other) {
+  if (into.size() != other.size()) return into.clear();
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], other[i]);
+}
+
+void keep_larger_step_peak(std::optional<StepPeak>& into, const std::optional<StepPeak>& other) {
+  if (!into || !other) {
+    if (other) into = other;
+    return;
+  }
+  into->mean = std::max(into->mean, other->mean);
+  into->min = std::max(into->min, other->min);
+  into->max = std::max(into->max, other->max);
+  keep_larger_samples(into->samples, other->samples);
+}
+
 void take_larger(Memory& into, const Memory& other) {
   if (into.moments && other.moments)
     keep_larger_moments(*into.moments, *other.moments);
@@ -44,6 +61,7 @@ void take_larger(Memory& into, const Memory& other) {
     into.moments = other.moments;
   keep_larger(into.peak_mib, other.peak_mib);
   keep_larger(into.peak_total_mib, other.peak_total_mib);
+  keep_larger_step_peak(into.step_peak_mib, other.step_peak_mib);
   keep_larger(into.process_peak_mib, other.process_peak_mib);
 }
 

@@ -3,9 +3,11 @@
 #include "record/merge_parts.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace assay::host::record {
 namespace {
@@ -38,6 +40,22 @@ Number energy_of_all_devices(const std::vector<const RankPart*>& ranks) {
   return sum_j;
 }
 
+// The mean over the ranks, where each of them tells it of every step.
+std::vector<double> mean_of_steps(const std::vector<const RankPart*>& ranks) {
+  std::vector<double> means;
+  double count = 0;
+  for (const RankPart* rank : ranks) {
+    if (!rank->result.telemetry) return {};
+    const std::vector<double>& own = rank->result.telemetry->step_utilisation_percent;
+    if (count == 0) means.assign(own.size(), 0);
+    if (own.empty() || own.size() != means.size()) return {};
+    std::transform(own.begin(), own.end(), means.begin(), means.begin(), std::plus<>());
+    ++count;
+  }
+  for (double& mean : means) mean /= count;
+  return means;
+}
+
 }  // namespace
 
 std::optional<Telemetry> merged_telemetry(const std::vector<const RankPart*>& ranks) {
@@ -59,6 +77,7 @@ std::optional<Telemetry> merged_telemetry(const std::vector<const RankPart*>& ra
   if (!merged) return merged;
   for (const TelemetryFigure& figure : telemetry_figures)
     (*merged).*figure.member = merged_figure(ranks, figure.member);
+  merged->step_utilisation_percent = mean_of_steps(ranks);
   merged->energy_j = energy_of_all_devices(ranks);
   return merged;
 }

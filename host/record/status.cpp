@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 namespace assay::host::record {
 namespace {
@@ -24,6 +25,9 @@ const char* name_of(Verification verification) { return verification_names[stati
 const char* name_of(ValidityVerdict verdict) { return verdict_names[static_cast<std::size_t>(verdict)]; }
 
 std::optional<Status> status_of(std::string_view name) { return find_in<Status>(status_names, name); }
+std::vector<std::string> status_words() {
+  return {status_names.begin(), status_names.begin() + static_cast<std::ptrdiff_t>(Status::unknown)};
+}
 std::optional<Verification> verification_of(std::string_view name) {
   return find_in<Verification>(verification_names, name);
 }

@@ -1,7 +1,9 @@
 // How a case ended, and what was said of its result and its conditions: the words of a record (docs/record.md).
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host::record {
 
@@ -9,6 +11,7 @@ namespace assay::host::record {
 enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed, unknown };
 const char* name_of(Status status);  // "ok", "wrong_result"
 std::optional<Status> status_of(std::string_view name);
+std::vector<std::string> status_words();  // of all but `unknown`, which no case ends with
 
 enum class Verification { ok, wrong_result, not_checked };
 const char* name_of(Verification verification);  // "not checked"

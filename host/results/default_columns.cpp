@@ -37,6 +37,45 @@ class Columns {
   std::vector<std::string> names_;
 };
 
+// The axes of the sweep, then those of records whose experiment has changed since.
+std::vector<std::string> axes_in_order(const experiment::Experiment& experiment,
+                                       const std::vector<record::CaseRecord>& records) {
+  std::vector<std::string> axes;
+  const auto add = [&axes](const std::string& key) {
+    if (std::find(axes.begin(), axes.end(), key) == axes.end()) axes.push_back(key);
+  };
+  for (const experiment::Case& c : experiment.cases)
+    for (const auto& axis : c.axes) add(axis.first);
+  for (const record::CaseRecord& r : records)
+    for (const auto& axis : r.identity.axes) add(axis.first);
+  return axes;
+}
+
+// An axis with one value tells no row from another.
+bool tells_rows_apart(const std::string& axis, const std::vector<record::CaseRecord>& records) {
+  return std::any_of(records.begin(), records.end(), [&](const record::CaseRecord& r) {
+    return record::cell_of(r, axis) != record::cell_of(records.front(), axis);
+  });
+}
+
+bool names(const std::vector<std::string>& columns, const std::string& column) {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+bool is_relative(const std::string& column) {
+  return column == record::speedup_column || record::column_of_ratio(column).has_value();
+}
+
+// Behind the time that it is made of, or else before the status.
+void add_speedup(std::vector<std::string>& columns) {
+  auto place = std::find(columns.begin(), columns.end(), "step.mean_ms");
+  if (place == columns.end())
+    place = std::find(columns.begin(), columns.end(), "status");
+  else
+    ++place;
+  columns.insert(place, std::string(record::speedup_column));
+}
+
 }  // namespace
 
 std::vector<std::string> default_columns(const experiment::Experiment& experiment,
@@ -66,6 +105,21 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
   columns.add("status");
   return columns.take();
+}
+
+std::vector<std::string> table_columns(const experiment::Experiment& experiment,
+                                       const std::vector<record::CaseRecord>& records) {
+  std::vector<std::string> named = experiment.output.columns;
+  if (named.empty()) named = default_columns(experiment, records);
+  std::vector<std::string> columns;
+  for (const std::string& axis : axes_in_order(experiment, records)) {
+    const bool is_told = names(named, axis) || (axis == "run.ranks" && names(named, "ranks"));
+    if (!is_told && tells_rows_apart(axis, records)) columns.push_back(axis);
+  }
+  columns.insert(columns.end(), named.begin(), named.end());
+  if (!experiment.output.relative_to.empty() && std::none_of(columns.begin(), columns.end(), is_relative))
+    add_speedup(columns);
+  return columns;
 }
 
 }  // namespace assay::host::results

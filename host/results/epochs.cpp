@@ -2,7 +2,9 @@
 
 #include "record/columns.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace assay::host::results {
@@ -28,6 +30,18 @@ double items_per_s(const record::CaseRecord& record) {
 // "index" counts from 0; a record without one is taken for the first.
 std::int64_t case_number(const record::CaseRecord& record) { return std::max<std::int64_t>(record.identity.index, 0); }
 
+std::optional<double> peak_memory_of_step(const record::CaseRecord& record, std::size_t step, std::size_t steps) {
+  const auto& memory = record.result.memory;
+  if (!memory || !memory->step_peak_mib || memory->step_peak_mib->samples.size() != steps) return std::nullopt;
+  return memory->step_peak_mib->samples[step];
+}
+
+std::optional<double> utilisation_of_step(const record::CaseRecord& record, std::size_t step, std::size_t steps) {
+  const auto& telemetry = record.result.telemetry;
+  if (!telemetry || telemetry->step_utilisation_percent.size() != steps) return std::nullopt;
+  return telemetry->step_utilisation_percent[step];
+}
+
 }  // namespace
 
 Json epochs_json(const std::vector<record::CaseRecord>& records) {
@@ -40,6 +54,10 @@ Json epochs_json(const std::vector<record::CaseRecord>& records) {
       const double wall_time_s = step->samples_ms[i] / 1e3;
       Json epoch{{"case", case_number(record)}, {"epoch", i + 1}, {"wall_time_s", wall_time_s}};
       if (items > 0 && wall_time_s > 0) epoch.emplace(rate_name(record), items / wall_time_s);
+      if (const auto peak_mib = peak_memory_of_step(record, i, step->samples_ms.size()))
+        epoch.emplace("peak_memory_mib", *peak_mib);
+      if (const auto percent = utilisation_of_step(record, i, step->samples_ms.size()))
+        epoch.emplace("utilisation_percent", *percent);
       if (record.result.step_metrics)
         for (const auto& [name, metric] : *record.result.step_metrics)
           // What only some steps reported has no epoch to go with.

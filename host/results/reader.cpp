@@ -55,9 +55,12 @@ std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file) 
   SummaryFile summary;
   for (const auto& entry : *cases)
     if (auto record = record::record_from_json(entry)) summary.records.push_back(std::move(*record));
-  if (const auto metadata = json.find("metadata"); metadata != json.end() && metadata->is_object())
+  if (const auto metadata = json.find("metadata"); metadata != json.end() && metadata->is_object()) {
     if (const auto environment = metadata->find("environment"); environment != metadata->end())
       summary.environment = record::Environment::parse(record::json_text(*environment));
+    if (const auto name = metadata->find("experiment"); name != metadata->end() && name->is_string())
+      summary.experiment = name->get<std::string>();
+  }
   return summary;
 }
 

@@ -27,6 +27,7 @@ CasesFile read_cases(const std::filesystem::path& cases_jsonl);
 struct SummaryFile {
   std::vector<record::CaseRecord> records;
   std::optional<record::Environment> environment;
+  std::string experiment;  // its name; "" where the file does not say
 };
 // Nothing when the file is no JSON object with records. Throws StorageError when it cannot be read.
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);

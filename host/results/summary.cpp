@@ -18,6 +18,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -26,32 +27,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Hardware {
-  std::string model;
-  std::int64_t gpu_count = 0;
-};
-
-// What a case ran on, where it ran on something else than the CPU; null otherwise.
-const record::Device* gpu_of(const record::CaseRecord& record) {
-  const auto& device = record.result.device;
-  return device && !device->kind.empty() && device->kind != "cpu" ? &*device : nullptr;
-}
-
-Hardware hardware_of(const std::vector<record::CaseRecord>& records, const record::Environment& environment) {
-  Hardware hardware;
-  for (const record::CaseRecord& record : records) {
-    const record::Device* gpu = gpu_of(record);
-    if (!gpu) continue;
-    if (hardware.model.empty()) hardware.model = gpu->name.empty() ? gpu->kind : gpu->name;
-    const std::int64_t ranks = record.identity.ranks.value_or(1);
-    hardware.gpu_count = std::max({hardware.gpu_count, std::int64_t{1}, ranks});
-  }
-  if (!hardware.model.empty()) return hardware;
-  hardware.model = environment.fact_or("cpu.model", "");
-  for (const record::CaseRecord& record : records)
-    if (hardware.model.empty() && record.result.device) hardware.model = record.result.device->name;
-  if (hardware.model.empty()) hardware.model = environment.fact_or("cpu.architecture", "cpu");
-  return hardware;
+// The model of what the cases ran on.
+std::string hardware_of(const SummaryPart& part, const record::Environment& environment) {
+  const auto first_name = [&part](auto&& name_of) -> std::string {
+    for (const record::CaseRecord& record : part.records)
+      if (record.result.device)
+        if (std::string name = name_of(*record.result.device); !name.empty()) return name;
+    return "";
+  };
+  if (part.on_gpu)
+    return first_name([](const record::Device& device) {
+      return device.kind == "cpu" ? "" : device.name.empty() ? device.kind : device.name;
+    });
+  if (std::string model = environment.fact_or("cpu.model", ""); !model.empty()) return model;
+  if (std::string name = first_name([](const record::Device& device) { return device.name; }); !name.empty())
+    return name;
+  return environment.fact_or("cpu.architecture", "cpu");
 }
 
 // The experiment's file as JSON. It was validated before anything ran, so a text that does not parse was altered since.
@@ -68,6 +59,20 @@ Json config_json(const std::string& resolved_toml) {
   }
 }
 
+// Parameters that the file leaves to a preset stand in it as in the records, where all cases have the same.
+void add_resolved_params(Json& config, const std::vector<record::CaseRecord>& records) {
+  if (records.empty() || !config.contains("workload")) return;
+  Json& params = config["workload"]["params"];
+  for (const auto& [name, value] : records.front().identity.params) {
+    const bool swept = record::find(records.front().identity.axes, name) != nullptr;
+    const bool same = std::all_of(records.begin(), records.end(), [&, &key = name, &first = value](const auto& other) {
+      const Value* found = record::find(other.identity.params, key);
+      return found && *found == first;
+    });
+    if (same && !swept) params[name] = host::to_json(value);
+  }
+}
+
 // When the last case ended, by the records alone, so that a summary made later says the same.
 std::optional<WallTime> finished_at(const std::vector<record::CaseRecord>& records) {
   std::optional<WallTime> latest;
@@ -81,34 +86,64 @@ std::optional<WallTime> finished_at(const std::vector<record::CaseRecord>& recor
   return latest;
 }
 
-Json totals_json(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records) {
+Json totals_json(const SummaryPart& part) {
   std::map<std::string, std::int64_t> by_status;
   double wall_s = 0;
   Json lines = Json::array();
-  for (const record::CaseRecord& record : records) {
+  for (const record::CaseRecord& record : part.records) {
     ++by_status[record.result.status_text()];
     wall_s += record.result.wall.case_s.value_or(0);
     const std::string label = case_label(record.identity.axes);
     lines.push_back(fmt::format("{}{}{}", label, label.empty() ? "" : ": ", case_summary(record)));
   }
-  return {{"planned", experiment.cases.size()},
-          {"finished", records.size()},
+  return {{"planned", part.planned},
+          {"finished", part.records.size()},
           {"by_status", by_status},
           {"wall_s", wall_s},
           {"lines", std::move(lines)}};
 }
 
-// Earlier views of this run may bear another model's name: the first one is written before any device is known.
-void remove_other_summaries(const std::filesystem::path& run_folder, const std::string& keep,
+// Earlier views of this run may bear another model's name, which is known when the first case has run, or hold cases
+// that have another number of ranks since.
+void remove_other_summaries(const std::filesystem::path& run_folder, const std::set<std::string>& keep,
                             const std::string& stamp) {
   std::error_code error;
   std::vector<std::filesystem::path> stale;
   for (std::filesystem::directory_iterator it(run_folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name != keep && name.starts_with("bench_") && name.ends_with("gpu_" + stamp + ".json"))
+    if (!keep.contains(name) && name.starts_with("bench_") && name.ends_with("_" + stamp + ".json"))
       stale.push_back(it->path());
   }
   for (const std::filesystem::path& path : stale) std::filesystem::remove(path, error);
+}
+
+// What a summary says of its run beside the cases.
+struct RunFacts {
+  std::string stamp;
+  record::Environment environment;
+};
+
+RunFacts facts_of(const std::filesystem::path& run_folder) {
+  const std::optional<std::string> stamp = stamp_of_run(std::filesystem::absolute(run_folder).lexically_normal());
+  if (!stamp)
+    throw StorageError(
+        fmt::format("{} is no run folder: expected a name like 20261120T120000Z-9f2c; give it back the "
+                    "name under which `assay run` made it",
+                    run_folder.string()));
+  const std::filesystem::path environment_path = run_folder / "environment.json";
+  std::optional<record::Environment> environment = record::Environment::parse(read_file(environment_path));
+  if (!environment)
+    throw StorageError(
+        fmt::format("{} is no JSON object; expected what the run wrote; restore it", environment_path.string()));
+  return {*stamp, std::move(*environment)};
+}
+
+std::string text_of_view(ViewFormat format, const std::filesystem::path& run_folder,
+                         const experiment::Experiment& experiment, const Views& views) {
+  if (format == ViewFormat::csv) return to_csv(views.table);
+  if (format == ViewFormat::markdown) return to_markdown(views.table);
+  const RunFacts facts = facts_of(run_folder);
+  return summary_json(experiment, whole_run(experiment, views.records), facts.environment, facts.stamp);
 }
 
 }  // namespace
@@ -127,33 +162,37 @@ std::string file_name_part(const std::string& model) {
   return part.empty() ? "unknown" : part;
 }
 
-std::string summary_file_name(const std::vector<record::CaseRecord>& records, const record::Environment& environment,
+std::string summary_file_name(const SummaryPart& part, const record::Environment& environment,
                               const std::string& stamp) {
-  const Hardware hardware = hardware_of(records, environment);
-  return fmt::format("bench_{}_{}gpu_{}.json", file_name_part(hardware.model), hardware.gpu_count, stamp);
+  const bool are_ranks_told = !part.on_gpu && part.ranks > 1;
+  return fmt::format("bench_{}_{}gpu_{}{}.json", file_name_part(hardware_of(part, environment)), part.gpus(),
+                     are_ranks_told ? fmt::format("{}ranks_", part.ranks) : "", stamp);
 }
 
-std::string summary_json(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records,
+std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part,
                          const record::Environment& environment, const std::string& stamp) {
   constexpr int indent = 2;
+  const std::vector<record::CaseRecord>& records = part.records;
   const std::optional<WallTime> started = parse_utc(stamp);
   const std::optional<WallTime> finished = finished_at(records);
-  const Hardware hardware = hardware_of(records, environment);
   const Json metadata{{"experiment", experiment.name},
                       {"description", experiment.description},
                       {"plugin", experiment.plugin},
                       {"started", started ? Json(utc_text(*started)) : Json()},
                       {"finished", finished ? Json(utc_text(*finished)) : Json()},
                       {"host_version", environment.fact_or("assay.version", "unknown")},
-                      {"hardware", hardware.model},
-                      {"gpus", hardware.gpu_count},
+                      {"hardware", hardware_of(part, environment)},
+                      {"gpus", part.gpus()},
+                      {"ranks", part.ranks},
                       {"environment", Json::parse(environment.json())}};
   const auto pretty = [](const Json& json) { return record::json_text(json, indent); };
   std::string text = "{\n\"schema\": 1,\n\"metadata\": " + pretty(metadata);
-  text += ",\n\"config\": " + pretty(config_json(experiment.resolved_toml)) + ",\n\"cases\": [";
+  Json config = config_json(experiment.resolved_toml);
+  add_resolved_params(config, records);
+  text += ",\n\"config\": " + pretty(config) + ",\n\"cases\": [";
   for (std::size_t i = 0; i < records.size(); ++i) text += (i ? ",\n" : "\n") + record::to_line(records[i]);
   text += "\n],\n";
-  Json totals = totals_json(experiment, records);
+  Json totals = totals_json(part);
   if (Json epochs = epochs_summary_json(records); !epochs.is_null()) {
     totals.emplace("epochs", std::move(epochs));
     text += "\"epochs\": " + pretty(epochs_json(records)) + ",\n";
@@ -162,38 +201,35 @@ std::string summary_json(const experiment::Experiment& experiment, const std::ve
   return text;
 }
 
-Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment) {
+Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment,
+                  const std::optional<ViewFile>& named) {
   CasesFile cases = read_cases(run_folder / "cases.jsonl");
   Views views;
   views.records = current_records(experiment, cases.records);
   views.warnings = std::move(cases.warnings);
-  views.table = make_table(
-      experiment.output.columns.empty() ? default_columns(experiment, views.records) : experiment.output.columns,
-      views.records);
+  views.table = make_table(table_columns(experiment, views.records), views.records, experiment.output.relative_to);
   const auto wants = [&formats = experiment.output.formats](const char* format) {
     return std::find(formats.begin(), formats.end(), format) != formats.end();
   };
-  const auto write = [&](const std::string& name, const std::string& text) {
-    write_file_atomically(run_folder / name, text);
-    views.files.push_back(run_folder / name);
+  const auto write = [&views](const std::filesystem::path& path, const std::string& text) {
+    write_file_atomically(path, text);
+    views.files.push_back(path);
   };
-  if (wants("csv")) write("table.csv", to_csv(views.table));
-  if (wants("markdown")) write("table.md", to_markdown(views.table));
+  if (wants("csv")) write(run_folder / "table.csv", to_csv(views.table));
+  if (wants("markdown")) write(run_folder / "table.md", to_markdown(views.table));
   if (wants("json")) {
-    const std::optional<std::string> stamp = stamp_of_run(std::filesystem::absolute(run_folder).lexically_normal());
-    if (!stamp)
-      throw StorageError(
-          fmt::format("{} is no run folder: expected a name like 20261120T120000Z-9f2c; give it back the "
-                      "name under which `assay run` made it",
-                      run_folder.string()));
-    const std::filesystem::path environment_path = run_folder / "environment.json";
-    const std::optional<record::Environment> environment = record::Environment::parse(read_file(environment_path));
-    if (!environment)
-      throw StorageError(
-          fmt::format("{} is no JSON object; expected what the run wrote; restore it", environment_path.string()));
-    const std::string name = summary_file_name(views.records, *environment, *stamp);
-    write(name, summary_json(experiment, views.records, *environment, *stamp));
-    remove_other_summaries(run_folder, name, *stamp);
+    const RunFacts facts = facts_of(run_folder);
+    std::set<std::string> names;
+    for (const SummaryPart& part : summary_parts(experiment, views.records)) {
+      const std::string name = summary_file_name(part, facts.environment, facts.stamp);
+      write(run_folder / name, summary_json(experiment, part, facts.environment, facts.stamp));
+      names.insert(name);
+    }
+    remove_other_summaries(run_folder, names, facts.stamp);
+  }
+  if (named) {
+    write(named->path, text_of_view(named->format, run_folder, experiment, views));
+    views.named_file = named->path;
   }
   return views;
 }

@@ -1,11 +1,16 @@
 #include "results/table.hpp"
 
 #include "common/text_format.hpp"
+#include "record/json.hpp"
+#include "results/baselines.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <type_traits>
 
 namespace assay::host::results {
 namespace {
@@ -49,15 +54,27 @@ std::vector<Column> displayed(const Table& table) {
   return columns;
 }
 
-// "forward.mean_ms" -> "forward", ".mean_ms"; with `all_dots`, at each dot and before "_per_s" too.
+// "forward.mean_ms" -> "forward", ".mean_ms"; with `all_dots`, at each dot, and before '+' and "_per_s" too.
 std::vector<std::string> broken_header(const std::string& name, bool all_dots) {
   std::vector<std::string> lines(1);
   for (std::size_t i = 0; i < name.size(); ++i) {
     const bool dot = name[i] == '.' && (all_dots || lines.size() == 1);
-    if (i > 0 && (dot || (all_dots && name.compare(i, std::string::npos, "_per_s") == 0))) lines.emplace_back();
+    const bool other = all_dots && (name[i] == '+' || name.compare(i, std::string::npos, "_per_s") == 0);
+    if (i > 0 && (dot || other)) lines.emplace_back();
     lines.back() += name[i];
   }
   return lines;
+}
+
+nlohmann::ordered_json json_of(const record::Cell& cell) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>)
+          return nlohmann::ordered_json();
+        else
+          return nlohmann::ordered_json(value);
+      },
+      cell.value);
 }
 
 constexpr std::size_t kGap = 2;
@@ -76,14 +93,16 @@ void add_line(std::string& out, std::string line) {
 
 }  // namespace
 
-Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records) {
+Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records,
+                 const record::Named<Value>& relative_to) {
   const bool some_not_ok =
       std::any_of(records.begin(), records.end(), [](const record::CaseRecord& r) { return !r.result.is_ok(); });
   if (some_not_ok && std::find(columns.begin(), columns.end(), "status") == columns.end()) columns.push_back("status");
   Table table{std::move(columns), {}};
+  const Baselines baselines(records, relative_to);
   for (const record::CaseRecord& record : records) {
     std::vector<record::Cell> row;
-    for (const std::string& column : table.columns) row.push_back(record::cell_of(record, column));
+    for (const std::string& column : table.columns) row.push_back(baselines.cell_of(record, column));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -101,6 +120,16 @@ std::string to_csv(const Table& table) {
     out += fmt::format("{}\n", fmt::join(fields, ","));
   }
   return out;
+}
+
+std::string to_json(const Table& table) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const std::vector<record::Cell>& row : table.rows) {
+    nlohmann::ordered_json object = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i]] = json_of(row[i]);
+    rows.push_back(std::move(object));
+  }
+  return record::json_text(rows, 2) + "\n";
 }
 
 std::string to_markdown(const Table& table) {

@@ -13,9 +13,12 @@ struct Table {
 };
 
 // A `status` column is added where the columns leave it out and some case is not ok: a row without figures says why.
-Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records);
+// `relative_to`: the axes and values of the baseline, for the columns of ratios.
+Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records,
+                 const record::Named<Value>& relative_to = {});
 
 std::string to_csv(const Table& table);       // full precision; fields quoted as in RFC 4180, lines end in '\n'
+std::string to_json(const Table& table);      // an array with an object for each row; an empty cell is null
 std::string to_markdown(const Table& table);  // rounded, aligned
 // Rounded, at most `width_columns` wide if headers broken at their dots make that possible.
 std::string to_terminal(const Table& table, std::size_t width_columns = 120);

@@ -33,7 +33,7 @@ class ExperimentRun {
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
     const bool interrupted = run_cases(to_run);
-    const results::Views views = results::write_views(folder_->path(), experiment_);
+    const results::Views views = results::write_views(folder_->path(), experiment_, options_.view_file);
     const int code = interrupted                                                          ? exit_interrupted
                      : are_ok_or_allowed(views.records, experiment_, plan.settings.allow) ? exit_ok
                                                                                           : exit_failed;

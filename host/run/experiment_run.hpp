@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "experiment/experiment.hpp"
+#include "results/view_file.hpp"
 #include "run/run_listener.hpp"
 #include "run/target.hpp"
 #include "wireup/rank_source.hpp"
@@ -12,6 +13,7 @@ namespace assay::host::run {
 struct RunOptions {
   bool resume = false;
   bool in_process = false;
+  std::optional<results::ViewFile> view_file;    // the file, beside the run folder, that gets a view of the run
   std::optional<wireup::LaunchedRank> launched;  // with other processes, which this one leads
 };
 

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <array>
 #include <cstdio>
+#include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "launch/signals.hpp"

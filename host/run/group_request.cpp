@@ -16,13 +16,13 @@ constexpr std::chrono::seconds probe_timeout{60};
 constexpr std::chrono::milliseconds lone_rank_grace{2000};
 
 // Without nsys on the PATH nothing changes: the run has told the user how to do without it.
-void put_under_nsys(launch::WorkerRequest& request, const std::string& report) {
+void put_under_nsys(launch::WorkerRequest& request, const std::string& report, const std::vector<std::string>& trace) {
   const char* path = std::getenv("PATH");
   const auto nsys = profile::find_program("nsys", path ? path : "");
   if (!nsys) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> arguments = profile::nsys_arguments(report);
+  std::vector<std::string> arguments = profile::nsys_arguments(report, trace);
   arguments.push_back(self.string());
   arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
   request.executable = *nsys;
@@ -59,7 +59,7 @@ launch::WorkerRequest worker_request(const worker::CaseSpec& spec) {
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
   if (spec.values.profile.nsys && spec.device_kind == "cuda")
-    put_under_nsys(request, spec.file_of_run("nsys_" + spec.file_stem()).string());
+    put_under_nsys(request, spec.file_of_run("nsys_" + spec.file_stem()).string(), spec.values.profile.nsys_trace);
   return request;
 }
 

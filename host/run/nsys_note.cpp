@@ -14,9 +14,11 @@ std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const
                                      const std::filesystem::path& plugin_file) {
   std::size_t wanting = 0;
   bool on_gpu = false;
+  std::vector<std::string> trace;  // a list of the experiment, the same for all cases
   for (const CasePlan& planned : plan.cases) {
     if (!planned.values.profile.nsys) continue;
     ++wanting;
+    trace = planned.values.profile.nsys_trace;
     on_gpu = on_gpu || planned.device.device.kind == "cuda";
   }
   if (wanting == 0) return std::nullopt;
@@ -27,7 +29,7 @@ std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const
   // The resolved experiment says all that the command line said, so that this line is all there is to copy.
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(run_folder).lexically_normal();
-  std::vector<std::string> words = profile::nsys_arguments(folder / "nsys", wanting);
+  std::vector<std::string> words = profile::nsys_arguments(folder / "nsys", trace, wanting);
   words.insert(words.begin(), "nsys");
   for (const std::string& word : {std::filesystem::read_symlink("/proc/self/exe", error).string(), std::string("run"),
                                   (folder / "experiment.toml").string(), std::string("--in-process"),

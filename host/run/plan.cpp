@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiment/hash.hpp"
+#include "experiment/presets.hpp"
 #include "telemetry/cpu_nodes.hpp"
 
 namespace assay::host::run {
@@ -19,6 +20,7 @@ class Planner {
     CasePlan planned{c, device};
     planned.in_process = basis_.in_process || !c.run.isolate;
     if (device.is_usable()) {
+      experiment::apply_presets(basis_.schema, device.device.kind, planned.values);
       planned.ranks = rank_count(c, device);
       planned.refusal = refusal_of(planned);
     } else {

@@ -29,7 +29,7 @@ struct Refusal {
 };
 
 struct CasePlan {
-  const experiment::Case& values;
+  experiment::Case values;  // the experiment's, with what its choices stand for on the device
   const worker::FoundDevice& device;
   std::int32_t ranks = 1;
   std::string hash;
@@ -38,7 +38,7 @@ struct CasePlan {
   std::optional<Refusal> refusal;
 };
 
-// Refers to the experiment that it was made from, and its cases to its devices: it moves, and is not copied.
+// Its cases refer to its devices: it moves, and is not copied.
 struct RunPlan {
   RunPlan() = default;
   RunPlan(RunPlan&&) = default;

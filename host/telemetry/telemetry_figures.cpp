@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace assay::host::telemetry {
 namespace {
@@ -41,27 +42,28 @@ void TelemetryFigures::begin(const assay_telemetry_sample& sample) {
   add_foreign(sample);
 }
 
-void TelemetryFigures::within(const assay_telemetry_sample& sample) {
+void TelemetryFigures::within(const assay_telemetry_sample& sample, double now_s) {
   ++within_;
   add_moment(sample);
-  add_utilisation(sample);
+  add_utilisation(sample, now_s);
 }
 
-void TelemetryFigures::end(const assay_telemetry_sample& sample) {
+void TelemetryFigures::end(const assay_telemetry_sample& sample, double now_s) {
   if (is_shorter_than_a_period()) add_moment(sample);
-  add_utilisation(sample);
+  add_utilisation(sample, now_s);
   add_foreign(sample);
   if (tells(sample, ASSAY_TELEMETRY_ENERGY) && energy_begin_j_ && sample.energy_j >= *energy_begin_j_)
     energy_j_ = sample.energy_j - *energy_begin_j_;
 }
 
-void TelemetryFigures::add_utilisation(const assay_telemetry_sample& sample) {
+void TelemetryFigures::add_utilisation(const assay_telemetry_sample& sample, double now_s) {
   const bool of_gpu = tells(sample, ASSAY_TELEMETRY_GPU_UTILISATION);
   if ((!of_gpu && !tells(sample, ASSAY_TELEMETRY_CPU_UTILISATION)) || sample.utilisation_span_s <= 0) return;
   is_of_gpu_ = of_gpu;
   utilisation_.add(sample.utilisation_percent, sample.utilisation_span_s);
   if (sample.utilisation_span_s >= period_s_ / 2) whole_utilisation_.add(sample.utilisation_percent);
   longest_span_s_ = std::max(longest_span_s_, sample.utilisation_span_s);
+  readings_.push_back({now_s, sample.utilisation_span_s, sample.utilisation_percent});
 }
 
 void TelemetryFigures::add_moment(const assay_telemetry_sample& sample) {
@@ -110,7 +112,7 @@ std::map<std::string, double> TelemetryFigures::slowdowns() const {
   return shares;
 }
 
-record::Telemetry TelemetryFigures::telemetry() const {
+record::Telemetry TelemetryFigures::telemetry(const std::vector<double>& bounds_s) const {
   record::Telemetry out;
   out.samples = samples_;
   out.period_ms = period_s_ * 1e3;
@@ -118,6 +120,8 @@ record::Telemetry TelemetryFigures::telemetry() const {
     (is_of_gpu_ ? out.gpu_utilisation_percent : out.cpu_utilisation_percent) = *figure;
     if (is_of_gpu_) out.utilisation_span_s = longest_span_s_;
   }
+  if (auto percents = step_utilisation_percent(readings_, bounds_s, period_s_))
+    out.step_utilisation_percent = std::move(*percents);
   out.sm_clock_mhz = sm_clock_.told();
   out.memory_clock_mhz = memory_clock_.told();
   out.power_w = power_.told();

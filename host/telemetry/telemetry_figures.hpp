@@ -7,21 +7,25 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "record/case_record.hpp"
+#include "telemetry/step_utilisation.hpp"
 
 namespace assay::host::telemetry {
 
-// Takes samples as they come and keeps sums alone, so that an hour's window needs no more memory than a second's.
+// Takes samples as they come and keeps sums; of the utilisation alone it keeps each reading, for the steps' own means:
+// two megabytes in an hour.
 class TelemetryFigures {
  public:
   explicit TelemetryFigures(double period_s) : period_s_(period_s) {}
 
   void begin(const assay_telemetry_sample& sample);
-  void within(const assay_telemetry_sample& sample);
+  // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
+  void within(const assay_telemetry_sample& sample, double now_s = 0);
   // What is told of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
   // within: the work is over when a window ends.
-  void end(const assay_telemetry_sample& sample);
+  void end(const assay_telemetry_sample& sample, double now_s = 0);
 
   std::uint64_t samples() const { return samples_; }  // of moments
   bool is_shorter_than_a_period() const { return within_ == 0; }
@@ -36,7 +40,8 @@ class TelemetryFigures {
   std::map<std::string, double> slowdowns() const;
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
 
-  record::Telemetry telemetry() const;
+  // `bounds_s`: of the measured steps, or none where nobody knows when they ended.
+  record::Telemetry telemetry(const std::vector<double>& bounds_s = {}) const;
 
  private:
   class Series {
@@ -51,7 +56,7 @@ class TelemetryFigures {
     double sum_ = 0, weight_ = 0, min_ = 0, max_ = 0;
   };
 
-  void add_utilisation(const assay_telemetry_sample& sample);
+  void add_utilisation(const assay_telemetry_sample& sample, double now_s);
   void add_moment(const assay_telemetry_sample& sample);
   void add_foreign(const assay_telemetry_sample& sample);
 
@@ -61,6 +66,7 @@ class TelemetryFigures {
   Series utilisation_;        // weighted by the time that each covers
   Series whole_utilisation_;  // of those that cover half a period at least: the others swing for no reason
   double longest_span_s_ = 0;
+  std::vector<UtilisationReading> readings_;
   Series sm_clock_, memory_clock_, power_, temperature_;
   std::optional<double> energy_begin_j_, energy_j_;
   std::uint64_t throttle_samples_ = 0;

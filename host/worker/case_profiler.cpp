@@ -23,13 +23,13 @@ std::string file_of(const CaseSpec& spec, const char* what, const char* extensio
 
 CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
                            record::CaseResult& result)
-    : ranges_(spec.values.profile.nvtx || spec.values.profile.nsys),
+    : is_watched_(spec.values.profile.nvtx || spec.values.profile.nsys),
       kernels_file_(spec.values.profile.kernels ? file_of(spec, "kernels", "md") : ""),
       memory_snapshot_file_(spec.values.profile.memory_snapshot ? file_of(spec, "memory", "pickle") : ""),
       device_(device),
       services_(services),
       result_(result),
-      profiler_(ranges_ ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
+      profiler_(is_watched_ ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
   if (!memory_snapshot_file_.empty()) services.begin_memory_history();
 }
 
@@ -48,14 +48,17 @@ bool CaseProfiler::write(const std::string& file, const std::string& bytes, cons
   return out.good();
 }
 
-void CaseProfiler::begin_measure() {
+void CaseProfiler::begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names) {
   if (profiler_ && !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
     profiler_ = nullptr;
-  if (ranges_ && device_.api().range_push) device_.api().range_push(device_.handle(), "measure");
+  if (!is_watched_ || !DeviceRanges::are_offered_by(device_)) return;
+  ranges_.emplace(device_, phase_names).begin_measure();
+  recorder.tell(&*ranges_);
 }
 
-void CaseProfiler::end_measure() {
-  if (ranges_ && device_.api().range_pop) device_.api().range_pop(device_.handle());
+void CaseProfiler::end_measure(measure::Recorder& recorder) {
+  recorder.tell(nullptr);
+  ranges_.reset();
   if (profiler_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
 }
 
@@ -64,7 +67,9 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
                                  const std::function<void(std::uint64_t step)>& run_step) {
   if (kernels_file_.empty()) return;
   const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
-  if (!trace) return note(fmt::format("the {} device offers no kernel trace", device_.api().kind));
+  if (!trace)
+    return note(
+        fmt::format("the {} device offers no kernel trace; the table of kernels needs a GPU", device_.api().kind));
   assay_device* device = device_.handle();
   if (!is_done(trace->begin(device), "tracing kernels")) return;
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "plugin/device_library.hpp"
 #include "profile/kernel_table.hpp"
 #include "worker/case_spec.hpp"
+#include "worker/device_ranges.hpp"
 #include "worker/host_services.hpp"
 
 namespace assay::host::worker {
@@ -23,9 +25,10 @@ class CaseProfiler {
   CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
                record::CaseResult& result);
 
-  // Around the measured steps: the range named `measure`, and the part that an external profiler records.
-  void begin_measure();
-  void end_measure();
+  // Around the measured steps: their ranges, and the part that an external profiler records. `recorder` and
+  // `phase_names` outlive the measurement.
+  void begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names);
+  void end_measure(measure::Recorder& recorder);
 
   // Runs a few more steps and traces what they do on the device. After the measured ones, so that tracing does not slow
   // those down. `run_step` enqueues a step; `recorder` has given its samples away.
@@ -48,13 +51,14 @@ class CaseProfiler {
   // The table of those steps whose work lies between their marks, and a note on the others.
   void record_table(std::vector<profile::TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
 
-  const bool ranges_;                       // named ranges, and the range that an external profiler records
+  const bool is_watched_;                   // named ranges, and the range that an external profiler records
   const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
   const std::string memory_snapshot_file_;  // a pickle; "": none
   const plugin::OpenDevice& device_;
   HostServices& services_;
   record::CaseResult& result_;
   const assay_profiler* profiler_;
+  std::optional<DeviceRanges> ranges_;  // while steps are measured, on a device that offers ranges
 };
 
 }  // namespace assay::host::worker

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <vector>
 
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
@@ -17,6 +18,7 @@
 #include "worker/device_timeline.hpp"
 #include "worker/findings.hpp"
 #include "worker/host_services.hpp"
+#include "worker/measured_steps.hpp"
 #include "worker/rank_services.hpp"
 
 namespace assay::host::worker {
@@ -142,6 +144,7 @@ class CaseRun {
     c.seed = spec_.values.run.seed;
     c.rank = spec_.ranks.rank, c.rank_count = spec_.ranks.count;
     c.device_kind = spec_.device_kind.c_str();
+    c.prepare = spec_.values.measure.prepare ? 1 : 0;
     check("create", workload_->create(services_->abi(), &c, &object_));
     if (!object_) throw CaseFailure{record::Status::failed, "create returned ASSAY_OK and no object"};
     work_.struct_size = sizeof work_;
@@ -153,6 +156,7 @@ class CaseRun {
 
   measure::LoopResult measured() {
     measure::LoopHooks hooks;
+    MeasuredSteps steps(spec_.plan());
     hooks.run_step = [&](std::uint64_t iteration, bool warmup) {
       const assay_launch launch =
           services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
@@ -160,7 +164,8 @@ class CaseRun {
       if (status != ASSAY_OK) check("run", status);
       services_->rethrow_mark_failure();
     };
-    hooks.after_step = [&](bool, std::int64_t done, std::int64_t) {
+    hooks.after_step = [&](bool warmup, std::int64_t done, std::int64_t) {
+      if (!warmup) steps.end(services_->ledger().end_step());
       step_ = done;
       observer_.step(done);
       ranks_->check_aborted();
@@ -175,18 +180,21 @@ class CaseRun {
       enter(Stage::measure, spec_.plan().until ? 0 : spec_.plan().steps);
       contention_.begin();
       telemetry_->begin();
-      profiler_->begin_measure();
+      profiler_->begin_measure(*recorder_, schema_.phases);
+      services_->ledger().begin_steps();
+      steps.begin();
     };
     enter(Stage::warmup, spec_.plan().warmup);
     measure::LoopResult result = measure::measure(*timeline_, *recorder_, spec_.plan(), hooks);
     const std::optional<telemetry::TelemetryFigures> telemetry = telemetry_->end();
     telemetry::Contention contention = contention_.end();
-    profiler_->end_measure();
+    profiler_->end_measure(*recorder_);
     if (!ranks_->is_alone()) {
       const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
       if (spec_.shares_processors()) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
     }
     result_.wall.measure_s = result.window_s;
+    step_peaks_mib_ = steps.peaks_mib();
     for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
       result_.note(std::move(note));
     profiler_->write_memory_snapshot();
@@ -195,7 +203,7 @@ class CaseRun {
                              [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
     result_.contention = processor_shares_of(contention);
     for (std::string& note : contention_notes(contention)) result_.note(std::move(note));
-    if (telemetry) result_.telemetry = telemetry->telemetry();
+    if (telemetry) result_.telemetry = telemetry->telemetry(steps.bounds_s());
     if (!telemetry_->note().empty()) result_.note(telemetry_->note());
     result_.validity =
         telemetry::validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention);
@@ -245,6 +253,7 @@ class CaseRun {
     result_.memory = memory_of(services_->ledger());
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
+    if (result_.memory->step_peak_mib) result_.memory->step_peak_mib->samples = step_peaks_mib_;
     result_.memory->process_peak_mib = static_cast<double>(usage.ru_maxrss) / 1024.0;
   }
 
@@ -254,6 +263,7 @@ class CaseRun {
     if (object_) workload_->destroy(object_);
     object_ = nullptr;
     if (initialized_ && library_->entry().deinit) library_->entry().deinit();
+    for (std::string& warning : services_->warnings()) result_.note(std::move(warning));
     if (services_->blocks_left() > 0)
       result_.note(fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
     stage_ = failed_in;
@@ -299,6 +309,7 @@ class CaseRun {
   std::unique_ptr<DeviceTimeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
   telemetry::ContentionProbe contention_;
+  std::vector<double> step_peaks_mib_;
   assay_workload_self* object_ = nullptr;
   bool initialized_ = false;
   assay_work work_{};

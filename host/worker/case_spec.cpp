@@ -44,7 +44,23 @@ json values_to_json(const experiment::Case& c) {
   for (const auto& [name, value] : c.params) params[name] = host::to_json(value);
   json settings = json::object();
   for (const auto& [name, value] : c.settings()) settings[name] = host::to_json(value);
+  for (const auto& [name, values] : c.list_settings()) {
+    json& list = settings[name] = json::array();
+    for (const Value& value : values) list.push_back(host::to_json(value));
+  }
   return {{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
+}
+
+// False for a setting that is not known here, or does not take the value.
+bool apply_setting(const std::string& name, const json& value, experiment::Case& into) {
+  if (!value.is_array()) {
+    const experiment::Setting* setting = experiment::find_setting(name);
+    return setting && setting->apply(value_from_json(value), into);
+  }
+  experiment::Values values;
+  for (const json& element : value) values.push_back(value_from_json(element));
+  const experiment::Setting* setting = experiment::find_list_setting(name);
+  return setting && setting->apply_list(values, into);
 }
 
 experiment::Case values_from_json(const json& found) {
@@ -52,8 +68,7 @@ experiment::Case values_from_json(const json& found) {
   found.at("index").get_to(c.index);
   for (const auto& [name, value] : found.at("params").items()) c.params[name] = value_from_json(value);
   for (const auto& [name, value] : found.at("settings").items()) {
-    const experiment::Setting* setting = experiment::find_setting(name);
-    if (!setting || !setting->apply(value_from_json(value), c))
+    if (!apply_setting(name, value, c))
       throw std::invalid_argument(
           fmt::format("a case came with {} = {}, which this assay does not know; use the same assay for all ranks",
                       name, value.dump()));

@@ -61,6 +61,9 @@ record::Memory memory_of(const measure::MemoryLedger& ledger) {
                                static_cast<double>(m.current.total()) / mib, static_cast<double>(m.peak_total) / mib});
   memory.peak_mib = amounts_mib(ledger.peak());
   memory.peak_total_mib = static_cast<double>(ledger.peak_total()) / mib;
+  if (const measure::StepPeaks peaks = ledger.step_peaks(); peaks.steps > 0)
+    memory.step_peak_mib = record::StepPeak{
+        {peaks.mean() / mib, static_cast<double>(peaks.min) / mib, static_cast<double>(peaks.max) / mib}, {}};
   return memory;
 }
 
@@ -162,7 +165,10 @@ std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseS
   if (recorder.captured_unread())
     notes.emplace_back(
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");
-  if (allocations_while_measuring > 0)
+  const bool starts_cold = !spec.values.measure.prepare;
+  if (starts_cold && spec.plan().warmup == 0)
+    notes.emplace_back("prepare = false: the first measured step took its memory and found its kernels");
+  if (allocations_while_measuring > 0 && !starts_cold)
     notes.push_back(fmt::format("the workload took device memory {} times inside the measured window",
                                 allocations_while_measuring));
   if (!recorder.misuse().empty()) notes.push_back("phase or metric misuse by the workload: " + recorder.misuse());

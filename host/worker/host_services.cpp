@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 namespace assay::host::worker {
 namespace {
+
+static_assert(memory_kind_count == ASSAY_MEMORY_KIND_COUNT, "common/memory_kinds.hpp has the kinds of assay/abi.h");
 
 std::string_view view(assay_str s) { return s.data ? std::string_view(s.data, s.size) : std::string_view(); }
 
@@ -35,6 +38,7 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
   host_.log = [](const assay_host* h, std::int32_t level, assay_str text) noexcept {
     static constexpr const char* levels[] = {"debug", "info", "warning", "error"};
     const std::lock_guard lock(from(h).mutex_);
+    if (level == 2) from(h).keep_warning(std::string(view(text)));
     std::fprintf(stderr, "[plugin %s] %.*s\n", levels[level < 0 || level > 3 ? 1 : level], static_cast<int>(text.size),
                  text.data ? text.data : "");
   };
@@ -155,6 +159,18 @@ void HostServices::rethrow_mark_failure() {
 void HostServices::set_message(assay_status, std::string text) {
   const std::lock_guard lock(mutex_);
   message_ = std::move(text);
+}
+
+// Of a workload that warns in each step the first warnings tell enough; the log has the others.
+void HostServices::keep_warning(std::string text) {
+  constexpr std::size_t most_warnings = 8;
+  if (warnings_.size() < most_warnings && std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
+    warnings_.push_back(std::move(text));
+}
+
+std::vector<std::string> HostServices::warnings() const {
+  const std::lock_guard lock(mutex_);
+  return warnings_;
 }
 
 std::string HostServices::take_message() {

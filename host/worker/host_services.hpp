@@ -36,6 +36,8 @@ class HostServices {
   assay_launch launch(assay_stage stage, std::uint64_t iteration, measure::Recorder* recorder);
   // The text set for the status that a call has just returned; cleared by the reading.
   std::string take_message();
+  // What the workload has warned of in its log, each text once.
+  std::vector<std::string> warnings() const;
 
   // A device that failed inside a phase mark cannot throw through the plugin: the loop asks after each call.
   void rethrow_mark_failure();
@@ -67,6 +69,7 @@ class HostServices {
   void release(void* address);
   void plan_buffer(void* arena, profile::PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
+  void keep_warning(std::string text);  // under the lock
   std::string held_by_kind() const;
 
   const plugin::OpenDevice& device_;
@@ -81,6 +84,7 @@ class HostServices {
   assay_capture capture_{};
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;
+  std::vector<std::string> warnings_;
   std::map<void*, Block> blocks_;
   std::optional<profile::MemoryHistory> memory_history_;  // nothing: not asked for
   std::vector<std::optional<double>> case_metrics_;

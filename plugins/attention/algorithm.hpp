@@ -8,7 +8,8 @@
 
 namespace attention {
 
-// All [batch, heads, seq, head_dim], contiguous.
+// All [batch, heads, seq, head_dim]. Contiguous; with projections they lie token by token, as their products write and
+// read them: [batch, seq, heads, head_dim].
 struct Operands {
   explicit Operands(const Problem& p);
   Slot q, k, v, out;
@@ -32,6 +33,17 @@ class Algorithm {
   virtual void forward(assay::compute::Backend&) const = 0;
   virtual void backward(assay::compute::Backend&) const = 0;
 };
+
+// Adds to a backend's refusal of a shape, which names its limit, the setting that has none.
+template <class Call>
+void say_what_serves(Call call) {
+  try {
+    call();
+  } catch (const assay::Error& e) {
+    if (e.status() != ASSAY_UNSUPPORTED) throw;
+    throw assay::Error(ASSAY_UNSUPPORTED, std::string(e.what()) + "; impl = \"naive\" serves every shape");
+  }
+}
 
 // The operands must outlive it. `differentiable`: what the backward needs is kept by the forward.
 std::unique_ptr<Algorithm> make_eager(const Problem& p, const Operands& operands, bool differentiable);

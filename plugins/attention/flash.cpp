@@ -22,11 +22,14 @@ class Flash final : public Algorithm {
   Slots kept() override { return differentiable_ ? Slots{&lse_} : Slots{}; }
 
   void forward(Backend& b) const override {
-    b.attention_forward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, shape_);
+    say_what_serves(
+        [&] { b.attention_forward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, shape_); });
   }
   void backward(Backend& b) const override {
-    b.attention_backward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, by_time(at_.dout),
-                         by_time(at_.dq), by_time(at_.dk), by_time(at_.dv), shape_);
+    say_what_serves([&] {
+      b.attention_backward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, by_time(at_.dout),
+                           by_time(at_.dq), by_time(at_.dk), by_time(at_.dv), shape_);
+    });
   }
 
  private:

@@ -9,25 +9,48 @@ namespace attention {
 struct Problem {
   std::int64_t batch = 1, heads = 1, seq = 1, head_dim = 1;
   bool causal = true;
+  bool projections = false;  // a layer: q, k and v are products of its input, and so is its result of the attention
   assay::compute::DType dtype = assay::compute::DType::f32;
 
   float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
   std::int64_t head_count() const { return batch * heads; }  // attentions that know nothing of each other
+  std::int64_t tokens() const { return batch * seq; }
+  std::int64_t width() const { return heads * head_dim; }  // of a token; d_model where there are projections
 };
 
-// The two products of the forward, of which a causal mask leaves half. 0 to 2^63 for what Settings lets through.
+// Whether every count of operations and bytes of a step is below 2^63. Settings lets nothing else through.
+inline bool is_countable(const Problem& p) {
+  const auto token_elements = static_cast<double>(p.tokens()) * static_cast<double>(p.width());
+  const double attention = 4 * token_elements * static_cast<double>(p.seq);
+  const double projections = p.projections ? 8 * token_elements * static_cast<double>(p.width()) : 0;
+  const double weight_bytes = p.projections ? 64 * std::pow(static_cast<double>(p.width()), 2) : 0;
+  return 3 * (attention + projections) + weight_bytes + 64 * token_elements < 0x1p63;
+}
+
+// The two products of the forward, of which a causal mask leaves half, and the four projections.
 inline std::uint64_t forward_flops(const Problem& p) {
-  const auto product = static_cast<std::uint64_t>(2 * p.head_count() * p.seq * p.seq * p.head_dim);
-  return p.causal ? product : 2 * product;
+  const auto product = static_cast<std::uint64_t>(2 * p.tokens() * p.width() * p.seq);
+  const auto projections = static_cast<std::uint64_t>(p.projections ? 8 * p.tokens() * p.width() * p.width() : 0);
+  return (p.causal ? product : 2 * product) + projections;
 }
 // Four products make the three gradients. The score matrix that flash makes a second time counts nothing.
 inline std::uint64_t backward_flops(const Problem& p) { return 2 * forward_flops(p); }
 
 // The bytes that must be read and written at least once, without the score matrix.
 inline std::uint64_t tensor_bytes(const Problem& p) {
-  return static_cast<std::uint64_t>(p.head_count() * p.seq * p.head_dim) * assay::compute::size_of(p.dtype);
+  return static_cast<std::uint64_t>(p.tokens() * p.width()) * assay::compute::size_of(p.dtype);
 }
-inline std::uint64_t forward_bytes(const Problem& p) { return 4 * tensor_bytes(p); }   // q, k, v; out
-inline std::uint64_t backward_bytes(const Problem& p) { return 8 * tensor_bytes(p); }  // and dout; dq, dk, dv
+inline std::uint64_t weight_bytes(const Problem& p) {  // of the four projections
+  return p.projections ? static_cast<std::uint64_t>(4 * p.width() * p.width()) * assay::compute::size_of(p.dtype) : 0;
+}
+// Reads q, k, v and writes out; with projections reads x and the weights, and writes the result.
+inline std::uint64_t forward_bytes(const Problem& p) {
+  return (p.projections ? 2 : 4) * tensor_bytes(p) + weight_bytes(p);
+}
+// Reads q, k, v, out and its gradient, and writes dq, dk, dv; with projections reads x, q, k, v, out, the weights and
+// the gradient of the result, and writes the gradients by x and by the weights.
+inline std::uint64_t backward_bytes(const Problem& p) {
+  return (p.projections ? 7 : 8) * tensor_bytes(p) + 2 * weight_bytes(p);
+}
 
 }  // namespace attention

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace attention {
 namespace {
@@ -19,6 +20,21 @@ double dot(const float* a, const float* b, std::int64_t n) {
   for (; i < n; ++i) sum += double(a[i]) * double(b[i]);
   for (const double s : sums) sum += s;
   return sum;
+}
+
+// The product, and the norm of its terms or its own size, whichever is more.
+struct Product {
+  double value = 0, magnitude = 0;
+};
+Product product_of(const float* a, const float* b, std::int64_t n) {
+  constexpr int lanes = 8;
+  double squares[lanes] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double term = double(a[i]) * double(b[i]);
+    squares[i % lanes] += term * term;
+  }
+  const double value = dot(a, b, n);
+  return {value, std::max(std::abs(value), std::sqrt(std::accumulate(squares, squares + lanes, 0.0)))};
 }
 
 void add(double factor, const float* x, double* to, std::int64_t n) {
@@ -67,7 +83,8 @@ Reference reference_of(const Head& h, const std::vector<std::int64_t>& queries) 
   const std::size_t keys = backward ? static_cast<std::size_t>(h.seq) : 0;
   Reference r{Rows(queries.size(), d), Rows(backward ? queries.size() : 0, d), Rows(keys, d), Rows(keys, d)};
   const std::vector<double> k2 = squares_of(h.k, d), v2 = squares_of(h.v, d);
-  std::vector<double> p, dp;
+  std::vector<double> p;
+  std::vector<Product> dp;
   for (std::size_t row = 0; row < queries.size(); ++row) {
     const std::int64_t query = queries[row];
     probabilities_of(h, query, p);
@@ -80,14 +97,16 @@ Reference reference_of(const Head& h, const std::vector<std::int64_t>& queries) 
     const float* dout = row_of(h.dout, query, d);
     const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
     dp.resize(p.size());
-    double delta = 0;
+    Product delta;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      dp[j] = dot(dout, row_of(h.v, static_cast<std::int64_t>(j), d), d);
-      delta += p[j] * dp[j];
+      dp[j] = product_of(dout, row_of(h.v, static_cast<std::int64_t>(j), d), d);
+      delta.value += p[j] * dp[j].value;
+      delta.magnitude += square(p[j] * dp[j].magnitude);
     }
+    delta.magnitude = std::max(std::abs(delta.value), std::sqrt(delta.magnitude));
     for (std::size_t j = 0; j < p.size(); ++j) {
-      const double ds = h.scale * p[j] * (dp[j] - delta);
-      const double uncancelled = square(h.scale * p[j] * (std::abs(dp[j]) + std::abs(delta)));
+      const double ds = h.scale * p[j] * (dp[j].value - delta.value);
+      const double uncancelled = square(h.scale * p[j] * (dp[j].magnitude + delta.magnitude));
       add(ds, row_of(h.k, static_cast<std::int64_t>(j), d), &r.dq.value[row * width], d);
       add(ds, q, &r.dk.value[j * width], d);
       add(p[j], dout, &r.dv.value[j * width], d);

@@ -34,7 +34,14 @@ Settings::Settings(const assay::Case& c)
   problem.seq = c.get<std::int64_t>("seq");
   problem.head_dim = c.get<std::int64_t>("head_dim");
   problem.causal = c.get<bool>("causal");
+  problem.projections = c.get<bool>("projections");
   problem.dtype = precision.activation;
+  if (!is_countable(problem))
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "batch_size " + std::to_string(problem.batch) + ", heads " + std::to_string(problem.heads) +
+                           ", seq " + std::to_string(problem.seq) + " and head_dim " +
+                           std::to_string(problem.head_dim) +
+                           " make 2^63 operations or more in a step, which cannot be counted; set smaller ones");
 }
 
 }  // namespace attention

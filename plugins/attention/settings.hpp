@@ -29,7 +29,7 @@ inline constexpr auto implementation_names = assay::names("naive", "flash");
 inline constexpr auto execution_names = assay::names("eager", "graph");
 inline constexpr auto pass_names = assay::names("forward", "backward", "both");
 
-// The upper limits keep every count of operations and bytes within 63 bits.
+// Settings refuses what together makes more operations than can be counted.
 using assay::Param;
 inline constexpr auto params = assay::table(
     Param::integer("batch_size", 8).at_least(1).at_most(4096).help("sequences"),
@@ -39,7 +39,9 @@ inline constexpr auto params = assay::table(
         .at_most(1 << 20)
         .unit("tokens")
         .help("sequence length, of queries and keys"),
-    Param::integer("head_dim", 64).at_least(1).at_most(1024).help("columns of q, k and v of one head"),
+    Param::integer("head_dim", 64).at_least(1).at_most(16384).help("columns of q, k and v of one head"),
+    Param::boolean("projections", false)
+        .help("a layer: q, k, v and the result are products with weights [heads head_dim, heads head_dim]"),
     Param::boolean("causal", true).help("key j is visible to query i when j <= i"),
     Param::choice("dtype", "fp32", dtype_names)
         .help("of all tensors; tf32: fp32 tensors, the inputs of products rounded; tf32, fp16: cuda"),

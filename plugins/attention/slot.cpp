@@ -40,4 +40,9 @@ void release(const Slots& slots) {
   for (Slot* slot : slots) slot->release();
 }
 
+Slots joined(Slots first, const Slots& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 }  // namespace attention

@@ -2,11 +2,13 @@
 //   the results of the last step: rows of out and dq; the rows of dv must add up to those of dout, because
 //   probabilities add up to 1, which shows that no query was left out; the timed step once more, with a dout that is 0
 //   except for the chosen queries: every row of dk and dv, and dq.
+// Between the two, with projections: the timed step once more, and every product by a weight, by sketches.
 #include <algorithm>
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/sampling.hpp>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "workload.hpp"
 
@@ -41,10 +43,10 @@ constexpr double narrower_for_sums = 4;
 
 // The largest errors found.
 struct Errors {
-  double out = 0, dq = 0, dk = 0, dv = 0, value_sums = 0;
+  double out = 0, dq = 0, dk = 0, dv = 0, value_sums = 0, projections = 0;
   void add(double& worst, double error) { worst = std::max(worst, error); }
   bool within(double tolerance) const {
-    return std::max({out, dq, dk, dv, narrower_for_sums * value_sums}) <= tolerance;
+    return std::max({out, dq, dk, dv, projections, narrower_for_sums * value_sums}) <= tolerance;
   }
 };
 
@@ -52,7 +54,18 @@ struct Errors {
 
 std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
   const Problem& p = settings_.problem;
-  return assay::train::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
+  if (!p.projections)
+    return assay::train::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
+  // Token by token: the head's columns of all rows of its sequence.
+  const Tensor sequence = t.transposed(1, 2).slice(0, index / p.heads, 1);
+  const std::vector<float> all = assay::train::download_f32(*backend_, sequence);
+  std::vector<float> head;
+  head.reserve(static_cast<std::size_t>(p.seq * p.head_dim));
+  for (std::int64_t row = 0; row < p.seq; ++row) {
+    const auto begin = all.begin() + row * p.width() + index % p.heads * p.head_dim;
+    head.insert(head.end(), begin, begin + p.head_dim);
+  }
+  return head;
 }
 
 std::vector<float> Workload::rows_of(const Tensor& t, std::int64_t index, const std::vector<std::int64_t>& rows) {
@@ -91,18 +104,38 @@ double Workload::error_of_value_sums(const SampledHead& sampled) {
   return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
 }
 
-// dout stays as it is in the chosen rows of the sampled heads, and becomes 0 everywhere else.
+// The gradient that the backward starts from stays as it is in the rows of the chosen queries of the sampled heads, and
+// becomes 0 everywhere else. With projections a row is a token's, of all its heads.
 void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries) {
   const Problem& p = settings_.problem;
-  const Tensor rows = operands_.dout->view({p.head_count() * p.seq, p.head_dim});
+  const std::int64_t columns = p.projections ? p.width() : p.head_dim;
+  const std::int64_t count = p.tokens() * p.width() / columns;
+  const Tensor rows = Tensor(layer_->result_gradient()).view({count, columns});
+  std::set<std::int64_t> stay{count};
+  for (const SampledHead& head : heads)
+    for (const std::int64_t query : queries) stay.insert(layer_->row_of(head.index, query));
   std::int64_t cleared = 0;
-  const auto clear_to = [&](std::int64_t row) {
+  for (const std::int64_t row : stay) {
     if (row > cleared) backend_->fill(rows.slice(0, cleared, row - cleared), 0.0);
     cleared = row + 1;
+  }
+}
+
+// Of the step once more, into results that were filled with NaN.
+std::vector<Layer::ProductError> Workload::errors_of_projections(const assay::Launch& launch) {
+  if (!settings_.problem.projections) return {};
+  const auto invalidate = [&](const Slots& slots) {
+    for (const Slot* slot : slots) backend_->fill(slot->in_memory_order(), NAN);
   };
-  for (const SampledHead& head : heads)
-    for (const std::int64_t query : queries) clear_to(head.index * p.seq + query);
-  clear_to(p.head_count() * p.seq);
+  if (has_forward()) invalidate(joined(layer_->results(), {&operands_.q, &operands_.k, &operands_.v, &operands_.out}));
+  if (has_backward())
+    invalidate(joined(layer_->gradients(), {&operands_.dout, &operands_.dq, &operands_.dk, &operands_.dv}));
+  repeat_step(launch);
+  backend_->synchronize();
+  std::vector<Layer::ProductError> errors = layer_->forward_errors(*backend_);
+  if (!has_backward()) return errors;
+  for (const Layer::ProductError& e : layer_->backward_errors(*backend_)) errors.push_back(e);
+  return errors;
 }
 
 std::string Workload::verify(const assay::Launch& launch) {
@@ -124,9 +157,12 @@ std::string Workload::verify(const assay::Launch& launch) {
     errors.add(errors.dq, worst_error(rows_of(operands_.dq, index, queries), expected.dq, few));
     errors.add(errors.value_sums, error_of_value_sums(heads.back()));
   }
+  const std::vector<Layer::ProductError> projections = errors_of_projections(launch);
+  for (const Layer::ProductError& e : projections) errors.add(errors.projections, e.error);
   if (has_backward()) {
     keep_gradient_of(heads, queries);
-    for (const Slot* gradient : {&operands_.dq, &operands_.dk, &operands_.dv}) backend_->fill(*gradient, NAN);
+    for (const Slot* gradient : {&operands_.dq, &operands_.dk, &operands_.dv})
+      backend_->fill(gradient->in_memory_order(), NAN);
     repeat_step(launch);
     backend_->synchronize();
     for (const SampledHead& head : heads) {
@@ -143,6 +179,8 @@ std::string Workload::verify(const assay::Launch& launch) {
   if (has_backward())
     text += ", dq by " + number(errors.dq) + ", dk by " + number(errors.dk) + ", dv by " + number(errors.dv) +
             ", the sum of dv's rows from dout's by " + number(errors.value_sums);
+  if (!projections.empty()) text += "; by sums of their rows with random signs";
+  for (const Layer::ProductError& e : projections) text += ", " + std::string(e.name) + " by " + number(e.error);
   text += " at most, relative to the terms of a row (tolerance " + number(tolerance);
   if (has_backward()) text += ", of the sums " + number(tolerance / narrower_for_sums);
   text += ")";

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithm.hpp"
+#include "layer.hpp"
 #include "reference.hpp"
 #include "settings.hpp"
 
@@ -19,6 +19,7 @@ class Workload {
   static constexpr auto summary = "scaled dot-product attention alone, naive or flash: forward, backward, memory";
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = attention::params;
+  static constexpr bool cold_start = true;
   enum Phase { forward_phase, backward_phase };
   static constexpr auto phases = assay::names("forward", "backward");
   enum Metric { matrix_rate_metric, share_metric };
@@ -41,12 +42,18 @@ class Workload {
 
   // Setup goes once through what a framework's user would do, with a moment of the account after each part.
   void open(const assay::Launch& launch);
+  void make_model();
   void make_inputs();
   void first_forward();
   void first_backward();
   void hold_for_steps();
   void prepare(const std::function<void()>& enqueue);  // and gives the backend its workspace
   void capture(const assay::Launch& launch);
+  void measure_matrices(const assay::Launch& launch);
+
+  // A cold start makes model and inputs in set-up; each phase of the first step takes and prepares what it needs.
+  void setup_cold();
+  void take_first_step(const assay::Launch& launch);
 
   void enqueue_step(const assay::Launch& launch);
   void repeat_step(const assay::Launch& launch);  // as the timed one, outside the timed window
@@ -63,13 +70,15 @@ class Workload {
                              const std::vector<std::int64_t>& rows);
   double error_of_value_sums(const SampledHead& sampled);
   void keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries);
+  std::vector<Layer::ProductError> errors_of_projections(const assay::Launch& launch);
 
   assay::Host host_;
   Settings settings_;
   std::unique_ptr<assay::compute::Backend> backend_;
   Operands operands_;
-  std::unique_ptr<Algorithm> algorithm_;
+  std::unique_ptr<Layer> layer_;
   assay::DeviceMemory workspace_;
+  bool starts_cold_;
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
   double matrix_tflop_per_s_ = 0;
 };

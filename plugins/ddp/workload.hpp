@@ -19,6 +19,7 @@ class Workload {
   static constexpr auto summary = "data-parallel training of a decoder: gradients averaged over the ranks";
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = ddp::params;
+  static constexpr auto presets = assay::train::model_presets;
   enum Phase { forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
   static constexpr auto phases = assay::names("forward", "backward", "communication_wait", "optimizer");
   enum Metric {

@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <assay/train/checkpoint.hpp>
+#include <functional>
 
 namespace decoder {
 
@@ -8,7 +9,8 @@ using assay::compute::DType;
 using assay::compute::Tensor;
 using Marks = assay::train::Trainer::Marks;
 
-Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer) {}
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {}
 
 assay::Work Workload::work() const {
   const std::uint64_t forward = assay::train::decoder_forward_flops(model());
@@ -29,29 +31,37 @@ assay::Work Workload::work() const {
 
 void Workload::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+  launch.metric(live_activations_metric, static_cast<double>(trainer_.model().plan().peak_live_bytes()) / (1 << 20));
+  if (starts_cold_) return trainer_.setup_cold(launch);
   trainer_.setup(launch, [&] { enqueue_step(launch); });
   if (model().fused) graph_ = trainer_.capture([&] { enqueue_step(launch); }, Marks::captured);
 }
 
 void Workload::run(const assay::Launch& launch) {
+  if (starts_cold_ && launch.iteration() == 0) return take_first_step(launch);
   if (!graph_) return enqueue_step(launch);
   graph_->launch();
   assay::mark_replayed(host_);
 }
 
-void Workload::enqueue_step(const assay::Launch& launch) {
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_.forward();
-  }
+void Workload::take_first_step(const assay::Launch& launch) {
+  enqueue_step(launch, Preparation::in_each_phase);
+  if (model().fused) graph_ = trainer_.capture_as_is([&] { enqueue_step(launch); }, Marks::captured);
+}
+
+void Workload::enqueue_step(const assay::Launch& launch, Preparation preparation) {
+  const bool prepares = preparation == Preparation::in_each_phase;
+  const auto part = [&](Phase index, const std::function<void()>& enqueue) {
+    const auto phase = launch.phase(index);
+    if (prepares && index == forward_phase) trainer_.take_memory_cold();
+    if (prepares) trainer_.prepare(enqueue);
+    enqueue();
+  };
+  part(forward_phase, [this] { trainer_.forward(); });
   if (settings_.pass == Pass::forward) return;
-  {
-    const auto phase = launch.phase(backward_phase);
-    trainer_.backward();
-  }
+  part(backward_phase, [this] { trainer_.backward(); });
   if (settings_.pass == Pass::forward_backward) return;
-  const auto phase = launch.phase(optimizer_phase);
-  trainer_.update();
+  part(optimizer_phase, [this] { trainer_.update(); });
 }
 
 void Workload::finish(const assay::Launch& launch) {

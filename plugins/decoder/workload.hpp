@@ -13,16 +13,20 @@ class Workload {
   static constexpr auto summary = "decoder-only Transformer language model: forward, backward, optimizer step";
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = decoder::params;
+  static constexpr auto presets = assay::train::model_presets;
+  static constexpr bool cold_start = true;
   enum Phase { forward_phase, backward_phase, optimizer_phase };
   static constexpr auto phases = assay::names("forward", "backward", "optimizer");
-  enum Metric { parameters_metric, loss_metric, loss_scale_metric, skipped_steps_metric };
+  enum Metric { parameters_metric, loss_metric, loss_scale_metric, skipped_steps_metric, live_activations_metric };
   static constexpr auto metrics = assay::table(
       assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
       assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"),
       assay::Metric::per_case("loss_scale", nullptr, ASSAY_NEITHER_IS_BETTER,
                               "fp16: the loss scale after the last step"),
       assay::Metric::per_case("skipped_steps", "steps", ASSAY_LOWER_IS_BETTER,
-                              "fp16: steps without an update, their gradients not being finite; warm-up included"));
+                              "fp16: steps without an update, their gradients not being finite; warm-up included"),
+      assay::Metric::per_case("live_activations", "MiB", ASSAY_LOWER_IS_BETTER,
+                              "activations that are alive at the fullest moment of a step, wherever they lie"));
 
   explicit Workload(const assay::Case& c);
   void setup(const assay::Launch& launch);
@@ -32,7 +36,10 @@ class Workload {
   assay::Work work() const;
 
  private:
-  void enqueue_step(const assay::Launch& launch);
+  // In the first step of a cold start each phase prepares its operations before it enqueues them.
+  enum class Preparation { done, in_each_phase };
+  void enqueue_step(const assay::Launch& launch, Preparation preparation = Preparation::done);
+  void take_first_step(const assay::Launch& launch);
   void dump();
 
   // verification.cpp; each returns what it found right, or throws WRONG_RESULT
@@ -44,6 +51,7 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::train::DecoderTrainer trainer_;
+  bool starts_cold_;
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
 };
 

@@ -18,7 +18,8 @@ const char* precision_of(std::string_view amp, std::string_view device_kind) {
 
 assay::train::EncoderDecoderConfig model_of(const assay::Case& c, const char* precision) {
   const auto name = c.get<std::string_view>("preset");
-  const Preset& preset = *std::find_if(presets.begin(), presets.end(), [&](const Preset& p) { return p.name == name; });
+  const Size& preset = *std::find_if(sizes.begin(), sizes.end(), [&](const Size& s) { return s.name == name; });
+  // A host that knows no presets leaves 0.
   const auto or_preset = [&](const char* key, std::int64_t of_preset) {
     const auto given = c.get<std::int64_t>(key);
     return given > 0 ? given : of_preset;
@@ -47,6 +48,9 @@ DataSettings data_of(const assay::Case& c, const assay::train::EncoderDecoderCon
   data.dataset.seed = c.seed();
   data.dataset.shards = c.get<std::int64_t>("num_shards");
   data.dataset.samples = c.get<std::int64_t>("num_samples");
+  if (data.dataset.samples > 0 && c.get<std::string_view>("dataset") == "full")
+    c.host().warn("dataset = \"full\" has no effect: num_samples = " + std::to_string(data.dataset.samples) +
+                  " says how many samples there are; set num_samples = 0 for the full set");
   if (data.dataset.samples == 0)
     data.dataset.samples = c.get<std::string_view>("dataset") == "quick"
                                ? quick_samples

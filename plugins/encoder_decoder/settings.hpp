@@ -30,21 +30,42 @@ struct Settings {
   std::int64_t ranks = 1;
 };
 
-struct Preset {
+struct Size {
   const char* name;
   std::int64_t d_model, heads, layers, d_ff, sequence_length, batch_size;  // layers: of each of the two stacks
 };
 // The last one's sequence and batch are those of the benchmark that named these sizes.
-inline constexpr std::array<Preset, 4> presets{{{"3.5M", 128, 4, 3, 512, 256, 128},
-                                                {"60M", 512, 8, 6, 2048, 256, 128},
-                                                {"220M", 768, 12, 12, 3072, 256, 64},
-                                                {"2.9B", 2048, 32, 24, 8192, 512, 8}}};
-inline constexpr auto preset_names =
-    std::apply([](const auto&... preset) { return assay::names(preset.name...); }, presets);
+inline constexpr std::array<Size, 4> sizes{{{"3.5M", 128, 4, 3, 512, 256, 128},
+                                            {"60M", 512, 8, 6, 2048, 256, 128},
+                                            {"220M", 768, 12, 12, 3072, 256, 64},
+                                            {"2.9B", 2048, 32, 24, 8192, 512, 8}}};
+inline constexpr auto preset_names = std::apply([](const auto&... size) { return assay::names(size.name...); }, sizes);
 inline constexpr auto amp_names = assay::names("auto", "fp16", "bf16", "off");
 inline constexpr auto execution_names = assay::names("eager", "graph");
 inline constexpr auto unit_names = assay::names("epoch", "step");
 inline constexpr auto dataset_names = assay::names("quick", "full");
+
+// What `preset` and `amp = "auto"` stand for.
+inline constexpr auto presets = [] {
+  using assay::Preset;
+  std::array<Preset, 7 * sizes.size() + 2> rows{};
+  std::size_t i = 0;
+  for (const Size& size : sizes) {
+    const auto dimension = [&](const char* param, std::int64_t value) {
+      rows[i++] = Preset::integer("preset", size.name, param, value);
+    };
+    dimension("d_model", size.d_model);
+    dimension("heads", size.heads);
+    dimension("encoder_layers", size.layers);
+    dimension("decoder_layers", size.layers);
+    dimension("d_ff", size.d_ff);
+    dimension("sequence_length", size.sequence_length);
+    dimension("batch_size", size.batch_size);
+  }
+  rows[i++] = Preset::text("amp", "auto", "amp", "fp16").on("cuda");
+  rows[i++] = Preset::text("amp", "auto", "amp", "off").on("cpu");
+  return rows;
+}();
 
 using assay::Param;
 inline constexpr auto params = assay::train::join(

@@ -29,6 +29,7 @@ void Workload::setup(const assay::Launch& launch) {
   launch.metric(precision_metric, static_cast<double>(settings_.precision));
   launch.metric(batches_metric, static_cast<double>(batches()));
   launch.metric(unit_metric, static_cast<double>(settings_.unit));
+  launch.metric(live_activations_metric, static_cast<double>(trainer_.model().plan().peak_live_bytes()) / (1 << 20));
   trainer_.setup(launch, [&] {
     trainer_.forward();
     trainer_.backward();

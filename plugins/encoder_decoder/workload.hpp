@@ -16,6 +16,7 @@ class Workload {
   static constexpr auto summary = "encoder-decoder Transformer trained on token pairs from memory or disk";
   static constexpr auto item_unit = "samples";
   static constexpr auto params = encoder_decoder::params;
+  static constexpr auto presets = encoder_decoder::presets;
   enum Phase { data_wait_phase, train_phase, forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
   static constexpr auto phases =
       assay::names("data_wait", "train", "forward", "backward", "communication_wait", "optimizer");
@@ -31,12 +32,13 @@ class Workload {
     loss_scale_metric,
     skipped_steps_metric,
     exposed_ms_metric,
-    unit_metric
+    unit_metric,
+    live_activations_metric
   };
   static constexpr auto metrics = assay::table(
       assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
       assay::Metric::per_case("samples_per_batch", "samples", ASSAY_NEITHER_IS_BETTER,
-                              "samples in a step, on each rank: batch_size, or what the preset says"),
+                              "samples in a step, on each rank"),
       assay::Metric::word("precision", assay::train::precision_names, "what amp came to on this device"),
       assay::Metric::per_case("batches", nullptr, ASSAY_NEITHER_IS_BETTER, "batches of each rank in what is measured"),
       assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last batch, nats"),
@@ -52,7 +54,9 @@ class Workload {
                               "fp16: steps without an update, their gradients not being finite; warm-up included"),
       assay::Metric::per_case("exposed_ms", "ms", ASSAY_LOWER_IS_BETTER,
                               "several ranks: what collectives held up the computation, mean of what is measured"),
-      assay::Metric::word("measured_unit", unit_names, "what a measured step is"));
+      assay::Metric::word("measured_unit", unit_names, "what a measured step is"),
+      assay::Metric::per_case("live_activations", "MiB", ASSAY_LOWER_IS_BETTER,
+                              "activations that are alive at the fullest moment of a step, wherever they lie"));
 
   explicit Workload(const assay::Case& c);
   void setup(const assay::Launch& launch);

@@ -30,6 +30,7 @@ SumOrder order_of(std::string_view name) {
   return name == "chunked"       ? SumOrder::chunked
          : name == "pairwise"    ? SumOrder::pairwise
          : name == "compensated" ? SumOrder::compensated
+         : name == "cascade"     ? SumOrder::cascade
                                  : SumOrder::sequential;
 }
 
@@ -58,7 +59,8 @@ Accumulation::Accumulation(const assay::Case& c)
   options_ = {.accumulator = dtype_of(c.get<std::string_view>("accumulator")),
               .order = order_of(order_name_),
               .chunk = c.get<std::int64_t>("chunk"),
-              .upcast_terms = c.get<bool>("upcast")};
+              .upcast_terms = c.get<bool>("upcast"),
+              .lanes = c.get<std::int64_t>("lanes")};
   check();
 }
 
@@ -72,7 +74,8 @@ void Accumulation::check() const {
   else if (operation_ == Operation::matmul)
     one_of({"library"}, "library: the device's library decides");
   else
-    one_of({"sequential", "chunked", "pairwise", "compensated"}, "sequential, chunked, pairwise or compensated");
+    one_of({"sequential", "chunked", "pairwise", "compensated", "cascade"},
+           "sequential, chunked, pairwise, compensated or cascade");
   if (tf32_ && operation_ != Operation::matmul)
     refuse("terms_dtype \"tf32\" is how a matrix product reads fp32; set operation = \"matmul\", or \"fp32\"");
   if (operation_ == Operation::matmul && options_.accumulator != DType::f32 && options_.accumulator != terms_dtype_)

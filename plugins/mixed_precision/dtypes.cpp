@@ -26,16 +26,27 @@ double word_of(const Tensor& t) {
   }
 }
 
+Casting casting_of(const assay::Case& c) {
+  return c.get<std::string_view>("casting") == "autocast" ? Casting::autocast : Casting::policy;
+}
+
 assay::train::TrainerConfig trainer_config(const assay::Case& c) {
   assay::train::TrainerConfig config;
-  config.precision = assay::train::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
+  const auto precision = c.get<std::string_view>("precision");
+  config.precision = assay::train::precision_policy(precision, c.device_kind());
+  if (casting_of(c) == Casting::autocast) {
+    if (precision != "bf16" && precision != "fp16")
+      throw Error(ASSAY_INVALID_ARGUMENT, "casting = \"autocast\" is of precision bf16 or fp16; in " +
+                                              std::string(precision) + " nothing is converted: leave it out");
+    config.precision.gradient = DType::f32;
+  }
   config.seed = c.seed();
   return config;
 }
 
 }  // namespace
 
-Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c)) {}
+Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c), casting_of(c)) {}
 
 void Dtypes::setup(const assay::Launch& launch) {
   launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));

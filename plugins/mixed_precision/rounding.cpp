@@ -105,6 +105,38 @@ class Adder {
     const std::size_t half = terms.size() / 2;
     return add(pairwise(terms.first(half)), pairwise(terms.subspan(half)));
   }
+  // A column's sum is that of its levels: each has what the levels above it have not taken, in blocks of 2^power of the
+  // level below. Adding to 0 is exact, so that it does not show where a sum starts from it.
+  float cascade(std::span<const float> terms) const {
+    const assay::compute::Cascade c(static_cast<std::int64_t>(terms.size()), options_.lanes);
+    std::vector<float> lanes(static_cast<std::size_t>(c.columns()));
+    for (std::size_t column = 0; column < lanes.size(); ++column) {
+      const auto block = [&](const auto& self, std::int64_t level, std::int64_t first, std::int64_t end) -> float {
+        float sum = 0;
+        const std::int64_t step = std::int64_t{1} << (level * c.power);
+        for (; first + step <= end; first += step)
+          sum = add(sum, level == 0 ? term(terms[static_cast<std::size_t>(first * c.columns()) + column])
+                                    : self(self, level - 1, first, first + step));
+        return sum;
+      };
+      float sum = 0;
+      for (std::int64_t level = 0; level < c.levels; ++level) {
+        const bool last = level + 1 == c.levels;
+        const std::int64_t taken = last ? 0 : c.rows >> ((level + 1) * c.power) << ((level + 1) * c.power);
+        sum = add(sum, block(block, level, taken, c.rows >> (level * c.power) << (level * c.power)));
+      }
+      lanes[column] = sum;
+    }
+    const auto width = static_cast<std::size_t>(c.lanes);
+    std::span<const float> rest = terms.subspan(static_cast<std::size_t>(c.rows) * lanes.size());
+    for (; rest.size() >= width; rest = rest.subspan(width))
+      for (std::size_t i = 0; i < width; ++i) lanes[i] = add(lanes[i], term(rest[i]));
+    for (std::size_t column = width; column < lanes.size(); ++column)
+      lanes[column % width] = add(lanes[column % width], lanes[column]);
+    float sum = sequential(rest);
+    for (std::size_t i = 0; i < width; ++i) sum = add(sum, lanes[i]);
+    return sum;
+  }
   float compensated(std::span<const float> terms) const {
     float sum = 0;
     float lost = 0;
@@ -132,6 +164,7 @@ float ordered_sum(std::span<const float> terms, const SumOptions& options) {
     case SumOrder::chunked: return adder.chunked(terms);
     case SumOrder::pairwise: return adder.pairwise(terms);
     case SumOrder::compensated: return adder.compensated(terms);
+    case SumOrder::cascade: return adder.cascade(terms);
   }
   return 0;
 }

@@ -28,6 +28,7 @@ void refuse_changed(const assay::Case& c, const Table& table, std::string_view s
 void refuse_parameters_of_others(const assay::Case& c, std::string_view study) {
   if (study != "accumulation") refuse_changed(c, accumulation_params, study, "accumulation");
   if (study != "speed_accuracy") refuse_changed(c, speed_accuracy_params, study, "speed_accuracy");
+  if (study != "dtypes") refuse_changed(c, dtypes_params, study, "dtypes");
   if (study == "accumulation") refuse_changed(c, precision_params, study, "dtypes");
 }
 

@@ -12,7 +12,7 @@ inline constexpr auto operation_names = assay::names("sum", "dot", "matmul", "al
 inline constexpr auto terms_dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
 inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
 inline constexpr auto order_names =
-    assay::names("sequential", "chunked", "pairwise", "compensated", "ring", "tree", "library");
+    assay::names("sequential", "chunked", "pairwise", "compensated", "cascade", "ring", "tree", "library");
 inline constexpr auto stored_names = assay::names("accumulator", "fp32", "bf16", "fp16");
 inline constexpr auto data_names = assay::names("constant", "one_first", "normal");
 inline constexpr auto execution_names = assay::names("eager", "graph");
@@ -29,8 +29,15 @@ inline constexpr auto accumulation_params = assay::table(
     Param::choice("accumulator", "fp32", dtype_names)
         .help("what partial results are rounded to; of all_reduce what travels between ranks, of matmul the result"),
     Param::choice("order", "sequential", order_names)
-        .help("of sum and dot the first four, of all_reduce ring or tree, of matmul library"),
+        .help(
+            "of sum and dot the first five, of all_reduce ring or tree, of matmul library; cascade: as torch.sum on a "
+            "CPU"),
     Param::integer("chunk", 64).at_least(1).at_most(1 << 24).unit("terms").help("of order chunked"),
+    Param::integer("lanes", 8)
+        .at_least(1)
+        .at_most(assay::compute::Cascade::most_lanes)
+        .unit("terms")
+        .help("of order cascade: terms of a vector; torch.sum of fp32 has 8"),
     Param::boolean("upcast", false).help("a term is converted to the accumulator's format before it is added"),
     Param::choice("stored", "accumulator", stored_names)
         .help("what a finished sum is stored in, of each chunk when chunked; of sum"),
@@ -45,6 +52,12 @@ inline constexpr auto precision_params =
     assay::table(Param::choice("precision", "fp32", assay::train::precision_names)
                      .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
                            "bf16; tf32, fp16: cuda"));
+
+inline constexpr auto casting_names = assay::names("policy", "autocast");
+inline constexpr auto dtypes_params = assay::table(
+    Param::choice("casting", "policy", casting_names)
+        .help("of bf16 and fp16; policy: as assay trains; autocast: as PyTorch's autocast does, layer norm in fp32, "
+              "gradients by parameters rounded to 16 bits and widened to fp32"));
 
 inline constexpr auto speed_accuracy_params = assay::train::join(
     assay::train::model_params, assay::train::attention_params, assay::train::optimizer_params,
@@ -64,8 +77,14 @@ inline constexpr auto speed_accuracy_params = assay::train::join(
                      .unit("tokens")
                      .help("tokens of the sequence whose gradients are compared; at most context_length")));
 
+inline constexpr auto presets = [] {
+  auto of_size = assay::train::model_presets;
+  for (assay::Preset& preset : of_size) preset = preset.and_when("study", "speed_accuracy");
+  return of_size;
+}();
+
 inline constexpr auto params =
-    assay::train::join(study_params, accumulation_params, precision_params, speed_accuracy_params);
+    assay::train::join(study_params, accumulation_params, precision_params, dtypes_params, speed_accuracy_params);
 
 // Throws INVALID_ARGUMENT when a parameter that `study` does not look at is not its default: whoever set it takes it to
 // do something.

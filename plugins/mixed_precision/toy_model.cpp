@@ -29,7 +29,8 @@ ToyParameters add_parameters(ParameterSet& set) {
 
 }  // namespace
 
-ToyModel::ToyModel(const ParameterSet& set, const ToyParameters& ids) : set_(set), ids_(ids) {
+ToyModel::ToyModel(const ParameterSet& set, const ToyParameters& ids, Casting casting)
+    : set_(set), ids_(ids), widens_norm_(casting == Casting::autocast && set.policy().activation != DType::f32) {
   const DType act = set.policy().activation;
   // A few kilobytes: all of them live as long as the step.
   const auto buffer = [&](const char* name, DType dtype, std::initializer_list<std::int64_t> dims) {
@@ -47,14 +48,43 @@ ToyModel::ToyModel(const ParameterSet& set, const ToyParameters& ids) : set_(set
   dlogits_ = buffer("logits.gradient", act, {toy_rows, toy_classes});
   dnormed_ = buffer("ln.output.gradient", act, {toy_rows, toy_hidden});
   dhidden_ = buffer("fc1.output.gradient", act, {toy_rows, toy_hidden});
+  if (widens_norm_) {
+    wide_rectified_ = buffer("ln.input.fp32", DType::f32, {toy_rows, toy_hidden});
+    wide_normed_ = buffer("ln.output.fp32", DType::f32, {toy_rows, toy_hidden});
+    wide_dnormed_ = buffer("ln.output.fp32.gradient", DType::f32, {toy_rows, toy_hidden});
+    wide_drectified_ = buffer("ln.input.fp32.gradient", DType::f32, {toy_rows, toy_hidden});
+    rounded_fc1_ = buffer("fc1.weight.gradient", act, {toy_hidden, toy_inputs});
+    rounded_fc2_ = buffer("fc2.weight.gradient", act, {toy_classes, toy_hidden});
+  }
   plan_.solve();
+}
+
+void ToyModel::norm_forward(Backend& b) const {
+  if (widens_norm_) b.copy(plan_[wide_rectified_], plan_[rectified_]);
+  b.layer_norm_forward(plan_[widens_norm_ ? wide_rectified_ : rectified_], set_.value(ids_.norm_weight),
+                       set_.value(ids_.norm_bias), norm_output(), plan_[mean_], plan_[rstd_], norm_eps);
+  if (widens_norm_) b.copy(plan_[normed_], plan_[wide_normed_]);
+}
+
+void ToyModel::norm_backward(Backend& b) const {
+  if (widens_norm_) b.copy(plan_[wide_dnormed_], plan_[dnormed_]);
+  b.layer_norm_backward(plan_[widens_norm_ ? wide_dnormed_ : dnormed_],
+                        plan_[widens_norm_ ? wide_rectified_ : rectified_], set_.value(ids_.norm_weight), plan_[mean_],
+                        plan_[rstd_], {}, plan_[widens_norm_ ? wide_drectified_ : dhidden_],
+                        set_.gradient(ids_.norm_weight), set_.gradient(ids_.norm_bias), false);
+  if (widens_norm_) b.copy(plan_[dhidden_], plan_[wide_drectified_]);
+}
+
+void ToyModel::matrix_gradient(Backend& b, const Tensor& dy, const Tensor& x, ParameterSet::Id id,
+                               Buffer rounded) const {
+  b.matmul(dy, x, widens_norm_ ? plan_[rounded] : set_.gradient(id), {.transpose_a = true});
+  if (widens_norm_) b.copy(set_.gradient(id), plan_[rounded]);
 }
 
 void ToyModel::forward(Backend& b, const Tensor& x, const Tensor& labels) const {
   b.matmul(x, set_.compute(ids_.fc1), plan_[hidden_], {.transpose_b = true});
   b.activation_forward(Activation::relu, plan_[hidden_], plan_[rectified_]);
-  b.layer_norm_forward(plan_[rectified_], set_.value(ids_.norm_weight), set_.value(ids_.norm_bias), plan_[normed_],
-                       plan_[mean_], plan_[rstd_], norm_eps);
+  norm_forward(b);
   b.matmul(plan_[normed_], set_.compute(ids_.fc2), plan_[logits_], {.transpose_b = true});
   b.cross_entropy_forward(plan_[logits_], labels, plan_[losses_], plan_[lse_]);
   b.sum(plan_[losses_], plan_[loss_], 1.0F / static_cast<float>(toy_rows));
@@ -63,16 +93,18 @@ void ToyModel::forward(Backend& b, const Tensor& x, const Tensor& labels) const 
 void ToyModel::backward(Backend& b, const Tensor& x, const Tensor& labels) const {
   b.cross_entropy_backward(plan_[logits_], labels, plan_[lse_], 1.0F / static_cast<float>(toy_rows), loss_scale_,
                            plan_[dlogits_]);
-  b.matmul(plan_[dlogits_], plan_[normed_], set_.gradient(ids_.fc2), {.transpose_a = true});
+  matrix_gradient(b, plan_[dlogits_], plan_[normed_], ids_.fc2, rounded_fc2_);
   b.matmul(plan_[dlogits_], set_.compute(ids_.fc2), plan_[dnormed_]);
-  b.layer_norm_backward(plan_[dnormed_], plan_[rectified_], set_.value(ids_.norm_weight), plan_[mean_], plan_[rstd_],
-                        {}, plan_[dhidden_], set_.gradient(ids_.norm_weight), set_.gradient(ids_.norm_bias), false);
+  norm_backward(b);
   b.activation_backward(Activation::relu, plan_[hidden_], plan_[dhidden_], plan_[dhidden_]);
-  b.matmul(plan_[dhidden_], x, set_.gradient(ids_.fc1), {.transpose_a = true});
+  matrix_gradient(b, plan_[dhidden_], x, ids_.fc1, rounded_fc1_);
 }
 
-ToyTrainer::ToyTrainer(const assay::Host& host, const assay::train::TrainerConfig& config)
-    : Trainer(host, config), seed_(config.seed), ids_(add_parameters(parameters())), model_(parameters(), ids_) {
+ToyTrainer::ToyTrainer(const assay::Host& host, const assay::train::TrainerConfig& config, Casting casting)
+    : Trainer(host, config),
+      seed_(config.seed),
+      ids_(add_parameters(parameters())),
+      model_(parameters(), ids_, casting) {
   use(model_);
 }
 

@@ -17,6 +17,7 @@ class Workload {
   static constexpr auto summary = "what number formats do to sums, to the tensors of a model, and to its training";
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = mixed_precision::params;
+  static constexpr auto presets = mixed_precision::presets;
   static constexpr auto phases = assay::names("forward", "backward", "optimizer");
   static constexpr auto metrics = [] {
     const auto number = [](const char* name, const char* unit, const char* help,
@@ -42,7 +43,7 @@ class Workload {
         dtype("layer_norm_statistics_dtype", "dtypes: of the norm's mean and reciprocal deviation"),
         dtype("layer_norm_output_dtype", "dtypes: of the norm's result"),
         dtype("logits_dtype", "dtypes: of the second product's result"), dtype("loss_dtype", "dtypes: of the loss"),
-        dtype("activation_gradients_dtype", "dtypes: of the gradient by the logits and by every layer's output"),
+        dtype("activation_gradients_dtype", "dtypes: of the gradients by the logits and by fc1's output"),
         dtype("gradients_dtype", "dtypes: of the gradients by parameters"),
         dtype("optimizer_state_dtype", "dtypes: of AdamW's moments"),
         number("parameters", nullptr, "number of trainable parameters"),

@@ -8,7 +8,6 @@ namespace sharded_optimizer {
 using assay::comm::Reduction;
 using assay::compute::size_of;
 using assay::compute::Tensor;
-using assay::train::BucketOptions;
 using assay::train::ElementRange;
 using assay::train::ParameterSet;
 using assay::train::shard_of;
@@ -19,8 +18,8 @@ Workload::Workload(const assay::Case& c)
       trainer_(host_, settings_.trainer),
       ready_buckets_(trainer_.parameters(),
                      assay::train::plan_buckets(trainer_.parameters(),
-                                                BucketOptions{.bytes = settings_.communication.bucket_bytes,
-                                                              .multiple = settings_.trainer.arena_multiple}),
+                                                assay::train::buckets_of(settings_.communication.bucket_bytes,
+                                                                         settings_.trainer.arena_multiple)),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
       reductions_(buckets().size()),

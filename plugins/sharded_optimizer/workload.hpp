@@ -15,6 +15,7 @@ class Workload {
   static constexpr auto summary = "data-parallel decoder training with optimizer state on every rank or shared out";
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = sharded_optimizer::params;
+  static constexpr auto presets = assay::train::model_presets;
   enum Phase { forward_phase, backward_phase, gradient_wait_phase, optimizer_phase, parameter_wait_phase };
   static constexpr auto phases = assay::names("forward", "backward", "gradient_wait", "optimizer", "parameter_wait");
   enum Metric {

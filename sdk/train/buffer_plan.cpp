@@ -50,8 +50,11 @@ void BufferPlan::solve() {
   }
 }
 
-std::size_t BufferPlan::lower_bound_bytes() const {
-  std::vector<Taken> all = reserved_;
+std::size_t BufferPlan::lower_bound_bytes() const { return most_alive(reserved_); }
+
+std::size_t BufferPlan::peak_live_bytes() const { return most_alive({}); }
+
+std::size_t BufferPlan::most_alive(std::vector<Taken> all) const {
   for (const Buffer& b : buffers_) all.push_back({0, b.bytes, b.first, b.last});
   std::size_t most = 0;
   for (const Taken& at : all) {  // the sum can only grow where a life begins

@@ -1,26 +1,14 @@
 #include "assay/train/decoder_params.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::train {
-namespace {
-
-struct Size {
-  const char* name;
-  std::int64_t d_model, d_ff, layers, heads;
-};
-constexpr std::array<Size, size_names.size()> sizes{{{"tiny", 128, 512, 2, 4},
-                                                     {"small", 768, 3072, 12, 12},
-                                                     {"medium", 1024, 4096, 24, 16},
-                                                     {"large", 1280, 5120, 36, 20},
-                                                     {"xl", 1600, 6400, 48, 25},
-                                                     {"2.7B", 2560, 10240, 32, 32}}};
-
-}  // namespace
-
 DecoderConfig decoder_config(const Case& c) {
   const auto size_name = c.get<std::string_view>("size");
-  const Size& size = *std::find_if(sizes.begin(), sizes.end(), [&](const Size& s) { return s.name == size_name; });
+  const DecoderSize& size = *std::find_if(decoder_sizes.begin(), decoder_sizes.end(),
+                                          [&](const DecoderSize& s) { return s.name == size_name; });
+  // A host that knows no presets leaves 0.
   const auto or_size = [&](const char* key, std::int64_t of_size) {
     const auto given = c.get<std::int64_t>(key);
     return given > 0 ? given : of_size;
@@ -61,6 +49,6 @@ DecoderTrainerConfig decoder_trainer_config(const Case& c) {
 CommunicationSettings::CommunicationSettings(const Case& c)
     : library(c.get<std::string>("comm")),
       options{.max_channels = c.get<std::int32_t>("max_channels")},
-      bucket_bytes(c.get<std::size_t>("bucket_mb") << 20) {}
+      bucket_bytes(static_cast<std::size_t>(std::llround(c.get<double>("bucket_mb") * 0x1p20))) {}
 
 }  // namespace assay::train

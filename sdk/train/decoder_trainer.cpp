@@ -48,8 +48,29 @@ void DecoderTrainer::setup(const Launch& launch, const std::function<void()>& en
   start();
 }
 
+void DecoderTrainer::setup_cold(const Launch& launch) {
+  open(launch);
+  take_parameter_memory();
+  take_input_memory();
+  prepare([] {});
+  load_inputs();
+  start_parameters();
+  backend().synchronize();
+}
+
+void DecoderTrainer::take_memory_cold() {
+  take_state_memory();
+  Trainer::take_step_memory();
+  initialize();
+  start_state();
+}
+
 void DecoderTrainer::take_step_memory() {
   Trainer::take_step_memory();
+  take_input_memory();
+}
+
+void DecoderTrainer::take_input_memory() {
   const std::int64_t rows = config_.model.rows();
   data_memory_ =
       DeviceMemory(host(), ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(config_.ranks * rows) * 8, "tokens");

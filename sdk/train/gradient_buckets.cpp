@@ -41,6 +41,12 @@ std::vector<ElementRange> by_multiple(const ParameterSet& set, const BucketOptio
 
 }  // namespace
 
+BucketOptions buckets_of(std::size_t bytes, std::int64_t multiple) {
+  BucketOptions options{.bytes = bytes, .multiple = multiple};
+  options.first_bytes = std::min(options.first_bytes, bytes);
+  return options;
+}
+
 std::vector<ElementRange> plan_buckets(const ParameterSet& set, const BucketOptions& options) {
   return options.multiple == 0 ? by_group(set, options) : by_multiple(set, options);
 }

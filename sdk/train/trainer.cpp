@@ -61,6 +61,7 @@ void Trainer::prepare(const std::function<void()>& enqueue) {
   enqueue();
   backend_->set_mode(Mode::execute);
   if (const std::size_t wanted = backend_->workspace_bytes(); wanted > workspace_memory_.bytes()) {
+    backend_->synchronize();  // in a cold start an earlier phase may still be at work in it
     workspace_memory_.reset();
     workspace_memory_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
     backend_->set_workspace(workspace_memory_.data(), wanted);
@@ -69,9 +70,13 @@ void Trainer::prepare(const std::function<void()>& enqueue) {
 
 void Trainer::start(double loss_scale) {
   start_parameters();
+  start_state(loss_scale);
+  backend_->synchronize();
+}
+
+void Trainer::start_state(double loss_scale) const {
   if (config_.train_step) optimizer_->reset(*backend_);
   scaler_.reset(*backend_, loss_scale);
-  backend_->synchronize();
 }
 
 std::unique_ptr<compute::Graph> Trainer::capture(const std::function<void()>& enqueue, Marks marks) {
@@ -79,6 +84,11 @@ std::unique_ptr<compute::Graph> Trainer::capture(const std::function<void()>& en
   // Once without a graph: a kernel's code is loaded at its first launch, which is no part of a capture.
   enqueue();
   start();
+  return capture_as_is(enqueue, marks);
+}
+
+std::unique_ptr<compute::Graph> Trainer::capture_as_is(const std::function<void()>& enqueue, Marks marks) {
+  if (std::string_view(backend_->kind()) == "cpu") return nullptr;
   std::optional<CaptureMarks> captured;
   if (marks == Marks::captured) captured.emplace(host_);
   return backend_->capture(enqueue);

@@ -96,10 +96,12 @@ planted_in_documents() { # FILE LINE-TO-APPEND EXPECTED-TEXT
 # A tree whose documents are right; the picture is drawn by a script of its own.
 new_documents() {
   new_tree
-  mkdir -p configs docs/pictures scripts tests/package/axpy
+  mkdir -p configs docs/pictures docs/seeds scripts tests/package/axpy
   printf 'int x;\n' >tests/package/axpy/axpy.cpp
   printf '# Title\n\n[list](docs/experiments.md#some-heading)\n\n```cpp\nint x;\n```\n' >README.md
   printf '# Some `heading`\n\n[one](../configs/one.toml), [out](https://example.org/x)\n' >docs/experiments.md
+  printf '# Pages\n\n[one](000.md)\n' >docs/seeds/README.md
+  printf '# One\n\n| %0130d |\n' 0 >docs/seeds/000.md
   printf 'schema = 1\n' >configs/one.toml
   printf 'import sys\nopen(sys.argv[1], "w").write("drawn")\n' >scripts/make_readme_picture
   printf 'drawn' >docs/pictures/training-step.svg
@@ -114,6 +116,9 @@ planted_in_documents README.md '[gone](docs/gone.md)' "README.md:8: links to 'do
 planted_in_documents README.md '<img src="docs/gone.svg">' "README.md:8: links to 'docs/gone.svg', which does not exist"
 planted_in_documents docs/experiments.md '[x](#other-heading)' 'docs/experiments.md:4: links to'
 planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not listed'
+planted_in_documents docs/seeds/000.md '[gone](../gone.md)' "docs/seeds/000.md:4: links to 'docs/seeds/../gone.md'"
+planted_in_documents docs/seeds/000.md "$(printf 'x%.0s' {1..121})" 'docs/seeds/000.md:4: has more than 120 columns'
+planted_in_documents docs/seeds/005.md '# Five' 'docs/seeds/005.md: is not listed in docs/seeds/README.md'
 planted_in_documents tests/package/axpy/axpy.cpp '// more' 'README.md:5: its plugin is not'
 ! command -v python3 >/dev/null ||
   planted_in_documents docs/pictures/training-step.svg '<!-- -->' 'training-step.svg: is not what the records give'

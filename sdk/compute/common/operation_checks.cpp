@@ -286,6 +286,9 @@ void require_ordered(const char* operation, std::initializer_list<const Tensor*>
     reject(operation, fmt::format("accumulator {} given; expected fp32, bf16 or fp16", name_of(type)));
   if (options.order == SumOrder::chunked && options.chunk < 1)
     refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL ": chunk is {}; expected at least 1", operation, options.chunk));
+  if (options.order == SumOrder::cascade && (options.lanes < 1 || options.lanes > Cascade::most_lanes))
+    refuse(fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {} lanes; expected 1 to {}", operation, options.lanes,
+                       Cascade::most_lanes));
 }
 
 // ---- feeds ---------------------------------------------------------------------------------------------------------

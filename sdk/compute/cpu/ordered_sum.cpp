@@ -5,6 +5,7 @@
 // the exact result, rounded once: fp32 has 24 bits of mantissa, and 2 * 11 + 2 are enough for the first rounding never
 // to change the second.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -86,6 +87,38 @@ float compensated(const Term& term, std::int64_t count) {
   return sum;
 }
 
+// The rule is told with Cascade.
+template <class Total, class Term>
+float cascade(const Term& term, std::int64_t count, std::int64_t lanes) {
+  const Cascade c(count, lanes);
+  std::array<float, Cascade::rows_of_lanes * Cascade::most_lanes> sums{};
+  for (std::int64_t column = 0; column < c.columns(); ++column) {
+    std::array<float, Cascade::levels> level{};
+    for (std::int64_t row = 0; row < c.rows;) {
+      level[0] = Total::round(level[0] + term(row * c.columns() + column));
+      ++row;
+      for (std::size_t k = 1; k < level.size() && row % (std::int64_t{1} << (c.power * std::int64_t(k))) == 0; ++k) {
+        level[k] = Total::round(level[k] + level[k - 1]);
+        level[k - 1] = 0.0F;
+      }
+    }
+    for (std::size_t k = 1; k < level.size(); ++k) level[0] = Total::round(level[0] + level[k]);
+    sums[std::size_t(column)] = level[0];
+  }
+  const std::int64_t vectors_end = count / c.lanes * c.lanes;
+  for (std::int64_t i = c.rows * c.columns(); i < vectors_end; ++i) {
+    float& sum = sums[std::size_t(i % c.lanes)];
+    sum = Total::round(sum + term(i));
+  }
+  for (std::int64_t column = c.lanes; column < c.columns(); ++column) {
+    float& sum = sums[std::size_t(column % c.lanes)];
+    sum = Total::round(sum + sums[std::size_t(column)]);
+  }
+  float sum = sequential<Total>(term, vectors_end, count);
+  for (std::int64_t lane = 0; lane < c.lanes; ++lane) sum = Total::round(sum + sums[std::size_t(lane)]);
+  return sum;
+}
+
 template <class Total, class Term>
 float in_order(const Term& term, std::int64_t count, const SumOptions& options) {
   switch (options.order) {
@@ -93,6 +126,7 @@ float in_order(const Term& term, std::int64_t count, const SumOptions& options) 
     case SumOrder::chunked: return chunked<Total>(term, count, options.chunk);
     case SumOrder::pairwise: return count == 0 ? 0.0F : pairwise<Total>(term, 0, count);
     case SumOrder::compensated: return compensated<Total>(term, count);
+    case SumOrder::cascade: return cascade<Total>(term, count, options.lanes);
   }
   return NAN;
 }

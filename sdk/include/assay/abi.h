@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 1u /* counts appended fields */
+#define ASSAY_ABI_MINOR 2u /* counts appended fields */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)
@@ -108,6 +108,23 @@ typedef struct assay_metric {
   uint64_t word_count;
 } assay_metric;
 
+/* Since 1.2. One row of what a choice stands for: where the string parameter `when` is `choice`, the parameter `param`
+ * has the value of its own type below, unless the experiment gives it another value than its default. The host then
+ * hands that value to create(), and records and tables show it. A row whose `param` is `when` replaces the choice
+ * itself ("auto" by what it means). Rows are read in their order. */
+typedef struct assay_preset {
+  size_t struct_size;
+  const char* when;
+  const char* choice;
+  const char* also_when; /* NULL: no further condition; otherwise this string parameter must be `also_choice` */
+  const char* also_choice;
+  const char* device_kind; /* NULL: whatever the case's device; otherwise only on this kind */
+  const char* param;
+  int64_t int_value; /* for an int; 0 or 1 for a bool */
+  double float_value;
+  const char* string_value;
+} assay_preset;
+
 /* Work of one step, counted analytically by the plugin's own formula. Zero: not stated. */
 typedef struct assay_work {
   size_t struct_size;
@@ -126,7 +143,8 @@ typedef struct assay_host {
   size_t struct_size;
   uint32_t abi_major, abi_minor;
   void* impl;
-  /* [any-thread] level: 0 debug, 1 info, 2 warning, 3 error. Lands in the case's log, never on the user's terminal. */
+  /* [any-thread] level: 0 debug, 1 info, 2 warning, 3 error. Lands in the case's log, never on the user's terminal;
+   * the first few warnings are also notes of the case's record. */
   void (*log)(const struct assay_host*, int32_t level, assay_str text) ASSAY_NOEXCEPT;
   /* [calling-thread] The text for the status about to be returned. With ASSAY_OK from verify: what was checked. */
   void (*set_message)(const struct assay_host*, assay_status, assay_str text) ASSAY_NOEXCEPT;
@@ -147,6 +165,10 @@ typedef struct assay_case {
   uint64_t seed;              /* for everything random in the workload */
   int32_t rank, rank_count;   /* 0 and 1 without ranks */
   const char* device_kind;    /* "cpu", "cuda", ... */
+  /* Since 1.2. 0: the user wants to see what a first step costs. setup() then makes the model and its inputs alone, and
+   * the first run() takes what memory a step needs and finds its kernels, each in the phase that needs them. Only a
+   * workload with ASSAY_WORKLOAD_COLD_START is ever told 0. */
+  int32_t prepare;
 } assay_case;
 
 typedef int32_t assay_stage;
@@ -243,8 +265,9 @@ typedef struct assay_progress {
 typedef struct assay_capture {
   size_t struct_size;
   void* impl;
-  /* [measure-thread] In setup(), the stream capturing: from begin to end, phase marks become part of the captured
-   * step. begin may be called again: the last capture counts. */
+  /* [measure-thread] In setup(), or in the first run() of a case whose `prepare` is 0 while no phase is open; the
+   * stream capturing: from begin to end, phase marks become part of the captured step. begin may be called again: the
+   * last capture counts. */
   assay_status (*begin)(const struct assay_capture*) ASSAY_NOEXCEPT;
   assay_status (*end)(const struct assay_capture*) ASSAY_NOEXCEPT;
   /* [measure-thread] In run(), once: the captured step is part of this one. */
@@ -272,7 +295,8 @@ typedef struct assay_workload {
   void (*destroy)(assay_workload_self*) ASSAY_NOEXCEPT;
   /* [measure-thread] Allocates, fills inputs, prepares kernels. May block. */
   assay_status (*setup)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
-  /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log. */
+  /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log; the first one of a
+   * case whose `prepare` is 0 may do what it has to. */
   assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL. Once, after the last step: reports per-case metrics, writes files. May block. */
   assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
@@ -283,7 +307,13 @@ typedef struct assay_workload {
   assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
   /* [any-thread] May be NULL. Unknown ids give NULL. */
   const void* (*get_extension)(const assay_workload_self*, const char* id)ASSAY_NOEXCEPT;
+  /* Since 1.2. */
+  const assay_preset* const* presets;
+  uint32_t preset_count;
+  uint32_t flags; /* ASSAY_WORKLOAD_... */
 } assay_workload;
+
+#define ASSAY_WORKLOAD_COLD_START 1u /* heeds assay_case.prepare */
 
 #define ASSAY_ANY_DEVICE 0u
 #define ASSAY_DEVICE_CPU 1u

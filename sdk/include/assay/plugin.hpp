@@ -144,6 +144,41 @@ struct Metric {
   }
 };
 
+// One row of what a choice stands for (assay_preset): where the text parameter `when` is `choice`, `param` has this
+// value unless the experiment gives it another one.
+struct Preset {
+  assay_preset row{};
+
+  static constexpr Preset integer(const char* when, const char* choice, const char* param, std::int64_t value) {
+    Preset p(when, choice, param);
+    p.row.int_value = value;
+    return p;
+  }
+  static constexpr Preset text(const char* when, const char* choice, const char* param, const char* value) {
+    Preset p(when, choice, param);
+    p.row.string_value = value;
+    return p;
+  }
+  constexpr Preset on(const char* device_kind) const {
+    Preset p = *this;
+    p.row.device_kind = device_kind;
+    return p;
+  }
+  constexpr Preset and_when(const char* also, const char* also_choice) const {
+    Preset p = *this;
+    p.row.also_when = also, p.row.also_choice = also_choice;
+    return p;
+  }
+  constexpr Preset() = default;  // an element of an array that is filled afterwards
+
+ private:
+  constexpr Preset(const char* when, const char* choice, const char* param) {
+    row.struct_size = sizeof(assay_preset);
+    row.when = when, row.choice = choice, row.param = param;
+    row.string_value = "";
+  }
+};
+
 template <class... Row>
 constexpr auto table(const Row&... rows) {
   return std::array<std::common_type_t<Row...>, sizeof...(Row)>{rows...};
@@ -201,6 +236,8 @@ class Case {
   std::int32_t rank() const noexcept { return abi_->rank; }
   std::int32_t rank_count() const noexcept { return abi_->rank_count; }
   std::string_view device_kind() const noexcept { return abi_->device_kind; }
+  // False when the first step is to show what it costs (assay_case.prepare).
+  bool prepares() const noexcept { return !ASSAY_HAS(abi_, assay_case, prepare) || abi_->prepare != 0; }
   const Host& host() const noexcept { return host_; }
 
  private:
@@ -407,8 +444,15 @@ struct Adapter {
     else
       return std::array<const assay_metric*, 0>{};
   }
+  static constexpr auto preset_pointers() {
+    if constexpr (requires { W::presets; })
+      return pointers(W::presets, std::make_index_sequence<W::presets.size()>());
+    else
+      return std::array<const assay_preset*, 0>{};
+  }
   static constexpr auto params_ = param_pointers();
   static constexpr auto metrics_ = metric_pointers();
+  static constexpr auto presets_ = preset_pointers();
 
   static constexpr assay_workload make() {
     assay_workload w{};
@@ -420,7 +464,9 @@ struct Adapter {
     w.metrics = metrics_.data(), w.metric_count = static_cast<std::uint32_t>(metrics_.size());
     if constexpr (requires { W::phases; })
       w.phases = W::phases.data(), w.phase_count = static_cast<std::uint32_t>(W::phases.size());
+    w.presets = presets_.data(), w.preset_count = static_cast<std::uint32_t>(presets_.size());
     if constexpr (requires { W::device_flags; }) w.device_flags = W::device_flags;
+    if constexpr (requires { W::cold_start; }) w.flags = W::cold_start ? ASSAY_WORKLOAD_COLD_START : 0u;
     w.create = create, w.destroy = destroy, w.setup = setup, w.run = run;
     if constexpr (requires(W & x, const Launch& l) { x.finish(l); }) w.finish = finish;
     if constexpr (requires(W & x, const Launch& l) { std::string(x.verify(l)); }) w.verify = verify;

@@ -43,6 +43,24 @@ void expect_all_verified(const std::vector<json>& records) {
 
 const std::string both_ways = "impl = [\"naive\", \"flash\"]\nexecution = [\"eager\", \"graph\"]\n";
 
+// Model and inputs are set up; what a pass needs is taken by the first step, and is the same in the end.
+TEST_F(Attention, StartsCold) {
+  const auto records = records_of({.plugin = "attention",
+                                   .params = "batch_size = 2\nhead_dim = 16\nseq = 32\nprojections = true",
+                                   .measure = "warmup = 0\nsteps = 2\nprepare = false",
+                                   .sweep = both_ways + "pass = [\"forward\", \"backward\", \"both\"]\n"});
+  ASSERT_EQ(records.size(), 12u);
+  expect_all_verified(records);
+  for (const json& r : records) {
+    const bool backward = r["params"]["pass"] != "forward";
+    EXPECT_GT(bytes_at(r, "after_setup", "parameters"), 0);
+    EXPECT_EQ(bytes_at(r, "after_setup", "gradients"), 0) << r["axes"];
+    EXPECT_EQ(peak_of(r, "gradients") > 0, backward) << r["axes"];
+    EXPECT_NE(r["notes"].dump().find("prepare = false"), std::string::npos);
+    EXPECT_GT(r["metrics"]["matrix_tflop_per_s"]["value"], 0);
+  }
+}
+
 TEST_F(Attention, OddSizesAreVerifiedInEveryWay) {
   const auto records =
       run_cases("batch_size = 2\nheads = 3\nhead_dim = 7", both_ways + "seq = [1, 7, 129]\ncausal = [true, false]");
@@ -138,6 +156,88 @@ TEST_F(Attention, AMatrixThatDoesNotFitIsNamedWithItsShapeAndSize) {
   EXPECT_NE(reason.find("4194304.0 MiB of activations (scores [1, 1, 1048576, 1048576] fp32)"), std::string::npos)
       << reason;
   EXPECT_GT(bytes_at(records[0], "after_inputs"), 0);  // what came before is told
+}
+
+// Of one head, as a report's grid has them; of the tiled attention, too, which on this device has no limit.
+TEST_F(Attention, LargeHeadDimensionsAndShortContextsAreVerified) {
+  auto records = run_cases("batch_size = 2", both_ways + "head_dim = [1024, 4096]\nseq = [16]");
+  EXPECT_EQ(records.size(), 8u);
+  expect_all_verified(records);
+  records = run_cases("batch_size = 1\nseq = 32\nhead_dim = 16384",
+                      "impl = [\"naive\", \"flash\"]\ndtype = [\"fp32\", \"bf16\"]");
+  ASSERT_EQ(records.size(), 4u);
+  expect_all_verified(records);
+}
+
+TEST_F(Attention, AHeadDimensionAboveTheLargestIsAMistake) {
+  run_cases("head_dim = 16385", "", 2);
+  EXPECT_NE(output().find("head_dim is 16385; expected an integer >= 1 and <= 16384"), std::string::npos) << output();
+}
+
+TEST_F(Attention, OperationsThatCannotBeCountedAreRefused) {
+  const auto records = run_cases("batch_size = 4096\nheads = 256\nseq = 1048576", "", 1);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "failed");
+  EXPECT_NE(records[0]["reason"].get<std::string>().find("2^63 operations or more"), std::string::npos)
+      << records[0]["reason"];
+}
+
+const std::string every_pass = "pass = [\"forward\", \"backward\", \"both\"]\n";
+
+TEST_F(Attention, ALayerIsVerifiedInEveryWay) {
+  auto records = run_cases("batch_size = 2\nheads = 3\nhead_dim = 7\nprojections = true",
+                           both_ways + every_pass + "seq = [65]\ncausal = [true, false]");
+  ASSERT_EQ(records.size(), 24u);
+  expect_all_verified(records);
+  for (const json& r : records) {
+    const std::string text = r["verify"]["text"];
+    for (const char* product : {", q by ", ", k by ", ", v by ", ", y by "})
+      EXPECT_NE(text.find(product), std::string::npos) << text;
+    for (const char* product : {", dout by ", ", dWo by ", ", dWq by ", ", dWk by ", ", dWv by ", ", dx by "})
+      EXPECT_EQ(text.find(product) != std::string::npos, r["axes"]["pass"] != "forward") << text;
+  }
+  records =
+      run_cases("batch_size = 2\nhead_dim = 512\nprojections = true\ndtype = \"bf16\"", both_ways + "seq = [1, 33]");
+  ASSERT_EQ(records.size(), 8u);
+  expect_all_verified(records);
+}
+
+TEST_F(Attention, ALayersWorkIncludesItsProducts) {
+  const auto records = run_cases("batch_size = 2\nseq = 64\nheads = 2\nhead_dim = 16\nprojections = true", every_pass);
+  ASSERT_EQ(records.size(), 3u);
+  const std::int64_t forward = 2LL * 2 * 64 * 64 * 32 + 8LL * 2 * 64 * 32 * 32;
+  EXPECT_EQ(records[0]["work"]["flops"], forward);
+  EXPECT_EQ(records[1]["work"]["flops"], 2 * forward);
+  EXPECT_EQ(records[2]["work"]["flops"], 3 * forward);
+}
+
+// q, k, v and the attention's result are kept for the backward, and so is what naive keeps.
+TEST_F(Attention, ALayersMomentsShowItsWeightsAndWhatItKeeps) {
+  const auto records = run_cases(of_memory + "projections = true\nimpl = \"naive\"",
+                                 "execution = [\"eager\", \"graph\"]\npass = [\"forward\", \"both\"]");
+  ASSERT_EQ(records.size(), 4u);
+  constexpr std::int64_t weights = 4 * 16 * 16 * 4;
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    const bool both = r["axes"]["pass"] == "both", eager = r["axes"]["execution"] == "eager";
+    const std::int64_t inputs = weights + tensor + (eager ? 256 * 256 * 4 : 0);
+    EXPECT_EQ(bytes_at(r, "after_model"), weights);
+    EXPECT_EQ(bytes_at(r, "after_model", "parameters"), weights);
+    EXPECT_EQ(bytes_at(r, "after_inputs"), inputs);
+    EXPECT_EQ(bytes_at(r, "after_forward"), inputs + tensor + (both ? 4 * tensor + matrix : 0));
+    EXPECT_EQ(peak_of(r, "parameters"), weights);
+    if (!both) continue;
+    EXPECT_EQ(bytes_at(r, "before_backward"), inputs + tensor + 4 * tensor + matrix + tensor);
+    EXPECT_EQ(bytes_at(r, "after_backward"), inputs + tensor + tensor + tensor + weights);
+    EXPECT_EQ(bytes_at(r, "after_backward", "gradients"), tensor + weights);
+  }
+}
+
+TEST_F(Attention, WithoutProjectionsThereAreNoWeights) {
+  const auto records = run_cases(of_memory);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(bytes_at(records[0], "after_model"), 0);
 }
 
 TEST_F(Attention, DtypesThatTheCpuLacksAreUnsupported) {

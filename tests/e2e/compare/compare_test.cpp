@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace assay::test {
 namespace {
@@ -132,6 +133,151 @@ TEST_F(Compare, ARunWithItselfIsTheSame) {
     EXPECT_EQ(result.exit.code, 0);
     EXPECT_TRUE(contains(result.output, "same")) << result.output;
   }
+}
+
+TEST_F(Compare, CasesOfOneRunAreSidesByWhatVaries) {
+  const std::string a = measured("a", "", "elements = [64, 400000]\nbatch_size = [1, 2]");
+  const nlohmann::json json = compared({a, "--by", "elements", "--metric", "turns"});
+  ASSERT_EQ(json["sides"].size(), 2u) << json;
+  EXPECT_EQ(json["sides"][1]["label"], "elements=400000");
+  ASSERT_EQ(json["metrics"][0]["cases"].size(), 2u);
+  for (const auto& c : json["metrics"][0]["cases"]) EXPECT_EQ(c["sides"][1]["verdict"], "same") << c;
+  const nlohmann::json turned = compared({a, "--by", "elements", "--baseline", "400000"});
+  EXPECT_EQ(turned["sides"][0]["label"], "elements=400000");
+  // Thousands of times the work is never the same or faster.
+  EXPECT_EQ(compare({a, "--by", "elements", "--fail-if", "slower"}).exit.code, 1);
+  EXPECT_EQ(compare({a, "--by", "batch_size,elements", "--format", "csv"}).exit.code, 0);
+}
+
+TEST_F(Compare, WrongSplitsSayWhatThereIs) {
+  const std::string a = measured("a", "", "batch_size = [1, 2]"), b = measured("b", "", "batch_size = [1, 2]");
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{a, "--by", "batchsize"}, "what varies: batch_size; did you mean 'batch_size'?"},
+      {{a, "--by", "elements"}, "all cases have elements = 4096; what varies: batch_size"},
+      {{a, "--by", "batch_size", "--baseline", "3"}, "--baseline is '3'; expected a value of batch_size: 1, 2"},
+      {{a, b, "--by", "batch_size"}, "--by splits one side, and there are 2"},
+      {{a, b, "--baseline", "1"}, "--baseline names a value of --by, and there is none"}};
+  for (const auto& [arguments, message] : wrong) {
+    const RunResult result = compare(arguments);
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_TRUE(contains(result.output, message)) << result.output;
+  }
+  EXPECT_EQ(compare({a + "," + b, "--by", "batch_size"}).exit.code, 0);
+}
+
+TEST_F(Compare, AFolderOfManyExperimentsHasAnOverviewFirst) {
+  for (int i = 0; i < 2; ++i) measured("x", "", "batch_size = [1, 2]");
+  measured("y", "elements = 64");
+  const nlohmann::json json = compared({"out"});
+  ASSERT_EQ(json["runs"].size(), 3u) << json;
+  ASSERT_EQ(json["comparisons"].size(), 1u);
+  EXPECT_EQ(json["comparisons"][0]["metrics"][0]["cases"].size(), 2u);
+  EXPECT_EQ(json["skipped"].size(), 1u);
+  const RunResult text = compare({"out"});
+  EXPECT_EQ(text.exit.code, 0);
+  EXPECT_TRUE(contains(text.output, "Runs below out")) << text.output;
+  EXPECT_TRUE(contains(text.output, "Comparison 1: x, 2 runs")) << text.output;
+  EXPECT_TRUE(contains(text.output, "1 run shares no case with another")) << text.output;
+  EXPECT_EQ(compare({"out", "--format", "csv"}).exit.code, 0);
+  EXPECT_EQ(compare({"out", "--metric", "stp"}).exit.code, 2);
+  EXPECT_EQ(compare({"out", "--cost", "3", "4"}).exit.code, 2);
+}
+
+TEST_F(Compare, RunsThatShareNothingFailTheGate) {
+  measured("x", "elements = 32");
+  measured("y", "elements = 64");
+  const RunResult result = compare({"out", "--fail-if", "slower"});
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  EXPECT_TRUE(contains(result.output, "nothing could be compared")) << result.output;
+}
+
+TEST_F(Compare, MetricsSideBySide) {
+  const std::string a = measured("a"), b = measured("b");
+  const RunResult result = compare({a, b, "--metric", "all", "--side-by-side"});
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  for (const char* metric : {"step in ms", "sweep in ms", "turns", "memory in MiB"})
+    EXPECT_TRUE(contains(result.output, metric)) << metric << " is not in\n" << result.output;
+  EXPECT_EQ(compare({a, b, "--side-by-side", "--cost", "3", "4"}).exit.code, 2);
+}
+
+// The columns of a run's own tables.
+class RelativeColumns : public Compare {
+ protected:
+  static ExperimentText text(const std::string& output) {
+    ExperimentText text;
+    text.plugin = "measured_work";
+    text.params = "work = 0.01";
+    text.sweep = "elements = [64, 400000]\nbatch_size = [1, 2]";
+    text.run = "[output]\n" + output;
+    return text;
+  }
+  // The lines of table.csv, each as its cells; texts with commas are not among them.
+  std::vector<std::vector<std::string>> rows() const {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream lines(text_of(run_folder() / "table.csv"));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream cells(line + ",");
+      rows.emplace_back();
+      for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
+    }
+    return rows;
+  }
+};
+
+const std::string kRelative =
+    "relative_to = { elements = 64 }\ncolumns = [\"elements\", \"turns.ratio\", \"step.mean_ms\", \"speedup\", "
+    "\"status\"]\n";
+
+TEST_F(RelativeColumns, OfARunStandInItsTables) {
+  const RunResult result = run_experiment(text(kRelative));
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  const auto table = rows();
+  ASSERT_EQ(table.size(), 5u);
+  // The axis that the columns leave out stands in front.
+  EXPECT_EQ(table[0],
+            (std::vector<std::string>{"batch_size", "elements", "turns.ratio", "step.mean_ms", "speedup", "status"}));
+  for (std::size_t i : {1u, 2u}) EXPECT_EQ(table[i][4], "1.0");
+  for (std::size_t i : {3u, 4u}) {
+    EXPECT_EQ(table[i][2], "1.0");
+    EXPECT_NEAR(std::stod(table[i][4]), std::stod(table[i - 2][3]) / std::stod(table[i][3]), 1e-9);
+  }
+  EXPECT_TRUE(contains(result.output, "speedup")) << result.output;
+  EXPECT_TRUE(contains(text_of(run_folder() / "table.md"), " speedup |"));
+  EXPECT_TRUE(contains(text_of(run_folder() / "experiment.toml"), "relative_to = { elements = 64 }"));
+}
+
+TEST_F(RelativeColumns, AreEmptyWithoutTheBaselineAndFilledByResuming) {
+  ASSERT_EQ(run_experiment(text(kRelative), {"--filter", "elements=400000"}).exit.code, 0);
+  ASSERT_EQ(rows().size(), 3u);
+  for (std::size_t i : {1u, 2u}) EXPECT_EQ(rows()[i][4], "");
+  ASSERT_EQ(run_experiment(text(kRelative), {"--resume"}).exit.code, 0);
+  ASSERT_EQ(rows().size(), 5u);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_NE(rows()[i][4], "");
+}
+
+TEST_F(RelativeColumns, MayBeAskedForOnTheCommandLine) {
+  const RunResult result =
+      run_experiment(text("columns = [\"step.mean_ms\"]\n"),
+                     {"--set", "output.relative_to={ elements = 64 }", "--set", "sweep.right=[true]"});
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_EQ(rows()[0], (std::vector<std::string>{"elements", "batch_size", "step.mean_ms", "speedup"}));
+}
+
+TEST_F(RelativeColumns, AnAxisOfTheCommandLineIsAColumn) {
+  ASSERT_EQ(run_experiment(text("columns = [\"elements\", \"status\"]\n"), {"--set", "sweep.measure.warmup=[0, 1]"})
+                .exit.code,
+            0);
+  EXPECT_EQ(rows()[0], (std::vector<std::string>{"batch_size", "measure.warmup", "elements", "status"}));
+  ASSERT_EQ(rows().size(), 9u);
+}
+
+TEST_F(RelativeColumns, AMistakeIsToldBeforeAnythingStarts) {
+  const RunResult result = run_experiment(text("relative_to = { elements = 65 }\n"));
+  EXPECT_EQ(result.exit.code, 2);
+  EXPECT_TRUE(contains(result.output,
+                       "[output] relative_to elements is 65, which its axis does not have; expected one of 64, 400000"))
+      << result.output;
+  EXPECT_TRUE(contains(result.output, "nothing was started")) << result.output;
 }
 
 }  // namespace

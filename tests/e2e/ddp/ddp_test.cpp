@@ -48,6 +48,33 @@ TEST_F(Ddp, EveryStrategyTrainsTheSameModel) {
   EXPECT_LT(collectives["overlap_bucketed"], 21);
 }
 
+// A bucket ends with the group of parameters that fills it: 30 KB fill with each group but norms, 0.25 MiB of 2.4 MB
+// leave at most ten, and a bucket of them all is one.
+TEST_F(Ddp, BucketsMayBeLessThanOneMebibyte) {
+  const auto records = run_cases("strategy = \"overlap_bucketed\"", "bucket_mb = [0.03, 0.25, 1.0, 1, 100]");
+  ASSERT_EQ(records.size(), 5u);
+  std::vector<double> buckets;
+  for (const json& record : records) {
+    ASSERT_EQ(record["status"], "ok") << record["reason"];
+    EXPECT_EQ(record["verify"]["status"], "ok");
+    EXPECT_EQ(record["metrics"]["loss"]["value"], records[0]["metrics"]["loss"]["value"]);
+    const json& metrics = record["metrics"];
+    buckets.push_back(metrics["collectives"]["value"]);
+    const double mib = metrics["communication_bytes"]["value"].get<double>() / 0x1p20;
+    EXPECT_LE(buckets.back(), 2 + mib / record["axes"]["bucket_mb"].get<double>());
+  }
+  EXPECT_GT(buckets[0], buckets[1]);
+  EXPECT_GT(buckets[1], buckets[2]);
+  EXPECT_EQ(buckets[2], buckets[3]) << "1.0 is 1";
+  EXPECT_EQ(buckets[4], 2) << "the first has 1 MiB";
+}
+
+TEST_F(Ddp, ABucketOfNothingIsRefused) {
+  const RunResult result = run_alone({.plugin = "ddp", .params = "bucket_mb = 0.0"});
+  EXPECT_EQ(result.exit.code, 2);
+  EXPECT_TRUE(contains(result.output, "bucket_mb is 0.0; expected a number >= 0.0009765625")) << result.output;
+}
+
 TEST_F(Ddp, EveryPrecisionAndOptimizerIsVerified) {
   const auto records =
       run_cases("", "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");

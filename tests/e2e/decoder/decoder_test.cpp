@@ -79,6 +79,50 @@ TEST_F(Decoder, MemoryByKindIsTheFormula) {
   EXPECT_DOUBLE_EQ(peak["data"].get<double>() * mib, 2.0 * 2 * 64 * 8);
 }
 
+TEST_F(Decoder, ASizeIsResolvedInParametersAndSummary) {
+  const auto records = run_cases("size = \"tiny\"\nheads = 2\nbatch_size = 1\ncontext_length = 16\npass = \"forward\"");
+  ASSERT_EQ(records.size(), 1u);
+  const json& params = records[0]["params"];
+  EXPECT_EQ(params["d_model"], 128);
+  EXPECT_EQ(params["d_ff"], 512);
+  EXPECT_EQ(params["layers"], 2);
+  EXPECT_EQ(params["heads"], 2);
+  for (const auto& entry : fs::directory_iterator(run_folder()))
+    if (entry.path().filename().string().starts_with("bench_")) {
+      const json config = json::parse(std::ifstream(entry.path()))["config"]["workload"]["params"];
+      EXPECT_EQ(config["d_model"], 128);
+      EXPECT_EQ(config["heads"], 2);
+      return;
+    }
+  ADD_FAILURE() << "no summary";
+}
+
+// A cold start takes the same steps, and pays in the first of them for what set-up does otherwise.
+TEST_F(Decoder, AColdStartTakesTheSameSteps) {
+  const auto records =
+      records_of({.plugin = "decoder",
+                  .params = "size = \"tiny\"\nbatch_size = 2\ncontext_length = 32\npass = \"train_step\"",
+                  .measure = "warmup = 0\nsteps = 3",
+                  .run = "[sweep]\nexecution = [\"eager\", \"graph\"]\n\"measure.prepare\" = [true, false]\n"});
+  ASSERT_EQ(records.size(), 4u);
+  for (std::size_t i : {0u, 2u}) {
+    const json &warm = records[i], &cold = records[i + 1];
+    EXPECT_EQ(warm["metrics"]["loss"]["value"], cold["metrics"]["loss"]["value"]);
+    EXPECT_EQ(warm["metrics"]["live_activations"]["value"], cold["metrics"]["live_activations"]["value"]);
+    EXPECT_EQ(cold["verify"]["status"], "ok");
+    EXPECT_EQ(warm["memory"]["peak_mib"], cold["memory"]["peak_mib"]);
+    const auto after_setup = [](const json& r) { return r["memory"]["moments"][0]["current_mib"]; };
+    EXPECT_TRUE(after_setup(warm).contains("gradients"));
+    EXPECT_TRUE(after_setup(cold).contains("parameters"));
+    for (const char* kind : {"gradients", "activations", "optimizer_state"})
+      EXPECT_FALSE(after_setup(cold).contains(kind)) << kind;
+    EXPECT_NE(cold["notes"].dump().find("prepare = false"), std::string::npos);
+    EXPECT_EQ(warm["notes"].dump().find("prepare = false"), std::string::npos);
+    for (const json& r : {warm, cold})
+      EXPECT_EQ(r["notes"].dump().find("device memory"), std::string::npos) << r["notes"];
+  }
+}
+
 TEST_F(Decoder, EveryPrecisionExecutionAndAttentionIsVerified) {
   const auto records =
       run_cases("size = \"tiny\"\nbatch_size = 2\ncontext_length = 48\npass = \"train_step\"",

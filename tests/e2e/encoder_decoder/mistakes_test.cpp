@@ -40,6 +40,16 @@ TEST_F(EncoderDecoderMistakes, AFileWhereTheFolderShouldBe) {
                  {"x.toml: is a file; a data set needs a folder"});
 }
 
+TEST_F(EncoderDecoderMistakes, TheFullSetAndANumberOfSamples) {
+  const auto notes_on = [this](const std::string& params) {
+    const auto records = run_well(small(params));
+    EXPECT_EQ(records.size(), 1u);
+    return records.empty() ? "" : records[0]["notes"].dump();
+  };
+  EXPECT_PRED2(contains, notes_on("dataset = \"full\"\nnum_samples = 8"), "num_samples = 8 says how many samples");
+  EXPECT_FALSE(contains(notes_on("num_samples = 8"), "num_samples"));
+}
+
 TEST_F(EncoderDecoderMistakes, AWordThatIsNone) {
   const RunResult result = run_experiment({.plugin = "encoder_decoder", .params = "amp = \"int8\""});
   EXPECT_EQ(result.exit.code, 2);

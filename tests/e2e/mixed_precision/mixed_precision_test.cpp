@@ -61,13 +61,20 @@ TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
   EXPECT_EQ(results(records, 8), (std::vector<std::string>{"21.00000000", "21.00708771", "21.00686646"}));
 }
 
+TEST_F(MixedPrecision, AnFp32SumInTheOrderOfTheLibraryIsWhatTheReportPrints) {
+  const auto records =
+      run_cases("study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\norder = \"cascade\"",
+                "[sweep]\nlanes = [8, 16]\n");
+  EXPECT_EQ(results(records, 8), (std::vector<std::string>{"20.99900246", "20.99900055"}));
+}
+
 TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
   const auto records =
       run_cases("study = \"accumulation\"\ndata = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
                 "[sweep]\noperation = [\"sum\", \"dot\"]\nterms_dtype = [\"fp32\", \"bf16\", \"fp16\"]\n"
                 "accumulator = [\"fp32\", \"bf16\", \"fp16\"]\nupcast = [false, true]\n"
-                "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\"]\n");
-  ASSERT_EQ(records.size(), 144u);
+                "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\", \"cascade\"]\n");
+  ASSERT_EQ(records.size(), 180u);
   for (const json& record : records) EXPECT_EQ(record["verify"]["status"], "ok") << record["axes"] << record["verify"];
 }
 
@@ -99,6 +106,8 @@ TEST_F(MixedPrecision, WhatDoesNotGoTogetherIsRefused) {
   expect_reason(run_cases(study + "operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "", 1), "fewer than");
   expect_reason(run_cases(study + "size = \"tiny\"", "", 1), "'size' is a parameter of study = \"speed_accuracy\"");
   expect_reason(run_cases(study + "precision = \"bf16\"", "", 1), "'precision' is a parameter of study");
+  expect_reason(run_cases("study = \"dtypes\"\ncasting = \"autocast\"", "", 1), "in fp32 nothing is converted");
+  expect_reason(run_cases(study + "casting = \"autocast\"", "", 1), "'casting' is a parameter of study = \"dtypes\"");
   expect_reason(run_cases("study = \"dtypes\"\nterms = 5", "", 1),
                 "'terms' is a parameter of study = \"accumulation\"");
 }
@@ -127,6 +136,21 @@ TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
   EXPECT_EQ(table(),
             "precision,parameters_dtype,logits_dtype,compute_copy_dtype\nfp32,fp32,fp32,none\nbf16,fp32,bf16,bf16\n"
             "bf16_pure,bf16,bf16,none\n");
+}
+
+// The report's table is of fp16; bf16 differs from it in the 16-bit words alone.
+TEST_F(MixedPrecision, AutocastNormsInFp32AndWidensGradients) {
+  const auto records =
+      run_cases("study = \"dtypes\"\nprecision = \"bf16\"", "[sweep]\ncasting = [\"policy\", \"autocast\"]\n");
+  ASSERT_EQ(records.size(), 2u);
+  const std::vector<std::pair<const char*, const char*>> expected{
+      {"parameters_dtype", "fp32"},           {"fc1_output_dtype", "bf16"}, {"relu_output_dtype", "bf16"},
+      {"layer_norm_output_dtype", "fp32"},    {"logits_dtype", "bf16"},     {"loss_dtype", "fp32"},
+      {"activation_gradients_dtype", "bf16"}, {"gradients_dtype", "fp32"}};
+  for (const auto& [name, dtype] : expected) EXPECT_EQ(word(records[1], name), dtype) << name;
+  EXPECT_EQ(word(records[0], "layer_norm_output_dtype"), "bf16");
+  for (const json& record : records) EXPECT_EQ(record["verify"]["status"], "ok") << record["verify"];
+  EXPECT_NE(metric(records[0], "gradient_error"), metric(records[1], "gradient_error")) << "it computes otherwise";
 }
 
 const std::string small_decoder =

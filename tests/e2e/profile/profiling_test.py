@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""profiling_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE: [profile] kernels and nsys, with a device and an nsys that
-pretend. The pretended nsys keeps the worker's descriptors to itself."""
+"""profiling_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE FAILING_PLUGIN: [profile] kernels and nsys, with a device and an
+nsys that pretend. The pretended nsys keeps the worker's descriptors to itself."""
 import json
 import os
 import pathlib
@@ -40,9 +40,9 @@ exit $?
 """
 
 
-def run(assay, work, gpu, cpu, path):
+def run(assay, work, gpu, cpu, path, *more):
     environment = dict(os.environ, PATH=path, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
-    done = subprocess.run([assay, "run", "experiment.toml"], cwd=work, env=environment, capture_output=True, text=True)
+    done = subprocess.run([assay, "run", "experiment.toml", *more], cwd=work, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     folder = work / "results" / "profiling" / "latest"
     return (folder, json.loads((folder / "cases.jsonl").read_text()), (folder / "logs" / "case-0001.log").read_text(),
@@ -61,10 +61,51 @@ def check_kernels(folder, record, said):
     assert "launches" in said and "matrix products" in said, said
 
 
-def check_order(log):
-    """The range and the external profiler's part hold the measured steps; tracing comes after."""
+def check_order(log, with_ranges=True):
+    """The ranges and the external profiler's part hold the measured steps with their phases, and neither the warm-up
+    nor the traced steps; tracing comes after."""
     said = [line.removeprefix("pretended gpu: ") for line in log.splitlines() if line.startswith("pretended gpu: ")]
-    assert said == ["profiler start", "push measure", "pop", "profiler stop", "trace begin", "trace end"], said
+    step = ["push step", "push forward", "pop", "push backward", "pop", "pop"]
+    measured = ["profiler start", "push measure", *step, *step, "pop", "profiler stop"]
+    assert said == (measured if with_ranges else []) + ["trace begin", "trace end"], said
+
+
+def check_kernel_tables(assay, folder):
+    """`assay kernels` prints what the record has, a row for the step and each phase."""
+    done = subprocess.run([assay, "kernels", str(folder), "--format", "json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(done.stdout)
+    assert rows[0]["phase"] == "step" and rows[0]["launches"] == 1 and rows[0]["products.percent"] == 100.0, rows
+    assert rows[0]["longest.kernel"] == "pretended_gemm", rows
+
+
+def check_step_peak(record):
+    """A step of the decoder takes no memory: each one's peak is what the case held."""
+    peak = record["memory"]["step_peak_mib"]
+    assert peak["mean"] == peak["min"] == peak["max"], peak
+    assert peak["max"] == record["memory"]["moments"][-1]["current_total_mib"] > 0, record["memory"]
+
+
+def check_failed_step(assay, work, gpu, cpu, plugin):
+    """A step that fails leaves no range open to the case after it: with --in-process both are of one thread."""
+    (work / "experiment.toml").write_text(f"""
+schema = 1
+name = "profiling"
+[workload]
+plugin = "{plugin}"
+[measure]
+warmup = 0
+steps = 1
+[run]
+device = "cuda"
+""")
+    environment = dict(os.environ, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
+    done = subprocess.run([assay, "run", "experiment.toml", "--in-process"], cwd=work, env=environment,
+                          capture_output=True, text=True)
+    said = [line.removeprefix("pretended gpu: ") for line in (done.stdout + done.stderr).splitlines()
+            if line.startswith("pretended gpu: ")]
+    assert done.returncode == 1 and said[:3] == ["profiler start", "push measure", "push step"], done.stdout + done.stderr
+    assert sum(word.startswith("push") for word in said) == said.count("pop"), said
 
 
 def main():
@@ -76,7 +117,9 @@ def main():
     folder, record, log, said = run(assay, work, gpu, cpu, "/usr/bin:/bin")
     check_kernels(folder, record, said)
     check_order(log)
-    assert "nsys is not on the PATH" in said and "nsys profile --trace=cuda,nvtx,cublas,cudnn" in said, said
+    check_kernel_tables(assay, folder)
+    check_step_peak(record)
+    assert "nsys is not on the PATH" in said and "nsys profile --trace=cuda,nvtx,osrt,cublas,cudnn " in said, said
     assert "pretended nsys" not in log
 
     nsys = work / "bin" / "nsys"
@@ -84,9 +127,17 @@ def main():
     nsys.chmod(0o755)
     folder, record, log, said = run(assay, work, gpu, cpu, f"{work.absolute() / 'bin'}:/usr/bin:/bin")
     assert record["status"] == "ok" and record["phases"]["step"]["n"] == 2
-    assert "pretended nsys: profile" in log and "nsys_case-0001" in log, log
+    assert "pretended nsys: profile --trace=cuda,nvtx,osrt,cublas,cudnn " in log and "nsys_case-0001" in log, log
     check_order(log)
     assert "not on the PATH" not in said, said
+
+    path = f"{work.absolute() / 'bin'}:/usr/bin:/bin"
+    _, _, log, _ = run(assay, work, gpu, cpu, path, "--set", 'profile.nsys_trace=["cuda", "mpi"]')
+    assert "pretended nsys: profile --trace=cuda,mpi " in log, log
+
+    _, _, log, _ = run(assay, work, gpu, cpu, path, "--set", "profile.nsys=false", "--set", "profile.nvtx=false")
+    check_order(log, with_ranges=False)
+    check_failed_step(assay, work, gpu, cpu, sys.argv[5])
 
 
 main()

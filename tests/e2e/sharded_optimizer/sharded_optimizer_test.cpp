@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,21 @@ TEST_F(ShardedOptimizer, EveryPrecisionAndOptimizerEndsWithTheWeightsOfAPlainSte
   for (const json& r : records) {
     EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
     EXPECT_NE(r["verify"]["text"].get<std::string>().find("identical to the bit"), std::string::npos) << r["verify"];
+  }
+}
+
+// The arena is cut to the size that is asked for, the first bucket too.
+TEST_F(ShardedOptimizer, BucketsMayBeLessThanOneMebibyte) {
+  const auto records = records_of({.plugin = "sharded_optimizer",
+                                   .params = "size = \"tiny\"\nbatch_size = 1\ncontext_length = 16\n",
+                                   .measure = "warmup = 1\nsteps = 1",
+                                   .run = "threads = 1\nranks = 2",
+                                   .sweep = "bucket_mb = [0.25, 1.0]\nvariant = [\"baseline\", \"zero1\"]"});
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) {
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+    const double bytes = r["axes"]["bucket_mb"].get<double>() * 0x1p20;
+    EXPECT_EQ(metric(r, "buckets"), std::ceil(4.0 * tiny_parameters / bytes)) << r["axes"];
   }
 }
 

@@ -75,13 +75,14 @@ FIELD(56, assay_host, get_float, assay_status (*)(const assay_config*, assay_str
 FIELD(64, assay_host, get_string, assay_status (*)(const assay_config*, assay_str, assay_str*) noexcept);
 FIELD(72, assay_host, get_extension, const void* (*)(const assay_host*, const char*) noexcept);
 
-SIZE(40, assay_case);
+SIZE(48, assay_case);
 FIELD(0, assay_case, struct_size, size_t);
 FIELD(8, assay_case, config, const assay_config*);
 FIELD(16, assay_case, seed, uint64_t);
 FIELD(24, assay_case, rank, int32_t);
 FIELD(28, assay_case, rank_count, int32_t);
 FIELD(32, assay_case, device_kind, const char*);
+FIELD(40, assay_case, prepare, int32_t);
 
 SIZE(64, assay_launch);
 FIELD(0, assay_launch, struct_size, size_t);
@@ -125,7 +126,7 @@ FIELD(8, assay_memory_plan, impl, void*);
 FIELD(16, assay_memory_plan, buffer,
       void (*)(const assay_memory_plan*, void*, size_t, size_t, int32_t, int32_t, assay_str) noexcept);
 
-SIZE(136, assay_workload);
+SIZE(152, assay_workload);
 FIELD(0, assay_workload, struct_size, size_t);
 FIELD(8, assay_workload, id, const char*);
 FIELD(16, assay_workload, summary, const char*);
@@ -146,6 +147,21 @@ FIELD(104, assay_workload, finish, assay_status (*)(assay_workload_self*, const 
 FIELD(112, assay_workload, verify, assay_status (*)(assay_workload_self*, const assay_launch*) noexcept);
 FIELD(120, assay_workload, work, assay_status (*)(const assay_workload_self*, assay_work*) noexcept);
 FIELD(128, assay_workload, get_extension, const void* (*)(const assay_workload_self*, const char*) noexcept);
+FIELD(136, assay_workload, presets, const assay_preset* const*);
+FIELD(144, assay_workload, preset_count, uint32_t);
+FIELD(148, assay_workload, flags, uint32_t);
+
+SIZE(80, assay_preset);
+FIELD(0, assay_preset, struct_size, size_t);
+FIELD(8, assay_preset, when, const char*);
+FIELD(16, assay_preset, choice, const char*);
+FIELD(24, assay_preset, also_when, const char*);
+FIELD(32, assay_preset, also_choice, const char*);
+FIELD(40, assay_preset, device_kind, const char*);
+FIELD(48, assay_preset, param, const char*);
+FIELD(56, assay_preset, int_value, int64_t);
+FIELD(64, assay_preset, float_value, double);
+FIELD(72, assay_preset, string_value, const char*);
 
 SIZE(72, assay_entry);
 FIELD(0, assay_entry, struct_size, size_t);
@@ -279,7 +295,8 @@ static_assert(std::is_same_v<assay_status, int32_t> && std::is_same_v<assay_type
               std::is_same_v<assay_stage, int32_t> && std::is_same_v<assay_memory_kind, int32_t>);
 
 VALUE(ASSAY_ABI_MAJOR, 1u);
-VALUE(ASSAY_ABI_MINOR, 1u);
+VALUE(ASSAY_ABI_MINOR, 2u);
+VALUE(ASSAY_WORKLOAD_COLD_START, 1u);
 VALUE(ASSAY_DEVICE_ABI_MAJOR, 1u);
 VALUE(ASSAY_DEVICE_ABI_MINOR, 0u);
 

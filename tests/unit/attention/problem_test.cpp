@@ -26,10 +26,32 @@ TEST(AttentionProblem, BytesAreThoseOfTheTensorsWithoutTheScores) {
   EXPECT_EQ(backward_bytes(small), 8u * 16 * 256 * 16 * 2);
 }
 
-TEST(AttentionProblem, TheLargestCaseStillFits) {
-  const Problem largest{.batch = 4096, .heads = 256, .seq = 1, .head_dim = 1024, .causal = false};
-  EXPECT_EQ(forward_flops(largest), 4ull * 4096 * 256 * 1024);
+TEST(AttentionProblem, TheScaleIsThatOfTheHeadDimension) {
   EXPECT_NEAR(static_cast<double>(Problem{.head_dim = 64}.scale()), 0.125, 1e-9);
+}
+
+// Of n = 2048 tokens of width 32: four products of n d_model^2 forward, eight backward; four weights.
+TEST(AttentionProblem, ProjectionsAddTheirProductsAndWeights) {
+  Problem layer = small;
+  layer.projections = true;
+  const std::uint64_t tensor = 2048 * 32 * 2, weights = 4 * 32 * 32 * 2;
+  EXPECT_EQ(forward_flops(layer), forward_flops(small) + 8u * 2048 * 32 * 32);
+  EXPECT_EQ(backward_flops(layer), 2 * forward_flops(layer));
+  EXPECT_EQ(forward_bytes(layer), 2 * tensor + weights);
+  EXPECT_EQ(backward_bytes(layer), 7 * tensor + 2 * weights);
+}
+
+TEST(AttentionProblem, WhatCannotBeCountedIsTold) {
+  Problem large{.batch = 4096, .heads = 256, .seq = 1, .head_dim = 16384, .causal = false};
+  EXPECT_TRUE(is_countable(large));
+  EXPECT_EQ(forward_flops(large), 4ull * 4096 * 256 * 16384);
+  large.projections = true;  // 24 * 2^12 * 2^44 operations
+  EXPECT_TRUE(is_countable(large));
+  EXPECT_EQ(backward_flops(large), 2 * (8ull * 4096 * (1ull << 44) + 4ull * 4096 * 256 * 16384));
+  large.seq = 32;
+  EXPECT_FALSE(is_countable(large));
+  EXPECT_FALSE(is_countable({.batch = 4096, .heads = 256, .seq = 1 << 20, .head_dim = 64}));
+  EXPECT_TRUE(is_countable({.batch = 8, .heads = 1, .seq = 1 << 20, .head_dim = 64}));
 }
 
 }  // namespace

@@ -18,12 +18,12 @@ Head random_head(std::int64_t seq, std::int64_t head_dim, bool causal) {
   return h;
 }
 
-struct Operands {
+struct Point {
   std::vector<double> q, k, v;
 };
 
 // sum of dout * out over the queries.
-double objective(const Head& h, const Operands& o, const std::vector<std::int64_t>& queries) {
+double objective(const Head& h, const Point& o, const std::vector<std::int64_t>& queries) {
   const auto d = static_cast<std::size_t>(h.head_dim);
   double total = 0;
   for (const std::int64_t query : queries) {
@@ -42,10 +42,10 @@ double objective(const Head& h, const Operands& o, const std::vector<std::int64_
   return total;
 }
 
-std::vector<double> gradient(const Head& h, std::vector<double> Operands::*which,
+std::vector<double> gradient(const Head& h, std::vector<double> Point::*which,
                              const std::vector<std::int64_t>& queries) {
   constexpr double step = 1e-5;
-  Operands o{{h.q.begin(), h.q.end()}, {h.k.begin(), h.k.end()}, {h.v.begin(), h.v.end()}};
+  Point o{{h.q.begin(), h.q.end()}, {h.k.begin(), h.k.end()}, {h.v.begin(), h.v.end()}};
   std::vector<double> result;
   for (double& x : o.*which) {
     const double before = x;
@@ -69,18 +69,18 @@ TEST_P(AttentionGradients, OfAllQueriesAreThoseByDifferences) {
   const Head h = random_head(7, 9, GetParam());
   const auto queries = spread_rows(h.seq, h.seq);
   const Reference r = reference_of(h, queries);
-  expect_near(r.dq.value, gradient(h, &Operands::q, queries));
-  expect_near(r.dk.value, gradient(h, &Operands::k, queries));
-  expect_near(r.dv.value, gradient(h, &Operands::v, queries));
+  expect_near(r.dq.value, gradient(h, &Point::q, queries));
+  expect_near(r.dk.value, gradient(h, &Point::k, queries));
+  expect_near(r.dv.value, gradient(h, &Point::v, queries));
 }
 
 TEST_P(AttentionGradients, OfSomeQueriesAreTheirsAlone) {
   const Head h = random_head(11, 3, GetParam());
   const std::vector<std::int64_t> queries{0, 4, 8};
   const Reference r = reference_of(h, queries);
-  expect_near(r.dk.value, gradient(h, &Operands::k, queries));
-  expect_near(r.dv.value, gradient(h, &Operands::v, queries));
-  const std::vector<double> dq = gradient(h, &Operands::q, queries);
+  expect_near(r.dk.value, gradient(h, &Point::k, queries));
+  expect_near(r.dv.value, gradient(h, &Point::v, queries));
+  const std::vector<double> dq = gradient(h, &Point::q, queries);
   for (std::size_t row = 0; row < queries.size(); ++row)
     for (std::size_t c = 0; c < 3; ++c)
       EXPECT_NEAR(r.dq.value[row * 3 + c], dq[static_cast<std::size_t>(queries[row]) * 3 + c], 1e-8);
@@ -100,6 +100,15 @@ TEST(AttentionReference, ACausalFirstQueryIsTheFirstValue) {
   // Keys that the query does not see get nothing at all.
   EXPECT_GT(r.dv.magnitude[0], 0);
   for (std::size_t j = 1; j < 5; ++j) EXPECT_EQ(r.dv.magnitude[j], 0);
+}
+
+// The product of dout and a value may come near 0, which says nothing of the terms that cancelled in it.
+TEST(AttentionReference, ACancelledProductKeepsTheSizeOfItsTerms) {
+  Head h = random_head(1, 2, true);
+  h.q = {1, 0}, h.k = {1, 0}, h.v = {3, 4}, h.dout = {4, -3};
+  const Reference r = reference_of(h, {0});
+  // Two terms of 12, of the product and of its mean once more.
+  EXPECT_NEAR(r.dq.magnitude[0], 2 * std::sqrt(2 * 12.0 * 12.0) / std::sqrt(2.0), 1e-9);
 }
 
 TEST(AttentionReference, LargeScoresDoNotOverflow) {

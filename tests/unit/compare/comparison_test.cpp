@@ -169,5 +169,73 @@ TEST_F(SidesCompared, RunsOfASideAreNotComparedWithEachOther) {
   EXPECT_EQ(entry.verdict, "slower");
 }
 
+class WordsCompared : public SidesCompared {
+ protected:
+  Json worded(const std::string& size, const std::string& dtype) {
+    Json record = sized(size, 100);
+    record["metrics"] = {{"logits_dtype", {{"value", 1}, {"word", dtype}, {"unit", ""}, {"direction", 0}}}};
+    return record;
+  }
+  static ComparisonOptions of_words() {
+    ComparisonOptions options;
+    options.metrics = {"logits_dtype"};
+    return options;
+  }
+};
+
+TEST_F(WordsCompared, AreTheSameOrDiffer) {
+  const Comparison comparison = compare_sides(
+      two({worded("small", "fp32"), worded("large", "fp32")}, {worded("small", "fp32"), worded("large", "bf16")}),
+      of_words());
+  const auto& cases = comparison.metrics[0].cases;
+  EXPECT_EQ(cases[0].entries[0].word, "fp32");
+  EXPECT_EQ(cases[0].entries[1].verdict, "same");
+  EXPECT_EQ(cases[1].entries[1].word, "bf16");
+  EXPECT_EQ(cases[1].entries[1].verdict, "differs");
+  EXPECT_FALSE(cases[1].entries[1].ratio);
+  EXPECT_TRUE(reasons_to_fail(comparison, {true, true, true}).empty());
+  FailIf differs;
+  differs.differs = true;
+  EXPECT_EQ(reasons_to_fail(comparison, differs),
+            std::vector<std::string>{"logits_dtype of B, size=large: differs: fp32 / bf16"});
+}
+
+TEST_F(WordsCompared, AreRefusedWhereASideHasNone) {
+  const Comparison comparison = compare_sides(two({worded("small", "fp32")}, {sized("small", 100)}), of_words());
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "B has no word for logits_dtype");
+}
+
+TEST_F(WordsCompared, RunsOfOneSideHaveToAgree) {
+  std::vector<Side> sides{side_of(0, {run_of({worded("small", "fp32")})}),
+                          side_of(1, {run_of({worded("small", "fp32")}), run_of({worded("small", "bf16")})})};
+  const Comparison comparison = compare_sides(std::move(sides), of_words());
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].reason, "the runs of B have other words: fp32, bf16");
+}
+
+TEST_F(SidesCompared, AllMetricsAreThoseWithAFigureOrAWord) {
+  Json record = sized("small", 100);
+  record["metrics"] = {{"logits_dtype", {{"value", 1}, {"word", "bf16"}, {"unit", ""}, {"direction", 0}}},
+                       {"wrong_elements", {{"value", 0}, {"unit", ""}, {"direction", -1}}}};
+  ComparisonOptions options;
+  options.metrics = {"step", "all"};
+  std::vector<std::string> names;
+  for (const ComparedMetric& metric : compare_sides(two({record}, {record}), options).metrics)
+    names.push_back(metric.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"step", "items_per_s", "logits_dtype", "memory"}));
+}
+
+TEST_F(SidesCompared, AMetricThatIsZeroEverywhereIsNotCalledUnknown) {
+  Json record = sized("small", 100);
+  record["metrics"] = {{"wrong_elements", {{"value", 0}, {"unit", ""}, {"direction", -1}}}};
+  ComparisonOptions options;
+  options.metrics = {"wrong_elements"};
+  try {
+    compare_sides(two({record}, {record}), options);
+    ADD_FAILURE() << "expected a mistake";
+  } catch (const NoMetricError& e) {
+    EXPECT_STREQ(e.what(), "no case has a figure of 'wrong_elements' above 0, and a ratio needs one");
+  }
+}
+
 }  // namespace
 }  // namespace assay::host::compare

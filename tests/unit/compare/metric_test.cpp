@@ -112,5 +112,16 @@ TEST(Metric, Worse) {
   EXPECT_FALSE(is_worse(Outcome::cannot_tell, Direction::lower_is_better));
 }
 
+TEST(Metric, AWordIsNoFigure) {
+  Json record = sample();
+  record["metrics"]["logits_dtype"] = {{"value", 1}, {"word", "bf16"}, {"unit", ""}, {"direction", 0}};
+  record["verify"] = {{"status", "ok"}, {"text", ""}};
+  EXPECT_FALSE(metric_of(record, "logits_dtype"));
+  EXPECT_EQ(word_of(record, "logits_dtype"), "bf16");
+  EXPECT_EQ(word_of(record, "verify"), "ok");
+  for (const char* name : {"step", "parameters", "wrong_elements", "memory", "nothing", "reason", "size"})
+    EXPECT_FALSE(word_of(record, name)) << name;
+}
+
 }  // namespace
 }  // namespace assay::host::compare

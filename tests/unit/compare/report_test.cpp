@@ -95,5 +95,55 @@ TEST_F(Report, JsonHasEverything) {
   EXPECT_TRUE(large["sides"][1]["ratio"].is_null());
 }
 
+TEST_F(Report, MetricsSideBySideHaveALineForEachCase) {
+  const std::string text = comparison_markdown(comparison(2), {}, {true, false});
+  EXPECT_TRUE(has(text, "## Metrics side by side: step in ms, memory in MiB\n")) << text;
+  EXPECT_TRUE(has(text, "| size   | step.A | step.B | step.B/A | step.verdict | memory.A | memory.B | memory.B/A |"))
+      << text;
+  EXPECT_FALSE(has(text, "How it was tested"));
+  EXPECT_TRUE(has(text, "size=large: B: oom")) << text;
+}
+
+TEST_F(Report, SideBySideOfManySidesHasALineForEach) {
+  const std::string text = comparison_csv(comparison(3), {true, true});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 3 * 3);
+  EXPECT_TRUE(
+      text.starts_with("size,side,step.value,step./A,step.verdict,memory.value,memory./A,memory.verdict\nsmall,A,"))
+      << text;
+  EXPECT_TRUE(has(text, "not compared")) << text;
+}
+
+TEST_F(Report, SideBySideIsBrokenIntoTablesThatFit) {
+  for (const std::size_t sides : {2u, 3u}) {
+    const Comparison wide = comparison(sides);
+    for (const std::size_t width : {50u, 120u}) {
+      const std::string text = comparison_text(wide, {}, width, {true, false});
+      const std::string tables = text.substr(text.find("Metrics side by side"));
+      std::istringstream lines(tables);
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+      std::size_t count = 0;
+      for (std::size_t at = tables.find("────"); at != std::string::npos; at = tables.find("\n────", at + 1)) ++count;
+      EXPECT_EQ(count, width == 50 ? 2u : 1u) << text;
+    }
+  }
+}
+
+TEST_F(Report, WordsHaveNoColumnsOfRatios) {
+  std::vector<Side> sides;
+  for (std::size_t i = 0; i < 2; ++i) {
+    Json record = record_of({}, {10, 11, 12});
+    record["metrics"] = {
+        {"logits_dtype", {{"value", 1}, {"word", i == 0 ? "fp32" : "bf16"}, {"unit", ""}, {"direction", 0}}}};
+    sides.push_back(side_of(i, {run_of({record})}));
+  }
+  ComparisonOptions options;
+  options.metrics = {"logits_dtype"};
+  const Comparison words = compare_sides(std::move(sides), options);
+  EXPECT_TRUE(has(comparison_markdown(words, {}), "## logits_dtype\n\n| A    | B    | verdict |"))
+      << comparison_markdown(words, {});
+  EXPECT_TRUE(has(comparison_csv(words), ",B,path/B,bf16,,,,differs,")) << comparison_csv(words);
+  EXPECT_EQ(Json::parse(comparison_json(words, {}))["metrics"][0]["cases"][0]["sides"][1]["word"], "bf16");
+}
+
 }  // namespace
 }  // namespace assay::host::compare

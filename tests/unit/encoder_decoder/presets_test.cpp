@@ -11,7 +11,7 @@
 namespace encoder_decoder {
 namespace {
 
-std::int64_t parameter_count(const Preset& preset) {
+std::int64_t parameter_count(const Size& preset) {
   assay::train::EncoderDecoderConfig config;
   config.d_model = preset.d_model, config.heads = preset.heads, config.d_ff = preset.d_ff;
   config.encoder_layers = config.decoder_layers = preset.layers;
@@ -30,7 +30,7 @@ std::string grouped(std::int64_t number) {
 TEST(Presets, AreThoseOfTheReadme) {
   std::ifstream file(README);
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
-  for (const Preset& preset : presets) {
+  for (const Size& preset : sizes) {
     std::ostringstream row;
     row << "| " << preset.name << " | " << preset.d_model << " | " << preset.heads << " | " << preset.layers << " + "
         << preset.layers << " | " << preset.d_ff << " | " << preset.sequence_length << " | " << preset.batch_size
@@ -40,8 +40,8 @@ TEST(Presets, AreThoseOfTheReadme) {
 }
 
 TEST(Presets, TheFirstIsTheDefaultOf3527168Parameters) {
-  EXPECT_STREQ(presets[0].name, params[0].row.default_string);
-  EXPECT_EQ(parameter_count(presets[0]), 3'527'168);
+  EXPECT_STREQ(sizes[0].name, params[0].row.default_string);
+  EXPECT_EQ(parameter_count(sizes[0]), 3'527'168);
 }
 
 }  // namespace

@@ -36,6 +36,24 @@ inline plugin::WorkloadSchema demo_schema() {
   schema.params.insert(schema.params.end(), {lr, checkpointing, weights});
   schema.metrics = {{"parameters", "", "", Direction::neither, false}, {"loss", "", "", Direction::neither, true}};
   schema.phases = {"forward", "backward"};
+  schema.starts_cold = true;
+  return schema;
+}
+
+// The same with dimensions that follow from the size, and a precision that means another on each device.
+inline plugin::WorkloadSchema schema_with_presets() {
+  auto schema = demo_schema();
+  plugin::ParamSpec amp;
+  amp.name = "amp", amp.type = plugin::ParamType::text;
+  amp.default_value = std::string("auto"), amp.choices = {"auto", "fp16", "off"};
+  schema.params.push_back(amp);
+  const auto of_size = [&](const char* size, const char* param, std::int64_t value) {
+    schema.presets.push_back({"size", size, "", "", "", param, value});
+  };
+  of_size("small", "d_model", 768), of_size("small", "heads", 12);
+  of_size("large", "d_model", 1280), of_size("large", "heads", 20);
+  schema.presets.push_back({"amp", "auto", "", "", "cuda", "amp", std::string("fp16")});
+  schema.presets.push_back({"amp", "auto", "", "", "cpu", "amp", std::string("off")});
   return schema;
 }
 

@@ -22,6 +22,7 @@ void expect_same_cases(const Experiment& a, const Experiment& b) {
   EXPECT_EQ(a.output.dir, b.output.dir);
   EXPECT_EQ(a.output.formats, b.output.formats);
   EXPECT_EQ(a.output.columns, b.output.columns);
+  EXPECT_EQ(a.output.relative_to, b.output.relative_to);
   EXPECT_EQ(a.resolved_toml, b.resolved_toml) << "a resolved file resolves to itself";
 }
 
@@ -43,6 +44,9 @@ INSTANTIATE_TEST_SUITE_P(
                         "[[sweep.zip]]\nlr = [0.1, 1e-9, 0.3333333333333333, 1, 2.5e-300]\n"
                         "[[sweep.exclude]]\nheads = 1\nlr = 0.1\n[[sweep.exclude]]\nheads = 2\n\"run.ranks\" = 2\n"),
         experiment_text("[sweep]\n\"measure.until.relative_error\" = [0.05, 0.01]\n"),
+        experiment_text(
+            "[sweep]\n\"measure.steps\" = [1, 5]\n[[sweep.zip]]\nsize = [\"small\", \"large\"]\nlr = [1, 2]\n"
+            "[output]\nrelative_to = { \"measure.steps\" = 5, size = \"large\" }\ncolumns = [\"speedup\"]\n"),
         experiment_text("[sweep]\ncontext_length = { min = 16, max = 1024, factor = 4 }\n[[sweep.zip]]\n"
                         "lr = { min = 1e-4, max = 1, factor = 10 }\nheads = { min = 0, max = 4, step = 1 }\n"
                         "[[sweep.exclude]]\nlr = 0.001\n[run]\nranks = 4\nbind = \"cores\"\n"

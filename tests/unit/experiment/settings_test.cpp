@@ -14,6 +14,7 @@ namespace assay::host::experiment::test {
 namespace {
 
 std::string literal(const Setting& setting, const Values& values) {
+  if (setting.is_table) return "{ " + to_text(values.at(0)) + " = " + shown(values.at(1)) + " }";
   std::string text;
   for (const auto& value : values) text += (text.empty() ? "" : ", ") + shown(value);
   return setting.is_list ? "[" + text + "]" : text;
@@ -27,6 +28,7 @@ Values other_values(const Setting& setting) {
   for (const double number : {0.25, 0.5}) pool.emplace_back(number);
   for (const bool on : {false, true}) pool.emplace_back(on);
   if (setting.name == "output.columns") return {std::string("size")};
+  if (setting.is_table) return {std::string("size"), std::string("small")};
   for (const auto& value : pool) {
     const auto accepted = setting.accept(value);
     if (accepted && Values{*accepted} != setting.initial) return {*accepted};
@@ -35,8 +37,12 @@ Values other_values(const Setting& setting) {
   return {};
 }
 
+// A table of axes needs a sweep that has them.
+std::string text_before(const Setting& setting) { return setting.is_table ? "[sweep]\nsize = [\"small\"]\n" : ""; }
+
 std::string text_with(const Setting& setting, const Values& values) {
-  return experiment_text("[" + setting.section + "]\n" + setting.key + " = " + literal(setting, values) + "\n");
+  return experiment_text(text_before(setting) + "[" + setting.section + "]\n" + setting.key + " = " +
+                         literal(setting, values) + "\n");
 }
 
 class EverySetting : public testing::TestWithParam<Setting> {};
@@ -73,7 +79,8 @@ TEST_P(EverySetting, IsReadFromAFileWrittenOutAndReadAgain) {
   const Setting& setting = GetParam();
   const Values values = other_values(setting);
   for (const auto& experiment :
-       {good(text_with(setting, values)), good(experiment_text(), {setting.name + "=" + literal(setting, values)})}) {
+       {good(text_with(setting, values)),
+        good(experiment_text(text_before(setting)), {setting.name + "=" + literal(setting, values)})}) {
     ASSERT_EQ(experiment.cases.size(), 1u);
     EXPECT_EQ(setting.read(experiment.cases[0], experiment.output), values);
     const auto& resolved = experiment.resolved_toml;
@@ -140,7 +147,8 @@ TEST(Settings, StandTogetherSectionBySection) {
 }
 
 TEST(Settings, KeysAreListedInTheTablesOrderWithTheTablesAmongThem) {
-  EXPECT_EQ(keys_of_section("measure"), (std::vector<std::string>{"warmup", "steps", "until", "sync", "timeout"}));
+  EXPECT_EQ(keys_of_section("measure"),
+            (std::vector<std::string>{"warmup", "steps", "until", "sync", "prepare", "timeout"}));
   EXPECT_EQ(keys_of_section("measure.until"),
             (std::vector<std::string>{"relative_error", "confidence", "min_steps", "max_steps"}));
   EXPECT_EQ(keys_of_section("nothing"), std::vector<std::string>{});
@@ -185,7 +193,8 @@ TEST_F(ExperimentPage, ShowsValuesThatTheSettingsTake) {
   for (const auto& [name, line] : examples_) {
     const auto dot = name.rfind('.');
     const Setting* setting = find_in_section(name.substr(0, dot), name.substr(dot + 1));
-    if (!setting || name == "output.columns") continue;  // those of the example are another workload's
+    if (!setting || name == "output.columns" || setting->is_table)
+      continue;  // those of the example are another workload's
     const auto messages = lines(parse(experiment_text("[" + setting->section + "]\n" + line + "\n")));
     EXPECT_EQ(messages, std::vector<std::string>{}) << line;
   }

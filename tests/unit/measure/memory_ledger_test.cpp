@@ -35,5 +35,37 @@ TEST(MemoryLedger, APeakStartsAnewAtEachMoment) {
   EXPECT_EQ(moments[1].peak_total, 60);
 }
 
+TEST(MemoryLedger, EachStepHasAPeakOfItsOwn) {
+  MemoryLedger ledger;
+  ledger.add(parameters, 100);
+  ledger.add(activations, 900);  // of the set-up, or the warm-up
+  ledger.add(activations, -900);
+  EXPECT_EQ(ledger.step_peaks().steps, 0);
+  ledger.begin_steps();
+  for (const std::int64_t bytes : {50, 20, 80}) {
+    ledger.add(activations, bytes);
+    ledger.add(activations, -bytes);
+    EXPECT_EQ(ledger.end_step(), 100 + bytes);
+  }
+  ledger.add(activations, 700);  // after the last step
+  const StepPeaks peaks = ledger.step_peaks();
+  EXPECT_EQ(peaks.steps, 3);
+  EXPECT_EQ(peaks.min, 120);
+  EXPECT_EQ(peaks.max, 180);
+  EXPECT_DOUBLE_EQ(peaks.mean(), 150);
+}
+
+TEST(MemoryLedger, StepsThatAllocateNothingHoldWhatIsHeld) {
+  MemoryLedger ledger;
+  ledger.add(parameters, 100);
+  ledger.begin_steps();
+  ledger.end_step();
+  ledger.end_step();
+  const StepPeaks peaks = ledger.step_peaks();
+  EXPECT_EQ(peaks.min, 100);
+  EXPECT_EQ(peaks.max, 100);
+  EXPECT_DOUBLE_EQ(peaks.mean(), 100);
+}
+
 }  // namespace
 }  // namespace assay::host::measure

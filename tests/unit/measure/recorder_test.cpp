@@ -78,6 +78,42 @@ TEST_F(RecorderTest, LastPhasesCountFromTheBeginOfTheStep) {
   EXPECT_EQ(spans[0].phase, 1u);
 }
 
+// A cold start: the first step is taken with its own marks, and captured before it ends.
+TEST_F(RecorderTest, AStepMayBeCapturedWithinTheFirstOne) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  timeline_.device_work(100);
+  recorder_.phase_end(0);
+  recorder_.begin_capture();
+  recorder_.phase_begin(0);
+  timeline_.device_work(7);
+  recorder_.phase_end(0);
+  recorder_.end_capture();
+  recorder_.phase_begin(1);
+  timeline_.device_work(30);
+  recorder_.phase_end(1);
+  recorder_.end_step();
+  recorder_.flush();
+  recorder_.begin_step();
+  recorder_.replayed();
+  timeline_.device_work(1);
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_EQ(recorder_.misuse(), "");
+  EXPECT_EQ(s.phases[0].device_ns, (std::vector<double>{100, 7}));
+  EXPECT_EQ(s.phases[1].device_ns, (std::vector<double>{30, 0}));
+}
+
+TEST_F(RecorderTest, NothingIsCapturedWithinAPhase) {
+  recorder_.begin_step();
+  recorder_.phase_begin(0);
+  recorder_.begin_capture();
+  recorder_.phase_end(0);
+  recorder_.end_step();
+  EXPECT_NE(recorder_.misuse().find("inside a phase"), std::string::npos);
+}
+
 // Marks of a captured step: made once, read after every step that replays it.
 TEST_F(RecorderTest, CapturedPhasesBelongToEachReplay) {
   recorder_.begin_capture();

@@ -60,6 +60,38 @@ TEST(OrderedSum, EachOrderRoundsWhereItSays) {
   EXPECT_EQ(sum(SumOrder::compensated), 1.0F + 0x1p-22F);
 }
 
+// By hand, of one lane: four columns of 17 rows, of which 16 go to the next level, and what is left over.
+TEST(OrderedSum, ACascadeHasFourColumnsOfBlocksForEachLane) {
+  std::vector<float> terms(17 * 4 + 3, 0.0F);
+  terms[0] = 1.0F;
+  const auto sum = [&](std::int64_t lanes) { return ordered_sum(terms, {.order = SumOrder::cascade, .lanes = lanes}); };
+  terms[4] = terms[8] = 0x1p-24F;  // of the column of 1, in its block
+  EXPECT_EQ(sum(1), 1.0F);
+  terms[4] = terms[8] = 0.0F;
+  terms[1] = terms[2] = 0x1p-24F;  // of other columns: added to it one after the other
+  EXPECT_EQ(sum(1), 1.0F);
+  terms[2] = 0.0F;
+  terms[5] = 0x1p-24F;  // of one other column: together
+  EXPECT_EQ(sum(1), 1.0F + 0x1p-23F);
+  terms[1] = terms[5] = 0.0F;
+  terms[16 * 4] = terms[17 * 4] = 0x1p-24F;  // of the last row, which level 0 has; and of what fills no row
+  EXPECT_EQ(sum(1), 1.0F);
+  terms[17 * 4] = 0.0F;
+  EXPECT_EQ(sum(2), 1.0F);
+  terms[17 * 4 + 2] =
+      0x1p-24F;  // with two lanes the last term fills no vector: both go to 1 in turn, the last one first
+  EXPECT_EQ(sum(2), 1.0F);
+}
+
+TEST(OrderedSum, OfACascadeIsThatOfTorch) {
+  std::vector<float> terms(20000, 0.001F);
+  terms[0] = 1.0F;
+  const float sum = ordered_sum(terms, {.order = SumOrder::cascade, .lanes = 8});
+  EXPECT_EQ(sum, 20.99900246F);
+  EXPECT_EQ(ordered_sum(std::span(terms).first(7), {.order = SumOrder::cascade, .lanes = 8}),
+            ordered_sum(std::span(terms).first(7), {.order = SumOrder::cascade, .lanes = 1}));
+}
+
 TEST(OrderedSum, ATermIsConvertedFirstOnlyWhenAsked) {
   const std::vector<float> terms{256.0F, 1.5F};
   EXPECT_EQ(ordered_sum(terms, {.accumulator = DType::bf16}), 258.0F);

@@ -76,5 +76,66 @@ TEST(EntryCheck, WordsThatAreNoneAreRefused) {
   EXPECT_THROW(check_entry("x.so", *Entry(workload)), PluginError);
 }
 
+constexpr auto sizes = names("small", "large");
+
+struct HasPresets {
+  static constexpr auto id = "presets", summary = "a size that stands for a width";
+  static constexpr auto params = table(Param::choice("size", "small", sizes), Param::integer("width", 0));
+  static constexpr auto presets =
+      table(Preset::integer("size", "small", "width", 768), Preset::integer("size", "large", "width", 1280).on("cuda"));
+  static constexpr bool cold_start = true;
+  explicit HasPresets(const Case&) {}
+  void setup(const Launch&) {}
+  void run(const Launch&) {}
+};
+
+TEST(EntryCheck, PresetsAndTheColdStartAreCopied) {
+  const assay_workload& workload = *detail::workload_pointers<HasPresets>[0];
+  EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
+  const WorkloadSchema schema = copy_schema(workload);
+  ASSERT_EQ(schema.presets.size(), 2u);
+  EXPECT_EQ(schema.presets[0].when, "size");
+  EXPECT_EQ(schema.presets[0].value, Value(std::int64_t{768}));
+  EXPECT_EQ(schema.presets[0].device_kind, "");
+  EXPECT_EQ(schema.presets[1].device_kind, "cuda");
+  EXPECT_TRUE(schema.starts_cold);
+}
+
+TEST(EntryCheck, AnOlderWorkloadHasNoPresetsAndPreparesAlways) {
+  assay_workload workload = *detail::workload_pointers<HasPresets>[0];
+  workload.struct_size = offsetof(assay_workload, presets);
+  EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
+  const WorkloadSchema schema = copy_schema(workload);
+  EXPECT_TRUE(schema.presets.empty());
+  EXPECT_FALSE(schema.starts_cold);
+}
+
+TEST(EntryCheck, APresetNamesAChoiceAndAParameterOfTheTable) {
+  const assay_preset good = HasPresets::presets[0].row;
+  const auto refusal = [](const assay_preset& preset) -> std::string {
+    assay_workload workload = *detail::workload_pointers<HasPresets>[0];
+    const assay_preset* rows[] = {&preset};
+    workload.presets = rows, workload.preset_count = 1;
+    try {
+      check_entry("x.so", *Entry(workload));
+    } catch (const PluginError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(good), "");
+  assay_preset bad = good;
+  bad.choice = "huge";
+  EXPECT_NE(refusal(bad).find("size = \"huge\", which is no choice"), std::string::npos) << refusal(bad);
+  bad = good, bad.when = "width";
+  EXPECT_NE(refusal(bad).find("which is no choice"), std::string::npos) << refusal(bad);
+  bad = good, bad.param = "depth";
+  EXPECT_NE(refusal(bad).find("sets 'depth', which is no parameter"), std::string::npos) << refusal(bad);
+  bad = good, bad.also_when = "width", bad.also_choice = "1";
+  EXPECT_NE(refusal(bad).find("width = \"1\""), std::string::npos) << refusal(bad);
+  bad = good, bad.struct_size = 8;
+  EXPECT_NE(refusal(bad).find("preset 0 is malformed"), std::string::npos) << refusal(bad);
+}
+
 }  // namespace
 }  // namespace assay::host::plugin

@@ -30,6 +30,8 @@ TEST(KernelClass, OurKernels) {
   EXPECT_STREQ(kernel_class("swiglu_forward_kernel"), "element-wise");
   EXPECT_STREQ(kernel_class("cross_entropy_losses_kernel"), "loss");
   EXPECT_STREQ(kernel_class("embedding_forward_kernel"), "embedding");
+  EXPECT_STREQ(kernel_class("softmax_forward_kernel"), "softmax");
+  EXPECT_STREQ(kernel_class("flash_softmax_backward"), "attention");
 }
 
 TEST(ShortKernelName, DropsWhatTellsNothing) {

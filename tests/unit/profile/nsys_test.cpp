@@ -18,11 +18,13 @@ TEST(Nsys, TheRangeEndsWithoutEndingTheProgram) {
   const auto has = [](const std::vector<std::string>& words, const char* word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  const auto one = nsys_arguments("/runs/nsys_case-0001");
+  const auto one = nsys_arguments("/runs/nsys_case-0001", {"cuda", "osrt"});
   EXPECT_TRUE(has(one, "--capture-range=cudaProfilerApi"));
   EXPECT_TRUE(has(one, "--capture-range-end=stop"));
   EXPECT_TRUE(has(one, "--output=/runs/nsys_case-0001"));
-  EXPECT_TRUE(has(nsys_arguments("/runs/nsys", 3), "--capture-range-end=repeat:3"));
+  EXPECT_TRUE(has(one, "--trace=cuda,osrt"));
+  EXPECT_TRUE(has(nsys_arguments("/runs/nsys", {}), "--trace=none"));
+  EXPECT_TRUE(has(nsys_arguments("/runs/nsys", {"cuda"}, 3), "--capture-range-end=repeat:3"));
 }
 
 TEST(Nsys, CommandsAreQuotedForAShell) {

@@ -68,6 +68,14 @@ TEST(Columns, EachNameOfTheRecordHasItsCell) {
       {"memory.data.peak_mib", "0.0", "0"},
       {"memory.after_setup.gradients.mib", "0.0", "0"},
       {"memory.before_step.parameters.mib", "2.0", "2.000"},
+      {"memory.before_step.other.mib", "1.0", "1.000"},
+      {"memory.before_step.since.after_setup.mib", "-487.5", "-487.5"},
+      {"memory.step_peak.mean_mib", "780.5", "780.5"},
+      {"memory.step_peak.min_mib", "770.25", "770.2"},
+      {"memory.step_peak.max_mib", "790.75", "790.8"},
+      {"memory_snapshot", "memory_case-0001.pickle", "memory_case-0001.pickle"},
+      {"forward+backward.mean_ms", "800.5123456", "800.5"},
+      {"forward+nothing.mean_ms", "0.0123456", "0.01235"},
       {"wall_s.case", "3.25", "3.250"},
       {"stage", "done", "done"},
       {"started", "2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"},
@@ -93,6 +101,11 @@ TEST(Columns, WhatTheRecordLacksIsEmpty) {
                              "memory.after_setup.nothing.mib",
                              "memory.nowhere.data.mib",
                              "memory.activations.mib",
+                             "memory.nowhere.other.mib",
+                             "memory.before_step.since.nowhere.mib",
+                             "memory.before_step.since.after_setup.peak_mib",
+                             "forward+backward.std_ms",
+                             "neither+nor.mean_ms",
                              "memory.",
                              "axes",
                              "phases",
@@ -212,6 +225,35 @@ TEST(ColumnTable, UnitsAndDirectionsAreThoseOfTheRow) {
   EXPECT_EQ(record::value_of(sample, "step.mean_ms").direction, Direction::lower_is_better);
   EXPECT_EQ(record::value_of(sample, "items_per_s").direction, Direction::higher_is_better);
   EXPECT_EQ(record::value_of(sample, "step.share").direction, Direction::neither);
+}
+
+// The list of columns of words is told apart from the rows that fill them.
+TEST(Columns, OfWordsAreKnownAsSuch) {
+  Json json = ok_record();
+  json["reason"] = "a reason";
+  json["validity"] = {{"verdict", "valid"}, {"text", "quiet"}};
+  json["telemetry"] = {{"throttle", {{"thermal", 0.5}}}, {"samples", 3}};
+  json["memory_snapshot"] = "memory_case-0001.pickle";
+  json["rank"] = 1;
+  const record::CaseRecord record = json;
+  const auto check = [&record](std::span<const record::Column> columns) {
+    for (const record::Column& column : columns) {
+      const record::Cell cell = column.cell(record);
+      const bool is_text = record::is_text_column(column.name);
+      EXPECT_TRUE(!is_text || !cell.empty()) << column.name << " is a word that this record has not";
+      EXPECT_TRUE(cell.empty() || cell.is_number() != is_text) << column.name;
+    }
+  };
+  check(record::first_columns());
+  check(record::later_columns());
+  EXPECT_FALSE(record::is_text_column("step.mean_ms"));
+}
+
+TEST(Columns, ARatioNamesTheColumnThatItIsOf) {
+  EXPECT_EQ(record::column_of_ratio("step.mean_ms.ratio"), "step.mean_ms");
+  EXPECT_EQ(record::column_of_ratio("parameters.ratio"), "parameters");
+  for (const char* name : {"ratio", ".ratio", "step.mean_ms", "speedup"})
+    EXPECT_FALSE(record::column_of_ratio(name)) << name;
 }
 
 }  // namespace

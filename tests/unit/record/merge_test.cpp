@@ -141,7 +141,14 @@ TEST(MergeRanks, MemoryIsTheLargestRanksByKindAndMoment) {
   last["moments"] = {moment("setup", 3), moment("step", 4), moment("step", 9), moment("late", 2)};
   last["peak_mib"] = {{"parameters", 4.0}, {"gradients", 7.0}};
   last["process_peak_mib"] = 30.0;
+  first["step_peak_mib"] = {{"mean", 5.0}, {"min", 4.0}, {"max", 8.0}};
+  last["step_peak_mib"] = {{"mean", 6.0}, {"min", 3.0}, {"max", 7.0}};
   const Json merged = merge_ranks(ranks, 0.95)["memory"];
+  EXPECT_EQ(merged["step_peak_mib"], Json({{"mean", 6.0}, {"min", 4.0}, {"max", 8.0}}));
+  first["step_peak_mib"]["samples"] = {8.0, 4.0};
+  EXPECT_FALSE(merge_ranks(ranks, 0.95)["memory"]["step_peak_mib"].contains("samples")) << "of one rank alone";
+  last["step_peak_mib"]["samples"] = {3.0, 7.0};
+  EXPECT_EQ(merge_ranks(ranks, 0.95)["memory"]["step_peak_mib"]["samples"], Json({8.0, 7.0}));
   EXPECT_EQ(merged["moments"], Json({moment("setup", 3), moment("step", 5), moment("step", 9), moment("late", 2)}));
   EXPECT_EQ(merged["peak_mib"], Json({{"parameters", 5.0}, {"gradients", 7.0}}));
   EXPECT_EQ(merged["process_peak_mib"], 30.0);
@@ -156,6 +163,23 @@ TEST(MergeRanks, TimesAndContentionAreTheLargest) {
   EXPECT_EQ(merged["wall_s"], Json({{"setup", 0.75}, {"case", 2.0}}));
   EXPECT_EQ(merged["contention"], Json({{"window_s", 1.0}, {"others_share", 0.25}, {"steal_share", 0.5}}));
   EXPECT_FALSE(merge_ranks(three_ranks(), 0.95).contains("contention"));
+}
+
+TEST(MergeRanks, TheUtilisationOfAStepIsTheMeanOfTheRanksThatAllTellIt) {
+  auto ranks = three_ranks();
+  const Json told[] = {{10.0, 50.0}, {20.0, 50.0}, {60.0, 80.0}};
+  for (std::size_t i = 0; i < 3; ++i)
+    ranks[i].part["telemetry"] = {{"samples", 9}, {"step_utilisation_percent", told[i]}};
+  EXPECT_EQ(merge_ranks(ranks, 0.95)["telemetry"]["step_utilisation_percent"], Json({30.0, 60.0}));
+  auto fewer = ranks;
+  fewer[2].part["telemetry"]["step_utilisation_percent"] = {60.0};
+  EXPECT_FALSE(merge_ranks(fewer, 0.95)["telemetry"].contains("step_utilisation_percent"));
+  auto none = ranks;
+  none[0].part["telemetry"].erase("step_utilisation_percent");
+  EXPECT_FALSE(merge_ranks(none, 0.95)["telemetry"].contains("step_utilisation_percent"));
+  auto silent = ranks;
+  silent[1].part.erase("telemetry");
+  EXPECT_FALSE(merge_ranks(silent, 0.95)["telemetry"].contains("step_utilisation_percent"));
 }
 
 TEST(MergeRanks, NotesOfOtherRanksCarryTheirNumbers) {

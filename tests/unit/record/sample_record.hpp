@@ -46,7 +46,9 @@ inline Json ok_record() {
          "current_total_mib": 490.5, "peak_total_mib": 500.5},
         {"name": "before_step", "current_mib": {"parameters": 1.0}, "current_total_mib": 1.0},
         {"name": "before_step", "current_mib": {"parameters": 2.0}, "current_total_mib": 3.0}],
-      "peak_mib": {"parameters": 490.5, "activations": 300.25}, "peak_total_mib": 790.75, "process_peak_mib": 1012.25},
+      "peak_mib": {"parameters": 490.5, "activations": 300.25}, "peak_total_mib": 790.75,
+      "step_peak_mib": {"mean": 780.5, "min": 770.25, "max": 790.75}, "process_peak_mib": 1012.25},
+    "memory_snapshot": "memory_case-0001.pickle",
     "verify": {"status": "ok", "text": "loss is near"}, "drift": 0.01, "notes": ["one, with comma", "two"],
     "started": "2026-11-20T12:00:00Z", "wall_s": {"case": 3.25, "setup": 0.5, "measure": 2.5}})");
 }

@@ -46,5 +46,52 @@ TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
   EXPECT_FALSE(has_ranks());
 }
 
+class ColumnsOfATable : public ::testing::Test {
+ protected:
+  ColumnsOfATable() {
+    experiment_.cases.resize(1);
+    experiment_.cases[0].axes = {{"size", std::string("small")}, {"measure.warmup", std::int64_t{0}}};
+    experiment_.output.columns = {"step.mean_ms", "size", "status"};
+    cold_["axes"] = {{"size", "small"}, {"measure.warmup", 0}};
+  }
+  std::vector<std::string> columns() const { return table_columns(experiment_, {warm_, cold_}); }
+  experiment::Experiment experiment_;
+  Json warm_ = ok_record(), cold_ = ok_record();
+};
+
+TEST_F(ColumnsOfATable, AxesThatTheExperimentLeavesOutStandInFront) {
+  EXPECT_EQ(columns(), (std::vector<std::string>{"measure.warmup", "step.mean_ms", "size", "status"}));
+  experiment_.output.columns = {"step.mean_ms"};
+  warm_["axes"]["size"] = "large";
+  EXPECT_EQ(columns(), (std::vector<std::string>{"size", "measure.warmup", "step.mean_ms"}));
+}
+
+TEST_F(ColumnsOfATable, AnAxisWithOneValueIsLeftOut) {
+  cold_["axes"]["measure.warmup"] = 5;
+  EXPECT_EQ(columns(), experiment_.output.columns);
+}
+
+TEST_F(ColumnsOfATable, TheNumberOfRanksShowsAnAxisOfRanks) {
+  cold_["axes"] = {{"size", "small"}, {"measure.warmup", 5}, {"run.ranks", 1}};
+  warm_["axes"]["run.ranks"] = 2;
+  EXPECT_EQ(columns().front(), "run.ranks");
+  experiment_.output.columns.push_back("ranks");
+  EXPECT_EQ(columns(), experiment_.output.columns);
+}
+
+TEST_F(ColumnsOfATable, ABaselineGivesASpeedupUnlessAColumnSaysMore) {
+  experiment_.output.relative_to = {{"measure.warmup", std::int64_t{5}}};
+  EXPECT_EQ(columns(), (std::vector<std::string>{"measure.warmup", "step.mean_ms", "speedup", "size", "status"}));
+  experiment_.output.columns = {"size", "status"};
+  EXPECT_EQ(columns(), (std::vector<std::string>{"measure.warmup", "size", "speedup", "status"}));
+  experiment_.output.columns = {"step.mean_ms.ratio"};
+  EXPECT_EQ(columns(), (std::vector<std::string>{"measure.warmup", "step.mean_ms.ratio"}));
+  experiment_.output.columns.clear();
+  const auto chosen = columns();
+  const auto place = std::find(chosen.begin(), chosen.end(), "step.mean_ms");
+  ASSERT_NE(place, chosen.end());
+  EXPECT_EQ(*(place + 1), "speedup");
+}
+
 }  // namespace
 }  // namespace assay::host::results

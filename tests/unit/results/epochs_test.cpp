@@ -41,6 +41,25 @@ TEST(Epochs, OneEntryForEachMeasuredStep) {
   }
 }
 
+TEST(Epochs, EachHasTheUtilisationThatWasSampledOverIt) {
+  const Json told = with(training(), "/telemetry/step_utilisation_percent", Json({60.5, 70.25}));
+  const Json epochs = epochs_json({told});
+  ASSERT_EQ(epochs.size(), 2u);
+  EXPECT_EQ(epochs[0]["utilisation_percent"], 60.5);
+  EXPECT_EQ(epochs[1]["utilisation_percent"], 70.25);
+  const Json of_others = with(training(), "/telemetry/step_utilisation_percent", Json({60.5}));
+  EXPECT_FALSE(epochs_json({of_others})[0].contains("utilisation_percent"));
+}
+
+TEST(Epochs, EachHasThePeakOfItsOwnMemory) {
+  const Json told = with(training(), "/memory/step_peak_mib/samples", Json({780.5, 790.75}));
+  const Json epochs = epochs_json({told});
+  ASSERT_EQ(epochs.size(), 2u);
+  EXPECT_EQ(epochs[0]["peak_memory_mib"], 780.5);
+  EXPECT_EQ(epochs[1]["peak_memory_mib"], 790.75);
+  EXPECT_FALSE(epochs_json({training()})[0].contains("peak_memory_mib"));
+}
+
 TEST(Epochs, NothingOfOtherRecords) {
   EXPECT_TRUE(epochs_json({ok_record(), oom_record()}).empty());
   EXPECT_TRUE(epochs_summary_json({ok_record(), oom_record()}).is_null());

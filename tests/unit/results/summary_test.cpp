@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace assay::host::results {
 namespace {
 
@@ -27,27 +29,33 @@ experiment::Experiment sweep() {
   return experiment;
 }
 
+SummaryPart part(const std::vector<record::CaseRecord>& records) { return whole_run(sweep(), records); }
+
 TEST(Summary, NamesOfFiles) {
   EXPECT_EQ(file_name_part("AMD EPYC 9B14 (rev. 1)"), "AMD_EPYC_9B14_rev._1");
   EXPECT_EQ(file_name_part("  Intel(R) Xeon(R) @ 2.10GHz  "), "Intel_R_Xeon_R_2.10GHz");
   EXPECT_EQ(file_name_part("../é/"), "..");  // no separator comes through
   EXPECT_EQ(file_name_part(""), "unknown");
-  EXPECT_EQ(summary_file_name({ok_record()}, kEnvironment, kStamp),
+  EXPECT_EQ(summary_file_name(part({ok_record()}), kEnvironment, kStamp),
             "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name({ok_record()}, record::Environment(), kStamp),
+  EXPECT_EQ(summary_file_name(part({ok_record()}), record::Environment(), kStamp),
             "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name({}, record::Environment(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name(part({}), record::Environment(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
   Json gpu = ok_record();
   gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
-  EXPECT_EQ(summary_file_name({ok_record(), gpu}, kEnvironment, kStamp),
+  EXPECT_EQ(summary_file_name(part({ok_record(), gpu}), kEnvironment, kStamp),
             "bench_NVIDIA_H200_1gpu_20261120T120000Z.json");
   Json more = gpu;
   more["ranks"] = 4;
-  EXPECT_EQ(summary_file_name({gpu, more}, kEnvironment, kStamp), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
+  EXPECT_EQ(summary_file_name(part({gpu, more}), kEnvironment, kStamp), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
+  Json ranks = ok_record();
+  ranks["ranks"] = 2;
+  EXPECT_EQ(summary_file_name(part({ranks}), kEnvironment, kStamp),
+            "bench_AMD_EPYC_9B14_rev._1_0gpu_2ranks_20261120T120000Z.json");
 }
 
 TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
-  const Json summary = Json::parse(summary_json(sweep(), {ok_record(), oom_record()}, kEnvironment, kStamp));
+  const Json summary = Json::parse(summary_json(sweep(), part({ok_record(), oom_record()}), kEnvironment, kStamp));
   EXPECT_EQ(summary["schema"], 1);
   EXPECT_EQ(summary["metadata"]["experiment"], "sweep");
   EXPECT_EQ(summary["metadata"]["description"], "by size");
@@ -55,6 +63,7 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
   EXPECT_EQ(summary["metadata"]["finished"], "2026-11-20T12:00:11Z");
   EXPECT_EQ(summary["metadata"]["host_version"], "1.0.0");
   EXPECT_EQ(summary["metadata"]["gpus"], 0);
+  EXPECT_EQ(summary["metadata"]["ranks"], 1);
   EXPECT_EQ(summary["metadata"]["environment"], Json::parse(kEnvironmentText));
   EXPECT_EQ(summary["config"]["measure"]["steps"], 10);
   EXPECT_EQ(summary["config"]["sweep"]["size"], Json({"small", "xl"}));
@@ -73,7 +82,7 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
 TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
   experiment::Experiment experiment = sweep();
   experiment.resolved_toml = "schema = 1\nsteps = = 3\n";
-  EXPECT_THROW(summary_json(experiment, {}, kEnvironment, kStamp), StorageError);
+  EXPECT_THROW(summary_json(experiment, part({}), kEnvironment, kStamp), StorageError);
 }
 
 class ViewsOfARun : public ::testing::Test {
@@ -128,6 +137,56 @@ TEST_F(ViewsOfARun, ASummaryUnderAnEarlierNameGoes) {
   write_views(run.path(), sweep());
   EXPECT_TRUE(std::filesystem::exists(run.path() / "bench_NVIDIA_H200_1gpu_20261120T120000Z.json"));
   EXPECT_FALSE(std::filesystem::exists(run.path() / "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json"));
+}
+
+TEST_F(ViewsOfARun, EachNumberOfRanksHasASummary) {
+  RunFolder run = create();
+  experiment::Experiment experiment = sweep();
+  for (int i = 0; i < 2; ++i) {
+    Json record = ok_record();
+    record["index"] = i;
+    record["ranks"] = i + 1;
+    record["axes"]["run.ranks"] = i + 1;
+    run.append(record);
+    experiment.cases[static_cast<std::size_t>(i)].index = i;
+    experiment.cases[static_cast<std::size_t>(i)].run.ranks = i + 1;
+  }
+  const std::string model = "bench_AMD_EPYC_9B14_rev._1_0gpu_";
+  put_file(run.path() / (model + "8ranks_" + kStamp + ".json"), "{}");  // of cases that have other ranks since
+  const Views views = write_views(run.path(), experiment);
+  EXPECT_FALSE(std::filesystem::exists(run.path() / (model + "8ranks_" + kStamp + ".json")));
+  ASSERT_EQ(views.files.size(), 4u) << "two tables, two summaries";
+  const std::vector<std::string> names{model + kStamp + ".json", model + "2ranks_" + kStamp + ".json"};
+  for (int i = 0; i < 2; ++i) {
+    const Json summary = Json::parse(read_file(run.path() / names[static_cast<std::size_t>(i)]));
+    ASSERT_EQ(summary["cases"].size(), 1u);
+    EXPECT_EQ(summary["cases"][0]["index"], i);
+    EXPECT_EQ(summary["metadata"]["ranks"], i + 1);
+    EXPECT_EQ(summary["summary"]["planned"], 1);
+    EXPECT_EQ(summary["summary"]["finished"], 1);
+    EXPECT_EQ(summary["summary"]["lines"].size(), 1u);
+  }
+}
+
+TEST_F(ViewsOfARun, GoToAFileThatTheUserNames) {
+  RunFolder run = create();
+  run.append(ok_record());
+  experiment::Experiment experiment = sweep();
+  experiment.output.formats = {};
+  for (const auto& [name, format] : {std::pair("x.csv", ViewFormat::csv), std::pair("x.md", ViewFormat::markdown),
+                                     std::pair("x.json", ViewFormat::json)}) {
+    const std::filesystem::path file = folder_.path() / name;
+    const Views views = write_views(run.path(), experiment, ViewFile{file, format});
+    EXPECT_EQ(views.files, std::vector<std::filesystem::path>{file});
+    EXPECT_EQ(views.named_file, file);
+    if (format == ViewFormat::csv) {
+      EXPECT_EQ(read_file(file), to_csv(views.table));
+    }
+    if (format == ViewFormat::markdown) {
+      EXPECT_EQ(read_file(file), to_markdown(views.table));
+    }
+  }
+  EXPECT_EQ(Json::parse(read_file(folder_.path() / "x.json"))["cases"].size(), 1u);
 }
 
 TEST_F(ViewsOfARun, ATornLineIsPassedOn) {

@@ -30,6 +30,15 @@ TEST(Table, CsvIsExactAndQuoted) {
   EXPECT_EQ(to_csv(make_table({"rank"}, {ok_record()})), "rank\n\"\"\n");
 }
 
+TEST(Table, JsonHasAnObjectForEachRow) {
+  const Json rows =
+      Json::parse(to_json(make_table({"size", "causal", "parameters", "step.mean_ms"}, {ok_record(), oom_record()})));
+  EXPECT_EQ(rows, Json::parse(R"([{"size": "small", "causal": true, "parameters": 128625408, "step.mean_ms": 1243.25,
+                                   "status": "ok"},
+                                  {"size": "xl", "causal": null, "parameters": null, "step.mean_ms": null,
+                                   "status": "oom"}])"));
+}
+
 TEST(Table, MarkdownIsAlignedByScreenWidth) {
   Json record = ok_record();
   record["axes"]["size"] = "模型|1";
@@ -60,6 +69,15 @@ TEST(Table, TerminalBreaksHeadersAtDotsToFit) {
             "─────  ────────  ──────\n"
             "small     1,243  ok\n"
             "xl               oom\n");
+}
+
+TEST(Table, TerminalBreaksSumsOfPhasesToFit) {
+  EXPECT_EQ(to_terminal(make_table({"size", "forward+backward.mean_ms"}, {ok_record()}), 20),
+            "         forward\n"
+            "       +backward\n"
+            "size    .mean_ms\n"
+            "─────  ─────────\n"
+            "small      800.5\n");
 }
 
 TEST(Table, DefaultsOfATrainingSweepFit120Columns) {

@@ -32,10 +32,14 @@ TEST(CaseSpecText, EverySettingArrives) {
   c.run.memory_limit_bytes = (std::uint64_t{3} << 30) + 1;
   c.profile.nvtx = false;
   c.profile.nsys = true;
+  c.profile.nsys_trace = {"osrt", "cuda"};
+  c.run.allow = {"oom"};
   c.profile.kernels = true;
   c.profile.memory_snapshot = true;
   const experiment::Case arrived = travelled(spec).values;
   EXPECT_EQ(arrived.settings(), c.settings());
+  EXPECT_EQ(arrived.list_settings(), c.list_settings());
+  EXPECT_EQ(arrived.profile.nsys_trace, c.profile.nsys_trace);
   EXPECT_EQ(arrived.measure.timeout, c.measure.timeout);
   EXPECT_EQ(arrived.run.memory_limit_bytes, c.run.memory_limit_bytes);
   ASSERT_TRUE(arrived.measure.until.has_value());

@@ -21,12 +21,30 @@ Identity with(Identity identity, const std::string& key, const std::string& text
 
 CasePlan plan_one(const Machine& machine, const experiment::Case& c) {
   static std::vector<std::unique_ptr<std::pair<experiment::Experiment, RunPlan>>>
-      kept;  // a plan refers to its experiment
+      kept;  // the plan of a case refers to the devices of the whole plan
   kept.push_back(std::make_unique<std::pair<experiment::Experiment, RunPlan>>());
   auto& [experiment, plan] = *kept.back();
   experiment = experiment_of({c});
   plan = make_plan(experiment, machine.basis);
   return plan.cases.front();
+}
+
+// What "auto" means is known once the device is, and is what the case is, in its record and its identity.
+TEST(Plan, KnowsWhatAChoiceStandsForOnItsDevice) {
+  Machine machine;
+  plugin::ParamSpec amp;
+  amp.name = "amp", amp.type = plugin::ParamType::text;
+  amp.default_value = std::string("auto"), amp.choices = {"auto", "fp16", "off"};
+  machine.schema.params.push_back(amp);
+  machine.schema.presets = {{"amp", "auto", "", "", "cpu", "amp", std::string("off")},
+                            {"amp", "auto", "", "", "cuda", "amp", std::string("fp16")}};
+  experiment::Case c = small_case(0, 1), off = small_case(0, 1);
+  c.params["amp"] = std::string("auto"), off.params["amp"] = std::string("off");
+  EXPECT_EQ(plan_one(machine, c).values.params.at("amp"), Value(std::string("off")));
+  EXPECT_EQ(plan_one(machine, c).hash, plan_one(machine, off).hash);
+  machine.device = device_of("cuda", 1);
+  EXPECT_EQ(plan_one(machine, c).values.params.at("amp"), Value(std::string("fp16")));
+  EXPECT_NE(plan_one(machine, c).hash, plan_one(machine, off).hash);
 }
 
 TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
@@ -35,7 +53,8 @@ TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
   const RunPlan plan = make_plan(experiment, machine.basis);
   ASSERT_EQ(plan.cases.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(&plan.cases[i].values, &experiment.cases[i]);
+    EXPECT_EQ(plan.cases[i].values.index, experiment.cases[i].index);
+    EXPECT_EQ(plan.cases[i].values.params, experiment.cases[i].params);
     EXPECT_EQ(plan.cases[i].ranks, 1);
     EXPECT_FALSE(plan.cases[i].refusal.has_value());
     EXPECT_FALSE(plan.cases[i].is_finished);

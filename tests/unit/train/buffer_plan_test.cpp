@@ -30,6 +30,17 @@ TEST(BufferPlan, LivesThatDoNotMeetShareMemory) {
   expect_sound(plan);
 }
 
+TEST(BufferPlan, WhatIsAliveLeavesOutWhatIsReserved) {
+  BufferPlan plan;
+  plan.add("a", DType::f32, {64}, 0, 2);   // 256 bytes
+  plan.add("b", DType::f32, {128}, 2, 3);  // 512 bytes
+  plan.add("c", DType::f32, {64}, 3, 4);
+  plan.reserve(0, 4096, 0, 4);
+  plan.solve();
+  EXPECT_EQ(plan.peak_live_bytes(), 768u);
+  EXPECT_EQ(plan.lower_bound_bytes(), 4096u + 768u);
+}
+
 TEST(BufferPlan, BothEndsOfALifeCount) {
   BufferPlan plan;
   plan.add("a", DType::f32, {64}, 0, 2);

@@ -8,10 +8,12 @@
 namespace assay::cuda {
 namespace {
 
+using compute::Cascade;
 using compute::SumOrder;
 
 constexpr int threads = 256, tree_levels = 8;
 static_assert(threads == 1 << tree_levels);
+static_assert(threads >= Cascade::rows_of_lanes * Cascade::most_lanes);
 constexpr int most_depth = 48;  // of a thread's part of the tree of halves: enough for 2^48 terms
 
 // ---- arithmetic, each result rounded to nearest and none fused with another ----------------------------------------
@@ -143,6 +145,38 @@ __device__ A pairwise_of_block(const Source& term, std::int64_t count, A* shared
   return shared[0];
 }
 
+// A thread for each column; the first `lanes` threads add them up. The rule is told with Cascade.
+template <class A, class Source>
+__device__ A cascade_of_block(const Source& term, std::int64_t count, const Cascade& c, A* shared) {
+  const std::int64_t column = threadIdx.x;
+  if (column < c.columns()) {
+    A level[Cascade::levels];
+    for (A& sum : level) sum = from_float<A>(0.0F);
+    for (std::int64_t row = 0; row < c.rows;) {
+      level[0] = plus(level[0], term(row * c.columns() + column));
+      ++row;
+      for (int k = 1; k < Cascade::levels && row % (std::int64_t{1} << (c.power * k)) == 0; ++k) {
+        level[k] = add(level[k], level[k - 1]);
+        level[k - 1] = from_float<A>(0.0F);
+      }
+    }
+    for (int k = 1; k < Cascade::levels; ++k) level[0] = add(level[0], level[k]);
+    shared[column] = level[0];
+  }
+  __syncthreads();
+  const std::int64_t vectors_end = count / c.lanes * c.lanes;
+  if (column < c.lanes) {
+    A sum = shared[column];
+    for (std::int64_t i = c.rows * c.columns() + column; i < vectors_end; i += c.lanes) sum = plus(sum, term(i));
+    for (int row = 1; row < Cascade::rows_of_lanes; ++row) sum = add(sum, shared[row * c.lanes + column]);
+    shared[column] = sum;
+  }
+  __syncthreads();
+  A sum = sequential<A>(term, vectors_end, count);
+  for (std::int64_t lane = 0; lane < c.lanes; ++lane) sum = add(sum, shared[lane]);
+  return sum;
+}
+
 template <class A, class Source>
 __global__ void __launch_bounds__(threads)
     ordered_sum_kernel(const Source term, std::int64_t count, const compute::SumOptions options, float* out,
@@ -160,6 +194,8 @@ __global__ void __launch_bounds__(threads)
     __syncthreads();
     const auto partial = [&](std::int64_t c) { return from_float<A>(partials[c]); };
     if (threadIdx.x == 0 && count > 0) sum = sequential<A>(partial, 0, chunks);
+  } else if (options.order == SumOrder::cascade) {
+    sum = cascade_of_block<A>(term, count, Cascade(count, options.lanes), reinterpret_cast<A*>(tree));
   } else if (threadIdx.x == 0) {
     sum = options.order == SumOrder::compensated ? compensated<A>(term, count) : sequential<A>(term, 0, count);
   }

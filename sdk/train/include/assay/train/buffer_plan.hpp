@@ -43,6 +43,7 @@ class BufferPlan {
   std::size_t total_bytes() const { return total_; }  // after solve(), borrowed ones included
   std::size_t own_bytes() const { return total_ - own_begin(); }
   std::size_t lower_bound_bytes() const;  // the largest sum of bytes alive at one moment, reserved ones too
+  std::size_t peak_live_bytes() const;    // the same of the buffers alone: what of them is alive at the fullest moment
   void bind(void* borrowed, void* own);   // own_bytes() at `own`
   bool is_borrowed(std::size_t offset) const { return offset < borrowed_; }
   std::size_t own_begin() const { return (borrowed_ + alignment - 1) / alignment * alignment; }  // its offset
@@ -51,6 +52,8 @@ class BufferPlan {
   const std::vector<Taken>& reserved() const { return reserved_; }
 
  private:
+  std::size_t most_alive(std::vector<Taken> beside_buffers) const;
+
   std::vector<Buffer> buffers_;
   std::vector<Taken> reserved_;
   std::size_t borrowed_ = 0, total_ = 0;

@@ -13,7 +13,17 @@ constexpr auto join(const std::array<Param, N>&... tables) {
   return std::apply([](const auto&... rows) { return table(rows...); }, std::tuple_cat(tables...));
 }
 
-inline constexpr auto size_names = names("tiny", "small", "medium", "large", "xl", "2.7B");
+struct DecoderSize {
+  const char* name;
+  std::int64_t d_model, d_ff, layers, heads;
+};
+inline constexpr std::array<DecoderSize, 6> decoder_sizes{{{"tiny", 128, 512, 2, 4},
+                                                           {"small", 768, 3072, 12, 12},
+                                                           {"medium", 1024, 4096, 24, 16},
+                                                           {"large", 1280, 5120, 36, 20},
+                                                           {"xl", 1600, 6400, 48, 25},
+                                                           {"2.7B", 2560, 10240, 32, 32}}};
+inline constexpr auto size_names = std::apply([](const auto&... size) { return names(size.name...); }, decoder_sizes);
 inline constexpr auto attention_names = names("naive", "flash");
 
 inline constexpr auto model_params = table(
@@ -31,6 +41,19 @@ inline constexpr auto model_params = table(
         .help("sequences in a step, on each rank"),
     Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"));
 
+// What each size stands for, to go with model_params.
+inline constexpr auto model_presets = [] {
+  std::array<Preset, 4 * decoder_sizes.size()> presets{};
+  std::size_t i = 0;
+  for (const DecoderSize& size : decoder_sizes) {
+    presets[i++] = Preset::integer("size", size.name, "d_model", size.d_model);
+    presets[i++] = Preset::integer("size", size.name, "d_ff", size.d_ff);
+    presets[i++] = Preset::integer("size", size.name, "layers", size.layers);
+    presets[i++] = Preset::integer("size", size.name, "heads", size.heads);
+  }
+  return presets;
+}();
+
 inline constexpr auto attention_params =
     table(Param::choice("attention", "flash", attention_names).help("flash: tiled; naive: makes the score matrix"));
 
@@ -46,6 +69,7 @@ inline constexpr auto checkpointing_params =
 
 inline constexpr auto rank_precision_names = names("fp32", "bf16", "bf16_pure");
 inline constexpr auto comm_names = names("auto", "gloo", "nccl");
+inline constexpr double least_bucket_mib = 1.0 / 1024;
 
 inline constexpr auto rank_precision_params =
     table(Param::choice("precision", "fp32", rank_precision_names)
@@ -53,11 +77,11 @@ inline constexpr auto rank_precision_params =
 
 inline constexpr auto communication_params = table(
     Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"),
-    Param::integer("bucket_mb", 25)
-        .at_least(1)
+    Param::real("bucket_mb", 25)
+        .at_least(least_bucket_mib)
         .at_most(1 << 20)
         .unit("MiB")
-        .help("size of a bucket of gradients; the first one has 1 MiB"),
+        .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"),
     Param::integer("max_channels", 0)
         .at_least(0)
         .at_most(64)

@@ -27,6 +27,11 @@ class DecoderTrainer : public Trainer {
   // open to start. `enqueue` is one step without communication.
   void setup(const Launch& launch, const std::function<void()>& enqueue);
 
+  // The two halves of a cold start. The second one is called in the first phase of the first step; what its phases
+  // enqueue is prepared in each of them.
+  void setup_cold(const Launch& launch);
+  void take_memory_cold();
+
   void take_step_memory();  // gradients, activations, tokens
   void load_inputs();
 
@@ -47,6 +52,7 @@ class DecoderTrainer : public Trainer {
   std::int64_t first_token() const { return first_token_; }  // its embedding has a gradient
 
  private:
+  void take_input_memory();
   void read_inputs();
 
   DecoderTrainerConfig config_;

@@ -4,6 +4,9 @@
 //
 // Set-up, in this order: open; take_parameter_memory, take_state_memory and take_step_memory in any order, the last one
 // after the first; prepare; inputs; initialize; start.
+//
+// A cold start (assay_case.prepare) makes parameters and inputs in set-up, and leaves the rest to the first step:
+// memory for state and step, start_state, and a call of prepare for the operations of each phase, inside that phase.
 #pragma once
 #include <assay/train/backend_access.hpp>
 #include <assay/train/loss_scaler.hpp>
@@ -40,12 +43,16 @@ class Trainer {
   void initialize() { model_->initialize(*backend_); }
   // Makes the state before the first step: parameters, optimizer, loss scale. Blocks.
   void start(double loss_scale = LossScaler::start);
+  void start_parameters() const;                                  // the first part of start(): enqueues
+  void start_state(double loss_scale = LossScaler::start) const;  // and the rest of it: optimizer and loss scale
 
   // Captures the step that `enqueue` enqueues as a graph. Phases that it marks are part of the graph, or it marks none.
   // The result is null where the device has no graphs: the caller then enqueues each step anew. Runs the step once, and
   // then starts anew.
   enum class Marks { none, captured };
   std::unique_ptr<compute::Graph> capture(const std::function<void()>& enqueue, Marks marks);
+  // The same, once the step has run: its state stays as it is.
+  std::unique_ptr<compute::Graph> capture_as_is(const std::function<void()>& enqueue, Marks marks);
 
   void update() const { optimizer_->step(*backend_, scaler_); }  // enqueues
 
@@ -73,7 +80,6 @@ class Trainer {
   const Host& host() const { return host_; }
 
  private:
-  void start_parameters() const;
   void bind_parameters();
   void lend_scalars(TrainedModel& model) const;
 

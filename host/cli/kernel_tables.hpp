@@ -1,0 +1,16 @@
+// The kernels of a run's cases as one table: a row for each phase, class or kernel, with the axes as columns.
+#pragma once
+#include "record/case_record.hpp"
+#include "results/table.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace assay::host::cli {
+
+enum class KernelRows { phases, classes, kernels };
+
+// Of records that have kernels. `most_rows`: so many classes or kernels of each phase, the longest; 0: all.
+results::Table kernel_table(const std::vector<record::CaseRecord>& records, KernelRows rows, std::size_t most_rows);
+
+}  // namespace assay::host::cli

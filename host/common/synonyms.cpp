@@ -1,0 +1,109 @@
+#include "common/synonyms.hpp"
+
+#include "common/suggest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace assay::host {
+namespace {
+
+struct Synonyms {
+  std::vector<std::string_view> elsewhere;  // in lower case, with underscores
+  std::vector<std::string_view> here;       // the first of them that is known is meant
+};
+
+const std::vector<Synonyms>& table() {
+  static const std::vector<Synonyms> rows{
+      // The model.
+      {{"nhead", "n_head", "n_heads", "nheads", "num_heads", "heads", "num_attention_heads"}, {"heads", "num_heads"}},
+      {{"num_layers", "n_layer", "n_layers", "nlayers", "layers", "num_hidden_layers", "depth"},
+       {"layers", "encoder_layers"}},
+      {{"num_encoder_layers", "n_encoder_layers"}, {"encoder_layers", "layers"}},
+      {{"num_decoder_layers", "n_decoder_layers"}, {"decoder_layers", "layers"}},
+      {{"dim_feedforward", "ffn_dim", "ff_dim", "dff", "d_inner", "intermediate_size"}, {"d_ff"}},
+      {{"dmodel", "hidden_size", "hidden_dim", "embed_dim", "emb_dim", "n_embd", "model_dim"}, {"d_model"}},
+      {{"d_head", "dim_head", "head_size"}, {"head_dim"}},
+      {{"seq_len", "seq_length", "seqlen", "seq", "sequence_length", "max_seq_len", "max_length", "context_len",
+        "context_length", "context", "ctx_len", "n_ctx", "block_size"},
+       {"sequence_length", "context_length", "seq"}},
+      {{"batch", "bs", "batchsize", "train_batch_size", "micro_batch_size"}, {"batch_size"}},
+      {{"vocab", "n_vocab", "vocabulary", "vocabulary_size"}, {"vocab_size"}},
+      {{"dropout_p", "dropout_rate", "p_drop"}, {"dropout"}},
+      {{"model_size", "model", "size", "preset"}, {"size", "preset"}},
+      // How a step computes.
+      {{"dtype", "precision", "torch_dtype", "fp16", "bf16", "half"}, {"precision", "dtype", "amp"}},
+      {{"amp", "use_amp", "no_amp", "autocast", "mixed_precision"}, {"amp", "precision", "dtype"}},
+      {{"compile", "torch_compile", "use_compile", "compiled", "cuda_graph", "cuda_graphs"}, {"execution"}},
+      {{"mode", "forward_only", "include_backward", "backward"}, {"pass"}},
+      {{"attn", "attn_implementation", "flash_attention", "use_flash_attention"}, {"attention", "impl"}},
+      {{"gradient_checkpointing", "checkpointing", "recompute"}, {"activation_checkpointing"}},
+      {{"learning_rate"}, {"lr"}},
+      {{"optim"}, {"optimizer"}},
+      {{"bucket_size", "bucket_size_mb", "bucket_cap_mb"}, {"bucket_mb"}},
+      // The data.
+      {{"full", "full_dataset"}, {"dataset"}},
+      {{"samples", "n_samples", "dataset_size", "num_examples"}, {"num_samples"}},
+      {{"disk", "data_path", "dataset_dir"}, {"data_dir"}},
+      {{"shards", "n_shards"}, {"num_shards"}},
+      {{"num_workers", "n_workers", "dataloader_workers"}, {"workers"}},
+      {{"prefetch_factor"}, {"prefetch"}},
+      // Measuring and running.
+      {{"steps", "epochs", "num_epochs", "n_epochs", "measure_steps", "num_steps", "n_steps", "iters", "iterations"},
+       {"measure.steps"}},
+      {{"warmup", "warm_up", "warmup_epochs", "warmup_steps", "warmup_iters", "num_warmup", "n_warmup"},
+       {"measure.warmup"}},
+      {{"sync", "no_sync", "synchronize", "cuda_sync"}, {"measure.sync"}},
+      {{"ranks", "nproc_per_node", "nproc", "world_size", "num_processes", "num_gpus", "n_gpus", "ngpus", "gpus",
+        "single"},
+       {"run.ranks"}},
+      {{"device", "accelerator"}, {"run.device"}},
+      {{"seed", "random_seed", "manual_seed"}, {"run.seed"}},
+      {{"num_threads", "omp_num_threads", "threads"}, {"run.threads"}},
+      {{"memory_snapshot", "snapshot", "snapshot_path"}, {"profile.memory_snapshot"}},
+      {{"nsys", "nsys_profile"}, {"profile.nsys"}},
+  };
+  return rows;
+}
+
+// As names are written here: "--D-Model" is "d_model".
+std::string as_written_here(std::string_view word) {
+  std::string text(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+  for (char& c : text) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// In a section its keys are known without its name: "steps" for "measure.steps".
+std::optional<std::string> find_known(std::string_view name, const std::vector<std::string>& known) {
+  const std::string_view key = name.substr(name.rfind('.') + 1);
+  for (const std::string_view spelt : {name, key})
+    if (std::find(known.begin(), known.end(), spelt) != known.end()) return std::string(spelt);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> synonym(std::string_view word, const std::vector<std::string>& known) {
+  const std::string wanted = as_written_here(word);
+  if (auto same = find_known(wanted, known)) return same;
+  for (const Synonyms& row : table()) {
+    if (std::find(row.elsewhere.begin(), row.elsewhere.end(), wanted) == row.elsewhere.end()) continue;
+    for (const std::string_view name : row.here)
+      if (auto here = find_known(name, known)) return here;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> meant_key(std::string_view word, const std::vector<std::string>& known) {
+  auto here = synonym(word, known);
+  return here ? here : nearest(word, known);
+}
+
+std::string did_you_mean_key(std::string_view word, const std::vector<std::string>& known) {
+  const auto name = meant_key(word, known);
+  return name ? fmt::format("; did you mean '{}'?", *name) : "";
+}
+
+}  // namespace assay::host

@@ -1,0 +1,33 @@
+// One side split into several by the values of what varies in it: eager against graph within one run.
+#pragma once
+#include "compare/sides.hpp"
+
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace assay::host::compare {
+
+// A key that splits nothing, or a baseline that is not there. The text names it, and what there is.
+class SplitError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct SplitRules {
+  std::vector<std::string> keys;        // inputs; with several, each combination of their values is a side
+  std::optional<std::string> baseline;  // a value, or one for each key in their order, with commas; absent: the first
+};
+
+struct SplitSide {
+  std::vector<Side> sides;         // the baseline first, the others in the run's order
+  std::set<std::string> across;    // the keys, and the axes that move with them
+  std::vector<std::string> notes;  // what a reader of the comparison should know of the sides
+};
+
+// Throws SplitError.
+SplitSide split_side(const Side& side, const SplitRules& rules);
+
+}  // namespace assay::host::compare

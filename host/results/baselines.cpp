@@ -1,0 +1,38 @@
+#include "results/baselines.hpp"
+
+#include "record/columns.hpp"
+
+namespace assay::host::results {
+
+Baselines::Baselines(const std::vector<record::CaseRecord>& records, const record::Named<Value>& relative_to)
+    : relative_to_(relative_to) {
+  if (relative_to.empty()) return;
+  for (const record::CaseRecord& record : records)
+    by_axes_.emplace(Axes(record.identity.axes.begin(), record.identity.axes.end()), &record);
+}
+
+const record::CaseRecord* Baselines::baseline_of(const record::CaseRecord& record) const {
+  if (relative_to_.empty()) return nullptr;
+  Axes axes(record.identity.axes.begin(), record.identity.axes.end());
+  for (const auto& [key, value] : relative_to_) axes[key] = value;
+  const auto found = by_axes_.find(axes);
+  return found == by_axes_.end() ? nullptr : found->second;
+}
+
+record::Cell Baselines::cell_of(const record::CaseRecord& record, const std::string& column) const {
+  // A workload may have something of this name, and it then stands first.
+  if (record::Cell own = record::cell_of(record, column); !own.empty()) return own;
+  const bool is_speedup = column == record::speedup_column;
+  const auto of_ratio = record::column_of_ratio(column);
+  if (!is_speedup && !of_ratio) return {};
+  const record::CaseRecord* baseline = baseline_of(record);
+  if (!baseline || !baseline->result.is_ok() || !record.result.is_ok()) return {};
+  const std::string figure = is_speedup ? "step.mean_ms" : std::string(*of_ratio);
+  const auto own = record::cell_of(record, figure).number(), other = record::cell_of(*baseline, figure).number();
+  if (!own || !other) return {};
+  const double over = is_speedup ? *own : *other;
+  if (over == 0) return {};
+  return record::number_cell((is_speedup ? *other : *own) / over);
+}
+
+}  // namespace assay::host::results

@@ -1,0 +1,30 @@
+// Which case of a run is the baseline of another, and the cells that set the two against each other.
+#pragma once
+#include "record/case_record.hpp"
+#include "record/cell.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace assay::host::results {
+
+// The baseline of a case is the case whose axes are the same, except that those of `relative_to` have the values given
+// there. The records outlive the object.
+class Baselines {
+ public:
+  Baselines(const std::vector<record::CaseRecord>& records, const record::Named<Value>& relative_to);
+
+  // As record::cell_of(), and what "<column>.ratio" and "speedup" say: empty where the case or its baseline is not ok,
+  // or has no such figure.
+  record::Cell cell_of(const record::CaseRecord& record, const std::string& column) const;
+
+ private:
+  using Axes = std::map<std::string, Value>;
+  const record::CaseRecord* baseline_of(const record::CaseRecord& record) const;
+
+  const record::Named<Value>& relative_to_;
+  std::map<Axes, const record::CaseRecord*> by_axes_;
+};
+
+}  // namespace assay::host::results

@@ -1,0 +1,54 @@
+#include "layer.hpp"
+
+namespace attention {
+
+using assay::compute::Backend;
+
+namespace {
+
+// Attention of tensors that are given.
+class Alone final : public Layer {
+ public:
+  Alone(const Problem& problem, Operands& operands, std::unique_ptr<Algorithm> algorithm)
+      : seq_(problem.seq), at_(operands), algorithm_(std::move(algorithm)) {}
+
+  Slots inputs() override { return joined({&at_.q, &at_.k, &at_.v}, algorithm_->inputs()); }
+  Slots forward_only() override { return algorithm_->forward_only(); }
+  Slots kept() override { return algorithm_->kept(); }
+  Slots results() override { return {&at_.out}; }
+  Slot& result_gradient() override { return at_.dout; }
+  Slots gradients() override { return {&at_.dq, &at_.dk, &at_.dv}; }
+  Slots backward_only() override { return algorithm_->backward_only(); }
+
+  void initialize_inputs(Backend& b, std::uint64_t seed) const override {
+    b.random_normal(at_.q, seed, q_stream, 0, 1);
+    b.random_normal(at_.k, seed, k_stream, 0, 1);
+    b.random_normal(at_.v, seed, v_stream, 0, 1);
+    algorithm_->initialize(b);
+  }
+  void forward(Backend& b) const override { algorithm_->forward(b); }
+  void backward(Backend& b) const override { algorithm_->backward(b); }
+  std::int64_t row_of(std::int64_t head_index, std::int64_t query) const override { return head_index * seq_ + query; }
+
+ private:
+  std::int64_t seq_;
+  Operands& at_;
+  std::unique_ptr<Algorithm> algorithm_;
+};
+
+std::unique_ptr<Algorithm> algorithm_of(const Settings& s, const Operands& operands, bool differentiable) {
+  if (s.implementation == Implementation::flash) return make_flash(s.problem, operands, differentiable);
+  return s.execution == Execution::eager ? make_eager(s.problem, operands, differentiable)
+                                         : make_fused(s.problem, operands, differentiable);
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> make_layer(const Settings& s, Operands& operands) {
+  const bool differentiable = s.pass != Pass::forward;
+  auto algorithm = algorithm_of(s, operands, differentiable);
+  if (s.problem.projections) return make_projected(s, operands, std::move(algorithm), differentiable);
+  return std::make_unique<Alone>(s.problem, operands, std::move(algorithm));
+}
+
+}  // namespace attention

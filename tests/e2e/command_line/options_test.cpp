@@ -1,0 +1,106 @@
+// What a user of other tools types first, and where results go that a file is named for.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CommandLine : public Sandbox {
+ protected:
+  CommandLine() : Sandbox(PLUGINS) { write_experiment(short_run()); }
+
+  static ExperimentText short_run() { return {.plugin = "napping_work", .measure = "warmup = 0\nsteps = 2"}; }
+
+  // The last line that `assay run x.toml` says of a mistake, having started nothing.
+  std::string refusal(const std::vector<std::string>& more) {
+    const RunResult result = run(run_arguments(more));
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_FALSE(fs::exists(folder() / "out"));
+    EXPECT_FALSE(fs::exists(folder() / "results"));
+    return result.output;
+  }
+  void expect_refusal(const std::vector<std::string>& more, const std::string& text) {
+    EXPECT_PRED2(contains, refusal(more), text);
+  }
+  // With the default place of results, and none of the sandbox.
+  RunResult run_here(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"run", "x.toml", "--plugin-path", PLUGINS};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+};
+
+const std::string set_with = "parameters and settings are set with --set";
+
+TEST_F(CommandLine, AParameterIsNoOption) {
+  expect_refusal({"--nhead", "16"}, "unknown option '--nhead'; " + set_with + ": --set heads=16; see");
+  expect_refusal({"--num-heads=8"}, set_with + ": --set heads=8");
+  expect_refusal({"--nap-ms", "3"}, set_with + ": --set nap_ms=3");
+  expect_refusal({"--epochs", "5"}, set_with + ": --set measure.steps=5");
+  expect_refusal({"--warmup-epochs", "0"}, set_with + ": --set measure.warmup=0");
+  expect_refusal({"--device", "mps"}, set_with + ": --set run.device=mps");
+  expect_refusal({"--heads"}, set_with + ": --set heads=VALUE");
+  expect_refusal({"--heads", "--quiet"}, set_with + ": --set heads=VALUE, an integer >= 1 (default 1); see");
+  expect_refusal({"--no-sync"}, set_with + ": --set measure.sync=VALUE, true or false (default true); see");
+  expect_refusal({"--bogus", "1"}, set_with + " KEY=VALUE; none is called 'bogus'");
+}
+
+TEST_F(CommandLine, AnOptionThatIsNearIsMeant) {
+  expect_refusal({"--dryrun"}, "unknown option '--dryrun'; did you mean '--dry-run'?");
+  expect_refusal({"--filters", "heads=1"}, "did you mean '--filter'?");
+  const RunResult other = run({"list", "--nhead", "16"});
+  EXPECT_EQ(other.exit.code, 2);
+  EXPECT_PRED2(contains, other.output, "unknown option '--nhead'; see");
+}
+
+TEST_F(CommandLine, WithoutAnExperimentTheOptionsOwnNameIsTold) {
+  const RunResult result = run({"run", "--d-model", "1024"});
+  EXPECT_EQ(result.exit.code, 2);
+  EXPECT_PRED2(contains, result.output, "unknown option '--d-model'; " + set_with + ": --set d_model=1024");
+  std::ofstream(folder() / "x.toml") << "schema = 1\n[workload]\nplugin = \"nobody\"\n";
+  expect_refusal({"--nhead", "16"}, set_with + ": --set nhead=16");
+}
+
+TEST_F(CommandLine, AFileForTheTable) {
+  const RunResult result = run_here({"--output", "mine/x.csv"});
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_PRED2(contains, result.output, "written: mine/x.csv");
+  const fs::path latest = folder() / "results/x/latest";
+  EXPECT_TRUE(fs::exists(latest / "cases.jsonl"));
+  EXPECT_EQ(text_of(folder() / "mine/x.csv"), text_of(latest / "table.csv"));
+  EXPECT_FALSE(text_of(folder() / "mine/x.csv").empty());
+  // A second run replaces it, and so may another form.
+  EXPECT_EQ(run_here({"--output", "mine/x.csv", "--set", "measure.steps=3"}).exit.code, 0);
+  EXPECT_EQ(run_here({"--output", "x.md"}).exit.code, 0);
+  EXPECT_EQ(text_of(folder() / "x.md"), text_of(latest / "table.md"));
+  EXPECT_EQ(run_here({"--output", "x.json", "--quiet"}).exit.code, 0);
+  EXPECT_EQ(nlohmann::json::parse(text_of(folder() / "x.json"))["cases"].size(), 1u);
+}
+
+TEST_F(CommandLine, AFolderMayHaveADotInItsName) {
+  EXPECT_EQ(run_here({"--output", "v1.5"}).exit.code, 0);
+  EXPECT_TRUE(fs::is_directory(folder() / "v1.5/x/latest"));
+  EXPECT_EQ(run_here({"--output", "x.csv/"}).exit.code, 0);
+  EXPECT_TRUE(fs::is_directory(folder() / "x.csv/x/latest"));
+  EXPECT_EQ(run_here({"--output", "x.csv"}).exit.code, 0) << "it is there";
+  EXPECT_FALSE(fs::exists(folder() / "results"));
+}
+
+TEST_F(CommandLine, WhatCannotBeWrittenIsSaidBeforeAnythingRuns) {
+  expect_refusal({"--output", "x.toml/x.csv"}, "--output: x.toml/x.csv cannot be written: Not a directory");
+  expect_refusal({"--output", "x.xlsx"},
+                 "a run writes no .xlsx file: expected one that ends in .csv, .md or .json, or a "
+                 "folder (x.xlsx/ for one of this name)");
+  expect_refusal({"--output", "x.jsonl"}, "cases.jsonl");
+  expect_refusal({"--output", ""}, "--output is \"\"");
+  EXPECT_EQ(run_here({"--output", "mine/x.csv", "--dry-run"}).exit.code, 0);
+  EXPECT_FALSE(fs::exists(folder() / "mine")) << "a dry run makes nothing";
+}
+
+}  // namespace
+}  // namespace assay::test
