@@ -38,7 +38,7 @@ struct MetricSpec {
 struct PresetSpec {
   std::string when, choice;
   std::string also_when, also_choice;  // a further condition, or ""
-  std::string device_kind;  // "" is any
+  std::string device_kind;             // "" is any
   std::string param;
   Value value;
 };

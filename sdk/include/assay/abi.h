@@ -169,6 +169,7 @@ typedef struct assay_case {
    * the first run() takes what memory a step needs and finds its kernels, each in the phase that needs them. Only a
    * workload with ASSAY_WORKLOAD_COLD_START is ever told 0. */
   int32_t prepare;
+  int32_t reserved; /* 0 */
 } assay_case;
 
 typedef int32_t assay_stage;

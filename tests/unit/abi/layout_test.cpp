@@ -83,6 +83,7 @@ FIELD(24, assay_case, rank, int32_t);
 FIELD(28, assay_case, rank_count, int32_t);
 FIELD(32, assay_case, device_kind, const char*);
 FIELD(40, assay_case, prepare, int32_t);
+FIELD(44, assay_case, reserved, int32_t);
 
 SIZE(64, assay_launch);
 FIELD(0, assay_launch, struct_size, size_t);
