@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "profile/kernel_class.hpp"
 #include "profile/kernel_study.hpp"
 
 namespace assay::host::cli {
@@ -52,7 +53,7 @@ Cell busy_cell(const CaseRecord& r, const KernelPart& part) {
 // What fused attention spends on its softmax is not to be told: a word says so, in place of a 0.
 Cell softmax_cell(const KernelPart& part) {
   switch (part.softmax()) {
-    case profile::Softmax::of_its_own: return percent(part.share_of_class("softmax"));
+    case profile::Softmax::of_its_own: return percent(part.share_of_class(profile::class_of_softmax));
     case profile::Softmax::fused: return record::text_cell("fused");
     case profile::Softmax::none: break;
   }
@@ -60,15 +61,16 @@ Cell softmax_cell(const KernelPart& part) {
 }
 
 Cell softmax_over_products(const KernelPart& part) {
-  const double products_us = part.time_of_class_us("matrix products");
+  const double products_us = part.time_of_class_us(profile::class_of_products);
   return part.softmax() == profile::Softmax::of_its_own && products_us > 0
-             ? record::number_cell(part.time_of_class_us("softmax") / products_us)
+             ? record::number_cell(part.time_of_class_us(profile::class_of_softmax) / products_us)
              : Cell{};
 }
 
 // All FLOPs that the workload counts in a step, over the time of the kernels that do them: products and attention.
 Cell product_rate(const CaseRecord& r, const KernelPart& part) {
-  const double time_us = part.time_of_class_us("matrix products") + part.time_of_class_us("attention");
+  const double time_us =
+      part.time_of_class_us(profile::class_of_products) + part.time_of_class_us(profile::class_of_attention);
   if (part.phase != "step" || !r.result.work || r.result.work->flops == 0 || time_us <= 0) return {};
   return record::number_cell(static_cast<double>(r.result.work->flops) / time_us * 1e-6);
 }
@@ -78,8 +80,8 @@ void add_phase(std::vector<Cell>& row, const CaseRecord& r, const KernelPart& pa
   row.push_back(record::number_cell(part.time_us));
   row.push_back(step.time_us > 0 ? percent(part.time_us / step.time_us) : Cell{});
   row.push_back(busy_cell(r, part));
-  row.push_back(percent(part.share_of_class("matrix products")));
-  row.push_back(percent(part.share_of_class("attention")));
+  row.push_back(percent(part.share_of_class(profile::class_of_products)));
+  row.push_back(percent(part.share_of_class(profile::class_of_attention)));
   row.push_back(softmax_cell(part));
   row.push_back(softmax_over_products(part));
   row.push_back(product_rate(r, part));

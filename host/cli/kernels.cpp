@@ -66,9 +66,11 @@ std::size_t top_of(const po::variables_map& values) {
 std::vector<CaseRecord> records_of_run(const std::string& run) {
   compare::Sides found = compare::read_sides({run}, compare::FolderOfRuns::sides);
   for (const std::string& warning : found.warnings) fmt::print(stderr, "assay: {}\n", warning);
-  if (found.sides.size() != 1 || found.sides[0].runs.size() != 1)
-    throw UsageError(fmt::format("{} holds {} runs; expected one of them, such as {}", run, found.sides.size(),
-                                 found.sides[0].runs[0].path));
+  std::size_t runs = 0;
+  for (const compare::Side& side : found.sides) runs += side.runs.size();
+  if (runs != 1)
+    throw UsageError(
+        fmt::format("{} holds {} runs; expected one of them, such as {}", run, runs, found.sides[0].runs[0].path));
   return std::move(found.sides[0].runs[0].records);
 }
 
@@ -87,13 +89,14 @@ void keep_cases(std::vector<CaseRecord>& records, const std::vector<std::int64_t
   });
 }
 
-bool has_kernels(const CaseRecord& r) { return r.result.kernels && !r.result.kernels->empty(); }
+// Of a case that failed or was wrong there are none to show, though a trace may have been taken before.
+bool has_kernels(const CaseRecord& r) { return r.result.is_ok() && r.result.kernels && !r.result.kernels->empty(); }
 
 // What the case itself says of its missing kernels, or how it ended.
 std::string why_without_kernels(const CaseRecord& r) {
   if (!r.result.is_ok()) return fmt::format("{}: {}", r.result.status_text(), one_line(r.result.reason));
   for (const std::string& note : r.result.notes.value_or(std::vector<std::string>{}))
-    if (note.find("kernel") != std::string::npos) return note;
+    if (note.starts_with(profile::kernels_note)) return note.substr(profile::kernels_note.size());
   return "it was run without them";
 }
 

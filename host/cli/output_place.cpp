@@ -68,8 +68,7 @@ void check_writable(const results::ViewFile& file) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw cannot_write(file.path, error.value());
-  // It is replaced in one step, by a file beside it.
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw cannot_write(file.path, errno);
+  if (const int error_number = try_writing(file.path); error_number != 0) throw cannot_write(file.path, error_number);
 }
 
 }  // namespace assay::host::cli

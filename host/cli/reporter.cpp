@@ -94,6 +94,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
                experiment.cases.size());
   fmt::print("results: {}\n", run_folder);
   if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
+  if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);
 }
 
 }  // namespace assay::host::cli

@@ -50,9 +50,24 @@ WriteOutcome write_all(int fd, std::string_view text) noexcept {
   return outcome;
 }
 
+namespace {
+
+std::filesystem::path temporary_beside(const std::filesystem::path& path) {
+  return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+}
+
+}  // namespace
+
+int try_writing(const std::filesystem::path& path) {
+  const std::filesystem::path temporary = temporary_beside(path);
+  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return errno;
+  ::unlink(temporary.c_str());
+  return 0;
+}
+
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable) {
-  const std::filesystem::path temporary =
-      path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  const std::filesystem::path temporary = temporary_beside(path);
   int error_number = 0;
   {
     const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

@@ -32,6 +32,9 @@ enum class Durable { no, yes };
 // Throws StorageError, and leaves no temporary file.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable = Durable::no);
 
+// Whether write_file_atomically() could begin: 0, or the errno of what stands in its way. Leaves nothing behind.
+int try_writing(const std::filesystem::path& path);
+
 // The whole file; throws StorageError.
 std::string read_file(const std::filesystem::path& path);
 

@@ -46,12 +46,20 @@ struct Figures {
   std::string problem;
 };
 
+std::string why_no_figure(const record::CaseRecord& record, const std::string& metric, const std::string& label) {
+  if (const std::optional<double> value = figure_of(record, metric))
+    return fmt::format("{} has {} = {:.4g}, and a ratio needs a figure above 0", label, metric, *value);
+  const std::vector<std::string> names = metric_names(record);
+  return fmt::format("{} has no figure of {}{}", label, metric,
+                     names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", ")));
+}
+
 Figures figures_of(const SideCase& c, const std::string& metric, const std::string& label) {
   Figures figures;
   for (const record::CaseRecord* record : c.records) {
     std::optional<MetricOfRecord> found = metric_of(*record, metric);
     if (!found) {
-      figures.problem = fmt::format("{} has no figure of {}", label, metric);
+      figures.problem = why_no_figure(*record, metric, label);
       return figures;
     }
     if (figures.runs.empty()) figures.first = *found;
@@ -117,6 +125,9 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   return notes;
 }
 
+// Results are often published with five or six digits, and rounded there.
+constexpr double threshold_of_results = 1e-5;
+
 struct Words {
   bool has_any = false;
   std::string word, problem;
@@ -180,8 +191,12 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
     entry.reason = fmt::format("other unit: {} / {}", figures_a.first.unit, figures_b.first.unit);
     return entry;
   }
-  const TestResult result =
-      compare_figures({side_a.label, figures_a.runs}, {side_b.label, figures_b.runs}, options.test);
+  TestOptions test = options.test;
+  if (figures_a.first.is_result()) {
+    test.threshold = std::min(test.threshold, threshold_of_results);
+    entry.digits = record::result_digits;
+  }
+  const TestResult result = compare_figures({side_a.label, figures_a.runs}, {side_b.label, figures_b.runs}, test);
   entry.kind = Entry::Kind::compared;
   entry.value = result.value_b;
   entry.ratio = result.ratio, entry.low = result.low, entry.high = result.high;
@@ -215,6 +230,7 @@ Entry baseline_entry(const SideCase& c, const std::string& metric, const Side& s
   const TestedSide tested{side.label, figures.runs};
   const TestResult own = compare_figures(tested, tested, test);
   entry.value = own.value_a;
+  if (figures.first.is_result()) entry.digits = record::result_digits;
   entry.runs = own.runs_a;
   entry.statistic = own.statistic;
   entry.by_samples = own.by_samples;
@@ -230,20 +246,23 @@ std::vector<std::string> all_metric_names(const std::vector<Side>& sides) {
   return names;
 }
 
-std::vector<std::string> all_metrics(const std::vector<Side>& sides) {
+std::vector<std::string> comparable_metric_names(const std::vector<Side>& sides) {
   std::vector<std::string> names = all_metric_names(sides);
+  // Two sides at least have it.
   std::erase_if(names, [&sides](const std::string& name) {
-    for (const Side& side : sides)
-      for (const record::CaseRecord* record : records_of(side))
-        if (metric_of(*record, name) || word_of(*record, name)) return false;
-    return true;
+    return std::count_if(sides.begin(), sides.end(), [&name](const Side& side) {
+             const auto records = records_of(side);
+             return std::any_of(records.begin(), records.end(), [&name](const record::CaseRecord* record) {
+               return metric_of(*record, name) || word_of(*record, name);
+             });
+           }) < 2;
   });
   return names;
 }
 
 // "all" stands for every metric, unless there is one of that name.
 std::vector<std::string> wanted_metrics(const std::vector<Side>& sides, const std::vector<std::string>& asked) {
-  const std::vector<std::string> all = all_metrics(sides);
+  const std::vector<std::string> all = comparable_metric_names(sides);
   std::vector<std::string> wanted;
   for (const std::string& metric : asked) {
     const bool is_every = metric == "all" && std::find(all.begin(), all.end(), metric) == all.end();

@@ -5,6 +5,7 @@
 #include "compare/metric.hpp"
 #include "compare/sides.hpp"
 #include "compare/verdict.hpp"
+#include "record/cell.hpp"
 
 #include <optional>
 #include <stdexcept>
@@ -32,6 +33,7 @@ struct Entry {
   std::string reason;                      // of a refusal
   bool failed = false;                     // refused since this side's case is not ok while the baseline's is
   std::optional<double> value;             // the statistic of the metric
+  int digits = record::measured_digits;    // of the value, where it is shown
   std::optional<std::string> word;         // in its place, where the metric is a word
   std::optional<double> ratio, low, high;  // to the baseline; the interval where the spread is known
   Outcome outcome = Outcome::cannot_tell;
@@ -78,7 +80,7 @@ struct FailIf {
   bool asks() const { return slower || cannot_tell || unmatched || differs; }
 };
 // The reasons to fail, a line each; none: all is well. A case that is not ok on one side while it is on the baseline
-// counts as slower, and so does a comparison that compared nothing.
+// is a reason to each of them but cannot_tell, and a comparison that compared nothing is one to slower.
 std::vector<std::string> reasons_to_fail(const Comparison& comparison, const FailIf& fail_if);
 
 // "size=small pass=forward", for a line of text.

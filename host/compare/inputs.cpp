@@ -15,7 +15,10 @@ constexpr const char* kRanks = "run.ranks";
 
 // A number is one however it is spelt (1, 1.0).
 std::string text_of(const Value& value) {
-  if (const auto* count = std::get_if<std::int64_t>(&value)) return fmt::format("{}", static_cast<double>(*count));
+  constexpr std::int64_t exact_in_double = std::int64_t{1} << 53;
+  if (const auto* count = std::get_if<std::int64_t>(&value);
+      count && *count <= exact_in_double && *count >= -exact_in_double)
+    return fmt::format("{}", static_cast<double>(*count));
   return to_text(value);
 }
 
@@ -34,7 +37,8 @@ std::optional<std::string> CaseInputs::value(const std::string& key) const {
   if (key == kRanks && id.ranks) return text_of(std::int64_t{*id.ranks});
   if (key == "run.device" && record_->result.device && !record_->result.device->kind.empty())
     return record_->result.device->kind;
-  for (const record::Named<Value>* group : {&id.axes, &id.params, &id.settings})
+  // A parameter before the axis of its name, for the same reason.
+  for (const record::Named<Value>* group : {&id.params, &id.axes, &id.settings})
     if (const Value* value = record::find(*group, key)) return text_of(*value);
   return std::nullopt;
 }

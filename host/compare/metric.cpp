@@ -116,6 +116,11 @@ std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const 
   return metric && is_positive(metric->figure) ? metric : std::nullopt;
 }
 
+std::optional<double> figure_of(const record::CaseRecord& record, const std::string& name) {
+  const std::optional<MetricOfRecord> metric = find_metric(record, name);
+  return metric ? std::optional(metric->figure.mean) : std::nullopt;
+}
+
 std::optional<std::string> word_of(const record::CaseRecord& record, const std::string& name) {
   // An input of this name is none: `optimizer` is a phase of one workload and a parameter of another.
   const record::CaseMetric* metric = record::find(record.result.metrics, name);
@@ -134,6 +139,7 @@ std::vector<std::string> metric_names(const record::CaseRecord& record) {
   add_names(names, record.result.step_metrics);
   add_names(names, record.result.metrics);
   if (metric_of(record, "memory")) names.emplace_back("memory");
+  if (metric_of(record, "utilisation_percent")) names.emplace_back("utilisation_percent");
   return names;
 }
 

@@ -13,12 +13,16 @@ struct MetricOfRecord {
   RunFigure figure;
   std::string unit;  // "ms", "tokens/s", "MiB", or the workload's
   Direction better = Direction::lower_is_better;
+  // A pure number that was computed, such as a sum: of two of them one is not better, but they may differ in a digit.
+  bool is_result() const { return figure.exact && better == Direction::neither && unit.empty(); }
 };
 
 // `name` is `step`, a phase, a rate (`items_per_s`, `tokens_per_s`, `gflop_per_s`, ...), `memory` (the peak), a metric
 // of the steps or of the case, or a column of docs/record.md with a number. Nothing when the record does not have it,
 // or when it is not positive: a ratio then says nothing.
 std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name);
+// The figure as it is, of which metric_of() gives nothing where it is not positive.
+std::optional<double> figure_of(const record::CaseRecord& record, const std::string& name);
 
 // The word where the metric or column is one: a number format, a status. Nothing when it is a number, or absent.
 std::optional<std::string> word_of(const record::CaseRecord& record, const std::string& name);

@@ -87,8 +87,10 @@ class Gathering {
     }
     overview_.runs.push_back(row_of(run, path, overview_.folder));
     const std::size_t place = groups_.add();
-    for (const record::CaseRecord& record : run.records) groups_.share(place, fingerprint(CaseInputs(record), {}));
-    if (!run.records.empty())
+    // A run in which nothing came out has nothing to compare.
+    for (const record::CaseRecord& record : run.records)
+      if (record.result.is_ok()) groups_.share(place, fingerprint(CaseInputs(record), {}));
+    if (overview_.runs.back().ok > 0)
       groups_.share(place, fmt::format("experiment {} {}", run.experiment, overview_.runs.back().workload));
   }
 

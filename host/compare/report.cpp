@@ -172,7 +172,7 @@ class Remarks {
                                      ? case_name(comparison, c)
                                      : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
         compared_ += is_compared(entry) ? 1 : 0;
-        if (s > 0 && entry.kind == Entry::Kind::refused) refused_.insert(name);
+        if (s > 0) cases_.insert(name);
         if (is_compared(entry) && !entry.by_samples && entry.low && *entry.low != *entry.high)
           note(notes_, "no samples on one side: tested by mean, standard deviation and number of steps", prefix + name);
         for (const std::string& text : entry.notes) note(notes_, text, prefix + name);
@@ -185,13 +185,13 @@ class Remarks {
     add_list(out, gathered(notes_, compared_), style);
     if (refusals_.empty()) return;
     out += style.form == Form::markdown ? "\nNot compared:\n\n" : "Not compared\n";
-    add_list(out, gathered(refusals_, refused_.size()), style);
+    add_list(out, gathered(refusals_, cases_.size()), style);
   }
 
  private:
   std::vector<NotedCases> notes_, refusals_;
   std::size_t compared_ = 0;
-  std::set<std::string> refused_;
+  std::set<std::string> cases_;  // compared or not
 };
 
 std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,

@@ -9,7 +9,10 @@ namespace assay::host::compare {
 record::Cell text_cell(const std::string& text) { return text.empty() ? record::Cell{} : record::text_cell(text); }
 
 record::Cell value_cell(const Entry& entry) {
-  return entry.word ? text_cell(*entry.word) : record::number_cell(entry.value);
+  if (entry.word) return text_cell(*entry.word);
+  record::Cell cell = record::number_cell(entry.value);
+  cell.digits = entry.digits;
+  return cell;
 }
 
 std::string interval_text(const Entry& entry) {
@@ -210,6 +213,7 @@ results::Table metric_table(const Comparison& comparison, const ComparedMetric& 
 std::vector<results::Table> tables_side_by_side(const Comparison& comparison,
                                                 const std::function<bool(const results::Table&)>& fits) {
   std::vector<results::Table> tables;
+  if (comparison.metrics.empty()) return tables;
   const results::Table names = names_side_by_side(comparison);
   for (const ComparedMetric& metric : comparison.metrics) {
     if (!tables.empty()) {

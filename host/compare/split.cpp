@@ -75,7 +75,7 @@ class Splitter {
       left_out += values ? 0 : 1;
     }
     if (combinations_.size() < 2)
-      throw SplitError(fmt::format("--by {}: the cases that say it all have one value; what varies: {}",
+      throw SplitError(fmt::format("--by {}: all cases that have it have the same value; what varies: {}",
                                    fmt::join(keys_, ","), varying_text()));
     const auto first = combinations_.begin() + static_cast<std::ptrdiff_t>(baseline_place());
     std::rotate(combinations_.begin(), first, first + 1);
@@ -96,8 +96,8 @@ class Splitter {
     }
     result.across.insert(moving.begin(), moving.end());
     if (!moving.empty())
-      result.notes.push_back(
-          fmt::format("other values of {} have other values of {}", fmt::join(keys_, ","), fmt::join(moving, ", ")));
+      result.notes.push_back(fmt::format("{} change{} with {}", fmt::join(moving, ", "), moving.size() == 1 ? "s" : "",
+                                         fmt::join(keys_, ",")));
     for (const Texts& combination : combinations_) result.sides.push_back(side_with(combination));
     return result;
   }
@@ -172,7 +172,7 @@ class Splitter {
                                  fmt::join(names, keys_.size() > 1 ? "; " : ", "), did_you_mean(text, names)));
   }
 
-  // Settings that are no axis are told as differences and hinder nothing.
+  // Settings that are no axis are told as differences and do not block the comparison.
   bool is_input(const std::string& key) const {
     return std::any_of(cases_.begin(), cases_.end(),
                        [&](const SplitCase& c) { return c.inputs.keys().count(key) > 0; });

@@ -23,7 +23,7 @@ struct SplitRules {
 
 struct SplitSide {
   std::vector<Side> sides;         // the baseline first, the others in the run's order
-  std::set<std::string> across;    // the keys, and the axes that move with them
+  std::set<std::string> across;    // the keys, and the axes and parameters that move with them
   std::vector<std::string> notes;  // what a reader of the comparison should know of the sides
 };
 

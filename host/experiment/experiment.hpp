@@ -65,6 +65,8 @@ struct Case {
   RunSettings run;
   ProfileSettings profile;
   std::vector<std::pair<std::string, Value>> axes;  // the swept keys and their values, in the file's order
+  // As the experiment has them, where the case's device has given some another value ("auto" is "fp16" there).
+  std::optional<std::map<std::string, Value>> params_of_any_device;
 
   // The settings by their dotted names ("measure.warmup", "run.device", ...), for columns, filters and the record.
   std::map<std::string, Value> settings() const;

@@ -80,7 +80,7 @@ void check_cold_start(const Node& root, const plugin::WorkloadSchema& schema, co
   if (schema.starts_cold || all_prepare) return;
   const TableMember* written = member_at(root, "measure", "prepare");
   const auto place = written ? written->place : swept_place(root, "measure.prepare").value_or(Place{});
-  mistakes.add(place, fmt::format("[measure] prepare is false, but workload {} prepares its steps in set-up always; "
+  mistakes.add(place, fmt::format("[measure] prepare is false, but workload {} always prepares its steps in set-up; "
                                   "expected true, or a workload that starts cold",
                                   schema.id));
 }

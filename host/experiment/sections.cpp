@@ -1,10 +1,10 @@
 #include "experiment/sections.hpp"
 
 #include "common/suggest.hpp"
-#include "common/synonyms.hpp"
 #include "experiment/columns.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/settings.hpp"
+#include "experiment/synonyms.hpp"
 #include "record/columns.hpp"
 
 #include <fmt/format.h>
@@ -156,10 +156,17 @@ class SectionReader {
           fmt::format("{} has \"{}\", but no record of workload {} has \"{}\"; expected a column with a number "
                       "before .ratio{}",
                       label, column, vocabulary_.schema()->id, of, did_you_mean(of, names)));
-    else if (record::is_text_column(of) || (param && param->type == plugin::ParamType::text))
+    else if (record::is_text_column(of) || is_setting_without_number(of) ||
+             (param && (param->type == plugin::ParamType::text || param->type == plugin::ParamType::boolean)))
       mistakes_.add(element.place, fmt::format("{} has \"{}\", but {} is no number; expected a column with a number "
                                                "before .ratio",
                                                label, column, of));
+  }
+
+  // Most settings are flags or words.
+  static bool is_setting_without_number(const std::string& column) {
+    const Setting* setting = find_setting(column);
+    return setting && (!setting->choices.empty() || !setting->accept || !setting->accept(Value(std::int64_t{5})));
   }
 
   std::string phases_text() const {

@@ -65,7 +65,7 @@ std::string device_hint(const std::string& device) {
   if (is_one_of({"tpu", "xla", "npu", "hpu"})) return unsupported("accelerators other than NVIDIA GPUs");
   const bool is_numbered = name.size() < device.size();
   if (is_one_of({"cuda", "gpu", "nvidia"}) && is_numbered)
-    return fmt::format("; did you mean 'cuda'? Which GPU it is, CUDA_VISIBLE_DEVICES={} says in the environment",
+    return fmt::format("; did you mean 'cuda'? Choose the GPU with CUDA_VISIBLE_DEVICES={} in the environment",
                        device.substr(name.size() + 1));
   if (is_one_of({"gpu", "nvidia"})) return "; did you mean 'cuda'?";
   if (is_one_of({"cpu"}) && is_numbered) return "; did you mean 'cpu'?";

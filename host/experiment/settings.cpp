@@ -62,6 +62,9 @@ Field<Case, T> in_until(T StoppingRuleOf::*member) {
           }};
 }
 
+// Every sample is kept, in some ten figures of a step: a gigabyte.
+constexpr std::int64_t most_steps = 10'000'000;
+
 // The count of steps is no setting of a case whose stopping rule chooses it.
 Field<Case, std::int64_t> steps_unless_until() {
   auto field = in(&Case::measure, &MeasureSettings::steps);
@@ -187,16 +190,17 @@ std::vector<Setting> make_table() {
   const auto run = [](auto member) { return in(&Case::run, member); };
   const auto profile = [](auto member) { return in(&Case::profile, member); };
   return {
-      row("measure", "warmup", integer(0), measure(&MeasureSettings::warmup), counts, "steps that are not measured"),
-      row("measure", "steps", integer(1), steps_unless_until(), counts,
+      row("measure", "warmup", integer(0, most_steps), measure(&MeasureSettings::warmup), counts,
+          "steps that are not measured"),
+      row("measure", "steps", integer(1, most_steps), steps_unless_until(), counts,
           "measured steps; in their place a rule may stand, [measure.until] below"),
       row("measure.until", "relative_error", share(), in_until(&StoppingRuleOf::relative_error), counts,
           "half the width of the mean's confidence interval, divided by the mean"),
       row("measure.until", "confidence", share(), in_until(&StoppingRuleOf::confidence), counts,
           "the confidence of that interval"),
-      row("measure.until", "min_steps", integer(2), in_until(&StoppingRuleOf::min_steps), counts,
+      row("measure.until", "min_steps", integer(2, most_steps), in_until(&StoppingRuleOf::min_steps), counts,
           "at least so many, however well the mean is known"),
-      row("measure.until", "max_steps", integer(2), in_until(&StoppingRuleOf::max_steps), counts,
+      row("measure.until", "max_steps", integer(2, most_steps), in_until(&StoppingRuleOf::max_steps), counts,
           "at most so many, however badly it is known"),
       row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every step"),
       row("measure", "prepare", flag(), measure(&MeasureSettings::prepare), counts_unless_default,

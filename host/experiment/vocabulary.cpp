@@ -1,8 +1,8 @@
 #include "experiment/vocabulary.hpp"
 
 #include "common/suggest.hpp"
-#include "common/synonyms.hpp"
 #include "experiment/overrides.hpp"
+#include "experiment/synonyms.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -100,7 +100,7 @@ void Recorder::phase_begin(std::uint32_t phase) {
     return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
                  std::to_string(phase_count_) + " phases");
   // Outside the marks, so that a range holds what it names.
-  if (ranges_ && in_step_) ranges_->begin_phase(phase);
+  if (ranges_ && in_step_ && !capturing_) ranges_->begin_phase(phase);
   const std::uint32_t begin_mark = next_mark();
   stack_.push_back(marks_.size());
   marks_.push_back({phase, begin_mark, 0, timeline_.host_now_ns(), -1});
@@ -114,7 +114,7 @@ void Recorder::phase_end(std::uint32_t phase) {
   mark.end_mark = next_mark();
   mark.host_end_ns = timeline_.host_now_ns();
   stack_.pop_back();
-  if (ranges_ && in_step_) ranges_->end();
+  if (ranges_ && in_step_ && !capturing_) ranges_->end();
 }
 
 void Recorder::metric(std::uint32_t metric, double value) {

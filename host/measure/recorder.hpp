@@ -37,8 +37,8 @@ class Recorder {
   // Room for `steps` steps whose marks are read only when flush() is called. Allocates; not for the measured window.
   void prepare(std::int64_t steps, bool read_each_step);
 
-  // Steps from the next one on are told to `ranges`, which outlives them; null: to nobody. The phases of a captured
-  // step are marked while it is captured, outside any step, so that a replayed step is a range without phases.
+  // Steps from the next one on are told to `ranges`, which outlives them; null: to nobody. Phases that are marked while
+  // a step is captured do not happen then, and are not told; a replayed step is a range without phases.
   void tell(StepRanges* ranges) { ranges_ = ranges; }
 
   void begin_step();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -92,9 +93,32 @@ class Checker {
               "workload '{}': preset {} is malformed", w.id, i);
       condition(w, i, p->when, p->choice);
       if (p->also_when) condition(w, i, p->also_when, p->also_choice ? p->also_choice : "");
-      require(param_named(w, p->param) != nullptr, "workload '{}': preset {} sets '{}', which is no parameter of it",
-              w.id, i, p->param);
+      const assay_param* param = param_named(w, p->param);
+      require(param != nullptr, "workload '{}': preset {} sets '{}', which is no parameter of it", w.id, i, p->param);
+      preset_value(w, i, *p, *param);
     }
+  }
+  // A workload reads its parameters in their range and choices, whoever has set them.
+  void preset_value(const assay_workload& w, std::uint32_t i, const assay_preset& preset, const assay_param& p) const {
+    require(!(p.flags & (ASSAY_PARAM_REQUIRED | ASSAY_PARAM_INPUT_PATH | ASSAY_PARAM_OUTPUT_PATH)),
+            "workload '{}': preset {} sets '{}', which is required or a path; these are the experiment's to say", w.id,
+            i, p.name);
+    const bool has_text = preset.string_value && *preset.string_value;
+    require(p.type == ASSAY_TYPE_STRING ? preset.string_value != nullptr : !has_text,
+            "workload '{}': preset {} sets '{}' to {}, which is of another type", w.id, i, p.name,
+            has_text ? "a text" : "a number");
+    if (p.type == ASSAY_TYPE_STRING) {
+      require(p.choice_count == 0 || has_choice(p, preset.string_value),
+              "workload '{}': preset {} sets '{}' to \"{}\", which is no choice of it", w.id, i, p.name,
+              preset.string_value);
+      return;
+    }
+    const double value = p.type == ASSAY_TYPE_FLOAT ? preset.float_value : static_cast<double>(preset.int_value);
+    require(p.type != ASSAY_TYPE_BOOL || value == 0 || value == 1,
+            "workload '{}': preset {} sets '{}' to {}; expected 0 or 1", w.id, i, p.name, value);
+    const bool is_in_range = !((p.flags & ASSAY_PARAM_HAS_MIN) && !(value >= p.min)) &&
+                             !((p.flags & ASSAY_PARAM_HAS_MAX) && !(value <= p.max)) && std::isfinite(value);
+    require(is_in_range, "workload '{}': preset {} sets '{}' to {}, outside its range", w.id, i, p.name, value);
   }
   void condition(const assay_workload& w, std::uint32_t i, const char* param, const char* choice) const {
     const assay_param* when = param_named(w, param);

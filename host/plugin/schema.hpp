@@ -34,7 +34,7 @@ struct MetricSpec {
 };
 
 // What a choice stands for: where text parameters have these choices, on devices of this kind, `param` has this value
-// unless the experiment gives it another one.
+// unless the experiment gives it another value than its default.
 struct PresetSpec {
   std::string when, choice;
   std::string also_when, also_choice;  // a further condition, or ""

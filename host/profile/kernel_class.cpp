@@ -22,11 +22,11 @@ constexpr Rule rules[] = {
     {"loss", {"cross_entropy", "crossentropy"}},
     {"optimizer", {"adamw", "adam_", "sgd", "optimizer"}},
     // The last two are parts of the backward pass: its row sums, and the gradient of the queries to its own type.
-    {"attention", {"sdpa", "fmha", "flash", "attention", "attn", "dot_do_o", "convert_dq"}},
-    {"softmax", {"softmax"}},
+    {class_of_attention, {"sdpa", "fmha", "flash", "attention", "attn", "dot_do_o", "convert_dq"}},
+    {class_of_softmax, {"softmax"}},
     {"embedding", {"embed"}},
     {"norms", {"norm", "ln_fwd", "ln_bwd"}},
-    {"matrix products", {"gemm", "gemv", "cutlass", "xmma", "nvjet", "cublas", "splitk", "matmul"}},
+    {class_of_products, {"gemm", "gemv", "cutlass", "xmma", "nvjet", "cublas", "splitk", "matmul"}},
     {"copies and fills", {"copy", "fill", "memset", "memcpy", "cast", "transpose", "convert"}},
 };
 

@@ -5,6 +5,9 @@
 
 namespace assay::host::profile {
 
+inline constexpr char class_of_products[] = "matrix products", class_of_attention[] = "attention",
+                      class_of_softmax[] = "softmax";
+
 // "matrix products", "attention" (fused: its products and its softmax are one kernel), "softmax", "norms", "loss",
 // "optimizer", "embedding", "communication", "copies and fills", or "element-wise" for the rest. Takes mangled names as
 // well as readable ones.

@@ -1,6 +1,7 @@
 #include "profile/kernel_study.hpp"
 
 #include <algorithm>
+#include "profile/kernel_class.hpp"
 
 namespace assay::host::profile {
 namespace {
@@ -35,8 +36,8 @@ double KernelPart::share_of_class(std::string_view kernel_class) const {
 }
 
 Softmax KernelPart::softmax() const {
-  if (time_of_class_us("softmax") > 0) return Softmax::of_its_own;
-  return time_of_class_us("attention") > 0 ? Softmax::fused : Softmax::none;
+  if (time_of_class_us(class_of_softmax) > 0) return Softmax::of_its_own;
+  return time_of_class_us(class_of_attention) > 0 ? Softmax::fused : Softmax::none;
 }
 
 std::vector<KernelPart> kernel_parts(const record::Kernels& kernels) {

@@ -9,6 +9,9 @@
 
 namespace assay::host::profile {
 
+// The notes of a record that say why it has no kernels begin so.
+inline constexpr std::string_view kernels_note = "kernels: ";
+
 // A kernel, or a class of kernels, in one part of a step. All figures are those of one step.
 struct KernelWork {
   std::string kernel_class, name;  // of a class, no name

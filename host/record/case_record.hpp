@@ -98,6 +98,9 @@ struct MemoryAtMoment {
   // By kind; kinds of which nothing was held are left out.
   std::optional<Named<double>> current_mib, peak_mib;
   Number current_total_mib, peak_total_mib;
+  // Of several ranks: the largest difference between what two of them hold, of one kind or in total. Not told where all
+  // hold the same.
+  Number rank_spread_mib;
 };
 
 struct Memory {
@@ -253,6 +256,8 @@ struct CaseRecord {
   CaseIdentity identity;
   CaseResult result;
   std::string started;  // UTC
+  // Of a case that the experiment has no more. Not part of the file: a later run of the experiment decides it.
+  bool is_former = false;
 };
 
 // The result of a case that ended before a worker could tell anything of it.

@@ -10,7 +10,7 @@
 namespace assay::host::record {
 
 inline constexpr int measured_digits = 4;  // significant ones
-inline constexpr int result_digits = 6;    // of a loss or a sum, where rounding itself may be what is studied
+inline constexpr int result_digits = 10;   // of a sum, where rounding itself may be what is studied: all that fp32 has
 
 struct Cell {
   std::variant<std::monostate, bool, std::int64_t, double, std::string> value;  // monostate: no value was reached

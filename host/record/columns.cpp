@@ -126,22 +126,28 @@ Cell last_sample(const StepMetric& m) {
 
 // ---- the tables ----
 
+constexpr Column text_column(std::string_view name, Cell (*cell)(R)) {
+  Column column{name, cell};
+  column.is_text = true;
+  return column;
+}
+
 constexpr Direction lower = Direction::lower_is_better, higher = Direction::higher_is_better;
 
 constexpr std::array first{
-    Column{"status", [](R r) { return text_cell(r.result.status_text()); }},
-    Column{"reason", [](R r) { return text_cell(r.result.reason); }},
+    text_column("status", [](R r) { return text_cell(r.result.status_text()); }),
+    text_column("reason", [](R r) { return text_cell(r.result.reason); }),
     Column{"index",
            [](R r) {
              Cell cell = count_cell(r.identity.index);
              cell.verbatim = true;
              return cell;
            }},
-    Column{"hash", [](R r) { return text_cell(r.identity.hash); }},
-    Column{"verify", [](R r) { return r.result.verify ? text_cell(name_of(r.result.verify->status)) : Cell{}; }},
+    text_column("hash", [](R r) { return text_cell(r.identity.hash); }),
+    text_column("verify", [](R r) { return r.result.verify ? text_cell(name_of(r.result.verify->status)) : Cell{}; }),
     Column{"drift", [](R r) { return number_cell(r.result.drift); }},
-    Column{"notes", notes_cell},
-    Column{"device", [](R r) { return r.result.device ? text_cell(r.result.device->kind) : Cell{}; }}};
+    text_column("notes", notes_cell),
+    text_column("device", [](R r) { return r.result.device ? text_cell(r.result.device->kind) : Cell{}; })};
 
 constexpr std::array later{
     Column{"gflop_per_s", of_rates<&Rates::gflop_per_s>, "gflop/s", higher},
@@ -154,23 +160,24 @@ constexpr std::array later{
     Column{"memory.step_peak.min_mib", of_step_peak<&Figure::min>, "MiB", lower, true},
     Column{"memory.step_peak.max_mib", of_step_peak<&Figure::max>, "MiB", lower, true},
     Column{"memory.process_peak_mib", of_memory<&Memory::process_peak_mib>, "MiB", lower},
-    Column{"memory_snapshot",
-           [](R r) { return r.result.memory_snapshot.empty() ? Cell{} : text_cell(r.result.memory_snapshot); }},
+    text_column("memory_snapshot",
+                [](R r) { return r.result.memory_snapshot.empty() ? Cell{} : text_cell(r.result.memory_snapshot); }),
     Column{"utilisation_percent", utilisation_cell},
-    Column{"validity", [](R r) { return r.result.validity ? text_cell(name_of(r.result.validity->verdict)) : Cell{}; }},
-    Column{"validity.text", [](R r) { return r.result.validity ? text_cell(r.result.validity->text) : Cell{}; }},
+    text_column("validity",
+                [](R r) { return r.result.validity ? text_cell(name_of(r.result.validity->verdict)) : Cell{}; }),
+    text_column("validity.text", [](R r) { return r.result.validity ? text_cell(r.result.validity->text) : Cell{}; }),
     Column{"telemetry.samples", of_telemetry<&Telemetry::samples>},
     Column{"telemetry.energy_j", of_telemetry<&Telemetry::energy_j>, "J"},
-    Column{"telemetry.throttle", throttle_cell},
+    text_column("telemetry.throttle", throttle_cell),
     Column{"telemetry.foreign_processes", of_telemetry<&Telemetry::foreign_processes>},
     Column{"telemetry.foreign_memory_mib", of_telemetry<&Telemetry::foreign_memory_mib>, "MiB"},
     Column{"telemetry.utilisation_span_s", of_telemetry<&Telemetry::utilisation_span_s>, "s"},
-    Column{"device.name", [](R r) { return r.result.device ? text_cell(r.result.device->name) : Cell{}; }},
-    Column{"stage", stage_cell},
-    Column{"phase", [](R r) { return text_cell(r.result.phase); }},
+    text_column("device.name", [](R r) { return r.result.device ? text_cell(r.result.device->name) : Cell{}; }),
+    text_column("stage", stage_cell),
+    text_column("phase", [](R r) { return text_cell(r.result.phase); }),
     Column{"rank", [](R r) { return integer_cell(r.result.rank); }},
-    Column{"workload", [](R r) { return text_cell(r.identity.workload); }},
-    Column{"started", [](R r) { return text_cell(r.started); }},
+    text_column("workload", [](R r) { return text_cell(r.identity.workload); }),
+    text_column("started", [](R r) { return text_cell(r.started); }),
     Column{"wall_s.case", [](R r) { return number_cell(r.result.wall.case_s); }, "s", lower},
     Column{"wall_s.setup", [](R r) { return number_cell(r.result.wall.setup_s); }, "s", lower},
     Column{"wall_s.measure", [](R r) { return number_cell(r.result.wall.measure_s); }, "s", lower},
@@ -246,23 +253,6 @@ bool is_memory_kind(std::string_view name) {
   return false;
 }
 
-// Of the rows above, those whose cells are words or texts.
-constexpr std::array text_columns{std::string_view("status"),
-                                  std::string_view("reason"),
-                                  std::string_view("hash"),
-                                  std::string_view("verify"),
-                                  std::string_view("notes"),
-                                  std::string_view("device"),
-                                  std::string_view("validity"),
-                                  std::string_view("validity.text"),
-                                  std::string_view("device.name"),
-                                  std::string_view("telemetry.throttle"),
-                                  std::string_view("memory_snapshot"),
-                                  std::string_view("stage"),
-                                  std::string_view("phase"),
-                                  std::string_view("workload"),
-                                  std::string_view("started")};
-
 // ---- families of columns ----
 
 // The moment with this name; of several the last.
@@ -285,9 +275,15 @@ double amount_at(const MemoryAtMoment& moment, std::string_view kind) {
   return amount_of(moment.current_mib, kind).number().value_or(0);
 }
 
+// Figures of several ranks are maxima, so that a difference of two means something only where the ranks hold alike.
+bool is_alike_on_all_ranks(const MemoryAtMoment& moment) {
+  constexpr double most_spread = 0.01;
+  return !moment.rank_spread_mib || *moment.rank_spread_mib <= most_spread * moment.current_total_mib.value_or(0);
+}
+
 // What is neither parameters nor the optimizer's state.
 Cell other_amount(const MemoryAtMoment& moment) {
-  if (!moment.current_total_mib || !moment.current_mib) return {};
+  if (!moment.current_total_mib || !moment.current_mib || !is_alike_on_all_ranks(moment)) return {};
   return number_cell(*moment.current_total_mib - amount_at(moment, "parameters") -
                      amount_at(moment, "optimizer_state"));
 }
@@ -300,6 +296,7 @@ std::optional<Cell> difference_cell(R r, std::string_view moments) {
   const MemoryAtMoment* later = moment_named(r, moments.substr(0, at));
   const MemoryAtMoment* earlier = moment_named(r, moments.substr(at + since_infix.size()));
   if (!later || !earlier || !later->current_total_mib || !earlier->current_total_mib) return Cell{};
+  if (!is_alike_on_all_ranks(*later) || !is_alike_on_all_ranks(*earlier)) return Cell{};
   return number_cell(*later->current_total_mib - *earlier->current_total_mib);
 }
 
@@ -334,7 +331,8 @@ ColumnValue figure_value(R r, std::string_view column) {
 }
 
 const Value* input_named(R r, std::string_view name) {
-  for (const Named<Value>* group : {&r.identity.axes, &r.identity.params, &r.identity.settings})
+  // A parameter before the axis of its name: what "auto" means on the case's device.
+  for (const Named<Value>* group : {&r.identity.params, &r.identity.axes, &r.identity.settings})
     if (const Value* value = find(*group, name)) return value;
   return nullptr;
 }
@@ -396,6 +394,9 @@ template <class IsNamed>
 bool is_sum_of_phases(std::string_view phases, std::string_view statistic, const IsNamed& is_named) {
   const auto* row = row_named(statistics_of_phases, statistic);
   const std::vector<std::string_view> parts = summands_of(phases);
+  // Each once, and the step is no part of itself.
+  const std::set<std::string_view> different(parts.begin(), parts.end());
+  if (different.size() < parts.size() || different.contains("step")) return false;
   return row && row->adds_up && std::all_of(parts.begin(), parts.end(), [&](std::string_view phase) {
            return is_named(fmt::format("{}.{}", phase, statistic));
          });
@@ -409,7 +410,9 @@ std::span<const PhaseStatistic> phase_statistics() { return statistics_of_phases
 std::span<const StepMetricStatistic> step_metric_statistics() { return statistics_of_step_metrics; }
 
 bool is_text_column(std::string_view column) {
-  return std::find(text_columns.begin(), text_columns.end(), column) != text_columns.end();
+  const Column* row = row_named(first, column);
+  if (!row) row = row_named(later, column);
+  return row && row->is_text;
 }
 
 std::optional<std::string_view> column_of_ratio(std::string_view column) {

@@ -19,7 +19,8 @@ struct Column {
   Cell (*cell)(const CaseRecord& record);
   std::string_view unit = "";
   Direction direction = Direction::neither;
-  bool exact = false;  // accounted to the byte, not measured
+  bool exact = false;    // accounted to the byte, not measured
+  bool is_text = false;  // its cells are words or texts
 };
 
 // A statistic of a phase or of a metric of the steps: the column "<phase>.<name>".

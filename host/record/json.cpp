@@ -92,6 +92,7 @@ struct Fields<MemoryAtMoment> {
     field("peak_mib", m.peak_mib);
     field("current_total_mib", m.current_total_mib);
     field("peak_total_mib", m.peak_total_mib);
+    field("rank_spread_mib", m.rank_spread_mib);
   }
 };
 

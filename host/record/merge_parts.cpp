@@ -37,6 +37,26 @@ void keep_larger_moments(std::vector<MemoryAtMoment>& into, const std::vector<Me
   }
 }
 
+double amount_in(const std::optional<Named<double>>& amounts, const std::string& kind) {
+  if (!amounts) return 0;
+  const auto found =
+      std::find_if(amounts->begin(), amounts->end(), [&](const auto& entry) { return entry.first == kind; });
+  return found == amounts->end() ? 0 : found->second;
+}
+
+// How far a rank stays below the largest of all ranks, which `largest` holds.
+void note_spread(std::vector<MemoryAtMoment>& largest, std::vector<MemoryAtMoment> own) {
+  std::map<std::string, std::size_t> seen;
+  for (MemoryAtMoment& moment : largest) {
+    const MemoryAtMoment* same = moment_in(own, moment.name, seen[moment.name]++);
+    if (!same) continue;
+    double spread = moment.current_total_mib.value_or(0) - same->current_total_mib.value_or(0);
+    for (const auto& [kind, amount] : moment.current_mib.value_or(Named<double>{}))
+      spread = std::max(spread, amount - amount_in(same->current_mib, kind));
+    if (spread > 0 && spread > moment.rank_spread_mib.value_or(0)) moment.rank_spread_mib = spread;
+  }
+}
+
 // Of steps that not every rank tells by itself nothing is told by itself.
 void keep_larger_samples(std::vector<double>& into, const std::vector<double>& other) {
   if (into.size() != other.size()) return into.clear();
@@ -108,7 +128,12 @@ void keep_larger(std::optional<Named<double>>& into, const std::optional<Named<d
 }
 
 std::optional<Memory> largest_memory(const std::vector<const RankPart*>& ranks) {
-  return largest_of(ranks, &CaseResult::memory);
+  std::optional<Memory> largest = largest_of(ranks, &CaseResult::memory);
+  if (!largest || !largest->moments) return largest;
+  for (const RankPart* rank : ranks)
+    if (rank->result.memory)
+      note_spread(*largest->moments, rank->result.memory->moments.value_or(std::vector<MemoryAtMoment>{}));
+  return largest;
 }
 std::optional<ProcessorShares> largest_contention(const std::vector<const RankPart*>& ranks) {
   return largest_of(ranks, &CaseResult::contention);

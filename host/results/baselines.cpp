@@ -8,11 +8,12 @@ Baselines::Baselines(const std::vector<record::CaseRecord>& records, const recor
     : relative_to_(relative_to) {
   if (relative_to.empty()) return;
   for (const record::CaseRecord& record : records)
-    by_axes_.emplace(Axes(record.identity.axes.begin(), record.identity.axes.end()), &record);
+    if (!record.is_former) by_axes_.emplace(Axes(record.identity.axes.begin(), record.identity.axes.end()), &record);
 }
 
 const record::CaseRecord* Baselines::baseline_of(const record::CaseRecord& record) const {
-  if (relative_to_.empty()) return nullptr;
+  // Its parameters may be others than those of the cases that are there now.
+  if (relative_to_.empty() || record.is_former) return nullptr;
   Axes axes(record.identity.axes.begin(), record.identity.axes.end());
   for (const auto& [key, value] : relative_to_) axes[key] = value;
   const auto found = by_axes_.find(axes);

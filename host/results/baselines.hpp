@@ -10,7 +10,7 @@
 namespace assay::host::results {
 
 // The baseline of a case is the case whose axes are the same, except that those of `relative_to` have the values given
-// there. The records outlive the object.
+// there. A former case (record::CaseRecord) neither has nor is one. The records outlive the object.
 class Baselines {
  public:
   Baselines(const std::vector<record::CaseRecord>& records, const record::Named<Value>& relative_to);

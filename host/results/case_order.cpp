@@ -23,8 +23,12 @@ Inputs inputs_of(const Axes& axes, const Params& params) {
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 const std::vector<record::CaseRecord>& records) {
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
-  for (std::size_t i = 0; i < experiment.cases.size(); ++i)
-    places[inputs_of(experiment.cases[i].axes, experiment.cases[i].params)].push_back(i);
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    const experiment::Case& c = experiment.cases[i];
+    places[inputs_of(c.axes, c.params)].push_back(i);
+    // A record of a case that reached no device has what the experiment says.
+    if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device)].push_back(i);
+  }
 
   std::vector<const record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
   std::map<std::pair<std::int64_t, Inputs>, const record::CaseRecord*> others;
@@ -48,7 +52,10 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
       result.push_back(*of_case[i]);
       result.back().identity.index = experiment.cases[i].index;
     }
-  for (const auto& [key, record] : others) result.push_back(*record);
+  for (const auto& [key, record] : others) {
+    result.push_back(*record);
+    result.back().is_former = true;
+  }
   std::stable_sort(result.begin(), result.end(), [](const record::CaseRecord& a, const record::CaseRecord& b) {
     return a.identity.index < b.identity.index;
   });

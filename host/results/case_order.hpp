@@ -13,7 +13,7 @@ namespace assay::host::results {
 // The last record of each case, in the order of the experiment's cases. A record belongs to the case that has its axes
 // and parameters, wherever that case stood when it ran: an experiment may have grown since, and then the record gets
 // the case's index. Records of cases that the experiment has no more (or that a filter leaves out) stay, by their
-// index.
+// index, as former ones.
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 const std::vector<record::CaseRecord>& records);
 

@@ -27,12 +27,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The model of what the cases ran on.
-std::string hardware_of(const SummaryPart& part, const record::Environment& environment) {
-  const auto first_name = [&part](auto&& name_of) -> std::string {
-    for (const record::CaseRecord& record : part.records)
-      if (record.result.device)
-        if (std::string name = name_of(*record.result.device); !name.empty()) return name;
+using Records = std::vector<record::CaseRecord>;
+
+// The model of what the cases ran on; of a part whose cases reached no device, that of the run's others.
+std::string hardware_of(const SummaryPart& part, const Records& of_run, const record::Environment& environment) {
+  const auto first_name = [&](auto&& name_of) -> std::string {
+    for (const Records* records : {&part.records, &of_run})
+      for (const record::CaseRecord& record : *records)
+        if (record.result.device)
+          if (std::string name = name_of(*record.result.device); !name.empty()) return name;
     return "";
   };
   if (part.on_gpu)
@@ -143,7 +146,7 @@ std::string text_of_view(ViewFormat format, const std::filesystem::path& run_fol
   if (format == ViewFormat::csv) return to_csv(views.table);
   if (format == ViewFormat::markdown) return to_markdown(views.table);
   const RunFacts facts = facts_of(run_folder);
-  return summary_json(experiment, whole_run(experiment, views.records), facts.environment, facts.stamp);
+  return summary_json(experiment, whole_run(experiment, views.records), views.records, facts.environment, facts.stamp);
 }
 
 }  // namespace
@@ -162,14 +165,14 @@ std::string file_name_part(const std::string& model) {
   return part.empty() ? "unknown" : part;
 }
 
-std::string summary_file_name(const SummaryPart& part, const record::Environment& environment,
+std::string summary_file_name(const SummaryPart& part, const Records& of_run, const record::Environment& environment,
                               const std::string& stamp) {
   const bool are_ranks_told = !part.on_gpu && part.ranks > 1;
-  return fmt::format("bench_{}_{}gpu_{}{}.json", file_name_part(hardware_of(part, environment)), part.gpus(),
+  return fmt::format("bench_{}_{}gpu_{}{}.json", file_name_part(hardware_of(part, of_run, environment)), part.gpus(),
                      are_ranks_told ? fmt::format("{}ranks_", part.ranks) : "", stamp);
 }
 
-std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part,
+std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part, const Records& of_run,
                          const record::Environment& environment, const std::string& stamp) {
   constexpr int indent = 2;
   const std::vector<record::CaseRecord>& records = part.records;
@@ -181,14 +184,14 @@ std::string summary_json(const experiment::Experiment& experiment, const Summary
                       {"started", started ? Json(utc_text(*started)) : Json()},
                       {"finished", finished ? Json(utc_text(*finished)) : Json()},
                       {"host_version", environment.fact_or("assay.version", "unknown")},
-                      {"hardware", hardware_of(part, environment)},
+                      {"hardware", hardware_of(part, of_run, environment)},
                       {"gpus", part.gpus()},
                       {"ranks", part.ranks},
                       {"environment", Json::parse(environment.json())}};
   const auto pretty = [](const Json& json) { return record::json_text(json, indent); };
   std::string text = "{\n\"schema\": 1,\n\"metadata\": " + pretty(metadata);
   Json config = config_json(experiment.resolved_toml);
-  add_resolved_params(config, records);
+  add_resolved_params(config, of_run);
   text += ",\n\"config\": " + pretty(config) + ",\n\"cases\": [";
   for (std::size_t i = 0; i < records.size(); ++i) text += (i ? ",\n" : "\n") + record::to_line(records[i]);
   text += "\n],\n";
@@ -221,16 +224,18 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
     const RunFacts facts = facts_of(run_folder);
     std::set<std::string> names;
     for (const SummaryPart& part : summary_parts(experiment, views.records)) {
-      const std::string name = summary_file_name(part, facts.environment, facts.stamp);
-      write(run_folder / name, summary_json(experiment, part, facts.environment, facts.stamp));
+      const std::string name = summary_file_name(part, views.records, facts.environment, facts.stamp);
+      write(run_folder / name, summary_json(experiment, part, views.records, facts.environment, facts.stamp));
       names.insert(name);
     }
     remove_other_summaries(run_folder, names, facts.stamp);
   }
-  if (named) {
-    write(named->path, text_of_view(named->format, run_folder, experiment, views));
-    views.named_file = named->path;
-  }
+  if (named) try {
+      write(named->path, text_of_view(named->format, run_folder, experiment, views));
+      views.named_file = named->path;
+    } catch (const StorageError& e) {
+      views.named_file_error = e.what();  // the run itself is told all the same
+    }
   return views;
 }
 

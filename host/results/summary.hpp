@@ -20,16 +20,19 @@ namespace assay::host::results {
 std::string file_name_part(const std::string& model);
 // "bench_NVIDIA_H200_4gpu_20261120T120000Z.json". The model and number of the GPUs that the records name; on the CPU
 // its model from the environment, 0, and the number of ranks where it is not one: "bench_AMD_EPYC_0gpu_2ranks_...".
-std::string summary_file_name(const SummaryPart& part, const record::Environment& environment,
-                              const std::string& stamp);
+// A part whose cases reached no device has the model of the others: `of_run` are the records of the whole run.
+std::string summary_file_name(const SummaryPart& part, const std::vector<record::CaseRecord>& of_run,
+                              const record::Environment& environment, const std::string& stamp);
 
 // The summary's text: {"schema", "metadata", "config", "cases", "summary"}, one line per case.
 std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part,
-                         const record::Environment& environment, const std::string& stamp);
+                         const std::vector<record::CaseRecord>& of_run, const record::Environment& environment,
+                         const std::string& stamp);
 
 struct Views {
   std::vector<std::filesystem::path> files;  // written
   std::filesystem::path named_file;          // that of them which the user named; empty: none
+  std::string named_file_error;              // why it could not be written
   std::vector<record::CaseRecord> records;   // the newest of each case, in the order of the cases
   Table table;
   std::vector<std::string> warnings;  // lines of cases.jsonl that do not count

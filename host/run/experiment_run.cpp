@@ -33,11 +33,12 @@ class ExperimentRun {
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
     const bool interrupted = run_cases(to_run);
-    const results::Views views = results::write_views(folder_->path(), experiment_, options_.view_file);
-    const int code = interrupted                                                          ? exit_interrupted
-                     : are_ok_or_allowed(views.records, experiment_, plan.settings.allow) ? exit_ok
-                                                                                          : exit_failed;
-    listener_.run_finished(experiment_, views, folder_->path().string(), interrupted, code);
+    const experiment::Experiment planned_experiment = as_planned(experiment_, plan);
+    const results::Views views = results::write_views(folder_->path(), planned_experiment, options_.view_file);
+    const bool is_good =
+        views.named_file_error.empty() && are_ok_or_allowed(views.records, planned_experiment, plan.settings.allow);
+    const int code = interrupted ? exit_interrupted : is_good ? exit_ok : exit_failed;
+    listener_.run_finished(planned_experiment, views, folder_->path().string(), interrupted, code);
     crew_->dismiss(code);
     return code;
   }

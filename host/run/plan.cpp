@@ -21,6 +21,7 @@ class Planner {
     planned.in_process = basis_.in_process || !c.run.isolate;
     if (device.is_usable()) {
       experiment::apply_presets(basis_.schema, device.device.kind, planned.values);
+      if (planned.values.params != c.params) planned.values.params_of_any_device = c.params;
       planned.ranks = rank_count(c, device);
       planned.refusal = refusal_of(planned);
     } else {
@@ -55,6 +56,11 @@ class Planner {
     if (planned.ranks > 1 && planned.in_process)
       return Refusal{record::Status::unsupported,
                      "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false"};
+    if (planned.in_process && !planned.values.measure.prepare)
+      return Refusal{
+          record::Status::unsupported,
+          "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process "
+          "and isolate = false"};
     return std::nullopt;
   }
 
@@ -116,6 +122,11 @@ RunPlan make_plan(const experiment::Experiment& experiment, const PlanBasis& bas
   plan.cases.reserve(experiment.cases.size());
   for (const experiment::Case& c : experiment.cases) plan.cases.push_back(planner.plan(c));
   return plan;
+}
+
+experiment::Experiment as_planned(experiment::Experiment experiment, const RunPlan& plan) {
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) experiment.cases[i] = plan.cases[i].values;
+  return experiment;
 }
 
 }  // namespace assay::host::run

@@ -69,4 +69,7 @@ struct PlanBasis {
 // Throws std::system_error when an input file cannot be read, and what `ask_device` throws.
 RunPlan make_plan(const experiment::Experiment& experiment, const PlanBasis& basis);
 
+// The experiment with its cases as they are planned: what their records say of them, and are known again by.
+experiment::Experiment as_planned(experiment::Experiment experiment, const RunPlan& plan);
+
 }  // namespace assay::host::run

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "profile/kernel_study.hpp"
+
 namespace assay::host::worker {
 namespace {
 
@@ -68,15 +70,15 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
   if (kernels_file_.empty()) return;
   const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
   if (!trace)
-    return note(
-        fmt::format("the {} device offers no kernel trace; the table of kernels needs a GPU", device_.api().kind));
+    return note(fmt::format("{}the {} device offers no trace of them; their table needs a GPU", profile::kernels_note,
+                            device_.api().kind));
   assay_device* device = device_.handle();
-  if (!is_done(trace->begin(device), "tracing kernels")) return;
+  if (!is_done(trace->begin(device), "kernels: starting the trace")) return;
 
   std::vector<profile::TracedStep> steps;
   for (std::uint64_t step = 0; step < warmup_steps + traced_steps; ++step) {
     recorder.discard();
-    if (!is_done(trace->anchor(device, device_.stream()), "marking a traced step")) break;
+    if (!is_done(trace->anchor(device, device_.stream()), "kernels: marking a traced step")) break;
     recorder.begin_step();
     run_step(step);
     recorder.end_step();
@@ -84,16 +86,16 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
     steps.push_back({recorder.last_step_ns(), recorder.last_phases()});
   }
   recorder.discard();
-  if (!is_done(trace->end(device), "ending the kernel trace") || steps.size() < warmup_steps + traced_steps) return;
+  if (!is_done(trace->end(device), "kernels: ending the trace") || steps.size() < warmup_steps + traced_steps) return;
 
   std::uint64_t count = 0;
-  if (!is_done(trace->count(device, &count), "reading the kernel trace")) return;
+  if (!is_done(trace->count(device, &count), "kernels: reading the trace")) return;
   std::vector<profile::TracedWork> work;
   bool in_graph = false;
   for (std::uint64_t i = 0; i < count; ++i) {
     assay_traced_work one{};
     one.struct_size = sizeof one;
-    if (!is_done(trace->get(device, i, &one), "reading the kernel trace")) return;
+    if (!is_done(trace->get(device, i, &one), "kernels: reading the trace")) return;
     work.push_back({one.name, static_cast<double>(one.start_ns), static_cast<double>(one.end_ns),
                     one.kind == ASSAY_TRACED_ANCHOR, one.kind == ASSAY_TRACED_COPY || one.kind == ASSAY_TRACED_FILL});
     in_graph = in_graph || one.in_graph;
@@ -102,10 +104,8 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
   steps.erase(steps.begin(), steps.begin() + warmup_steps);
   if (!placed ||
       std::all_of(steps.begin(), steps.end(), [](const profile::TracedStep& step) { return step.work.empty(); }))
-    return note(
-        fmt::format("the kernel trace is incomplete: {} records in {} steps; another profiler may "
-                    "hold the device",
-                    count, warmup_steps + traced_steps));
+    return note(fmt::format("{}the trace is incomplete: {} records in {} steps; another profiler may hold the device",
+                            profile::kernels_note, count, warmup_steps + traced_steps));
   record_table(std::move(steps), in_graph, phase_names);
 }
 

@@ -250,7 +250,11 @@ class CaseRun {
   }
 
   void note_memory() {
-    result_.memory = memory_of(services_->ledger());
+    const measure::MemoryLedger& ledger = services_->ledger();
+    result_.memory = memory_of(ledger);
+    // Of a case that was refused before it could take any, 0 would be no figure of it.
+    if (result_.status != record::Status::ok && ledger.moments().empty() && ledger.peak_total() == 0)
+      result_.memory = record::Memory{};
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     if (result_.memory->step_peak_mib) result_.memory->step_peak_mib->samples = step_peaks_mib_;

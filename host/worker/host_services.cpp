@@ -163,7 +163,12 @@ void HostServices::set_message(assay_status, std::string text) {
 
 // Of a workload that warns in each step the first warnings tell enough; the log has the others.
 void HostServices::keep_warning(std::string text) {
-  constexpr std::size_t most_warnings = 8;
+  constexpr std::size_t most_warnings = 8, most_chars = 1000;
+  if (text.size() > most_chars) {
+    std::size_t end = most_chars;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;  // not within a character
+    text = text.substr(0, end) + "...";
+  }
   if (warnings_.size() < most_warnings && std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
     warnings_.push_back(std::move(text));
 }

@@ -17,21 +17,14 @@ const char* precision_of(std::string_view amp, std::string_view device_kind) {
 }
 
 assay::train::EncoderDecoderConfig model_of(const assay::Case& c, const char* precision) {
-  const auto name = c.get<std::string_view>("preset");
-  const Size& preset = *std::find_if(sizes.begin(), sizes.end(), [&](const Size& s) { return s.name == name; });
-  // A host that knows no presets leaves 0.
-  const auto or_preset = [&](const char* key, std::int64_t of_preset) {
-    const auto given = c.get<std::int64_t>(key);
-    return given > 0 ? given : of_preset;
-  };
   assay::train::EncoderDecoderConfig model;
-  model.d_model = or_preset("d_model", preset.d_model);
-  model.heads = or_preset("heads", preset.heads);
-  model.encoder_layers = or_preset("encoder_layers", preset.layers);
-  model.decoder_layers = or_preset("decoder_layers", preset.layers);
-  model.d_ff = or_preset("d_ff", preset.d_ff);
-  model.sequence_length = or_preset("sequence_length", preset.sequence_length);
-  model.batch_size = or_preset("batch_size", preset.batch_size);
+  model.d_model = c.get<std::int64_t>("d_model");
+  model.heads = c.get<std::int64_t>("heads");
+  model.encoder_layers = c.get<std::int64_t>("encoder_layers");
+  model.decoder_layers = c.get<std::int64_t>("decoder_layers");
+  model.d_ff = c.get<std::int64_t>("d_ff");
+  model.sequence_length = c.get<std::int64_t>("sequence_length");
+  model.batch_size = c.get<std::int64_t>("batch_size");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.dropout = c.get<float>("dropout");
   model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());

@@ -5,19 +5,11 @@
 
 namespace assay::train {
 DecoderConfig decoder_config(const Case& c) {
-  const auto size_name = c.get<std::string_view>("size");
-  const DecoderSize& size = *std::find_if(decoder_sizes.begin(), decoder_sizes.end(),
-                                          [&](const DecoderSize& s) { return s.name == size_name; });
-  // A host that knows no presets leaves 0.
-  const auto or_size = [&](const char* key, std::int64_t of_size) {
-    const auto given = c.get<std::int64_t>(key);
-    return given > 0 ? given : of_size;
-  };
   DecoderConfig model;
-  model.d_model = or_size("d_model", size.d_model);
-  model.d_ff = or_size("d_ff", size.d_ff);
-  model.layers = or_size("layers", size.layers);
-  model.heads = or_size("heads", size.heads);
+  model.d_model = c.get<std::int64_t>("d_model");
+  model.d_ff = c.get<std::int64_t>("d_ff");
+  model.layers = c.get<std::int64_t>("layers");
+  model.heads = c.get<std::int64_t>("heads");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");

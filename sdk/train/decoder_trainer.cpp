@@ -52,7 +52,7 @@ void DecoderTrainer::setup_cold(const Launch& launch) {
   open(launch);
   take_parameter_memory();
   take_input_memory();
-  prepare([] {});
+  prepare([] {});  // opens the backend for no operation: those of a step are prepared in the first one
   load_inputs();
   start_parameters();
   backend().synchronize();

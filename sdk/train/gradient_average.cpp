@@ -8,7 +8,7 @@ namespace {
 std::vector<ElementRange> pieces_of(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes) {
   switch (strategy) {
     case Strategy::flat: return {{0, set.arena_elements()}};
-    case Strategy::overlap_bucketed: return plan_buckets(set, buckets_of(bucket_bytes));
+    case Strategy::overlap_bucketed: return plan_buckets(set, bucket_options(bucket_bytes));
     case Strategy::naive:
     case Strategy::overlap_individual: break;
   }

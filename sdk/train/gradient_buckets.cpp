@@ -41,7 +41,7 @@ std::vector<ElementRange> by_multiple(const ParameterSet& set, const BucketOptio
 
 }  // namespace
 
-BucketOptions buckets_of(std::size_t bytes, std::int64_t multiple) {
+BucketOptions bucket_options(std::size_t bytes, std::int64_t multiple) {
   BucketOptions options{.bytes = bytes, .multiple = multiple};
   options.first_bytes = std::min(options.first_bytes, bytes);
   return options;

@@ -134,7 +134,9 @@ TEST(AttentionByProducts, OfALayersWeights) {
     Values sum = multiplied(dq, w, tokens, width, width, false, false);
     const Values second = multiplied(x, w, tokens, width, width, false, false);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += second[i];
-    check("layer dx", t, dx.read(), sum, 2 * tolerance);  // rounded twice
+    // Rounded twice: the sum itself, and the first product, which is up to 4.5 deviations large where the sum is near
+    // zero: 4.5 / sqrt(2) of a rounding, against the sum's deviation.
+    check("layer dx", t, dx.read(), sum, 4.2 * tolerance);
   }
 }
 

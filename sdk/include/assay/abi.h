@@ -7,8 +7,8 @@
  *   Rule 3  Nothing is thrown across this file; no C++ type and no allocator crosses it.
  *
  * A plugin exports one data symbol, `assay_entry_v1`. Everything else is reached from it. The tables it points to
- * (workloads, parameters, metrics, phases) are constant data with static storage: the host reads them without running
- * plugin code.
+ * (workloads, parameters, metrics, phases, presets) are constant data with static storage: the host reads them without
+ * running plugin code.
  *
  * Threads. [any-thread]: may be called at any time from any thread. [main-thread]: the thread that loaded the plugin.
  * [measure-thread]: the one thread that runs a case; the case's device is current on it. Calls on one workload object
@@ -111,7 +111,8 @@ typedef struct assay_metric {
 /* Since 1.2. One row of what a choice stands for: where the string parameter `when` is `choice`, the parameter `param`
  * has the value of its own type below, unless the experiment gives it another value than its default. The host then
  * hands that value to create(), and records and tables show it. A row whose `param` is `when` replaces the choice
- * itself ("auto" by what it means). Rows are read in their order. */
+ * itself ("auto" by what it means). Rows are read in their order: first those for any device, when the experiment is
+ * read, then those of the case's kind of device, when the device is known. */
 typedef struct assay_preset {
   size_t struct_size;
   const char* when;
@@ -294,7 +295,8 @@ typedef struct assay_workload {
   assay_status (*create)(const assay_host*, const assay_case*, assay_workload_self** out) ASSAY_NOEXCEPT;
   /* [measure-thread] In any state. Frees all that create and setup made. */
   void (*destroy)(assay_workload_self*) ASSAY_NOEXCEPT;
-  /* [measure-thread] Allocates, fills inputs, prepares kernels. May block. */
+  /* [measure-thread] Allocates, fills inputs, prepares kernels; where assay_case.prepare is 0, only what is said there.
+   * May block. */
   assay_status (*setup)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log; the first one of a
    * case whose `prepare` is 0 may do what it has to. */
@@ -308,7 +310,7 @@ typedef struct assay_workload {
   assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
   /* [any-thread] May be NULL. Unknown ids give NULL. */
   const void* (*get_extension)(const assay_workload_self*, const char* id)ASSAY_NOEXCEPT;
-  /* Since 1.2. */
+  /* Since 1.2. NULL where preset_count is 0. */
   const assay_preset* const* presets;
   uint32_t preset_count;
   uint32_t flags; /* ASSAY_WORKLOAD_... */

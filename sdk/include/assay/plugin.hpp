@@ -145,7 +145,8 @@ struct Metric {
 };
 
 // One row of what a choice stands for (assay_preset): where the text parameter `when` is `choice`, `param` has this
-// value unless the experiment gives it another one.
+// value unless the experiment gives it another value than its default. Rows for any device count before those of a
+// kind.
 struct Preset {
   assay_preset row{};
 
@@ -153,6 +154,14 @@ struct Preset {
     Preset p(when, choice, param);
     p.row.int_value = value;
     return p;
+  }
+  static constexpr Preset real(const char* when, const char* choice, const char* param, double value) {
+    Preset p(when, choice, param);
+    p.row.float_value = value;
+    return p;
+  }
+  static constexpr Preset boolean(const char* when, const char* choice, const char* param, bool value) {
+    return integer(when, choice, param, value ? 1 : 0);
   }
   static constexpr Preset text(const char* when, const char* choice, const char* param, const char* value) {
     Preset p(when, choice, param);

@@ -43,7 +43,7 @@ Json case_without_kernels() {
   record.erase("kernel_trace");
   record["index"] = 2;
   record["axes"]["context_length"] = 256;
-  record["notes"] = {"the cpu device offers no kernel trace; the table of kernels needs a GPU"};
+  record["notes"] = {"kernels: the cpu device offers no trace of them; their table needs a GPU"};
   return record;
 }
 
@@ -132,7 +132,7 @@ TEST_F(Kernels, CasesWithoutKernelsAreToldAndAllOfThemAreAMistake) {
   EXPECT_TRUE(contains(some, "adamw")) << some;
   const std::string none = kernels({"--case", "3"}, 2);
   EXPECT_TRUE(contains(none,
-                       "run has no kernels (the cpu device offers no kernel trace; the table of kernels needs a GPU); "
+                       "run has no kernels (the cpu device offers no trace of them; their table needs a GPU); "
                        "run the experiment with [profile] kernels = true (--set profile.kernels=true) on a GPU"))
       << none;
 }

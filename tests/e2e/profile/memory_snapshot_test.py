@@ -103,7 +103,7 @@ def main():
     assay, work = sys.argv[1], pathlib.Path(sys.argv[2])
     folder, record = run(assay, work)
     assert record["memory_snapshot"] == "memory_case-0001.pickle", record.get("memory_snapshot")
-    note = "the cpu device offers no kernel trace; the table of kernels needs a GPU"
+    note = "kernels: the cpu device offers no trace of them; their table needs a GPU"
     assert note in record["notes"], record["notes"]
     data = (folder / record["memory_snapshot"]).read_bytes()
     used = {opcode.name for opcode, _, _ in pickletools.genops(data)}

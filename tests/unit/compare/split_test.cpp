@@ -111,7 +111,7 @@ TEST_F(Split, TheDimensionsOfASizeMoveWithIt) {
     records.back()["params"]["d_model"] = size == std::string("small") ? 768 : 1280;
   }
   const SplitSide split = split_side(side(records), {{"size"}, {}});
-  EXPECT_EQ(split.notes.back(), "other values of size have other values of d_model");
+  EXPECT_EQ(split.notes.back(), "d_model changes with size");
   const Entry large = compared(side(records), {{"size"}, {}}).metrics[0].cases[0].entries[1];
   EXPECT_EQ(large.kind, Entry::Kind::compared) << large.reason;
 }

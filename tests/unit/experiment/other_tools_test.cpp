@@ -45,7 +45,7 @@ TEST(DevicesOfOtherTools, AreAnsweredInWords) {
       {"tpu", "; accelerators other than NVIDIA GPUs" + use},
       {"gpu", "; did you mean 'cuda'?"},
       {"cpu:0", "; did you mean 'cpu'?"},
-      {"cuda:1", "; did you mean 'cuda'? Which GPU it is, CUDA_VISIBLE_DEVICES=1 says in the environment"},
+      {"cuda:1", "; did you mean 'cuda'? Choose the GPU with CUDA_VISIBLE_DEVICES=1 in the environment"},
       {"cdua", "; did you mean 'cuda'?"},
       {"abacus", "expected one of auto, cpu, cuda (default auto)"}};
   for (const Device& device : devices) {

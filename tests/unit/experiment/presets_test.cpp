@@ -92,7 +92,7 @@ TEST(ColdStart, IsRefusedWhereTheWorkloadAlwaysPrepares) {
     schema.starts_cold = false;
     const auto result = ExperimentFile::from_text(experiment_text(text), "x.toml", {}).finish(&schema);
     ASSERT_EQ(result.mistakes.size(), 1u) << text;
-    EXPECT_NE(result.mistakes[0].text.find("workload demo prepares its steps in set-up always"), std::string::npos);
+    EXPECT_NE(result.mistakes[0].text.find("workload demo always prepares its steps in set-up"), std::string::npos);
     EXPECT_GT(result.mistakes[0].line, 6);
   }
 }

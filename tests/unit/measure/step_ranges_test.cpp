@@ -74,6 +74,18 @@ TEST_F(StepRangesTest, AReplayedStepIsARangeWithoutPhases) {
   EXPECT_EQ(ranges_.said(), "S)");
 }
 
+TEST_F(StepRangesTest, ACaptureWithinAStepIsNotTold) {
+  recorder_.tell(&ranges_);
+  recorder_.begin_step();
+  phase(0);
+  recorder_.begin_capture();
+  phase(0);
+  recorder_.phase_begin(1);  // left open
+  recorder_.end_capture();
+  recorder_.end_step();
+  EXPECT_EQ(ranges_.said(), "S0))");
+}
+
 TEST_F(StepRangesTest, WhatAWorkloadMarksWronglyLeavesNoRangeOpen) {
   recorder_.tell(&ranges_);
   recorder_.begin_step();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace assay::host::plugin {
@@ -80,7 +81,8 @@ constexpr auto sizes = names("small", "large");
 
 struct HasPresets {
   static constexpr auto id = "presets", summary = "a size that stands for a width";
-  static constexpr auto params = table(Param::choice("size", "small", sizes), Param::integer("width", 0));
+  static constexpr auto params = table(Param::choice("size", "small", sizes), Param::integer("width", 0).at_most(2048),
+                                       Param::boolean("causal", false), Param::real("rate", 0.5).at_least(0));
   static constexpr auto presets =
       table(Preset::integer("size", "small", "width", 768), Preset::integer("size", "large", "width", 1280).on("cuda"));
   static constexpr bool cold_start = true;
@@ -133,6 +135,20 @@ TEST(EntryCheck, APresetNamesAChoiceAndAParameterOfTheTable) {
   EXPECT_NE(refusal(bad).find("sets 'depth', which is no parameter"), std::string::npos) << refusal(bad);
   bad = good, bad.also_when = "width", bad.also_choice = "1";
   EXPECT_NE(refusal(bad).find("width = \"1\""), std::string::npos) << refusal(bad);
+  bad = good, bad.int_value = 4096;
+  EXPECT_NE(refusal(bad).find("sets 'width' to 4096, outside its range"), std::string::npos) << refusal(bad);
+  bad = good, bad.string_value = "wide";
+  EXPECT_NE(refusal(bad).find("sets 'width' to a text"), std::string::npos) << refusal(bad);
+  bad = good, bad.param = "size", bad.string_value = nullptr;
+  EXPECT_NE(refusal(bad).find("sets 'size' to a number"), std::string::npos) << refusal(bad);
+  bad.string_value = "huge";
+  EXPECT_NE(refusal(bad).find("sets 'size' to \"huge\", which is no choice"), std::string::npos) << refusal(bad);
+  bad = good, bad.param = "causal", bad.int_value = 2;
+  EXPECT_NE(refusal(bad).find("expected 0 or 1"), std::string::npos) << refusal(bad);
+  bad = Preset::real("size", "small", "rate", std::numeric_limits<double>::quiet_NaN()).row;
+  EXPECT_NE(refusal(bad).find("outside its range"), std::string::npos) << refusal(bad);
+  EXPECT_EQ(refusal(Preset::real("size", "small", "rate", 0.25).row), "");
+  EXPECT_EQ(refusal(Preset::boolean("size", "small", "causal", true).row), "");
   bad = good, bad.struct_size = 8;
   EXPECT_NE(refusal(bad).find("preset 0 is malformed"), std::string::npos) << refusal(bad);
 }

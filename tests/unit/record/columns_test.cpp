@@ -37,7 +37,7 @@ TEST(Columns, EachNameOfTheRecordHasItsCell) {
       {"measure.warmup", "5", "5"},
       {"run.seed", "1234", "1234"},
       {"parameters", "128625408", "128,625,408"},
-      {"ratio", "0.1234567", "0.123457"},
+      {"ratio", "0.1234567", "0.1234567000"},
       {"loss.mean", "9.25", "9.250"},
       {"loss.std", "0.25", "0.2500"},
       {"loss.min", "9.0", "9.000"},

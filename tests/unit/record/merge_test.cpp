@@ -149,9 +149,29 @@ TEST(MergeRanks, MemoryIsTheLargestRanksByKindAndMoment) {
   EXPECT_FALSE(merge_ranks(ranks, 0.95)["memory"]["step_peak_mib"].contains("samples")) << "of one rank alone";
   last["step_peak_mib"]["samples"] = {3.0, 7.0};
   EXPECT_EQ(merge_ranks(ranks, 0.95)["memory"]["step_peak_mib"]["samples"], Json({8.0, 7.0}));
-  EXPECT_EQ(merged["moments"], Json({moment("setup", 3), moment("step", 5), moment("step", 9), moment("late", 2)}));
+  const auto spread = [&](Json of_moment, double mib) {
+    of_moment["rank_spread_mib"] = mib;
+    return of_moment;
+  };
+  EXPECT_EQ(merged["moments"], Json({spread(moment("setup", 3), 2), spread(moment("step", 5), 1),
+                                     spread(moment("step", 9), 3), moment("late", 2)}));
   EXPECT_EQ(merged["peak_mib"], Json({{"parameters", 5.0}, {"gradients", 7.0}}));
   EXPECT_EQ(merged["process_peak_mib"], 30.0);
+}
+
+// The largest of each are of different ranks, and what is left between them is of none.
+TEST(MergeRanks, WhereRanksHoldOtherMemoryThereIsNoDifference) {
+  const auto moment = [](const char* name, const char* kind, double mib) {
+    return Json{{"name", name}, {"current_mib", {{kind, mib}}}, {"current_total_mib", mib}};
+  };
+  auto ranks = three_ranks();
+  for (auto& rank : ranks)
+    rank.part["memory"]["moments"] = {moment("early", "activations", 100.0), moment("late", "parameters", 100.5)};
+  EXPECT_EQ(cell_of(merge_ranks(ranks, 0.95), "memory.late.other.mib").number(), 0.0);
+  EXPECT_EQ(cell_of(merge_ranks(ranks, 0.95), "memory.late.since.early.mib").number(), 0.5);
+  ranks[1].part["memory"]["moments"] = {moment("early", "activations", 10.0), moment("late", "optimizer_state", 100.5)};
+  EXPECT_TRUE(cell_of(merge_ranks(ranks, 0.95), "memory.late.other.mib").empty());
+  EXPECT_TRUE(cell_of(merge_ranks(ranks, 0.95), "memory.late.since.early.mib").empty());
 }
 
 TEST(MergeRanks, TimesAndContentionAreTheLargest) {

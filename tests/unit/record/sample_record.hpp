@@ -10,8 +10,13 @@
 namespace assay::host::record {
 
 // Lets the JSON library turn JSON into a record wherever a test gives one.
+// An axis that is a parameter has the parameter's value, so that a test need change it in one place alone.
 inline void from_json(const nlohmann::ordered_json& json, CaseRecord& record) {
-  std::optional<CaseRecord> read = record_from_json(json);
+  nlohmann::ordered_json whole = json;
+  if (whole.contains("axes") && whole.contains("params"))
+    for (const auto& [axis, value] : whole["axes"].items())
+      if (whole["params"].contains(axis)) whole["params"][axis] = value;
+  std::optional<CaseRecord> read = record_from_json(whole);
   if (!read) throw std::invalid_argument("no record: " + json.dump());
   record = std::move(*read);
 }

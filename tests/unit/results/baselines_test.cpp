@@ -47,6 +47,14 @@ TEST(Baselines, ThereIsNoRatioToWhatIsNotThereOrNotOk) {
             "medium,,,oom\n");
 }
 
+// Its axes may be those of a case that is there, with other parameters.
+TEST(Baselines, AFormerCaseNeitherHasNorIsABaseline) {
+  std::vector<record::CaseRecord> records{timed("small", "eager", 1000), timed("small", "eager", 10),
+                                          timed("small", "graph", 8), timed("small", "graph", 800)};
+  records[0].is_former = records[3].is_former = true;
+  EXPECT_EQ(to_csv(make_table({"speedup"}, records, kEager)), "speedup\n\"\"\n1.0\n1.25\n\"\"\n");
+}
+
 TEST(Baselines, SeveralAxesMayBeNamed) {
   const std::vector<record::CaseRecord> records{timed("small", "eager", 10), timed("large", "graph", 40)};
   const record::Named<Value> one{{"size", std::string("small")}, {"execution", std::string("eager")}};

@@ -53,6 +53,24 @@ TEST(CaseOrder, ACaseThatHasMovedTakesItsRecordAlong) {
       (Told{"0 tiny ok", "1 small ok", "2 xl ok"}));
 }
 
+TEST(CaseOrder, ARecordThatReachedNoDeviceIsOfTheCaseAsItWasRead) {
+  experiment::Experiment experiment = sweep({"small"});
+  experiment.cases[0].params_of_any_device = experiment.cases[0].params;
+  experiment.cases[0].params["causal"] = false;
+  Json with_device = record_of(0, "small", "ok");
+  with_device["params"]["causal"] = false;
+  const auto records = current_records(experiment, {record_of(0, "small", "failed"), with_device});
+  EXPECT_EQ(told(records), (Told{"0 small ok"}));
+  EXPECT_FALSE(records[0].is_former);
+}
+
+TEST(CaseOrder, RecordsOfOtherCasesAreFormerOnes) {
+  const auto records = current_records(sweep({"small"}), {record_of(0, "small", "ok"), record_of(1, "xl", "ok")});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_FALSE(records[0].is_former);
+  EXPECT_TRUE(records[1].is_former);
+}
+
 TEST(CaseOrder, RecordsOfOtherCasesStay) {
   EXPECT_EQ(told(current_records(sweep({"small"}), {record_of(0, "small", "ok"), record_of(1, "xl", "failed"),
                                                     record_of(1, "xl", "ok"), record_of(0, "large", "ok")})),

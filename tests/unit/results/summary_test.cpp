@@ -31,31 +31,35 @@ experiment::Experiment sweep() {
 
 SummaryPart part(const std::vector<record::CaseRecord>& records) { return whole_run(sweep(), records); }
 
+std::string file_name_of(const std::vector<record::CaseRecord>& records, const record::Environment& environment) {
+  return summary_file_name(part(records), records, environment, kStamp);
+}
+std::string text_of(const experiment::Experiment& experiment, const std::vector<record::CaseRecord>& records,
+                    const record::Environment& environment) {
+  return summary_json(experiment, part(records), records, environment, kStamp);
+}
+
 TEST(Summary, NamesOfFiles) {
   EXPECT_EQ(file_name_part("AMD EPYC 9B14 (rev. 1)"), "AMD_EPYC_9B14_rev._1");
   EXPECT_EQ(file_name_part("  Intel(R) Xeon(R) @ 2.10GHz  "), "Intel_R_Xeon_R_2.10GHz");
   EXPECT_EQ(file_name_part("../é/"), "..");  // no separator comes through
   EXPECT_EQ(file_name_part(""), "unknown");
-  EXPECT_EQ(summary_file_name(part({ok_record()}), kEnvironment, kStamp),
-            "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name(part({ok_record()}), record::Environment(), kStamp),
-            "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
-  EXPECT_EQ(summary_file_name(part({}), record::Environment(), kStamp), "bench_cpu_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({ok_record()}, kEnvironment), "bench_AMD_EPYC_9B14_rev._1_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({ok_record()}, record::Environment()), "bench_AMD_EPYC_0gpu_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({}, record::Environment()), "bench_cpu_0gpu_20261120T120000Z.json");
   Json gpu = ok_record();
   gpu["device"] = {{"kind", "cuda"}, {"name", "NVIDIA H200"}};
-  EXPECT_EQ(summary_file_name(part({ok_record(), gpu}), kEnvironment, kStamp),
-            "bench_NVIDIA_H200_1gpu_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({ok_record(), gpu}, kEnvironment), "bench_NVIDIA_H200_1gpu_20261120T120000Z.json");
   Json more = gpu;
   more["ranks"] = 4;
-  EXPECT_EQ(summary_file_name(part({gpu, more}), kEnvironment, kStamp), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({gpu, more}, kEnvironment), "bench_NVIDIA_H200_4gpu_20261120T120000Z.json");
   Json ranks = ok_record();
   ranks["ranks"] = 2;
-  EXPECT_EQ(summary_file_name(part({ranks}), kEnvironment, kStamp),
-            "bench_AMD_EPYC_9B14_rev._1_0gpu_2ranks_20261120T120000Z.json");
+  EXPECT_EQ(file_name_of({ranks}, kEnvironment), "bench_AMD_EPYC_9B14_rev._1_0gpu_2ranks_20261120T120000Z.json");
 }
 
 TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
-  const Json summary = Json::parse(summary_json(sweep(), part({ok_record(), oom_record()}), kEnvironment, kStamp));
+  const Json summary = Json::parse(text_of(sweep(), {ok_record(), oom_record()}, kEnvironment));
   EXPECT_EQ(summary["schema"], 1);
   EXPECT_EQ(summary["metadata"]["experiment"], "sweep");
   EXPECT_EQ(summary["metadata"]["description"], "by size");
@@ -82,7 +86,7 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
 TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
   experiment::Experiment experiment = sweep();
   experiment.resolved_toml = "schema = 1\nsteps = = 3\n";
-  EXPECT_THROW(summary_json(experiment, part({}), kEnvironment, kStamp), StorageError);
+  EXPECT_THROW(text_of(experiment, {}, kEnvironment), StorageError);
 }
 
 class ViewsOfARun : public ::testing::Test {

@@ -47,6 +47,23 @@ TEST(Plan, KnowsWhatAChoiceStandsForOnItsDevice) {
   EXPECT_NE(plan_one(machine, c).hash, plan_one(machine, off).hash);
 }
 
+// By these its records are found again, and by what the experiment says where they reached no device.
+TEST(Plan, AsPlannedTheExperimentHasTheValuesOfTheDevice) {
+  Machine machine;
+  plugin::ParamSpec amp;
+  amp.name = "amp", amp.type = plugin::ParamType::text;
+  amp.default_value = std::string("auto"), amp.choices = {"auto", "off"};
+  machine.schema.params.push_back(amp);
+  machine.schema.presets = {{"amp", "auto", "", "", "cpu", "amp", std::string("off")}};
+  experiment::Case c = small_case(0, 1), off = small_case(1, 2);
+  c.params["amp"] = std::string("auto"), off.params["amp"] = std::string("off");
+  const experiment::Experiment experiment = experiment_of({c, off});
+  const experiment::Experiment planned = as_planned(experiment, make_plan(experiment, machine.basis));
+  EXPECT_EQ(planned.cases[0].params.at("amp"), Value(std::string("off")));
+  EXPECT_EQ(planned.cases[0].params_of_any_device, c.params);
+  EXPECT_FALSE(planned.cases[1].params_of_any_device.has_value());
+}
+
 TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
   const Machine machine;
   const experiment::Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});
@@ -199,6 +216,18 @@ TEST(PlanRefusal, SeveralRanksInOneProcess) {
   machine.basis.in_process = true;
   ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
   EXPECT_EQ(plan_one(machine, c).refusal->reason, reason);
+}
+
+TEST(PlanRefusal, AColdStartInAProcessThatIsWarm) {
+  Machine machine;
+  experiment::Case c = small_case(0);
+  c.measure.prepare = false;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  machine.basis.in_process = true;
+  ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(plan_one(machine, c).refusal->reason,
+            "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process and "
+            "isolate = false");
 }
 
 TEST(PlanRanks, OneRankRunsInThisProcessWhenAskedTo) {

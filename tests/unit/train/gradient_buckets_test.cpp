@@ -44,11 +44,11 @@ TEST(GradientBuckets, EndAtMultiplesForShards) {
 
 TEST(GradientBuckets, OfLessThanTheFirstOnesSizeAreAllAlike) {
   ParameterSet set = small_set();
-  EXPECT_EQ(buckets_of(std::size_t{25} << 20).first_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(bucket_options(std::size_t{25} << 20).first_bytes, std::size_t{1} << 20);
   // A quarter of the arena's 896 bytes: 224 bytes are filled by a and b with c, by d, and by what is left.
-  EXPECT_EQ(plan_buckets(set, buckets_of(224)), (Ranges{{0, 256}, {256, 384}, {384, 448}}));
+  EXPECT_EQ(plan_buckets(set, bucket_options(224)), (Ranges{{0, 256}, {256, 384}, {384, 448}}));
   set.pad_to(128);
-  EXPECT_EQ(plan_buckets(set, buckets_of(256, 128)), (Ranges{{0, 128}, {128, 256}, {256, 384}, {384, 512}}));
+  EXPECT_EQ(plan_buckets(set, bucket_options(256, 128)), (Ranges{{0, 128}, {128, 256}, {256, 384}, {384, 512}}));
 }
 
 TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {

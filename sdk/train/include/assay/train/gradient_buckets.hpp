@@ -22,7 +22,7 @@ struct BucketOptions {
 };
 
 // Buckets of so many bytes. The first one is no larger than they are.
-BucketOptions buckets_of(std::size_t bytes, std::int64_t multiple = 0);
+BucketOptions bucket_options(std::size_t bytes, std::int64_t multiple = 0);
 
 // The whole gradient arena, padding included, in buckets. Bytes are those of the gradients' dtype. Throws
 // assay::Error(INVALID_ARGUMENT) when the arena is not a multiple of options.multiple.

@@ -6,7 +6,8 @@
 // after the first; prepare; inputs; initialize; start.
 //
 // A cold start (assay_case.prepare) makes parameters and inputs in set-up, and leaves the rest to the first step:
-// memory for state and step, start_state, and a call of prepare for the operations of each phase, inside that phase.
+// memory for state and step, initialize, start_state, and a call of prepare for the operations of each phase, inside
+// that phase.
 #pragma once
 #include <assay/train/backend_access.hpp>
 #include <assay/train/loss_scaler.hpp>

@@ -1,4 +1,4 @@
-#include "common/synonyms.hpp"
+#include "experiment/synonyms.hpp"
 
 #include "common/suggest.hpp"
 
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 struct Synonyms {
@@ -24,20 +24,21 @@ const std::vector<Synonyms>& table() {
       {{"num_encoder_layers", "n_encoder_layers"}, {"encoder_layers", "layers"}},
       {{"num_decoder_layers", "n_decoder_layers"}, {"decoder_layers", "layers"}},
       {{"dim_feedforward", "ffn_dim", "ff_dim", "dff", "d_inner", "intermediate_size"}, {"d_ff"}},
-      {{"dmodel", "hidden_size", "hidden_dim", "embed_dim", "emb_dim", "n_embd", "model_dim"}, {"d_model"}},
+      {{"d_model", "dmodel", "hidden_size", "hidden_dim", "embed_dim", "emb_dim", "n_embd", "model_dim"},
+       {"d_model", "head_dim"}},
       {{"d_head", "dim_head", "head_size"}, {"head_dim"}},
       {{"seq_len", "seq_length", "seqlen", "seq", "sequence_length", "max_seq_len", "max_length", "context_len",
-        "context_length", "context", "ctx_len", "n_ctx", "block_size"},
+        "context_length", "context_lengths", "context", "ctx_len", "n_ctx", "block_size"},
        {"sequence_length", "context_length", "seq"}},
       {{"batch", "bs", "batchsize", "train_batch_size", "micro_batch_size"}, {"batch_size"}},
       {{"vocab", "n_vocab", "vocabulary", "vocabulary_size"}, {"vocab_size"}},
       {{"dropout_p", "dropout_rate", "p_drop"}, {"dropout"}},
-      {{"model_size", "model", "size", "preset"}, {"size", "preset"}},
+      {{"model_size", "model_sizes", "model", "models", "size", "preset"}, {"size", "preset"}},
       // How a step computes.
-      {{"dtype", "precision", "torch_dtype", "fp16", "bf16", "half"}, {"precision", "dtype", "amp"}},
+      {{"dtype", "precision", "torch_dtype", "autocast_dtype", "fp16", "bf16", "half"}, {"precision", "dtype", "amp"}},
       {{"amp", "use_amp", "no_amp", "autocast", "mixed_precision"}, {"amp", "precision", "dtype"}},
       {{"compile", "torch_compile", "use_compile", "compiled", "cuda_graph", "cuda_graphs"}, {"execution"}},
-      {{"mode", "forward_only", "include_backward", "backward"}, {"pass"}},
+      {{"mode", "pass_type", "run_opt", "forward_only", "include_backward", "backward"}, {"pass"}},
       {{"attn", "attn_implementation", "flash_attention", "use_flash_attention"}, {"attention", "impl"}},
       {{"gradient_checkpointing", "checkpointing", "recompute"}, {"activation_checkpointing"}},
       {{"learning_rate"}, {"lr"}},
@@ -62,7 +63,8 @@ const std::vector<Synonyms>& table() {
       {{"device", "accelerator"}, {"run.device"}},
       {{"seed", "random_seed", "manual_seed"}, {"run.seed"}},
       {{"num_threads", "omp_num_threads", "threads"}, {"run.threads"}},
-      {{"memory_snapshot", "snapshot", "snapshot_path"}, {"profile.memory_snapshot"}},
+      {{"memory_snapshot", "snapshot", "snapshot_path", "profile_memory", "profile_memory_path"},
+       {"profile.memory_snapshot"}},
       {{"nsys", "nsys_profile"}, {"profile.nsys"}},
   };
   return rows;
@@ -106,4 +108,4 @@ std::string did_you_mean_key(std::string_view word, const std::vector<std::strin
   return name ? fmt::format("; did you mean '{}'?", *name) : "";
 }
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace assay::host {
+namespace assay::host::experiment {
 
 // Of `known` the name that `word` has here: "nhead" is "heads" or "num_heads", whichever is known, "--d-model" is
 // "d_model", "epochs" is "measure.steps" and, where the keys of a section are known, "steps". Nothing when no name of
@@ -18,4 +18,4 @@ std::optional<std::string> meant_key(std::string_view word, const std::vector<st
 // "; did you mean 'x'?", or nothing.
 std::string did_you_mean_key(std::string_view word, const std::vector<std::string>& known);
 
-}  // namespace assay::host
+}  // namespace assay::host::experiment

@@ -1,10 +1,10 @@
-#include "common/synonyms.hpp"
+#include "experiment/synonyms.hpp"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-namespace assay::host {
+namespace assay::host::experiment {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -73,4 +73,4 @@ TEST(MeantKey, IsASynonymBeforeASlip) {
 }
 
 }  // namespace
-}  // namespace assay::host
+}  // namespace assay::host::experiment
