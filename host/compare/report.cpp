@@ -239,11 +239,16 @@ std::string side_by_side_text(const Comparison& comparison, const Style& style) 
 std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style,
                     const ReportOptions& options) {
   std::vector<std::string> parts{sides_text(comparison, style), differences_text(comparison, style)};
-  if (options.side_by_side)
+  if (comparison.metrics.empty()) {  // "all" of them, where no case of two sides has one
+    std::string part = heading("Metrics", style);
+    add_list(part, {"nothing could be compared: no two sides have a metric in common"}, style);
+    parts.push_back(std::move(part));
+  } else if (options.side_by_side) {
     parts.push_back(side_by_side_text(comparison, style));
-  else
+  } else {
     for (const ComparedMetric& metric : comparison.metrics)
       parts.push_back(metric_text(comparison, metric, test, style));
+  }
   std::vector<std::string> rest = comparison.unmatched;
   rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
   if (!rest.empty()) {
@@ -285,7 +290,7 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
 std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {
   if (options.side_by_side) {
     const auto tables = tables_side_by_side(comparison, [](const results::Table&) { return true; });
-    return results::to_csv(tables.front());
+    return tables.empty() ? "" : results::to_csv(tables.front());
   }
   results::Table table;
   table.columns = {"metric", "workload"};

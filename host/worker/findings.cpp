@@ -167,7 +167,7 @@ std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseS
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");
   const bool starts_cold = !spec.values.measure.prepare;
   if (starts_cold && spec.plan().warmup == 0)
-    notes.emplace_back("cold start: the first measured step took its memory and found its kernels");
+    notes.emplace_back("prepare = false: the first measured step took its memory and found its kernels");
   if (allocations_while_measuring > 0 && !starts_cold)
     notes.push_back(fmt::format("the workload took device memory {} times inside the measured window",
                                 allocations_while_measuring));

@@ -25,8 +25,11 @@ TABLES = {**places_000_to_002.TABLES, **places_003.TABLES, **places_004.TABLES}
 LINES = {**places_000_to_002.LINES, **places_003.LINES, **places_004.LINES}
 UNITS = {"": 1, "ms": 1, "s": Decimal(1000), "%": Decimal("0.01"), "M": Decimal(10) ** 6, "B": Decimal(10) ** 9}
 FIGURE_OF_PROSE = r"~?(\d[\d,]*(?:\.\d+)?) ?(ms|MB|Gbps|seconds|%)"
+# Unit, and the direction that is better: 1 is higher, 0 neither.
+WORD = ("", 0)
+METRICS = {"parameters": ("", 0), "result": ("", 0), "algorithm_bandwidth_gbs": ("GB/s", 1), "speedup_vs_eager": ("", 1)}
 ABSENT = ("-", "")
-TOLERANCE = 1e-9  # what a product of doubles may lose
+TOLERANCE = 1e-12  # what a product of doubles may lose; the last of ten digits is more
 
 
 def is_number(text):
@@ -287,9 +290,25 @@ class Comparison:
             elif path not in record.stated and not self.follows(record, path, value):
                 self.mistake(f"{record}: no document states {'.'.join(path)} = {value}, "
                              "and no note says that it is assumed")
+        self.meaning(record, assumed)
         for axis, value in record.data["axes"].items():
             if record.at(setting(axis) if "." in axis else ("params", axis)) != value:
                 self.mistake(f"{record}: its axis {axis} = {value} is not its input")
+
+    def meaning(self, record, assumed):
+        """What a figure is of: units and directions, the kind of device, the status."""
+        for name, metric in record.data["metrics"].items():
+            meant = METRICS.get(name, WORD if name.endswith("_dtype") else None)
+            if meant != (metric["unit"], metric["direction"]):
+                self.mistake(f"{record}: {name} is in '{metric['unit']}' with direction {metric['direction']}, and "
+                             f"expected {meant}")
+        kind, name = (record.data["device"].get(key) for key in ("kind", "name"))
+        known = ("device", "kind") in record.stated or ("device", "kind") in assumed or (
+            record.folder.startswith("report-003-cpu-smoke/") and kind == "cpu")  # a heading without a figure says so
+        if kind is not None and not known and not (kind == "cuda" and name.startswith("NVIDIA ")):
+            self.mistake(f"{record}: no document states device.kind = {kind} of {name}")
+        if record.data["status"] != "ok" and ("status",) not in record.stated:
+            self.mistake(f"{record}: no document states the status {record.data['status']}")
 
     @staticmethod
     def follows(record, path, value):

@@ -179,6 +179,29 @@ class Planted(unittest.TestCase):
         self.change("report-003-rtx-5090-x2/ddp-strategies", 0, lambda r: r["params"].update(bucket_mb=1.0))
         self.expect(r"row naive xl - 283\.717.*: 0 records .* are meant", r"case 0: no document states")
 
+    def test_the_last_digit_of_ten(self):
+        for table in self.documents["003"]["tables"]:
+            table["rows"] = [["20.99900247" if cell == "20.99900246" else cell for cell in row] for row in table["rows"]]
+        self.expect(r"the document has '20\.99900247', and .* has 20\.99900246")
+
+    def test_which_direction_is_better(self):
+        self.change("report-003-rtx-5090-x2/all-reduce", 0,
+                    lambda r: r["metrics"]["algorithm_bandwidth_gbs"].update(direction=-1))
+        self.expect(r"case 0: algorithm_bandwidth_gbs is in 'GB/s' with direction -1, and expected \('GB/s', 1\)")
+
+    def test_a_unit(self):
+        self.change("report-003-rtx-5090-x2/all-reduce", 0,
+                    lambda r: r["metrics"]["algorithm_bandwidth_gbs"].update(unit="GiB/s"))
+        self.expect(r"case 0: algorithm_bandwidth_gbs is in 'GiB/s'")
+
+    def test_a_kind_of_device(self):
+        self.change("report-003-rtx-4060-laptop/decoder-sizes", 0, lambda r: r["device"].update(kind="cpu"))
+        self.expect(r"case 0: no document states device\.kind = cpu of NVIDIA")
+
+    def test_a_status_that_nobody_states(self):
+        self.change("report-003-rtx-4060-laptop/decoder-sizes", 0, lambda r: r.update(status="oom"))
+        self.expect(r"case 0: no document states the status oom")
+
     def test_a_word(self):
         self.change("report-003-smoke/dtypes", 0, lambda r: r["metrics"]["loss_dtype"].update(word="fp16"))
         self.expect(r"row loss_dtype: the document has 'torch\.float32', and .* has fp16")

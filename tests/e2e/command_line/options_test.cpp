@@ -46,7 +46,10 @@ TEST_F(CommandLine, AParameterIsNoOption) {
   expect_refusal({"--device", "mps"}, set_with + ": --set run.device=mps");
   expect_refusal({"--heads"}, set_with + ": --set heads=VALUE");
   expect_refusal({"--heads", "--quiet"}, set_with + ": --set heads=VALUE, an integer >= 1 (default 1); see");
-  expect_refusal({"--no-sync"}, set_with + ": --set measure.sync=VALUE, true or false (default true); see");
+  expect_refusal({"--no-sync"}, set_with + ": --set measure.sync=false; see");
+  expect_refusal({"--single"}, set_with + ": --set run.ranks=1; see");
+  expect_refusal({"--num-heads", "4", "8"}, "several values are an axis: --set 'sweep.heads=[4,8]'");
+  expect_refusal({"--device", "cpu", "cuda"}, "--set 'sweep.run.device=[\"cpu\",\"cuda\"]'");
   expect_refusal({"--bogus", "1"}, set_with + " KEY=VALUE; none is called 'bogus'");
 }
 
@@ -93,6 +96,8 @@ TEST_F(CommandLine, AFolderMayHaveADotInItsName) {
 
 TEST_F(CommandLine, WhatCannotBeWrittenIsSaidBeforeAnythingRuns) {
   expect_refusal({"--output", "x.toml/x.csv"}, "--output: x.toml/x.csv cannot be written: Not a directory");
+  expect_refusal({"--output", std::string(300, 'x') + ".csv"}, "cannot be written: File name too long");
+  expect_refusal({"--output", "/proc/x.csv"}, "--output: /proc/x.csv cannot be written");
   expect_refusal({"--output", "x.xlsx"},
                  "a run writes no .xlsx file: expected one that ends in .csv, .md or .json, or a "
                  "folder (x.xlsx/ for one of this name)");

@@ -191,6 +191,22 @@ TEST_F(Compare, RunsThatShareNothingFailTheGate) {
   EXPECT_TRUE(contains(result.output, "nothing could be compared")) << result.output;
 }
 
+TEST_F(Compare, WhereNoCaseIsOkThereIsNoMetric) {
+  const std::string a = measured("a"), b = measured("b");
+  for (const std::string& run : {a, b}) {
+    nlohmann::json record = nlohmann::json::parse(text_of(folder() / run / "cases.jsonl"));
+    for (const char* part : {"phases", "rates", "memory", "metrics", "step_metrics", "telemetry"}) record.erase(part);
+    record["status"] = "oom";
+    std::ofstream(folder() / run / "cases.jsonl") << record.dump() << "\n";
+  }
+  for (const char* format : {"terminal", "markdown", "csv", "json"}) {
+    const RunResult result = compare({a, b, "--metric", "all", "--side-by-side", "--format", format});
+    EXPECT_EQ(result.exit.code, 0) << format << result.output;
+  }
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all", "--side-by-side"}).output, "nothing could be compared"));
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all"}).output, "nothing could be compared"));
+}
+
 TEST_F(Compare, MetricsSideBySide) {
   const std::string a = measured("a"), b = measured("b");
   const RunResult result = compare({a, b, "--metric", "all", "--side-by-side"});

@@ -126,5 +126,19 @@ TEST_F(EncoderDecoderTraining, TheDefaultModelHas3527168Parameters) {
   EXPECT_EQ(metric(records[0], "parameters"), 3'527'168);
 }
 
+// What "auto" means is known when the device is, and the records have it; the experiment's cases are found by it.
+TEST_F(EncoderDecoderTraining, AResumedSweepGrowsInFrontWithAnAmpThatTheDeviceDecides) {
+  const auto text = [](const std::string& rates) {
+    return small("num_samples = 16\namp = \"auto\"\n", "lr = " + rates);
+  };
+  ASSERT_EQ(run_experiment(text("[0.01, 0.02]")).exit.code, 0) << output();
+  const RunResult resumed = run_experiment(text("[0.005, 0.01, 0.02]"), {"--resume"});
+  EXPECT_EQ(resumed.exit.code, 0) << resumed.output;
+  const nlohmann::json told = summary();
+  EXPECT_EQ(told["summary"]["planned"], 3);
+  ASSERT_EQ(told["cases"].size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(told["cases"][static_cast<std::size_t>(i)]["index"], i);
+}
+
 }  // namespace
 }  // namespace assay::test

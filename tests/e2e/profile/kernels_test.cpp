@@ -127,7 +127,7 @@ TEST_F(Kernels, CasesWithoutKernelsAreToldAndAllOfThemAreAMistake) {
   put_cases({naive_case(), case_without_kernels()});
   const std::string some = kernels({});
   EXPECT_TRUE(
-      contains(some, "case 3 (context_length=256 attention=naive) has no kernels: the cpu device offers no kernel"))
+      contains(some, "case 3 (context_length=256 attention=naive) has no kernels: the cpu device offers no trace"))
       << some;
   EXPECT_TRUE(contains(some, "adamw")) << some;
   const std::string none = kernels({"--case", "3"}, 2);

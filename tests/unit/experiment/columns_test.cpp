@@ -90,7 +90,9 @@ TEST(Columns, RefuseWhatNoRecordHas) {
                              "forward+.mean_ms",
                              "+.mean_ms",
                              "forward+loss.mean",
-                             "forward+optimizer.mean_ms"})
+                             "forward+optimizer.mean_ms",
+                             "forward+forward.mean_ms",
+                             "step+forward.mean_ms"})
     EXPECT_FALSE(record::is_column(column, names)) << column;
 }
 
