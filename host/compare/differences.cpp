@@ -49,7 +49,17 @@ std::vector<std::string> parts_of(const std::string& libraries) {
 
 constexpr const char* kLibraries = "driver and libraries";
 
-void say_record(Said& said, const record::CaseRecord& record) {
+// What a side sweeps tells its cases apart, and is compared there: `axes` are those of all sides.
+std::set<std::string> axes_of(const std::vector<Side>& sides) {
+  std::set<std::string> axes;
+  for (const Side& side : sides)
+    for (const ComparedRun& run : side.runs)
+      for (const record::CaseRecord& record : run.records)
+        for (const auto& axis : record.identity.axes) axes.insert(axis.first);
+  return axes;
+}
+
+void say_record(Said& said, const record::CaseRecord& record, const std::set<std::string>& axes) {
   if (record.result.device)
     for (const auto& [name, text] : record::items_of(*record.result.device)) {
       if (name == "ordinal" || name == "bus_address") continue;
@@ -66,8 +76,7 @@ void say_record(Said& said, const record::CaseRecord& record) {
   }
   for (const auto& [name, value] : record.identity.settings) {
     // The device and the number of ranks stand elsewhere, as what they became.
-    if (!record::find(record.identity.axes, name) && name != "run.device" && name != "run.ranks")
-      say(said, name, record::plain_text(value));
+    if (!axes.contains(name) && name != "run.device" && name != "run.ranks") say(said, name, record::plain_text(value));
   }
 }
 
@@ -93,11 +102,12 @@ std::vector<std::string> without_common(const std::vector<std::string>& parts, c
 Differences find_differences(const std::vector<Side>& sides) {
   std::vector<Said> said;
   std::set<std::string> names;
+  const std::set<std::string> axes = axes_of(sides);
   for (const Side& side : sides) {
     Said of_side;
     for (const ComparedRun& run : side.runs) {
       if (run.environment) say_environment(of_side, *run.environment);
-      for (const record::CaseRecord& record : run.records) say_record(of_side, record);
+      for (const record::CaseRecord& record : run.records) say_record(of_side, record, axes);
     }
     for (const auto& [item, values] : of_side) names.insert(item);
     said.push_back(std::move(of_side));

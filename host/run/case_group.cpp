@@ -94,7 +94,7 @@ class CaseGroup {
   }
 
   void abort_others(const std::string& why) {
-    if (!elsewhere_.empty()) crew_.store().set(prefix_ + abort_key, why);
+    if (!elsewhere_.empty()) crew_.store().set(abort_key(prefix_), why);
   }
 
   std::optional<RankReport> find(std::int32_t rank) {

@@ -22,6 +22,9 @@ std::optional<int> dismissal_in(const nlohmann::json& order);
 
 // Below the prefix of the case.
 inline std::string report_key(std::int32_t rank) { return fmt::format("report/{}", rank); }
-inline constexpr const char* abort_key = "abort";
+
+// Not below the case's prefix, whose keys go when the case ends for the leader: a follower that begins with an order
+// late must still read that its case is over.
+inline std::string abort_key(const std::string& prefix) { return "abort/" + prefix; }
 
 }  // namespace assay::host::run

@@ -25,8 +25,8 @@ namespace {
 // Waits on the side for one key, and keeps what it says.
 class KeyWatcher {
  public:
-  KeyWatcher(const wireup::Endpoint& endpoint, const std::string& prefix, const std::string& key)
-      : client_(endpoint, {.prefix = prefix}), thread_([this, key] { wait(key); }) {}
+  KeyWatcher(const wireup::Endpoint& endpoint, const std::string& key)
+      : client_(endpoint, {}), thread_([this, key] { wait(key); }) {}
   ~KeyWatcher() {
     client_.stop();
     thread_.join();
@@ -91,7 +91,7 @@ void carry_out(const worker::CaseSpec& spec, const launch::InterruptHandler& int
                wireup::KeyValueClient& service) {
   RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, launch::FailureKind::died};
   try {
-    const KeyWatcher abort(service.endpoint(), spec.ranks.prefix, abort_key);
+    const KeyWatcher abort(service.endpoint(), abort_key(spec.ranks.prefix));
     const std::vector<worker::CaseSpec> here = {spec};
     launch::GroupRequest request = group_request(here, interrupts);
     request.poll_outside = [&] { return abort.seen(); };

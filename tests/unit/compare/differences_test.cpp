@@ -58,6 +58,8 @@ TEST(DifferencesOfEnvironment, SettingsThatAreNoAxis) {
   const Differences as_axis =
       find_differences({side_of(0, {run_of({record_of({}, {1})})}), side_of(1, {run_of({more})})});
   EXPECT_TRUE(as_axis.items.empty());
+  for (const std::vector<std::string>& untold : as_axis.untold)
+    EXPECT_EQ(std::count(untold.begin(), untold.end(), "measure.warmup"), 0) << "the cases say it";
 }
 
 TEST(DifferencesOfEnvironment, ASideThatDoesNotSayIsNoDifference) {
