@@ -4,7 +4,8 @@
 They have means and standard deviations, and no samples. What a document does not say (a version, often the device) is
 absent from its records, unless no case here could be told by the rest: then it is assumed, and a note of the record,
 which begins with "assumed: ", says so. Each table below stands as it was published; tests/published holds the records
-against the documents.
+against the documents. The file is long because each of those tables is in it: they are data, and stand beside the code
+that turns them into records.
 
     scripts/make_published_reports.py [FOLDER]      FOLDER: results/published of this repository, unless given
 """

@@ -104,7 +104,7 @@ po::options_description options() {
   return visible;
 }
 
-// What the command line asks for.
+// Holds what the command line asks for.
 struct Request {
   std::vector<std::string> runs;
   compare::FolderOfRuns folders = compare::FolderOfRuns::sides;
@@ -165,7 +165,7 @@ Request request_of(const po::variables_map& values) {
   return request;
 }
 
-// Of a folder with runs of several things: the overview, then each group that shares cases.
+// Prints a folder with runs of several things: the overview, then the comparison of each group that shares cases.
 int compare_overview(compare::Overview overview, const Request& request) {
   if (!request.options.dollars_per_gpu_hour.empty())
     throw UsageError(

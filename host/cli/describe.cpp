@@ -88,7 +88,7 @@ std::string allowed_text(const plugin::ParamSpec& p) {
   return p.input_path ? "existing file" : p.output_path ? "file in the run folder" : "";
 }
 
-// What one choice stands for: `size = "small"`, and the values that follow from it.
+// A preset holds one choice, such as `size = "small"`, and the values that follow from it.
 struct Preset {
   std::string condition;
   std::vector<const plugin::PresetSpec*> values;

@@ -10,7 +10,8 @@ namespace assay::host::cli {
 
 enum class KernelRows { phases, classes, kernels };
 
-// Of records that have kernels. `most_rows`: so many classes or kernels of each phase, the longest; 0: all.
+// Makes the table of records that have kernels. It has at most `most_rows` classes or kernels of each phase, the
+// longest first; 0 means all of them.
 results::Table kernel_table(const std::vector<record::CaseRecord>& records, KernelRows rows, std::size_t most_rows);
 
 }  // namespace assay::host::cli

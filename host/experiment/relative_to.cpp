@@ -116,7 +116,7 @@ class Reader {
     }
     const auto value = vocabulary_.check(key, member.node, fmt::format("[output] relative_to {}", key), mistakes_);
     if (!value) return;
-    if (std::any_of(named_.begin(), named_.end(), [&key](const Named& named) { return named.key == key; }))
+    if (find(key))
       return mistakes_.add(member.place, fmt::format("[output] relative_to has '{}' twice; expected it once", key));
     const auto column =
         static_cast<std::size_t>(std::find(axis->keys.begin(), axis->keys.end(), key) - axis->keys.begin());

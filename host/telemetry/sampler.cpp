@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace assay::host::telemetry {
-namespace {
-
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period) : period_(period) {
   // Signals are for the thread that measures, whose waits they are to interrupt.
@@ -96,7 +91,7 @@ void TelemetrySampler::fulfil(std::unique_lock<std::mutex>& lock, Wish wish) {
   lock.unlock();
   assay_telemetry_sample sample_now;
   if (wish == Wish::begin && sample(ASSAY_TELEMETRY_BEGIN, sample_now)) figures_->begin(sample_now);
-  if (wish == Wish::end && sample(ASSAY_TELEMETRY_END, sample_now)) figures_->end(sample_now, now_s());
+  if (wish == Wish::end && sample(ASSAY_TELEMETRY_END, sample_now)) figures_->end(sample_now, steady_now_s());
   lock.lock();
   is_sampling_ = wish == Wish::begin;
   wish_ = Wish::none;
@@ -117,7 +112,7 @@ void TelemetrySampler::live() {
     }
     lock.unlock();
     assay_telemetry_sample sample_now;
-    if (sample(ASSAY_TELEMETRY_WITHIN, sample_now)) figures_->within(sample_now, now_s());
+    if (sample(ASSAY_TELEMETRY_WITHIN, sample_now)) figures_->within(sample_now, steady_now_s());
     lock.lock();
   }
 }

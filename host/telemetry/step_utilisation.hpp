@@ -1,11 +1,17 @@
 // How busy the device was in each measured step, where steps are long enough to tell.
 #pragma once
+#include <chrono>
 #include <optional>
 #include <vector>
 
 namespace assay::host::telemetry {
 
-// The mean utilisation over the `span_s` seconds before `end_s`, on the host's steady clock.
+// Seconds on the clock of readings and of steps, which are set against each other.
+inline double steady_now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The mean utilisation over the `span_s` seconds before `end_s` on that clock.
 struct UtilisationReading {
   double end_s = 0, span_s = 0, percent = 0;
 };

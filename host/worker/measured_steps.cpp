@@ -1,7 +1,8 @@
 #include "worker/measured_steps.hpp"
 
-#include <chrono>
 #include <cstddef>
+
+#include "telemetry/step_utilisation.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -9,8 +10,6 @@ namespace {
 constexpr double bytes_of_a_mib = 1024.0 * 1024.0;
 // From here on a step's own utilisation can be told, too: four periods of the telemetry's sampler.
 constexpr double long_step_s = 0.2;
-
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -22,12 +21,12 @@ MeasuredSteps::MeasuredSteps(const measure::MeasurePlan& plan) : is_known_(plan.
 }
 
 void MeasuredSteps::begin() {
-  if (is_known_) bounds_s_.push_back(now_s());
+  if (is_known_) bounds_s_.push_back(telemetry::steady_now_s());
 }
 
 void MeasuredSteps::end(std::int64_t peak_bytes) {
   if (!is_known_) return;
-  bounds_s_.push_back(now_s());
+  bounds_s_.push_back(telemetry::steady_now_s());
   peak_bytes_.push_back(peak_bytes);
 }
 

@@ -69,13 +69,17 @@ void Workload::make_inputs() {
   assay::memory_moment(host_, "after_inputs");
 }
 
-void Workload::first_forward() {
+void Workload::run_forward_once() {
   take(host_, layer_->forward_only());
   take(host_, layer_->kept());
   take(host_, layer_->results());
   prepare([&] { layer_->forward(*backend_); });
   layer_->forward(*backend_);
   backend_->synchronize();
+}
+
+void Workload::first_forward() {
+  run_forward_once();
   workspace_.reset();
   release(layer_->forward_only());
   assay::memory_moment(host_, "after_forward");
@@ -120,12 +124,7 @@ void Workload::setup_cold() {
     backend_->random_normal(layer_->result_gradient(), settings_.seed, result_gradient_stream, 0, 1);
   }
   if (!has_forward()) {  // the step's backward is of this one
-    take(host_, layer_->forward_only());
-    take(host_, layer_->kept());
-    take(host_, layer_->results());
-    prepare([&] { layer_->forward(*backend_); });
-    layer_->forward(*backend_);
-    backend_->synchronize();
+    run_forward_once();
     release(layer_->forward_only());
   }
   backend_->synchronize();

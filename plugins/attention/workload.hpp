@@ -44,6 +44,7 @@ class Workload {
   void open(const assay::Launch& launch);
   void make_model();
   void make_inputs();
+  void run_forward_once();  // with memory taken and kernels found; to its end
   void first_forward();
   void first_backward();
   void hold_for_steps();
