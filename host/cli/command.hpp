@@ -15,5 +15,10 @@ int compare_command(const Arguments& arguments);
 int kernels_command(const Arguments& arguments);
 int describe_command(const Arguments& arguments);
 int new_command(const Arguments& arguments);
+int submit_command(const Arguments& arguments);
+int status_command(const Arguments& arguments);
+int collect_command(const Arguments& arguments);
+int cancel_command(const Arguments& arguments);
+int site_command(const Arguments& arguments);
 
 }  // namespace assay::host::cli

@@ -1,5 +1,6 @@
 // The executable: finds the subcommand, and turns what it throws into a message and an exit code.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <csignal>
 #include <cstdio>
@@ -28,6 +29,11 @@ constexpr Command commands[] = {
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
+    {"submit", "submit experiments to Slurm as a batch", submit_command},
+    {"status", "how a batch stands, from its files and one question to Slurm", status_command},
+    {"collect", "bring the records of a batch, or of several runs, into one run", collect_command},
+    {"cancel", "end the jobs of a batch; finished cases are kept", cancel_command},
+    {"site", "print the site files that there are, or write one for this cluster", site_command},
 };
 
 void print_help() {
@@ -56,7 +62,7 @@ int dispatch(const std::string& name, const Arguments& arguments) {
   std::vector<std::string> names;
   for (const Command& command : commands) names.emplace_back(command.name);
   const auto near = nearest(name, names);
-  throw UsageError(fmt::format("unknown command '{}'; expected run, list, compare, kernels, describe or new{}", name,
+  throw UsageError(fmt::format("unknown command '{}'; expected {}{}", name, fmt::join(names, ", "),
                                near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 

@@ -53,4 +53,8 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
   return parsed;
 }
 
+Arguments list_of(const po::variables_map& values, const char* name) {
+  return values.count(name) ? values[name].as<Arguments>() : Arguments{};
+}
+
 }  // namespace assay::host::cli

@@ -37,4 +37,7 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
                             boost::program_options::options_description visible, const std::string& positional = "",
                             int positional_count = 1);
 
+// The values of an option that can be given several times; none where it was not.
+Arguments list_of(const boost::program_options::variables_map& values, const char* name);
+
 }  // namespace assay::host::cli

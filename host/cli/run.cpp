@@ -1,22 +1,29 @@
 // assay run EXPERIMENT.toml
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <variant>
 
+#include "cli/job_environment.hpp"
+#include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
 #include "cli/reporter.hpp"
 #include "cli/set_instead.hpp"
 #include "common/files.hpp"
-#include "experiment/parse.hpp"
-#include "plugin/search.hpp"
+#include "experiment/hash.hpp"
 #include "results/case_text.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
 #include "run/plan.hpp"
+#include "run/shard_run.hpp"
+#include "shard/shard_plan.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -26,11 +33,12 @@ namespace po = boost::program_options;
 
 constexpr const char* about =
     "Validates the experiment, runs each of its cases in a worker process, and leaves the results below\n"
-    "results/NAME/. All mistakes of the file are reported in one pass, before anything starts.";
+    "results/NAME/. All mistakes of the file are reported in one pass, before anything starts. Several\n"
+    "experiments run one after the other.";
 
-Arguments list_of(const po::variables_map& values, const char* name) {
-  return values.count(name) ? values[name].as<Arguments>() : Arguments{};
-}
+// How long the processes of a shard wait for one another: the one that leads first asks the scheduler about the attempt
+// before it.
+constexpr std::chrono::minutes wireup_patience{5};
 
 po::options_description visible_options() {
   po::options_description visible("Options");
@@ -44,8 +52,12 @@ po::options_description visible_options() {
       "output", text(),
       "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the run "
       "goes there, too")("plugin-path", texts(), "folder with plugins, searched first; repeatable")(
-      "in-process", "run cases in this process, for a debugger; a crash ends the run")("quiet", "print errors only")(
-      "json", "print one JSON event per line on standard output");
+      "in-process", "run cases in this process, for a debugger; a crash ends the run")(
+      "shard", text(),
+      "K/N: the Kth of N parts of the cases, for an array of jobs (`assay collect` brings the parts together); or the "
+      "folder of a shard of a batch, in its script")(
+      "until", po::value<std::int64_t>(), "with the folder of a shard: when its job ends, in seconds since 1970")(
+      "quiet", "print errors only")("json", "print one JSON event per line on standard output");
   return visible;
 }
 
@@ -63,17 +75,71 @@ std::optional<wireup::LaunchedRank> rank_of_this_launch() {
   return launched && launched->size > 1 ? launched : std::nullopt;
 }
 
-int report(const std::vector<experiment::Mistake>& mistakes) {
-  for (const experiment::Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
-  return run::exit_usage;
-}
-
 ParsedOptions parsed_options(const Arguments& arguments) try {
-  return parse_options(arguments, "assay run EXPERIMENT.toml [options]", about, visible_options(), "experiment");
+  return parse_options(arguments, "assay run EXPERIMENT.toml... [options]", about, visible_options(), "experiment", -1);
 } catch (const UnknownOption& e) {
   if (e.has_near()) throw;
   throw UsageError(fmt::format("{}; {}", e.what(), set_instead(arguments, e.option())));
+}
+
+ReportMode report_mode(const po::variables_map& values) {
+  if (values.count("json")) return ReportMode::json;
+  return values.count("quiet") ? ReportMode::quiet : ReportMode::people;
+}
+
+// "2/8": the second of eight parts. What is no such text is the folder of a shard.
+std::optional<run::SweepPart> part_in(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto is_number = [](std::string_view digits) {
+    return !digits.empty() && digits.size() < 7 && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (slash == std::string::npos || !is_number(std::string_view(text).substr(0, slash)) ||
+      !is_number(std::string_view(text).substr(slash + 1)))
+    return std::nullopt;
+  const run::SweepPart part{std::stoll(text), std::stoll(text.substr(slash + 1))};
+  if (part.number < 1 || part.number > part.count)
+    throw UsageError(fmt::format("--shard is {}; expected K/N with K from 1 to N, or the folder of a shard", text));
+  return part;
+}
+
+// Every Nth case, so that parts of a sweep that grows take about as long.
+void keep_part(experiment::Experiment& experiment, const run::SweepPart& part) {
+  std::erase_if(experiment.cases, [&](const experiment::Case& c) { return c.index % part.count != part.number - 1; });
+  if (experiment.cases.empty())
+    throw UsageError(fmt::format("--shard {}/{} has no case: {} has fewer cases than parts", part.number, part.count,
+                                 experiment.name));
+}
+
+int run_shard_of_batch(const po::variables_map& values, const std::vector<fs::path>& files, const fs::path& folder) {
+  if (files.size() != 1)
+    throw UsageError("--shard with the folder of a shard takes one file, the experiment.toml of its run");
+  for (const char* option : {"set", "filter", "resume", "output", "in-process", "dry-run"})
+    if (values.count(option)) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
+  run::ShardOptions options;
+  options.folder = folder;
+  options.plan = shard::read_shard_plan(folder);
+  options.start = start_of_this_job();
+  options.nodes = nodes_of_this_job();
+  options.experiment_hash = experiment::hash_file(files.front());
+  options.launched = rank_of_this_launch();
+  options.is_over = is_attempt_over;
+  if (values.count("until"))
+    options.until = std::chrono::system_clock::time_point(std::chrono::seconds(values["until"].as<std::int64_t>()));
+  if (options.launched && options.launched->rank > 0) {
+    std::signal(SIGUSR1, SIG_IGN);  // it is for the process that leads
+    return run::follow(*options.launched, folder, wireup_patience);
+  }
+  LoadResult result =
+      load_submitted(files.front().parent_path(), options.plan.experiment_file, options.plan.plugin_file);
+  if (!result.loaded) return report_mistakes(result.mistakes);
+  Reporter reporter(report_mode(values));
+  return run::run_shard(result.loaded->experiment, result.loaded->target, options, reporter);
+}
+
+// What a launch of several experiments is to its ranks: as many launches, one after the other.
+std::optional<wireup::LaunchedRank> nth_launch(std::optional<wireup::LaunchedRank> launched, std::size_t n) {
+  if (launched && n > 0) launched->job_id += fmt::format("-{}", n + 1);
+  return launched;
 }
 
 }  // namespace
@@ -84,45 +150,63 @@ int run_command(const Arguments& arguments) {
   const po::variables_map& values = options.values;
   if (!values.count("experiment")) throw UsageError("run needs an experiment file");
   if (values.count("quiet") && values.count("json")) throw UsageError("--quiet and --json exclude each other");
-  const fs::path file = list_of(values, "experiment").front();
-
-  Arguments settings = list_of(values, "set");
-  const experiment::ExperimentFile parsed = experiment::ExperimentFile::read(file, settings);
-  std::vector<experiment::Mistake> more;
-  std::optional<run::RunTarget> target;
-  if (parsed.plugin()) {
-    try {
-      const fs::path base = file.has_parent_path() ? file.parent_path() : fs::path(".");
-      target = run::open_target(
-          plugin::find_workload(*parsed.plugin(), plugin::plugin_folders(list_of(values, "plugin-path")), base));
-    } catch (const plugin::PluginError& e) {
-      more.push_back(parsed.plugin_mistake(e.what()));
-    }
+  std::vector<fs::path> files;
+  for (const std::string& file : list_of(values, "experiment")) files.emplace_back(file);
+  std::optional<run::SweepPart> part;
+  if (values.count("shard")) {
+    const auto text = values["shard"].as<std::string>();
+    part = part_in(text);
+    if (!part) return run_shard_of_batch(values, files, text);
   }
-  experiment::ParseResult result = parsed.finish(target ? &target->schema : nullptr, list_of(values, "filter"), more);
+  if (values.count("until")) throw UsageError("--until goes with --shard and the folder of a shard alone");
+
   const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
-  if (!result.mistakes.empty()) return follows ? run::exit_usage : report(result.mistakes);
-  experiment::Experiment& experiment = *result.experiment;
+  std::vector<LoadedExperiment> experiments;
+  std::vector<experiment::Mistake> mistakes;
+  for (const fs::path& file : files) {
+    LoadResult result = load_experiment(
+        {file, std::nullopt, list_of(values, "set"), list_of(values, "filter"), list_of(values, "plugin-path")});
+    if (result.loaded) experiments.push_back(std::move(*result.loaded));
+    mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+  }
+  if (!mistakes.empty()) return follows ? run::exit_usage : report_mistakes(mistakes);
+
   std::optional<results::ViewFile> view_file;
   if (values.count("output")) {
     const auto place = output_place(values["output"].as<std::string>());
-    if (const auto* folder = std::get_if<fs::path>(&place)) experiment.output.dir = *folder;
+    if (const auto* folder = std::get_if<fs::path>(&place))
+      for (LoadedExperiment& each : experiments) each.experiment.output.dir = *folder;
     if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
+    if (view_file && experiments.size() > 1)
+      throw UsageError("--output names a file, and there are several experiments; expected a folder");
   }
+  if (part)
+    for (LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
   if (values.count("dry-run")) {
-    if (!follows) print_cases(experiment);
+    if (!follows)
+      for (const LoadedExperiment& each : experiments) print_cases(each.experiment);
     return run::exit_ok;
   }
-  if (follows) return run::follow(*launched, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
-  if (view_file) check_writable(*view_file);
+  if (view_file && !follows) check_writable(*view_file);
 
-  const ReportMode mode = values.count("json")    ? ReportMode::json
-                          : values.count("quiet") ? ReportMode::quiet
-                                                  : ReportMode::people;
-  Reporter reporter(mode);
-  return run::run_experiment(
-      experiment, *target, {values.count("resume") > 0, values.count("in-process") > 0, view_file, launched}, reporter);
+  int worst = run::exit_ok;
+  for (std::size_t i = 0; i < experiments.size(); ++i) {
+    const experiment::Experiment& experiment = experiments[i].experiment;
+    const auto ranks = nth_launch(launched, i);
+    int code = run::exit_ok;
+    if (follows) {
+      code = run::follow(*ranks, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
+    } else {
+      Reporter reporter(report_mode(values));
+      code = run::run_experiment(experiment, experiments[i].target,
+                                 {values.count("resume") > 0, values.count("in-process") > 0, view_file, ranks, part},
+                                 reporter);
+    }
+    worst = std::max(worst, code);
+    if (code == run::exit_interrupted) break;
+  }
+  return worst;
 }
 
 }  // namespace assay::host::cli

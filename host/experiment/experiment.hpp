@@ -41,6 +41,21 @@ struct RunSettings {
   std::uint64_t log_limit_bytes = std::uint64_t{64} << 20;  // of a worker's standard output and error
 };
 
+// What `ClusterSettings::ranks_per_node` says in place of a number.
+inline constexpr std::int64_t ranks_per_node_auto = 0;  // as [run] ranks needs; one where that says nothing
+
+// [cluster]: the machines that a case wants, and for how long. A batch takes them from here; a case that is run by hand
+// takes its number of ranks.
+struct ClusterSettings {
+  std::int64_t nodes = 1;
+  std::int64_t ranks_per_node = ranks_per_node_auto;
+  std::optional<std::chrono::milliseconds> budget;  // of one case, set-up and verification included
+  bool each_node = false;                           // the same cases on every node, or pair of nodes, by itself
+  std::optional<std::string> node;                  // the case runs there and nowhere else: "n1", "n1+n2"
+
+  bool says_ranks() const { return nodes > 1 || ranks_per_node != ranks_per_node_auto; }
+};
+
 struct OutputSettings {
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
@@ -63,6 +78,7 @@ struct Case {
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
   MeasureSettings measure;
   RunSettings run;
+  ClusterSettings cluster;
   ProfileSettings profile;
   std::vector<std::pair<std::string, Value>> axes;  // the swept keys and their values, in the file's order
   // As the experiment has them, where the case's device has given some another value ("auto" is "fp16" there).

@@ -178,4 +178,32 @@ Kind<std::int64_t> rank_count(std::int64_t max) {
           {"all", "auto"}};
 }
 
+Kind<std::int64_t> per_node_count(std::int64_t max) {
+  const Kind<std::int64_t> number = integer(1, max);
+  return {fmt::format("{}, or \"auto\"", number.expected),
+          [number](const Value& found) -> std::optional<std::int64_t> {
+            return found == Value(std::string("auto")) ? std::optional(ranks_per_node_auto) : number.read(found);
+          },
+          [](std::int64_t count) { return count == ranks_per_node_auto ? Value(std::string("auto")) : Value(count); },
+          {"auto"}};
+}
+
+Kind<std::string> node_names() {
+  return {"a node's name, or several joined by '+': letters, digits, '.', '-' and '_'",
+          [](const Value& found) -> std::optional<std::string> {
+            const auto* text = std::get_if<std::string>(&found);
+            // A name reaches a command line of the scheduler.
+            const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-' || c == '_'; };
+            if (!text) return std::nullopt;
+            bool begins = true;
+            for (const char c : *text) {
+              if (c == '+' ? begins : !is_of_name(static_cast<unsigned char>(c)) || (begins && c == '-'))
+                return std::nullopt;
+              begins = c == '+';
+            }
+            return begins ? std::nullopt : std::optional(*text);
+          },
+          [](const std::string& text) { return Value(text); }};
+}
+
 }  // namespace assay::host::experiment

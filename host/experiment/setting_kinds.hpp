@@ -39,6 +39,8 @@ Kind<std::chrono::milliseconds> duration();          // above 0
 Kind<std::chrono::milliseconds> duration_or_none();  // 0: none
 Kind<std::uint64_t> size_above_0();
 Kind<std::uint64_t> size_from(std::uint64_t min_bytes);
-Kind<std::int64_t> rank_count(std::int64_t max);  // or "auto", "all"
+Kind<std::int64_t> rank_count(std::int64_t max);      // or "auto", "all"
+Kind<std::int64_t> per_node_count(std::int64_t max);  // or "auto"
+Kind<std::string> node_names();                       // "n1", "n1+n2"
 
 }  // namespace assay::host::experiment

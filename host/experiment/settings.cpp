@@ -15,6 +15,7 @@ namespace {
 using StoppingRuleOf = decltype(MeasureSettings::until)::value_type;
 
 constexpr std::int64_t most_processes = 65536;      // far above any machine, far below where a count overflows
+constexpr std::int64_t most_nodes = 65536;          // as many processes, one on each
 constexpr std::uint64_t smallest_log_bytes = 4096;  // room for the last lines, which the record of a failed case has
 
 // The member that keeps a setting.
@@ -188,6 +189,7 @@ std::vector<Setting> make_table() {
                                              "cusolver", "cusparse", "mpi",  "ucx",    "openmp",         "syscall"};
   const auto measure = [](auto member) { return in(&Case::measure, member); };
   const auto run = [](auto member) { return in(&Case::run, member); };
+  const auto cluster = [](auto member) { return in(&Case::cluster, member); };
   const auto profile = [](auto member) { return in(&Case::profile, member); };
   return {
       row("measure", "warmup", integer(0, most_steps), measure(&MeasureSettings::warmup), counts,
@@ -226,6 +228,16 @@ std::vector<Setting> make_table() {
           "the most resident memory of a worker; absent: no limit"),
       row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
           "of a worker's log; what exceeds it is dropped between its beginning and its end"),
+      row("cluster", "nodes", integer(1, most_nodes), cluster(&ClusterSettings::nodes), counts_unless_default,
+          "machines that a case runs on"),
+      row("cluster", "ranks_per_node", per_node_count(most_processes), cluster(&ClusterSettings::ranks_per_node),
+          counts_unless_default, R"(a number, or "auto": as [run] ranks needs, else 1)"),
+      row("cluster", "budget", duration(), cluster(&ClusterSettings::budget), ignored,
+          "the time a case takes, set-up and verification included; absent: learned, or the site's"),
+      row("cluster", "each_node", flag(), cluster(&ClusterSettings::each_node), ignored,
+          "the same cases on every node, or pair of nodes, by itself"),
+      row("cluster", "node", node_names(), cluster(&ClusterSettings::node), counts_unless_default,
+          "the case runs there and nowhere else: \"n1\", \"n1+n2\""),
       row("output", "dir", folder(), in(&OutputSettings::dir), ignored,
           "the folder for results, relative to where assay runs"),
       list("output", "formats", word({"json", "csv", "markdown"}), in(&OutputSettings::formats), ignored,

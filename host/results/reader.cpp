@@ -73,7 +73,16 @@ std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder)
   return stamp;
 }
 
-std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name) {
+// What follows "20261120T120000Z-9f2c" in the folder's name.
+static std::string suffix_of_run(const std::filesystem::path& run_folder) {
+  const std::string name = run_folder.filename().string();
+  const std::size_t id = name.find('-');
+  const std::size_t suffix = id == std::string::npos ? id : name.find('-', id + 1);
+  return suffix == std::string::npos ? "" : name.substr(suffix);
+}
+
+std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
+                                                     const std::string& suffix) {
   const std::filesystem::path parent = dir / name;
   std::error_code error;
   const std::filesystem::path latest = std::filesystem::read_symlink(parent / "latest", error).filename();
@@ -82,7 +91,9 @@ std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path
   for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
     const std::optional<std::string> stamp = stamp_of_run(it->path());
     std::error_code ignored;
-    if (!stamp || !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored)) continue;
+    if (!stamp || suffix_of_run(it->path()) != suffix ||
+        !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored))
+      continue;
     const bool newer = *stamp > newest_stamp || (*stamp == newest_stamp && it->path().filename() == latest) ||
                        (*stamp == newest_stamp && newest->filename() != latest && it->path() > *newest);
     if (!newest || newer) {

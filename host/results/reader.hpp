@@ -33,8 +33,10 @@ struct SummaryFile {
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);
 
 // The newest run of the experiment below `dir`/`name` that holds an experiment.toml. Among runs of one second, the one
-// that `latest` points at.
-std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name);
+// that `latest` points at. `suffix`: that of a part of a run ("-part-2-of-8"); others are no candidates then, nor are
+// parts without one.
+std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
+                                                     const std::string& suffix = "");
 
 // "20261120T120000Z" of ".../20261120T120000Z-9f2c"; nothing when the folder's name is of another form.
 std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder);

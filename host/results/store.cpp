@@ -38,10 +38,10 @@ int point_latest_at(const std::filesystem::path& run_folder) {
 }  // namespace
 
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent, const std::string& stamp,
-                                         const std::function<std::uint32_t()>& draw_id) {
+                                         const std::function<std::uint32_t()>& draw_id, const std::string& suffix) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
-    std::filesystem::path path = parent / fmt::format("{}-{:04x}", stamp, draw_id() & 0xffffu);
+    std::filesystem::path path = parent / fmt::format("{}-{:04x}{}", stamp, draw_id() & 0xffffu, suffix);
     if (::mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) throw_storage_error("create the run folder", path, errno);
   }
@@ -50,7 +50,7 @@ std::filesystem::path make_unique_folder(const std::filesystem::path& parent, co
 }
 
 RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
-                            const std::string& environment_json, WallTime now) {
+                            const std::string& environment_json, WallTime now, const std::string& suffix) {
   check_name(name);
   const std::filesystem::path parent = dir / name;
   std::error_code error;
@@ -58,13 +58,14 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
   if (error) throw_storage_error("create the results folder", parent, error.value());
 
   std::random_device random;
-  RunFolder run(make_unique_folder(parent, utc_stamp(now), [&random] { return random(); }));
+  RunFolder run(make_unique_folder(
+      parent, utc_stamp(now), [&random] { return random(); }, suffix));
   if (::mkdir(run.logs_path().c_str(), 0777) != 0) throw_storage_error("create the folder", run.logs_path(), errno);
   run.open_cases();
   write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
   // Last, and waited for: a folder that holds it can be resumed.
   run.replace_experiment(resolved_toml);
-  if (const int failed = point_latest_at(run.path_))
+  if (const int failed = suffix.empty() ? point_latest_at(run.path_) : 0)
     run.notes_.push_back(fmt::format("{} could not be pointed at {}: {}", (parent / "latest").string(),
                                      run.path_.filename().string(), std::generic_category().message(failed)));
   if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
@@ -90,6 +91,17 @@ RunFolder RunFolder::reopen(const std::filesystem::path& run_folder) {
   if (cases.newline_missing)
     if (const int failed = write_all(run.cases_.get(), "\n").error_number)
       throw_storage_error("end the last line of", run.cases_path(), failed);
+  if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
+  return run;
+}
+
+RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::string& environment_json) {
+  RunFolder run(folder);
+  std::error_code error;
+  std::filesystem::create_directory(run.logs_path(), error);
+  if (error) throw_storage_error("create the folder", run.logs_path(), error.value());
+  run.open_cases();
+  write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
   if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
   return run;
 }

@@ -19,10 +19,15 @@ namespace assay::host::results {
 // Holds the lock on its cases.jsonl: two hosts never append to one run. Everything that fails throws StorageError.
 class RunFolder {
  public:
+  // `suffix` ends the folder's name: "-part-2-of-8". With one, `latest` stays where it points: a part is not the run.
   static RunFolder create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
-                          const std::string& environment_json, WallTime now = std::chrono::system_clock::now());
+                          const std::string& environment_json, WallTime now = std::chrono::system_clock::now(),
+                          const std::string& suffix = "");
   // To append to. A torn last line is cut off; notes() says so.
   static RunFolder reopen(const std::filesystem::path& run_folder);
+
+  // An existing folder that holds a part of a run's records, and nothing of its experiment: an attempt of a shard.
+  static RunFolder open_part(const std::filesystem::path& folder, const std::string& environment_json);
 
   // One line, on the disk when this returns. On failure the file is as it was before the call.
   void append(const record::CaseRecord& record);
@@ -46,8 +51,8 @@ class RunFolder {
   std::vector<std::string> notes_;
 };
 
-// Makes `parent`/`stamp`-<id> with the first id of `draw_id` (its low 16 bits) that is not taken.
+// Makes `parent`/`stamp`-<id>`suffix` with the first id of `draw_id` (its low 16 bits) that is not taken.
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent, const std::string& stamp,
-                                         const std::function<std::uint32_t()>& draw_id);
+                                         const std::function<std::uint32_t()>& draw_id, const std::string& suffix = "");
 
 }  // namespace assay::host::results

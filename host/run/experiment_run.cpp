@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "common/utc.hpp"
-#include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
-#include "run/case_group.hpp"
 #include "run/exit_code.hpp"
+#include "run/found_device.hpp"
 #include "run/nsys_note.hpp"
+#include "run/recorded_case.hpp"
 #include "run/run_records.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/device_probe.hpp"
@@ -35,8 +34,11 @@ class ExperimentRun {
     const bool interrupted = run_cases(to_run);
     const experiment::Experiment planned_experiment = as_planned(experiment_, plan);
     const results::Views views = results::write_views(folder_->path(), planned_experiment, options_.view_file);
-    const bool is_good =
-        views.named_file_error.empty() && are_ok_or_allowed(views.records, planned_experiment, plan.settings.allow);
+    std::vector<std::string> allow = plan.settings.allow;
+    // A launcher takes an exit code for a crash of its program. A value of a sweep that this launch is too small for,
+    // or that the workload does not support, is none.
+    if (options_.launched) allow.emplace_back(record::name_of(record::Status::unsupported));
+    const bool is_good = views.named_file_error.empty() && are_ok_or_allowed(views.records, planned_experiment, allow);
     const int code = interrupted ? exit_interrupted : is_good ? exit_ok : exit_failed;
     listener_.run_finished(planned_experiment, views, folder_->path().string(), interrupted, code);
     crew_->dismiss(code);
@@ -50,9 +52,13 @@ class ExperimentRun {
                               : std::make_unique<Crew>();
   }
 
+  std::string suffix() const {
+    return options_.part ? fmt::format("-part-{}-of-{}", options_.part->number, options_.part->count) : "";
+  }
+
   void open_folder() {
     if (options_.resume) {
-      if (const auto newest = results::find_newest_run(experiment_.output.dir, experiment_.name)) {
+      if (const auto newest = results::find_newest_run(experiment_.output.dir, experiment_.name, suffix())) {
         folder_ = results::RunFolder::reopen(*newest);
         folder_->replace_experiment(experiment_.resolved_toml);
         is_resumed_ = true;
@@ -63,7 +69,8 @@ class ExperimentRun {
     }
     if (!folder_)
       folder_ = results::RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml,
-                                           record::json_text(telemetry::capture_environment(), 2));
+                                           record::json_text(telemetry::capture_environment(), 2),
+                                           std::chrono::system_clock::now(), suffix());
     for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
   }
 
@@ -91,22 +98,14 @@ class ExperimentRun {
       const CasePlan& planned = *to_run[i];
       if (interrupts_.count()->load() > 0) return true;
       listener_.case_started(planned.values, i, to_run.size());
-      const std::string started = utc_text(std::chrono::system_clock::now());
-      CaseOutcome outcome = carry_out_or_say_why_not(planned, context);
-      if (outcome.result) {
-        const record::CaseRecord record = full_record(planned, target_, std::move(*outcome.result), started);
-        folder_->append(record);
-        listener_.case_finished(record);
+      const RecordedCase ran = run_and_record(planned, context);
+      if (ran.record) {
+        folder_->append(*ran.record);
+        listener_.case_finished(*ran.record);
       }
-      if (outcome.interrupted) return true;
+      if (ran.interrupted) return true;
     }
     return false;
-  }
-
-  static CaseOutcome carry_out_or_say_why_not(const CasePlan& planned, const CaseContext& context) try {
-    return carry_out(planned, context);
-  } catch (const launch::LaunchError& e) {
-    return {record::result_without_worker(record::Status::failed, e.what())};
   }
 
   const experiment::Experiment& experiment_;

@@ -10,11 +10,17 @@
 
 namespace assay::host::run {
 
+// The Kth of N parts of a sweep. Each part is a run of its own, whose folder's name says which it is.
+struct SweepPart {
+  std::int64_t number = 1, count = 1;
+};
+
 struct RunOptions {
   bool resume = false;
   bool in_process = false;
   std::optional<results::ViewFile> view_file;    // the file, beside the run folder, that gets a view of the run
   std::optional<wireup::LaunchedRank> launched;  // with other processes, which this one leads
+  std::optional<SweepPart> part;                 // the experiment has the cases of this part alone
 };
 
 // Runs what is to be run and writes the views. Returns the exit code. Throws StorageError when the disk refuses

@@ -41,7 +41,11 @@ class Planner {
 
   // The number that [run] ranks means here.
   std::int32_t rank_count(const experiment::Case& c, const worker::FoundDevice& device) const {
-    if (c.run.ranks == experiment::ranks_auto) return basis_.launched ? basis_.launched->size : 1;
+    if (c.run.ranks == experiment::ranks_auto) {
+      if (c.cluster.says_ranks())
+        return static_cast<std::int32_t>(c.cluster.nodes * std::max<std::int64_t>(c.cluster.ranks_per_node, 1));
+      return basis_.launched ? basis_.launched->size : 1;
+    }
     if (c.run.ranks != experiment::ranks_all) return static_cast<std::int32_t>(c.run.ranks);
     if (basis_.launched) return basis_.launched->size;
     return device.device.kind == "cpu" ? telemetry::cpu_node_count() : std::max(device.count, 1);

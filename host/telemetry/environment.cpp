@@ -111,6 +111,23 @@ std::optional<std::string> nvidia_driver(const std::filesystem::path& root) {
   return std::nullopt;
 }
 
+// Of the scheduler's job that this process runs in; null without one.
+Json job_json(const std::vector<std::pair<std::string, std::string>>& variables) {
+  const auto text = [&variables](const char* name) -> std::string {
+    for (const auto& [key, value] : variables)
+      if (key == name) return value;
+    return "";
+  };
+  if (text("SLURM_JOB_ID").empty()) return {};
+  Json job{{"scheduler", "Slurm"}, {"id", text("SLURM_JOB_ID")}};
+  set_if(job, "array_id", text("SLURM_ARRAY_JOB_ID"));
+  set_if(job, "array_task", text("SLURM_ARRAY_TASK_ID"));
+  set_if(job, "restarts", text("SLURM_RESTART_COUNT"));
+  set_if(job, "nodes", text("SLURM_JOB_NODELIST"));
+  set_if(job, "partition", text("SLURM_JOB_PARTITION"));
+  return job;
+}
+
 std::vector<std::pair<std::string, std::string>> variables_of_process() {
   std::vector<std::pair<std::string, std::string>> result;
   for (char** entry = ::environ; entry && *entry; ++entry) {
@@ -154,6 +171,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
       "assay", Json{{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}});
   auto variables = source.variables();
   std::sort(variables.begin(), variables.end());
+  if (Json job = job_json(variables); !job.is_null()) environment.emplace("job", std::move(job));
   Json recorded = Json::object();
   for (const auto& [name, value] : variables)
     if (is_recorded_variable(name)) recorded[name] = value;

@@ -184,10 +184,11 @@ const std::vector<Malformed>& malformed_files() {
        "checkpointing, weights",
        "; did you mean 'batch_size'?"},
       {"unknown_root_key", 2, 1,
-       "unknown key 'nmae'; known: schema, name, description, workload, sweep, measure, run, output, profile",
+       "unknown key 'nmae'; known: schema, name, description, workload, sweep, measure, run, cluster, output, profile",
        "; did you mean 'name'?"},
       {"unknown_root_table", 5, 2,
-       "unknown table 'mesure'; known: schema, name, description, workload, sweep, measure, run, output, profile",
+       "unknown table 'mesure'; known: schema, name, description, workload, sweep, measure, run, cluster, output, "
+       "profile",
        "; did you mean 'measure'?"},
       {"unknown_setting", 6, 3, "unknown key 'stpes' in [measure]; known: warmup, steps, until, sync, prepare, timeout",
        "; did you mean 'steps'?"},

@@ -134,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, EverySetting, testing::ValuesIn(all_settings(
 TEST(Settings, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const auto& setting : all_settings()) EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
-  EXPECT_EQ(setting_sections(), (std::vector<std::string>{"measure", "measure.until", "run", "output", "profile"}));
+  EXPECT_EQ(setting_sections(),
+            (std::vector<std::string>{"measure", "measure.until", "run", "cluster", "output", "profile"}));
 }
 
 TEST(Settings, StandTogetherSectionBySection) {

@@ -1,0 +1,106 @@
+#include "batch/command.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "common/fd.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool is_kept(std::string_view entry) {
+  if (entry.starts_with("SLURM_CONF=") || entry.starts_with("SLURM_CONF_SERVER=")) return true;
+  constexpr std::array<std::string_view, 5> dropped{"SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_", "SLURM_"};
+  return std::none_of(dropped.begin(), dropped.end(), [entry](auto prefix) { return entry.starts_with(prefix); });
+}
+
+struct Pipe {
+  Fd read, write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "cannot create a pipe");
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+// Reads both ends until both are closed or the time is over. Returns whether it is over.
+bool read_both(const Fd& out, const Fd& err, CommandAnswer& answer, Clock::time_point deadline) {
+  std::array<pollfd, 2> watched{{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
+  const std::array<std::string*, 2> texts{&answer.out, &answer.err};
+  while (watched[0].fd >= 0 || watched[1].fd >= 0) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return true;
+    if (poll(watched.data(), watched.size(), static_cast<int>(std::min<std::int64_t>(left, 1 << 30))) < 0) continue;
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      if (watched[i].fd < 0 || watched[i].revents == 0) continue;
+      std::array<char, 65536> block;
+      const ssize_t n = ::read(watched[i].fd, block.data(), block.size());
+      if (n > 0)
+        texts[i]->append(block.data(), static_cast<std::size_t>(n));
+      else if (n == 0 || errno != EINTR)
+        watched[i].fd = -1;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string CommandAnswer::complaint() const {
+  if (timed_out) return "it did not answer in time";
+  std::string_view text = err;
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  if (const std::size_t end = text.rfind('\n'); end != std::string_view::npos) text.remove_prefix(end + 1);
+  return text.empty() ? fmt::format("it ended with {} and said nothing", exit_code) : std::string(text);
+}
+
+CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
+                          const std::vector<std::string>& more) {
+  std::vector<char*> argv, envp;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  for (char** entry = ::environ; entry && *entry; ++entry)
+    if (is_kept(*entry)) envp.push_back(*entry);
+  for (const std::string& entry : more) envp.push_back(const_cast<char*>(entry.c_str()));
+  envp.push_back(nullptr);
+
+  Pipe out = make_pipe(), err = make_pipe();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
+  posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
+  pid_t pid = 0;
+  const int failed = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  out.write.reset(), err.write.reset();
+  CommandAnswer answer;
+  if (failed != 0) {
+    answer.exit_code = 127;
+    answer.err = fmt::format("{}: {}", arguments[0], std::generic_category().message(failed));
+    return answer;
+  }
+  answer.timed_out = read_both(out.read, err.read, answer, Clock::now() + timeout);
+  if (answer.timed_out) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return answer;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,26 @@
+// Runs a program of the scheduler's and takes what it says.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::host::batch {
+
+struct CommandAnswer {
+  int exit_code = 0;       // 127: there is no such program
+  bool timed_out = false;  // it was killed
+  std::string out, err;
+
+  bool is_good() const { return exit_code == 0 && !timed_out; }
+  // The last line of what it said on its standard error, or what stands for it: for a message.
+  std::string complaint() const;
+};
+
+// Found on PATH. The program sees the caller's environment without what would change its meaning: SBATCH_*, SQUEUE_*,
+// SCANCEL_*, SINFO_* and, but for SLURM_CONF and SLURM_CONF_SERVER, SLURM_*; a submission from within a job would
+// otherwise inherit that job's shape. `more` ("NAME=value") is added. Standard input is empty.
+CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
+                          const std::vector<std::string>& more = {});
+
+}  // namespace assay::host::batch

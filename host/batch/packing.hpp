@@ -1,0 +1,56 @@
+// Cases to shards: those of one shape together, as many as a job has time for.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.hpp"
+
+namespace assay::host::batch {
+
+// The machines that a case needs. Cases of different shapes never share a job.
+struct Shape {
+  std::int64_t nodes = 1, ranks_per_node = 1;
+  std::string node;  // "n1+n2": these and no others; "": any
+  auto operator<=>(const Shape&) const = default;
+  std::string text() const;  // "2 nodes x 8 ranks", "1 node (n3) x 1 rank"
+};
+
+// `gpus_per_node`: of the site, for [run] ranks = "all".
+Shape shape_of(const experiment::Case& c, std::int64_t gpus_per_node);
+
+struct PackedCase {
+  std::int64_t index = 0;
+  double budget_s = 0;
+  std::int64_t unfinished_before = 0;
+};
+
+struct PackedShard {
+  std::vector<PackedCase> cases;
+  double budget_s() const;
+};
+
+// What one call of sbatch submits.
+struct PackedArray {
+  Shape shape;
+  std::vector<PackedShard> shards;
+  bool is_canary = false;
+  double longest_s() const;  // of its shards
+};
+
+struct PackingInput {
+  Shape shape;
+  PackedCase of_case;
+};
+struct PackingRules {
+  double capacity_s = 0;            // of one job
+  std::int64_t array_size_max = 1;  // jobs of one array
+  bool canary = false;              // the cheapest case gets an array of its own, which comes first
+};
+// In the order of the cases within a shape; shapes in the order in which they first appear. A case above the capacity
+// has a shard of its own: whoever submits refuses it first.
+std::vector<PackedArray> pack(const std::vector<PackingInput>& cases, const PackingRules& rules);
+
+}  // namespace assay::host::batch

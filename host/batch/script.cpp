@@ -1,0 +1,115 @@
+#include "batch/script.hpp"
+
+#include "batch/slurm_answers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string plain_path(const fs::path& path) {
+  const std::string text = path.string();
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("/._-+=,:@~").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (std::all_of(text.begin(), text.end(), fits)) return text;
+  throw SiteError(fmt::format(
+      "the path {} has a character that a batch script or Slurm reads as something else; expected letters, digits "
+      "and / . _ - + = , : @ alone; choose another folder with --output DIR, or another name for the experiment",
+      text));
+}
+
+// As Slurm's job name: for the eye alone.
+std::string job_name(const std::string& run_name) {
+  std::string name = "assay-" + run_name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+  return name;
+}
+
+std::string comma_list(std::string joined) {
+  std::replace(joined.begin(), joined.end(), '+', ',');
+  return joined;
+}
+
+}  // namespace
+
+std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s) {
+  std::vector<std::string> options{fmt::format("--nodes={}", shape.nodes),
+                                   fmt::format("--ntasks-per-node={}", shape.ranks_per_node),
+                                   fmt::format("--time={}", time_limit_text(limit_s))};
+  const auto add = [&options](const char* name, const std::string& value) {
+    if (!value.empty()) options.push_back(fmt::format("--{}={}", name, value));
+  };
+  add("partition", site.partition);
+  add("account", site.account);
+  add("qos", site.qos);
+  add("constraint", site.constraint);
+  add("reservation", site.reservation);
+  if (site.gpus_per_node > 0) add("gpus-per-node", std::to_string(site.gpus_per_node));
+  if (site.exclusive) options.emplace_back("--exclusive");
+  add("nodelist", comma_list(shape.node));
+  if (shape.node.empty()) add("exclude", fmt::format("{}", fmt::join(site.exclude, ",")));
+  options.insert(options.end(), site.sbatch_extra.begin(), site.sbatch_extra.end());
+  return options;
+}
+
+std::string batch_script(const ScriptInput& input) {
+  const Site& site = input.site;
+  const SubmittedArray& array = input.array;
+  const std::string run = plain_path(input.run),
+                    assay = plain_path(site.assay.empty() ? input.assay : fs::path(site.assay));
+  const auto margin_s = static_cast<std::int64_t>(site.limits.margin.count() / 1000);
+  std::string text = "#!/bin/bash\n";
+  const auto option = [&text](const std::string& line) { text += "#SBATCH " + line + "\n"; };
+  option(fmt::format("--job-name={} --comment={}", job_name(input.run_name), comment_of(array.id)));
+  std::string line;
+  for (const std::string& each : place_options(site, array.shape, array.limit_s)) {
+    if (line.size() + each.size() > 100) option(std::exchange(line, ""));
+    line += (line.empty() ? "" : " ") + each;
+  }
+  option(line);
+  // Told three fifths of the margin before the end, the case at hand has that long to finish.
+  option(fmt::format("{} --open-mode=append --signal=B:USR1@{}", site.requeue ? "--requeue" : "--no-requeue",
+                     std::max<std::int64_t>(margin_s * 3 / 5, 1)));
+  option(
+      fmt::format("--array=0-{}%{} --output={}/batch/log/%A_%a.log", array.tasks - 1, site.limits.array_parallel, run));
+  text +=
+      "# A shard of an assay batch: docs/cluster.md of assay. Files in S say what is done; starting it again is "
+      "harmless.\n";
+  text += "set -u\n";
+  text +=
+      fmt::format("N=${{SLURM_RESTART_COUNT:-0}} T=$SLURM_ARRAY_TASK_ID S={}/batch/shards/{}-$(printf %04d \"$T\")\n",
+                  run, array.number);
+  text += "V=$S/verdict-$SLURM_JOB_ID-$N; rm -f \"$V\"\n";
+  text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
+                      std::max<std::int64_t>(margin_s / 5, 1));
+  for (const std::string& each : site.prologue) text += each + "\n";
+  std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
+  for (const std::string& each : site.srun_extra) srun += " " + each;
+  text += fmt::format("{} {} run {}/experiment.toml --shard \"$S\" --until \"$END\" &\n", srun, assay, run);
+  text += "STEP=$!; ENDED=0\n";
+  text += "trap ': >\"$S/stop-$SLURM_JOB_ID-$N\"' USR1           # soon over: finish this case, then stop\n";
+  text += "trap 'ENDED=1; kill -TERM $STEP 2>/dev/null' TERM    # cancelled, preempted or over: stop now\n";
+  text += "while :; do wait $STEP; kill -0 $STEP 2>/dev/null || break; done\n";
+  text += "[ $ENDED = 1 ] && exit 143                           # Slurm decides whether it comes again\n";
+  text += "case $(cat \"$V\" 2>/dev/null) in\n";
+  text += "  done) exit 0 ;;\n";
+  text += "  busy) exit 73 ;;\n";
+  text += "  '' | more) ;;                                      # killed, or out of time: the rest in another start\n";
+  text += "  *) exit 1 ;;\n";
+  text += "esac\n";
+  if (site.requeue)
+    text += fmt::format("[ \"$N\" -lt {} ] && scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$T\" && sleep 60\n",
+                        input.attempts - 1);
+  text += "exit 1\n";
+  return text;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,27 @@
+// The batch script of an array: short enough that an administrator reads it.
+#pragma once
+#include "batch/site.hpp"
+#include "batch/submission.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay::host::batch {
+
+struct ScriptInput {
+  const Site& site;
+  const SubmittedArray& array;
+  std::string run_name;         // of the experiment
+  std::filesystem::path run;    // absolute
+  std::filesystem::path assay;  // the program
+  std::int64_t attempts = 5;
+};
+
+// Throws SiteError when a path has a character that a script or Slurm would read as something else.
+std::string batch_script(const ScriptInput& input);
+
+// The options of sbatch that say where and how long a job runs, as the script has them: for questions to Slurm.
+std::vector<std::string> place_options(const Site& site, const Shape& shape, double limit_s);
+
+}  // namespace assay::host::batch

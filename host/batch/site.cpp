@@ -1,0 +1,288 @@
+#include "batch/site.hpp"
+
+#include "common/files.hpp"
+#include "common/suggest.hpp"
+#include "experiment/document.hpp"
+#include "experiment/setting_kinds.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using experiment::Kind;
+using experiment::Mistakes;
+using experiment::Node;
+using experiment::TableMember;
+
+struct Row {
+  std::string section, key;
+  std::string expected;
+  bool is_list = false;
+  std::function<bool(const Value&, Site&)> store;  // one value, or one element of a list; false when it does not fit
+};
+
+// A value that becomes a word of an option, or a name in one: no blank, no quote, nothing that a shell reads.
+Kind<std::string> word_kind(std::string expected) {
+  Kind<std::string> kind = experiment::any_text(std::move(expected));
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    const auto fits = [](unsigned char c) {
+      return std::isalnum(c) ||
+             std::string_view("._-:,=&|[]*+@/()").find(static_cast<char>(c)) != std::string_view::npos;
+    };
+    return text && !text->empty() && std::all_of(text->begin(), text->end(), fits) ? std::optional(*text)
+                                                                                   : std::nullopt;
+  };
+  return kind;
+}
+
+Kind<std::string> option_kind() {
+  Kind<std::string> kind = experiment::any_text("options that begin with '-', without a line end");
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    return text && text->starts_with('-') && text->find('\n') == std::string::npos ? std::optional(*text)
+                                                                                   : std::nullopt;
+  };
+  return kind;
+}
+
+Kind<std::string> line_kind() {
+  Kind<std::string> kind = experiment::any_text("lines of a shell script");
+  kind.read = [](const Value& found) -> std::optional<std::string> {
+    const auto* text = std::get_if<std::string>(&found);
+    return text && text->find('\n') == std::string::npos ? std::optional(*text) : std::nullopt;
+  };
+  return kind;
+}
+
+Kind<double> above_0() {
+  return {"a number above 0",
+          [](const Value& found) -> std::optional<double> {
+            if (const auto* whole = std::get_if<std::int64_t>(&found); whole && *whole > 0)
+              return static_cast<double>(*whole);
+            const auto* number = std::get_if<double>(&found);
+            return number && *number > 0 && *number < 1e12 ? std::optional(*number) : std::nullopt;
+          },
+          [](double number) { return Value(number); }};
+}
+
+template <class T, class Find>
+Row row(std::string section, std::string key, Kind<T> kind, Find find) {
+  return {std::move(section), std::move(key), kind.expected, false, [kind, find](const Value& found, Site& site) {
+            auto value = kind.read(found);
+            if (value) find(site) = *value;
+            return value.has_value();
+          }};
+}
+
+template <class Find>
+Row list(std::string section, std::string key, Kind<std::string> kind, Find find) {
+  return {std::move(section), std::move(key), "an array of " + kind.expected, true,
+          [kind, find](const Value& found, Site& site) {
+            auto value = kind.read(found);
+            if (value) find(site).push_back(*value);
+            return value.has_value();
+          }};
+}
+
+const std::vector<Row>& rows() {
+  using namespace experiment;
+  const std::string name = "a name without blanks or quotes";
+  static const std::vector<Row> table{
+      row(
+          "slurm", "partition", word_kind(name), [](Site & s) -> auto& { return s.partition; }),
+      row(
+          "slurm", "account", word_kind(name), [](Site & s) -> auto& { return s.account; }),
+      row(
+          "slurm", "qos", word_kind(name), [](Site & s) -> auto& { return s.qos; }),
+      row(
+          "slurm", "constraint", word_kind("features as sbatch takes them, without blanks"),
+          [](Site & s) -> auto& { return s.constraint; }),
+      row(
+          "slurm", "reservation", word_kind(name), [](Site & s) -> auto& { return s.reservation; }),
+      row(
+          "slurm", "gpus_per_node", integer(0, 1024), [](Site & s) -> auto& { return s.gpus_per_node; }),
+      row(
+          "slurm", "time_max", duration(), [](Site & s) -> auto& { return s.time_max; }),
+      row(
+          "slurm", "requeue", flag(), [](Site & s) -> auto& { return s.requeue; }),
+      row(
+          "slurm", "exclusive", flag(), [](Site & s) -> auto& { return s.exclusive; }),
+      list(
+          "slurm", "exclude", word_kind("names of nodes"), [](Site & s) -> auto& { return s.exclude; }),
+      list(
+          "slurm", "sbatch_extra", option_kind(), [](Site & s) -> auto& { return s.sbatch_extra; }),
+      list(
+          "slurm", "srun_extra", option_kind(), [](Site & s) -> auto& { return s.srun_extra; }),
+      list(
+          "slurm", "prologue", line_kind(), [](Site & s) -> auto& { return s.prologue; }),
+      row(
+          "slurm", "assay", word_kind("the path of the program assay on the nodes, without blanks"),
+          [](Site & s) -> auto& { return s.assay; }),
+      row(
+          "slurm.limits", "array_parallel", integer(1, 100000),
+          [](Site & s) -> auto& { return s.limits.array_parallel; }),
+      row(
+          "slurm.limits", "attempts", integer(1, 100), [](Site & s) -> auto& { return s.limits.attempts; }),
+      row(
+          "slurm.limits", "node_hours", above_0(), [](Site & s) -> auto& { return s.limits.node_hours; }),
+      row(
+          "slurm.limits", "case_budget", duration(), [](Site & s) -> auto& { return s.limits.case_budget; }),
+      row(
+          "slurm.limits", "margin", duration(), [](Site & s) -> auto& { return s.limits.margin; }),
+      row(
+          "slurm.canary", "enable", flag(), [](Site & s) -> auto& { return s.canary; }),
+  };
+  return table;
+}
+
+class SiteReader {
+ public:
+  SiteReader(const fs::path& file, Mistakes& mistakes) : mistakes_(mistakes) {
+    site_.file = file;
+    site_.name = file.stem().string();
+  }
+
+  Site read(const Node& root) {
+    bool has_slurm = false;
+    for (const TableMember& member : root.members) {
+      if (member.key == "schema") {
+        if (member.node.value != Value(std::int64_t{1}) || member.node.kind != Node::Kind::scalar)
+          mistakes_.add(member.node.place, fmt::format("schema is {}; expected 1, the layout that this version reads",
+                                                       member.node.shown()));
+        has_schema_ = true;
+      } else if (member.key == "slurm") {
+        has_slurm = true;
+        section(member.node, "slurm");
+      } else {
+        unknown(member, "", {"schema", "slurm"});
+      }
+    }
+    const experiment::Place start{site_.file.string(), 1, 1};
+    if (!has_schema_) mistakes_.add(start, "missing 'schema'; expected schema = 1");
+    if (!has_slurm)
+      mistakes_.add(start, "missing table 'slurm'; expected [slurm] with the site's partition and limits");
+    if (mistakes_.empty() && site_.limits.margin * 2 > site_.time_max)
+      mistakes_.add(places_.count("margin")     ? places_["margin"]
+                    : places_.count("time_max") ? places_["time_max"]
+                                                : start,
+                    "[slurm.limits] margin is more than half of [slurm] time_max; expected a margin that leaves time "
+                    "for cases");
+    return std::move(site_);
+  }
+
+ private:
+  void unknown(const TableMember& member, const std::string& where, const std::vector<std::string>& known) {
+    mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}", member.node.is_table() ? "table" : "key",
+                                            member.key, where.empty() ? "" : " in [" + where + "]",
+                                            fmt::join(known, ", "), did_you_mean(member.key, known)));
+  }
+
+  void section(const Node& table, const std::string& name) {
+    if (!table.is_table()) {
+      mistakes_.add(table.place, fmt::format("{} is {}; expected a table [{}]", name, table.shown(), name));
+      return;
+    }
+    std::vector<std::string> known;
+    for (const Row& row : rows())
+      if (row.section == name) known.push_back(row.key);
+    if (name == "slurm") known.insert(known.end(), {"limits", "canary"});
+    for (const TableMember& member : table.members) {
+      const auto row = std::find_if(rows().begin(), rows().end(),
+                                    [&](const Row& r) { return r.section == name && r.key == member.key; });
+      if (row != rows().end())
+        value(*row, member);
+      else if (name == "slurm" && (member.key == "limits" || member.key == "canary"))
+        section(member.node, name + "." + member.key);
+      else
+        unknown(member, name, known);
+    }
+  }
+
+  void value(const Row& row, const TableMember& member) {
+    places_[row.key] = member.place;
+    const std::string label = fmt::format("[{}] {}", row.section, row.key);
+    const auto wrong = [&](const Node& node) {
+      mistakes_.add(node.place, fmt::format("{} is {}; expected {}", label, node.shown(), row.expected));
+    };
+    if (row.is_list != member.node.is_array()) return wrong(member.node);
+    if (!row.is_list && (member.node.kind != Node::Kind::scalar || !row.store(member.node.value, site_)))
+      return wrong(member.node);
+    for (const Node& element : member.node.elements)
+      if (element.kind != Node::Kind::scalar || !row.store(element.value, site_))
+        mistakes_.add(element.place, fmt::format("{} has {}; expected {}", label, element.shown(), row.expected));
+  }
+
+  Mistakes& mistakes_;
+  Site site_;
+  bool has_schema_ = false;
+  std::map<std::string, experiment::Place> places_;
+};
+
+}  // namespace
+
+SiteResult site_from_text(std::string_view text, const fs::path& file) {
+  Mistakes mistakes;
+  const auto root = experiment::parse_document(text, file.string(), mistakes);
+  if (!root) return {std::nullopt, mistakes.sorted()};
+  Site site = SiteReader(file, mistakes).read(*root);
+  if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
+  return {std::move(site), {}};
+}
+
+SiteResult read_site(const fs::path& file) try {
+  return site_from_text(read_file(file), file);
+} catch (const StorageError& e) {
+  return {std::nullopt,
+          {{file.string(), 0, 0, fmt::format("{}; expected a site file (`assay site` lists them)", e.what())}}};
+}
+
+fs::path sites_folder() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path base = config && *config ? fs::path(config) : fs::path(home && *home ? home : "/") / ".config";
+  return base / "assay" / "sites";
+}
+
+std::vector<fs::path> known_sites() {
+  std::vector<fs::path> sites;
+  std::error_code error;
+  for (fs::directory_iterator it(sites_folder(), error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".toml") sites.push_back(it->path());
+  std::sort(sites.begin(), sites.end());
+  return sites;
+}
+
+fs::path find_site(const std::optional<std::string>& word) {
+  const std::vector<fs::path> sites = known_sites();
+  std::vector<std::string> names;
+  for (const fs::path& site : sites) names.push_back(site.stem().string());
+  if (!word) {
+    if (const auto found = std::find(names.begin(), names.end(), "default"); found != names.end())
+      return sites[static_cast<std::size_t>(found - names.begin())];
+    if (sites.size() == 1) return sites.front();
+    if (sites.empty())
+      throw SiteError(fmt::format(
+          "there is no site file in {}; write one with `assay site --new NAME`, or name one with --site PATH",
+          sites_folder().string()));
+    throw SiteError(fmt::format("which site? {} has {}; name one with --site NAME", sites_folder().string(),
+                                fmt::join(names, ", ")));
+  }
+  if (word->find('/') != std::string::npos || word->ends_with(".toml")) return *word;
+  if (const auto found = std::find(names.begin(), names.end(), *word); found != names.end())
+    return sites[static_cast<std::size_t>(found - names.begin())];
+  throw SiteError(fmt::format("no site '{}' in {}; known: {}{}", *word, sites_folder().string(),
+                              names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                              did_you_mean(*word, names)));
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,66 @@
+// A site file: what a cluster wants to be told, so that experiments need not say it. docs/cluster.md describes the
+// keys.
+//
+//   ~/.config/assay/sites/NAME.toml, or any path
+#pragma once
+#include "experiment/mistake.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::host::batch {
+
+struct SiteLimits {
+  std::int64_t array_parallel = 16;                                  // shards of one array that run at once
+  std::int64_t attempts = 5;                                         // starts of one shard's job
+  std::optional<double> node_hours;                                  // a submission above is refused
+  std::chrono::milliseconds case_budget = std::chrono::minutes(10);  // of a case whose budget nobody knows
+  // Kept free at the end of a job: a case that takes longer than its budget can still end in it.
+  std::chrono::milliseconds margin = std::chrono::minutes(5);
+};
+
+struct Site {
+  std::string name;  // of its file
+  std::filesystem::path file;
+  std::string partition, account, qos, constraint, reservation;  // "": the scheduler's default
+  std::int64_t gpus_per_node = 0;
+  std::chrono::milliseconds time_max = std::chrono::hours(1);  // of one job
+  bool requeue = true;
+  bool exclusive = true;                              // whole nodes: a neighbour would be measured, too
+  std::vector<std::string> exclude;                   // nodes
+  std::vector<std::string> sbatch_extra, srun_extra;  // options, as they are
+  std::vector<std::string> prologue;                  // lines of the batch script before assay starts
+  std::string assay;                                  // the program's path on the nodes; "": this one's
+  SiteLimits limits;
+  bool canary = true;  // the cheapest case first; the others when it is ok
+
+  // What cases can take of one job.
+  std::chrono::milliseconds capacity() const { return time_max - limits.margin; }
+};
+
+struct SiteResult {
+  std::optional<Site> site;  // absent exactly when there are mistakes
+  std::vector<experiment::Mistake> mistakes;
+};
+
+// All mistakes in one pass, with their places.
+SiteResult read_site(const std::filesystem::path& file);
+SiteResult site_from_text(std::string_view text, const std::filesystem::path& file);
+
+std::filesystem::path sites_folder();
+std::vector<std::filesystem::path> known_sites();  // sorted by name
+
+// The file that --site means: a path when it has a '/' or ends in .toml, else a name in sites_folder(). Without a
+// word: the only site there is, or the one named default. Throws SiteError.
+class SiteError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+std::filesystem::path find_site(const std::optional<std::string>& word);
+
+}  // namespace assay::host::batch

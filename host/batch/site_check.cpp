@@ -1,0 +1,150 @@
+#include "batch/site_check.hpp"
+
+#include "batch/script.hpp"
+#include "batch/slurm_answers.hpp"
+#include "common/suggest.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace assay::host::batch {
+namespace {
+
+class SiteCheck {
+ public:
+  SiteCheck(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm)
+      : site_(site), shapes_(shapes), slurm_(slurm), nodes_(slurm.nodes("")) {}
+
+  std::vector<std::string> run() {
+    check_partition();
+    check_time();
+    check_gpus();
+    check_nodes();
+    check_options();
+    check_shapes();
+    if (problems_.empty()) check_whole();
+    return std::move(problems_);
+  }
+
+ private:
+  void add(const std::string& setting, const std::string& found, const std::string& text) {
+    problems_.push_back(fmt::format("{} is {}: {}", setting, found, text));
+  }
+
+  static std::string partition_of(const NodeState& node) {
+    std::string name = node.partition;
+    if (name.ends_with('*')) name.pop_back();
+    return name;
+  }
+
+  bool is_of_site(const NodeState& node) const {
+    if (site_.partition.empty()) return node.partition.ends_with('*');
+    return !is_partition_known_ || partition_of(node) == site_.partition;
+  }
+
+  void check_partition() {
+    std::set<std::string> names;
+    for (const NodeState& node : nodes_) names.insert(partition_of(node));
+    is_partition_known_ = site_.partition.empty() || names.contains(site_.partition);
+    if (!is_partition_known_)
+      add("[slurm] partition", "'" + site_.partition + "'",
+          fmt::format("the cluster has {}{}", fmt::join(names, ", "),
+                      did_you_mean(site_.partition, {names.begin(), names.end()})));
+    for (const NodeState& node : nodes_)
+      if (is_of_site(node)) of_site_.push_back(&node);
+  }
+
+  // A job above the partition's limit is taken, and waits for ever.
+  void check_time() {
+    for (const NodeState* node : of_site_) {
+      const auto limit_s = parse_time_limit_s(node->time_limit);
+      const auto wanted_s = static_cast<std::int64_t>(site_.time_max.count() / 1000);
+      if (!is_partition_known_ || !limit_s || wanted_s <= *limit_s) continue;
+      return add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
+                 fmt::format("the partition allows {} min", *limit_s / 60));
+    }
+  }
+
+  void check_gpus() {
+    if (site_.gpus_per_node == 0 || of_site_.empty()) return;
+    std::int64_t most = 0;
+    for (const NodeState* node : of_site_) most = std::max(most, node->gpus());
+    if (site_.gpus_per_node > most)
+      add("[slurm] gpus_per_node", std::to_string(site_.gpus_per_node),
+          most == 0 ? "no node of the partition has a GPU that Slurm knows"
+                    : fmt::format("the partition's nodes have at most {}", most));
+  }
+
+  void check_nodes() {
+    std::set<std::string> names;
+    for (const NodeState& node : nodes_) names.insert(node.name);
+    for (const std::string& word : site_.exclude) {
+      const auto list = expand_nodes(word);
+      if (!list) {
+        add("[slurm] exclude", "'" + word + "'", "it is no list of nodes");
+        continue;
+      }
+      for (const std::string& name : *list)
+        if (!names.contains(name))
+          add("[slurm] exclude", "'" + name + "'",
+              "the cluster has no such node" + did_you_mean(name, {names.begin(), names.end()}));
+    }
+  }
+
+  // With the partition where it is right, so that an answer is about the setting alone.
+  void ask(const std::string& setting, const std::string& found, const std::string& option) {
+    std::vector<std::string> options{option};
+    if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
+    if (const auto refusal = slurm_.why_refused(options)) add(setting, "'" + found + "'", *refusal);
+  }
+
+  void check_options() {
+    const auto ask_if = [this](const char* key, const std::string& value) {
+      if (!value.empty()) ask(fmt::format("[slurm] {}", key), value, fmt::format("--{}={}", key, value));
+    };
+    ask_if("account", site_.account);
+    ask_if("qos", site_.qos);
+    ask_if("constraint", site_.constraint);
+    ask_if("reservation", site_.reservation);
+    for (const std::string& option : site_.sbatch_extra) ask("[slurm] sbatch_extra", option, option);
+  }
+
+  void check_shapes() {
+    const auto count =
+        static_cast<std::int64_t>(std::count_if(of_site_.begin(), of_site_.end(), [this](const NodeState* node) {
+          return std::find(site_.exclude.begin(), site_.exclude.end(), node->name) == site_.exclude.end();
+        }));
+    if (!is_partition_known_) return;
+    for (const Shape& shape : shapes_)
+      if (shape.nodes > count)
+        add("[cluster] nodes", std::to_string(shape.nodes),
+            fmt::format("the partition has {} node(s), without the excluded ones", count));
+  }
+
+  // What is right by itself may be wrong together.
+  void check_whole() {
+    for (const Shape& shape : shapes_)
+      if (const auto refusal =
+              slurm_.why_refused(place_options(site_, shape, std::chrono::duration<double>(site_.time_max).count())))
+        problems_.push_back(fmt::format("{}: {}", shape.text(), *refusal));
+  }
+
+  const Site& site_;
+  const std::vector<Shape>& shapes_;
+  const Slurm& slurm_;
+  const std::vector<NodeState> nodes_;
+  bool is_partition_known_ = true;
+  std::vector<const NodeState*> of_site_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_site(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm) {
+  return SiteCheck(site, shapes, slurm).run();
+}
+
+}  // namespace assay::host::batch

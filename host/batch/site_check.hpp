@@ -1,0 +1,17 @@
+// Asks Slurm about every setting of a site by itself, so that each wrong one is named and not the first alone.
+#pragma once
+#include "batch/packing.hpp"
+#include "batch/site.hpp"
+#include "batch/slurm.hpp"
+
+#include <string>
+#include <vector>
+
+namespace assay::host::batch {
+
+// One line for each setting that is wrong, and for each shape that the partition cannot hold. Slurm itself takes some
+// wrong settings and lets the job wait for ever: these are held against what sinfo says. Throws SlurmError when Slurm
+// cannot be asked.
+std::vector<std::string> check_site(const Site& site, const std::vector<Shape>& shapes, const Slurm& slurm);
+
+}  // namespace assay::host::batch

@@ -1,0 +1,189 @@
+#include "batch/status.hpp"
+
+#include "shard/journal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StatusReader {
+ public:
+  StatusReader(const fs::path& run, const Submission& submission, const std::optional<std::vector<QueuedJob>>& queue,
+               double now_s)
+      : run_(run), submission_(submission), queue_(queue), now_s_(now_s) {
+    if (queue_)
+      for (const QueuedJob& job : *queue_) by_array_[job.array].push_back(&job);
+  }
+
+  RunStatus read() {
+    for (const SubmittedArray& array : submission_.arrays)
+      for (std::int64_t task = 0; task < array.tasks; ++task) read_shard(array, task);
+    for (auto& [index, c] : cases_) status_.cases.push_back(std::move(c));
+    estimate_end();
+    return std::move(status_);
+  }
+
+ private:
+  // The line of the queue that holds the task; null when there is none, or the scheduler said nothing.
+  const QueuedJob* job_of(const SubmittedArray& array, std::int64_t task) const {
+    if (!queue_) return nullptr;
+    const auto of_array = array.job ? by_array_.find(*array.job) : by_array_.end();
+    if (of_array != by_array_.end())
+      for (const QueuedJob* job : of_array->second)
+        if (job->is_active() && (job->tasks.empty() || job->has_task(task))) return job;
+    if (!array.job)  // sbatch's answer was lost
+      for (const QueuedJob& job : *queue_)
+        if (job.comment == comment_of(array.id) && job.is_active() && (job.tasks.empty() || job.has_task(task)))
+          return &job;
+    return nullptr;
+  }
+
+  void read_shard(const SubmittedArray& array, std::int64_t task) {
+    const fs::path folder = array.shard_folder(run_, task);
+    const shard::ShardPlan plan = shard::read_shard_plan(folder);
+    const shard::ShardState state = shard::read_shard_state(folder);
+    const QueuedJob* job = job_of(array, task);
+    const bool is_running = job && !job->is_pending();
+    for (std::size_t i = 0; i < state.attempts.size(); ++i)
+      add_attempt(array, task, state.attempts[i], is_running && i + 1 == state.attempts.size());
+    double open_s = 0;
+    for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+      CaseStatus c = status_of(array, task, plan, state, plan.cases[i], job);
+      c.budget_s = plan.budgets_s[i];
+      if (c.state == CaseState::running) open_s += std::max(0.0, c.budget_s - (now_s_ - c.since_s));
+      if (c.state == CaseState::queued) open_s += c.budget_s;
+      cases_[c.index] = std::move(c);  // a later array has the last word
+    }
+    if (open_s > 0) (is_running ? running_s_ : waiting_s_).push_back(open_s);
+  }
+
+  CaseStatus status_of(const SubmittedArray& array, std::int64_t task, const shard::ShardPlan& plan,
+                       const shard::ShardState& state, std::int64_t index, const QueuedJob* job) const {
+    CaseStatus c;
+    c.index = index, c.array = array.number, c.task = task;
+    c.job = array.job && *array.job != "gone" ? fmt::format("{}_{}", *array.job, task) : "";
+    c.unfinished = plan.unfinished_before_of(index);
+    const auto found = state.cases.find(index);
+    const shard::CaseTrace trace = found == state.cases.end() ? shard::CaseTrace{} : found->second;
+    c.unfinished += trace.unfinished;
+    if (trace.is_quarantined) {
+      c.state = CaseState::quarantined;
+    } else if (!trace.status.empty()) {
+      c.state = CaseState::finished;
+      c.status = trace.status;
+    } else if (job) {
+      c.state = trace.is_at_hand && !job->is_pending() ? CaseState::running : CaseState::queued;
+      c.queue_reason = job->is_pending() ? job->reason : "";
+      if (c.state == CaseState::running) describe_running(state, trace, *job, c);
+    } else if (!queue_) {
+      c.state = array.job ? CaseState::unknown : CaseState::unsubmitted;
+    } else if (is_blocked(array)) {
+      c.state = CaseState::blocked;
+    } else if (!array.job) {
+      c.state = CaseState::unsubmitted;
+    } else {
+      c.unfinished += trace.is_at_hand ? 1 : 0;
+      c.state = c.unfinished >= shard::most_unfinished ? CaseState::quarantined : CaseState::lost;
+    }
+    return c;
+  }
+
+  void describe_running(const shard::ShardState& state, const shard::CaseTrace& trace, const QueuedJob& job,
+                        CaseStatus& c) const {
+    c.nodes = job.nodes, c.since_s = trace.last_begin_s;
+    const auto& progress = state.attempts.back().progress;
+    if (!progress || progress->case_index != c.index) return;
+    c.stage = progress->stage, c.step = progress->step, c.steps = progress->steps;
+  }
+
+  bool is_blocked(const SubmittedArray& array) const {
+    if (array.is_canary) return false;
+    for (const SubmittedArray& other : submission_.arrays)
+      if (other.is_canary && other.round == array.round) return canary_state(run_, other) == CanaryState::failed;
+    return false;
+  }
+
+  void add_attempt(const SubmittedArray& array, std::int64_t task, const shard::Attempt& attempt, bool may_go_on) {
+    AttemptStatus a;
+    a.array = array.number, a.task = task, a.number = attempt.number;
+    a.job = attempt.claim.start.job, a.restart = attempt.claim.start.restart, a.nodes = attempt.claim.nodes;
+    a.began_s = attempt.claim.began_s;
+    a.is_going_on = may_go_on && !attempt.end;
+    if (attempt.end) {
+      a.last_s = attempt.end->ended_s, a.verdict = attempt.end->verdict, a.reason = attempt.end->reason;
+    } else {
+      a.last_s = a.is_going_on ? now_s_ : a.began_s;
+      if (attempt.progress) a.last_s = std::max(a.last_s, attempt.progress->at_s);
+      for (const shard::JournalEntry& entry : shard::read_journal(attempt.folder / "journal.jsonl"))
+        a.last_s = std::max(a.last_s, entry.at_s);
+      if (!a.is_going_on) a.verdict = "killed";
+    }
+    status_.node_hours_used += static_cast<double>(array.shape.nodes) * std::max(0.0, a.last_s - a.began_s) / 3600;
+    status_.attempts.push_back(std::move(a));
+  }
+
+  // Those that wait go, longest first, to what is free first; what else waits in the queue nobody knows.
+  void estimate_end() {
+    if (running_s_.empty() && waiting_s_.empty()) return;
+    std::vector<double> free_at = running_s_;
+    free_at.resize(std::max<std::size_t>(
+                       static_cast<std::size_t>(std::max<std::int64_t>(submission_.array_parallel, 1)), free_at.size()),
+                   0);
+    std::sort(waiting_s_.rbegin(), waiting_s_.rend());
+    for (const double shard_s : waiting_s_) *std::min_element(free_at.begin(), free_at.end()) += shard_s;
+    status_.expected_end_s = now_s_ + *std::max_element(free_at.begin(), free_at.end());
+  }
+
+  const fs::path& run_;
+  const Submission& submission_;
+  const std::optional<std::vector<QueuedJob>>& queue_;
+  const double now_s_;
+  std::map<std::string, std::vector<const QueuedJob*>> by_array_;
+  std::map<std::int64_t, CaseStatus> cases_;
+  std::vector<double> running_s_, waiting_s_;  // what is left of each shard
+  RunStatus status_;
+};
+
+}  // namespace
+
+const char* name_of(CaseState state) {
+  constexpr std::array names{"unsubmitted", "queued", "running", "finished",
+                             "quarantined", "lost",   "blocked", "unknown"};
+  return names[static_cast<std::size_t>(state)];
+}
+
+std::map<std::string, std::int64_t> RunStatus::counts() const {
+  std::map<std::string, std::int64_t> counts;
+  for (const CaseStatus& c : cases) ++counts[c.state == CaseState::finished ? c.status : name_of(c.state)];
+  return counts;
+}
+
+bool RunStatus::is_over() const {
+  return std::none_of(cases.begin(), cases.end(), [](const CaseStatus& c) {
+    return c.state == CaseState::queued || c.state == CaseState::running || c.state == CaseState::unknown;
+  });
+}
+
+RunStatus read_status(const fs::path& run, const Submission& submission,
+                      const std::optional<std::vector<QueuedJob>>& queue, const std::string& problem, double now_s) {
+  RunStatus status = StatusReader(run, submission, queue, now_s).read();
+  status.scheduler_problem = problem;
+  return status;
+}
+
+CanaryState canary_state(const fs::path& run, const SubmittedArray& canary) {
+  bool good = false;
+  for (const shard::Attempt& attempt : shard::read_attempts(canary.shard_folder(run, 0))) {
+    if (attempt.end && attempt.end->verdict == "canary") return CanaryState::failed;
+    if (attempt.end && attempt.end->verdict == "done") good = true;
+  }
+  return good ? CanaryState::good : CanaryState::open;
+}
+
+}  // namespace assay::host::batch

@@ -1,0 +1,110 @@
+#include "batch/submission.hpp"
+
+#include "common/files.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+fs::path job_file(const fs::path& run, std::int64_t array) {
+  return batch_folder(run) / fmt::format("array-{}.job", array);
+}
+
+}  // namespace
+
+fs::path batch_folder(const fs::path& run) { return run / "batch"; }
+
+fs::path SubmittedArray::shard_folder(const fs::path& run, std::int64_t task) const {
+  return batch_folder(run) / "shards" / fmt::format("{}-{:04}", number, task);
+}
+
+fs::path SubmittedArray::script_file(const fs::path& run) const {
+  return batch_folder(run) / fmt::format("array-{}.sbatch", number);
+}
+
+bool has_submission(const fs::path& run) {
+  std::error_code ignored;
+  return fs::exists(batch_folder(run) / "submission.json", ignored);
+}
+
+Submission read_submission(const fs::path& run) try {
+  const Json json = Json::parse(read_file(batch_folder(run) / "submission.json"));
+  Submission submission;
+  json.at("experiment_file").get_to(submission.experiment_file);
+  json.at("experiment_hash").get_to(submission.experiment_hash);
+  json.at("plugin_file").get_to(submission.plugin_file);
+  json.at("plugin_hash").get_to(submission.plugin_hash);
+  json.at("site").get_to(submission.site);
+  json.at("submitted_s").get_to(submission.submitted_s);
+  json.at("attempts").get_to(submission.attempts);
+  json.at("array_parallel").get_to(submission.array_parallel);
+  for (const Json& each : json.at("arrays")) {
+    SubmittedArray array;
+    each.at("number").get_to(array.number);
+    each.at("round").get_to(array.round);
+    each.at("nodes").get_to(array.shape.nodes);
+    each.at("ranks_per_node").get_to(array.shape.ranks_per_node);
+    each.at("node").get_to(array.shape.node);
+    each.at("tasks").get_to(array.tasks);
+    each.at("limit_s").get_to(array.limit_s);
+    each.at("canary").get_to(array.is_canary);
+    each.at("id").get_to(array.id);
+    std::error_code ignored;
+    if (const fs::path file = job_file(run, array.number); fs::exists(file, ignored)) {
+      std::string text = read_file(file);
+      while (!text.empty() && text.back() == '\n') text.pop_back();
+      if (!text.empty()) array.job = std::move(text);
+    }
+    submission.arrays.push_back(std::move(array));
+  }
+  return submission;
+} catch (const std::exception& e) {
+  throw StorageError(
+      fmt::format("{} is no run that was submitted as a batch: {}; expected the folder that `assay submit` printed",
+                  run.string(), e.what()));
+}
+
+void write_submission(const fs::path& run, const Submission& submission) {
+  Json arrays = Json::array();
+  for (const SubmittedArray& array : submission.arrays)
+    arrays.push_back({{"number", array.number},
+                      {"round", array.round},
+                      {"nodes", array.shape.nodes},
+                      {"ranks_per_node", array.shape.ranks_per_node},
+                      {"node", array.shape.node},
+                      {"tasks", array.tasks},
+                      {"limit_s", array.limit_s},
+                      {"canary", array.is_canary},
+                      {"id", array.id}});
+  const Json json{{"schema", 1},
+                  {"experiment_file", submission.experiment_file},
+                  {"experiment_hash", submission.experiment_hash},
+                  {"plugin_file", submission.plugin_file},
+                  {"plugin_hash", submission.plugin_hash},
+                  {"site", submission.site},
+                  {"submitted_s", submission.submitted_s},
+                  {"attempts", submission.attempts},
+                  {"array_parallel", submission.array_parallel},
+                  {"arrays", std::move(arrays)}};
+  write_file_atomically(batch_folder(run) / "submission.json", json.dump(1) + "\n", Durable::yes);
+}
+
+void write_job(const fs::path& run, const SubmittedArray& array, const std::string& job) {
+  write_file_atomically(job_file(run, array.number), job + "\n", Durable::yes);
+}
+
+std::string new_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::string comment_of(const std::string& id) { return "assay:" + id; }
+
+}  // namespace assay::host::batch

@@ -1,0 +1,55 @@
+// What was submitted of a run: arrays of shards, and the jobs that they became. It lies in the run's folder:
+//
+//   <run>/batch/submission.json       every array that was ever to be submitted, in order
+//   <run>/batch/array-0.sbatch        the script of one
+//   <run>/batch/array-0.job           its job, once sbatch has answered
+//   <run>/batch/shards/0-0003/        array 0, task 3 (shard/shard_plan.hpp)
+//   <run>/batch/log/                  what the batch scripts print
+#pragma once
+#include "batch/packing.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::host::batch {
+
+struct SubmittedArray {
+  std::int64_t number = 0;
+  std::int64_t round = 0;  // 0: the first submission; 1: the first --resubmit
+  Shape shape;
+  std::int64_t tasks = 0;
+  double limit_s = 0;  // of one job
+  bool is_canary = false;
+  std::string id;  // unique: the comment of its jobs, by which they are found when sbatch's answer was lost
+  std::optional<std::string> job;  // of the array, once it is known
+
+  std::filesystem::path shard_folder(const std::filesystem::path& run, std::int64_t task) const;
+  std::filesystem::path script_file(const std::filesystem::path& run) const;
+};
+
+struct Submission {
+  std::string experiment_file;  // as the user has it
+  std::string experiment_hash;  // of the run's experiment.toml
+  std::string plugin_file, plugin_hash;
+  std::string site;  // the file it was submitted with
+  double submitted_s = 0;
+  std::int64_t attempts = 5;         // starts of one shard
+  std::int64_t array_parallel = 16;  // shards of one array at once
+  std::vector<SubmittedArray> arrays;
+};
+
+std::filesystem::path batch_folder(const std::filesystem::path& run);
+bool has_submission(const std::filesystem::path& run);
+// Throw StorageError.
+Submission read_submission(const std::filesystem::path& run);
+void write_submission(const std::filesystem::path& run, const Submission& submission);
+void write_job(const std::filesystem::path& run, const SubmittedArray& array, const std::string& job);
+
+// "a1b2c3d4e5f60718": 64 random bits.
+std::string new_id();
+std::string comment_of(const std::string& id);  // "assay:a1b2..."
+
+}  // namespace assay::host::batch

@@ -1,0 +1,151 @@
+#include "batch/submit.hpp"
+
+#include "batch/script.hpp"
+#include "common/files.hpp"
+#include "shard/shard_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw_storage_error("create the folder", folder, error.value());
+}
+
+// Whether some attempt of the array has begun: its job's number stands in the claim, but an array has the number of its
+// last task.
+bool has_begun(const fs::path& run, const SubmittedArray& array) {
+  for (std::int64_t task = 0; task < array.tasks; ++task)
+    if (!shard::read_attempts(array.shard_folder(run, task)).empty()) return true;
+  return false;
+}
+
+std::optional<std::string> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
+  for (const QueuedJob& job : queue)
+    if (job.comment == comment_of(id)) return job.array;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
+                     std::int64_t array_size_max, const std::vector<std::int64_t>* only,
+                     const std::map<std::int64_t, std::int64_t>& unfinished_before, bool with_canary) {
+  const double capacity_s = std::chrono::duration<double>(site.capacity()).count();
+  BatchPlan plan;
+  std::vector<PackingInput> cases;
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    const experiment::Case& c = experiment.cases[i];
+    if (only && std::find(only->begin(), only->end(), c.index) == only->end()) continue;
+    if (budgets[i].seconds > capacity_s)
+      throw SubmitError(fmt::format(
+          "case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([slurm] time_max "
+          "less margin); lower [cluster] budget, or raise time_max",
+          c.index + 1, budgets[i].seconds, capacity_s));
+    plan.cases_without_budget += budgets[i].source == Budget::Source::site ? 1 : 0;
+    const auto before = unfinished_before.find(c.index);
+    const Shape shape = shape_of(c, site.gpus_per_node);
+    cases.push_back({shape, {c.index, budgets[i].seconds, before == unfinished_before.end() ? 0 : before->second}});
+    plan.node_hours += static_cast<double>(shape.nodes) * budgets[i].seconds / 3600;
+  }
+  plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary});
+  return plan;
+}
+
+void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
+                 const fs::path& assay, const std::string& run_name) {
+  const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
+  const double margin_s = std::chrono::duration<double>(site.limits.margin).count();
+  const double time_max_s = std::chrono::duration<double>(site.time_max).count();
+  make_folder(batch_folder(run) / "log");
+  for (const PackedArray& packed : plan.arrays) {
+    SubmittedArray array;
+    array.number = static_cast<std::int64_t>(submission.arrays.size());
+    array.round = round, array.shape = packed.shape, array.is_canary = packed.is_canary;
+    array.tasks = static_cast<std::int64_t>(packed.shards.size());
+    // Slurm counts in minutes: rounded up, but never above what the site allows.
+    array.limit_s = std::min(std::ceil((packed.longest_s() + margin_s) / 60) * 60, time_max_s);
+    array.id = new_id();
+    for (std::int64_t task = 0; task < array.tasks; ++task) {
+      shard::ShardPlan shard;
+      for (const PackedCase& c : packed.shards[static_cast<std::size_t>(task)].cases) {
+        shard.cases.push_back(c.index);
+        shard.budgets_s.push_back(c.budget_s);
+        shard.unfinished_before.push_back(c.unfinished_before);
+      }
+      shard.experiment_file = submission.experiment_file, shard.experiment_hash = submission.experiment_hash;
+      shard.plugin_file = submission.plugin_file, shard.plugin_hash = submission.plugin_hash;
+      shard.is_canary = packed.is_canary;
+      const fs::path folder = array.shard_folder(run, task);
+      make_folder(folder);
+      shard::write_shard_plan(folder, shard);
+    }
+    write_file_atomically(
+        array.script_file(run),
+        batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
+    submission.arrays.push_back(std::move(array));
+  }
+  write_submission(run, submission);
+}
+
+void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slurm,
+                  const std::function<void(const std::string&)>& said) {
+  const auto is_open = [](const SubmittedArray& array) { return !array.job; };
+  // A fresh submission has no job that could have been lost.
+  std::vector<QueuedJob> queue;
+  const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
+                                     [](const SubmittedArray& array) { return array.job.has_value(); }) &&
+                        !fs::exists(batch_folder(run) / "queued-before");
+  if (!is_fresh) queue = slurm.queue();
+  write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
+  std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
+  for (SubmittedArray& array : submission.arrays) {
+    if (array.is_canary) canaries[array.round] = &array;
+    if (!is_open(array)) continue;
+    if (!is_fresh) {
+      if (const auto job = job_by_comment(queue, array.id)) {
+        write_job(run, array, *job);
+        array.job = *job;
+        said(fmt::format("array {}: found as job {}", array.number, *job));
+        continue;
+      }
+      if (has_begun(run, array)) {
+        // It ran, and has left the queue. The number of its array is not needed any more.
+        write_job(run, array, "gone");
+        array.job = "gone";
+        said(fmt::format("array {}: has run already", array.number));
+        continue;
+      }
+    }
+    std::vector<std::string> options;
+    const auto canary = canaries.find(array.round);
+    if (canary != canaries.end() && canary->second != &array) {
+      const auto said_of_canary = canary_state(run, *canary->second);
+      if (said_of_canary == CanaryState::failed) {
+        said(fmt::format("array {}: not queued, since the canary is not ok", array.number));
+        continue;
+      }
+      if (said_of_canary == CanaryState::open) {
+        options.push_back("--dependency=afterok:" + *canary->second->job);
+        options.emplace_back("--kill-on-invalid-dep=yes");
+      }
+    }
+    const std::string job = slurm.submit(array.script_file(run).string(), options);
+    write_job(run, array, job);
+    array.job = job;
+    said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, job, array.tasks,
+                     array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
+                     array.is_canary ? "; the canary" : ""));
+  }
+}
+
+}  // namespace assay::host::batch

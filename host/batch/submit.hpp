@@ -1,0 +1,44 @@
+// From an experiment and a site to jobs in Slurm's queue. A submission can be cut off anywhere and gone on with: what
+// is to be submitted is on the disk before Slurm hears of it, and a job whose number was lost is found by its comment.
+#pragma once
+#include "batch/budgets.hpp"
+#include "batch/packing.hpp"
+#include "batch/slurm.hpp"
+#include "batch/status.hpp"
+#include "batch/submission.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay::host::batch {
+
+// Why a submission is refused before anything is written: too long a case, too many node-hours.
+class SubmitError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct BatchPlan {
+  std::vector<PackedArray> arrays;
+  double node_hours = 0;                  // by the budgets: the most that is to be paid
+  std::int64_t cases_without_budget = 0;  // that have the site's
+};
+
+// `only`: indices of the cases to submit, or none for all. `unfinished_before`: by index. Throws SubmitError that names
+// a case whose budget no job can hold.
+BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
+                     std::int64_t array_size_max, const std::vector<std::int64_t>* only = nullptr,
+                     const std::map<std::int64_t, std::int64_t>& unfinished_before = {}, bool with_canary = true);
+
+// Adds the plan's arrays to the submission, with ids, and writes folders and scripts of their shards. Nothing is
+// queued.
+void write_round(const std::filesystem::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
+                 const std::filesystem::path& assay, const std::string& run_name);
+
+// Queues every array of the submission that has no job yet: looks for it by its comment first. The arrays of a round
+// wait for its canary. `said` hears a line for each array. Throws SlurmError; arrays queued before stay queued.
+void queue_arrays(const std::filesystem::path& run, Submission& submission, const Slurm& slurm,
+                  const std::function<void(const std::string&)>& said);
+
+}  // namespace assay::host::batch

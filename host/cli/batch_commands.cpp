@@ -1,0 +1,45 @@
+#include "cli/batch_commands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/options.hpp"
+#include "results/reader.hpp"
+#include "shard/journal.hpp"
+
+namespace assay::host::cli {
+
+namespace fs = std::filesystem;
+
+fs::path batch_run(const std::string& given) {
+  std::error_code error;
+  const fs::path path = fs::absolute(given).lexically_normal();
+  const fs::path folder = path.has_filename() ? path : path.parent_path();
+  if (batch::has_submission(folder)) return fs::canonical(folder);
+  std::vector<fs::path> runs;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (results::stamp_of_run(it->path()) && batch::has_submission(it->path())) runs.push_back(it->path());
+  if (runs.empty())
+    throw UsageError(
+        fmt::format("{} is no run that was submitted as a batch, nor a folder of such runs; expected the folder that "
+                    "`assay submit` printed",
+                    given));
+  return *std::max_element(runs.begin(), runs.end());
+}
+
+std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(const batch::Slurm& slurm) {
+  try {
+    return {slurm.queue(), ""};
+  } catch (const batch::SlurmError& e) {
+    return {std::nullopt, e.what()};
+  }
+}
+
+batch::RunStatus status_of(const fs::path& run) {
+  // The queue first: what leaves it meanwhile has left its files before.
+  auto [queue, problem] = queue_or_problem(batch::Slurm());
+  return batch::read_status(run, batch::read_submission(run), queue, problem, shard::seconds_since_1970());
+}
+
+}  // namespace assay::host::cli

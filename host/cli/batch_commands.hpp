@@ -1,0 +1,25 @@
+// What the commands about batches share.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch/slurm.hpp"
+#include "batch/status.hpp"
+#include "batch/submission.hpp"
+
+namespace assay::host::cli {
+
+// The run that the user means: its folder, or the folder of an experiment's runs, whose newest batch it is. Throws
+// UsageError.
+std::filesystem::path batch_run(const std::string& given);
+
+// The queue, or why it could not be read.
+std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(const batch::Slurm& slurm);
+
+// A run's status by one question to the scheduler. The second takes a queue that was asked for before.
+batch::RunStatus status_of(const std::filesystem::path& run);
+
+}  // namespace assay::host::cli

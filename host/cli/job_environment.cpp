@@ -1,0 +1,44 @@
+#include "cli/job_environment.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "batch/slurm.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace
+
+shard::JobStart start_of_this_job() {
+  return {variable("SLURM_JOB_ID"), std::strtoll(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10)};
+}
+
+std::vector<std::string> nodes_of_this_job() {
+  std::string list = variable("SLURM_STEP_NODELIST");
+  if (list.empty()) list = variable("SLURM_JOB_NODELIST");
+  if (auto nodes = batch::expand_nodes(list); nodes && !nodes->empty()) return *nodes;
+  return {this_host()};
+}
+
+bool is_attempt_over(const shard::AttemptClaim& holder) {
+  if (!holder.start.job.empty()) return batch::Slurm().is_over(holder.start.job);
+  return holder.host == this_host() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
+         errno == ESRCH;
+}
+
+}  // namespace assay::host::cli

@@ -1,0 +1,49 @@
+#include "cli/load_experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "common/files.hpp"
+#include "plugin/search.hpp"
+#include "run/exit_code.hpp"
+
+namespace assay::host::cli {
+
+namespace fs = std::filesystem;
+
+LoadResult load_experiment(const ExperimentSource& source) {
+  const auto parsed = source.text_of
+                          ? experiment::ExperimentFile::from_text(read_file(*source.text_of), source.file, source.set)
+                          : experiment::ExperimentFile::read(source.file, source.set);
+  std::vector<experiment::Mistake> more;
+  std::optional<run::RunTarget> target;
+  if (parsed.plugin()) {
+    try {
+      const fs::path base = source.file.has_parent_path() ? source.file.parent_path() : fs::path(".");
+      target = run::open_target(
+          plugin::find_workload(*parsed.plugin(), plugin::plugin_folders(source.plugin_folders), base));
+    } catch (const plugin::PluginError& e) {
+      more.push_back(parsed.plugin_mistake(e.what()));
+    }
+  }
+  experiment::ParseResult result = parsed.finish(target ? &target->schema : nullptr, source.filters, more);
+  if (!result.mistakes.empty()) return {std::nullopt, std::move(result.mistakes)};
+  return {LoadedExperiment{source.file, std::move(*result.experiment), std::move(*target)}, {}};
+}
+
+int report_mistakes(const std::vector<experiment::Mistake>& mistakes) {
+  for (const experiment::Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+  fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
+  return run::exit_usage;
+}
+
+LoadResult load_submitted(const fs::path& run_folder, const fs::path& experiment_file, const fs::path& plugin_file) {
+  ExperimentSource source;
+  source.file = experiment_file;
+  source.text_of = run_folder / "experiment.toml";
+  source.plugin_folders = {plugin_file.parent_path().string()};
+  return load_experiment(source);
+}
+
+}  // namespace assay::host::cli

@@ -1,0 +1,39 @@
+// An experiment file and the plugin that it names, as every command that needs both reads them.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiment/parse.hpp"
+#include "run/target.hpp"
+
+namespace assay::host::cli {
+
+struct ExperimentSource {
+  std::filesystem::path file;                    // what relative paths in it refer to
+  std::optional<std::filesystem::path> text_of;  // read in its place: a run's resolved experiment.toml
+  std::vector<std::string> set, filters;
+  std::vector<std::string> plugin_folders;  // searched first
+};
+
+struct LoadedExperiment {
+  std::filesystem::path file;
+  experiment::Experiment experiment;
+  run::RunTarget target;
+};
+
+struct LoadResult {
+  std::optional<LoadedExperiment> loaded;  // absent exactly when there are mistakes
+  std::vector<experiment::Mistake> mistakes;
+};
+LoadResult load_experiment(const ExperimentSource& source);
+
+// Prints them to standard error, and returns the exit code.
+int report_mistakes(const std::vector<experiment::Mistake>& mistakes);
+
+// The experiment of a run folder that was submitted as a batch, and the plugin that it was submitted with.
+LoadResult load_submitted(const std::filesystem::path& run_folder, const std::filesystem::path& experiment_file,
+                          const std::filesystem::path& plugin_file);
+
+}  // namespace assay::host::cli

@@ -1,0 +1,390 @@
+// assay submit EXPERIMENT.toml... | RUN
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "batch/script.hpp"
+#include "batch/site_check.hpp"
+#include "batch/submit.hpp"
+#include "cli/batch_commands.hpp"
+#include "cli/load_experiment.hpp"
+#include "cli/options.hpp"
+#include "cli/output_place.hpp"
+#include "experiment/hash.hpp"
+#include "record/json.hpp"
+#include "results/reader.hpp"
+#include "results/store.hpp"
+#include "shard/journal.hpp"
+#include "telemetry/environment.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+using batch::CaseState;
+
+constexpr const char* about_submit =
+    "Submits experiments to Slurm as a batch: the cases of one shape (nodes, ranks a node) fill shards up to the\n"
+    "site's time limit by their budgets, one array of jobs a shape. With the folder of a run it goes on with a\n"
+    "submission that was cut off, or, with --resubmit, submits cases again.";
+
+po::options_description submit_options() {
+  po::options_description visible("Options");
+  const auto text = [] { return po::value<std::string>(); };
+  const auto texts = [] { return po::value<Arguments>()->composing(); };
+  visible.add_options()("site", text(), "a name that `assay site` prints, or the path of a site file")(
+      "dry-run", "print scripts, shards and node-hours; write and queue nothing")(
+      "check", "ask Slurm about every setting of the site; write and queue nothing")(
+      "resubmit", text(), "lost,failed,quarantined,blocked: the cases of the newest batch that are so")(
+      "set", texts(), "key=value, as for `assay run`; repeatable")(
+      "filter", texts(), "key=value, as for `assay run`; repeatable")("output", text(),
+                                                                      "folder for results instead of [output] dir")(
+      "plugin-path", texts(), "folder with plugins, searched first; repeatable");
+  return visible;
+}
+
+batch::Site site_of(const po::variables_map& values, std::vector<experiment::Mistake>& mistakes) {
+  const auto word = values.count("site") ? std::optional(values["site"].as<std::string>()) : std::nullopt;
+  batch::SiteResult result = batch::read_site(batch::find_site(word));
+  mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+  return result.site ? std::move(*result.site) : batch::Site{};
+}
+
+// Pairs of neighbours in a ring: each node is in two of them, unless there are only two.
+std::vector<std::string> groups_of_nodes(const std::vector<std::string>& nodes, std::int64_t size) {
+  if (size == 1) return nodes;
+  std::vector<std::string> groups;
+  if (static_cast<std::int64_t>(nodes.size()) < size) return groups;
+  const std::size_t count = static_cast<std::int64_t>(nodes.size()) == size ? 1 : nodes.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<std::string> group;
+    for (std::int64_t k = 0; k < size; ++k) group.push_back(nodes[(i + static_cast<std::size_t>(k)) % nodes.size()]);
+    groups.push_back(fmt::format("{}", fmt::join(group, "+")));
+  }
+  return groups;
+}
+
+// The usable nodes of the site's partition; the others are named.
+std::vector<std::string> usable_nodes(const batch::Site& site, const batch::Slurm& slurm) {
+  std::vector<std::string> usable;
+  std::set<std::string> seen;
+  for (const batch::NodeState& node : slurm.nodes(site.partition)) {
+    if (site.partition.empty() && !node.partition.ends_with('*')) continue;  // the default one's alone
+    if (!seen.insert(node.name).second) continue;
+    if (std::find(site.exclude.begin(), site.exclude.end(), node.name) != site.exclude.end()) continue;
+    if (node.is_usable())
+      usable.push_back(node.name);
+    else
+      fmt::print("note: node {} is {} and is left out\n", node.name, node.state);
+  }
+  return usable;
+}
+
+struct Prepared {
+  LoadedExperiment loaded;
+  batch::BatchPlan plan;
+};
+
+class SubmitCommand {
+ public:
+  explicit SubmitCommand(const po::variables_map& values) : values_(values) {}
+
+  int run() {
+    const Arguments given = list_of(values_, "experiment");
+    std::error_code ignored;
+    if (given.size() == 1 && (fs::is_directory(given.front(), ignored) || batch::has_submission(given.front())))
+      return again(batch_run(given.front()));
+    if (values_.count("resubmit")) return again(newest_batch_of(given));
+    return submit(given);
+  }
+
+ private:
+  LoadResult load(const std::string& file, const std::vector<std::string>& more_settings) const {
+    Arguments settings = list_of(values_, "set");
+    settings.insert(settings.end(), more_settings.begin(), more_settings.end());
+    LoadResult result =
+        load_experiment({file, std::nullopt, settings, list_of(values_, "filter"), list_of(values_, "plugin-path")});
+    if (result.loaded && values_.count("output")) {
+      const auto place = output_place(values_["output"].as<std::string>());
+      if (!std::holds_alternative<fs::path>(place))
+        throw UsageError("--output of a batch names a folder for results; `assay collect --output FILE` writes a view");
+      result.loaded->experiment.output.dir = std::get<fs::path>(place);
+    }
+    return result;
+  }
+
+  // The nodes, or groups of nodes, become the last axis.
+  LoadResult load_for_nodes(const std::string& file, const batch::Site& site) {
+    LoadResult result = load(file, {});
+    if (!result.loaded) return result;
+    const experiment::ClusterSettings first = result.loaded->experiment.cases.front().cluster;
+    if (!first.each_node || first.node) return result;
+    for (const experiment::Case& c : result.loaded->experiment.cases)
+      if (c.cluster.nodes != first.nodes || !c.cluster.each_node)
+        return {std::nullopt,
+                {{file, 0, 0,
+                  "[cluster] each_node with a sweep of cluster.nodes or cluster.each_node; expected "
+                  "one number of nodes for all cases"}}};
+    const std::vector<std::string> nodes = usable_nodes(site, slurm_);
+    const std::vector<std::string> groups = groups_of_nodes(nodes, first.nodes);
+    if (groups.empty())
+      return {std::nullopt,
+              {{file, 0, 0,
+                fmt::format("[cluster] each_node with nodes = {}, but the site has {} usable node(s)", first.nodes,
+                            nodes.size())}}};
+    return load(file, {fmt::format("sweep.cluster.node=[\"{}\"]", fmt::join(groups, "\", \""))});
+  }
+
+  int submit(const Arguments& files) {
+    std::vector<experiment::Mistake> mistakes;
+    const batch::Site site = site_of(values_, mistakes);
+    if (values_.count("check")) return check(site, mistakes, files);
+    std::vector<Prepared> prepared;
+    std::int64_t array_size_max = 1;
+    // What is wrong with the site stands before what a site decides.
+    if (mistakes.empty())
+      array_size_max = values_.count("dry-run") ? array_size_or_standard() : slurm_.array_size_max();
+    for (const std::string& file : files) {
+      LoadResult result = mistakes.empty() ? load_for_nodes(file, site) : load(file, {});
+      mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+      if (result.loaded && mistakes.empty()) {
+        const auto budgets = batch::budgets_of(result.loaded->experiment, site, result.loaded->experiment.output.dir);
+        batch::BatchPlan plan = batch::plan_batch(result.loaded->experiment, site, budgets, array_size_max);
+        prepared.push_back({std::move(*result.loaded), std::move(plan)});
+      }
+    }
+    if (!mistakes.empty()) return report_mistakes(mistakes);
+    double node_hours = 0;
+    for (const Prepared& each : prepared) node_hours += each.plan.node_hours;
+    if (site.limits.node_hours && node_hours > *site.limits.node_hours)
+      throw UsageError(fmt::format(
+          "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
+          "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
+          node_hours, site.file.string(), *site.limits.node_hours));
+    if (values_.count("dry-run")) return print_plans(prepared, site, node_hours);
+    for (const Prepared& each : prepared) write_and_queue(each, site);
+    return run::exit_ok;
+  }
+
+  // Without Slurm a dry run still shows shards and scripts.
+  std::int64_t array_size_or_standard() const try {
+    return slurm_.array_size_max();
+  } catch (const batch::SlurmError& e) {
+    fmt::print("note: {}; arrays of up to 1001 jobs are assumed\n", e.what());
+    return 1001;
+  }
+
+  int check(const batch::Site& site, std::vector<experiment::Mistake> mistakes, const Arguments& files) {
+    std::vector<batch::Shape> shapes;
+    for (const std::string& file : files) {
+      LoadResult result = load(file, {});
+      mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+      if (!result.loaded) continue;
+      for (const experiment::Case& c : result.loaded->experiment.cases)
+        if (const auto shape = batch::shape_of(c, site.gpus_per_node);
+            std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
+          shapes.push_back(shape);
+    }
+    if (!mistakes.empty()) return report_mistakes(mistakes);
+    const std::vector<std::string> problems = batch::check_site(site, shapes, slurm_);
+    for (const std::string& problem : problems) fmt::print(stderr, "{}: {}\n", site.file.string(), problem);
+    if (problems.empty())
+      fmt::print("{}: Slurm would take jobs of {} shape{}\n", site.file.string(), shapes.size(),
+                 shapes.size() == 1 ? "" : "s");
+    else
+      fmt::print(stderr, "{} problem{}; nothing was queued\n", problems.size(), problems.size() == 1 ? "" : "s");
+    return problems.empty() ? run::exit_ok : run::exit_usage;
+  }
+
+  static int print_plans(const std::vector<Prepared>& prepared, const batch::Site& site, double node_hours) {
+    for (const Prepared& each : prepared) {
+      batch::Submission submission;
+      fmt::print("{}: {} cases\n", each.loaded.experiment.name, each.loaded.experiment.cases.size());
+      std::int64_t number = 0;
+      for (const batch::PackedArray& packed : each.plan.arrays) {
+        batch::SubmittedArray array;
+        array.number = number++, array.shape = packed.shape,
+        array.tasks = static_cast<std::int64_t>(packed.shards.size());
+        array.limit_s = std::min(packed.longest_s() + std::chrono::duration<double>(site.limits.margin).count(),
+                                 std::chrono::duration<double>(site.time_max).count());
+        array.is_canary = packed.is_canary, array.id = "0000000000000000";
+        fmt::print("\narray {}: {} shard{} of {}, up to {:.0f} min each{}\n", array.number, array.tasks,
+                   array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
+                   array.is_canary ? "; the canary: the others wait until it is ok" : "");
+        for (std::size_t task = 0; task < std::min<std::size_t>(packed.shards.size(), 20); ++task) {
+          const batch::PackedShard& shard = packed.shards[task];
+          fmt::print("  shard {}-{:04}: {} case{}, from {}, {:.0f} s by their budgets\n", array.number, task,
+                     shard.cases.size(), shard.cases.size() == 1 ? "" : "s", shard.cases.front().index + 1,
+                     shard.budget_s());
+        }
+        if (packed.shards.size() > 20) fmt::print("  and {} more\n", packed.shards.size() - 20);
+        const fs::path run =
+            fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name / "RUN").lexically_normal();
+        fmt::print("\n{}", batch::batch_script({site, array, each.loaded.experiment.name, run,
+                                                fs::read_symlink("/proc/self/exe"), site.limits.attempts}));
+      }
+      say_budgets(each.plan);
+    }
+    fmt::print("\nnode-hours by the budgets: {:.2f}; nothing was queued\n", node_hours);
+    return run::exit_ok;
+  }
+
+  static void say_budgets(const batch::BatchPlan& plan) {
+    if (plan.cases_without_budget > 0)
+      fmt::print("note: {} case{} no [cluster] budget and no earlier record: the site's case_budget counts\n",
+                 plan.cases_without_budget, plan.cases_without_budget == 1 ? " has" : "s have");
+  }
+
+  void write_and_queue(const Prepared& each, const batch::Site& site) {
+    const experiment::Experiment& experiment = each.loaded.experiment;
+    batch::Submission submission;
+    fs::path run;
+    {
+      const auto folder = results::RunFolder::create(experiment.output.dir, experiment.name, experiment.resolved_toml,
+                                                     record::json_text(telemetry::capture_environment(), 2));
+      for (const std::string& note : folder.notes()) fmt::print("note: {}\n", note);
+      run = fs::absolute(folder.path()).lexically_normal();
+    }
+    submission.experiment_file = fs::absolute(each.loaded.file).lexically_normal().string();
+    submission.experiment_hash = experiment::hash_file(run / "experiment.toml");
+    submission.plugin_file = each.loaded.target.plugin_file.string(),
+    submission.plugin_hash = each.loaded.target.file_hash;
+    submission.site = fs::absolute(site.file).lexically_normal().string(),
+    submission.submitted_s = shard::seconds_since_1970();
+    submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    batch::write_round(run, submission, each.plan, site, fs::read_symlink("/proc/self/exe"), experiment.name);
+    say_budgets(each.plan);
+    queue(run, submission);
+    fmt::print("{} cases, {:.2f} node-hours by their budgets\n", experiment.cases.size(), each.plan.node_hours);
+  }
+
+  // The folder is told first: whatever happens now, `assay submit RUN` goes on.
+  void queue(const fs::path& run, batch::Submission& submission) {
+    fmt::print("run: {}\n", run.string());
+    std::fflush(stdout);
+    try {
+      batch::queue_arrays(run, submission, slurm_, [](const std::string& line) { fmt::print("  {}\n", line); });
+    } catch (const batch::SlurmError& e) {
+      throw batch::SlurmError(
+          fmt::format("{}; what was queued before stays queued; go on with: assay submit {}", e.what(), run.string()));
+    }
+  }
+
+  fs::path newest_batch_of(const Arguments& given) {
+    if (given.size() != 1) throw UsageError("--resubmit takes one experiment, or the folder of a run");
+    LoadResult result = load(given.front(), {});
+    if (!result.loaded) {
+      report_mistakes(result.mistakes);
+      throw UsageError("the experiment has mistakes");
+    }
+    const experiment::Experiment& experiment = result.loaded->experiment;
+    const fs::path run = batch_run((experiment.output.dir / experiment.name).string());
+    const bool is_expanded = experiment.cases.front().cluster.each_node;
+    if (!is_expanded && experiment.resolved_toml != read_file(run / "experiment.toml"))
+      throw UsageError(fmt::format(
+          "{} has changed since {} was submitted; submit it anew, or name the run: assay submit {} --resubmit {}",
+          given.front(), run.string(), run.string(), values_["resubmit"].as<std::string>()));
+    return run;
+  }
+
+  std::set<std::string> words_of_resubmit() const {
+    std::set<std::string> words;
+    if (!values_.count("resubmit")) return words;
+    std::string rest = values_["resubmit"].as<std::string>();
+    for (std::size_t comma = 0; comma != std::string::npos;) {
+      comma = rest.find(',');
+      const std::string word = rest.substr(0, comma);
+      if (word != "lost" && word != "failed" && word != "quarantined" && word != "blocked")
+        throw UsageError(
+            fmt::format("--resubmit has '{}'; expected lost, failed, quarantined or blocked, with commas", word));
+      words.insert(word);
+      if (comma != std::string::npos) rest = rest.substr(comma + 1);
+    }
+    return words;
+  }
+
+  // Goes on with a submission, and submits again what is asked for.
+  int again(const fs::path& run) {
+    const std::set<std::string> words = words_of_resubmit();
+    batch::Submission submission = batch::read_submission(run);
+    if (words.empty()) {
+      queue(run, submission);
+      return run::exit_ok;
+    }
+    std::vector<experiment::Mistake> mistakes;
+    const batch::Site site = values_.count("site") ? site_of(values_, mistakes) : site_in(submission.site, mistakes);
+    if (!mistakes.empty()) return report_mistakes(mistakes);
+    LoadResult loaded = load_submitted(run, submission.experiment_file, submission.plugin_file);
+    if (!loaded.loaded) return report_mistakes(loaded.mistakes);
+    if (loaded.loaded->target.file_hash != submission.plugin_hash)
+      throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
+                                   loaded.loaded->target.plugin_file.string()));
+    const auto queue_now = slurm_.queue();  // no case is submitted again while nobody knows whether its job lives
+    const batch::RunStatus status = batch::read_status(run, submission, queue_now, "", shard::seconds_since_1970());
+    std::vector<std::int64_t> chosen;
+    std::map<std::int64_t, std::int64_t> unfinished;
+    for (const batch::CaseStatus& c : status.cases) {
+      const bool is_failed = c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
+      const std::string word = is_failed ? "failed" : name_of(c.state);
+      if (!words.contains(word)) continue;
+      chosen.push_back(c.index);
+      if (c.state == CaseState::lost) unfinished[c.index] = c.unfinished;
+    }
+    if (chosen.empty()) {
+      fmt::print("no case of {} is {}\n", run.string(), fmt::join(words, " or "));
+      return run::exit_ok;
+    }
+    const auto budgets = batch::budgets_of(loaded.loaded->experiment, site, run.parent_path().parent_path());
+    const batch::BatchPlan plan = batch::plan_batch(loaded.loaded->experiment, site, budgets, slurm_.array_size_max(),
+                                                    &chosen, unfinished, words.contains("blocked"));
+    if (site.limits.node_hours && plan.node_hours + status.node_hours_used > *site.limits.node_hours)
+      throw UsageError(
+          fmt::format("the batch has used {:.1f} node-hours and may take {:.1f} more, and {} allows {:.1f}; raise "
+                      "[slurm.limits] node_hours",
+                      status.node_hours_used, plan.node_hours, site.file.string(), *site.limits.node_hours));
+    if (values_.count("dry-run")) {
+      fmt::print("{} cases would be submitted again, {:.2f} node-hours by their budgets\n", chosen.size(),
+                 plan.node_hours);
+      return run::exit_ok;
+    }
+    submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    batch::write_round(run, submission, plan, site, fs::read_symlink("/proc/self/exe"), loaded.loaded->experiment.name);
+    queue(run, submission);
+    fmt::print("{} cases submitted again, {:.2f} node-hours by their budgets\n", chosen.size(), plan.node_hours);
+    return run::exit_ok;
+  }
+
+  static batch::Site site_in(const std::string& file, std::vector<experiment::Mistake>& mistakes) {
+    batch::SiteResult result = batch::read_site(file);
+    mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
+    return result.site ? std::move(*result.site) : batch::Site{};
+  }
+
+  const po::variables_map& values_;
+  const batch::Slurm slurm_{};
+};
+
+}  // namespace
+
+int submit_command(const Arguments& arguments) {
+  const ParsedOptions options = parse_options(arguments, "assay submit EXPERIMENT.toml... | RUN [options]",
+                                              about_submit, submit_options(), "experiment", -1);
+  if (options.help) return run::exit_ok;
+  if (!options.values.count("experiment")) throw UsageError("submit needs an experiment file, or the folder of a run");
+  if (options.values.count("check") && options.values.count("dry-run"))
+    throw UsageError("--check and --dry-run exclude each other");
+  try {
+    return SubmitCommand(options.values).run();
+  } catch (const batch::SubmitError& e) {
+    throw UsageError(e.what());
+  } catch (const batch::SiteError& e) {
+    throw UsageError(e.what());
+  }
+}
+
+}  // namespace assay::host::cli

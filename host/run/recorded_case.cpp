@@ -1,0 +1,43 @@
+#include "run/recorded_case.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+#include "common/utc.hpp"
+#include "launch/launch_error.hpp"
+#include "run/run_records.hpp"
+
+namespace assay::host::run {
+namespace {
+
+CaseOutcome carry_out_or_say_why_not(const CasePlan& planned, const CaseContext& context) try {
+  return carry_out(planned, context);
+} catch (const launch::LaunchError& e) {
+  return {record::result_without_worker(record::Status::failed, e.what())};
+}
+
+// A case that was made for several machines measures something else on fewer.
+void note_missing_nodes(const CasePlan& planned, const Crew& crew, record::CaseResult& result) {
+  const std::int64_t wanted = planned.values.cluster.nodes;
+  if (wanted < 2 || planned.refusal) return;
+  std::set<std::string> hosts;
+  for (const RankPlace& place : crew.places(planned.ranks)) hosts.insert(place.host);
+  if (static_cast<std::int64_t>(hosts.size()) < wanted)
+    result.note(fmt::format("[cluster] nodes is {}, but its ranks ran on {}", wanted, hosts.size()));
+}
+
+}  // namespace
+
+RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context) {
+  const std::string started = utc_text(std::chrono::system_clock::now());
+  CaseOutcome outcome = carry_out_or_say_why_not(planned, context);
+  RecordedCase recorded{std::nullopt, outcome.interrupted};
+  if (!outcome.result) return recorded;
+  note_missing_nodes(planned, context.crew, *outcome.result);
+  recorded.record = full_record(planned, context.target, std::move(*outcome.result), started);
+  return recorded;
+}
+
+}  // namespace assay::host::run

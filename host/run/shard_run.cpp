@@ -1,0 +1,324 @@
+#include "run/shard_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+
+#include "common/files.hpp"
+#include "common/utc.hpp"
+#include "launch/signals.hpp"
+#include "record/json.hpp"
+#include "results/store.hpp"
+#include "run/exit_code.hpp"
+#include "run/found_device.hpp"
+#include "run/recorded_case.hpp"
+#include "run/run_records.hpp"
+#include "shard/journal.hpp"
+#include "shard/shard_state.hpp"
+#include "telemetry/environment.hpp"
+
+namespace assay::host::run {
+namespace {
+
+namespace fs = std::filesystem;
+using shard::JournalEntry;
+
+// Near the end of the job's time, being told to end means that the case took too long.
+constexpr std::chrono::seconds end_of_time{30};
+constexpr double progress_period_s = 2;
+
+// SIGUSR1 asks to stop after the case at hand.
+class FinishRequest {
+ public:
+  FinishRequest() {
+    asked_ = false;
+    struct sigaction action {};
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = [](int) { asked_ = true; };
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, &before_);
+  }
+  ~FinishRequest() { sigaction(SIGUSR1, &before_, nullptr); }
+  FinishRequest(const FinishRequest&) = delete;
+  FinishRequest& operator=(const FinishRequest&) = delete;
+  bool is_asked() const { return asked_; }
+
+ private:
+  inline static std::atomic<bool> asked_{false};
+  struct sigaction before_ {};
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+struct Ended {
+  Verdict verdict;
+  std::string reason;
+};
+
+class ShardRun {
+ public:
+  ShardRun(const experiment::Experiment& experiment, const RunTarget& target, const ShardOptions& options,
+           RunListener& listener)
+      : experiment_(experiment), target_(target), options_(options), listener_(listener) {}
+
+  int run() {
+    if (!claim()) return say({Verdict::busy, holder_text()});
+    Ended ended{Verdict::failed, ""};
+    try {
+      ended = attempt();
+    } catch (const std::exception& e) {
+      ended.reason = e.what();
+    }
+    try {
+      shard::write_end(folder_, {name_of(ended.verdict), ended.reason, shard::seconds_since_1970()});
+    } catch (const StorageError& e) {  // the verdict below is then all there is
+      listener_.message(e.what());
+    }
+    return say(ended);
+  }
+
+ private:
+  bool claim() {
+    const shard::AttemptClaim mine{options_.start, host_name(), ::getpid(), options_.nodes,
+                                   shard::seconds_since_1970()};
+    const shard::Claimed claimed = claim_next_attempt(options_.folder, mine, options_.is_over);
+    holder_ = claimed.holder;
+    number_ = claimed.number;
+    if (claimed.folder) folder_ = *claimed.folder;
+    return claimed.folder.has_value();
+  }
+
+  std::string holder_text() const {
+    return fmt::format("attempt {} of this shard goes on: {} on {} (process {}); wait for it to end, or cancel its job",
+                       number_, holder_.start.job.empty() ? "a run by hand" : "job " + holder_.start.job, holder_.host,
+                       holder_.pid);
+  }
+
+  Ended attempt() {
+    if (auto changed = what_changed()) return {Verdict::changed, *changed};
+    // The other processes of the launch wait for this one, whatever there is left to do.
+    Crew crew = options_.launched
+                    ? Crew(*options_.launched, options_.folder, run_wide_settings(experiment_).wireup_timeout)
+                    : Crew();
+    const shard::ShardState state = shard::read_shard_state(options_.folder);
+    auto part = results::RunFolder::open_part(folder_, record::json_text(telemetry::capture_environment(), 2));
+    for (const std::string& note : part.notes()) listener_.message("note: " + note);
+    shard::Journal journal(folder_ / "journal.jsonl");
+    const std::vector<std::int64_t> order = order_of_cases(state);
+    const Ended ended = order.empty() ? end_of_shard(state) : run_cases(order, state, part, journal, crew);
+    crew.dismiss(ended.verdict == Verdict::done || ended.verdict == Verdict::more ? exit_ok : exit_failed);
+    return ended;
+  }
+
+  std::optional<std::string> what_changed() const {
+    if (options_.experiment_hash != options_.plan.experiment_hash)
+      return "the experiment.toml of the run is not what was submitted; restore it, or submit the experiment anew";
+    if (target_.file_hash != options_.plan.plugin_hash)
+      return fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
+                         target_.plugin_file.string());
+    for (const std::int64_t index : options_.plan.cases)
+      if (!find_case(index)) return fmt::format("the experiment has no case {}; submit it anew", index + 1);
+    return std::nullopt;
+  }
+
+  const experiment::Case* find_case(std::int64_t index) const {
+    const auto found = std::find_if(experiment_.cases.begin(), experiment_.cases.end(),
+                                    [index](const experiment::Case& c) { return c.index == index; });
+    return found == experiment_.cases.end() ? nullptr : &*found;
+  }
+
+  // Those without a record. One that may have taken its job with it comes last, so that it takes no other with it.
+  std::vector<std::int64_t> order_of_cases(const shard::ShardState& state) const {
+    std::vector<std::int64_t> order;
+    for (const std::int64_t index : options_.plan.cases)
+      if (!state.is_finished(index)) order.push_back(index);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::int64_t index) { return unfinished_of(state, index) == 0; });
+    return order;
+  }
+
+  std::int64_t unfinished_of(const shard::ShardState& state, std::int64_t index) const {
+    const auto found = state.cases.find(index);
+    return options_.plan.unfinished_before_of(index) + (found == state.cases.end() ? 0 : found->second.unfinished);
+  }
+
+  RunPlan planned(const std::vector<std::int64_t>& order) {
+    experiment::Experiment part = experiment_;
+    std::erase_if(part.cases, [&](const experiment::Case& c) {
+      return std::find(order.begin(), order.end(), c.index) == order.end();
+    });
+    PlanBasis basis{target_.schema, target_.file_hash, options_.launched, false, {}, {}};
+    basis.ask_device = [this](const std::string& wanted) {
+      worker::FoundDevice found = ask_for_device(wanted, folder_ / "logs" / "devices.log", interrupts_);
+      if (!found.note.empty()) listener_.message("note: " + found.note);
+      return found;
+    };
+    return make_plan(part, basis);
+  }
+
+  Ended run_cases(const std::vector<std::int64_t>& order, const shard::ShardState& state, results::RunFolder& part,
+                  shard::Journal& journal, Crew& crew) {
+    const RunPlan plan = planned(order);
+    std::map<std::int64_t, const CasePlan*> by_index;
+    for (const CasePlan& each : plan.cases) by_index[each.values.index] = &each;
+    const CaseContext context{target_, interrupts_, crew, part.path(),
+                              [this](const char* stage, std::int64_t step, std::int64_t steps,
+                                     const std::string& phase) { show(stage, step, steps, phase); }};
+    bool is_first = true;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const CasePlan& next = *by_index.at(order[i]);
+      if (unfinished_of(state, order[i]) >= shard::most_unfinished) {
+        quarantine(next, state, part, journal);
+        continue;
+      }
+      if (auto stop = why_stop(order[i], is_first)) return *stop;
+      is_first = false;
+      listener_.case_started(next.values, i, order.size());
+      at_hand_ = order[i];
+      journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
+      show("load", 0, 0, "");
+      const RecordedCase ran = run_and_record(next, context);
+      if (ran.record) {
+        part.append(*ran.record);
+        journal.append(
+            {JournalEntry::Event::end, order[i], shard::seconds_since_1970(), ran.record->result.status_text()});
+        listener_.case_finished(*ran.record);
+        if (options_.plan.is_canary && !is_allowed(*ran.record))
+          return {Verdict::canary,
+                  fmt::format("the canary is {}: {}", ran.record->result.status_text(), ran.record->result.reason)};
+      }
+      if (ran.interrupted) {
+        if (!ran.record && !is_at_end_of_time())
+          journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
+        return {Verdict::stopped, "the job was told to end"};
+      }
+    }
+    return end_of_shard(shard::read_shard_state(options_.folder));
+  }
+
+  bool is_allowed(const record::CaseRecord& record) const {
+    const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
+    return record.result.is_ok() || std::find(allow.begin(), allow.end(), record.result.status_text()) != allow.end();
+  }
+
+  // A canary that was tried again after it had failed stays failed.
+  Ended end_of_shard(const shard::ShardState& state) const {
+    if (!options_.plan.is_canary) return {Verdict::done, ""};
+    for (const auto& [index, trace] : state.cases)
+      if (trace.status != "ok") {
+        const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
+        if (std::find(allow.begin(), allow.end(), trace.status) == allow.end())
+          return {Verdict::canary,
+                  fmt::format("the canary is {}", trace.status.empty() ? "in quarantine" : trace.status)};
+      }
+    return {Verdict::done, ""};
+  }
+
+  std::optional<Ended> why_stop(std::int64_t next, bool is_first) const {
+    if (interrupts_.count()->load() > 0) return Ended{Verdict::stopped, "the job was told to end"};
+    if (shard::is_superseded(options_.folder, number_))
+      return Ended{Verdict::superseded, "another attempt at this shard has begun"};
+    std::error_code ignored;
+    if (finish_.is_asked() || fs::exists(shard::stop_file(options_.folder, options_.start), ignored))
+      return Ended{Verdict::more, "it was asked to stop after the case at hand"};
+    // The first case of an attempt is begun in any case: an attempt without one would come again without end.
+    const auto budget = std::chrono::duration<double>(options_.plan.budget_s_of(next));
+    if (!is_first && options_.until && std::chrono::system_clock::now() + budget > *options_.until)
+      return Ended{Verdict::more,
+                   fmt::format("the next case needs {:.0f} s, and the job ends before that", budget.count())};
+    return std::nullopt;
+  }
+
+  bool is_at_end_of_time() const {
+    return options_.until && std::chrono::system_clock::now() + end_of_time > *options_.until;
+  }
+
+  // Its record says so, and where it ran.
+  void quarantine(const CasePlan& planned, const shard::ShardState& state, results::RunFolder& part,
+                  shard::Journal& journal) {
+    std::vector<std::string> jobs;
+    for (const shard::Attempt& attempt : state.attempts)
+      for (const JournalEntry& entry : shard::read_journal(attempt.folder / "journal.jsonl"))
+        if (entry.case_index == planned.values.index && entry.event == JournalEntry::Event::begin)
+          jobs.push_back(fmt::format(
+              "{} on {}", attempt.claim.start.job.empty() ? "a run by hand" : "job " + attempt.claim.start.job,
+              fmt::join(attempt.claim.nodes, ", ")));
+    auto result = record::result_without_worker(
+        record::Status::crashed, fmt::format("quarantined: it has taken its job with it {} times ({})",
+                                             unfinished_of(state, planned.values.index), fmt::join(jobs, "; ")));
+    const record::CaseRecord record =
+        full_record(planned, target_, std::move(result), utc_text(std::chrono::system_clock::now()));
+    part.append(record);
+    journal.append({JournalEntry::Event::quarantine, planned.values.index, shard::seconds_since_1970(), "crashed"});
+    listener_.case_finished(record);
+  }
+
+  void show(const char* stage, std::int64_t step, std::int64_t steps, const std::string& phase) {
+    listener_.progress(stage, step, steps, phase);
+    const double now = shard::seconds_since_1970();
+    if (now - shown_at_s_ < progress_period_s) return;
+    shown_at_s_ = now;
+    try {
+      shard::write_progress(folder_, {at_hand_, stage, step, steps, now});
+    } catch (const StorageError&) {  // it is for the eye alone: the record will say whether the disk is full
+    }
+  }
+
+  int say(const Ended& ended) {
+    if (!ended.reason.empty()) listener_.message(ended.reason);
+    int code = exit_failed;
+    switch (ended.verdict) {
+      case Verdict::done:
+      case Verdict::more: code = exit_ok; break;
+      case Verdict::busy: code = exit_busy; break;
+      case Verdict::stopped: code = exit_interrupted; break;
+      case Verdict::changed:
+      case Verdict::superseded:
+      case Verdict::canary:
+      case Verdict::failed: break;
+    }
+    try {
+      write_file_atomically(shard::verdict_file(options_.folder, options_.start),
+                            fmt::format("{}\n", name_of(ended.verdict)), Durable::yes);
+    } catch (const StorageError& e) {
+      listener_.message(e.what());
+      return exit_failed;
+    }
+    return code;
+  }
+
+  const experiment::Experiment& experiment_;
+  const RunTarget& target_;
+  const ShardOptions& options_;
+  RunListener& listener_;
+  launch::InterruptHandler interrupts_;
+  FinishRequest finish_;
+  fs::path folder_;  // of this attempt
+  std::int64_t number_ = 0;
+  shard::AttemptClaim holder_;
+  std::int64_t at_hand_ = -1;
+  double shown_at_s_ = 0;
+};
+
+}  // namespace
+
+const char* name_of(Verdict verdict) {
+  constexpr std::array names{"done", "more", "stopped", "busy", "changed", "superseded", "canary", "failed"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+int run_shard(const experiment::Experiment& experiment, const RunTarget& target, const ShardOptions& options,
+              RunListener& listener) {
+  return ShardRun(experiment, target, options, listener).run();
+}
+
+}  // namespace assay::host::run

@@ -1,0 +1,72 @@
+#include "shard/shard_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/files.hpp"
+
+namespace assay::host::shard {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+fs::path file_of_start(const fs::path& shard_folder, const char* what, const JobStart& start) {
+  return shard_folder / (start.job.empty() ? what : fmt::format("{}-{}-{}", what, start.job, start.restart));
+}
+
+}  // namespace
+
+double ShardPlan::budget_s_of(std::int64_t case_index) const {
+  const auto found = std::find(cases.begin(), cases.end(), case_index);
+  return found == cases.end() ? 0 : budgets_s[static_cast<std::size_t>(found - cases.begin())];
+}
+
+std::int64_t ShardPlan::unfinished_before_of(std::int64_t case_index) const {
+  const auto found = std::find(cases.begin(), cases.end(), case_index);
+  return found == cases.end() ? 0 : unfinished_before[static_cast<std::size_t>(found - cases.begin())];
+}
+
+void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
+  const Json json{{"schema", 1},
+                  {"cases", plan.cases},
+                  {"budgets_s", plan.budgets_s},
+                  {"unfinished_before", plan.unfinished_before},
+                  {"experiment_file", plan.experiment_file},
+                  {"experiment_hash", plan.experiment_hash},
+                  {"plugin_file", plan.plugin_file},
+                  {"plugin_hash", plan.plugin_hash},
+                  {"canary", plan.is_canary}};
+  write_file_atomically(shard_folder / "shard.json", json.dump() + "\n", Durable::yes);
+}
+
+ShardPlan read_shard_plan(const fs::path& shard_folder) try {
+  const Json json = Json::parse(read_file(shard_folder / "shard.json"));
+  ShardPlan plan;
+  json.at("cases").get_to(plan.cases);
+  json.at("budgets_s").get_to(plan.budgets_s);
+  json.at("unfinished_before").get_to(plan.unfinished_before);
+  json.at("experiment_file").get_to(plan.experiment_file);
+  json.at("experiment_hash").get_to(plan.experiment_hash);
+  json.at("plugin_file").get_to(plan.plugin_file);
+  json.at("plugin_hash").get_to(plan.plugin_hash);
+  json.at("canary").get_to(plan.is_canary);
+  if (plan.budgets_s.size() != plan.cases.size() || plan.unfinished_before.size() != plan.cases.size())
+    throw StorageError("it does not say the same number of cases, budgets and earlier starts");
+  return plan;
+} catch (const std::exception& e) {
+  throw StorageError(fmt::format("{} is no folder of a shard: {}; expected one that `assay submit` has made",
+                                 shard_folder.string(), e.what()));
+}
+
+fs::path verdict_file(const fs::path& shard_folder, const JobStart& start) {
+  return file_of_start(shard_folder, "verdict", start);
+}
+
+fs::path stop_file(const fs::path& shard_folder, const JobStart& start) {
+  return file_of_start(shard_folder, "stop", start);
+}
+
+}  // namespace assay::host::shard

@@ -1,0 +1,43 @@
+// What a shard is told to do: some cases of one experiment, all of one shape.
+//
+//   <shard>/shard.json             written once, when the batch is submitted
+//   <shard>/attempts/0001/         one attempt of a job at it (attempt.hpp)
+//   <shard>/verdict-<job>-<n>      how that job's n-th start ended, in a word: for the batch script
+//   <shard>/stop-<job>-<n>         made by the batch script: finish the case at hand, then stop
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay::host::shard {
+
+struct ShardPlan {
+  std::vector<std::int64_t> cases;              // by index in the experiment, in the order in which they run
+  std::vector<double> budgets_s;                // of each of them
+  std::vector<std::int64_t> unfinished_before;  // how often each has taken its job with it in an earlier shard
+  std::string experiment_file;                  // as the user has it: what relative paths in it refer to
+  std::string experiment_hash;                  // of the run's experiment.toml
+  std::string plugin_file;
+  std::string plugin_hash;
+  bool is_canary = false;  // its case has to be ok before anything else of the batch starts
+
+  // 0 where the shard has no such case.
+  double budget_s_of(std::int64_t case_index) const;
+  std::int64_t unfinished_before_of(std::int64_t case_index) const;
+};
+
+// Throws StorageError.
+void write_shard_plan(const std::filesystem::path& shard_folder, const ShardPlan& plan);
+// Throws StorageError, also when the file says something else.
+ShardPlan read_shard_plan(const std::filesystem::path& shard_folder);
+
+// One start of one job: what tells its files from another's.
+struct JobStart {
+  std::string job;           // "" without a scheduler
+  std::int64_t restart = 0;  // how often the scheduler has started it before
+};
+std::filesystem::path verdict_file(const std::filesystem::path& shard_folder, const JobStart& start);
+std::filesystem::path stop_file(const std::filesystem::path& shard_folder, const JobStart& start);
+
+}  // namespace assay::host::shard
