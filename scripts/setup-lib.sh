@@ -25,10 +25,11 @@ packages_to_build=(
   libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
   libdnnl-dev ocl-icd-opencl-dev libgloo-dev
 )
-# Not Slurm's packages (slurm-wlm munge), which put daemons on the machine: where they are missing, the test that starts
-# ranks by srun is skipped.
+# Slurm's (slurm-wlm munge) are for the tests that make a cluster of their own on this machine; see without_daemons.
 # shellcheck disable=SC2034  # read by scripts/test
-packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin)
+packages_to_test=("${packages_to_build[@]}" libgtest-dev libgmock-dev git openmpi-bin slurm-wlm munge iproute2)
+# What these packages would start, now and whenever the machine starts. The tests start their own.
+unwanted_daemons=(munge slurmctld slurmd)
 
 say() { printf 'assay: %s\n' "$*" >&2; }
 
@@ -63,8 +64,8 @@ distribution() { # "debian 12"
 
 ensure_packages() { # PACKAGE...
   [[ ${ASSAY_SKIP_PACKAGES:-0} != 1 ]] || return 0
-  local distribution installed package
-  local -a missing=() as_root=()
+  local distribution installed package status=0
+  local -a missing=() as_root=() new_daemons=()
   distribution=$(distribution)
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     say "'$distribution' is not a system whose packages this script can install; going on with what is there."
@@ -100,12 +101,53 @@ ensure_packages() { # PACKAGE...
   # An update can fail because of a foreign source that has nothing to do with us: the install decides.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 ||
     say "apt-get update failed ($(tail -n 1 "$log")); trying to install from the lists that are there"
-  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1; then
+  for package in "${unwanted_daemons[@]}"; do
+    has_service "$package" || new_daemons+=("$package")
+  done
+  without_daemons env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 || status=1
+  disable_daemons >>"$log" 2>&1
+  if ((status)); then
     tail -n 20 "$log" >&2
     die 1 "installing packages failed, see above (all of it: $log). On Ubuntu, 'universe' must be enabled."
   fi
   rm -f -- "$log"
+}
+
+has_service() { # NAME
+  [[ -e /etc/init.d/$1 || -e /lib/systemd/system/$1.service || -e /etc/systemd/system/$1.service ]]
+}
+
+# A command that installs packages, during which the daemons that are new on this machine are not started: the file that
+# Debian asks about it says no. Where there is such a file already, as in containers, it decides. Nobody is hurt by one that
+# is left behind by a kill: it speaks of these daemons alone, and only while this process lives.
+without_daemons() ( # COMMAND..., with `as_root` and `new_daemons` set
+  policy=/usr/sbin/policy-rc.d
+  if ((${#new_daemons[@]} > 0)) && [[ ! -e $policy ]]; then
+    trap '"${as_root[@]}" rm -f -- "$policy"' EXIT
+    trap 'exit 130' HUP INT TERM
+    {
+      printf '#!/bin/sh\n# Of scripts/test of assay, while it installs packages; may be deleted.\n'
+      printf '[ -d /proc/%d ] || exit 0\n' "$$"
+      # shellcheck disable=SC2016  # for the policy to expand
+      printf 'case " %s " in *" ${1%%.service} "*) exit 101 ;; esac\nexit 0\n' "${new_daemons[*]}"
+    } | "${as_root[@]}" tee -- "$policy" >/dev/null && "${as_root[@]}" chmod 755 -- "$policy"
+  fi
+  "${as_root[@]}" "$@"
+)
+
+# They do not start with the machine either, and do not run where a policy of its own has let them.
+disable_daemons() { # with `as_root` and `new_daemons` set
+  local name
+  for name in "${new_daemons[@]}"; do
+    has_service "$name" || continue
+    if [[ -d /run/systemd/system ]]; then
+      "${as_root[@]}" systemctl disable --now "$name" || true
+    else
+      "${as_root[@]}" update-rc.d "$name" disable || true
+      ! command -v systemctl >/dev/null || "${as_root[@]}" systemctl disable "$name" || true
+    fi
+  done
 }
 
 # ---- CUDA --------------------------------------------------------------------------------------------------------------
