@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "batch/collect.hpp"
 #include "cli/batch_commands.hpp"
@@ -10,6 +11,7 @@
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
 #include "cli/reporter.hpp"
+#include "compare/node_ranking.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
 #include "run/plan.hpp"
@@ -50,6 +52,11 @@ int show(const LoadedExperiment& loaded, const fs::path& run, const po::variable
                     : values.count("json") ? ReportMode::json
                                            : ReportMode::people);
   reporter.run_finished(experiment, views, run.string(), false, code);
+  const auto ranking = compare::rank_nodes(views.records);
+  if (ranking && values.count("json"))
+    fmt::print("{}\n", nlohmann::ordered_json{{"event", "node_ranking"}, {"slow_or_failing", ranking->named()}}.dump());
+  else if (ranking && !values.count("quiet"))
+    fmt::print("\n{}", compare::node_ranking_text(*ranking));
   if (!values.count("quiet") && !values.count("json") && views.records.size() < experiment.cases.size())
     fmt::print("{} of {} cases have a record\n", views.records.size(), experiment.cases.size());
   return code;

@@ -1,0 +1,181 @@
+#include "compare/node_ranking.hpp"
+
+#include "compare/metric.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace assay::host::compare {
+namespace {
+
+constexpr const char* node_key = "cluster.node";
+constexpr const char* round_key = "run.seed";
+
+std::vector<std::string> nodes_in(const std::string& group) {
+  std::vector<std::string> nodes;
+  std::size_t begin = 0;
+  for (std::size_t plus; (plus = group.find('+', begin)) != std::string::npos; begin = plus + 1)
+    nodes.push_back(group.substr(begin, plus - begin));
+  nodes.push_back(group.substr(begin));
+  return nodes;
+}
+
+// The axes that tell the checks apart.
+std::string case_of(const record::CaseRecord& record) {
+  std::string text;
+  for (const auto& [key, value] : record.identity.axes)
+    if (key != node_key && key != round_key)
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, to_text(value));
+  return text.empty() ? "step" : text;
+}
+
+struct Measured {
+  std::vector<std::string> nodes;
+  const record::CaseRecord* record;
+  std::optional<RunFigure> figure;  // of a case that is ok
+};
+
+std::optional<RunFigure> figure_in(const record::CaseRecord& record) {
+  if (!record.result.is_ok()) return std::nullopt;
+  const auto metric = metric_of(record, "step");
+  if (!metric) return std::nullopt;
+  RunFigure figure = metric->figure;
+  figure.waited_share = 0;
+  figure.shared_device = false;
+  return figure;
+}
+
+bool has(const Measured& measured, const std::string& node) {
+  return std::find(measured.nodes.begin(), measured.nodes.end(), node) != measured.nodes.end();
+}
+
+class Ranker {
+ public:
+  Ranker(const std::vector<record::CaseRecord>& records, const NodeRankingOptions& options) : options_(options) {
+    for (const record::CaseRecord& record : records) {
+      const Value* node = record::find(record.identity.axes, node_key);
+      if (!node || record.is_former) continue;
+      Measured measured{nodes_in(to_text(*node)), &record, figure_in(record)};
+      for (const std::string& name : measured.nodes)
+        if (names_.insert(name).second) order_.push_back(name);
+      const std::string of_case = case_of(record);
+      if (!by_case_.contains(of_case)) cases_.push_back(of_case);
+      by_case_[of_case].push_back(std::move(measured));
+    }
+  }
+
+  std::optional<NodeRanking> rank() {
+    if (order_.size() < 2) return std::nullopt;
+    NodeRanking ranking;
+    for (const std::string& name : order_) {
+      RankedNode node;
+      node.name = name;
+      for (const std::string& of_case : cases_) add_case(of_case, node);
+      ranking.nodes.push_back(std::move(node));
+    }
+    std::stable_sort(ranking.nodes.begin(), ranking.nodes.end(), [](const RankedNode& a, const RankedNode& b) {
+      return std::tuple(a.is_named(), !a.failures.empty(), a.worst_ratio) <
+             std::tuple(b.is_named(), !b.failures.empty(), b.worst_ratio);
+    });
+    if (has_single_runs_)
+      ranking.notes.emplace_back(
+          "some cases ran once on a node: how far runs differ is then assumed and not measured; sweep run.seed for "
+          "several");
+    return ranking;
+  }
+
+ private:
+  void add_case(const std::string& of_case, RankedNode& node) {
+    TestedSide here{node.name, {}}, others{"the other nodes", {}};
+    bool has_failed = false;
+    std::string status;
+    for (const Measured& measured : by_case_[of_case]) {
+      const bool is_here = has(measured, node.name);
+      if (measured.figure)
+        (is_here ? here : others).runs.push_back(*measured.figure);
+      else if (is_here)
+        has_failed = true, status = measured.record->result.status_text();
+    }
+    // What fails everywhere says nothing of a node.
+    if (has_failed && !others.runs.empty()) node.failures.push_back(fmt::format("{}: {}", of_case, status));
+    if (here.runs.empty() || others.runs.empty()) return;
+    has_single_runs_ = has_single_runs_ || here.runs.size() < 2;
+    TestOptions test;
+    test.statistic = Statistic::mean;
+    test.threshold = options_.threshold;
+    test.confidence = 1 - options_.false_alarm / static_cast<double>(order_.size() * cases_.size());
+    const TestResult result = compare_figures(others, here, test);
+    NodeFigure figure{of_case, result.value_b, result.ratio, result.low, result.high, result.outcome, false};
+    figure.is_slow = result.low && *result.low > 1 + options_.threshold;
+    node.worst_ratio = std::max(node.figures.empty() ? 0 : node.worst_ratio, result.ratio);
+    node.figures.push_back(std::move(figure));
+  }
+
+  const NodeRankingOptions& options_;
+  std::set<std::string> names_;
+  std::vector<std::string> order_, cases_;
+  std::map<std::string, std::vector<Measured>> by_case_;
+  bool has_single_runs_ = false;
+};
+
+const char* word_of(const NodeFigure& figure) {
+  if (figure.is_slow) return "slower";
+  switch (figure.outcome) {
+    case Outcome::same: return "same";
+    case Outcome::lower: return "faster";
+    case Outcome::higher: return "a little slower";  // surely slower, and perhaps by less than the threshold
+    case Outcome::differs:
+    case Outcome::cannot_tell: break;
+  }
+  return "cannot tell";
+}
+
+}  // namespace
+
+bool RankedNode::is_named() const {
+  return !failures.empty() ||
+         std::any_of(figures.begin(), figures.end(), [](const NodeFigure& figure) { return figure.is_slow; });
+}
+
+std::vector<std::string> NodeRanking::named() const {
+  std::vector<std::string> names;
+  for (const RankedNode& node : nodes)
+    if (node.is_named()) names.push_back(node.name);
+  return names;
+}
+
+std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& records,
+                                      const NodeRankingOptions& options) {
+  return Ranker(records, options).rank();
+}
+
+std::string node_ranking_text(const NodeRanking& ranking) {
+  std::size_t node_width = 4, case_width = 4;
+  for (const RankedNode& node : ranking.nodes) {
+    node_width = std::max(node_width, node.name.size());
+    for (const NodeFigure& figure : node.figures) case_width = std::max(case_width, figure.of_case.size());
+  }
+  std::string text = fmt::format("{:<{}}  {:<{}}  {:>12}  {:>8}  {:<16}  {}\n", "node", node_width, "case", case_width,
+                                 "step.mean_ms", "ratio", "interval", "to the other nodes");
+  for (const RankedNode& node : ranking.nodes) {
+    for (const NodeFigure& figure : node.figures)
+      text +=
+          fmt::format("{:<{}}  {:<{}}  {:>12.4g}  {:>8.3f}  {:<16}  {}\n", node.name, node_width, figure.of_case,
+                      case_width, figure.mean_ms, figure.ratio,
+                      figure.low ? fmt::format("{:.3f} .. {:.3f}", *figure.low, *figure.high) : "", word_of(figure));
+    for (const std::string& failure : node.failures)
+      text += fmt::format("{:<{}}  {}\n", node.name, node_width, failure);
+  }
+  for (const std::string& note : ranking.notes) text += fmt::format("note: {}\n", note);
+  const std::vector<std::string> named = ranking.named();
+  if (named.empty()) return text + "no node is slower than the others, as far as these runs can tell\n";
+  text += fmt::format("slow or failing: {}\nfor the site file: exclude = [\"{}\"]\n", fmt::join(named, ", "),
+                      fmt::join(named, "\", \""));
+  return text;
+}
+
+}  // namespace assay::host::compare
