@@ -3,6 +3,8 @@
 #include <algorithm>
 
 namespace all_reduce {
+
+using assay::comm::Collective;
 namespace {
 
 // The place of `name` in the table; the host has checked that it is there.
@@ -34,7 +36,7 @@ Settings::Settings(const assay::Case& c)
                                                    std::to_string(ranks) + " rank(s), which count from 0");
   auto bytes = c.get<std::int64_t>("size_bytes");
   if (bytes == 0) bytes = static_cast<std::int64_t>(c.get<double>("size_mb") * mib);
-  message = plan_message(collective, bytes, assay::compute::size_of(dtype), ranks);
+  message = assay::comm::plan_message(collective, bytes, assay::compute::size_of(dtype), ranks);
 }
 
 }  // namespace all_reduce

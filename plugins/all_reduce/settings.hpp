@@ -1,17 +1,16 @@
 // The workload's parameter table, and what one case makes of it.
 #pragma once
 #include <assay/comm/communicator.hpp>
+#include <assay/comm/message.hpp>
 #include <assay/plugin.hpp>
 #include <string>
-
-#include "message.hpp"
 
 namespace all_reduce {
 
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  Collective collective = Collective::all_reduce;
+  assay::comm::Collective collective = assay::comm::Collective::all_reduce;
   std::string collective_name, backend;
   assay::compute::DType dtype = assay::compute::DType::f32;
   assay::comm::Reduction reduction = assay::comm::Reduction::sum;
@@ -20,7 +19,7 @@ struct Settings {
   std::int32_t root = 0;
   std::int32_t rank = 0, ranks = 1;
   assay::comm::Options options;
-  Message message;
+  assay::comm::Message message;
 };
 
 // These are in the order of the enumerations.

@@ -10,6 +10,11 @@ namespace all_reduce {
 
 using assay::DeviceMemory;
 using assay::Error;
+using assay::comm::Collective;
+using assay::comm::Comparison;
+using assay::comm::ExactData;
+using assay::comm::PeriodicData;
+using assay::comm::Pieces;
 using assay::comm::Reduction;
 using assay::compute::Tensor;
 

@@ -1,11 +1,13 @@
 #include "workload.hpp"
 
 #include <assay/train/backend_access.hpp>
-#include <chrono>
 
 namespace all_reduce {
 
 using assay::DeviceMemory;
+using assay::comm::Collective;
+using assay::comm::has_parts;
+using assay::comm::Message;
 using assay::comm::Ticket;
 using assay::compute::Tensor;
 
@@ -44,7 +46,7 @@ void Workload::setup(const assay::Launch& launch) {
   launch.metric(message_bytes_metric, static_cast<double>(m.bytes));
   launch.metric(element_count_metric, static_cast<double>(m.count));
   backend_ = assay::train::open_backend(host_, launch);
-  wait_blocks_ = std::string_view(backend_->kind()) == "cpu";
+  time_ = assay::comm::CollectiveTime(*backend_);
   communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
   host_.info(communicator_->description());
   larger_memory_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, static_cast<std::size_t>(m.bytes), "buffer");
@@ -55,8 +57,8 @@ void Workload::setup(const assay::Launch& launch) {
   }
   timed_ = buffers(settings_.in_place, other_memory_.data());
   // The timed collectives read real numbers: small integers, which grow where sums are repeated in place (README.md).
-  const Pieces pieces(*backend_);
-  const PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
+  const assay::comm::Pieces pieces(*backend_);
+  const assay::comm::PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
   pieces.write(timed_.send, own);
   // Libraries connect, and find out what they cannot do, in the first collective.
   communicator_->wait(enqueue(timed_));
@@ -64,26 +66,18 @@ void Workload::setup(const assay::Launch& launch) {
 }
 
 void Workload::run(const assay::Launch& launch) {
-  const auto begin = std::chrono::steady_clock::now();
   {
     const auto phase = launch.phase(collective_phase);
-    communicator_->wait(enqueue(timed_));
+    time_.run(launch, *communicator_, [&] { return enqueue(timed_); });
   }
-  if (launch.stage() == ASSAY_STAGE_MEASURE) {
-    waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    ++measured_steps_;
-  } else if (launch.stage() == ASSAY_STAGE_WARMUP) {
-    communicator_->take_totals();  // so that finish() has those of the measured steps
-  }
+  assay::comm::CollectiveTime::end_step(launch, *communicator_);
 }
 
 void Workload::finish(const assay::Launch& launch) {
-  const assay::comm::Totals totals = communicator_->take_totals();
-  const double ms = wait_blocks_ ? waited_ms_ / static_cast<double>(measured_steps_)
-                                 : totals.busy_ms / static_cast<double>(totals.collectives);
-  const double bandwidth = algorithm_bandwidth_gbs(settings_.message.bytes, ms);
+  const double ms = time_.mean_ms(*communicator_);
+  const double bandwidth = assay::comm::algorithm_bandwidth_gbs(settings_.message.bytes, ms);
   launch.metric(algorithm_bandwidth_metric, bandwidth);
-  launch.metric(bus_bandwidth_metric, bandwidth * bus_factor(settings_.collective, settings_.ranks));
+  launch.metric(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(settings_.collective, settings_.ranks));
 }
 
 }  // namespace all_reduce

@@ -1,13 +1,14 @@
 // The workload of collectives: one step is one collective and the wait for its result.
 #pragma once
+#include <assay/comm/collective_time.hpp>
 #include <assay/comm/communicator.hpp>
+#include <assay/comm/exact_data.hpp>
+#include <assay/comm/pieces.hpp>
 #include <assay/compute/backend.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "exact_data.hpp"
-#include "pieces.hpp"
 #include "settings.hpp"
 
 namespace all_reduce {
@@ -54,9 +55,9 @@ class Workload {
   assay::comm::Ticket enqueue(const Buffers& b);
 
   // verification.cpp
-  ExactData exact_data() const;
-  Comparison run_and_check(bool in_place, const ExactData& exact);
-  Comparison check_result(const Buffers& b, const ExactData& exact) const;
+  assay::comm::ExactData exact_data() const;
+  assay::comm::Comparison run_and_check(bool in_place, const assay::comm::ExactData& exact);
+  assay::comm::Comparison check_result(const Buffers& b, const assay::comm::ExactData& exact) const;
 
   assay::Host host_;
   Settings settings_;
@@ -65,9 +66,7 @@ class Workload {
   assay::DeviceMemory larger_memory_, other_memory_;
   std::unique_ptr<assay::comm::Communicator> communicator_;
   Buffers timed_;
-  bool wait_blocks_ = true;  // the caller, so that its clock has the collective's time
-  double waited_ms_ = 0;     // over the measured steps, where it does
-  std::uint64_t measured_steps_ = 0;
+  assay::comm::CollectiveTime time_;
 };
 
 }  // namespace all_reduce

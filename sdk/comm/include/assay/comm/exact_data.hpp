@@ -8,21 +8,21 @@
 #include <cstdint>
 #include <vector>
 
-namespace all_reduce {
+namespace assay::comm {
 
 // The bits of a small integer in the dtype, in the low bytes; exact up to the dtype's `largest_integer`.
-std::uint32_t bits_of(assay::compute::DType dtype, std::int32_t value);
+std::uint32_t bits_of(compute::DType dtype, std::int32_t value);
 // The value of an element that was received, whatever it is.
-float value_of(assay::compute::DType dtype, const std::byte* element);
+float value_of(compute::DType dtype, const std::byte* element);
 // Up to here every integer is a number of the dtype.
-std::int32_t largest_integer(assay::compute::DType dtype);
+std::int32_t largest_integer(compute::DType dtype);
 
 class ExactData {
  public:
   static constexpr std::int64_t period = 65'521;
 
   // Throws assay::Error(UNSUPPORTED) where the dtype has no such numbers: averages in bf16 over more than 256 ranks.
-  ExactData(assay::compute::DType dtype, assay::comm::Reduction reduction, std::int32_t ranks);
+  ExactData(compute::DType dtype, Reduction reduction, std::int32_t ranks);
 
   // One period of what a rank sends, and of what the reduction over all ranks makes of it.
   std::vector<std::int32_t> sent_by(std::int32_t rank) const;
@@ -33,12 +33,12 @@ class ExactData {
   double tolerance() const;
 
  private:
-  assay::compute::DType dtype_;
-  assay::comm::Reduction reduction_;
+  compute::DType dtype_;
+  Reduction reduction_;
   std::int32_t ranks_;
   std::int32_t unit_ = 1;    // every value is a multiple of it: the number of ranks for averages
   std::int32_t active_ = 1;  // ranks that send something other than 0 at one position
   std::int32_t most_ = 1;    // values are unit_ * [-most_, most_]
 };
 
-}  // namespace all_reduce
+}  // namespace assay::comm

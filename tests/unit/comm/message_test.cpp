@@ -1,9 +1,8 @@
-#include "message.hpp"
-
 #include <gtest/gtest.h>
+#include <assay/comm/message.hpp>
 #include <assay/plugin.hpp>
 
-namespace all_reduce {
+namespace assay::comm {
 namespace {
 
 TEST(Message, WholeBuffersKeepEveryElement) {
@@ -62,4 +61,4 @@ TEST(Bandwidth, BusFactors) {
 }
 
 }  // namespace
-}  // namespace all_reduce
+}  // namespace assay::comm

@@ -1,17 +1,14 @@
-#include "pieces.hpp"
-
 #include <gtest/gtest.h>
+#include <assay/comm/exact_data.hpp>
+#include <assay/comm/pieces.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "exact_data.hpp"
-
-namespace all_reduce {
+namespace assay::comm {
 namespace {
 
-using assay::comm::Reduction;
-using assay::compute::DType;
+using compute::DType;
 
 class Compare : public testing::Test {
  protected:
@@ -21,8 +18,8 @@ class Compare : public testing::Test {
     return out;
   }
   Comparison compare(const std::vector<float>& got, std::int64_t first, double tolerance = 0) const {
-    return all_reduce::compare(reinterpret_cast<const std::byte*>(got.data()), static_cast<std::int64_t>(got.size()),
-                               data_, first, tolerance);
+    return comm::compare(reinterpret_cast<const std::byte*>(got.data()), static_cast<std::int64_t>(got.size()), data_,
+                         first, tolerance);
   }
   const std::vector<std::int32_t> values_ = ExactData(DType::f32, Reduction::sum, 3).reduced();
   const PeriodicData data_{DType::f32, values_};
@@ -73,4 +70,4 @@ TEST(Comparison, AddsUpAndKeepsTheFirst) {
 }
 
 }  // namespace
-}  // namespace all_reduce
+}  // namespace assay::comm

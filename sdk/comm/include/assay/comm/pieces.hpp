@@ -7,21 +7,21 @@
 #include <optional>
 #include <vector>
 
-namespace all_reduce {
+namespace assay::comm {
 
 // The bytes of a few periods, so that a piece that begins anywhere in the period is one range of them.
 class PeriodicData {
  public:
-  PeriodicData(assay::compute::DType dtype, const std::vector<std::int32_t>& one_period);
+  PeriodicData(compute::DType dtype, const std::vector<std::int32_t>& one_period);
 
   static constexpr std::int64_t piece = 1 << 20;  // elements
   // The elements from `first` on, up to `piece` of them.
   const std::byte* at(std::int64_t first) const;
-  assay::compute::DType dtype() const { return dtype_; }
+  compute::DType dtype() const { return dtype_; }
   std::int32_t value(std::int64_t index) const { return values_[static_cast<std::size_t>(index % period_)]; }
 
  private:
-  assay::compute::DType dtype_;
+  compute::DType dtype_;
   std::vector<std::int32_t> values_;
   std::int64_t period_;
   std::vector<std::byte> bytes_;
@@ -45,18 +45,17 @@ Comparison compare(const std::byte* got, std::int64_t count, const PeriodicData&
 
 class Pieces {
  public:
-  explicit Pieces(assay::compute::Backend& backend) : backend_(&backend) {}
+  explicit Pieces(compute::Backend& backend) : backend_(&backend) {}
 
   // x[i] = data[i]; one-dimensional tensors.
-  void write(const assay::compute::Tensor& x, const PeriodicData& data) const;
+  void write(const compute::Tensor& x, const PeriodicData& data) const;
   // Something that no result holds: not a number in every dtype.
-  void spoil(const assay::compute::Tensor& x) const;
+  void spoil(const compute::Tensor& x) const;
   // x[i] against data[i + shift].
-  Comparison compare(const assay::compute::Tensor& x, const PeriodicData& data, std::int64_t shift,
-                     double tolerance) const;
+  Comparison compare(const compute::Tensor& x, const PeriodicData& data, std::int64_t shift, double tolerance) const;
 
  private:
-  assay::compute::Backend* backend_;
+  compute::Backend* backend_;
 };
 
-}  // namespace all_reduce
+}  // namespace assay::comm

@@ -1,9 +1,9 @@
-#include "message.hpp"
+#include "assay/comm/message.hpp"
 
 #include <assay/plugin.hpp>
 #include <string>
 
-namespace all_reduce {
+namespace assay::comm {
 
 Message plan_message(Collective collective, std::int64_t size_bytes, std::size_t element_bytes, std::int32_t ranks) {
   const auto element = static_cast<std::int64_t>(element_bytes);
@@ -39,4 +39,4 @@ double bus_factor(Collective collective, std::int32_t ranks) {
   return 1;
 }
 
-}  // namespace all_reduce
+}  // namespace assay::comm

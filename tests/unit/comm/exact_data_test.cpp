@@ -1,15 +1,13 @@
-#include "exact_data.hpp"
-
 #include <gtest/gtest.h>
+#include <assay/comm/exact_data.hpp>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-namespace all_reduce {
+namespace assay::comm {
 namespace {
 
-using assay::comm::Reduction;
-using assay::compute::DType;
+using compute::DType;
 
 constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
 
@@ -113,4 +111,4 @@ TEST(ExactData, AveragesThatTheDtypeCannotHoldAreUnsupported) {
 }
 
 }  // namespace
-}  // namespace all_reduce
+}  // namespace assay::comm

@@ -1,4 +1,4 @@
-#include "exact_data.hpp"
+#include "assay/comm/exact_data.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,10 +6,9 @@
 #include <cstring>
 #include <string>
 
-namespace all_reduce {
+namespace assay::comm {
 
-using assay::comm::Reduction;
-using assay::compute::DType;
+using compute::DType;
 
 namespace {
 
@@ -111,4 +110,4 @@ double ExactData::tolerance() const {
   return active_ * (2.0 + active_) * std::ldexp(1.0, -significant_bits(dtype_));
 }
 
-}  // namespace all_reduce
+}  // namespace assay::comm

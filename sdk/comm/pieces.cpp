@@ -1,14 +1,14 @@
-#include "pieces.hpp"
+#include "assay/comm/pieces.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "exact_data.hpp"
+#include "assay/comm/exact_data.hpp"
 
-namespace all_reduce {
+namespace assay::comm {
 
-using assay::compute::Tensor;
+using compute::Tensor;
 
 namespace {
 
@@ -21,7 +21,7 @@ void for_each_piece(const Tensor& x, F&& f) {
 
 }  // namespace
 
-PeriodicData::PeriodicData(assay::compute::DType dtype, const std::vector<std::int32_t>& one_period)
+PeriodicData::PeriodicData(compute::DType dtype, const std::vector<std::int32_t>& one_period)
     : dtype_(dtype), values_(one_period), period_(static_cast<std::int64_t>(one_period.size())) {
   const std::size_t element = size_of(dtype);
   bytes_.resize(static_cast<std::size_t>(period_ + piece) * element);
@@ -72,11 +72,11 @@ Comparison Pieces::compare(const Tensor& x, const PeriodicData& data, std::int64
   std::vector<std::byte> got(std::min(x.bytes(), static_cast<std::size_t>(PeriodicData::piece) * size_of(x.dtype)));
   for_each_piece(x, [&](const Tensor& piece, std::int64_t first) {
     backend_->download(got.data(), piece);
-    Comparison one = all_reduce::compare(got.data(), piece.elements(), data, first + shift, tolerance);
+    Comparison one = comm::compare(got.data(), piece.elements(), data, first + shift, tolerance);
     if (one.first) one.first->index += first;
     all.add(one);
   });
   return all;
 }
 
-}  // namespace all_reduce
+}  // namespace assay::comm

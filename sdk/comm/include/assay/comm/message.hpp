@@ -1,10 +1,10 @@
 // The buffers that a collective moves, and the bandwidths that its time amounts to, by the conventions of nccl-tests
-// (see README.md).
+// (plugins/all_reduce/README.md has the formulas).
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
-namespace all_reduce {
+namespace assay::comm {
 
 enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
 
@@ -32,4 +32,4 @@ double algorithm_bandwidth_gbs(std::int64_t bytes, double milliseconds);
 // buffer. 0 for one rank, but for broadcast.
 double bus_factor(Collective collective, std::int32_t ranks);
 
-}  // namespace all_reduce
+}  // namespace assay::comm
