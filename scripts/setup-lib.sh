@@ -22,7 +22,7 @@ assay_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 # package asks for OpenCL (ocl-icd-opencl-dev) where it was built with it, although the CPU engine never uses it.
 packages_to_build=(
   g++ cmake ninja-build
-  libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev
+  libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev
   libdnnl-dev ocl-icd-opencl-dev libgloo-dev
 )
 # Slurm's (slurm-wlm munge) are for the tests that make a cluster of their own on this machine; see without_daemons.
