@@ -15,8 +15,18 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
            wireup::KeyValue::Timeout patience)
     : launched_(launched), watch_(store_.watch(crew_group)), orders_given_(static_cast<std::size_t>(launched.size)) {
   rendezvous_ = std::make_unique<wireup::RendezvousPoint>(store_, launched, rendezvous_folder);
-  for (const std::string& text :
-       store_.exchange(hello_name, 0, launched.size, to_text(place_of_this_process(launched.local_rank)), patience))
+  try {
+    gather(patience);
+  } catch (const wireup::WireupError& error) {
+    const std::string refused = strangers_text();
+    if (refused.empty()) throw;
+    throw wireup::WireupError(fmt::format("{}. {}", error.what(), refused));
+  }
+}
+
+void Crew::gather(wireup::KeyValue::Timeout patience) {
+  const std::string own_place = to_text(place_of_this_process(launched_->local_rank));
+  for (const std::string& text : store_.exchange(hello_name, 0, launched_->size, own_place, patience))
     members_.push_back(place_from(text));
 }
 
@@ -62,6 +72,14 @@ std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
                     record::result_without_worker(record::Status::crashed,
                                                   fmt::format("its assay process is gone: {}", loss->second)),
                     launch::FailureKind::killed};
+}
+
+std::string Crew::strangers_text() const {
+  if (!rendezvous_ && !server_) return {};
+  const std::string refused = rendezvous_ ? rendezvous_->strangers().text() : server_->strangers().text();
+  if (refused.empty()) return {};
+  const wireup::Endpoint& endpoint = rendezvous_ ? rendezvous_->endpoint() : server_->endpoint();
+  return fmt::format("At port {}, where the ranks meet, {}", endpoint.port, refused);
 }
 
 void Crew::dismiss(int exit_code) {

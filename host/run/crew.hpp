@@ -19,7 +19,7 @@ class Crew {
   // Alone: starts as many ranks on this machine as a case asks for.
   Crew();
   // Leads: publishes its address and waits until the other processes of the launch are here, `patience` at most. Throws
-  // WireupError that names the ranks that did not come.
+  // WireupError that names the ranks that did not come, and who was refused meanwhile.
   Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
        wireup::KeyValue::Timeout patience);
   // Dismisses the others, as failed where dismiss() was not called.
@@ -45,7 +45,12 @@ class Crew {
   std::optional<RankReport> find_loss(std::int32_t rank);
   void dismiss(int exit_code);
 
+  // A line on the connections that the service has refused so far; empty when there were none.
+  std::string strangers_text() const;
+
  private:
+  void gather(wireup::KeyValue::Timeout patience);
+
   std::optional<wireup::LaunchedRank> launched_;
   wireup::KeyValueStore store_;
   std::shared_ptr<wireup::Watch> watch_;                 // of the followers, when launched

@@ -6,15 +6,18 @@
 #include <optional>
 #include <string>
 
+#include "wireup/key_value.hpp"
+
 namespace assay::host::run {
 
-// The followers are its members. Orders are not kept below it: what waits there fails when a member is lost.
+// The followers are its members. Orders are not kept below it: what waits there fails when a member is lost. They are
+// kept below the leader's prefix, where the service lets nobody else write: a follower does what they say.
 inline constexpr const char* crew_group = "crew/";
 inline constexpr const char* hello_name = "crew/hello";
 
 // An order is the text of a CaseSpec, or a dismissal.
 inline std::string order_key(std::int32_t rank, std::int64_t number) {
-  return fmt::format("order/{}/{}", rank, number);
+  return fmt::format("{}order/{}/{}", wireup::leader_prefix, rank, number);
 }
 std::string dismissal(int exit_code);
 // The exit code; nothing when the order is a case.
@@ -25,6 +28,8 @@ inline std::string report_key(std::int32_t rank) { return fmt::format("report/{}
 
 // Not below the case's prefix, whose keys go when the case ends for the leader: a follower that begins with an order
 // late must still read that its case is over.
-inline std::string abort_key(const std::string& prefix) { return "abort/" + prefix; }
+inline std::string abort_key(const std::string& prefix) {
+  return fmt::format("{}abort/{}", wireup::leader_prefix, prefix);
+}
 
 }  // namespace assay::host::run

@@ -40,6 +40,7 @@ class ExperimentRun {
     if (options_.launched) allow.emplace_back(record::name_of(record::Status::unsupported));
     const bool is_good = views.named_file_error.empty() && are_ok_or_allowed(views.records, planned_experiment, allow);
     const int code = interrupted ? exit_interrupted : is_good ? exit_ok : exit_failed;
+    if (const std::string refused = crew_->strangers_text(); !refused.empty()) listener_.message("note: " + refused);
     listener_.run_finished(planned_experiment, views, folder_->path().string(), interrupted, code);
     crew_->dismiss(code);
     return code;

@@ -32,11 +32,40 @@ Connection::Connection(const std::string& address, std::uint16_t port, std::stri
     : stop_(&stop), peer_(host_and_port(address, port)) {
   connect(address, port, connect_by);
   set_wire_options(socket_.get());
-  const std::array texts = {wire_name, token};
-  send(frame_of(Message::Kind::hello, {wire_version, 0, 0}, std::span(texts)), answer_by);
-  const Message answer = receive(answer_by);
-  if (answer.kind == Message::Kind::error)
-    throw RefusedError(fmt::format("{}: {}", peer_, answer.texts.empty() ? "refused" : answer.texts.front()));
+  prove_each_other(token, answer_by);
+}
+
+void Connection::prove_each_other(std::string_view token, Deadline deadline) {
+  const Hello mine = new_hello(Role::client);
+  Hello theirs{};
+  send_bytes({mine.data(), mine.size()}, deadline);
+  read_exactly(theirs.data(), theirs.size(), deadline);
+  check_version(theirs);
+  const Secrets secrets = secrets_of(mine, theirs, token);
+  send_bytes({reinterpret_cast<const char*>(secrets.client_proof.data()), secrets.client_proof.size()}, deadline);
+  std::array<char, Verdict::bytes> bytes{};
+  read_exactly(bytes.data(), bytes.size(), deadline);
+  const auto verdict = verdict_in(bytes);
+  if (verdict && verdict->code == Verdict::Code::wrong_token)
+    throw RefusedError(fmt::format("{}: wrong token: this key-value service belongs to another launch", peer_));
+  if (!verdict || !is_same_proof(verdict->proof, secrets.server_proof))
+    throw RefusedError(
+        fmt::format("{} does not prove that it knows the token: it is not rank 0 of this launch, and nothing was taken "
+                    "from it; end "
+                    "what listens there, or choose another port",
+                    peer_));
+  sealer_.emplace(secrets.to_server);
+  opener_.emplace(secrets.to_client);
+}
+
+void Connection::check_version(const Hello& theirs) const {
+  const auto version = version_in(theirs, Role::server);
+  if (!version) throw RefusedError(fmt::format("{} is no key-value service of assay", peer_));
+  if (*version != wire_version)
+    throw RefusedError(
+        fmt::format("{}: the key-value service speaks version {} of its protocol, this client version {}; use the same "
+                    "assay for all ranks",
+                    peer_, *version, wire_version));
 }
 
 void Connection::connect(const std::string& address, std::uint16_t port, Deadline deadline) {
@@ -65,11 +94,13 @@ void Connection::connect(const std::string& address, std::uint16_t port, Deadlin
   throw WireupError(fmt::format("{}: {}", peer_, std::generic_category().message(error)));
 }
 
-void Connection::send(std::string_view frame, Deadline deadline) {
-  while (!frame.empty()) {
-    const ssize_t n = ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
+void Connection::send(std::string_view frame, Deadline deadline) { send_bytes(sealer_->seal(frame), deadline); }
+
+void Connection::send_bytes(std::string_view bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n >= 0)
-      frame.remove_prefix(static_cast<std::size_t>(n));
+      bytes.remove_prefix(static_cast<std::size_t>(n));
     else if (errno == EAGAIN || errno == EWOULDBLOCK)
       wait_for(POLLOUT, deadline);
     else if (errno != EINTR)
@@ -78,13 +109,19 @@ void Connection::send(std::string_view frame, Deadline deadline) {
 }
 
 Message Connection::receive(Deadline deadline) {
-  std::array<char, frame_head_bytes> head{};
+  std::array<char, sealed_head_bytes> head{};
   read_exactly(head.data(), head.size(), deadline);
-  const std::size_t bytes = body_bytes(head);
-  if (bytes > body_bytes_max) throw WireupError(fmt::format("{} is no key-value service of assay", peer_));
-  std::string body(bytes, '\0');
-  read_exactly(body.data(), body.size(), deadline);
-  return parse_body(body);
+  try {
+    const std::size_t bytes = opener_->open_head(head);
+    if (bytes > body_bytes_max) throw WireupError(fmt::format("{} announces {} bytes in one message", peer_, bytes));
+    std::string body(bytes + seal_bytes, '\0');
+    read_exactly(body.data(), body.size(), deadline);
+    opener_->open_body(body);
+    return parse_body(body);
+  } catch (const SealError& error) {
+    throw SealError(
+        fmt::format("the connection to the key-value service at {} cannot be trusted: {}", peer_, error.what()));
+  }
 }
 
 void Connection::read_exactly(char* data, std::size_t bytes, Deadline deadline) {
@@ -116,6 +153,12 @@ void Connection::wait_for(short events, Deadline deadline) const {
 }
 
 void Connection::fail(int error) const {
+  if (!opener_ && (error == 0 || error == ECONNRESET || error == EPIPE))
+    throw LetGoError(
+        fmt::format("{} closed the connection before it had proven that it knows the token: another program listens "
+                    "there, or rank 0 "
+                    "has too many callers or has just ended",
+                    peer_));
   throw WireupError(fmt::format("the key-value service at {} is gone: {}", peer_,
                                 error == 0 ? "it closed the connection" : std::generic_category().message(error)));
 }

@@ -15,6 +15,10 @@ class WireupError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Keys, counters, exchanges and groups below this belong to the process that holds the store: a client reads and waits
+// for them, and is refused when it writes. What others must obey stands there.
+inline constexpr std::string_view leader_prefix = "leader/";
+
 // Thread-safe. Implemented by KeyValueStore (in this process) and KeyValueClient (through a socket).
 class KeyValue {
  public:

@@ -103,14 +103,25 @@ std::unique_ptr<Connection> KeyValueClient::connect(Clock::time_point deadline) 
 }
 
 std::unique_ptr<Connection> KeyValueClient::connect_again() const {
-  // The address has answered before: if it does not now, the service is gone.
+  // The address has answered before: if it does not now, the service is gone. One that merely lets go of a caller,
+  // since strangers crowd its port, is called again.
   const auto deadline = Clock::now() + options_.answer_margin;
-  try {
-    return std::make_unique<Connection>(endpoint_.addresses.front(), endpoint_.port, endpoint_.token, deadline,
-                                        deadline, stop_);
-  } catch (const WireupError& error) {
-    if (stop_.raised()) throw;
-    throw WireupError(fmt::format("the key-value service is gone: {}", error.what()));
+  for (auto pause = pause_min;; pause = std::min(2 * pause, pause_max)) {
+    std::string problem;
+    try {
+      return std::make_unique<Connection>(endpoint_.addresses.front(), endpoint_.port, endpoint_.token, deadline,
+                                          deadline, stop_);
+    } catch (const LetGoError& error) {
+      if (stop_.raised() || Clock::now() + pause < deadline) {
+        poll(nullptr, 0, static_cast<int>(pause.count()));
+        continue;
+      }
+      problem = error.what();
+    } catch (const WireupError& error) {
+      if (stop_.raised()) throw;
+      problem = error.what();
+    }
+    throw WireupError(fmt::format("the key-value service is gone: {}", problem));
   }
 }
 

@@ -40,11 +40,17 @@ void raise_open_files_limit() {
 
 class KeyValueServer::Service {
  public:
-  Service(KeyValueStore& store, const Options& options, Listener listener)
-      : home_{io_, store, options.token, options.hello_timeout},
+  Service(KeyValueStore& store, const Options& options, Listener listener, Strangers& strangers)
+      : home_{io_, store, options.token, options.hello_timeout, strangers},
+        unproven_max_(options.unproven_max),
+        unproven_time_(options.unproven_time),
         protocol_(listener.family == AF_INET6 ? tcp::v6() : tcp::v4()),
         acceptor_(io_),
-        pause_(io_) {
+        pause_(io_),
+        room_(io_) {
+    home_.fewer_unproven = [this] {
+      if (next_.socket) asio::post(io_, [this] { go_on_with_next(); });
+    };
     acceptor_.assign(protocol_, listener.socket.release());
     wait_for_client();
     thread_ = std::thread([this] { io_.run(); });
@@ -62,6 +68,8 @@ class KeyValueServer::Service {
   void close() {
     Error ignored;
     acceptor_.close(ignored);
+    next_ = {};
+    room_.cancel();
     if (home_.answers_under_way == 0) return io_.stop();
     home_.closing = true;
     pause_.expires_after(last_answers_time);
@@ -80,15 +88,44 @@ class KeyValueServer::Service {
   // connection that a worker holds open too does not end when it should.
   void accept_clients() {
     for (int i = 0; i < accepts_in_a_row; ++i) {
-      Fd client(accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!client) {
+      if (!next_.socket) accept_next();
+      if (!next_.socket) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause_accepting();
         if (errno == EAGAIN || errno == EWOULDBLOCK) break;
         continue;  // a client that gave up before it was accepted
       }
-      start_connection(std::move(client));
+      if (!make_room()) return;
+      start_connection(std::exchange(next_, {}));
     }
     wait_for_client();
+  }
+
+  void accept_next() {
+    sockaddr_storage address{};
+    socklen_t bytes = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    next_.socket = Fd(accept4(acceptor_.native_handle(), generic, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (next_.socket) next_.address = numeric_address(generic);
+  }
+
+  // For one more that has not proven itself. Where there is none yet, goes on when there is.
+  bool make_room() {
+    if (home_.unproven.size() < unproven_max_) return true;
+    ServerConnection& oldest = *home_.unproven.front();
+    const auto may_go_at = oldest.started() + unproven_time_;
+    if (std::chrono::steady_clock::now() >= may_go_at) {
+      oldest.crowd_out();
+      return true;
+    }
+    room_.expires_at(may_go_at);
+    room_.async_wait([this](const Error& error) {
+      if (!error) go_on_with_next();
+    });
+    return false;
+  }
+
+  void go_on_with_next() {
+    if (next_.socket) accept_clients();
   }
 
   void pause_accepting() {
@@ -98,22 +135,31 @@ class KeyValueServer::Service {
     });
   }
 
-  void start_connection(Fd client) {
+  struct Accepted {
+    Fd socket;
+    std::string address;
+  };
+
+  void start_connection(Accepted client) {
     try {
-      set_wire_options(client.get());
+      set_wire_options(client.socket.get());
     } catch (const WireupError&) {
       return;  // it is gone already
     }
     tcp::socket socket(home_.io);
-    socket.assign(protocol_, client.release());
-    std::make_shared<ServerConnection>(home_, std::move(socket))->start();
+    socket.assign(protocol_, client.socket.release());
+    std::make_shared<ServerConnection>(home_, std::move(socket), std::move(client.address))->start();
   }
 
   asio::io_context io_{1};
   ServerConnections home_;
+  const std::size_t unproven_max_;
+  const std::chrono::milliseconds unproven_time_;
   const tcp protocol_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
+  asio::steady_timer room_;  // until the oldest connection that has not proven itself may go
+  Accepted next_;            // has been accepted, and waits for room
   std::thread thread_;
 };
 
@@ -127,7 +173,7 @@ KeyValueServer::KeyValueServer(KeyValueStore& store, Options options) {
     endpoint_.addresses = addresses_of_this_machine();
   else
     endpoint_.addresses = {"127.0.0.1"};
-  service_ = std::make_unique<Service>(store, options, std::move(listener));
+  service_ = std::make_unique<Service>(store, options, std::move(listener), strangers_);
 }
 
 KeyValueServer::~KeyValueServer() = default;

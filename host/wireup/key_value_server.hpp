@@ -1,6 +1,7 @@
 // Serves a KeyValueStore through TCP.
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,13 +9,16 @@
 #include "wireup/endpoint.hpp"
 #include "wireup/key_value_store.hpp"
 #include "wireup/listener.hpp"
+#include "wireup/strangers.hpp"
 
 namespace assay::host::wireup {
 
 // One thread of its own for any number of connections. Raises this process's soft limit of open files to the hard one.
 //
-// A client that does not show the token gets told so and nothing else; what it sends is not looked at. Traffic is not
-// encrypted: whoever can read the network can read the token.
+// A client that does not prove that it knows the token gets told so and nothing else, and is counted. Of those that
+// have not proven anything yet there are at most `unproven_max`, with a fixed size to say (handshake.hpp) and a limited
+// time. While a further one waits, the oldest of them that has had `unproven_time` goes: a rank needs a round trip.
+// Others wait in the system's queue meanwhile, so that many ranks that come at once all get in.
 class KeyValueServer {
  public:
   struct Options {
@@ -22,6 +26,8 @@ class KeyValueServer {
     std::uint16_t port = 0;                                             // 0: any free one
     std::string token;                                                  // empty: a random one
     std::chrono::milliseconds hello_timeout = std::chrono::seconds(5);  // for a client that connects and says nothing
+    std::size_t unproven_max = 64;
+    std::chrono::milliseconds unproven_time = std::chrono::milliseconds(250);
   };
 
   // The store must outlive the server. Throws WireupError.
@@ -31,11 +37,14 @@ class KeyValueServer {
   ~KeyValueServer();
 
   const Endpoint& endpoint() const noexcept { return endpoint_; }
+  // Thread-safe.
+  const Strangers& strangers() const noexcept { return strangers_; }
 
  private:
   class Service;
 
   Endpoint endpoint_;
+  Strangers strangers_;
   std::unique_ptr<Service> service_;
 };
 

@@ -77,7 +77,7 @@ Message parse_body(std::string_view body) {
   BodyReader reader(body);
   Message message;
   const auto kind = reader.number<std::uint8_t>();
-  if (kind < static_cast<std::uint8_t>(Message::Kind::hello) || kind > static_cast<std::uint8_t>(Message::Kind::error))
+  if (kind < static_cast<std::uint8_t>(Message::Kind::join) || kind > static_cast<std::uint8_t>(Message::Kind::error))
     throw WireupError(fmt::format("a message has the unknown kind {}", kind));
   message.kind = static_cast<Message::Kind>(kind);
   for (std::int64_t& number : message.numbers) number = static_cast<std::int64_t>(reader.number<std::uint64_t>());

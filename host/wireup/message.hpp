@@ -1,8 +1,8 @@
-// What travels between a KeyValueClient and a KeyValueServer.
+// What a KeyValueClient and a KeyValueServer say to each other once they have proven themselves (handshake.hpp); it
+// travels sealed (sealing.hpp).
 //
 // A frame is the length of its body (4 bytes) and the body: kind (1 byte), three numbers (8 bytes each), count of texts
-// (4 bytes), and each text as its length (4 bytes) and its bytes. Integers are big-endian. The layout of `hello` and
-// `error` stays the same in all versions, so that two versions can tell each other what they are.
+// (4 bytes), and each text as its length (4 bytes) and its bytes. Integers are big-endian.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,17 +14,12 @@
 
 namespace assay::host::wireup {
 
-constexpr std::int64_t wire_version = 1;
-constexpr std::string_view wire_name = "assay-wireup";
 constexpr std::size_t frame_head_bytes = 4;
 constexpr std::size_t body_bytes_max = std::size_t{64} << 20;
-// Until a client has shown its token it cannot make the server allocate more.
-constexpr std::size_t hello_bytes_max = 4096;
 
 struct Message {
   enum class Kind : std::uint8_t {
-    hello = 1,  // numbers: version; texts: wire_name, token
-    join,       // numbers: rank; texts: group, host
+    join = 1,  // numbers: rank; texts: group, host
     leave,
     set,       // texts: key, value
     get,       // numbers: timeout in ms; texts: key

@@ -9,6 +9,7 @@
 
 #include "wireup/endpoint.hpp"
 #include "wireup/key_value.hpp"
+#include "wireup/token.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -187,6 +188,17 @@ std::optional<LaunchedRank> from_slurm(const Variables& variables) {
   return launched;
 }
 
+// Empty when the user gives none.
+std::string given_token(const Variables& variables) {
+  constexpr const char *in_text = "ASSAY_RENDEZVOUS_TOKEN", *in_file = "ASSAY_RENDEZVOUS_TOKEN_FILE";
+  const auto token = variables.text(in_text);
+  const auto file = variables.text(in_file);
+  if (token && file) throw WireupError(fmt::format("{} and {} are both set; set one of them", in_text, in_file));
+  if (file) return token_of_file(*file, in_file);
+  if (token) check_token(*token, in_text);
+  return token.value_or("");
+}
+
 }  // namespace
 
 std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment) {
@@ -198,7 +210,7 @@ std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment) 
   if (!launched) return std::nullopt;
   if (const auto text = variables.text("ASSAY_RENDEZVOUS")) {
     const auto [host, port] = parse_host_and_port(*text, "ASSAY_RENDEZVOUS");
-    launched->rendezvous = {host, port, variables.text("ASSAY_RENDEZVOUS_TOKEN").value_or("job " + launched->job_id)};
+    launched->rendezvous = {host, port, launched->size > 1 ? given_token(variables) : ""};
   }
   return launched;
 }

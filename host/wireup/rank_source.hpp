@@ -8,7 +8,7 @@
 //   LOCAL_WORLD_SIZE OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE       Open MPI's mpirun SLURM_PROCID,
 //   SLURM_STEP_NUM_TASKS               srun; only with SLURM_STEP_ID: a batch script has a SLURM_PROCID too
 //
-// ASSAY_RENDEZVOUS=HOST:PORT and ASSAY_RENDEZVOUS_TOKEN go with each of them.
+// ASSAY_RENDEZVOUS=HOST:PORT goes with each of them, and with it ASSAY_RENDEZVOUS_TOKEN or ASSAY_RENDEZVOUS_TOKEN_FILE.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -21,8 +21,8 @@ namespace assay::host::wireup {
 struct ExplicitRendezvous {
   std::string host;
   std::uint16_t port = 0;
-  // ASSAY_RENDEZVOUS_TOKEN. Without it, a text made of the job id: that keeps another launch's ranks apart, but is no
-  // secret.
+  // ASSAY_RENDEZVOUS_TOKEN, or what the file ASSAY_RENDEZVOUS_TOKEN_FILE holds. Empty: a random one, which rank 0
+  // leaves in the folder that all processes see (rendezvous.hpp).
   std::string token;
 };
 
@@ -41,7 +41,8 @@ struct LaunchedRank {
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 // Nothing when no launcher's variables are there. Throws WireupError that names the variable and its value when they
-// are half set or make no sense. A variable without text counts as not set.
+// are half set or make no sense, and for a token that is weak or whose file others can read; no text shows a token. A
+// variable without text counts as not set.
 std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment);
 
 }  // namespace assay::host::wireup

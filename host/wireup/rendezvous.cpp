@@ -9,13 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "common/fd.hpp"
+#include "wireup/private_file.hpp"
 #include "wireup/rank_list.hpp"
 
 namespace assay::host::wireup {
@@ -41,13 +40,11 @@ std::uint64_t hash_of(std::string_view text) {
                   what, file.string(), std::generic_category().message(error)));
 }
 
-std::optional<std::string> text_of(const fs::path& file) {
+PrivateText text_of(const fs::path& file) {
   // On a network file system, opening the folder asks the server again whether the file is there; a lookup alone may
   // repeat for half a minute that it is not.
   if (DIR* folder = opendir(file.parent_path().c_str())) closedir(folder);
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return read_private_file(file);
 }
 
 KeyValueServer::Options server_options(const LaunchedRank& launched) {
@@ -62,6 +59,31 @@ KeyValueServer::Options server_options(const LaunchedRank& launched) {
   return options;
 }
 
+bool has_given_token(const LaunchedRank& launched) {
+  return launched.rendezvous && !launched.rendezvous->token.empty();
+}
+
+std::string looked_where(const LaunchedRank& launched, const fs::path& file) {
+  if (!launched.rendezvous) return fmt::format("through {}", file.string());
+  const std::string place = host_and_port(launched.rendezvous->host, launched.rendezvous->port);
+  return fmt::format("at ASSAY_RENDEZVOUS {}, with {}", place,
+                     has_given_token(launched) ? "the token that was given" : "the token in " + file.string());
+}
+
+const char* remedy_for(const LaunchedRank& launched) {
+  if (!launched.rendezvous)
+    return "Does rank 0 run, and do all machines see the same folder? If they do not, set ASSAY_RENDEZVOUS=HOST:PORT "
+           "of "
+           "rank 0's machine, and ASSAY_RENDEZVOUS_TOKEN_FILE";
+  if (has_given_token(launched))
+    return "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS and token, and is the port open?";
+  return "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS, is the port open, and do all machines see "
+         "the "
+         "same folder? If they do not, set ASSAY_RENDEZVOUS_TOKEN_FILE to a file with the same token on each of them, "
+         "made "
+         "with 'umask 077; openssl rand -hex 16 > FILE'";
+}
+
 // The endpoint to try now, or why there is none.
 struct Found {
   std::optional<Endpoint> endpoint;
@@ -69,14 +91,19 @@ struct Found {
 };
 
 Found look_for(const LaunchedRank& launched, const fs::path& file) {
-  if (launched.rendezvous)
+  if (has_given_token(launched))
     return {Endpoint{{launched.rendezvous->host}, launched.rendezvous->port, launched.rendezvous->token}, {}};
-  const auto text = text_of(file);
-  if (!text) return {std::nullopt, "there is no such file"};
+  const PrivateText read = text_of(file);
+  if (!read.text) return {std::nullopt, read.problem};
   try {
-    return {parse_endpoint(*text), {}};
+    Endpoint endpoint = parse_endpoint(*read.text);
+    if (launched.rendezvous) {
+      endpoint.addresses = {launched.rendezvous->host};
+      endpoint.port = launched.rendezvous->port;
+    }
+    return {std::move(endpoint), {}};
   } catch (const WireupError& error) {
-    return {std::nullopt, error.what()};
+    return {std::nullopt, fmt::format("{}: {}", file.string(), error.what())};
   }
 }
 
@@ -106,6 +133,13 @@ PublishedEndpoint::PublishedEndpoint(fs::path file, const Endpoint& endpoint)
     if (n <= 0) break;
     done += static_cast<std::size_t>(n);
   }
+  if (const std::string problem = why_not_private(fd.get(), file_); !problem.empty()) {
+    unlink(temporary.c_str());
+    throw WireupError(
+        fmt::format("the ranks cannot find each other by a private file: {}. Choose a results folder on "
+                    "another file system, or set ASSAY_RENDEZVOUS=HOST:PORT and ASSAY_RENDEZVOUS_TOKEN_FILE",
+                    problem));
+  }
   if (done < text_.size() || fsync(fd.get()) != 0 || rename(temporary.c_str(), file_.c_str()) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
@@ -115,12 +149,12 @@ PublishedEndpoint::PublishedEndpoint(fs::path file, const Endpoint& endpoint)
 
 PublishedEndpoint::~PublishedEndpoint() {
   std::error_code ignored;
-  if (text_of(file_) == text_) fs::remove(file_, ignored);
+  if (text_of(file_).text == text_) fs::remove(file_, ignored);
 }
 
 RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
     : server_(store, server_options(launched)) {
-  if (launched.rendezvous) return;
+  if (has_given_token(launched)) return;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) fail("create the folder", folder, error.value());
@@ -144,17 +178,9 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
       }
     }
     if (Clock::now() + pause >= deadline) {
-      const std::string where = launched.rendezvous
-                                    ? fmt::format("at ASSAY_RENDEZVOUS {}",
-                                                  host_and_port(launched.rendezvous->host, launched.rendezvous->port))
-                                    : fmt::format("through {}", file.string());
-      const char* remedy =
-          launched.rendezvous ? "Does rank 0 run on that machine, with the same ASSAY_RENDEZVOUS, and is the port open?"
-                              : "Does rank 0 run, and do all machines see the same folder? If they do not, set "
-                                "ASSAY_RENDEZVOUS=HOST:PORT of rank 0's machine";
       throw WireupError(fmt::format("rank {} of {} (started by {}) looked for rank 0 {} for {}: {}. {}", launched.rank,
-                                    launched.size, launched.launcher, where, seconds_text(timeout), found.problem,
-                                    remedy));
+                                    launched.size, launched.launcher, looked_where(launched, file),
+                                    seconds_text(timeout), found.problem, remedy_for(launched)));
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }

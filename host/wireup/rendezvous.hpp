@@ -1,8 +1,9 @@
 // How the processes of a launch find rank 0's key-value service.
 //
-// With ASSAY_RENDEZVOUS=HOST:PORT, rank 0 listens on that port and the others connect to it. Otherwise rank 0 takes any
-// free port and writes addresses, port and a random token into a file of a folder that all machines see, readable by
-// its user alone. torchrun's MASTER_PORT is not used: torchrun's own agent listens there.
+// Rank 0 takes any free port and writes addresses, port and a random token into a file of a folder that all machines
+// see, readable by its user alone. With ASSAY_RENDEZVOUS=HOST:PORT it listens on that port and the others connect to
+// it; the file is then for the token alone, and there is none when the user gives a token. torchrun's MASTER_PORT is
+// not used: torchrun's own agent listens there.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -21,7 +22,8 @@ std::filesystem::path rendezvous_file(const std::filesystem::path& folder, std::
 // A file with an endpoint; gone with this object.
 class PublishedEndpoint {
  public:
-  // Appears whole, in place of a file that an earlier launch left. Throws WireupError that names the file.
+  // Appears whole, in place of a file that an earlier launch left. Throws WireupError that names the file, also when
+  // its file system does not keep it private.
   PublishedEndpoint(std::filesystem::path file, const Endpoint& endpoint);
   PublishedEndpoint(const PublishedEndpoint&) = delete;
   PublishedEndpoint& operator=(const PublishedEndpoint&) = delete;
@@ -40,6 +42,8 @@ class RendezvousPoint {
   RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const std::filesystem::path& folder);
 
   const Endpoint& endpoint() const noexcept { return server_.endpoint(); }
+  // Who was refused. Thread-safe.
+  const Strangers& strangers() const noexcept { return server_.strangers(); }
 
  private:
   KeyValueServer server_;
@@ -47,8 +51,9 @@ class RendezvousPoint {
 };
 
 // The other ranks' side. Waits until rank 0's service is there and takes this client; a file that an earlier launch
-// left, a port on which nobody listens yet and a token that is not (yet) right are looked at again until `timeout`.
-// Then throws WireupError: what was looked for, where, and what to do. `options`: connect_timeout is not used.
+// left or that is not this user's alone, a port on which nobody listens yet, somebody else who listens there and a
+// token that is not (yet) right are looked at again until `timeout`. Then throws WireupError: what was looked for,
+// where, and what to do. `options`: connect_timeout is not used.
 std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const std::filesystem::path& folder,
                                            KeyValueClient::Options options, KeyValue::Timeout timeout);
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "wireup/socket_options.hpp"
-#include "wireup/token.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -33,6 +32,14 @@ std::int32_t rank_of(std::int64_t number) {
   return static_cast<std::int32_t>(number);
 }
 
+bool writes(Message::Kind kind) { return kind != Message::Kind::get && kind != Message::Kind::leave; }
+
+// What happens to a group happens to all below its prefix: one that reaches into the leader's keys is the leader's as
+// well.
+bool belongs_to_leader(Message::Kind kind, std::string_view name) {
+  return name.starts_with(leader_prefix) || (kind == Message::Kind::join && leader_prefix.starts_with(name));
+}
+
 std::string reason_of(const Error& error) {
   if (error == asio::error::eof) return "its connection closed without a goodbye";
   if (error == asio::error::timed_out)
@@ -42,16 +49,17 @@ std::string reason_of(const Error& error) {
 
 }  // namespace
 
-ServerConnection::ServerConnection(ServerConnections& home, asio::ip::tcp::socket socket)
-    : home_(home), socket_(std::move(socket)), timer_(home.io) {}
+ServerConnection::ServerConnection(ServerConnections& home, asio::ip::tcp::socket socket, std::string address)
+    : home_(home), socket_(std::move(socket)), timer_(home.io), address_(std::move(address)) {}
 
 void ServerConnection::start() {
   home_.open.insert(shared_from_this());
+  unproven_place_ = home_.unproven.insert(home_.unproven.end(), this);
   timer_.expires_after(home_.hello_timeout);
   timer_.async_wait([self = shared_from_this()](const Error& error) {
-    if (!error && self->stage_ == Stage::hello) self->close("it said nothing");
+    if (!error && self->stage_ == Stage::unproven) self->turn_away(Refusal::silent);
   });
-  read_head();
+  read_hello();
 }
 
 void ServerConnection::abandon() {
@@ -62,12 +70,15 @@ void ServerConnection::abandon() {
 void ServerConnection::read_head() {
   asio::async_read(socket_, asio::buffer(head_), [self = shared_from_this()](const Error& error, std::size_t) {
     if (error) return self->close(reason_of(error));
-    const std::size_t bytes = body_bytes(self->head_);
-    // Not a client of ours: an answer would be noise to it.
-    if (self->stage_ == Stage::hello && bytes > hello_bytes_max) return self->close("it speaks another protocol");
-    if (bytes > body_bytes_max)
-      return self->refuse(fmt::format("a message of {} bytes; at most {} are taken", bytes, body_bytes_max));
-    self->read_body(bytes);
+    try {
+      const std::size_t bytes = self->opener_->open_head(self->head_);
+      if (bytes > body_bytes_max)
+        return self->refuse(fmt::format("a message of {} bytes; at most {} are taken", bytes, body_bytes_max));
+      self->read_body(bytes + seal_bytes);
+    } catch (const SealError& problem) {
+      self->home_.strangers.note(self->address_, Refusal::broken_seal);
+      self->close(problem.what());
+    }
   });
 }
 
@@ -76,7 +87,11 @@ void ServerConnection::read_body(std::size_t bytes) {
   asio::async_read(socket_, asio::buffer(body_), [self = shared_from_this()](const Error& error, std::size_t) {
     if (error) return self->close(reason_of(error));
     try {
+      self->opener_->open_body(self->body_);
       self->take(self->body_);
+    } catch (const SealError& problem) {
+      self->home_.strangers.note(self->address_, Refusal::broken_seal);
+      return self->close(problem.what());
     } catch (const WireupError& problem) {
       self->refuse(problem.what());
     }
@@ -86,26 +101,9 @@ void ServerConnection::read_body(std::size_t bytes) {
 
 void ServerConnection::take(std::string_view body) {
   const Message message = parse_body(body);
-  if (stage_ == Stage::hello) return take_hello(message);
   if (busy_) throw WireupError("a request came before the answer to the one before it");
   busy_ = true;
   take_request(message);
-}
-
-void ServerConnection::take_hello(const Message& message) {
-  if (message.kind != Message::Kind::hello || message.texts.size() != 2 || message.texts[0] != wire_name)
-    return close("it speaks another protocol");
-  if (message.numbers[0] != wire_version)
-    return refuse(
-        fmt::format("the key-value service speaks version {} of its protocol, the client version {}; use the "
-                    "same assay for all ranks",
-                    wire_version, message.numbers[0]));
-  if (!same_token(message.texts[1], home_.token))
-    return refuse("wrong token: this key-value service belongs to another launch");
-  stage_ = Stage::open;
-  timer_.cancel();
-  busy_ = true;
-  answer_done();
 }
 
 void ServerConnection::take_request(const Message& message) {
@@ -114,6 +112,9 @@ void ServerConnection::take_request(const Message& message) {
   const auto expect_texts = [&texts = texts](std::size_t count) {
     if (texts.size() != count) throw WireupError(fmt::format("a message has {} texts, not {}", texts.size(), count));
   };
+  if (writes(kind) && !texts.empty() && belongs_to_leader(kind, texts.front()))
+    return answer_error(fmt::format("'{}' is the leader's: only the process of rank 0 writes below '{}'", texts.front(),
+                                    leader_prefix));
   switch (kind) {
     case Kind::join:
       expect_texts(2);
@@ -143,7 +144,6 @@ void ServerConnection::take_request(const Message& message) {
       return begin_wait(timeout, home_.store.begin_exchange(texts[0], rank_of(numbers[0]), rank_of(numbers[1]),
                                                             texts[1], timeout, when_done()));
     }
-    case Kind::hello:
     case Kind::done:
     case Kind::error: break;
   }
@@ -180,15 +180,16 @@ void ServerConnection::finish_wait(const WaitOutcome& outcome) {
       return answer_error(problem.what());
     }
   }
-  answer(home_.encoded_frame);
+  answer(*home_.encoded_frame);
 }
 
-void ServerConnection::answer(Frame frame) {
-  const auto buffer = asio::buffer(*frame);
+void ServerConnection::answer(std::string_view frame) {
+  const auto sealed = std::make_shared<const std::string>(sealer_->seal(frame));
+  const auto buffer = asio::buffer(*sealed);
   // From here on the client may see the answer and send its next request, before the handler below has run.
   busy_ = false;
   ++home_.answers_under_way;
-  asio::async_write(socket_, buffer, [self = shared_from_this(), frame](const Error& error, std::size_t) {
+  asio::async_write(socket_, buffer, [self = shared_from_this(), sealed](const Error& error, std::size_t) {
     if (--self->home_.answers_under_way == 0 && self->home_.closing) self->home_.io.stop();
     if (error) return self->close(reason_of(error));
     if (self->stage_ == Stage::closing) self->linger();
@@ -196,13 +197,12 @@ void ServerConnection::answer(Frame frame) {
 }
 
 void ServerConnection::answer_done(std::int64_t number) {
-  answer(std::make_shared<const std::string>(
-      frame_of(Message::Kind::done, {number, 0, 0}, std::span<const std::string_view>())));
+  answer(frame_of(Message::Kind::done, {number, 0, 0}, std::span<const std::string_view>()));
 }
 
 void ServerConnection::answer_error(std::string_view text) {
   const std::array texts = {text};
-  answer(std::make_shared<const std::string>(frame_of(Message::Kind::error, {}, std::span(texts))));
+  answer(frame_of(Message::Kind::error, {}, std::span(texts)));
 }
 
 void ServerConnection::refuse(std::string_view text) {
@@ -240,6 +240,7 @@ void ServerConnection::close(std::string_view reason) {
 
 void ServerConnection::release() {
   stage_ = Stage::closing;
+  no_longer_unproven();
   if (wait_) home_.store.cancel(*std::exchange(wait_, std::nullopt));
   timer_.cancel();
   Error ignored;

@@ -1,14 +1,25 @@
 // The secret that keeps strangers, and ranks of another launch, out of the key-value service.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace assay::host::wireup {
 
-// 128 random bits of the system as 32 hexadecimal digits. Throws WireupError when the system gives none.
+// Once per process before anything else of libsodium; every later call costs nothing. Thread-safe. Throws WireupError
+// when the system gives libsodium no random bytes.
+void make_sodium_ready();
+
+// 128 random bits of the system as 32 hexadecimal digits. Throws WireupError.
 std::string random_token();
 
-// Takes as long for a token that differs at its first character as for one that differs at its last.
-bool same_token(std::string_view a, std::string_view b) noexcept;
+// A token that a user has given. Who plays the server gets a proof against which guesses can be tried, as many and as
+// fast as a machine can: it must be long, and not one character repeated. Throws WireupError that names `source`, tells
+// what is expected and how one is made, and does not show the token.
+void check_token(std::string_view token, std::string_view source);
+
+// What the file holds without the end of its line, checked as above. Throws WireupError, also when the file is not its
+// user's alone.
+std::string token_of_file(const std::filesystem::path& file, std::string_view source);
 
 }  // namespace assay::host::wireup

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "helpers.hpp"
+#include "wireup/token.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -90,7 +91,9 @@ TEST(KeyValueClient, NotesAServiceThatHangs) {
   const Listener mute = listen_on(Reach::this_machine, 0);
   KeyValueClient::Options options;
   options.connect_timeout = brief;
-  const std::string text = error_of([&] { KeyValueClient client({{"127.0.0.1"}, mute.port, "token"}, options); });
+  const std::string text = error_of([&] {
+    KeyValueClient client({{"127.0.0.1"}, mute.port, random_token()}, options);
+  });
   EXPECT_CONTAINS(text, "127.0.0.1:" + std::to_string(mute.port) + " does not answer in time");
 }
 
@@ -113,7 +116,7 @@ TEST(KeyValueClient, TriesAllAddressesAndSaysWhatEachAnswered) {
 
 TEST(KeyValueClient, WaitsForAServiceThatStartsLater) {
   KeyValueServer::Options options;
-  options.token = "known";
+  options.token = random_token();
   options.port = listen_on(Reach::this_machine, 0).port;  // free again after this line
   auto connected = std::async(std::launch::async, [&] {
     KeyValueClient client({{"127.0.0.1"}, options.port, options.token}, {});

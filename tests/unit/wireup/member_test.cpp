@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "helpers.hpp"
+#include "raw_client.hpp"
 #include "wireup/key_value_store.hpp"
 
 namespace assay::host::wireup {
@@ -143,11 +144,10 @@ TEST(Member, ConnectionThatIsCutIsALoss) {
   Served served;
   const auto watch = served.store.watch("");
   RawClient raw(served.server.endpoint().port);
-  raw.send(text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version, 0, 0}));
-  raw.read_message();
-  raw.send(text_frame(Message::Kind::join, {"case/7/", "node1"}, {1, 0, 0}));
+  raw.enter(served.server);
+  raw.send_message(text_frame(Message::Kind::join, {"case/7/", "node1"}, {1, 0, 0}));
   EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
-  raw.send(text_frame(Message::Kind::get, {"case/7/never"}, {600'000, 0, 0}));
+  raw.send_message(text_frame(Message::Kind::get, {"case/7/never"}, {600'000, 0, 0}));
   raw.close();
   await_loss(*watch);
   EXPECT_EQ(error_of([&] { served.store.get("case/7/a", 10min); }), "'case/7/a' will not come: " + gone);

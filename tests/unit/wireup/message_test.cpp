@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "helpers.hpp"
+#include "raw_client.hpp"
 #include "wireup/rank_list.hpp"
-#include "wireup/token.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -45,18 +45,6 @@ TEST(Message, LargestBody) {
   const std::string value(body_bytes_max - overhead, 'x');
   EXPECT_EQ(text_frame(Message::Kind::set, {"k", value}).size(), frame_head_bytes + body_bytes_max);
   EXPECT_CONTAINS(error_of([&] { text_frame(Message::Kind::set, {"kk", value}); }), "takes 64 MiB");
-}
-
-TEST(Token, IsRandomAndComparedWhole) {
-  const std::string token = random_token();
-  EXPECT_EQ(token.size(), 32u);
-  EXPECT_EQ(token.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_NE(token, random_token());
-  EXPECT_TRUE(same_token(token, std::string(token)));
-  EXPECT_FALSE(same_token("abc", "abd"));
-  EXPECT_FALSE(same_token("abc", "xbc"));
-  EXPECT_FALSE(same_token("abc", "ab"));
-  EXPECT_FALSE(same_token("", "a"));
 }
 
 TEST(RanksText, SaysRanges) {

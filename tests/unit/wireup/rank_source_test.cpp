@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "helpers.hpp"
@@ -55,8 +56,10 @@ TEST(RankSource, NothingWithoutALauncher) {
   EXPECT_FALSE(launched({{"RANK", ""}, {"WORLD_SIZE", ""}}));
 }
 
+const std::string token = "2f1c8e5ab03d49768b1e7ca4d5f60392";
+
 TEST(RankSource, Own) {
-  const auto rank = launched(with(own, {{"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_RENDEZVOUS_TOKEN", "secret"}}));
+  const auto rank = launched(with(own, {{"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_RENDEZVOUS_TOKEN", token}}));
   ASSERT_TRUE(rank);
   EXPECT_EQ(rank->launcher, "assay");
   EXPECT_EQ(rank->rank, 1);
@@ -66,16 +69,30 @@ TEST(RankSource, Own) {
   ASSERT_TRUE(rank->rendezvous);
   EXPECT_EQ(rank->rendezvous->host, "node1");
   EXPECT_EQ(rank->rendezvous->port, 4711);
-  EXPECT_EQ(rank->rendezvous->token, "secret");
+  EXPECT_EQ(rank->rendezvous->token, token);
   EXPECT_EQ(launched(own)->local_rank, -1);
 }
 
-TEST(RankSource, TokenWithoutAVariableIsMadeOfTheJob) {
-  Variables other = own;
-  other["ASSAY_RANK"] = "2";
-  EXPECT_EQ(launched(own)->rendezvous->token, launched(other)->rendezvous->token);
-  other["ASSAY_RENDEZVOUS"] = "node1:4712";
-  EXPECT_NE(launched(own)->rendezvous->token, launched(other)->rendezvous->token);
+TEST(RankSource, NoTokenIsMadeOfWhatOthersCanGuess) { EXPECT_EQ(launched(own)->rendezvous->token, ""); }
+
+TEST(RankSource, TokenComesFromAFileOfThisUserAlone) {
+  TemporaryFolder folder;
+  const auto file = folder.path() / "token";
+  std::ofstream(file) << token << "\n";
+  const Variables by_file = with(own, {{"ASSAY_RENDEZVOUS_TOKEN_FILE", file.string()}});
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  EXPECT_CONTAINS(mistake(by_file), "ASSAY_RENDEZVOUS_TOKEN_FILE: " + file.string() + " has the permissions 0644");
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  EXPECT_EQ(launched(by_file)->rendezvous->token, token);
+  EXPECT_CONTAINS(mistake(with(by_file, {{"ASSAY_RENDEZVOUS_TOKEN", token}})), "are both set");
+  EXPECT_CONTAINS(mistake(with(own, {{"ASSAY_RENDEZVOUS_TOKEN_FILE", "/no/such"}})), "there is no such file: /no/such");
+}
+
+TEST(RankSource, AWeakTokenIsRefusedWithTheRemedy) {
+  const std::string text = mistake(with(own, {{"ASSAY_RENDEZVOUS_TOKEN", "open sesame"}}));
+  EXPECT_CONTAINS(text, "ASSAY_RENDEZVOUS_TOKEN has 11 characters");
+  EXPECT_CONTAINS(text, "openssl rand -hex 16");
+  EXPECT_EQ(text.find("sesame"), std::string::npos);
 }
 
 TEST(RankSource, Torchrun) {

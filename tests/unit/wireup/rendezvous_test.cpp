@@ -20,11 +20,21 @@ LaunchedRank rank_of(std::int32_t rank, std::string job = "slurm-12.0.0") {
 }
 
 LaunchedRank with_address(LaunchedRank launched, const std::string& host, std::uint16_t port) {
-  launched.rendezvous = ExplicitRendezvous{host, port, "known to all"};
+  launched.rendezvous = ExplicitRendezvous{host, port, "3e9a50c7d2b84f16a0735d8ec94b61f2"};
   return launched;
 }
 
-void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
+// As this user alone.
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+}
+
+// By ASSAY_RENDEZVOUS without a token.
+LaunchedRank without_token(LaunchedRank launched) {
+  launched.rendezvous->token.clear();
+  return launched;
+}
 
 TEST(RendezvousFile, NamesAreSafeAndDiffer) {
   EXPECT_EQ(rendezvous_file("/r", "slurm-12.0.1"), "/r/.rendezvous-slurm-12.0.1");
@@ -139,6 +149,40 @@ TEST(Rendezvous, MeetsAtAnAddress) {
   EXPECT_EQ(point.endpoint().addresses, std::vector<std::string>{"127.0.0.1"});
   EXPECT_CONTAINS(error_of([&] { RendezvousPoint second(store, with_address(rank_of(0), "localhost", port), ""); }),
                   "port " + std::to_string(port) + " is taken");
+}
+
+TEST(Rendezvous, MeetsAtAnAddressWithTheTokenOfAFile) {
+  TemporaryFolder folder;
+  KeyValueStore store;
+  const std::uint16_t port = listen_on(Reach::this_machine, 0).port;
+  const auto at = [port](std::int32_t rank) { return without_token(with_address(rank_of(rank), "127.0.0.1", port)); };
+  // Left by an earlier launch on the same port.
+  write(rendezvous_file(folder.path(), rank_of(0).job_id), endpoint_text({{"127.0.0.1"}, port, "old"}));
+  auto other =
+      std::async(std::launch::async, [&] { return meet_rank0(at(1), folder.path(), {}, patient)->add("n", 1); });
+  let_others_wait();
+  {
+    const RendezvousPoint point(store, at(0), folder.path());
+    EXPECT_EQ(other.get(), 1);
+    EXPECT_EQ(point.endpoint().port, port);
+    EXPECT_EQ(point.endpoint().token.size(), 32u);
+  }
+  EXPECT_EQ(folder.files(), 0u);
+  const std::string text = error_of([&] { meet_rank0(at(1), folder.path(), {}, brief); });
+  EXPECT_CONTAINS(text, "with the token in " + folder.path().string());
+  EXPECT_CONTAINS(text, "set ASSAY_RENDEZVOUS_TOKEN_FILE to a file with the same token on each of them");
+}
+
+TEST(Rendezvous, AFileThatOthersCanReadIsNotBelieved) {
+  TemporaryFolder folder;
+  KeyValueStore store;
+  const KeyValueServer server(store, {});
+  const auto file = rendezvous_file(folder.path(), rank_of(0).job_id);
+  write(file, endpoint_text(server.endpoint()));
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  EXPECT_CONTAINS(error_of([&] { meet_rank0(rank_of(1), folder.path(), {}, brief); }), "has the permissions 0644");
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  EXPECT_EQ(meet_rank0(rank_of(1), folder.path(), {}, patient)->add("n", 1), 1);
 }
 
 TEST(Rendezvous, MemberThatMayNotJoinDoesNotTryAgain) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "helpers.hpp"
+#include "raw_client.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -16,10 +17,6 @@ void expect_serving(const Served& served) {
   KeyValueClient client(served.server.endpoint(), {});
   client.set("alive", "yes");
   EXPECT_EQ(client.get("alive", patient), "yes");
-}
-
-std::string hello(const Served& served) {
-  return text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version, 0, 0});
 }
 
 TEST(KeyValueServer, EndpointOfTheLoopback) {
@@ -67,67 +64,14 @@ TEST(KeyValueServer, PortIsFreeAtOnceAfterItsEnd) {
   expect_serving(Served(options));
 }
 
-TEST(KeyValueServer, SaysThatATokenIsWrong) {
-  const Served served;
-  Endpoint other = served.server.endpoint();
-  other.token = std::string(32, '0');
-  EXPECT_THROW(KeyValueClient(other, {}), RefusedError);
-  EXPECT_CONTAINS(error_of([&] { KeyValueClient client(other, {}); }), "wrong token");
-  RawClient raw(served.server.endpoint().port);
-  raw.send(text_frame(Message::Kind::hello, {wire_name, "guess"}, {wire_version, 0, 0}));
-  EXPECT_CONTAINS(raw.read_message().texts.at(0), "wrong token");
-  EXPECT_EQ(raw.read_to_the_end(), "");
-  expect_serving(served);
-}
-
-TEST(KeyValueServer, SaysThatAVersionIsAnother) {
-  const Served served;
-  RawClient raw(served.server.endpoint().port);
-  raw.send(text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version + 1, 0, 0}));
-  EXPECT_CONTAINS(raw.read_message().texts.at(0), "use the same assay for all ranks");
-  EXPECT_EQ(raw.read_to_the_end(), "");
-}
-
-TEST(KeyValueServer, StrangersGetNothing) {
-  const Served served;
-  const std::string garbage(1000, '\0');
-  for (const std::string& bytes :
-       {std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(64, '\xff'), garbage,
-        text_frame(Message::Kind::set, {"k", "v"}), text_frame(Message::Kind::hello, {"other", "x"}, {1, 0, 0}),
-        text_frame(Message::Kind::hello, {}, {1, 0, 0})}) {
-    RawClient raw(served.server.endpoint().port);
-    raw.send(bytes);
-    const std::string answer = raw.read_to_the_end();
-    EXPECT_NE(answer, "(nothing)");
-    EXPECT_EQ(answer.find(served.server.endpoint().token), std::string::npos);
-  }
-  EXPECT_EQ(served.store.find("k"), std::nullopt);
-  expect_serving(served);
-}
-
-TEST(KeyValueServer, DropsAClientThatSaysNothing) {
-  KeyValueServer::Options options;
-  options.hello_timeout = brief;
-  const Served served(options);
-  RawClient silent(served.server.endpoint().port), slow(served.server.endpoint().port);
-  slow.send(hello(served).substr(0, 10));
-  EXPECT_EQ(silent.read_to_the_end(), "");
-  EXPECT_EQ(slow.read_to_the_end(), "");
-  // One that has said hello may be silent.
-  KeyValueClient client(served.server.endpoint(), {});
-  std::this_thread::sleep_for(3 * brief);
-  client.set("a", "1");
-  EXPECT_EQ(served.store.find("a"), "1");
-}
-
 TEST(KeyValueServer, TornMessageDoesNothing) {
   const Served served;
   {
     RawClient raw(served.server.endpoint().port);
-    raw.send(hello(served));
-    EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+    raw.enter(served.server);
     const std::string set = text_frame(Message::Kind::set, {"torn", "value"});
-    raw.send(set.substr(0, set.size() - 1));
+    const std::string sealed = raw.sealed(set);
+    raw.send(sealed.substr(0, sealed.size() - 1));
   }
   expect_serving(served);
   EXPECT_EQ(served.store.find("torn"), std::nullopt);
@@ -136,10 +80,9 @@ TEST(KeyValueServer, TornMessageDoesNothing) {
 TEST(KeyValueServer, RefusesAnOversizeMessage) {
   const Served served;
   RawClient raw(served.server.endpoint().port);
-  raw.send(hello(served));
-  EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
+  raw.enter(served.server);
   // A length of 64 MiB and 1, and some of what should follow.
-  raw.send(std::string("\x04\x00\x00\x01", 4) + std::string(10'000, 'x'));
+  raw.send_message(std::string("\x04\x00\x00\x01", 4) + std::string(10'000, 'x'));
   const Message answer = raw.read_message();
   EXPECT_EQ(answer.kind, Message::Kind::error);
   EXPECT_CONTAINS(answer.texts.at(0), "67108865 bytes");
@@ -149,15 +92,12 @@ TEST(KeyValueServer, RefusesAnOversizeMessage) {
 
 TEST(KeyValueServer, RefusesWhatIsNoRequest) {
   const Served served;
-  for (const std::string& frame :
-       {text_frame(Message::Kind::hello, {wire_name, served.server.endpoint().token}, {wire_version, 0, 0}),
-        text_frame(Message::Kind::done, {}), text_frame(Message::Kind::set, {"only a key"}),
-        text_frame(Message::Kind::exchange, {"x", ""}, {std::int64_t{1} << 40, 2, 1}),
-        std::string("\x00\x00\x00\x01?", 5)}) {
+  for (const std::string& frame : {text_frame(Message::Kind::done, {}), text_frame(Message::Kind::set, {"only a key"}),
+                                   text_frame(Message::Kind::exchange, {"x", ""}, {std::int64_t{1} << 40, 2, 1}),
+                                   std::string("\x00\x00\x00\x01?", 5)}) {
     RawClient raw(served.server.endpoint().port);
-    raw.send(hello(served));
-    EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
-    raw.send(frame);
+    raw.enter(served.server);
+    raw.send_message(frame);
     EXPECT_EQ(raw.read_message().kind, Message::Kind::error);
     raw.close();
   }
@@ -167,10 +107,9 @@ TEST(KeyValueServer, RefusesWhatIsNoRequest) {
 TEST(KeyValueServer, RefusesASecondRequestBeforeTheFirstAnswer) {
   const Served served;
   RawClient raw(served.server.endpoint().port);
-  raw.send(hello(served));
-  EXPECT_EQ(raw.read_message().kind, Message::Kind::done);
-  raw.send(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
-  raw.send(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
+  raw.enter(served.server);
+  raw.send_message(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
+  raw.send_message(text_frame(Message::Kind::get, {"never"}, {60'000, 0, 0}));
   EXPECT_CONTAINS(raw.read_message().texts.at(0), "before the answer");
   raw.close();
   expect_serving(served);
