@@ -107,13 +107,34 @@ TEST_F(Launched, WithoutRank0TheOthersSayWhereTheyLooked) {
 
 TEST_F(Launched, AWrongTokenIsRefused) {
   Launch launch = two_ranks(impatient);
-  launch.set(0, "ASSAY_RENDEZVOUS_TOKEN", "of this launch");
-  launch.set(1, "ASSAY_RENDEZVOUS_TOKEN", "of another one");
+  launch.set(0, "ASSAY_RENDEZVOUS_TOKEN", "00112233445566778899aabbccddeeff");
+  launch.set(1, "ASSAY_RENDEZVOUS_TOKEN", "ffeeddccbbaa99887766554433221100");
   launch.start_all();
   EXPECT_EQ(launch.wait(0).code, 1);
   EXPECT_EQ(launch.wait(1).code, 1);
   EXPECT_PRED2(contains, launch.output(1), "wrong token");
   EXPECT_PRED2(contains, launch.output(0), "rank 1 of 2 did not come within 2 s");
+  EXPECT_PRED2(contains, launch.output(0), "with a wrong token");
+}
+
+TEST_F(Launched, WithoutATokenOneIsMadeAndLeftInAPrivateFile) {
+  Launch launch = two_ranks({.plugin = "faulty_rank"});
+  launch.give_no_token();
+  launch.start_all();
+  EXPECT_EQ(launch.wait(0).code, 0) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 0) << launch.output(1);
+}
+
+TEST_F(Launched, AWeakTokenIsRefusedByEveryRank) {
+  Launch launch = two_ranks(impatient);
+  for (const int rank : {0, 1}) launch.set(rank, "ASSAY_RENDEZVOUS_TOKEN", "our benchmark");
+  launch.start_all();
+  for (const int rank : {0, 1}) {
+    EXPECT_NE(launch.wait(rank).code, 0);
+    EXPECT_PRED2(contains, launch.output(rank), "ASSAY_RENDEZVOUS_TOKEN has 13 characters");
+    EXPECT_FALSE(contains(launch.output(rank), "our benchmark"));
+  }
+  EXPECT_TRUE(run_folders().empty()) << "a run was begun";
 }
 
 TEST_F(Launched, APortThatIsTakenIsNamed) {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,7 +43,12 @@ Launch::Launch(const Sandbox& sandbox, std::vector<std::string> arguments, int r
   for (int rank = 0; rank < rank_count; ++rank)
     variables_[rank] = {{"ASSAY_RANK", std::to_string(rank)},
                         {"ASSAY_RANKS", std::to_string(rank_count)},
-                        {"ASSAY_RENDEZVOUS", "127.0.0.1:" + std::to_string(port)}};
+                        {"ASSAY_RENDEZVOUS", "127.0.0.1:" + std::to_string(port)},
+                        {"ASSAY_RENDEZVOUS_TOKEN", token}};
+}
+
+void Launch::give_no_token() {
+  for (auto& [rank, variables] : variables_) variables.erase("ASSAY_RENDEZVOUS_TOKEN");
 }
 
 void Launch::start(int rank) {
@@ -69,6 +75,15 @@ HeldPort::HeldPort() {
       listen(socket_, 1) != 0 || getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
     throw std::runtime_error("cannot listen on any port");
   number_ = ntohs(address.sin_port);
+}
+
+int HeldPort::accept_one() const {
+  pollfd waited{socket_, POLLIN, 0};
+  if (poll(&waited, 1, 120'000) != 1) return -1;
+  const int fd = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+  const timeval limit{60, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  return fd;
 }
 
 void HeldPort::release() {

@@ -21,10 +21,14 @@ class RanksSandbox : public Sandbox {
 // sandbox, with an output file each.
 class Launch {
  public:
+  static constexpr const char* token = "5d0c7fa19be2463088f1d4a6c3e97b52";
+
   // Nothing else listens at `port` of this machine.
   Launch(const Sandbox& sandbox, std::vector<std::string> arguments, int rank_count, int port);
   // More variables for one rank, before it is started.
   void set(int rank, const std::string& name, const std::string& value) { variables_[rank][name] = value; }
+  // The token is one that the user gives, unless this is called before the ranks are started.
+  void give_no_token();
   void start(int rank);
   void start_all();
   void send(int rank, int signal) const { processes_.at(rank).send(signal); }
@@ -50,6 +54,8 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
   int number() const { return number_; }
+  // The next connection, which the caller closes; its calls give up after a minute. -1 when none comes within two.
+  int accept_one() const;
   void release();
 
  private:
