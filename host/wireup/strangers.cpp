@@ -15,11 +15,11 @@ constexpr std::size_t addresses_kept = 64, addresses_told = 4;
 constexpr std::array<const char*, 7> refusal_texts = {
     "with a wrong token",
     "of another version of assay",
-    "that speak another protocol",
-    "that said nothing in time",
-    "that closed before they had proven anything",
-    "that said nothing while too many others waited",
-    "on which messages were changed or added on the way",
+    "of another protocol",
+    "silent for too long",
+    "closed before anything was proven",
+    "silent while too many others waited",
+    "with messages changed or added on the way",
 };
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(Strangers, AreRefusedAndCountedWhileTheRunGoesOn) {
   }
   const std::string said = launch.output(0);
   EXPECT_PRED2(contains, said, "note: At port " + std::to_string(port) + ", where the ranks meet, ");
-  EXPECT_PRED2(contains, said, "from 127.0.0.1 (20 with a wrong token, 20 that speak another protocol, ");
+  EXPECT_PRED2(contains, said, "from 127.0.0.1 (20 with a wrong token, 20 of another protocol, ");
   EXPECT_EQ(said.find("were refused"), said.rfind("were refused")) << "it is said more than once";
   EXPECT_FALSE(is_in_a_file(Launch::token));
 }

@@ -111,6 +111,31 @@ TEST(Fuzz, SealedParts) {
   }
 }
 
+// Strangers' bytes, and those of a rank that has proven itself and lost its mind.
+TEST(Fuzz, Service) {
+  Mutator mutator;
+  const Served served;
+  const std::vector<std::string> bodies = valid_bodies();
+  const std::string handshake = std::string(view_of(new_hello(Role::client))) + mutator.noise(sizeof(Proof));
+  for (std::size_t i = 0; i < inputs() / 1000; ++i) {
+    RawClient raw(served.server.endpoint().port);
+    if (i % 2 == 0) {
+      raw.send_what_it_takes(mutator.mutated(handshake));
+    } else {
+      raw.enter(served.server);
+      const std::string body = mutator.mutated(bodies[i % bodies.size()]);
+      std::string frame;
+      for (int shift = 24; shift >= 0; shift -= 8) frame += static_cast<char>(body.size() >> shift);
+      const std::string sealed = raw.sealed(frame + body);
+      raw.send_what_it_takes(i % 4 == 1 ? sealed : mutator.mutated(sealed));
+    }
+  }
+  KeyValueClient client(served.server.endpoint(), {});
+  client.set("alive", "yes");
+  EXPECT_EQ(client.get("alive", patient), "yes");
+  EXPECT_GT(served.server.strangers().count(), 0u);
+}
+
 TEST(Fuzz, Endpoints) {
   Mutator mutator;
   const std::string endpoint = endpoint_text({{"10.0.0.1", "fd00::2"}, 4711, std::string(32, 's')});

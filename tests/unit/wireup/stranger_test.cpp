@@ -68,7 +68,7 @@ TEST(Stranger, WithoutATokenGetsNothing) {
   }
   EXPECT_EQ(served.store.find("k"), std::nullopt);
   expect_in(served);
-  expect_counted(served, 6, "6 that speak another protocol");
+  expect_counted(served, 6, "6 of another protocol");
 }
 
 TEST(Stranger, ThatSaysNothingIsDropped) {
@@ -80,7 +80,7 @@ TEST(Stranger, ThatSaysNothingIsDropped) {
   EXPECT_EQ(silent.read_to_the_end(), "");
   EXPECT_EQ(slow.read_to_the_end(), "");
   EXPECT_EQ(half.read_to_the_end().size(), hello_bytes);
-  expect_counted(served, 3, "3 that said nothing in time");
+  expect_counted(served, 3, "3 silent for too long");
   // One that has proven itself may be silent.
   KeyValueClient client(served.server.endpoint(), {});
   std::this_thread::sleep_for(3 * brief);
@@ -153,7 +153,7 @@ TEST(Stranger, InCrowdsKeepsNoRankOut) {
   for (int i = 0; i < 200; ++i) idle.emplace_back(served.server.endpoint().port);
   expect_in(served);
   EXPECT_GE(served.server.strangers().count(), 200 - options.unproven_max);
-  EXPECT_CONTAINS(served.server.strangers().text(), "that said nothing while too many others waited");
+  EXPECT_CONTAINS(served.server.strangers().text(), "silent while too many others waited");
 }
 
 TEST(Stranger, ManyRanksAtOnceAreNoCrowd) {
@@ -186,7 +186,7 @@ TEST(Stranger, WhoBreaksIntoAConnectionEndsItAndIsCounted) {
     // In the last case the first message is answered before the second is looked at.
     EXPECT_NE(rank.read_to_the_end(), "(nothing)");
     EXPECT_EQ(served.store.find("a"), what == 2 ? std::optional<std::string>("1") : std::nullopt);
-    expect_counted(served, 1, "on which messages were changed or added on the way");
+    expect_counted(served, 1, "with messages changed or added on the way");
     EXPECT_CONTAINS(error_of([&] { served.store.get("case/7/never", patient); }), "rank 1 on host node1 is gone");
   }
 }
@@ -214,7 +214,7 @@ TEST(Strangers, AreToldInOneLineHoweverMany) {
   Strangers strangers;
   EXPECT_EQ(strangers.text(), "");
   strangers.note("10.0.0.1", Refusal::silent);
-  EXPECT_EQ(strangers.text(), "1 connection was refused: 1 from 10.0.0.1 (1 that said nothing in time)");
+  EXPECT_EQ(strangers.text(), "1 connection was refused: 1 from 10.0.0.1 (1 silent for too long)");
   for (int i = 0; i < 1000; ++i) strangers.note("10.0.1." + std::to_string(i), Refusal::gone);
   for (int i = 0; i < 9; ++i) strangers.note("10.0.0.2", i < 3 ? Refusal::gone : Refusal::wrong_token);
   EXPECT_EQ(strangers.count(), 1010u);
