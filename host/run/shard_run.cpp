@@ -115,6 +115,7 @@ class ShardRun {
     shard::Journal journal(folder_ / "journal.jsonl");
     const std::vector<std::int64_t> order = order_of_cases(state);
     const Ended ended = order.empty() ? end_of_shard(state) : run_cases(order, state, part, journal, crew);
+    if (const std::string refused = crew.strangers_text(); !refused.empty()) listener_.message("note: " + refused);
     crew.dismiss(ended.verdict == Verdict::done || ended.verdict == Verdict::more ? exit_ok : exit_failed);
     return ended;
   }

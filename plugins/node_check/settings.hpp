@@ -42,19 +42,20 @@ inline constexpr auto params = assay::table(
     Param::choice("fault", "none", fault_names)
         .help("tries the check itself: after the first step one element of the last rank is wrong, or no number"));
 
-inline constexpr auto presets = assay::table(
-    Preset::text("precision", "auto", "precision", "fp32"),
-    Preset::text("precision", "auto", "precision", "bf16").on("cuda"),
-    Preset::integer("check", "matrix_product", "size", 1024),
-    Preset::integer("check", "matrix_product", "size", 8192).on("cuda"),
-    Preset::integer("check", "matrix_product", "repeats", 2),
-    Preset::integer("check", "matrix_product", "repeats", 50).on("cuda"),
-    Preset::integer("check", "copy", "bytes", 256 << 20), Preset::integer("check", "copy", "bytes", 1 << 30).on("cuda"),
-    Preset::integer("check", "copy", "repeats", 1), Preset::integer("check", "copy", "repeats", 50).on("cuda"),
-    Preset::integer("check", "all_reduce", "bytes", 16 << 20),
-    Preset::integer("check", "all_reduce", "bytes", 256 << 20).on("cuda"),
-    Preset::integer("check", "all_reduce", "repeats", 1),
-    Preset::integer("check", "all_reduce", "repeats", 4).on("cuda"));
+inline constexpr auto presets = assay::table(Preset::text("precision", "auto", "precision", "fp32").on("cpu"),
+                                             Preset::text("precision", "auto", "precision", "bf16").on("cuda"),
+                                             Preset::integer("check", "matrix_product", "size", 1024).on("cpu"),
+                                             Preset::integer("check", "matrix_product", "size", 8192).on("cuda"),
+                                             Preset::integer("check", "matrix_product", "repeats", 2).on("cpu"),
+                                             Preset::integer("check", "matrix_product", "repeats", 50).on("cuda"),
+                                             Preset::integer("check", "copy", "bytes", 256 << 20).on("cpu"),
+                                             Preset::integer("check", "copy", "bytes", 1 << 30).on("cuda"),
+                                             Preset::integer("check", "copy", "repeats", 1).on("cpu"),
+                                             Preset::integer("check", "copy", "repeats", 50).on("cuda"),
+                                             Preset::integer("check", "all_reduce", "bytes", 16 << 20).on("cpu"),
+                                             Preset::integer("check", "all_reduce", "bytes", 256 << 20).on("cuda"),
+                                             Preset::integer("check", "all_reduce", "repeats", 1).on("cpu"),
+                                             Preset::integer("check", "all_reduce", "repeats", 4).on("cuda"));
 
 enum class Fault { none, wrong, not_a_number };
 
