@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace assay::host::batch {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* job_gone = "gone";  // in the place of a job's number
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
@@ -42,10 +45,12 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
                      const std::map<std::int64_t, std::int64_t>& unfinished_before, bool with_canary) {
   const double capacity_s = std::chrono::duration<double>(site.capacity()).count();
   BatchPlan plan;
+  std::set<std::int64_t> chosen;
+  if (only) chosen.insert(only->begin(), only->end());
   std::vector<PackingInput> cases;
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
-    if (only && std::find(only->begin(), only->end(), c.index) == only->end()) continue;
+    if (only && !chosen.contains(c.index)) continue;
     if (budgets[i].seconds > capacity_s)
       throw SubmitError(fmt::format(
           "case {} has a budget of {:.0f} s, and a job of the site has {:.0f} s for cases ([slurm] time_max "
@@ -67,6 +72,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   const double margin_s = std::chrono::duration<double>(site.limits.margin).count();
   const double time_max_s = std::chrono::duration<double>(site.time_max).count();
   make_folder(batch_folder(run) / "log");
+  const std::size_t arrays_before = submission.arrays.size();
   for (const PackedArray& packed : plan.arrays) {
     SubmittedArray array;
     array.number = static_cast<std::int64_t>(submission.arrays.size());
@@ -94,6 +100,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
         batch_script({site, array, run_name, fs::absolute(run).lexically_normal(), assay, submission.attempts}));
     submission.arrays.push_back(std::move(array));
   }
+  for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
+    for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
+      shard::flush_shard_plan(submission.arrays[i].shard_folder(run, task));
   write_submission(run, submission);
 }
 
@@ -120,8 +129,8 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
       }
       if (has_begun(run, array)) {
         // It ran, and has left the queue. The number of its array is not needed any more.
-        write_job(run, array, "gone");
-        array.job = "gone";
+        write_job(run, array, job_gone);
+        array.job = job_gone;
         said(fmt::format("array {}: has run already", array.number));
         continue;
       }
@@ -132,6 +141,13 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
       const auto said_of_canary = canary_state(run, *canary->second);
       if (said_of_canary == CanaryState::failed) {
         said(fmt::format("array {}: not queued, since the canary is not ok", array.number));
+        continue;
+      }
+      if (said_of_canary == CanaryState::open && *canary->second->job == job_gone) {
+        said(fmt::format(
+            "array {}: not queued, since the canary has left the queue without an end; submit it again with "
+            "--resubmit lost",
+            array.number));
         continue;
       }
       if (said_of_canary == CanaryState::open) {

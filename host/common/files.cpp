@@ -82,6 +82,11 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
   }
 }
 
+void flush_to_disk(const std::filesystem::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || ::fdatasync(file.get()) != 0) throw_storage_error("flush", path, errno);
+}
+
 std::string read_file(const std::filesystem::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file)

@@ -32,6 +32,10 @@ enum class Durable { no, yes };
 // Throws StorageError, and leaves no temporary file.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable = Durable::no);
 
+// Waits until the file is on the disk. After many files were written, doing so for each of them costs about as much as
+// for the first: file systems flush together what was changed together. Throws StorageError.
+void flush_to_disk(const std::filesystem::path& path);
+
 // Whether write_file_atomically() could begin: 0, or the errno of what stands in its way. Leaves nothing behind.
 int try_writing(const std::filesystem::path& path);
 

@@ -4,6 +4,7 @@
 #include "record/columns.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace assay::host::results {
 namespace {
@@ -22,7 +23,9 @@ class Columns {
   void add(const std::string& name) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
   }
+  // Asks the records once for each name: what none of them has would otherwise be looked for in all, for each of them.
   void add_if_any(const std::string& name) {
+    if (!asked_.insert(name).second) return;
     if (any([&name](const record::CaseRecord& r) { return !record::cell_of(r, name).empty(); })) add(name);
   }
   template <class Predicate>
@@ -35,6 +38,7 @@ class Columns {
  private:
   const std::vector<record::CaseRecord>& records_;
   std::vector<std::string> names_;
+  std::set<std::string> asked_;
 };
 
 // The axes of the sweep, then those of records whose experiment has changed since.

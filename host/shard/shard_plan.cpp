@@ -39,8 +39,10 @@ void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
                   {"plugin_file", plan.plugin_file},
                   {"plugin_hash", plan.plugin_hash},
                   {"canary", plan.is_canary}};
-  write_file_atomically(shard_folder / "shard.json", json.dump() + "\n", Durable::yes);
+  write_file_atomically(shard_folder / "shard.json", json.dump() + "\n");
 }
+
+void flush_shard_plan(const fs::path& shard_folder) { flush_to_disk(shard_folder / "shard.json"); }
 
 ShardPlan read_shard_plan(const fs::path& shard_folder) try {
   const Json json = Json::parse(read_file(shard_folder / "shard.json"));
