@@ -12,7 +12,8 @@ std::string Shape::text() const {
 }
 
 Shape shape_of(const experiment::Case& c, std::int64_t gpus_per_node) {
-  Shape shape{c.cluster.nodes, c.cluster.ranks_per_node, c.cluster.node.value_or("")};
+  Shape shape{c.cluster.nodes, c.cluster.ranks_per_node, c.cluster.node.value_or(""), 0};
+  if (c.cluster.node) shape.round = c.run.seed;
   if (shape.ranks_per_node != experiment::ranks_per_node_auto) return shape;
   shape.ranks_per_node = 1;
   if (c.run.ranks == experiment::ranks_all) shape.ranks_per_node = std::max<std::int64_t>(gpus_per_node, 1);

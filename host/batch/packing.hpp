@@ -14,6 +14,9 @@ namespace assay::host::batch {
 struct Shape {
   std::int64_t nodes = 1, ranks_per_node = 1;
   std::string node;  // "n1+n2": these and no others; "": any
+  // Of cases that are bound to nodes, their run.seed: rounds of a node check are jobs of their own, so that the nodes
+  // take turns, and what disturbs one of them for a while disturbs one round of it.
+  std::uint64_t round = 0;
   auto operator<=>(const Shape&) const = default;
   std::string text() const;  // "2 nodes x 8 ranks", "1 node (n3) x 1 rank"
 };

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-import mini_slurm
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "cluster"))
+import cluster  # noqa: E402  pylint: disable=wrong-import-position
 
 EXPERIMENT = """
 schema = 1
@@ -100,14 +101,14 @@ def test_mpirun(work, assay, plugins):
 
 
 def test_slurm(work, assay, plugins):
-    if why := mini_slurm.missing():
+    if why := cluster.why_impossible():
         skip(why)
     alone = run_alone(work, assay, plugins)
-    with mini_slurm.MiniSlurm(work / "slurm", nodes=2) as cluster:
+    with cluster.MiniSlurm("--nodes=2") as slurm:
         case = Case(work, "srun", assay, plugins)
-        done = cluster.run(["srun", "-N", "2", "-n", "2"] + case.command, cwd=case.folder)
-        said = done.stdout + done.stderr
-        assert done.returncode == 1, said
+        done = slurm.run(["srun", "-N", "2", "-n", "2"] + case.command, cwd=case.folder)
+        said = done.out + done.err
+        assert done.status == 1, said
         records = case.records(said)
         expect_rows(records, alone, said)
         assert all(hosts(r) == ["n1", "n2"] for r in records), records
@@ -118,8 +119,8 @@ def test_slurm(work, assay, plugins):
         case = Case(work, "sbatch", assay, plugins)
         script = case.folder / "job.sh"
         script.write_text("#!/bin/sh\nexec " + " ".join(case.command) + "\n")
-        done = cluster.run(["sbatch", "--wait", "-N", "2", "-n", "2", "-o", "said.txt", str(script)], cwd=case.folder)
-        said = done.stdout + done.stderr + (case.folder / "said.txt").read_text()
+        done = slurm.run(["sbatch", "--wait", "-N", "2", "-n", "2", "-o", "said.txt", str(script)], cwd=case.folder)
+        said = done.out + done.err + (case.folder / "said.txt").read_text()
         records = case.records(said)
         expect_rows(records, alone, said)
         assert all(hosts(r) == ["n1", "n1"] for r in records), records
@@ -131,8 +132,8 @@ def test_slurm(work, assay, plugins):
         script = case.folder / "job.sh"
         script.write_text("#!/bin/sh\nexport OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"
                           "exec mpirun --oversubscribe -n 2 " + " ".join(case.command) + "\n")
-        done = cluster.run(["sbatch", "--wait", "-N", "1", "-n", "2", "-o", "said.txt", str(script)], cwd=case.folder)
-        said = done.stdout + done.stderr + (case.folder / "said.txt").read_text()
+        done = slurm.run(["sbatch", "--wait", "-N", "1", "-n", "2", "-o", "said.txt", str(script)], cwd=case.folder)
+        said = done.out + done.err + (case.folder / "said.txt").read_text()
         expect_rows(case.records(said), alone, said)
 
 
