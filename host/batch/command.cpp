@@ -62,10 +62,19 @@ bool read_both(const Fd& out, const Fd& err, CommandAnswer& answer, Clock::time_
 
 std::string CommandAnswer::complaint() const {
   if (timed_out) return "it did not answer in time";
-  std::string_view text = err;
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  if (const std::size_t end = text.rfind('\n'); end != std::string_view::npos) text.remove_prefix(end + 1);
-  return text.empty() ? fmt::format("it ended with {} and said nothing", exit_code) : std::string(text);
+  // The first line often names what the last one only regrets.
+  std::string text;
+  std::string_view rest = err;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (line.empty() || line.starts_with("Try \"")) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", line);
+  }
+  constexpr std::size_t readable_length = 400;
+  if (text.size() > readable_length) text = text.substr(0, readable_length) + "...";
+  return text.empty() ? fmt::format("it ended with {} and said nothing", exit_code) : text;
 }
 
 CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,

@@ -13,7 +13,7 @@ struct CommandAnswer {
   std::string out, err;
 
   bool is_good() const { return exit_code == 0 && !timed_out; }
-  // The last line of what it said on its standard error, or what stands for it: for a message.
+  // What it said on its standard error in one line, or what stands for it: for a message.
   std::string complaint() const;
 };
 

@@ -59,13 +59,17 @@ class SiteCheck {
 
   // A job above the partition's limit is taken, and waits for ever.
   void check_time() {
+    std::int64_t most_s = 0;  // of the partition, or of any where the site's is wrong
     for (const NodeState* node : of_site_) {
       const auto limit_s = parse_time_limit_s(node->time_limit);
-      const auto wanted_s = static_cast<std::int64_t>(site_.time_max.count() / 1000);
-      if (!is_partition_known_ || !limit_s || wanted_s <= *limit_s) continue;
-      return add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
-                 fmt::format("the partition allows {} min", *limit_s / 60));
+      if (!limit_s) return;  // without limit
+      most_s = std::max(most_s, *limit_s);
     }
+    const auto wanted_s = static_cast<std::int64_t>(site_.time_max.count() / 1000);
+    if (!of_site_.empty() && wanted_s > most_s)
+      add("[slurm] time_max", fmt::format("{} min", wanted_s / 60),
+          fmt::format("{} {} min at most", is_partition_known_ ? "the partition allows" : "the partitions allow",
+                      most_s / 60));
   }
 
   void check_gpus() {
@@ -113,15 +117,16 @@ class SiteCheck {
   }
 
   void check_shapes() {
-    const auto count =
-        static_cast<std::int64_t>(std::count_if(of_site_.begin(), of_site_.end(), [this](const NodeState* node) {
-          return std::find(site_.exclude.begin(), site_.exclude.end(), node->name) == site_.exclude.end();
-        }));
-    if (!is_partition_known_) return;
+    std::set<std::string> usable;  // a node stands in each of its partitions
+    for (const NodeState* node : of_site_) usable.insert(node->name);
+    for (const std::string& word : site_.exclude)
+      for (const std::string& name : expand_nodes(word).value_or(std::vector<std::string>{})) usable.erase(name);
+    const auto count = static_cast<std::int64_t>(usable.size());
     for (const Shape& shape : shapes_)
       if (shape.nodes > count)
         add("[cluster] nodes", std::to_string(shape.nodes),
-            fmt::format("the partition has {} node(s), without the excluded ones", count));
+            fmt::format("the {} {} node(s), without the excluded ones",
+                        is_partition_known_ ? "partition has" : "cluster has", count));
   }
 
   // What is right by itself may be wrong together.
