@@ -83,7 +83,6 @@ std::string batch_script(const ScriptInput& input) {
   text +=
       "# A shard of an assay batch: docs/cluster.md of assay. Files in S say what is done; starting it again is "
       "harmless.\n";
-  text += "set -u\n";
   text +=
       fmt::format("N=${{SLURM_RESTART_COUNT:-0}} T=$SLURM_ARRAY_TASK_ID S={}/batch/shards/{}-$(printf %04d \"$T\")\n",
                   run, array.number);
@@ -91,6 +90,7 @@ std::string batch_script(const ScriptInput& input) {
   text += fmt::format("END=$((${{SLURM_JOB_END_TIME:-$(($(date +%s) + {:.0f}))}} - {}))\n", array.limit_s,
                       std::max<std::int64_t>(margin_s / 5, 1));
   for (const std::string& each : site.prologue) text += each + "\n";
+  text += "set -u\n";  // not before: what sites load often asks for variables that are not set
   std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
   for (const std::string& each : site.srun_extra) srun += " " + each;
   text += fmt::format("{} {} run {}/experiment.toml --shard \"$S\" --until \"$END\" &\n", srun, assay, run);

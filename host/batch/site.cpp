@@ -45,12 +45,16 @@ Kind<std::string> word_kind(std::string expected) {
   return kind;
 }
 
+// A script has no other control characters than tabs.
+bool is_one_line(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) && c != '\t'; });
+}
+
 Kind<std::string> option_kind() {
   Kind<std::string> kind = experiment::any_text("options that begin with '-', without a line end");
   kind.read = [](const Value& found) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&found);
-    return text && text->starts_with('-') && text->find('\n') == std::string::npos ? std::optional(*text)
-                                                                                   : std::nullopt;
+    return text && text->starts_with('-') && is_one_line(*text) ? std::optional(*text) : std::nullopt;
   };
   return kind;
 }
@@ -59,7 +63,7 @@ Kind<std::string> line_kind() {
   Kind<std::string> kind = experiment::any_text("lines of a shell script");
   kind.read = [](const Value& found) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&found);
-    return text && text->find('\n') == std::string::npos ? std::optional(*text) : std::nullopt;
+    return text && is_one_line(*text) ? std::optional(*text) : std::nullopt;
   };
   return kind;
 }

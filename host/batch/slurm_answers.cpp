@@ -42,10 +42,17 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return value;
 }
 
-// "0-3,5,7-99:2%16": false when it is no such list. "N/A" is an empty one.
+// "0-3,5,7-99:2%16", or "0-3,5,7...%16" of a list that was cut: false when it is no such list. "N/A" is an empty one.
 bool read_tasks(std::string_view text, QueuedJob& job) {
   if (text == "N/A" || text.empty()) return true;
   text = text.substr(0, text.find('%'));
+  if (text.ends_with("...")) {
+    // The last number may be half of one.
+    const std::size_t comma = text.rfind(',');
+    job.is_cut = true;
+    if (comma == std::string_view::npos) return true;
+    text = text.substr(0, comma);
+  }
   for (std::string_view part : split(text, ',')) {
     if (const std::size_t colon = part.find(':'); colon != std::string_view::npos) {
       const auto step = number_in(part.substr(colon + 1));
@@ -67,6 +74,7 @@ std::string text_or_none(std::string_view text) { return text == "(null)" ? "" :
 }  // namespace
 
 bool QueuedJob::has_task(std::int64_t task) const {
+  if (is_cut && (tasks.empty() || task > tasks.back().second)) return true;
   return std::any_of(tasks.begin(), tasks.end(), [&](const auto& range) {
     return task >= range.first && task <= range.second && (task - range.first) % task_step == 0;
   });
@@ -83,13 +91,14 @@ bool QueuedJob::is_active() const {
 std::vector<QueuedJob> parse_queue(std::string_view output) {
   std::vector<QueuedJob> jobs;
   for_each_line(output, [&](std::string_view line) {
+    // The comment comes last, and may have the separator in it.
     const auto fields = split(line, '|');
-    if (fields.size() != 7 || !number_in(trimmed(fields[0])) || !number_in(trimmed(fields[1]))) return;
+    if (fields.size() < 7 || !number_in(trimmed(fields[0])) || !number_in(trimmed(fields[1]))) return;
     QueuedJob job;
     job.job = trimmed(fields[0]), job.array = trimmed(fields[1]);
     if (!read_tasks(trimmed(fields[2]), job)) return;
     job.state = trimmed(fields[3]), job.nodes = trimmed(fields[4]), job.reason = trimmed(fields[5]);
-    job.comment = text_or_none(trimmed(fields[6]));
+    job.comment = text_or_none(trimmed(line.substr(static_cast<std::size_t>(fields[6].data() - line.data()))));
     jobs.push_back(std::move(job));
   });
   return jobs;
@@ -105,10 +114,11 @@ std::optional<std::string> parse_submitted(std::string_view output) {
 }
 
 bool NodeState::is_usable() const {
-  // A '*' after a state says that the node does not answer.
-  if (state.ends_with('*')) return false;
-  constexpr std::array<std::string_view, 9> out{"down",    "drained", "draining", "drain",   "fail",
-                                                "failing", "unknown", "maint",    "reserved"};
+  // A '*' after a state says that the node does not answer, a '$' that it is in maintenance. The other marks ('~', '#',
+  // '%', '!', '@', '^', '-', '+') are of nodes that are off, start, stop or restart, and come when they are wanted.
+  if (state.ends_with('*') || state.ends_with('$')) return false;
+  constexpr std::array<std::string_view, 9> out{"down",     "drain", "fail",  "unknown", "maint",
+                                                "reserved", "error", "inval", "future"};
   return std::none_of(out.begin(), out.end(), [this](std::string_view word) { return state.starts_with(word); });
 }
 
@@ -197,6 +207,8 @@ std::optional<std::vector<std::string>> expand_nodes(std::string_view list) {
     const std::string_view word = list.substr(0, end);
     list.remove_prefix(std::min(end + 1, list.size()));
     const std::size_t open = word.find('[');
+    if (word.empty() || (open == std::string_view::npos && word.find(']') != std::string_view::npos))
+      return std::nullopt;
     if (open == std::string_view::npos) {
       nodes.emplace_back(word);
       continue;

@@ -16,6 +16,7 @@ struct QueuedJob {
   std::vector<std::pair<std::int64_t, std::int64_t>>
       tasks;                   // of the array, from and to, both included; empty: no array
   std::int64_t task_step = 1;  // of those ranges
+  bool is_cut = false;         // squeue has left out the end of a long list: what lies beyond may be in it, too
   std::string state;           // "RUNNING", "PENDING", ...
   std::string nodes;           // "n[1-3]"
   std::string reason;          // why it waits

@@ -51,7 +51,7 @@ class StatusReader {
     const QueuedJob* job = job_of(array, task);
     const bool is_running = job && !job->is_pending();
     for (std::size_t i = 0; i < state.attempts.size(); ++i)
-      add_attempt(array, task, state.attempts[i], is_running && i + 1 == state.attempts.size());
+      add_attempt(array, task, state.attempts[i], i + 1 == state.attempts.size(), is_running);
     double open_s = 0;
     for (std::size_t i = 0; i < plan.cases.size(); ++i) {
       CaseStatus c = status_of(array, task, plan, state, plan.cases[i], job);
@@ -109,12 +109,13 @@ class StatusReader {
     return false;
   }
 
-  void add_attempt(const SubmittedArray& array, std::int64_t task, const shard::Attempt& attempt, bool may_go_on) {
+  void add_attempt(const SubmittedArray& array, std::int64_t task, const shard::Attempt& attempt, bool is_last,
+                   bool is_running) {
     AttemptStatus a;
     a.array = array.number, a.task = task, a.number = attempt.number;
     a.job = attempt.claim.start.job, a.restart = attempt.claim.start.restart, a.nodes = attempt.claim.nodes;
     a.began_s = attempt.claim.began_s;
-    a.is_going_on = may_go_on && !attempt.end;
+    a.is_going_on = is_last && is_running && !attempt.end;
     if (attempt.end) {
       a.last_s = attempt.end->ended_s, a.verdict = attempt.end->verdict, a.reason = attempt.end->reason;
     } else {
@@ -122,7 +123,8 @@ class StatusReader {
       if (attempt.progress) a.last_s = std::max(a.last_s, attempt.progress->at_s);
       for (const shard::JournalEntry& entry : shard::read_journal(attempt.folder / "journal.jsonl"))
         a.last_s = std::max(a.last_s, entry.at_s);
-      if (!a.is_going_on) a.verdict = "killed";
+      // Without the scheduler's word the last attempt may well go on.
+      if (!a.is_going_on) a.verdict = queue_ || !is_last ? "killed" : "unknown";
     }
     status_.node_hours_used += static_cast<double>(array.shape.nodes) * std::max(0.0, a.last_s - a.began_s) / 3600;
     status_.attempts.push_back(std::move(a));

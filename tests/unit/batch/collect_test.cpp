@@ -1,0 +1,105 @@
+#include "batch/collect.hpp"
+
+#include <gtest/gtest.h>
+
+#include "batch_run.hpp"
+#include "results/reader.hpp"
+#include "unit/record/sample_record.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+std::string line(std::int64_t index, const std::string& started, const std::string& status = "ok") {
+  Json record = ok_record();
+  record["index"] = index, record["axes"]["size"] = index, record["params"]["size"] = index;
+  record["status"] = status, record["started"] = started;
+  return record.dump() + "\n";
+}
+
+class Collect : public ::testing::Test, protected BatchRun {
+ protected:
+  std::string cases() const { return read_file(run_ / "cases.jsonl"); }
+  Collected collect() { return collect_batch(run_, submission_); }
+};
+
+TEST_F(Collect, EachRecordOnceAndTwiceIsTheSame) {
+  submit({{0, 1}, {2}});
+  attempt(0, 1, 1, {}, "done", line(2, "2026-11-20T12:00:03Z"));
+  attempt(0, 0, 1, {}, "", line(0, "2026-11-20T12:00:01Z"));
+  attempt(0, 0, 2, {}, "done", line(1, "2026-11-20T12:00:02Z"));
+  const Collected first = collect();
+  EXPECT_EQ(first.records, 3);
+  EXPECT_EQ(first.added, 3);
+  const std::string once = cases();
+  EXPECT_EQ(once, line(0, "2026-11-20T12:00:01Z") + line(1, "2026-11-20T12:00:02Z") + line(2, "2026-11-20T12:00:03Z"));
+  const Collected second = collect();
+  EXPECT_EQ(second.records, 3);
+  EXPECT_EQ(second.added, 0);
+  EXPECT_EQ(cases(), once);
+}
+
+TEST_F(Collect, NothingYetIsNoMistake) {
+  submit({{0}});
+  EXPECT_EQ(collect().records, 0);
+}
+
+TEST_F(Collect, ATornLastLineWaits) {
+  submit({{0, 1}});
+  const std::string whole = line(0, "2026-11-20T12:00:01Z"), next = line(1, "2026-11-20T12:00:02Z");
+  for (std::size_t length = 0; length < next.size(); length += 97) {
+    attempt(0, 0, 1, {}, "", whole + next.substr(0, length));
+    EXPECT_EQ(collect().records, 1) << length;
+    EXPECT_EQ(cases(), whole);
+  }
+  attempt(0, 0, 1, {}, "", whole + next);
+  EXPECT_EQ(collect().added, 1);
+  EXPECT_EQ(cases(), whole + next);
+}
+
+TEST_F(Collect, RecordsOfARunThatWasGoneOnWithByHandStay) {
+  submit({{0}});
+  test::put_file(run_ / "cases.jsonl", line(5, "2026-11-20T13:00:00Z"));
+  attempt(0, 0, 1, {}, "done", line(0, "2026-11-20T12:00:01Z"));
+  EXPECT_EQ(collect().records, 2);
+  EXPECT_EQ(cases(), line(0, "2026-11-20T12:00:01Z") + line(5, "2026-11-20T13:00:00Z"));
+}
+
+TEST_F(Collect, TheNewestRecordOfACaseStandsLast) {
+  submit({{0}});
+  submit({{0}});
+  attempt(1, 0, 1, {}, "done", line(0, "2026-11-20T14:00:00Z"));
+  attempt(0, 0, 1, {}, "done", line(0, "2026-11-20T12:00:00Z", "crashed"));
+  collect();
+  const auto records = results::read_cases(run_ / "cases.jsonl").records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].result.status_text(), "crashed");
+  EXPECT_TRUE(records[1].result.is_ok());
+}
+
+TEST_F(Collect, TheEnvironmentNamesEveryMachineAndJob) {
+  submit({{0}, {1}});
+  const auto put = [](const std::filesystem::path& folder, const std::string& host, const std::string& job) {
+    test::put_file(folder / "environment.json",
+                   Json{{"os", {{"hostname", host}}}, {"job", {{"id", job}}}, {"cpu", "x"}}.dump());
+  };
+  put(attempt(0, 0, 1, {}), "n1", "70");
+  put(attempt(0, 0, 2, {}), "n2", "70");
+  put(attempt(0, 1, 1, {}), "n1", "71");
+  test::put_file(attempt(0, 1, 2, {}) / "environment.json", "half a fi");
+  collect();
+  const Json environment = Json::parse(read_file(run_ / "environment.json"));
+  EXPECT_EQ(environment["cpu"], "x");
+  EXPECT_FALSE(environment.contains("job"));
+  EXPECT_EQ(environment["collected_from"],
+            Json::parse(R"([{"host":"n1","jobs":["70","71"]},{"host":"n2","jobs":["70"]}])"));
+}
+
+TEST_F(Collect, PartsOfASweepBecomeOneRun) {
+  test::put_file(folder_ / "a/cases.jsonl", line(0, "2026-11-20T12:00:01Z"));
+  test::put_file(folder_ / "b/cases.jsonl", line(1, "2026-11-20T12:00:00Z"));
+  EXPECT_EQ(merge_runs(run_, {folder_ / "a", folder_ / "b", folder_ / "nowhere"}).records, 2);
+  EXPECT_EQ(cases(), line(1, "2026-11-20T12:00:00Z") + line(0, "2026-11-20T12:00:01Z"));
+}
+
+}  // namespace
+}  // namespace assay::host::batch

@@ -1,0 +1,147 @@
+#include "batch/script.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "batch/command.hpp"
+#include "common/files.hpp"
+#include "support/files.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::host::batch {
+namespace {
+
+using namespace std::chrono_literals;
+
+Site full_site() {
+  Site site;
+  site.partition = "gpu", site.account = "acc", site.qos = "high", site.constraint = "[rack1*2&ib]",
+  site.reservation = "r";
+  site.gpus_per_node = 8;
+  site.exclude = {"n3", "m[1-4]"};
+  site.sbatch_extra = {"--mem=0", "--mail-type=END", "--switches=1@10:00"};
+  site.srun_extra = {"--cpu-bind=none", "--mpi=none"};
+  return site;
+}
+
+class Script : public ::testing::Test {
+ protected:
+  Script() { array_.shape = {2, 8, ""}, array_.tasks = 100, array_.limit_s = 3600, array_.id = "0123456789abcdef"; }
+  std::string text(const std::filesystem::path& run = "/scratch/results/many/20261120T120000Z-9f2c",
+                   const std::string& name = "many") const {
+    return batch_script({site_, array_, name, run, "/opt/assay/bin/assay", 5});
+  }
+  std::string refusal(const std::filesystem::path& run) const {
+    try {
+      return "taken: " + text(run);
+    } catch (const SiteError& e) {
+      return e.what();
+    }
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+  Site site_ = full_site();
+  SubmittedArray array_;
+};
+
+TEST_F(Script, IsShortWithEveryOption) {
+  const std::string script = text();
+  EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 40) << script;
+  for (const char* part :
+       {"--partition=gpu", "--account=acc", "--qos=high", "--constraint=[rack1*2&ib]", "--reservation=r",
+        "--gpus-per-node=8", "--exclusive", "--exclude=n3,m[1-4]", "--mem=0", "--nodes=2", "--ntasks-per-node=8",
+        "--time=0-01:00:00", "--array=0-99%16", "--requeue", "--comment=assay:0123456789abcdef", "--cpu-bind=none"})
+    EXPECT_TRUE(has(script, part)) << part << " is not in\n" << script;
+  // Lines of options come first: Slurm reads none after the first command.
+  EXPECT_LT(script.rfind("#SBATCH"), script.find("set -u"));
+}
+
+TEST_F(Script, IsWhatAShellReads) {
+  test::TemporaryFolder folder;
+  for (const bool requeue : {true, false}) {
+    site_.requeue = requeue;
+    test::put_file(folder / "array.sbatch", text());
+    const auto read = run_command({"bash", "-n", (folder / "array.sbatch").string()}, 10s);
+    EXPECT_TRUE(read.is_good()) << read.err;
+    if (const auto checked = run_command({"shellcheck", "-S", "warning", (folder / "array.sbatch").string()}, 30s);
+        checked.exit_code != 127) {
+      EXPECT_TRUE(checked.is_good()) << checked.out << text();
+    }
+  }
+}
+
+TEST_F(Script, NamedNodesAreNotExcluded) {
+  array_.shape.node = "n1+n3";
+  EXPECT_TRUE(has(text(), "--nodelist=n1,n3"));
+  EXPECT_FALSE(has(text(), "--exclude"));
+}
+
+TEST_F(Script, PathsThatWouldBeReadOtherwiseAreRefused) {
+  for (const char* path :
+       {"/a b/run", "/a$HOME/run", "/a%j/run", "/a\"b/run", "/a'b/run", "/a\nb/run", "/a;b/run", "/a`b/run",
+        "/a\\b/run", "/a*b/run", "/a(b/run", "/a&b/run", "/a|b/run", "/\xc3\xa4/run", "/a#b/run"})
+    EXPECT_TRUE(has(refusal(path), "has a character that")) << path;
+  EXPECT_TRUE(has(refusal("/a-b_c.d+e=f,g:h@i~/run"), "taken"));
+  site_.assay = "/opt/$(id)/assay";
+  EXPECT_TRUE(has(refusal("/a/run"), "has a character that"));
+}
+
+TEST_F(Script, AJobsNameIsPlainWhateverTheExperimentsIs) {
+  EXPECT_TRUE(has(text("/r", "a b;$(id)\n#"), "--job-name=assay-a_b___id___ "));
+}
+
+// With a program in the place of srun that writes the verdict a shard leaves, and one in that of scontrol.
+class RunningScript : public Script {
+ protected:
+  CommandAnswer run(const std::string& verdict, int restarts = 0) {
+    const auto run = folder_ / "run";
+    std::filesystem::create_directories(run / "batch/shards/0-0003");
+    test::put_file(folder_ / "bin/srun",
+                   "#!/bin/bash\necho \"$*\" >\"" + (folder_ / "srun.txt").string() + "\"\n" +
+                       (verdict.empty() ? ""
+                                        : "echo " + verdict + " >\"" + (run / "batch/shards/0-0003").string() +
+                                              "/verdict-70-" + std::to_string(restarts) + "\"\n"));
+    test::put_file(folder_ / "bin/scontrol",
+                   "#!/bin/bash\necho \"$*\" >>\"" + (folder_ / "scontrol.txt").string() + "\"\nexit 1\n");
+    for (const char* name : {"srun", "scontrol"})
+      std::filesystem::permissions(folder_ / "bin" / name, std::filesystem::perms::owner_all);
+    test::put_file(folder_ / "array.sbatch", text(run));
+    return run_command({"env", "PATH=" + (folder_ / "bin").string() + ":/usr/bin:/bin", "SLURM_JOB_ID=70",
+                        "SLURM_ARRAY_JOB_ID=69", "SLURM_ARRAY_TASK_ID=3",
+                        "SLURM_RESTART_COUNT=" + std::to_string(restarts), "bash", (folder_ / "array.sbatch").string()},
+                       30s);
+  }
+  bool has_requeued() const { return std::filesystem::exists(folder_ / "scontrol.txt"); }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RunningScript, TheVerdictDecides) {
+  EXPECT_EQ(run("done").exit_code, 0);
+  EXPECT_EQ(run("busy").exit_code, 73);
+  for (const char* verdict : {"failed", "changed", "superseded", "canary", "stopped"})
+    EXPECT_EQ(run(verdict).exit_code, 1) << verdict;
+  EXPECT_FALSE(has_requeued());
+  EXPECT_NE(read_file(folder_ / "srun.txt")
+                .find("run/experiment.toml --shard " + (folder_ / "run/batch/shards/0-0003").string()),
+            std::string::npos);
+}
+
+TEST_F(RunningScript, WhatIsLeftComesAgainButNotForEver) {
+  EXPECT_EQ(run("more").exit_code, 1);
+  EXPECT_EQ(read_file(folder_ / "scontrol.txt"), "requeue 69_3\n");
+  std::filesystem::remove(folder_ / "scontrol.txt");
+  EXPECT_EQ(run("").exit_code, 1);
+  EXPECT_TRUE(has_requeued()) << "it was killed";
+  std::filesystem::remove(folder_ / "scontrol.txt");
+  EXPECT_EQ(run("more", 4).exit_code, 1);
+  EXPECT_FALSE(has_requeued()) << "the fifth start was the last";
+}
+
+TEST_F(RunningScript, TheSitesLinesMayAskForWhatIsNotSet) {
+  site_.prologue = {"if [ -n \"$NOT_SET_ANYWHERE\" ]; then exit 9; fi", "export ADDED=$NOT_SET_ANYWHERE:x"};
+  const CommandAnswer answer = run("done");
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+}
+
+}  // namespace
+}  // namespace assay::host::batch
