@@ -102,12 +102,15 @@ std::string batch_script(const ScriptInput& input) {
   text += "case $(cat \"$V\" 2>/dev/null) in\n";
   text += "  done) exit 0 ;;\n";
   text += "  busy) exit 73 ;;\n";
+  text += "  stopped)                                         # preempted: the steps may hear of it long before\n";
+  text += "    for _ in 1 2 3 4 5 6; do [ $ENDED = 1 ] && exit 143; sleep 0.5; done ;;\n";
   text += "  '' | more) ;;                                      # killed, or out of time: the rest in another start\n";
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
   if (site.requeue)
-    text += fmt::format("[ \"$N\" -lt {} ] && scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$T\" && sleep 60\n",
-                        input.attempts - 1);
+    text += fmt::format(
+        "[ $ENDED = 0 ] && [ \"$N\" -lt {} ] && scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$T\" && sleep 60\n",
+        input.attempts - 1);
   text += "exit 1\n";
   return text;
 }

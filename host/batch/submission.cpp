@@ -2,16 +2,24 @@
 
 #include "common/files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
+#include <cerrno>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
 
 namespace assay::host::batch {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+// As long as an sbatch without its `assay submit` may still wait for the controller.
+constexpr std::chrono::seconds lock_patience{60};
 
 fs::path job_file(const fs::path& run, std::int64_t array) {
   return batch_folder(run) / fmt::format("array-{}.job", array);
@@ -98,6 +106,20 @@ void write_submission(const fs::path& run, const Submission& submission) {
 
 void write_job(const fs::path& run, const SubmittedArray& array, const std::string& job) {
   write_file_atomically(job_file(run, array.number), job + "\n", Durable::yes);
+}
+
+SubmissionLock::SubmissionLock(const fs::path& run) {
+  using Clock = std::chrono::steady_clock;
+  const fs::path file = batch_folder(run) / "lock";
+  fd_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT, 0644));  // inherited on purpose
+  if (!fd_) throw_storage_error("open", file, errno);
+  for (const Clock::time_point deadline = Clock::now() + lock_patience;;) {
+    // Where the file system has no locks, none is taken.
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return;
+    if (Clock::now() > deadline)
+      throw StorageError(fmt::format("another `assay submit` of {} goes on; wait for it to end", run.string()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
 }
 
 std::string new_id() {

@@ -4,9 +4,11 @@
 //   <run>/batch/array-0.sbatch        the script of one
 //   <run>/batch/array-0.job           its job, once sbatch has answered
 //   <run>/batch/shards/0-0003/        array 0, task 3 (shard/shard_plan.hpp)
+//   <run>/batch/lock                  see SubmissionLock
 //   <run>/batch/log/                  what the batch scripts print
 #pragma once
 #include "batch/packing.hpp"
+#include "common/fd.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -47,6 +49,17 @@ bool has_submission(const std::filesystem::path& run);
 Submission read_submission(const std::filesystem::path& run);
 void write_submission(const std::filesystem::path& run, const Submission& submission);
 void write_job(const std::filesystem::path& run, const SubmittedArray& array, const std::string& job);
+
+// Held while a submission is changed and queued, so that no two processes queue the same array. A program that is
+// started meanwhile inherits it: an sbatch that outlives a killed `assay submit` holds it, too, until it has answered.
+class SubmissionLock {
+ public:
+  // Waits a while for another one. Throws StorageError when that goes on.
+  explicit SubmissionLock(const std::filesystem::path& run);
+
+ private:
+  Fd fd_;
+};
 
 // "a1b2c3d4e5f60718": 64 random bits.
 std::string new_id();

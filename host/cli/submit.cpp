@@ -257,6 +257,8 @@ class SubmitCommand {
     submission.site = fs::absolute(site.file).lexically_normal().string(),
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    fs::create_directories(batch::batch_folder(run));
+    const batch::SubmissionLock lock(run);
     batch::write_round(run, submission, each.plan, site, fs::read_symlink("/proc/self/exe"), experiment.name);
     say_budgets(each.plan);
     queue(run, submission);
@@ -311,6 +313,7 @@ class SubmitCommand {
   // Goes on with a submission, and submits again what is asked for.
   int again(const fs::path& run) {
     const std::set<std::string> words = words_of_resubmit();
+    const batch::SubmissionLock lock(run);
     batch::Submission submission = batch::read_submission(run);
     if (words.empty()) {
       queue(run, submission);

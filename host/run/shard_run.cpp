@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <ctime>
 #include <map>
 
 #include "common/files.hpp"
@@ -29,8 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using shard::JournalEntry;
 
-// Near the end of the job's time, being told to end means that the case took too long.
-constexpr std::chrono::seconds end_of_time{30};
 constexpr double progress_period_s = 2;
 
 // SIGUSR1 asks to stop after the case at hand.
@@ -52,6 +51,31 @@ class FinishRequest {
  private:
   inline static std::atomic<bool> asked_{false};
   struct sigaction before_ {};
+};
+
+// Interrupts the run, as SIGTERM does, once the time of the job is over: before the scheduler ends the job, which would
+// then not start again.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const std::optional<std::chrono::system_clock::time_point>& until) {
+    if (!until) return;
+    struct sigevent event {};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGTERM;
+    is_set_ = ::timer_create(CLOCK_REALTIME, &event, &timer_) == 0;
+    struct itimerspec at {};
+    at.it_value.tv_sec = std::max<std::time_t>(std::chrono::system_clock::to_time_t(*until), 1);
+    if (is_set_) ::timer_settime(timer_, TIMER_ABSTIME, &at, nullptr);
+  }
+  ~TimeLimit() {
+    if (is_set_) ::timer_delete(timer_);
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  timer_t timer_{};
+  bool is_set_ = false;
 };
 
 std::string host_name() {
@@ -198,8 +222,8 @@ class ShardRun {
                   fmt::format("the canary is {}: {}", ran.record->result.status_text(), ran.record->result.reason)};
       }
       if (ran.interrupted) {
-        if (!ran.record && !is_at_end_of_time())
-          journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
+        if (is_out_of_time()) return out_of_time(order[i], ran.record.has_value());
+        if (!ran.record) journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
         return {Verdict::stopped, "the job was told to end"};
       }
     }
@@ -225,7 +249,8 @@ class ShardRun {
   }
 
   std::optional<Ended> why_stop(std::int64_t next, bool is_first) const {
-    if (interrupts_.count()->load() > 0) return Ended{Verdict::stopped, "the job was told to end"};
+    if (interrupts_.count()->load() > 0)
+      return Ended{is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was told to end"};
     if (shard::is_superseded(options_.folder, number_))
       return Ended{Verdict::superseded, "another attempt at this shard has begun"};
     std::error_code ignored;
@@ -239,8 +264,15 @@ class ShardRun {
     return std::nullopt;
   }
 
-  bool is_at_end_of_time() const {
-    return options_.until && std::chrono::system_clock::now() + end_of_time > *options_.until;
+  bool is_out_of_time() const { return options_.until && std::chrono::system_clock::now() >= *options_.until; }
+
+  // A case that was cut off counts as one that has taken its job with it: it comes last in the next start.
+  Ended out_of_time(std::int64_t index, bool has_record) const {
+    if (has_record) return {Verdict::more, "the time of the job is over"};
+    return {Verdict::more,
+            fmt::format("case {} was cut off at the end of the job's time; its budget is {:.0f} s, and it "
+                        "takes longer: raise [cluster] budget",
+                        index + 1, options_.plan.budget_s_of(index))};
   }
 
   // Its record says so, and where it ran.
@@ -302,6 +334,7 @@ class ShardRun {
   const ShardOptions& options_;
   RunListener& listener_;
   launch::InterruptHandler interrupts_;
+  TimeLimit limit_{options_.until};
   FinishRequest finish_;
   fs::path folder_;  // of this attempt
   std::int64_t number_ = 0;

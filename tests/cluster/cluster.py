@@ -90,22 +90,23 @@ exec {real} "$@"
 
     def fail(self, name, text, status=1, once=False):
         """The command does nothing but say `text` on stderr and end with `status`."""
-        self._tell(name, f"printf '%s\\n' {shlex.quote(text)} >&2; exit {status}", once)
+        self.tell(name, f"printf '%s\\n' {shlex.quote(text)} >&2; exit {status}", once)
 
     def hang(self, name, seconds=3600, once=False):
         """The command does nothing at all, for so long."""
-        self._tell(name, f"exec sleep {seconds}", once)
+        self.tell(name, f"exec sleep {seconds}", once)
 
     def lose(self, name, text="Socket timed out on send/recv operation", once=False):
         """The command does what it should, but its answer is lost on the way: `text`, and exit status 1."""
-        self._tell(name, f"{shlex.quote(self.real[name])} \"$@\" >/dev/null 2>&1; "
+        self.tell(name, f"{shlex.quote(self.real[name])} \"$@\" >/dev/null 2>&1; "
                          f"printf '%s\\n' {shlex.quote(text)} >&2; exit 1", once)
 
     def restore(self, name):
         for file in ("once", "always"):
             (self.folder / "of" / name / file).unlink(missing_ok=True)
 
-    def _tell(self, name, script, once):
+    def tell(self, name, script, once=False):
+        """The command does this, as lines of a shell script, and then what it should, unless they end it."""
         file = self.folder / "of" / name / ("once" if once else "always")
         part = file.with_suffix(".part")
         part.write_text(script + "\n")

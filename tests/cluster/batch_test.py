@@ -1,0 +1,525 @@
+#!/usr/bin/env python3
+"""Batches on a private Slurm: what a batch measures, and what becomes of it when jobs, nodes, the controller, the disk or
+the submitting machine fail. Several clusters run at once: nearly all of the time is waiting.
+
+  batch_test.py [--assay FILE --plugins FOLDER] [CLASS[.test]...]"""
+import csv
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import batch  # pylint: disable=wrong-import-position
+import cluster  # pylint: disable=wrong-import-position
+
+TWO_SHAPES = """number = [0, 1, 2, 3, 4, 5]
+[[sweep.zip]]
+"cluster.nodes" = [1, 2]
+"run.ranks" = [1, 2]
+"""
+BUSY = 73  # exit code of a second attempt at a shard
+
+
+def columns_that_stay(text):
+    """Rows of a table, without what differs from one run to the next: times and memory."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    kept = [name for name in rows[0] if not name.endswith(("_ms", "_s", "_percent", "_mib", "_us", ".ratio"))
+            and name not in ("speedup", "started")]
+    return sorted(tuple((name, row[name]) for name in kept) for row in rows)
+
+
+class Plain(batch.BatchTestCase):
+    nodes = 3
+
+    def test_table_is_that_of_one_machine(self):
+        b = self.batch(TWO_SHAPES, run='bind = "none"', canary="true", params="elements = 100")
+        b.submit()
+        b.wait_over()
+        self.slurm.shims.forget()
+        b.status()
+        b.collect()
+        self.assertLessEqual(len(self.slurm.shims.calls("squeue")), 1)
+        self.assert_all(b, count=12)
+        self.assert_begun(b, {n: 2 for n in range(6)})  # once in each shape
+        on_cluster = (b.run_folder / "table.csv").read_text()
+        alone = b.assay("run", b.file, "--output", b.folder / "alone", "--quiet")
+        self.assertEqual(alone.status, 0, alone)
+        tables = list((b.folder / "alone").glob("**/table.csv"))
+        self.assertEqual(columns_that_stay(on_cluster), columns_that_stay(tables[0].read_text()))
+        self.assertEqual(self.slurm.shims.calls("sacct") + self.slurm.shims.calls("sacct", inside_jobs=True), [])
+
+    def test_launchers_by_hand(self):
+        b = self.batch('number = [0]', run="ranks = 2", params="elements = 100")
+        command = [batch.HOME["assay"], "run", str(b.file), "--quiet", "--plugin-path", batch.HOME["plugins"], "--output"]
+        done = self.slurm.run(["srun", "--nodes=2", "--ntasks-per-node=1", *command, str(b.folder / "srun")], cwd=b.folder)
+        self.assertEqual(done.status, 0, done)
+        done = self.slurm.run([*command, str(b.folder / "alone")], cwd=b.folder)
+        self.assertEqual(done.status, 0, done)
+        if any((pathlib.Path(p) / "mpirun").exists() for p in os.environ["PATH"].split(os.pathsep)):
+            done = self.slurm.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *command,
+                                   str(b.folder / "mpirun")], cwd=b.folder)
+            self.assertEqual(done.status, 0, done)
+        for file in b.folder.glob("*/**/cases.jsonl"):
+            self.assertEqual([(r["status"], r["ranks"]) for r in map(json.loads, file.read_text().splitlines())], [("ok", 2)])
+
+    def test_one_question_to_the_scheduler(self):
+        b = self.batch(cases=3)
+        b.submit()
+        self.assertLessEqual(len(self.slurm.shims.calls("squeue")), 1)
+        for call in (b.again, b.status, b.collect):
+            self.slurm.shims.forget()
+            call()
+            self.assertLessEqual(len(self.slurm.shims.calls("squeue")), 1, call)
+        b.wait_over()
+        self.slurm.shims.forget()
+        b.resubmit("lost,failed")
+        self.assertLessEqual(len(self.slurm.shims.calls("squeue")), 1)
+        self.assert_all(b)
+
+    def test_changed_plugin_or_experiment_is_refused(self):
+        for what in ("plugin", "experiment"):
+            with self.subTest(what):
+                b = self.batch(cases=2)
+                plugins = b.folder / "plugins"
+                plugins.mkdir()
+                (plugins / "misbehaving.so").write_bytes((pathlib.Path(batch.HOME["plugins"]) / "misbehaving.so").read_bytes())
+                b.write_site(place='sbatch_extra = ["--hold"]')
+                b.submit("--plugin-path", plugins)
+                if what == "plugin":
+                    with open(plugins / "misbehaving.so", "ab") as file:
+                        file.write(b"changed")
+                else:
+                    with open(b.run_folder / "experiment.toml", "a", encoding="utf-8") as file:
+                        file.write("# changed\n")
+                self.slurm.call("scontrol", "release", b.job())
+                status = b.wait_over()
+                self.assertEqual([a["verdict"] for a in status["attempts"]], ["changed"], b.story())
+                self.assertEqual(status["counts"], {"lost": 2})
+                self.assertEqual(b.starts(0) + b.starts(1), [])
+
+    def test_canary_that_fails_blocks_the_rest(self):
+        b = self.batch(cases=4, canary="true", params='action = "fail"\ntimes = 1')
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"failed": 1, "blocked": 3}, b.story())
+        self.assertEqual(sum(len(b.starts(n)) for n in range(4)), 1)
+        # The others fail in their first start, too; they are told to be ok by what they find.
+        for number in range(4):
+            (b.marks / f"{number}.0").write_text("told to be ok\n")
+        b.resubmit("failed,blocked")
+        b.wait_over()
+        records = b.collect()
+        self.assertEqual([r["status"] for r in records.values()], ["ok"] * 4, b.story())
+        self.assertEqual(b.counts(), {"ok": 4})
+
+
+class Sites(batch.BatchTestCase):
+    nodes = 2
+
+    def test_wrong_values_are_named_and_nothing_is_queued(self):
+        b = self.batch(cases=2)
+        static = {'gpus_per_node = -1': "gpus_per_node", 'exclude = "n1"': "exclude", 'requeue = "yes"': "requeue",
+                  'sbatch_extra = ["nice"]': "sbatch_extra", 'partitoin = "x"': "partitoin"}
+        b.write_site(place="\n".join(static))
+        lines = b.site.read_text().splitlines()
+        done = b.submit("--check", status=2)
+        for line, name in static.items():
+            self.assertRegex(done.err, rf"site.toml:{lines.index(line) + 1}:\d+: .*{name}", done)
+        asked = {"partition": 'partition = "debgu"', "constraint": 'constraint = "huge"', "exclude": 'exclude = ["n1", "n9"]',
+                 "reservation": 'reservation = "none_such"', "gpus_per_node": "gpus_per_node = 5",
+                 "sbatch_extra": 'sbatch_extra = ["--no-such-option"]', "time_max": 'time_max = "3h"'}
+        for name, line in asked.items():
+            settings = {"place": "", "partition": "debug", "time_max": "1m"}
+            if name in ("partition", "time_max"):
+                settings[name] = line.split('"')[1]
+            else:
+                settings["place"] = line
+            b.write_site(**settings)
+            done = b.submit("--check", status=2)
+            self.assertIn(f"[slurm] {name}", done.err, done)
+        b.write_site(place="", partition="debug", time_max="1m")
+        b.submit("--check")
+        self.assertEqual(self.slurm.states(), {})
+        self.assertFalse((b.folder / "results").exists())
+
+    def test_unknown_excluded_node_is_refused(self):
+        b = self.batch(cases=2, place='exclude = ["n7"]')
+        self.assertIn("n7", b.submit("--check", status=2).err)
+        done = b.assay("submit", b.file, "--site", b.site)
+        self.assertNotEqual(done.status, 0, done)
+        self.assertIn("invalid", (done.out + done.err).lower())
+        self.assertEqual(self.slurm.states(), {})
+
+
+class Limits(batch.BatchTestCase):
+    nodes = 1
+
+    def test_time_limit_divides_a_shard(self):
+        # Slurm looks at limits every 30 s: it tells a job of 60 s after some 30 s that it is soon over.
+        b = self.batch(cases=7, params="seconds = 6", budget="3s")
+        b.submit()
+        verdicts = [a["verdict"] for a in b.wait_over(150)["attempts"]]
+        self.assertGreaterEqual(len(verdicts), 2, b.story())
+        self.assertEqual((set(verdicts[:-1]), verdicts[-1]), ({"more"}, "done"), b.story())
+        self.assert_all(b)
+        self.assert_begun(b, {n: 1 for n in range(7)})
+
+
+class Outrunning(batch.BatchTestCase):
+    nodes = 1
+
+    def test_case_that_outruns_the_limit_takes_no_other_with_it(self):
+        b = self.batch("number = [0, 1, 2, 3]\nseconds = [90]", budget="1s", timeout="10m", params="times = 1")
+        for number in (0, 2, 3):
+            (b.marks / f"{number}.0").write_text("ok\n")
+        b.submit()
+        b.wait("the others are done", lambda: b.counts().get("ok", 0) >= 3, 120)
+        self.assert_begun(b, {0: 2, 2: 2, 3: 2})
+        b.wait("it is begun again", lambda: b.counts().get("ok") == 4 or len(b.starts(1)) == 2, 30)
+        b.wait_over()
+        self.assert_all(b)
+
+
+class Deaths(batch.BatchTestCase):
+    nodes = 2
+
+    def test_case_that_kills_its_leader_is_quarantined(self):
+        b = self.batch('[[sweep.zip]]\nnumber = [0, 1, 2, 3]\naction = ["ok", "kill_leader", "ok", "ok"]')
+        b.submit()
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 3, "quarantined": 1}, b.story())
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1, 3: 1})
+        records = b.collect()
+        self.assertEqual([records[i]["status"] for i in range(4)], ["ok", "crashed", "ok", "ok"])
+        self.assertIn("quarantined", records[1]["reason"])
+
+    def test_killed_batch_shell(self):
+        b = self.batch(cases=3, params="seconds = 3\ntimes = 1")
+        b.submit()
+        b.wait_start(1)
+        shells = [pid for pid, (name, _, _) in batch.processes_of(self.slurm).items() if name == "slurm_script"]
+        self.assertEqual(len(shells), 1)
+        batch.send(shells[0])
+        status = b.wait_over()
+        self.assertEqual(status["counts"], {"ok": 1, "lost": 2}, b.story())
+        b.resubmit("lost")
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {0: 1, 1: 2})
+
+
+class Nodes(batch.BatchTestCase):
+    nodes = 3
+
+    def tearDown(self):
+        for node in self.slurm.call("sinfo", "-hN", "-t", "down", "-o", "%n").split():
+            self.slurm.control("node-start", node)
+        super().tearDown()
+        cluster.wait_until("all nodes are back", lambda: self.slurm.call("sinfo", "-hN", "-o", "%T").split() == ["idle"] * 3)
+
+    def test_node_that_dies(self):
+        b = self.batch(cases=3, params="seconds = 4\ntimes = 1")
+        b.submit()
+        node = b.wait_start(1)[0]
+        self.slurm.control("node-kill", node, "--noticed")
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        self.assertNotEqual(b.starts(1)[1][0], node)
+
+    def test_case_that_kills_its_nodes_is_quarantined(self):
+        b = self.batch("number = [0, 1, 2]", params="seconds = 2")
+        b.submit()
+        for time_of_death in (1, 2):
+            node = b.wait_start(1, time_of_death)[0]
+            self.slurm.control("node-kill", node, "--noticed")
+        b.wait_over()
+        self.assertEqual(b.counts(), {"ok": 2, "quarantined": 1}, b.story())
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+        self.assertEqual(len(b.collect()), 3)
+
+    def test_hanging_node_of_two(self):
+        b = self.batch("number = [0, 1]", run="ranks = 2\nstall_timeout = \"4s\"", params="elements = 100\nseconds = 3\ntimes = 1",
+                       place="", timeout="8s")
+        b.file.write_text(b.file.read_text().replace("[cluster]\n", "[cluster]\nnodes = 2\n"))
+        b.submit()
+        node = b.wait_start(0, seconds=20)[0]
+        other = b.wait("rank 1 begins", lambda: b.starts(0, 1))[0][0]
+        self.assertNotEqual(node, other)
+        stopped = batch.processes_on(self.slurm, other)
+        for pid in stopped:
+            batch.send(pid, signal.SIGSTOP)
+        try:
+            b.wait("the job leaves the node", lambda: b.is_quiet() or len(b.starts(0)) + len(b.starts(1)) > 2, 60)
+        finally:
+            for pid in stopped:
+                batch.send(pid)
+            self.slurm.control("node-kill", other, "--noticed")
+        b.wait_over()
+        if b.counts().get("lost"):
+            b.resubmit("lost")
+            b.wait_over()
+        self.assertEqual(sum(b.counts().values()), 2)
+        self.assertNotIn("lost", b.counts(), b.story())
+        self.assertEqual(len(b.collect()), 2)
+
+
+class Preemption(batch.BatchTestCase):
+    nodes = 1
+    options = ("--preempt",)
+
+    def test_preempted_job_goes_on(self):
+        b = self.batch(cases=3, params="seconds = 3\ntimes = 1", partition="low")
+        b.submit()
+        b.wait_start(1)
+        high = self.slurm.submit("true", "--partition=debug", "--exclusive")
+        self.slurm.wait_state(high, "COMPLETED")
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {0: 1, 1: 2, 2: 1})
+
+
+class PreemptionWithGrace(Preemption):
+    """The steps are told at once, the batch shell only after the grace time."""
+    options = ("--preempt", "--grace=8")
+
+
+class Cancelling(batch.BatchTestCase):
+    nodes = 2
+
+    def test_stops_and_stays_stopped(self):
+        for how in ("assay cancel", "scancel"):
+            with self.subTest(how):
+                b = self.batch(cases=3, params="seconds = 2\ntimes = 1")
+                b.submit()
+                b.wait_start(1)
+                if how == "scancel":
+                    self.slurm.call("scancel", b.job())
+                else:
+                    b.cancel()
+                self.assertEqual(b.wait_over()["counts"], {"ok": 1, "lost": 2}, b.story())
+                time.sleep(1)
+                self.slurm.control("release")
+                self.assertEqual(b.counts(), {"ok": 1, "lost": 2})
+                b.resubmit("lost")
+                b.wait_over()
+                self.assert_all(b)
+                self.assert_begun(b, {0: 1, 1: 2})
+                self.assertIn("nothing", b.cancel().out)
+
+
+class Submitting(batch.BatchTestCase):
+    nodes = 2
+
+    def arrays(self):
+        """{comment: arrays that have it} of all that Slurm has ever seen here."""
+        said = self.slurm.call(self.slurm.shims.real["squeue"], "-h", "--states=all", "--format=%F %k")
+        found = {}
+        for line in said.splitlines():
+            job, comment = line.split(None, 1)
+            found.setdefault(comment, set()).add(job)
+        return {comment: jobs for comment, jobs in found.items() if comment.startswith("assay:")}
+
+    def assert_no_array_twice(self, before, count):
+        new = {comment: jobs for comment, jobs in self.arrays().items() if comment not in before}
+        self.assertEqual([len(jobs) for jobs in new.values()], [1] * count, new)
+
+    def test_lost_answer_of_sbatch(self):
+        before = self.arrays()
+        b = self.batch(TWO_SHAPES)
+        self.slurm.shims.lose("sbatch", once=True)
+        done = b.assay("submit", b.file, "--site", b.site)
+        self.assertNotEqual(done.status, 0, done)
+        self.assertIn("go on with: assay submit", done.err)
+        b.find_run()
+        b.again()
+        self.assert_no_array_twice(before, 2)
+        b.wait_over()
+        self.assert_all(b, count=12)
+        b.again()
+        self.assert_no_array_twice(before, 2)
+
+    def test_killed_between_arrays(self):
+        before = self.arrays()
+        b = self.batch(TWO_SHAPES)
+        real = self.slurm.shims.real["sbatch"]
+        self.slurm.shims.tell("sbatch", f"{real} \"$@\"; touch {b.folder}/submitted; exec sleep 60", once=True)
+        command = [batch.HOME["assay"], "submit", str(b.file), "--site", str(b.site), "--plugin-path", batch.HOME["plugins"]]
+        with subprocess.Popen(command, cwd=b.folder, env=self.slurm.environment, stdout=subprocess.DEVNULL) as submitting:
+            cluster.wait_until("an array is queued", (b.folder / "submitted").exists)
+            submitting.kill()
+            submitting.wait()
+        for pid in list(map(int, subprocess.run(["pgrep", "-f", "^sleep 60$"], capture_output=True, text=True,
+                                                check=False).stdout.split())):
+            if f"SLURM_CONF={self.slurm.folder}" in pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace"):
+                batch.send(pid)
+        b.find_run()
+        b.again()
+        self.assert_no_array_twice(before, 2)
+        b.wait_over()
+        self.assert_all(b, count=12)
+
+    def test_sbatch_that_outlives_its_submission(self):
+        before = self.arrays()
+        b = self.batch(cases=2)
+        real = self.slurm.shims.real["sbatch"]
+        self.slurm.shims.tell("sbatch", f"touch {b.folder}/called; sleep 3; exec {real} \"$@\"", once=True)
+        command = [batch.HOME["assay"], "submit", str(b.file), "--site", str(b.site), "--plugin-path", batch.HOME["plugins"]]
+        with subprocess.Popen(command, cwd=b.folder, env=self.slurm.environment, stdout=subprocess.DEVNULL) as submitting:
+            cluster.wait_until("sbatch is called", (b.folder / "called").exists)
+            submitting.kill()
+            submitting.wait()
+        b.find_run()
+        b.again()
+        time.sleep(4)
+        self.assert_no_array_twice(before, 1)
+        b.wait_over()
+        self.assert_all(b)
+
+
+class Attempts(batch.BatchTestCase):
+    nodes = 2
+
+    def by_hand(self, b, *more, environment=()):
+        shard = b.run_folder / "batch/shards/0-0000"
+        return b.assay("run", b.run_folder / "experiment.toml", "--shard", shard, *more, environment=environment)
+
+    def test_second_attempt_is_refused(self):
+        b = self.batch(cases=2, params="seconds = 3")
+        b.submit()
+        b.wait_start(0)
+        done = self.by_hand(b)
+        self.assertEqual(done.status, BUSY, done)
+        self.assertIn("goes on", done.out + done.err)
+        self.assertIn(b.job(), done.out + done.err)
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {0: 1, 1: 1})
+        self.assertEqual(self.by_hand(b).status, 0)
+        self.assert_begun(b, {0: 1, 1: 1})
+
+    def test_zombie_is_superseded(self):
+        b = self.batch(cases=4, params="seconds = 4")
+        b.submit()
+        job = b.wait_start(0)[3]
+        # As if Slurm had given the node up, and started the job again while the first start still goes on.
+        again = self.by_hand(b, environment={"SLURM_JOB_ID": job, "SLURM_RESTART_COUNT": "1"}.items())
+        self.assertEqual(again.status, 0, again)
+        status = b.wait_over()
+        self.assertIn("superseded", [a["verdict"] for a in status["attempts"]], b.story())
+        records = b.collect()
+        self.assertEqual([r["status"] for r in records.values()], ["ok"] * 4)
+        self.assert_begun(b, {0: 2, 1: 1, 2: 1, 3: 1})
+
+
+class Disk(batch.BatchTestCase):
+    nodes = 1
+
+    @classmethod
+    def setUpClass(cls):
+        # Before the nodes, which see what is mounted when they begin.
+        cls.disk = pathlib.Path(tempfile.mkdtemp(prefix="assay-disk-"))
+        cls.addClassCleanup(cls.disk.rmdir)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(cls.disk)], check=True)
+        cls.addClassCleanup(subprocess.run, ["umount", "-l", str(cls.disk)], check=True)
+        super().setUpClass()
+
+    def fill(self, ballast):
+        with open(ballast, "wb", buffering=0) as file:
+            for size in (4096, 1):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError:
+                    pass
+
+    def test_full(self):
+        b = self.batch(cases=4, params="seconds = 2", results=str(self.disk))
+        b.submit()
+        b.wait_start(1)
+        ballast = self.disk / "ballast"
+        self.fill(ballast)
+        b.wait("it is told", lambda: "No space left" in b.story(), 40)
+        begun = sum(len(b.starts(n)) for n in range(4))
+        time.sleep(6)
+        self.slurm.control("release")
+        time.sleep(6)
+        self.assertLessEqual(sum(len(b.starts(n)) for n in range(4)), begun + 1, "cases run although nothing can be kept")
+        b.cancel()
+        b.wait_over()
+        ballast.unlink()
+        self.assertEqual(b.counts(), {"ok": 1, "lost": 3}, b.story())
+        b.resubmit("lost")
+        b.wait_over()
+        self.assert_all(b)
+
+
+class Controller(batch.BatchTestCase):
+    nodes = 1
+
+    def test_that_cannot_be_asked(self):
+        # The job outlives the absence: Slurm holds a job whose end it has missed.
+        b = self.batch("[[sweep.zip]]\nnumber = [0, 1, 2]\nseconds = [0, 4, 12]")
+        b.submit()
+        b.wait_start(1)
+        self.slurm.shims.fail("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+        status = b.status()
+        self.assertEqual(status["scheduler"], "unknown", status)
+        self.assertEqual(status["counts"], {"ok": 1, "unknown": 2}, status)
+        self.assertIn("scheduler unknown", b.assay("status", b.run_folder).out)
+        refused = b.assay("submit", b.run_folder, "--resubmit", "lost")
+        self.assertNotEqual(refused.status, 0, refused)
+        self.assertIn("squeue failed", refused.err)
+        self.slurm.shims.restore("squeue")
+        self.slurm.control("daemon-kill", "slurmctld")
+        self.assertEqual(b.status()["counts"].get("lost"), None)
+        self.slurm.control("daemon-start", "slurmctld")
+        cluster.wait_until("the controller answers", lambda: self.slurm.run(["squeue"]).status == 0)
+        b.wait_over()
+        self.assert_all(b)
+        self.assertEqual(len(b.jobs()), 1)
+
+
+class SmallArrays(batch.BatchTestCase):
+    nodes = 3
+    options = ("--max-array-size=3",)
+    arrays = 2  # of shards 0, 1 and 2; indices go to MaxArraySize - 1
+
+    def test_all_cases_are_done(self):
+        # Each shard has room for one case: 40 s.
+        b = self.batch(cases=5, budget="30s")
+        b.submit()
+        self.assertEqual(len(b.jobs()), self.arrays, b.jobs())
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {n: 1 for n in range(5)})
+
+
+class NoArrays(SmallArrays):
+    options = ("--max-array-size=1",)
+    arrays = 5
+
+
+if __name__ == "__main__":
+    batch.take_options(sys.argv)
+    chosen = [name for name in sys.argv[1:] if not name.startswith("-")]
+    if chosen:
+        cluster.main()
+    why = subprocess.run([sys.executable, str(cluster.HERE / "mini_slurm"), "possible"], capture_output=True, text=True,
+                         check=False)
+    if why.returncode != 0:
+        print(f"skipped: {(why.stdout + why.stderr).strip()}")
+        sys.exit(cluster.SKIPPED if why.returncode == cluster.SKIPPED else 1)
+    classes = [name for name, thing in globals().items()
+               if isinstance(thing, type) and issubclass(thing, unittest.TestCase) and thing.__module__ == "__main__"]
+    # The longest first.
+    classes.sort(key=lambda name: name not in ("Outrunning", "Nodes", "Limits"))
+    sys.exit(0 if batch.run_in_parallel(__file__, classes, at_once=6) else 1)
