@@ -3,7 +3,8 @@
 #include "results/reader.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <array>
+#include <optional>
 
 namespace assay::host::batch {
 namespace {
@@ -13,48 +14,72 @@ namespace fs = std::filesystem;
 constexpr std::size_t runs_read = 3;
 constexpr double learned_factor = 1.5, learned_extra_s = 10;
 
-using Inputs = std::pair<std::map<std::string, Value>, std::map<std::string, Value>>;
+using Axes = std::map<std::string, Value>;
 
-template <class Axes, class Params>
-Inputs inputs_of(const Axes& axes, const Params& params) {
-  return {{axes.begin(), axes.end()}, {params.begin(), params.end()}};
+// Steps and ranks decide how long a case takes, whatever the workload.
+constexpr std::array<const char*, 4> settings_that_count{"measure.steps", "measure.warmup", "run.ranks", "run.device"};
+
+// A parameter that the device decides stands in the experiment as "auto", or as 0.
+bool is_open(const Value& value) { return value == Value(std::string("auto")) || value == Value(std::int64_t{0}); }
+
+bool is_record_of(const record::CaseRecord& record, const experiment::Case& c) {
+  for (const auto& [name, value] : record.identity.params) {
+    const auto found = c.params.find(name);
+    if (found == c.params.end() || (found->second != value && !is_open(found->second))) return false;
+  }
+  for (const char* name : settings_that_count) {
+    const Value* of_record = record::find(record.identity.settings, name);
+    const auto of_case = c.find(name);
+    if (of_record && of_case && *of_record != *of_case) return false;
+  }
+  return true;
 }
 
 std::vector<fs::path> newest_runs(const fs::path& folder) {
   std::vector<fs::path> runs;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (results::stamp_of_run(it->path())) runs.push_back(it->path());
+    if (results::stamp_of_run(it->path()) && results::suffix_of_run(it->path()).empty()) runs.push_back(it->path());
   std::sort(runs.rbegin(), runs.rend());
   runs.resize(std::min(runs.size(), runs_read));
   return runs;
 }
 
-// The longest that the case has taken.
-std::map<Inputs, double> learned_seconds(const fs::path& folder) {
-  std::map<Inputs, double> seconds;
+// The records that are ok, by the axes of their cases.
+std::multimap<Axes, record::CaseRecord> earlier_records(const fs::path& folder) {
+  std::multimap<Axes, record::CaseRecord> records;
   for (const fs::path& run : newest_runs(folder))
-    for (const record::CaseRecord& record : results::read_cases(run / "cases.jsonl").records) {
-      if (!record.result.is_ok() || !record.result.wall.case_s) continue;
-      double& longest = seconds[inputs_of(record.identity.axes, record.identity.params)];
-      longest = std::max(longest, *record.result.wall.case_s);
-    }
-  return seconds;
+    for (record::CaseRecord& record : results::read_cases(run / "cases.jsonl").records)
+      if (record.result.is_ok() && record.result.wall.case_s) {
+        Axes axes(record.identity.axes.begin(), record.identity.axes.end());
+        records.emplace(std::move(axes), std::move(record));
+      }
+  return records;
+}
+
+// The longest that the case has taken.
+std::optional<double> learned_seconds(const std::multimap<Axes, record::CaseRecord>& records,
+                                      const experiment::Case& c) {
+  std::optional<double> longest;
+  const auto [begin, end] = records.equal_range(Axes(c.axes.begin(), c.axes.end()));
+  for (auto it = begin; it != end; ++it)
+    if (is_record_of(it->second, c)) longest = std::max(longest.value_or(0), *it->second.result.wall.case_s);
+  return longest;
 }
 
 }  // namespace
 
 std::vector<Budget> budgets_of(const experiment::Experiment& experiment, const Site& site, const fs::path& results) {
   const auto is_given = [](const experiment::Case& c) { return c.cluster.budget.has_value(); };
-  std::map<Inputs, double> learned;
+  std::multimap<Axes, record::CaseRecord> records;
   if (!std::all_of(experiment.cases.begin(), experiment.cases.end(), is_given))
-    learned = learned_seconds(results / experiment.name);
+    records = earlier_records(results / experiment.name);
   std::vector<Budget> budgets;
   for (const experiment::Case& c : experiment.cases) {
     if (c.cluster.budget) {
       budgets.push_back({std::chrono::duration<double>(*c.cluster.budget).count(), Budget::Source::given});
-    } else if (const auto found = learned.find(inputs_of(c.axes, c.params)); found != learned.end()) {
-      budgets.push_back({found->second * learned_factor + learned_extra_s, Budget::Source::learned});
+    } else if (const auto seconds = learned_seconds(records, c)) {
+      budgets.push_back({*seconds * learned_factor + learned_extra_s, Budget::Source::learned});
     } else {
       budgets.push_back({std::chrono::duration<double>(site.limits.case_budget).count(), Budget::Source::site});
     }

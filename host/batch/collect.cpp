@@ -86,8 +86,8 @@ Collected merge_into(const fs::path& run, const std::vector<fs::path>& folders) 
   return collected;
 }
 
-// That of the first part, with the machines of all of them: a batch's run folder was made on a login node, which
-// measured nothing.
+// Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
+// node, which measured nothing.
 void write_environment(const fs::path& run, const std::vector<fs::path>& folders) {
   Json environment;
   std::map<std::string, std::set<std::string>> hosts;  // by host: the jobs

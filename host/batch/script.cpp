@@ -60,6 +60,8 @@ std::vector<std::string> place_options(const Site& site, const Shape& shape, dou
   return options;
 }
 
+void check_run_path(const fs::path& path) { plain_path(path); }
+
 std::string batch_script(const ScriptInput& input) {
   const Site& site = input.site;
   const SubmittedArray& array = input.array;
@@ -68,7 +70,7 @@ std::string batch_script(const ScriptInput& input) {
   const auto margin_s = static_cast<std::int64_t>(site.limits.margin.count() / 1000);
   std::string text = "#!/bin/bash\n";
   const auto option = [&text](const std::string& line) { text += "#SBATCH " + line + "\n"; };
-  option(fmt::format("--job-name={} --comment={}", job_name(input.run_name), comment_of(array.id)));
+  option(fmt::format("--job-name={}", job_name(input.run_name)));
   std::string line;
   for (const std::string& each : place_options(site, array.shape, array.limit_s)) {
     if (line.size() + each.size() > 100) option(std::exchange(line, ""));
@@ -78,8 +80,8 @@ std::string batch_script(const ScriptInput& input) {
   // Told three fifths of the margin before the end, the case at hand has that long to finish.
   option(fmt::format("{} --open-mode=append --signal=B:USR1@{}", site.requeue ? "--requeue" : "--no-requeue",
                      std::max<std::int64_t>(margin_s * 3 / 5, 1)));
-  option(
-      fmt::format("--array=0-{}%{} --output={}/batch/log/%A_%a.log", array.tasks - 1, site.limits.array_parallel, run));
+  option(fmt::format("--array=0-{}%{} --comment={} --output={}/batch/log/%A_%a.log", array.tasks - 1,
+                     site.limits.array_parallel, comment_of(array.id), run));
   text +=
       "# A shard of an assay batch: docs/cluster.md of assay. Files in S say what is done; starting it again is "
       "harmless.\n";

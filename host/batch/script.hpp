@@ -18,6 +18,9 @@ struct ScriptInput {
   std::int64_t attempts = 5;
 };
 
+// Throws SiteError as batch_script() does, before there is a folder.
+void check_run_path(const std::filesystem::path& path);
+
 // Throws SiteError when a path has a character that a script or Slurm would read as something else.
 std::string batch_script(const ScriptInput& input);
 

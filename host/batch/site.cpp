@@ -1,5 +1,7 @@
 #include "batch/site.hpp"
 
+#include "batch/slurm_answers.hpp"
+
 #include "common/files.hpp"
 #include "common/suggest.hpp"
 #include "experiment/document.hpp"
@@ -181,10 +183,25 @@ class SiteReader {
                                                 : start,
                     "[slurm.limits] margin is more than half of [slurm] time_max; expected a margin that leaves time "
                     "for cases");
+    expand_excluded();
     return std::move(site_);
   }
 
  private:
+  void expand_excluded() {
+    std::vector<std::string> nodes;
+    for (const std::string& word : site_.exclude) {
+      const auto list = expand_nodes(word);
+      if (list)
+        nodes.insert(nodes.end(), list->begin(), list->end());
+      else
+        mistakes_.add(
+            places_["exclude"],
+            fmt::format("[slurm] exclude has \"{}\"; expected names of nodes, or a list such as n[1-3,7]", word));
+    }
+    site_.exclude = std::move(nodes);
+  }
+
   void unknown(const TableMember& member, const std::string& where, const std::vector<std::string>& known) {
     mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}", member.node.is_table() ? "table" : "key",
                                             member.key, where.empty() ? "" : " in [" + where + "]",

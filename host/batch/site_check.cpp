@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 namespace assay::host::batch {
 namespace {
@@ -85,22 +86,18 @@ class SiteCheck {
   void check_nodes() {
     std::set<std::string> names;
     for (const NodeState& node : nodes_) names.insert(node.name);
-    for (const std::string& word : site_.exclude) {
-      const auto list = expand_nodes(word);
-      if (!list) {
-        add("[slurm] exclude", "'" + word + "'", "it is no list of nodes");
-        continue;
-      }
-      for (const std::string& name : *list)
-        if (!names.contains(name))
-          add("[slurm] exclude", "'" + name + "'",
-              "the cluster has no such node" + did_you_mean(name, {names.begin(), names.end()}));
-    }
+    for (const std::string& name : site_.exclude)
+      if (!names.contains(name))
+        add("[slurm] exclude", "'" + name + "'",
+            "the cluster has no such node" + did_you_mean(name, {names.begin(), names.end()}));
   }
 
   // With the partition where it is right, so that an answer is about the setting alone.
   void ask(const std::string& setting, const std::string& found, const std::string& option) {
-    std::vector<std::string> options{option};
+    // As the script's line splits it: "--mem 4G" is two words.
+    std::vector<std::string> options;
+    std::istringstream words(option);
+    for (std::string word; words >> word;) options.push_back(word);
     if (is_partition_known_ && !site_.partition.empty()) options.push_back("--partition=" + site_.partition);
     if (const auto refusal = slurm_.why_refused(options)) add(setting, "'" + found + "'", *refusal);
   }
@@ -119,8 +116,7 @@ class SiteCheck {
   void check_shapes() {
     std::set<std::string> usable;  // a node stands in each of its partitions
     for (const NodeState* node : of_site_) usable.insert(node->name);
-    for (const std::string& word : site_.exclude)
-      for (const std::string& name : expand_nodes(word).value_or(std::vector<std::string>{})) usable.erase(name);
+    for (const std::string& name : site_.exclude) usable.erase(name);
     const auto count = static_cast<std::int64_t>(usable.size());
     for (const Shape& shape : shapes_)
       if (shape.nodes > count)

@@ -113,13 +113,15 @@ std::optional<std::string> parse_submitted(std::string_view output) {
   return found;
 }
 
-bool NodeState::is_usable() const {
+bool NodeState::is_usable(bool with_reservation) const {
   // A '*' after a state says that the node does not answer, a '$' that it is in maintenance. The other marks ('~', '#',
   // '%', '!', '@', '^', '-', '+') are of nodes that are off, start, stop or restart, and come when they are wanted.
   if (state.ends_with('*') || state.ends_with('$')) return false;
   constexpr std::array<std::string_view, 9> out{"down",     "drain", "fail",  "unknown", "maint",
                                                 "reserved", "error", "inval", "future"};
-  return std::none_of(out.begin(), out.end(), [this](std::string_view word) { return state.starts_with(word); });
+  return std::none_of(out.begin(), out.end(), [&](std::string_view word) {
+    return state.starts_with(word) && !(with_reservation && word == "reserved");
+  });
 }
 
 std::int64_t NodeState::gpus() const {

@@ -43,7 +43,8 @@ struct NodeState {
   std::string features;
   std::string time_limit;  // of the partition: "4:00:00", "infinite"
   std::string partition;   // its default has a '*' at the end
-  bool is_usable() const;  // jobs can start there, now or later
+  // Jobs can start there, now or later. A reserved node is for those that name a reservation.
+  bool is_usable(bool with_reservation = false) const;
   std::int64_t gpus() const;
 };
 inline constexpr std::string_view nodes_format = "%N|%T|%c|%G|%f|%l|%P";

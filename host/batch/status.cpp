@@ -18,7 +18,12 @@ class StatusReader {
                double now_s)
       : run_(run), submission_(submission), queue_(queue), now_s_(now_s) {
     if (queue_)
-      for (const QueuedJob& job : *queue_) by_array_[job.array].push_back(&job);
+      for (const QueuedJob& job : *queue_) {
+        by_array_[job.array].push_back(&job);
+        by_comment_[job.comment].push_back(&job);
+      }
+    for (const SubmittedArray& array : submission_.arrays)
+      if (array.is_canary) canaries_[array.round] = state_of_canary(array);
   }
 
   RunStatus read() {
@@ -33,15 +38,16 @@ class StatusReader {
   // The line of the queue that holds the task; null when there is none, or the scheduler said nothing.
   const QueuedJob* job_of(const SubmittedArray& array, std::int64_t task) const {
     if (!queue_) return nullptr;
-    const auto of_array = array.job ? by_array_.find(*array.job) : by_array_.end();
-    if (of_array != by_array_.end())
-      for (const QueuedJob* job : of_array->second)
-        if (job->is_active() && (job->tasks.empty() || job->has_task(task))) return job;
-    if (!array.job)  // sbatch's answer was lost
-      for (const QueuedJob& job : *queue_)
-        if (job.comment == comment_of(array.id) && job.is_active() && (job.tasks.empty() || job.has_task(task)))
-          return &job;
-    return nullptr;
+    // By its number or its comment: sbatch's answer may have been lost, and an array may have been taken twice.
+    const auto in = [&](const auto& jobs, const std::string& key) -> const QueuedJob* {
+      const auto found = jobs.find(key);
+      if (found != jobs.end())
+        for (const QueuedJob* job : found->second)
+          if (job->is_active() && (job->tasks.empty() || job->has_task(task))) return job;
+      return nullptr;
+    };
+    const QueuedJob* by_number = array.job ? in(by_array_, *array.job) : nullptr;
+    return by_number ? by_number : in(by_comment_, comment_of(array.id));
   }
 
   void read_shard(const SubmittedArray& array, std::int64_t task) {
@@ -67,7 +73,7 @@ class StatusReader {
                        const shard::ShardState& state, std::int64_t index, const QueuedJob* job) const {
     CaseStatus c;
     c.index = index, c.array = array.number, c.task = task;
-    c.job = array.job && *array.job != "gone" ? fmt::format("{}_{}", *array.job, task) : "";
+    c.job = array.job && *array.job != job_gone ? fmt::format("{}_{}", *array.job, task) : "";
     c.unfinished = plan.unfinished_before_of(index);
     const auto found = state.cases.find(index);
     const shard::CaseTrace trace = found == state.cases.end() ? shard::CaseTrace{} : found->second;
@@ -82,7 +88,7 @@ class StatusReader {
       c.queue_reason = job->is_pending() ? job->reason : "";
       if (c.state == CaseState::running) describe_running(state, trace, *job, c);
     } else if (!queue_) {
-      c.state = array.job ? CaseState::unknown : CaseState::unsubmitted;
+      c.state = CaseState::unknown;
     } else if (is_blocked(array)) {
       c.state = CaseState::blocked;
     } else if (!array.job) {
@@ -102,11 +108,16 @@ class StatusReader {
     c.stage = progress->stage, c.step = progress->step, c.steps = progress->steps;
   }
 
+  // One that has left the queue without being ok lets nothing start.
+  CanaryState state_of_canary(const SubmittedArray& canary) const {
+    const CanaryState state = canary_state(run_, canary);
+    const bool is_gone = state == CanaryState::open && queue_ && canary.job && !job_of(canary, 0);
+    return is_gone ? CanaryState::failed : state;
+  }
+
   bool is_blocked(const SubmittedArray& array) const {
-    if (array.is_canary) return false;
-    for (const SubmittedArray& other : submission_.arrays)
-      if (other.is_canary && other.round == array.round) return canary_state(run_, other) == CanaryState::failed;
-    return false;
+    const auto canary = canaries_.find(array.round);
+    return !array.is_canary && canary != canaries_.end() && canary->second == CanaryState::failed;
   }
 
   void add_attempt(const SubmittedArray& array, std::int64_t task, const shard::Attempt& attempt, bool is_last,
@@ -130,7 +141,7 @@ class StatusReader {
     status_.attempts.push_back(std::move(a));
   }
 
-  // Those that wait go, longest first, to what is free first; what else waits in the queue nobody knows.
+  // Assigns waiting shards, longest first, to the place that is free first; other users' jobs are not known.
   void estimate_end() {
     if (running_s_.empty() && waiting_s_.empty()) return;
     std::vector<double> free_at = running_s_;
@@ -146,7 +157,8 @@ class StatusReader {
   const Submission& submission_;
   const std::optional<std::vector<QueuedJob>>& queue_;
   const double now_s_;
-  std::map<std::string, std::vector<const QueuedJob*>> by_array_;
+  std::map<std::string, std::vector<const QueuedJob*>> by_array_, by_comment_;
+  std::map<std::int64_t, CanaryState> canaries_;  // by round
   std::map<std::int64_t, CaseStatus> cases_;
   std::vector<double> running_s_, waiting_s_;  // what is left of each shard
   RunStatus status_;

@@ -14,7 +14,7 @@
 namespace assay::host::batch {
 
 enum class CaseState {
-  unsubmitted,  // its array is not in the queue and never was: `assay submit RUN` goes on
+  unsubmitted,  // no job of its array is known, nor in the queue: `assay submit RUN` goes on
   queued,
   running,
   finished,     // it has a record
@@ -65,6 +65,7 @@ struct RunStatus {
 RunStatus read_status(const std::filesystem::path& run, const Submission& submission,
                       const std::optional<std::vector<QueuedJob>>& queue, const std::string& problem, double now_s);
 
+// By its files alone: an open one may have left the queue.
 enum class CanaryState { open, good, failed };
 CanaryState canary_state(const std::filesystem::path& run, const SubmittedArray& canary);
 

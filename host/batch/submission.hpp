@@ -18,6 +18,9 @@
 
 namespace assay::host::batch {
 
+// In the place of the number of an array's job: it has run, and Slurm's answer to sbatch was lost.
+inline constexpr const char* job_gone = "gone";
+
 struct SubmittedArray {
   std::int64_t number = 0;
   std::int64_t round = 0;  // 0: the first submission; 1: the first --resubmit
@@ -26,7 +29,9 @@ struct SubmittedArray {
   double limit_s = 0;  // of one job
   bool is_canary = false;
   std::string id;  // unique: the comment of its jobs, by which they are found when sbatch's answer was lost
-  std::optional<std::string> job;  // of the array, once it is known
+  std::optional<std::string> job;  // of the array, once it is known; job_gone where it has ended without being told
+
+  bool is_job(const std::string& number) const { return job && *job == number; }
 
   std::filesystem::path shard_folder(const std::filesystem::path& run, std::int64_t task) const;
   std::filesystem::path script_file(const std::filesystem::path& run) const;

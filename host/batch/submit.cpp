@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* job_gone = "gone";  // in the place of a job's number
-
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -30,6 +28,12 @@ bool has_begun(const fs::path& run, const SubmittedArray& array) {
   for (std::int64_t task = 0; task < array.tasks; ++task)
     if (!shard::read_attempts(array.shard_folder(run, task)).empty()) return true;
   return false;
+}
+
+bool has_active_job(const std::vector<QueuedJob>& queue, const SubmittedArray& array) {
+  return std::any_of(queue.begin(), queue.end(), [&array](const QueuedJob& job) {
+    return job.is_active() && (array.is_job(job.array) || job.comment == comment_of(array.id));
+  });
 }
 
 std::optional<std::string> job_by_comment(const std::vector<QueuedJob>& queue, const std::string& id) {
@@ -62,15 +66,21 @@ BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site,
     cases.push_back({shape, {c.index, budgets[i].seconds, before == unfinished_before.end() ? 0 : before->second}});
     plan.node_hours += static_cast<double>(shape.nodes) * budgets[i].seconds / 3600;
   }
-  plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary});
+  // A check of nodes asks which of them are good: the first one must not decide for the others.
+  const bool is_of_nodes = std::any_of(cases.begin(), cases.end(), [](const auto& c) { return !c.shape.node.empty(); });
+  plan.arrays = pack(cases, {capacity_s, array_size_max, site.canary && with_canary && !is_of_nodes});
   return plan;
+}
+
+double job_limit_s(const PackedArray& array, const Site& site) {
+  const double margin_s = std::chrono::duration<double>(site.limits.margin).count();
+  const double time_max_s = std::chrono::duration<double>(site.time_max).count();
+  return std::min(std::ceil((array.longest_s() + margin_s) / 60) * 60, time_max_s);
 }
 
 void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
                  const fs::path& assay, const std::string& run_name) {
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
-  const double margin_s = std::chrono::duration<double>(site.limits.margin).count();
-  const double time_max_s = std::chrono::duration<double>(site.time_max).count();
   make_folder(batch_folder(run) / "log");
   const std::size_t arrays_before = submission.arrays.size();
   for (const PackedArray& packed : plan.arrays) {
@@ -78,8 +88,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
     array.number = static_cast<std::int64_t>(submission.arrays.size());
     array.round = round, array.shape = packed.shape, array.is_canary = packed.is_canary;
     array.tasks = static_cast<std::int64_t>(packed.shards.size());
-    // Slurm counts in minutes: rounded up, but never above what the site allows.
-    array.limit_s = std::min(std::ceil((packed.longest_s() + margin_s) / 60) * 60, time_max_s);
+    array.limit_s = job_limit_s(packed, site);
     array.id = new_id();
     for (std::int64_t task = 0; task < array.tasks; ++task) {
       shard::ShardPlan shard;
@@ -143,10 +152,10 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
         said(fmt::format("array {}: not queued, since the canary is not ok", array.number));
         continue;
       }
-      if (said_of_canary == CanaryState::open && *canary->second->job == job_gone) {
+      if (said_of_canary == CanaryState::open && !is_fresh && !has_active_job(queue, *canary->second)) {
         said(fmt::format(
-            "array {}: not queued, since the canary has left the queue without an end; submit it again with "
-            "--resubmit lost",
+            "array {}: not queued, since the canary has left the queue without being ok; submit both again with "
+            "--resubmit lost,quarantined,blocked",
             array.number));
         continue;
       }
@@ -158,6 +167,9 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
     const std::string job = slurm.submit(array.script_file(run).string(), options);
     write_job(run, array, job);
     array.job = job;
+    QueuedJob queued;
+    queued.job = queued.array = job, queued.state = "PENDING", queued.comment = comment_of(array.id);
+    queue.push_back(std::move(queued));
     said(fmt::format("array {}: job {}, {} shard{} of {}, {:.0f} min each{}", array.number, job, array.tasks,
                      array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
                      array.is_canary ? "; the canary" : ""));

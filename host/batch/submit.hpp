@@ -21,7 +21,7 @@ class SubmitError : public std::runtime_error {
 
 struct BatchPlan {
   std::vector<PackedArray> arrays;
-  double node_hours = 0;                  // by the budgets: the most that is to be paid
+  double node_hours = 0;                  // by the budgets; cases above theirs and jobs that start again cost more
   std::int64_t cases_without_budget = 0;  // that have the site's
 };
 
@@ -30,6 +30,10 @@ struct BatchPlan {
 BatchPlan plan_batch(const experiment::Experiment& experiment, const Site& site, const std::vector<Budget>& budgets,
                      std::int64_t array_size_max, const std::vector<std::int64_t>* only = nullptr,
                      const std::map<std::int64_t, std::int64_t>& unfinished_before = {}, bool with_canary = true);
+
+// The time limit of each of its jobs: Slurm counts in minutes, so it is rounded up, but never above what the site
+// allows.
+double job_limit_s(const PackedArray& array, const Site& site);
 
 // Adds the plan's arrays to the submission, with ids, and writes folders and scripts of their shards. Nothing is
 // queued.

@@ -28,7 +28,9 @@ fs::path batch_run(const std::string& given) {
   return *std::max_element(runs.begin(), runs.end());
 }
 
-std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(const batch::Slurm& slurm) {
+// The queue, or why it could not be read.
+static std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(
+    const batch::Slurm& slurm) {
   try {
     return {slurm.queue(), ""};
   } catch (const batch::SlurmError& e) {
@@ -37,9 +39,11 @@ std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_pr
 }
 
 batch::RunStatus status_of(const fs::path& run) {
-  // The queue first: what leaves it meanwhile has left its files before.
+  // In this order: an array that is queued meanwhile is found in the queue by its comment, and a job that leaves the
+  // queue meanwhile has written its files before.
+  const batch::Submission submission = batch::read_submission(run);
   auto [queue, problem] = queue_or_problem(batch::Slurm());
-  return batch::read_status(run, batch::read_submission(run), queue, problem, shard::seconds_since_1970());
+  return batch::read_status(run, submission, queue, problem, shard::seconds_since_1970());
 }
 
 }  // namespace assay::host::cli

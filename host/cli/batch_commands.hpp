@@ -16,10 +16,7 @@ namespace assay::host::cli {
 // UsageError.
 std::filesystem::path batch_run(const std::string& given);
 
-// The queue, or why it could not be read.
-std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(const batch::Slurm& slurm);
-
-// A run's status by one question to the scheduler. The second takes a queue that was asked for before.
+// A run's status by one question to the scheduler.
 batch::RunStatus status_of(const std::filesystem::path& run);
 
 }  // namespace assay::host::cli

@@ -20,7 +20,8 @@ int cancel_command(const Arguments& arguments) {
   const std::filesystem::path run = batch_run(options.values["run"].as<std::vector<std::string>>().front());
   const batch::Submission submission = batch::read_submission(run);
   const batch::Slurm slurm;
-  // By the queue and not by the files: a job whose number was lost is found, too, and none of another user's is hit.
+  // Jobs are found in the queue, not by the files: a job whose number was lost is found, too, and none of another
+  // user's is hit.
   std::set<std::string> jobs;
   for (const batch::QueuedJob& job : slurm.queue())
     for (const batch::SubmittedArray& array : submission.arrays)

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "cli/job_environment.hpp"
@@ -117,23 +118,37 @@ int run_shard_of_batch(const po::variables_map& values, const std::vector<fs::pa
     if (values.count(option)) throw UsageError(fmt::format("--{} does not go with the folder of a shard", option));
   run::ShardOptions options;
   options.folder = folder;
-  options.plan = shard::read_shard_plan(folder);
   options.start = start_of_this_job();
   options.nodes = nodes_of_this_job();
-  options.experiment_hash = experiment::hash_file(files.front());
   options.launched = rank_of_this_launch();
   options.is_over = is_attempt_over;
   if (values.count("until"))
     options.until = std::chrono::system_clock::time_point(std::chrono::seconds(values["until"].as<std::int64_t>()));
   if (options.launched && options.launched->rank > 0) {
     std::signal(SIGUSR1, SIG_IGN);  // it is for the process that leads
-    return run::follow(*options.launched, folder, wireup_patience);
+    const int code = run::follow(*options.launched, folder, wireup_patience);
+    // The verdict of the one that leads counts, and srun must not end it because this one was told to end first.
+    return code == run::exit_interrupted ? run::exit_ok : code;
   }
-  LoadResult result =
-      load_submitted(files.front().parent_path(), options.plan.experiment_file, options.plan.plugin_file);
-  if (!result.loaded) return report_mistakes(result.mistakes);
-  Reporter reporter(report_mode(values));
-  return run::run_shard(result.loaded->experiment, result.loaded->target, options, reporter);
+  // What cannot be mended by another start must not look like a job that was killed.
+  try {
+    options.plan = shard::read_shard_plan(folder);
+    options.experiment_hash = experiment::hash_file(files.front());
+    LoadResult result =
+        load_submitted(files.front().parent_path(), options.plan.experiment_file, options.plan.plugin_file);
+    if (!result.loaded) {
+      run::write_verdict(folder, options.start, run::Verdict::failed);
+      return report_mistakes(result.mistakes);
+    }
+    Reporter reporter(report_mode(values));
+    return run::run_shard(result.loaded->experiment, result.loaded->target, options, reporter);
+  } catch (const StorageError&) {
+    run::write_verdict(folder, options.start, run::Verdict::failed);
+    throw;
+  } catch (const std::system_error&) {
+    run::write_verdict(folder, options.start, run::Verdict::failed);
+    throw;
+  }
 }
 
 // What a launch of several experiments is to its ranks: as many launches, one after the other.

@@ -77,7 +77,7 @@ std::vector<std::string> usable_nodes(const batch::Site& site, const batch::Slur
     if (site.partition.empty() && !node.partition.ends_with('*')) continue;  // the default one's alone
     if (!seen.insert(node.name).second) continue;
     if (std::find(site.exclude.begin(), site.exclude.end(), node.name) != site.exclude.end()) continue;
-    if (node.is_usable())
+    if (node.is_usable(!site.reservation.empty()))
       usable.push_back(node.name);
     else
       fmt::print("note: node {} is {} and is left out\n", node.name, node.state);
@@ -210,8 +210,7 @@ class SubmitCommand {
         batch::SubmittedArray array;
         array.number = number++, array.shape = packed.shape,
         array.tasks = static_cast<std::int64_t>(packed.shards.size());
-        array.limit_s = std::min(packed.longest_s() + std::chrono::duration<double>(site.limits.margin).count(),
-                                 std::chrono::duration<double>(site.time_max).count());
+        array.limit_s = batch::job_limit_s(packed, site);
         array.is_canary = packed.is_canary, array.id = "0000000000000000";
         fmt::print("\narray {}: {} shard{} of {}, up to {:.0f} min each{}\n", array.number, array.tasks,
                    array.tasks == 1 ? "" : "s", array.shape.text(), array.limit_s / 60,
@@ -242,6 +241,7 @@ class SubmitCommand {
 
   void write_and_queue(const Prepared& each, const batch::Site& site) {
     const experiment::Experiment& experiment = each.loaded.experiment;
+    batch::check_run_path(fs::absolute(experiment.output.dir / experiment.name).lexically_normal());
     batch::Submission submission;
     fs::path run;
     {
@@ -312,9 +312,20 @@ class SubmitCommand {
 
   // Goes on with a submission, and submits again what is asked for.
   int again(const fs::path& run) {
+    for (const char* option : {"check", "set", "filter", "output", "plugin-path"})
+      if (values_.count(option))
+        throw UsageError(
+            fmt::format("--{} does not go with a batch that was submitted: its cases are what they are", option));
     const std::set<std::string> words = words_of_resubmit();
     const batch::SubmissionLock lock(run);
     batch::Submission submission = batch::read_submission(run);
+    if (words.empty() && values_.count("dry-run")) {
+      const auto open = std::count_if(submission.arrays.begin(), submission.arrays.end(),
+                                      [](const batch::SubmittedArray& array) { return !array.job; });
+      fmt::print("{}: {} of {} arrays are not known to be queued; nothing was queued\n", run.string(), open,
+                 submission.arrays.size());
+      return run::exit_ok;
+    }
     if (words.empty()) {
       queue(run, submission);
       return run::exit_ok;

@@ -77,6 +77,10 @@ class Ranker {
       for (const std::string& of_case : cases_) add_case(of_case, node);
       ranking.nodes.push_back(std::move(node));
     }
+    const bool has_something = std::any_of(ranking.nodes.begin(), ranking.nodes.end(), [](const RankedNode& node) {
+      return !node.figures.empty() || !node.failures.empty();
+    });
+    if (!has_something) return std::nullopt;
     std::stable_sort(ranking.nodes.begin(), ranking.nodes.end(), [](const RankedNode& a, const RankedNode& b) {
       return std::tuple(a.is_named(), !a.failures.empty(), a.worst_ratio) <
              std::tuple(b.is_named(), !b.failures.empty(), b.worst_ratio);
@@ -91,17 +95,21 @@ class Ranker {
  private:
   void add_case(const std::string& of_case, RankedNode& node) {
     TestedSide here{node.name, {}}, others{"the other nodes", {}};
-    bool has_failed = false;
+    std::size_t failed_count = 0, ok_count = 0;
     std::string status;
     for (const Measured& measured : by_case_[of_case]) {
       const bool is_here = has(measured, node.name);
-      if (measured.figure)
-        (is_here ? here : others).runs.push_back(*measured.figure);
-      else if (is_here)
-        has_failed = true, status = measured.record->result.status_text();
+      if (measured.figure) (is_here ? here : others).runs.push_back(*measured.figure);
+      if (!is_here) continue;
+      const bool is_ok = measured.record->result.is_ok();
+      if (!is_ok) status = measured.record->result.status_text();
+      ++(is_ok ? ok_count : failed_count);
     }
-    // What fails everywhere says nothing of a node.
-    if (has_failed && !others.runs.empty()) node.failures.push_back(fmt::format("{}: {}", of_case, status));
+    // What fails everywhere says nothing of a node, nor does a pair that fails of a node whose other pairs are ok.
+    const bool is_of_pairs = std::any_of(by_case_[of_case].begin(), by_case_[of_case].end(),
+                                         [](const Measured& measured) { return measured.nodes.size() > 1; });
+    if (failed_count > 0 && !others.runs.empty() && (!is_of_pairs || ok_count == 0))
+      node.failures.push_back(fmt::format("{}: {}", of_case, status));
     if (here.runs.empty() || others.runs.empty()) return;
     has_single_runs_ = has_single_runs_ || here.runs.size() < 2;
     TestOptions test;

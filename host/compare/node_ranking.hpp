@@ -41,9 +41,10 @@ struct NodeRanking {
   std::vector<std::string> named() const;
 };
 
-// `records`: of a run whose cases have the axis `cluster.node`; nothing when none has it, or all have the same. Cases
+// `records`: of a run whose cases have the axis `cluster.node`; nothing when there are no two nodes to compare. Cases
 // that differ in cluster.node and run.seed alone are one case, run several times. Of pairs ("n1+n2") a node has every
-// pair that it is in, against those that it is not in: a slow link or a slow node shows in all of them.
+// pair that it is in, against those that it is not in: a slow node shows in all of them, and a failing one fails in
+// all.
 //
 // The mean step time counts, with whatever has slowed the node down: a node that others use is a slow node.
 std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& records,

@@ -73,8 +73,7 @@ std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder)
   return stamp;
 }
 
-// What follows "20261120T120000Z-9f2c" in the folder's name.
-static std::string suffix_of_run(const std::filesystem::path& run_folder) {
+std::string suffix_of_run(const std::filesystem::path& run_folder) {
   const std::string name = run_folder.filename().string();
   const std::size_t id = name.find('-');
   const std::size_t suffix = id == std::string::npos ? id : name.find('-', id + 1);

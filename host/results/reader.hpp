@@ -38,6 +38,9 @@ std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);
 std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
                                                      const std::string& suffix = "");
 
+// What follows the id in a run folder's name: "-part-2-of-8" of "20261120T120000Z-9f2c-part-2-of-8"; "" of a whole run.
+std::string suffix_of_run(const std::filesystem::path& run_folder);
+
 // "20261120T120000Z" of ".../20261120T120000Z-9f2c"; nothing when the folder's name is of another form.
 std::optional<std::string> stamp_of_run(const std::filesystem::path& run_folder);
 

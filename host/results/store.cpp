@@ -107,9 +107,17 @@ RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::s
 }
 
 void RunFolder::open_cases() {
-  cases_ = Fd(::open(cases_path().c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!cases_) throw_storage_error("open", cases_path(), errno);
-  if (::flock(cases_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  for (;;) {
+    cases_ = Fd(::open(cases_path().c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!cases_) throw_storage_error("open", cases_path(), errno);
+    if (::flock(cases_.get(), LOCK_EX | LOCK_NB) != 0) break;
+    // `assay collect` puts another file in its place: between opening and locking, this one may have gone.
+    struct stat opened {
+    }, named{};
+    if (::fstat(cases_.get(), &opened) != 0 || ::stat(cases_path().c_str(), &named) != 0 ||
+        (opened.st_ino == named.st_ino && opened.st_dev == named.st_dev))
+      return;
+  }
   // Some network file systems know no locks; then the user's care is all there is.
   if (errno == EWOULDBLOCK)
     throw StorageError(

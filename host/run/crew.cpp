@@ -82,6 +82,12 @@ std::string Crew::strangers_text() const {
   return fmt::format("At port {}, where the ranks meet, {}", endpoint.port, refused);
 }
 
+bool Crew::has_losses() {
+  if (!is_launched()) return false;
+  find_loss(0);
+  return !losses_.empty();
+}
+
 void Crew::dismiss(int exit_code) {
   if (!is_launched() || dismissed_) return;
   dismissed_ = true;

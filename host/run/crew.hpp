@@ -43,6 +43,8 @@ class Crew {
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
   // Gives a report once the follower's process is gone; nothing while it is there.
   std::optional<RankReport> find_loss(std::int32_t rank);
+  // Launched: whether some follower's process is gone.
+  bool has_losses();
   void dismiss(int exit_code);
 
   // A line on the connections that the service has refused so far; empty when there were none.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <ctime>
 #include <map>
+#include <memory>
 
 #include "common/files.hpp"
 #include "common/utc.hpp"
@@ -95,19 +96,22 @@ class ShardRun {
       : experiment_(experiment), target_(target), options_(options), listener_(listener) {}
 
   int run() {
-    if (!claim()) return say({Verdict::busy, holder_text()});
     Ended ended{Verdict::failed, ""};
     try {
-      ended = attempt();
+      ended = claim() ? attempt() : Ended{Verdict::busy, holder_text()};
     } catch (const std::exception& e) {
       ended.reason = e.what();
     }
     try {
-      shard::write_end(folder_, {name_of(ended.verdict), ended.reason, shard::seconds_since_1970()});
+      if (!folder_.empty())
+        shard::write_end(folder_, {name_of(ended.verdict), ended.reason, shard::seconds_since_1970()});
     } catch (const StorageError& e) {  // the verdict below is then all there is
       listener_.message(e.what());
     }
-    return say(ended);
+    const int code = say(ended);
+    // Not before: srun ends the whole step when the first of its processes fails, and the last one writes the verdict.
+    if (crew_) crew_->dismiss(exit_ok);
+    return code;
   }
 
  private:
@@ -130,17 +134,16 @@ class ShardRun {
   Ended attempt() {
     if (auto changed = what_changed()) return {Verdict::changed, *changed};
     // The other processes of the launch wait for this one, whatever there is left to do.
-    Crew crew = options_.launched
-                    ? Crew(*options_.launched, options_.folder, run_wide_settings(experiment_).wireup_timeout)
-                    : Crew();
+    crew_ = options_.launched ? std::make_unique<Crew>(*options_.launched, options_.folder,
+                                                       run_wide_settings(experiment_).wireup_timeout)
+                              : std::make_unique<Crew>();
     const shard::ShardState state = shard::read_shard_state(options_.folder);
     auto part = results::RunFolder::open_part(folder_, record::json_text(telemetry::capture_environment(), 2));
     for (const std::string& note : part.notes()) listener_.message("note: " + note);
     shard::Journal journal(folder_ / "journal.jsonl");
     const std::vector<std::int64_t> order = order_of_cases(state);
-    const Ended ended = order.empty() ? end_of_shard(state) : run_cases(order, state, part, journal, crew);
-    if (const std::string refused = crew.strangers_text(); !refused.empty()) listener_.message("note: " + refused);
-    crew.dismiss(ended.verdict == Verdict::done || ended.verdict == Verdict::more ? exit_ok : exit_failed);
+    Ended ended = order.empty() ? end_of_shard(state) : run_cases(order, state, part, journal);
+    if (const std::string refused = crew_->strangers_text(); !refused.empty()) listener_.message("note: " + refused);
     return ended;
   }
 
@@ -161,7 +164,7 @@ class ShardRun {
     return found == experiment_.cases.end() ? nullptr : &*found;
   }
 
-  // Those without a record. One that may have taken its job with it comes last, so that it takes no other with it.
+  // The cases without a record. One that may have taken its job with it comes last, so that it takes no other with it.
   std::vector<std::int64_t> order_of_cases(const shard::ShardState& state) const {
     std::vector<std::int64_t> order;
     for (const std::int64_t index : options_.plan.cases)
@@ -191,11 +194,11 @@ class ShardRun {
   }
 
   Ended run_cases(const std::vector<std::int64_t>& order, const shard::ShardState& state, results::RunFolder& part,
-                  shard::Journal& journal, Crew& crew) {
+                  shard::Journal& journal) {
     const RunPlan plan = planned(order);
     std::map<std::int64_t, const CasePlan*> by_index;
     for (const CasePlan& each : plan.cases) by_index[each.values.index] = &each;
-    const CaseContext context{target_, interrupts_, crew, part.path(),
+    const CaseContext context{target_, interrupts_, *crew_, part.path(),
                               [this](const char* stage, std::int64_t step, std::int64_t steps,
                                      const std::string& phase) { show(stage, step, steps, phase); }};
     bool is_first = true;
@@ -211,16 +214,22 @@ class ShardRun {
       at_hand_ = order[i];
       journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
       show("load", 0, 0, "");
-      const RecordedCase ran = run_and_record(next, context);
+      const RecordedCase ran = run_or_leave(next, context, journal);
+      // A record that says `crashed` because a node is gone would be the last word on the case. It counts as one that
+      // has taken its job with it, and the job starts again.
+      const bool has_losses = crew_->has_losses();
+      if (has_losses && ran.record && !ran.record->result.is_ok() && !ran.interrupted)
+        return {Verdict::more, "another process of the job is gone: " + ran.record->result.reason};
       if (ran.record) {
         part.append(*ran.record);
         journal.append(
             {JournalEntry::Event::end, order[i], shard::seconds_since_1970(), ran.record->result.status_text()});
         listener_.case_finished(*ran.record);
-        if (options_.plan.is_canary && !is_allowed(*ran.record))
+        if (options_.plan.is_canary && !is_good_canary(ran.record->result.status_text()))
           return {Verdict::canary,
                   fmt::format("the canary is {}: {}", ran.record->result.status_text(), ran.record->result.reason)};
       }
+      if (has_losses && !ran.interrupted) return {Verdict::more, "another process of the job is gone"};
       if (ran.interrupted) {
         if (is_out_of_time()) return out_of_time(order[i], ran.record.has_value());
         if (!ran.record) journal.append({JournalEntry::Event::left, order[i], shard::seconds_since_1970(), ""});
@@ -230,21 +239,30 @@ class ShardRun {
     return end_of_shard(shard::read_shard_state(options_.folder));
   }
 
-  bool is_allowed(const record::CaseRecord& record) const {
+  // What ends a run with exit code 0 in a launch is good enough for the others to start.
+  bool is_good_canary(const std::string& status) const {
     const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
-    return record.result.is_ok() || std::find(allow.begin(), allow.end(), record.result.status_text()) != allow.end();
+    return status == record::name_of(record::Status::ok) || status == record::name_of(record::Status::unsupported) ||
+           std::find(allow.begin(), allow.end(), status) != allow.end();
+  }
+
+  // An error of this process says nothing of the case at hand.
+  RecordedCase run_or_leave(const CasePlan& planned, const CaseContext& context, shard::Journal& journal) {
+    try {
+      return run_and_record(planned, context);
+    } catch (const std::exception&) {
+      journal.append({JournalEntry::Event::left, planned.values.index, shard::seconds_since_1970(), ""});
+      throw;
+    }
   }
 
   // A canary that was tried again after it had failed stays failed.
   Ended end_of_shard(const shard::ShardState& state) const {
-    if (!options_.plan.is_canary) return {Verdict::done, ""};
-    for (const auto& [index, trace] : state.cases)
-      if (trace.status != "ok") {
-        const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
-        if (std::find(allow.begin(), allow.end(), trace.status) == allow.end())
+    if (options_.plan.is_canary)
+      for (const auto& [index, trace] : state.cases)
+        if (!is_good_canary(trace.status))
           return {Verdict::canary,
                   fmt::format("the canary is {}", trace.status.empty() ? "in quarantine" : trace.status)};
-      }
     return {Verdict::done, ""};
   }
 
@@ -279,12 +297,16 @@ class ShardRun {
   void quarantine(const CasePlan& planned, const shard::ShardState& state, results::RunFolder& part,
                   shard::Journal& journal) {
     std::vector<std::string> jobs;
-    for (const shard::Attempt& attempt : state.attempts)
+    for (const shard::Attempt& attempt : state.attempts) {
+      bool is_at_hand = false;
       for (const JournalEntry& entry : shard::read_journal(attempt.folder / "journal.jsonl"))
-        if (entry.case_index == planned.values.index && entry.event == JournalEntry::Event::begin)
-          jobs.push_back(fmt::format(
-              "{} on {}", attempt.claim.start.job.empty() ? "a run by hand" : "job " + attempt.claim.start.job,
-              fmt::join(attempt.claim.nodes, ", ")));
+        if (entry.case_index == planned.values.index) is_at_hand = entry.event == JournalEntry::Event::begin;
+      if (is_at_hand)
+        jobs.push_back(fmt::format("{} on {}",
+                                   attempt.claim.start.job.empty() ? "a run by hand" : "job " + attempt.claim.start.job,
+                                   fmt::join(attempt.claim.nodes, ", ")));
+    }
+    if (options_.plan.unfinished_before_of(planned.values.index) > 0) jobs.emplace_back("earlier jobs of the batch");
     auto result = record::result_without_worker(
         record::Status::crashed, fmt::format("quarantined: it has taken its job with it {} times ({})",
                                              unfinished_of(state, planned.values.index), fmt::join(jobs, "; ")));
@@ -320,8 +342,7 @@ class ShardRun {
       case Verdict::failed: break;
     }
     try {
-      write_file_atomically(shard::verdict_file(options_.folder, options_.start),
-                            fmt::format("{}\n", name_of(ended.verdict)), Durable::yes);
+      write_verdict(options_.folder, options_.start, ended.verdict);
     } catch (const StorageError& e) {
       listener_.message(e.what());
       return exit_failed;
@@ -337,6 +358,7 @@ class ShardRun {
   TimeLimit limit_{options_.until};
   FinishRequest finish_;
   fs::path folder_;  // of this attempt
+  std::unique_ptr<Crew> crew_;
   std::int64_t number_ = 0;
   shard::AttemptClaim holder_;
   std::int64_t at_hand_ = -1;
@@ -348,6 +370,10 @@ class ShardRun {
 const char* name_of(Verdict verdict) {
   constexpr std::array names{"done", "more", "stopped", "busy", "changed", "superseded", "canary", "failed"};
   return names[static_cast<std::size_t>(verdict)];
+}
+
+void write_verdict(const fs::path& shard_folder, const shard::JobStart& start, Verdict verdict) {
+  write_file_atomically(shard::verdict_file(shard_folder, start), fmt::format("{}\n", name_of(verdict)), Durable::yes);
 }
 
 int run_shard(const experiment::Experiment& experiment, const RunTarget& target, const ShardOptions& options,

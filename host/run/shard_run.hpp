@@ -38,6 +38,8 @@ enum class Verdict {
   failed,      // the disk, the plugin or the other ranks: starting again does not help
 };
 const char* name_of(Verdict verdict);
+// For a shard that cannot even be begun. Throws StorageError.
+void write_verdict(const std::filesystem::path& shard_folder, const shard::JobStart& start, Verdict verdict);
 inline constexpr int exit_busy = 73;  // EX_CANTCREAT of sysexits.h
 
 // Writes the verdict, and returns the exit code: 0 for done and more, 73 for busy, 130 when stopped, else 1. What went

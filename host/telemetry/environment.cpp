@@ -111,7 +111,7 @@ std::optional<std::string> nvidia_driver(const std::filesystem::path& root) {
   return std::nullopt;
 }
 
-// Of the scheduler's job that this process runs in; null without one.
+// Describes the scheduler's job that this process runs in; null without one.
 Json job_json(const std::vector<std::pair<std::string, std::string>>& variables) {
   const auto text = [&variables](const char* name) -> std::string {
     for (const auto& [key, value] : variables)

@@ -109,7 +109,7 @@ TEST(Shapes, RanksOfANodeFollowTheRun) {
   EXPECT_EQ(shape_of(c, 8).ranks_per_node, 2) << "rounded up";
   c.cluster.ranks_per_node = 3;
   c.cluster.node = "n1+n2";
-  EXPECT_EQ(shape_of(c, 8), (Shape{4, 3, "n1+n2"}));
+  EXPECT_EQ(shape_of(c, 8), (Shape{4, 3, "n1+n2", c.run.seed}));
 }
 
 TEST(Shapes, InWords) {

@@ -87,7 +87,7 @@ TEST_F(Script, PathsThatWouldBeReadOtherwiseAreRefused) {
 }
 
 TEST_F(Script, AJobsNameIsPlainWhateverTheExperimentsIs) {
-  EXPECT_TRUE(has(text("/r", "a b;$(id)\n#"), "--job-name=assay-a_b___id___ "));
+  EXPECT_TRUE(has(text("/r", "a b;$(id)\n#"), "--job-name=assay-a_b___id___\n"));
 }
 
 // With a program in the place of srun that writes the verdict a shard leaves, and one in that of scontrol.
@@ -118,7 +118,7 @@ class RunningScript : public Script {
 TEST_F(RunningScript, TheVerdictDecides) {
   EXPECT_EQ(run("done").exit_code, 0);
   EXPECT_EQ(run("busy").exit_code, 73);
-  for (const char* verdict : {"failed", "changed", "superseded", "canary", "stopped"})
+  for (const char* verdict : {"failed", "changed", "superseded", "canary"})
     EXPECT_EQ(run(verdict).exit_code, 1) << verdict;
   EXPECT_FALSE(has_requeued());
   EXPECT_NE(read_file(folder_ / "srun.txt")
@@ -132,6 +132,9 @@ TEST_F(RunningScript, WhatIsLeftComesAgainButNotForEver) {
   std::filesystem::remove(folder_ / "scontrol.txt");
   EXPECT_EQ(run("").exit_code, 1);
   EXPECT_TRUE(has_requeued()) << "it was killed";
+  std::filesystem::remove(folder_ / "scontrol.txt");
+  EXPECT_EQ(run("stopped").exit_code, 1);
+  EXPECT_TRUE(has_requeued()) << "its steps were told to end, and this script was not";
   std::filesystem::remove(folder_ / "scontrol.txt");
   EXPECT_EQ(run("more", 4).exit_code, 1);
   EXPECT_FALSE(has_requeued()) << "the fifth start was the last";

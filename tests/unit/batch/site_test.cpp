@@ -58,7 +58,7 @@ enable = false
   EXPECT_EQ(site.time_max, std::chrono::hours(4));
   EXPECT_FALSE(site.requeue);
   EXPECT_FALSE(site.exclusive);
-  EXPECT_EQ(site.exclude, (std::vector<std::string>{"n3", "m[1-4]"}));
+  EXPECT_EQ(site.exclude, (std::vector<std::string>{"n3", "m1", "m2", "m3", "m4"}));
   EXPECT_EQ(site.sbatch_extra, std::vector<std::string>{"--mem=0"});
   EXPECT_EQ(site.srun_extra, std::vector<std::string>{"--cpu-bind=none"});
   EXPECT_EQ(site.prologue.size(), 2U);
