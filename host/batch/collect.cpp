@@ -72,7 +72,7 @@ Collected write_lines(const fs::path& cases_jsonl, std::vector<Line> lines, std:
 
 Collected merge_into(const fs::path& run, const std::vector<fs::path>& folders) {
   // Held, so that no other process of assay appends meanwhile.
-  const results::RunFolder held = results::RunFolder::reopen(run);
+  const results::RunFolder held = results::RunFolder::reopen(run, results::RunFolder::Reading::last_line);
   std::vector<Line> lines = lines_of(held.cases_path());
   const std::size_t before = lines.size();
   std::set<std::string> known;
@@ -130,10 +130,10 @@ Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
   return collected;
 }
 
-experiment::Experiment as_recorded(experiment::Experiment experiment, const fs::path& cases_jsonl) {
+experiment::Experiment as_recorded(experiment::Experiment experiment, const std::vector<record::CaseRecord>& records) {
   std::map<std::int64_t, experiment::Case*> by_index;
   for (experiment::Case& c : experiment.cases) by_index[c.index] = &c;
-  for (const record::CaseRecord& record : results::read_cases(cases_jsonl).records) {
+  for (const record::CaseRecord& record : records) {
     const auto found = by_index.find(record.identity.index);
     if (found == by_index.end() || record.identity.axes != found->second->axes) continue;
     experiment::Case& c = *found->second;

@@ -2,6 +2,7 @@
 #pragma once
 #include "batch/submission.hpp"
 #include "experiment/experiment.hpp"
+#include "record/case_record.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,6 @@ Collected merge_runs(const std::filesystem::path& into, const std::vector<std::f
 
 // The experiment with what the records say of parameters that a device has given a value ("auto" is "bf16" there), so
 // that they are known again as records of its cases.
-experiment::Experiment as_recorded(experiment::Experiment experiment, const std::filesystem::path& cases_jsonl);
+experiment::Experiment as_recorded(experiment::Experiment experiment, const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host::batch

@@ -43,8 +43,9 @@ int show(const LoadedExperiment& loaded, const fs::path& run, const po::variable
     if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
     if (view_file) check_writable(*view_file);
   }
-  const experiment::Experiment experiment = batch::as_recorded(loaded.experiment, run / "cases.jsonl");
-  const results::Views views = results::write_views(run, experiment, view_file);
+  results::CasesFile cases = results::read_cases(run / "cases.jsonl");
+  const experiment::Experiment experiment = batch::as_recorded(loaded.experiment, cases.records);
+  const results::Views views = results::write_views(run, experiment, std::move(cases), view_file);
   const auto allow = run::run_wide_settings(experiment).allow;
   const bool is_good = views.named_file_error.empty() && run::are_ok_or_allowed(views.records, experiment, allow);
   const int code = is_good ? run::exit_ok : run::exit_failed;

@@ -92,6 +92,8 @@ std::string read_file(const std::filesystem::path& path) {
   if (!file)
     throw StorageError(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)));
   std::string text;
+  if (struct stat info{}; ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode))
+    text.reserve(static_cast<std::size_t>(info.st_size));
   std::array<char, 65536> block;
   for (;;) {
     const ssize_t n = ::read(file.get(), block.data(), block.size());

@@ -21,7 +21,7 @@ Inputs inputs_of(const Axes& axes, const Params& params) {
 }  // namespace
 
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
-                                                const std::vector<record::CaseRecord>& records) {
+                                                std::vector<record::CaseRecord> records) {
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
@@ -30,9 +30,9 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
     if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device)].push_back(i);
   }
 
-  std::vector<const record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
-  std::map<std::pair<std::int64_t, Inputs>, const record::CaseRecord*> others;
-  for (const record::CaseRecord& record : records) {
+  std::vector<record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
+  std::map<std::pair<std::int64_t, Inputs>, record::CaseRecord*> others;
+  for (record::CaseRecord& record : records) {
     Inputs inputs = inputs_of(record.identity.axes, record.identity.params);
     const auto found = places.find(inputs);
     if (found == places.end()) {
@@ -47,13 +47,14 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
   }
 
   std::vector<record::CaseRecord> result;
+  result.reserve(records.size());
   for (std::size_t i = 0; i < of_case.size(); ++i)
     if (of_case[i]) {
-      result.push_back(*of_case[i]);
+      result.push_back(std::move(*of_case[i]));
       result.back().identity.index = experiment.cases[i].index;
     }
   for (const auto& [key, record] : others) {
-    result.push_back(*record);
+    result.push_back(std::move(*record));
     result.back().is_former = true;
   }
   std::stable_sort(result.begin(), result.end(), [](const record::CaseRecord& a, const record::CaseRecord& b) {

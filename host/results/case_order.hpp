@@ -15,6 +15,6 @@ namespace assay::host::results {
 // the case's index. Records of cases that the experiment has no more (or that a filter leaves out) stay, by their
 // index, as former ones.
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
-                                                const std::vector<record::CaseRecord>& records);
+                                                std::vector<record::CaseRecord> records);
 
 }  // namespace assay::host::results

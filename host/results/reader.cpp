@@ -1,31 +1,59 @@
 #include "results/reader.hpp"
 
 #include "common/files.hpp"
+#include "common/parallel.hpp"
 #include "common/utc.hpp"
 #include "record/json.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
 namespace assay::host::results {
-CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
-  CasesFile result;
-  std::error_code ignored;
-  if (!std::filesystem::exists(cases_jsonl, ignored)) return result;
-  const std::string text = read_file(cases_jsonl);
-  const std::string_view view = text;
-  std::size_t line_number = 0;
+namespace {
+
+struct Line {
+  std::string_view text;
+  bool complete = true;  // has its end
+};
+
+std::vector<Line> lines_of(std::string_view view) {
+  std::vector<Line> lines;
   for (std::size_t begin = 0; begin < view.size();) {
-    ++line_number;
     const std::size_t end = view.find('\n', begin);
     const bool complete = end != std::string_view::npos;
-    const std::string_view line = view.substr(begin, complete ? end - begin : std::string_view::npos);
+    lines.push_back({view.substr(begin, complete ? end - begin : std::string_view::npos), complete});
     begin = complete ? end + 1 : view.size();
+  }
+  return lines;
+}
 
-    if (std::optional<record::CaseRecord> record = record::record_from_line(line)) {
+// In the order of the lines; those that are no records are empty. Reading is most of the work with a large run.
+std::vector<std::optional<record::CaseRecord>> records_of(const std::vector<Line>& lines) {
+  std::vector<std::optional<record::CaseRecord>> records(lines.size());
+  for_each_in_parallel(lines.size(), [&](std::size_t i) { records[i] = record::record_from_line(lines[i].text); });
+  return records;
+}
+
+// What the lines from byte `from` on say, where a line begins. Numbers of lines are those of the whole text.
+CasesFile cases_in(std::string_view text, std::size_t from, const std::filesystem::path& cases_jsonl) {
+  CasesFile result;
+  result.whole_bytes = from;
+  const auto end_of_before = text.begin() + static_cast<std::ptrdiff_t>(from);
+  const auto lines_before = static_cast<std::size_t>(std::count(text.begin(), end_of_before, '\n'));
+  const std::vector<Line> lines = lines_of(text.substr(from));
+  std::vector<std::optional<record::CaseRecord>> records = records_of(lines);
+  result.records.reserve(lines.size());
+  std::size_t begin = from;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto& [line, complete] = lines[i];
+    const std::size_t line_number = lines_before + i + 1;
+    begin += line.size() + (complete ? 1 : 0);
+
+    if (std::optional<record::CaseRecord>& record = records[i]) {
       result.records.push_back(std::move(*record));
       result.whole_bytes = begin;
       result.newline_missing = !complete;
@@ -46,6 +74,23 @@ CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
     }
   }
   return result;
+}
+
+}  // namespace
+
+CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(cases_jsonl, ignored)) return {};
+  return cases_in(read_file(cases_jsonl), 0, cases_jsonl);
+}
+
+CasesFile read_last_case(const std::filesystem::path& cases_jsonl) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(cases_jsonl, ignored)) return {};
+  const std::string text = read_file(cases_jsonl);
+  // The last byte may be the last line's own end.
+  const std::size_t before = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  return cases_in(text, before == std::string::npos ? 0 : before + 1, cases_jsonl);
 }
 
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file) {

@@ -22,6 +22,8 @@ struct CasesFile {
 // No file: no records. Lines that are no record are left out and named in the warnings. Throws StorageError when the
 // file cannot be read.
 CasesFile read_cases(const std::filesystem::path& cases_jsonl);
+// The same of the last line alone: whether it is torn, and where it begins.
+CasesFile read_last_case(const std::filesystem::path& cases_jsonl);
 
 // What a summary (bench_*.json) says of its run.
 struct SummaryFile {

@@ -72,7 +72,7 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
   return run;
 }
 
-RunFolder RunFolder::reopen(const std::filesystem::path& run_folder) {
+RunFolder RunFolder::reopen(const std::filesystem::path& run_folder, Reading reading) {
   RunFolder run(run_folder);
   std::error_code error;
   if (!std::filesystem::is_regular_file(run_folder / "experiment.toml", error))
@@ -84,7 +84,8 @@ RunFolder RunFolder::reopen(const std::filesystem::path& run_folder) {
   if (error) throw_storage_error("create the folder", run.logs_path(), error.value());
   run.open_cases();
   // Under the lock: nobody is writing the line that looks torn.
-  const CasesFile cases = read_cases(run.cases_path());
+  const CasesFile cases =
+      reading == Reading::all_lines ? read_cases(run.cases_path()) : read_last_case(run.cases_path());
   run.notes_ = cases.warnings;
   if (cases.torn && ::ftruncate(run.cases_.get(), static_cast<off_t>(cases.whole_bytes)) != 0)
     throw_storage_error("cut the torn last line off", run.cases_path(), errno);

@@ -23,8 +23,10 @@ class RunFolder {
   static RunFolder create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
                           const std::string& environment_json, WallTime now = std::chrono::system_clock::now(),
                           const std::string& suffix = "");
-  // To append to. A torn last line is cut off; notes() says so.
-  static RunFolder reopen(const std::filesystem::path& run_folder);
+  // To append to. A torn last line is cut off; notes() says so, and names all lines that are no records, or, of a run
+  // whose records are read anyway, the last one alone.
+  enum class Reading { all_lines, last_line };
+  static RunFolder reopen(const std::filesystem::path& run_folder, Reading reading = Reading::all_lines);
 
   // An existing folder that holds a part of a run's records, and nothing of its experiment: an attempt of a shard.
   static RunFolder open_part(const std::filesystem::path& folder, const std::string& environment_json);

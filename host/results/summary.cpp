@@ -1,6 +1,7 @@
 #include "results/summary.hpp"
 
 #include "common/files.hpp"
+#include "common/parallel.hpp"
 #include "common/utc.hpp"
 #include "experiment/experiment.hpp"
 #include "record/json.hpp"
@@ -193,7 +194,9 @@ std::string summary_json(const experiment::Experiment& experiment, const Summary
   Json config = config_json(experiment.resolved_toml);
   add_resolved_params(config, of_run);
   text += ",\n\"config\": " + pretty(config) + ",\n\"cases\": [";
-  for (std::size_t i = 0; i < records.size(); ++i) text += (i ? ",\n" : "\n") + record::to_line(records[i]);
+  std::vector<std::string> lines(records.size());
+  for_each_in_parallel(records.size(), [&](std::size_t i) { lines[i] = record::to_line(records[i]); });
+  for (std::size_t i = 0; i < lines.size(); ++i) text.append(i ? ",\n" : "\n").append(lines[i]);
   text += "\n],\n";
   Json totals = totals_json(part);
   if (Json epochs = epochs_summary_json(records); !epochs.is_null()) {
@@ -206,9 +209,13 @@ std::string summary_json(const experiment::Experiment& experiment, const Summary
 
 Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment,
                   const std::optional<ViewFile>& named) {
-  CasesFile cases = read_cases(run_folder / "cases.jsonl");
+  return write_views(run_folder, experiment, read_cases(run_folder / "cases.jsonl"), named);
+}
+
+Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment, CasesFile cases,
+                  const std::optional<ViewFile>& named) {
   Views views;
-  views.records = current_records(experiment, cases.records);
+  views.records = current_records(experiment, std::move(cases.records));
   views.warnings = std::move(cases.warnings);
   views.table = make_table(table_columns(experiment, views.records), views.records, experiment.output.relative_to);
   const auto wants = [&formats = experiment.output.formats](const char* format) {

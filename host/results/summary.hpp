@@ -1,6 +1,7 @@
 // The views of a run: tables and the summary, made anew from cases.jsonl whenever wanted.
 #pragma once
 #include "record/environment.hpp"
+#include "results/reader.hpp"
 #include "results/summary_parts.hpp"
 #include "results/table.hpp"
 #include "results/view_file.hpp"
@@ -43,5 +44,8 @@ struct Views {
 // StorageError.
 Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment,
                   const std::optional<ViewFile>& named = std::nullopt);
+// The same for records that were read already.
+Views write_views(const std::filesystem::path& run_folder, const experiment::Experiment& experiment, CasesFile cases,
+                  const std::optional<ViewFile>& named);
 
 }  // namespace assay::host::results

@@ -89,5 +89,42 @@ TEST_F(Reader, AWholeLineThatIsNoRecordIsKept) {
   ASSERT_EQ(cases.warnings.size(), 1u);
 }
 
+// Of many records, so that several threads read them.
+TEST(LargeCasesFile, ManyRecordsKeepTheirOrderAndTheirLineNumbers) {
+  TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 2000; ++i) {
+    Json record = ok_record();
+    record["index"] = i;
+    text += i == 1500 ? "no record\n" : record.dump() + "\n";
+  }
+  put_file(folder.path() / "cases.jsonl", text + "{\"index\":");
+  const CasesFile cases = read_cases(folder.path() / "cases.jsonl");
+  ASSERT_EQ(cases.records.size(), 1999U);
+  for (std::size_t i = 0; i < cases.records.size(); ++i)
+    EXPECT_EQ(cases.records[i].identity.index, static_cast<std::int64_t>(i < 1500 ? i : i + 1));
+  EXPECT_TRUE(cases.torn);
+  EXPECT_EQ(cases.whole_bytes, text.size());
+  ASSERT_EQ(cases.warnings.size(), 2U);
+  EXPECT_NE(cases.warnings[0].find(":1501:"), std::string::npos) << cases.warnings[0];
+  EXPECT_NE(cases.warnings[1].find(":2001:"), std::string::npos) << cases.warnings[1];
+}
+
+TEST(LastCase, TheLastLineAloneSaysTheSameOfTheEnd) {
+  TemporaryFolder folder;
+  const std::string line = ok_record().dump();
+  for (const std::string& text :
+       {std::string(), std::string("\n"), line, line + "\n", line + "\n" + line, line + "\n" + line + "\n",
+        line + "\n" + line.substr(0, 50), line.substr(0, 50), line + "\nno record\n", line + "\n{}", line + "\n\n"}) {
+    put_file(folder.path() / "cases.jsonl", text);
+    const CasesFile all = read_cases(folder.path() / "cases.jsonl"),
+                    last = read_last_case(folder.path() / "cases.jsonl");
+    EXPECT_EQ(last.torn, all.torn) << text;
+    EXPECT_EQ(last.whole_bytes, all.whole_bytes) << text;
+    EXPECT_EQ(last.newline_missing, all.newline_missing) << text;
+    EXPECT_EQ(last.warnings, all.warnings) << text;
+  }
+}
+
 }  // namespace
 }  // namespace assay::host::results

@@ -1,0 +1,46 @@
+// The same work for many elements, by a few threads.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace assay::host {
+
+// Calls call(i) for every i below `count`, in any order and by up to four threads, and returns when all are done. Calls
+// for different i must not meet in what they write. Below a few hundred elements it is this thread alone. Rethrows the
+// first exception; calls that have not begun by then are left out.
+template <class Call>
+void for_each_in_parallel(std::size_t count, const Call& call) {
+  constexpr std::size_t at_once = 64, most_threads = 4;
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failing;
+  const auto work = [&] {
+    try {
+      for (std::size_t begin = 0; (begin = next.fetch_add(at_once)) < count;)
+        for (std::size_t i = begin; i < std::min(begin + at_once, count); ++i) call(i);
+    } catch (...) {
+      const std::lock_guard lock(failing);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  std::vector<std::thread> threads;
+  const std::size_t wanted = std::min<std::size_t>(
+      {most_threads, std::max(std::thread::hardware_concurrency(), 1U), count / (4 * at_once) + 1});
+  for (std::size_t i = 1; i < wanted; ++i) try {
+      threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads are to be had: the others do it
+      break;
+    }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace assay::host
