@@ -11,6 +11,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "common/files.hpp"
 #include "common/utc.hpp"
@@ -32,6 +33,7 @@ namespace fs = std::filesystem;
 using shard::JournalEntry;
 
 constexpr double progress_period_s = 2;
+constexpr std::chrono::milliseconds signal_patience{500};
 
 // SIGUSR1 asks to stop after the case at hand.
 class FinishRequest {
@@ -214,7 +216,8 @@ class ShardRun {
       at_hand_ = order[i];
       journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
       show("load", 0, 0, "");
-      const RecordedCase ran = run_or_leave(next, context, journal);
+      RecordedCase ran = run_or_leave(next, context, journal);
+      if (ran.record && was_ended_with_the_job(*ran.record)) ran = {std::nullopt, true};
       // A record that says `crashed` because a node is gone would be the last word on the case. It counts as one that
       // has taken its job with it, and the job starts again.
       const bool has_losses = crew_->has_losses();
@@ -237,6 +240,16 @@ class ShardRun {
       }
     }
     return end_of_shard(shard::read_shard_state(options_.folder));
+  }
+
+  // A scheduler that ends a job signals the workers as well, which may die before this process hears of it. Their end
+  // is not the case's.
+  bool was_ended_with_the_job(const record::CaseRecord& record) const {
+    if (record.result.status != record::Status::crashed && record.result.status != record::Status::failed) return false;
+    const auto patience = std::chrono::steady_clock::now() + signal_patience;
+    while (interrupts_.count()->load() == 0 && std::chrono::steady_clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return interrupts_.count()->load() > 0;
   }
 
   // What ends a run with exit code 0 in a launch is good enough for the others to start.

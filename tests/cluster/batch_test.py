@@ -467,7 +467,7 @@ class Controller(batch.BatchTestCase):
 
     def test_that_cannot_be_asked(self):
         # The job outlives the absence: Slurm holds a job whose end it has missed.
-        b = self.batch("[[sweep.zip]]\nnumber = [0, 1, 2]\nseconds = [0, 4, 12]")
+        b = self.batch("[[sweep.zip]]\nnumber = [0, 1, 2]\nseconds = [0, 9, 9]")
         b.submit()
         b.wait_start(1)
         self.slurm.shims.fail("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
@@ -479,6 +479,7 @@ class Controller(batch.BatchTestCase):
         self.assertNotEqual(refused.status, 0, refused)
         self.assertIn("squeue failed", refused.err)
         self.slurm.shims.restore("squeue")
+        time.sleep(6)  # it writes down every 5 s what it knows
         self.slurm.control("daemon-kill", "slurmctld")
         self.assertEqual(b.status()["counts"].get("lost"), None)
         self.slurm.control("daemon-start", "slurmctld")
