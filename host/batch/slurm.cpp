@@ -29,6 +29,13 @@ std::string answer_of(const std::vector<std::string>& arguments, const std::vect
   return answer.out;
 }
 
+std::vector<QueuedJob> ask_queue(const std::vector<std::string>& options) {
+  std::vector<std::string> arguments{"squeue", "--noheader", fmt::format("--format={}", queue_format)};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  // Unless told otherwise squeue cuts long lists of tasks.
+  return parse_queue(answer_of(arguments, {"SLURM_BITSTR_LEN=0"}));
+}
+
 }  // namespace
 
 std::string Slurm::submit(const std::string& script, const std::vector<std::string>& options) const {
@@ -51,17 +58,17 @@ std::optional<std::string> Slurm::why_refused(const std::vector<std::string>& op
   return answer.complaint();
 }
 
-std::vector<QueuedJob> Slurm::queue() const {
-  // Unless told otherwise squeue cuts long lists of tasks.
-  return parse_queue(answer_of(
-      {"squeue", "--noheader", fmt::format("--user={}", ::getuid()), fmt::format("--format={}", queue_format)},
-      {"SLURM_BITSTR_LEN=0"}));
+std::vector<QueuedJob> Slurm::queue(const std::vector<std::int64_t>& users) const {
+  std::string list = fmt::format("--user={}", ::getuid());
+  for (const std::int64_t user : users)
+    if (user != static_cast<std::int64_t>(::getuid())) list += fmt::format(",{}", user);
+  return ask_queue({list});
 }
 
 bool Slurm::is_over(const std::string& job) const {
   if (job.empty()) return false;
   try {
-    const std::vector<QueuedJob> jobs = queue();
+    const std::vector<QueuedJob> jobs = ask_queue({});  // of all users: the attempt may be a colleague's
     return std::none_of(jobs.begin(), jobs.end(),
                         [&](const QueuedJob& each) { return each.job == job && each.is_active(); });
   } catch (const SlurmError&) {

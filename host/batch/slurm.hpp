@@ -2,6 +2,7 @@
 #pragma once
 #include "batch/slurm_answers.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,8 +23,8 @@ class Slurm {
   std::string submit(const std::string& script, const std::vector<std::string>& options) const;
   // Why Slurm would not take a job with these options; nothing when it would.
   std::optional<std::string> why_refused(const std::vector<std::string>& options) const;
-  // This user's jobs: one call of squeue. Throws SlurmError.
-  std::vector<QueuedJob> queue() const;
+  // The jobs of this user and of `users`, user ids: one call of squeue. Throws SlurmError.
+  std::vector<QueuedJob> queue(const std::vector<std::int64_t>& users = {}) const;
   // Whether the job is known to be over; false when nobody can say.
   bool is_over(const std::string& job) const;
   void cancel(const std::vector<std::string>& jobs) const;           // throws SlurmError

@@ -51,6 +51,7 @@ Submission read_submission(const fs::path& run) try {
   json.at("plugin_hash").get_to(submission.plugin_hash);
   json.at("site").get_to(submission.site);
   json.at("submitted_s").get_to(submission.submitted_s);
+  if (const auto users = json.find("users"); users != json.end()) users->get_to(submission.users);
   json.at("attempts").get_to(submission.attempts);
   json.at("array_parallel").get_to(submission.array_parallel);
   for (const Json& each : json.at("arrays")) {
@@ -98,6 +99,7 @@ void write_submission(const fs::path& run, const Submission& submission) {
                   {"plugin_hash", submission.plugin_hash},
                   {"site", submission.site},
                   {"submitted_s", submission.submitted_s},
+                  {"users", submission.users},
                   {"attempts", submission.attempts},
                   {"array_parallel", submission.array_parallel},
                   {"arrays", std::move(arrays)}};

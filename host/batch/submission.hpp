@@ -43,6 +43,7 @@ struct Submission {
   std::string plugin_file, plugin_hash;
   std::string site;  // the file it was submitted with
   double submitted_s = 0;
+  std::vector<std::int64_t> users;   // whose jobs its arrays are, by user id
   std::int64_t attempts = 5;         // starts of one shard
   std::int64_t array_parallel = 16;  // shards of one array at once
   std::vector<SubmittedArray> arrays;

@@ -5,6 +5,7 @@
 #include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -112,6 +113,9 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
       shard::flush_shard_plan(submission.arrays[i].shard_folder(run, task));
+  const auto me = static_cast<std::int64_t>(::getuid());
+  if (std::find(submission.users.begin(), submission.users.end(), me) == submission.users.end())
+    submission.users.push_back(me);
   write_submission(run, submission);
 }
 
@@ -123,7 +127,7 @@ void queue_arrays(const fs::path& run, Submission& submission, const Slurm& slur
   const bool is_fresh = std::none_of(submission.arrays.begin(), submission.arrays.end(),
                                      [](const SubmittedArray& array) { return array.job.has_value(); }) &&
                         !fs::exists(batch_folder(run) / "queued-before");
-  if (!is_fresh) queue = slurm.queue();
+  if (!is_fresh) queue = slurm.queue(submission.users);
   write_file_atomically(batch_folder(run) / "queued-before", "sbatch was called for this batch\n", Durable::yes);
   std::map<std::int64_t, const SubmittedArray*> canaries;  // by round
   for (SubmittedArray& array : submission.arrays) {

@@ -30,9 +30,9 @@ fs::path batch_run(const std::string& given) {
 
 // The queue, or why it could not be read.
 static std::pair<std::optional<std::vector<batch::QueuedJob>>, std::string> queue_or_problem(
-    const batch::Slurm& slurm) {
+    const batch::Slurm& slurm, const std::vector<std::int64_t>& users) {
   try {
-    return {slurm.queue(), ""};
+    return {slurm.queue(users), ""};
   } catch (const batch::SlurmError& e) {
     return {std::nullopt, e.what()};
   }
@@ -42,7 +42,7 @@ batch::RunStatus status_of(const fs::path& run) {
   // In this order: an array that is queued meanwhile is found in the queue by its comment, and a job that leaves the
   // queue meanwhile has written its files before.
   const batch::Submission submission = batch::read_submission(run);
-  auto [queue, problem] = queue_or_problem(batch::Slurm());
+  auto [queue, problem] = queue_or_problem(batch::Slurm(), submission.users);
   return batch::read_status(run, submission, queue, problem, shard::seconds_since_1970());
 }
 

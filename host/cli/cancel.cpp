@@ -23,7 +23,7 @@ int cancel_command(const Arguments& arguments) {
   // Jobs are found in the queue, not by the files: a job whose number was lost is found, too, and none of another
   // user's is hit.
   std::set<std::string> jobs;
-  for (const batch::QueuedJob& job : slurm.queue())
+  for (const batch::QueuedJob& job : slurm.queue(submission.users))
     for (const batch::SubmittedArray& array : submission.arrays)
       if (job.is_active() && (job.comment == batch::comment_of(array.id) || (array.job && job.array == *array.job)))
         jobs.insert(job.array);

@@ -338,7 +338,8 @@ class SubmitCommand {
     if (loaded.loaded->target.file_hash != submission.plugin_hash)
       throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
                                    loaded.loaded->target.plugin_file.string()));
-    const auto queue_now = slurm_.queue();  // no case is submitted again while nobody knows whether its job lives
+    const auto queue_now =
+        slurm_.queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
     const batch::RunStatus status = batch::read_status(run, submission, queue_now, "", shard::seconds_since_1970());
     std::vector<std::int64_t> chosen;
     std::map<std::int64_t, std::int64_t> unfinished;

@@ -84,6 +84,18 @@ class Plain(batch.BatchTestCase):
         self.assertLessEqual(len(self.slurm.shims.calls("squeue")), 1)
         self.assert_all(b)
 
+    def test_another_user_sees_that_the_jobs_live(self):
+        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", batch.HOME["assay"]]
+        if self.slurm.run([*other, "status", "--help"]).status != 0:
+            self.skipTest("another user cannot start this executable")
+        b = self.batch(cases=2, params="seconds = 3")
+        b.submit()
+        b.wait_start(0)
+        said = self.slurm.call(*other, "status", str(b.run_folder), "--json")
+        self.assertEqual(json.loads(said)["counts"], {"queued": 1, "running": 1})
+        b.wait_over()
+        self.assert_all(b)
+
     def test_changed_plugin_or_experiment_is_refused(self):
         for what in ("plugin", "experiment"):
             with self.subTest(what):
@@ -381,6 +393,23 @@ class Submitting(batch.BatchTestCase):
         b.again()
         time.sleep(4)
         self.assert_no_array_twice(before, 1)
+        b.wait_over()
+        self.assert_all(b)
+
+
+    def test_canary_that_went_without_a_word(self):
+        b = self.batch(cases=3, canary="true", params="seconds = 3\ntimes = 1")
+        self.slurm.shims.lose("sbatch", once=True)
+        self.assertNotEqual(b.assay("submit", b.file, "--site", b.site).status, 0)
+        b.find_run()
+        b.wait("the canary begins", lambda: any(map(b.starts, range(3))), 20)
+        for pid, (name, _, _) in batch.processes_of(self.slurm).items():
+            if name == "slurm_script":
+                batch.send(pid)
+        cluster.wait_until("it is gone", lambda: not {"RUNNING", "COMPLETING"} & set(self.slurm.states().values()))
+        b.again()
+        self.assertEqual(b.wait_over()["counts"], {"ok": 2, "lost": 1}, b.story())
+        b.resubmit("lost")
         b.wait_over()
         self.assert_all(b)
 

@@ -76,11 +76,10 @@ class Killer:
 
     def worker(self, _):
         hosts = self.named("assay")
-        return self.one_of(pid for pid in hosts if parent_of(pid) in hosts)
+        return self.one_of(pid for pid in batch.processes_of(self.slurm) if parent_of(pid) in hosts)
 
     def leader(self, _):
-        hosts = self.named("assay")
-        return self.one_of(pid for pid in hosts if parent_of(pid) not in hosts)
+        return self.one_of(self.named("assay"))
 
     def srun(self, _):
         return self.one_of(self.named("srun"))
