@@ -109,10 +109,14 @@ std::string batch_script(const ScriptInput& input) {
   text += "  '' | more) ;;                                      # killed, or out of time: the rest in another start\n";
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
-  if (site.requeue)
-    text += fmt::format(
-        "[ $ENDED = 0 ] && [ \"$N\" -lt {} ] && scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$T\" && sleep 60\n",
-        input.attempts - 1);
+  if (site.requeue) {
+    text += fmt::format("[ \"$N\" -lt {} ] && for _ in 1 2 3 4 5 6; do      # the controller may be away for a while\n",
+                        input.attempts - 1);
+    text += "  [ $ENDED = 0 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && sleep 60\n";
+    text += "  [ $ENDED = 1 ] && break\n";
+    text += "  sleep 5\n";
+    text += "done\n";
+  }
   text += "exit 1\n";
   return text;
 }

@@ -86,6 +86,14 @@ def processes_of(slurm):
     return found
 
 
+def wait_no_process(slurm, seconds):
+    deadline = time.monotonic() + seconds
+    while left := processes_of(slurm):
+        if time.monotonic() > deadline:
+            raise AssertionError("processes are left:\n" + "\n".join(map(str, left.items())))
+        time.sleep(0.1)
+
+
 def processes_on(slurm, node):
     """The process ids of all that runs on a node, its slurmd too."""
     # Every process of a node is in its network namespace.
@@ -251,7 +259,7 @@ class BatchTestCase(cluster.TestCase):
         print(f"  {self.id().split('.', 1)[-1]}: {time.monotonic() - self.begun:.1f} s", flush=True)
         left = self.slurm.states()
         cluster.TestCase.tearDown(self)
-        cluster.wait_until("no process left", lambda: not processes_of(self.slurm), 20)
+        wait_no_process(self.slurm, 20)
         active = {job: state for job, state in left.items() if state in ("PENDING", "RUNNING")}
         self.assertEqual(active, {}, "jobs were left in the queue")
 
@@ -286,6 +294,6 @@ def run_in_parallel(file, names, at_once):
             del running[name]
             good = good and process.returncode == 0
             print(f"{name}: {'ok' if process.returncode == 0 else 'FAILED'} after {time.monotonic() - begun:.1f} s")
-            print("\n".join(line for line in said.splitlines() if process.returncode != 0 or line.startswith("  ")),
+            print(said if process.returncode != 0 else "\n".join(re.findall(r"  [\w.]+: [\d.]+ s$", said, re.MULTILINE)),
                   flush=True)
     return good

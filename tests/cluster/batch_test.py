@@ -213,6 +213,16 @@ class Deaths(batch.BatchTestCase):
         self.assertEqual([records[i]["status"] for i in range(4)], ["ok", "crashed", "ok", "ok"])
         self.assertIn("quarantined", records[1]["reason"])
 
+    def test_controller_away_when_a_job_is_to_start_again(self):
+        b = self.batch(cases=3, params='action = "kill_leader"\ntimes = 1')
+        for number in (0, 2):
+            (b.marks / f"{number}.0").write_text("ok\n")
+        b.submit()
+        self.slurm.shims.fail("scontrol", "slurm_load_jobs error: Unable to contact slurm controller", once=True)
+        b.wait_over()
+        self.assert_all(b)
+        self.assert_begun(b, {0: 2, 1: 2, 2: 2})
+
     def test_killed_batch_shell(self):
         b = self.batch(cases=3, params="seconds = 3\ntimes = 1")
         b.submit()
@@ -282,6 +292,7 @@ class Nodes(batch.BatchTestCase):
         self.assertEqual(sum(b.counts().values()), 2)
         self.assertNotIn("lost", b.counts(), b.story())
         self.assertEqual(len(b.collect()), 2)
+        print("  hanging node:", b.counts(), [(a["verdict"], round(a["seconds"], 1)) for a in b.status()["attempts"]])
 
 
 class Preemption(batch.BatchTestCase):

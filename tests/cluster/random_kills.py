@@ -205,7 +205,7 @@ def run_batch(slurm, killer, number, kills):
     records = b.collect()
     if len(records) != CASES or {r["status"] for r in records.values()} != {"ok"}:
         raise AssertionError(f"{len(records)} of {CASES} cases are in the table\n{b.story()}")
-    cluster.wait_until("no process left", lambda: not batch.processes_of(slurm), 30)
+    batch.wait_no_process(slurm, 30)
     left = set(slurm.states().values()) & {"PENDING", "RUNNING", "COMPLETING", "SUSPENDED"}
     if left:
         raise AssertionError(f"jobs are left: {slurm.states()}")
