@@ -110,11 +110,13 @@ std::string batch_script(const ScriptInput& input) {
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
   if (site.requeue) {
-    text += fmt::format("[ \"$N\" -lt {} ] && for _ in 1 2 3 4 5 6; do      # the controller may be away for a while\n",
-                        input.attempts - 1);
-    text += "  [ $ENDED = 0 ] && scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && sleep 60\n";
-    text += "  [ $ENDED = 1 ] && break\n";
-    text += "  sleep 5\n";
+    text += fmt::format(
+        "[ $ENDED = 0 ] && [ \"$N\" -lt {} ] && for _ in 1 2 3 4 5 6; do      # the controller may be away for a "
+        "while\n",
+        input.attempts - 1);
+    text +=
+        "  if scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\"; then P=12; else P=1; fi  # then Slurm ends this shell\n";
+    text += "  while [ $((P -= 1)) -ge 0 ]; do sleep 5; [ $ENDED = 1 ] && exit 1; done\n";
     text += "done\n";
   }
   text += "exit 1\n";
