@@ -1,13 +1,16 @@
 #include "batch/collect.hpp"
 
 #include "common/files.hpp"
+#include "record/environment.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
 #include "shard/attempt.hpp"
+#include "shard/shard_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -37,7 +40,7 @@ std::string text_after(std::string_view line, std::string_view key) {
 std::vector<Line> lines_of(const fs::path& cases_jsonl) {
   std::vector<Line> lines;
   std::error_code ignored;
-  if (!fs::exists(cases_jsonl, ignored)) return lines;
+  if (!fs::is_regular_file(cases_jsonl, ignored)) return lines;
   const std::string text = read_file(cases_jsonl);
   const std::string_view view = text;
   // A last line without an end is being written, or is torn.
@@ -49,41 +52,88 @@ std::vector<Line> lines_of(const fs::path& cases_jsonl) {
   return lines;
 }
 
-std::vector<fs::path> attempts_of(const fs::path& run, const Submission& submission) {
-  std::vector<fs::path> folders;
+// A folder with records, and what its lines have to say of themselves to count.
+struct Part {
+  fs::path folder;
+  std::set<std::string> indexes;  // of its cases, as text; empty: any
+  std::string plugin_hash;        // "": any
+};
+
+std::vector<Part> attempts_of(const fs::path& run, const Submission& submission) {
+  std::vector<Part> parts;
   for (const SubmittedArray& array : submission.arrays)
-    for (std::int64_t task = 0; task < array.tasks; ++task)
-      for (const shard::Attempt& attempt : shard::read_attempts(array.shard_folder(run, task)))
-        folders.push_back(attempt.folder);
-  return folders;
+    for (std::int64_t task = 0; task < array.tasks; ++task) {
+      const fs::path shard_folder = array.shard_folder(run, task);
+      std::set<std::string> indexes;
+      for (const std::int64_t index : shard::read_shard_plan(shard_folder).cases) indexes.insert(std::to_string(index));
+      for (const shard::Attempt& attempt : shard::read_attempts(shard_folder))
+        parts.push_back({attempt.folder, indexes, submission.plugin_hash});
+    }
+  return parts;
 }
 
-// The newest record of a case stands last in the file, where it counts.
-Collected write_lines(const fs::path& cases_jsonl, std::vector<Line> lines, std::size_t before) {
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.started < b.started; });
+bool is_of(const Part& part, const std::string& line) {
+  return (part.indexes.empty() || part.indexes.contains(text_after(line, "\"index\":"))) &&
+         (part.plugin_hash.empty() || text_after(line, "\"file_hash\":\"") == part.plugin_hash);
+}
+
+void write_lines(const fs::path& cases_jsonl, const std::vector<Line>& lines) {
   std::string text;
   std::size_t bytes = 0;
   for (const Line& line : lines) bytes += line.text.size() + 1;
   text.reserve(bytes);
   for (const Line& line : lines) text += line.text, text += '\n';
   write_file_atomically(cases_jsonl, text, Durable::yes);
-  return {static_cast<std::int64_t>(lines.size()), static_cast<std::int64_t>(lines.size() - before), {}};
 }
 
-Collected merge_into(const fs::path& run, const std::vector<fs::path>& folders) {
+// The last record of a case in the file counts. Parts come in the order in which they were submitted, whatever the
+// clocks of their machines say; what the run has from elsewhere (`--resume`) was made after a collection, and stays
+// last.
+Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool by_time) {
   // Held, so that no other process of assay appends meanwhile.
   const results::RunFolder held = results::RunFolder::reopen(run, results::RunFolder::Reading::last_line);
-  std::vector<Line> lines = lines_of(held.cases_path());
-  const std::size_t before = lines.size();
-  std::set<std::string> known;
-  for (const Line& line : lines) known.insert(line.text);
-  for (const fs::path& folder : folders)
-    for (Line& line : lines_of(folder / "cases.jsonl"))
-      if (known.insert(line.text).second) lines.push_back(std::move(line));
-  if (lines.size() == before) return {static_cast<std::int64_t>(before), 0, held.notes()};
-  Collected collected = write_lines(held.cases_path(), std::move(lines), before);
+  Collected collected;
   collected.notes = held.notes();
+  std::vector<Line> lines, own = lines_of(held.cases_path());
+  const std::size_t before = own.size();
+  std::set<std::string> known;
+  for (const Part& part : parts) {
+    std::size_t strange = 0;
+    for (Line& line : lines_of(part.folder / "cases.jsonl"))
+      if (!is_of(part, line.text))
+        ++strange;
+      else if (known.insert(line.text).second)
+        lines.push_back(std::move(line));
+    if (strange > 0)
+      collected.notes.push_back(
+          fmt::format("{}: {} record(s) of another plugin, or of cases that its shard does not have; they are left out",
+                      (part.folder / "cases.jsonl").string(), strange));
+  }
+  for (Line& line : own)
+    if (!known.contains(line.text)) lines.push_back(std::move(line));
+  if (by_time)
+    std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.started < b.started; });
+  collected.records = static_cast<std::int64_t>(lines.size());
+  collected.added = static_cast<std::int64_t>(lines.size() - before);
+  if (collected.added > 0) write_lines(held.cases_path(), lines);
   return collected;
+}
+
+std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
+  std::vector<fs::path> folders;
+  for (const Part& part : parts) folders.push_back(part.folder);
+  return folders;
+}
+
+// Two builds of a plugin are two things that are measured.
+void check_one_plugin(const std::vector<fs::path>& folders) {
+  std::map<std::string, fs::path> by_hash;
+  for (const fs::path& folder : folders)
+    for (const Line& line : lines_of(folder / "cases.jsonl"))
+      by_hash.emplace(text_after(line.text, "\"file_hash\":\""), folder);
+  if (by_hash.size() < 2) return;
+  throw StorageError(fmt::format("{} and {} were run with different builds of the plugin; expected parts of one run",
+                                 by_hash.begin()->second.string(), std::next(by_hash.begin())->second.string()));
 }
 
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
@@ -93,12 +143,12 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
   std::map<std::string, std::set<std::string>> hosts;  // by host: the jobs
   for (const fs::path& folder : folders) {
     std::error_code ignored;
-    if (!fs::exists(folder / "environment.json", ignored)) continue;
-    Json one = Json::parse(read_file(folder / "environment.json"), nullptr, false);
-    if (!one.is_object()) continue;
-    const std::string host = one.contains("os") ? one["os"].value("hostname", std::string()) : "";
-    const std::string job = one.contains("job") ? one["job"].value("id", std::string()) : "";
-    hosts[host].insert(job);
+    if (!fs::is_regular_file(folder / "environment.json", ignored)) continue;
+    const std::string text = read_file(folder / "environment.json");
+    const auto facts = record::Environment::parse(text);
+    Json one = Json::parse(text, nullptr, false);
+    if (!facts || !one.is_object()) continue;
+    hosts[facts->fact_or("os.hostname", "")].insert(facts->fact_or("job.id", ""));
     if (environment.is_null()) environment = std::move(one);
   }
   if (environment.is_null()) return;
@@ -118,14 +168,18 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
 }  // namespace
 
 Collected collect_batch(const fs::path& run, const Submission& submission) {
-  const std::vector<fs::path> folders = attempts_of(run, submission);
-  Collected collected = merge_into(run, folders);
-  write_environment(run, folders);
+  const std::vector<Part> parts = attempts_of(run, submission);
+  Collected collected = merge_into(run, parts, false);
+  write_environment(run, folders_of(parts));
   return collected;
 }
 
+void check_parts(const std::vector<fs::path>& folders) { check_one_plugin(folders); }
+
 Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
-  Collected collected = merge_into(into, from);
+  std::vector<Part> parts;
+  for (const fs::path& folder : from) parts.push_back({folder, {}, ""});
+  Collected collected = merge_into(into, parts, true);
   write_environment(into, from);
   return collected;
 }

@@ -21,6 +21,9 @@ struct Collected {
 // (`--resume` made them). Can be called at any time, while jobs write, and again. Throws StorageError.
 Collected collect_batch(const std::filesystem::path& run, const Submission& submission);
 
+// Throws StorageError when the runs were made with different builds of their plugin.
+void check_parts(const std::vector<std::filesystem::path>& folders);
+
 // Adds the records of `from` to `into`, oldest first, each once. Throws StorageError.
 Collected merge_runs(const std::filesystem::path& into, const std::vector<std::filesystem::path>& from);
 

@@ -93,6 +93,8 @@ std::string batch_script(const ScriptInput& input) {
                       std::max<std::int64_t>(margin_s / 5, 1));
   for (const std::string& each : site.prologue) text += each + "\n";
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
+  // What another launcher has left in the submitting shell would come before Slurm's ranks.
+  text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
   std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
   for (const std::string& each : site.srun_extra) srun += " " + each;
   text += fmt::format("{} {} run {}/experiment.toml --shard \"$S\" --until \"$END\" &\n", srun, assay, run);
@@ -110,14 +112,14 @@ std::string batch_script(const ScriptInput& input) {
   text += "  *) exit 1 ;;\n";
   text += "esac\n";
   if (site.requeue) {
-    text += fmt::format(
-        "[ $ENDED = 0 ] && [ \"$N\" -lt {} ] && for _ in 1 2 3 4 5 6; do      # the controller may be away for a "
-        "while\n",
-        input.attempts - 1);
-    text +=
-        "  if scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\"; then P=12; else P=1; fi  # then Slurm ends this shell\n";
-    text += "  while [ $((P -= 1)) -ge 0 ]; do sleep 5; [ $ENDED = 1 ] && exit 1; done\n";
-    text += "done\n";
+    text += fmt::format("if [ $ENDED = 0 ] && [ \"$N\" -lt {} ]; then\n", input.attempts - 1);
+    text += "  for W in 5 5 5 5 5 0; do                           # the controller may be away for a while\n";
+    // What waits here is ended by Slurm, which starts the job again.
+    text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && {\n";
+    text += "      for _ in {1..12}; do [ $ENDED = 1 ] && exit 1; sleep 5; done; break; }\n";
+    text += "    [ $ENDED = 1 ] && exit 1; sleep $W\n";
+    text += "  done\n";
+    text += "fi\n";
   }
   text += "exit 1\n";
   return text;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <functional>
@@ -57,6 +58,26 @@ Kind<std::string> option_kind() {
   kind.read = [](const Value& found) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&found);
     return text && text->starts_with('-') && is_one_line(*text) ? std::optional(*text) : std::nullopt;
+  };
+  return kind;
+}
+
+// Options of sbatch that say what a case asked for, or by which a batch is known: assay's own.
+bool is_of_assay(const std::string& option) {
+  constexpr std::array<std::string_view, 18> names{
+      "--nodes",  "--ntasks",   "--ntasks-per-node", "--array",      "--comment",   "--output", "--time", "--job-name",
+      "--signal", "--nodelist", "--requeue",         "--no-requeue", "--open-mode", "-N",       "-n",     "-a",
+      "-o",       "-t"};
+  const std::string_view name = std::string_view(option).substr(0, option.find_first_of("= "));
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Kind<std::string> sbatch_option_kind() {
+  Kind<std::string> kind = option_kind();
+  kind.expected += ", and none that assay sets itself (--nodes, --ntasks, --array, --time, --output, --comment, ...)";
+  kind.read = [plain = kind.read](const Value& found) {
+    auto option = plain(found);
+    return option && !is_of_assay(*option) ? option : std::nullopt;
   };
   return kind;
 }
@@ -126,7 +147,7 @@ const std::vector<Row>& rows() {
       list(
           "slurm", "exclude", word_kind("names of nodes"), [](Site & s) -> auto& { return s.exclude; }),
       list(
-          "slurm", "sbatch_extra", option_kind(), [](Site & s) -> auto& { return s.sbatch_extra; }),
+          "slurm", "sbatch_extra", sbatch_option_kind(), [](Site & s) -> auto& { return s.sbatch_extra; }),
       list(
           "slurm", "srun_extra", option_kind(), [](Site & s) -> auto& { return s.srun_extra; }),
       list(

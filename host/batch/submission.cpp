@@ -1,6 +1,7 @@
 #include "batch/submission.hpp"
 
 #include "common/files.hpp"
+#include "shard/shard_plan.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -122,6 +123,14 @@ SubmissionLock::SubmissionLock(const fs::path& run) {
       throw StorageError(fmt::format("another `assay submit` of {} goes on; wait for it to end", run.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+std::set<std::int64_t> submitted_cases(const fs::path& run, const Submission& submission) {
+  std::set<std::int64_t> cases;
+  for (const SubmittedArray& array : submission.arrays)
+    for (std::int64_t task = 0; task < array.tasks; ++task)
+      for (const std::int64_t index : shard::read_shard_plan(array.shard_folder(run, task)).cases) cases.insert(index);
+  return cases;
 }
 
 std::string new_id() {

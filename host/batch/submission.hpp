@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ bool has_submission(const std::filesystem::path& run);
 Submission read_submission(const std::filesystem::path& run);
 void write_submission(const std::filesystem::path& run, const Submission& submission);
 void write_job(const std::filesystem::path& run, const SubmittedArray& array, const std::string& job);
+
+// The indices of the cases that were ever submitted. Throws StorageError.
+std::set<std::int64_t> submitted_cases(const std::filesystem::path& run, const Submission& submission);
 
 // Held while a submission is changed and queued, so that no two processes queue the same array. A program that is
 // started meanwhile inherits it: an sbatch that outlives a killed `assay submit` holds it, too, until it has answered.

@@ -25,7 +25,12 @@ fs::path batch_run(const std::string& given) {
         fmt::format("{} is no run that was submitted as a batch, nor a folder of such runs; expected the folder that "
                     "`assay submit` printed",
                     given));
-  return *std::max_element(runs.begin(), runs.end());
+  // Of two in one second, the one that was submitted later.
+  return *std::max_element(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
+    const auto stamp_a = results::stamp_of_run(a), stamp_b = results::stamp_of_run(b);
+    if (stamp_a != stamp_b) return stamp_a < stamp_b;
+    return batch::read_submission(a).submitted_s < batch::read_submission(b).submitted_s;
+  });
 }
 
 // The queue, or why it could not be read.

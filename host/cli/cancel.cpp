@@ -25,8 +25,7 @@ int cancel_command(const Arguments& arguments) {
   std::set<std::string> jobs;
   for (const batch::QueuedJob& job : slurm.queue(submission.users))
     for (const batch::SubmittedArray& array : submission.arrays)
-      if (job.is_active() && (job.comment == batch::comment_of(array.id) || (array.job && job.array == *array.job)))
-        jobs.insert(job.array);
+      if (job.is_active() && job.comment == batch::comment_of(array.id)) jobs.insert(job.array);
   if (jobs.empty()) {
     fmt::print("nothing of {} is in the queue\n", run.string());
     return run::exit_ok;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "batch/collect.hpp"
 #include "cli/batch_commands.hpp"
@@ -29,19 +30,32 @@ constexpr const char* about_collect =
     "run it: at any time, while jobs run, and again. With several folders (the parts that `assay run --shard K/N`\n"
     "leaves) it makes one run of them.";
 
-void say(const batch::Collected& collected) {
-  for (const std::string& note : collected.notes) fmt::print("note: {}\n", note);
+void say(const batch::Collected& collected, const po::variables_map& values) {
+  for (const std::string& note : collected.notes) fmt::print(stderr, "note: {}\n", note);
+  if (values.count("quiet") || values.count("json")) return;
   fmt::print("collected: {} record{}, {} of them new\n", collected.records, collected.records == 1 ? "" : "s",
              collected.added);
 }
 
+// The nodes that the experiment names, in its order.
+std::vector<std::string> nodes_named(const experiment::Experiment& experiment) {
+  std::vector<std::string> nodes;
+  for (const experiment::Case& c : experiment.cases)
+    if (c.cluster.node && std::find(nodes.begin(), nodes.end(), *c.cluster.node) == nodes.end())
+      nodes.push_back(*c.cluster.node);
+  return nodes;
+}
+
 // Tables and summary as a run leaves them; 0 when every case is there and ok.
-int show(const LoadedExperiment& loaded, const fs::path& run, const po::variables_map& values) {
+int show(const LoadedExperiment& loaded, const fs::path& run, const po::variables_map& values, bool is_batch) {
   std::optional<results::ViewFile> view_file;
   if (values.count("output")) {
     const auto place = output_place(values["output"].as<std::string>());
     if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
     if (view_file) check_writable(*view_file);
+    if (!view_file && is_batch)
+      throw UsageError(
+          "--output with a batch names a .csv, .md or .json file: its records belong to the folder of its run");
   }
   results::CasesFile cases = results::read_cases(run / "cases.jsonl");
   const experiment::Experiment experiment = batch::as_recorded(loaded.experiment, cases.records);
@@ -53,7 +67,7 @@ int show(const LoadedExperiment& loaded, const fs::path& run, const po::variable
                     : values.count("json") ? ReportMode::json
                                            : ReportMode::people);
   reporter.run_finished(experiment, views, run.string(), false, code);
-  const auto ranking = compare::rank_nodes(views.records);
+  const auto ranking = compare::rank_nodes(views.records, {}, nodes_named(experiment));
   if (ranking && values.count("json"))
     fmt::print("{}\n", nlohmann::ordered_json{{"event", "node_ranking"}, {"slow_or_failing", ranking->named()}}.dump());
   else if (ranking && !values.count("quiet"))
@@ -76,6 +90,7 @@ int collect_parts(const std::vector<fs::path>& folders, const po::variables_map&
           fmt::format("{} and {} are runs of different experiments (diff their experiment.toml); expected parts of one",
                       folders.front().string(), folder.string()));
   }
+  batch::check_parts(folders);
   // As if beside the first part: relative paths of the experiment were found when the parts ran.
   ExperimentSource source;
   source.file = folders.front() / "experiment.toml";
@@ -89,11 +104,11 @@ int collect_parts(const std::vector<fs::path>& folders, const po::variables_map&
   fs::path run;
   {
     const auto folder = results::RunFolder::create(dir, loaded.loaded->experiment.name, *experiment_text, "{}");
-    for (const std::string& note : folder.notes()) fmt::print("note: {}\n", note);
+    for (const std::string& note : folder.notes()) fmt::print(stderr, "note: {}\n", note);
     run = folder.path();
   }
-  say(batch::merge_runs(run, folders));
-  return show(*loaded.loaded, run, values);
+  say(batch::merge_runs(run, folders), values);
+  return show(*loaded.loaded, run, values, false);
 }
 
 }  // namespace
@@ -110,15 +125,21 @@ int collect_command(const Arguments& arguments) {
   if (options.help) return run::exit_ok;
   if (!options.values.count("run"))
     throw UsageError("collect needs the folder of a run that was submitted as a batch, or of several runs");
+  if (options.values.count("quiet") && options.values.count("json"))
+    throw UsageError("--quiet and --json exclude each other");
   const auto given = options.values["run"].as<std::vector<std::string>>();
   if (given.size() > 1) return collect_parts({given.begin(), given.end()}, options.values);
   const fs::path run = batch_run(given.front());
   const batch::Submission submission = batch::read_submission(run);
-  LoadResult loaded = load_submitted(run, submission.experiment_file, submission.plugin_file);
+  LoadResult loaded = load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
   if (!loaded.loaded) return report_mistakes(loaded.mistakes);
   const batch::Collected collected = batch::collect_batch(run, submission);
-  if (!options.values.count("quiet") && !options.values.count("json")) say(collected);
-  return show(*loaded.loaded, run, options.values);
+  say(collected, options.values);
+  // Cases that a filter left out were never submitted.
+  const std::set<std::int64_t> submitted = batch::submitted_cases(run, submission);
+  std::erase_if(loaded.loaded->experiment.cases,
+                [&](const experiment::Case& c) { return !submitted.contains(c.index); });
+  return show(*loaded.loaded, run, options.values, true);
 }
 
 }  // namespace assay::host::cli

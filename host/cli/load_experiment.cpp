@@ -38,10 +38,11 @@ int report_mistakes(const std::vector<experiment::Mistake>& mistakes) {
   return run::exit_usage;
 }
 
-LoadResult load_submitted(const fs::path& run_folder, const fs::path& experiment_file, const fs::path& plugin_file) {
+LoadResult load_submitted(const fs::path& experiment_toml, const fs::path& experiment_file,
+                          const fs::path& plugin_file) {
   ExperimentSource source;
   source.file = experiment_file;
-  source.text_of = run_folder / "experiment.toml";
+  source.text_of = experiment_toml;
   source.plugin_folders = {plugin_file.parent_path().string()};
   return load_experiment(source);
 }

@@ -32,8 +32,9 @@ LoadResult load_experiment(const ExperimentSource& source);
 // Prints them to standard error, and returns the exit code.
 int report_mistakes(const std::vector<experiment::Mistake>& mistakes);
 
-// The experiment of a run folder that was submitted as a batch, and the plugin that it was submitted with.
-LoadResult load_submitted(const std::filesystem::path& run_folder, const std::filesystem::path& experiment_file,
+// The experiment.toml of a run that was submitted as a batch, read as if it stood where `experiment_file` does, and the
+// plugin that it was submitted with.
+LoadResult load_submitted(const std::filesystem::path& experiment_toml, const std::filesystem::path& experiment_file,
                           const std::filesystem::path& plugin_file);
 
 }  // namespace assay::host::cli

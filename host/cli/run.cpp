@@ -134,8 +134,7 @@ int run_shard_of_batch(const po::variables_map& values, const std::vector<fs::pa
   try {
     options.plan = shard::read_shard_plan(folder);
     options.experiment_hash = experiment::hash_file(files.front());
-    LoadResult result =
-        load_submitted(files.front().parent_path(), options.plan.experiment_file, options.plan.plugin_file);
+    LoadResult result = load_submitted(files.front(), options.plan.experiment_file, options.plan.plugin_file);
     if (!result.loaded) {
       run::write_verdict(folder, options.start, run::Verdict::failed);
       return report_mistakes(result.mistakes);

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cli/batch_commands.hpp"
 #include "cli/options.hpp"
+#include "common/files.hpp"
 #include "common/utc.hpp"
 #include "shard/journal.hpp"
 
@@ -58,6 +60,23 @@ class Lines {
   std::size_t count_ = 0;
 };
 
+// What the batch scripts of lost cases have printed last: Slurm's own errors stand there.
+void say_why_lost(const fs::path& run, const batch::RunStatus& status) {
+  std::set<std::string> told;
+  for (const batch::CaseStatus& c : status.cases) {
+    if (c.state != CaseState::lost && c.state != CaseState::quarantined) continue;
+    if (c.job.empty() || told.size() >= 3 || !told.insert(c.job).second) continue;
+    const fs::path log = batch::batch_folder(run) / "log" / (c.job + ".log");
+    std::error_code ignored;
+    if (!fs::is_regular_file(log, ignored)) continue;
+    std::string text = read_file(log);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    fmt::print("log of job {}: {}\n", c.job, log.string());
+    if (!text.empty())
+      fmt::print("  {}\n", text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1));
+  }
+}
+
 void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
   std::vector<std::string> counts;
   for (const auto& [name, count] : status.counts()) counts.push_back(fmt::format("{} {}", count, name));
@@ -102,12 +121,17 @@ void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
                               a.nodes.empty() ? "(unknown)" : fmt::format("{}", fmt::join(a.nodes, ", ")),
                               a.reason.empty() ? "" : ": " + a.reason));
   }
+  say_why_lost(run, status);
   const auto counts_of = status.counts();
   std::vector<std::string> again;
   for (const char* word : {"lost", "quarantined", "blocked"})
     if (counts_of.contains(word)) again.emplace_back(word);
+  const bool has_failed = std::any_of(status.cases.begin(), status.cases.end(), [](const batch::CaseStatus& c) {
+    return c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
+  });
+  if (has_failed) again.emplace_back("failed");
   if (!again.empty())
-    fmt::print("submit these again with: assay submit {} --resubmit {}\n", run.string(), fmt::join(again, ","));
+    fmt::print("once their reason is mended: assay submit {} --resubmit {}\n", run.string(), fmt::join(again, ","));
   if (counts_of.contains("unsubmitted"))
     fmt::print("the submission was cut off; go on with: assay submit {}\n", run.string());
 }

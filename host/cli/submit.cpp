@@ -14,11 +14,13 @@
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
+#include "common/suggest.hpp"
 #include "experiment/hash.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
 #include "shard/journal.hpp"
+#include "shard/shard_plan.hpp"
 #include "telemetry/environment.hpp"
 
 namespace assay::host::cli {
@@ -40,7 +42,8 @@ po::options_description submit_options() {
   visible.add_options()("site", text(), "a name that `assay site` prints, or the path of a site file")(
       "dry-run", "print scripts, shards and node-hours; write and queue nothing")(
       "check", "ask Slurm about every setting of the site; write and queue nothing")(
-      "resubmit", text(), "lost,failed,quarantined,blocked: the cases of the newest batch that are so")(
+      "resubmit", text(),
+      "lost,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that are so")(
       "set", texts(), "key=value, as for `assay run`; repeatable")(
       "filter", texts(), "key=value, as for `assay run`; repeatable")("output", text(),
                                                                       "folder for results instead of [output] dir")(
@@ -167,6 +170,10 @@ class SubmitCommand {
           "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
           node_hours, site.file.string(), *site.limits.node_hours));
     if (values_.count("dry-run")) return print_plans(prepared, site, node_hours);
+    // All of them before the first is written.
+    for (const Prepared& each : prepared)
+      batch::check_run_path(
+          fs::absolute(each.loaded.experiment.output.dir / each.loaded.experiment.name).lexically_normal());
     for (const Prepared& each : prepared) write_and_queue(each, site);
     return run::exit_ok;
   }
@@ -241,7 +248,6 @@ class SubmitCommand {
 
   void write_and_queue(const Prepared& each, const batch::Site& site) {
     const experiment::Experiment& experiment = each.loaded.experiment;
-    batch::check_run_path(fs::absolute(experiment.output.dir / experiment.name).lexically_normal());
     batch::Submission submission;
     fs::path run;
     {
@@ -301,9 +307,13 @@ class SubmitCommand {
     for (std::size_t comma = 0; comma != std::string::npos;) {
       comma = rest.find(',');
       const std::string word = rest.substr(0, comma);
-      if (word != "lost" && word != "failed" && word != "quarantined" && word != "blocked")
+      std::vector<std::string> known{"lost", "failed", "quarantined", "blocked"};
+      for (const std::string& status : record::status_words()) known.push_back(status);
+      if (std::find(known.begin(), known.end(), word) == known.end())
         throw UsageError(
-            fmt::format("--resubmit has '{}'; expected lost, failed, quarantined or blocked, with commas", word));
+            fmt::format("--resubmit has '{}'; expected lost, failed, quarantined, blocked, or statuses of "
+                        "records, with commas{}",
+                        word, did_you_mean(word, known)));
       words.insert(word);
       if (comma != std::string::npos) rest = rest.substr(comma + 1);
     }
@@ -333,7 +343,7 @@ class SubmitCommand {
     std::vector<experiment::Mistake> mistakes;
     const batch::Site site = values_.count("site") ? site_of(values_, mistakes) : site_in(submission.site, mistakes);
     if (!mistakes.empty()) return report_mistakes(mistakes);
-    LoadResult loaded = load_submitted(run, submission.experiment_file, submission.plugin_file);
+    LoadResult loaded = load_submitted(run / "experiment.toml", submission.experiment_file, submission.plugin_file);
     if (!loaded.loaded) return report_mistakes(loaded.mistakes);
     if (loaded.loaded->target.file_hash != submission.plugin_hash)
       throw UsageError(fmt::format("the plugin {} is not what was submitted; restore it, or submit the experiment anew",
@@ -342,12 +352,14 @@ class SubmitCommand {
         slurm_.queue(submission.users);  // no case is submitted again while nobody knows whether its job lives
     const batch::RunStatus status = batch::read_status(run, submission, queue_now, "", shard::seconds_since_1970());
     std::vector<std::int64_t> chosen;
+    std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
     std::map<std::int64_t, std::int64_t> unfinished;
     for (const batch::CaseStatus& c : status.cases) {
       const bool is_failed = c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
       const std::string word = is_failed ? "failed" : name_of(c.state);
-      if (!words.contains(word)) continue;
+      if (!words.contains(word) && !(c.state == CaseState::finished && words.contains(c.status))) continue;
       chosen.push_back(c.index);
+      by_shard[submission.arrays[static_cast<std::size_t>(c.array)].shard_folder(run, c.task)].push_back(c.index);
       if (c.state == CaseState::lost) unfinished[c.index] = c.unfinished;
     }
     if (chosen.empty()) {
@@ -368,6 +380,7 @@ class SubmitCommand {
       return run::exit_ok;
     }
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
+    for (const auto& [folder, moved] : by_shard) shard::mark_moved(folder, moved);
     batch::write_round(run, submission, plan, site, fs::read_symlink("/proc/self/exe"), loaded.loaded->experiment.name);
     queue(run, submission);
     fmt::print("{} cases submitted again, {:.2f} node-hours by their budgets\n", chosen.size(), plan.node_hours);

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace assay::host::compare {
@@ -14,6 +16,8 @@ namespace {
 
 constexpr const char* node_key = "cluster.node";
 constexpr const char* round_key = "run.seed";
+// From here on a node that cannot be told from the others deserves another look.
+constexpr double unsure_ratio = 1.2;
 
 std::vector<std::string> nodes_in(const std::string& group) {
   std::vector<std::string> nodes;
@@ -53,9 +57,31 @@ bool has(const Measured& measured, const std::string& node) {
   return std::find(measured.nodes.begin(), measured.nodes.end(), node) != measured.nodes.end();
 }
 
+// The nodes, or pairs, that a node is held against: the faster half of those that it is no part of. Slow ones among the
+// others would hide it.
+std::vector<std::string> reference_groups(const std::vector<Measured>& runs, const std::string& node) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Measured& measured : runs)
+    if (measured.figure && !has(measured, node))
+      times[fmt::format("{}", fmt::join(measured.nodes, "+"))].push_back(std::log(measured.figure->mean));
+  std::vector<std::pair<double, std::string>> by_time;
+  for (const auto& [group, logs] : times)
+    by_time.emplace_back(std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size()), group);
+  std::sort(by_time.begin(), by_time.end());
+  by_time.resize((by_time.size() + 1) / 2);
+  std::vector<std::string> groups;
+  for (const auto& [time, group] : by_time) groups.push_back(group);
+  return groups;
+}
+
 class Ranker {
  public:
-  Ranker(const std::vector<record::CaseRecord>& records, const NodeRankingOptions& options) : options_(options) {
+  Ranker(const std::vector<record::CaseRecord>& records, const NodeRankingOptions& options,
+         const std::vector<std::string>& expected)
+      : options_(options) {
+    for (const std::string& group : expected)
+      for (const std::string& name : nodes_in(group))
+        if (names_.insert(name).second) order_.push_back(name);
     for (const record::CaseRecord& record : records) {
       const Value* node = record::find(record.identity.axes, node_key);
       if (!node || record.is_former) continue;
@@ -97,19 +123,24 @@ class Ranker {
     TestedSide here{node.name, {}}, others{"the other nodes", {}};
     std::size_t failed_count = 0, ok_count = 0;
     std::string status;
-    for (const Measured& measured : by_case_[of_case]) {
-      const bool is_here = has(measured, node.name);
-      if (measured.figure) (is_here ? here : others).runs.push_back(*measured.figure);
-      if (!is_here) continue;
+    const std::vector<Measured>& runs = by_case_[of_case];
+    for (const Measured& measured : runs) {
+      if (!has(measured, node.name)) continue;
+      if (measured.figure) here.runs.push_back(*measured.figure);
       const bool is_ok = measured.record->result.is_ok();
       if (!is_ok) status = measured.record->result.status_text();
       ++(is_ok ? ok_count : failed_count);
     }
+    for (const std::string& group : reference_groups(runs, node.name))
+      for (const Measured& measured : runs)
+        if (measured.figure && fmt::format("{}", fmt::join(measured.nodes, "+")) == group)
+          others.runs.push_back(*measured.figure);
     // What fails everywhere says nothing of a node, nor does a pair that fails of a node whose other pairs are ok.
-    const bool is_of_pairs = std::any_of(by_case_[of_case].begin(), by_case_[of_case].end(),
-                                         [](const Measured& measured) { return measured.nodes.size() > 1; });
+    const bool is_of_pairs =
+        std::any_of(runs.begin(), runs.end(), [](const Measured& m) { return m.nodes.size() > 1; });
     if (failed_count > 0 && !others.runs.empty() && (!is_of_pairs || ok_count == 0))
       node.failures.push_back(fmt::format("{}: {}", of_case, status));
+    if (failed_count + ok_count == 0 && !others.runs.empty()) node.failures.push_back(of_case + ": no record");
     if (here.runs.empty() || others.runs.empty()) return;
     has_single_runs_ = has_single_runs_ || here.runs.size() < 2;
     TestOptions test;
@@ -156,9 +187,9 @@ std::vector<std::string> NodeRanking::named() const {
   return names;
 }
 
-std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& records,
-                                      const NodeRankingOptions& options) {
-  return Ranker(records, options).rank();
+std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& records, const NodeRankingOptions& options,
+                                      const std::vector<std::string>& expected) {
+  return Ranker(records, options, expected).rank();
 }
 
 std::string node_ranking_text(const NodeRanking& ranking) {
@@ -180,7 +211,18 @@ std::string node_ranking_text(const NodeRanking& ranking) {
   }
   for (const std::string& note : ranking.notes) text += fmt::format("note: {}\n", note);
   const std::vector<std::string> named = ranking.named();
-  if (named.empty()) return text + "no node is slower than the others, as far as these runs can tell\n";
+  const bool is_unsure = std::any_of(ranking.nodes.begin(), ranking.nodes.end(), [](const RankedNode& node) {
+    return std::any_of(node.figures.begin(), node.figures.end(), [](const NodeFigure& figure) {
+      return figure.outcome == Outcome::cannot_tell && figure.ratio > unsure_ratio;
+    });
+  });
+  if (is_unsure)
+    text +=
+        "some nodes took longer, by less than their runs differ: these runs cannot tell whether they are slow; more "
+        "steps, more values of run.seed, or a quieter cluster\n";
+  else if (named.empty())
+    text += "no node is slower than the others\n";
+  if (named.empty()) return text;
   text += fmt::format("slow or failing: {}\nfor the site file: exclude = [\"{}\"]\n", fmt::join(named, ", "),
                       fmt::join(named, "\", \""));
   return text;

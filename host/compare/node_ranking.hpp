@@ -46,9 +46,13 @@ struct NodeRanking {
 // pair that it is in, against those that it is not in: a slow node shows in all of them, and a failing one fails in
 // all.
 //
+// A node is held against the faster half of the others, so that slow ones among them do not hide it.
+//
 // The mean step time counts, with whatever has slowed the node down: a node that others use is a slow node.
+// `expected`: the nodes, or pairs, that should have records; one without any is named, too.
 std::optional<NodeRanking> rank_nodes(const std::vector<record::CaseRecord>& records,
-                                      const NodeRankingOptions& options = {});
+                                      const NodeRankingOptions& options = {},
+                                      const std::vector<std::string>& expected = {});
 
 // A table for people, the names of the slow nodes, and the line for the site file.
 std::string node_ranking_text(const NodeRanking& ranking);

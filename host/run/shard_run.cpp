@@ -11,6 +11,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "common/files.hpp"
@@ -206,6 +207,7 @@ class ShardRun {
     bool is_first = true;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const CasePlan& next = *by_index.at(order[i]);
+      if (shard::moved_cases(options_.folder).contains(order[i])) continue;
       if (unfinished_of(state, order[i]) >= shard::most_unfinished) {
         quarantine(next, state, part, journal);
         continue;
@@ -216,7 +218,12 @@ class ShardRun {
       at_hand_ = order[i];
       journal.append({JournalEntry::Event::begin, order[i], shard::seconds_since_1970(), ""});
       show("load", 0, 0, "");
-      RecordedCase ran = run_or_leave(next, context, journal);
+      RecordedCase ran;
+      if (const auto problem = problem_of_place(next.values))
+        ran.record = full_record(next, target_, record::result_without_worker(record::Status::failed, *problem),
+                                 utc_text(std::chrono::system_clock::now()));
+      else
+        ran = run_or_leave(next, context, journal);
       if (ran.record && was_ended_with_the_job(*ran.record)) ran = {std::nullopt, true};
       // A record that says `crashed` because a node is gone would be the last word on the case. It counts as one that
       // has taken its job with it, and the job starts again.
@@ -257,6 +264,25 @@ class ShardRun {
     const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
     return status == record::name_of(record::Status::ok) || status == record::name_of(record::Status::unsupported) ||
            std::find(allow.begin(), allow.end(), status) != allow.end();
+  }
+
+  // A job that did not get the nodes that the case asks for would measure something else. By hand there is no job.
+  std::optional<std::string> problem_of_place(const experiment::Case& c) const {
+    if (options_.start.job.empty()) return std::nullopt;
+    const std::set<std::string> here(options_.nodes.begin(), options_.nodes.end());
+    if (static_cast<std::int64_t>(here.size()) != c.cluster.nodes)
+      return fmt::format("[cluster] nodes is {}, but the step of job {} runs on {} ({}); look at the site's options",
+                         c.cluster.nodes, options_.start.job, here.size(), fmt::join(here, ", "));
+    std::set<std::string> wanted;
+    for (std::string rest = c.cluster.node.value_or(""); !rest.empty();) {
+      const std::size_t plus = rest.find('+');
+      wanted.insert(rest.substr(0, plus));
+      rest = plus == std::string::npos ? "" : rest.substr(plus + 1);
+    }
+    if (!wanted.empty() && wanted != here)
+      return fmt::format("[cluster] node is {}, but job {} runs on {}; look at the site's options", *c.cluster.node,
+                         options_.start.job, fmt::join(here, ", "));
+    return std::nullopt;
   }
 
   // An error of this process says nothing of the case at hand.

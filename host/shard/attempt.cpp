@@ -27,7 +27,7 @@ fs::path attempt_folder(const fs::path& shard_folder, std::int64_t number) {
 // What is not there, or is half written, is an object without keys.
 Json object_in(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::exists(file, ignored)) return Json::object();
+  if (!fs::is_regular_file(file, ignored)) return Json::object();
   Json json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
 }
@@ -85,7 +85,8 @@ std::vector<std::int64_t> attempt_numbers(const fs::path& shard_folder) {
   std::error_code error;
   for (fs::directory_iterator it(attempts_folder(shard_folder), error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (!name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    if (!name.empty() && name.size() < 10 &&
+        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
       numbers.push_back(std::strtoll(name.c_str(), nullptr, 10));
   }
   std::sort(numbers.begin(), numbers.end());

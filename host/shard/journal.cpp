@@ -64,7 +64,7 @@ void Journal::append(const JournalEntry& entry) {
 std::vector<JournalEntry> read_journal(const std::filesystem::path& file) {
   std::vector<JournalEntry> entries;
   std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return entries;
+  if (!std::filesystem::is_regular_file(file, ignored)) return entries;
   const std::string text = read_file(file);
   const std::string_view view = text;
   for (std::size_t begin = 0, end = 0; (end = view.find('\n', begin)) != std::string_view::npos; begin = end + 1)

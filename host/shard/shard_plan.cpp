@@ -63,6 +63,23 @@ ShardPlan read_shard_plan(const fs::path& shard_folder) try {
                                  shard_folder.string(), e.what()));
 }
 
+void mark_moved(const fs::path& shard_folder, const std::vector<std::int64_t>& cases) {
+  std::set<std::int64_t> moved = moved_cases(shard_folder);
+  moved.insert(cases.begin(), cases.end());
+  write_file_atomically(shard_folder / "moved.json", Json(moved).dump() + "\n", Durable::yes);
+}
+
+std::set<std::int64_t> moved_cases(const fs::path& shard_folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(shard_folder / "moved.json", ignored)) return {};
+  const Json json = Json::parse(read_file(shard_folder / "moved.json"), nullptr, /*allow_exceptions=*/false);
+  std::set<std::int64_t> moved;
+  if (json.is_array())
+    for (const Json& index : json)
+      if (index.is_number_integer()) moved.insert(index.get<std::int64_t>());
+  return moved;
+}
+
 fs::path verdict_file(const fs::path& shard_folder, const JobStart& start) {
   return file_of_start(shard_folder, "verdict", start);
 }

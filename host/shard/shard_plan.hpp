@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ void write_shard_plan(const std::filesystem::path& shard_folder, const ShardPlan
 void flush_shard_plan(const std::filesystem::path& shard_folder);
 // Throws StorageError, also when the file says something else.
 ShardPlan read_shard_plan(const std::filesystem::path& shard_folder);
+
+// Cases that a later submission has taken over: whoever still works at this shard leaves them alone, even a job that
+// was thought to be gone. Throw StorageError.
+void mark_moved(const std::filesystem::path& shard_folder, const std::vector<std::int64_t>& cases);
+std::set<std::int64_t> moved_cases(const std::filesystem::path& shard_folder);
 
 // One start of one job: what tells its files from another's.
 struct JobStart {

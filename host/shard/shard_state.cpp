@@ -18,7 +18,7 @@ using Event = JournalEntry::Event;
 // The job may have been killed between a record and the journal's line about it: the record counts.
 std::optional<std::string> status_of_last_record(const fs::path& cases_jsonl, std::int64_t case_index) {
   std::error_code ignored;
-  if (!fs::exists(cases_jsonl, ignored)) return std::nullopt;
+  if (!fs::is_regular_file(cases_jsonl, ignored)) return std::nullopt;
   const std::string text = read_file(cases_jsonl);
   std::string_view view = text;
   if (!view.ends_with('\n')) view = view.substr(0, view.rfind('\n') + 1);  // a torn last line
@@ -27,8 +27,12 @@ std::optional<std::string> status_of_last_record(const fs::path& cases_jsonl, st
   const std::size_t begin = view.rfind('\n');
   const auto record = nlohmann::json::parse(begin == std::string_view::npos ? view : view.substr(begin + 1), nullptr,
                                             /*allow_exceptions=*/false);
-  if (!record.is_object() || record.value("index", std::int64_t{-1}) != case_index) return std::nullopt;
-  return record.value("status", std::string());
+  const auto index = record.is_object() ? record.find("index") : record.end();
+  const auto status = record.is_object() ? record.find("status") : record.end();
+  if (!record.is_object() || index == record.end() || *index != case_index || status == record.end() ||
+      !status->is_string())
+    return std::nullopt;
+  return status->get<std::string>();
 }
 
 void add_attempt(const Attempt& attempt, std::map<std::int64_t, CaseTrace>& cases) {

@@ -9,17 +9,24 @@
 namespace assay::host::batch {
 namespace {
 
-std::string line(std::int64_t index, const std::string& started, const std::string& status = "ok") {
+constexpr const char* submitted_hash = "00c0ffee00c0ffee";
+
+std::string line(std::int64_t index, const std::string& started, const std::string& status = "ok",
+                 const std::string& plugin_hash = submitted_hash) {
   Json record = ok_record();
   record["index"] = index, record["axes"]["size"] = index, record["params"]["size"] = index;
   record["status"] = status, record["started"] = started;
+  record["plugin"] = Json{{"id", "demo"}, {"file_hash", plugin_hash}};
   return record.dump() + "\n";
 }
 
 class Collect : public ::testing::Test, protected BatchRun {
  protected:
   std::string cases() const { return read_file(run_ / "cases.jsonl"); }
-  Collected collect() { return collect_batch(run_, submission_); }
+  Collected collect() {
+    submission_.plugin_hash = submitted_hash;
+    return collect_batch(run_, submission_);
+  }
 };
 
 TEST_F(Collect, EachRecordOnceAndTwiceIsTheSame) {
@@ -36,6 +43,17 @@ TEST_F(Collect, EachRecordOnceAndTwiceIsTheSame) {
   EXPECT_EQ(second.records, 3);
   EXPECT_EQ(second.added, 0);
   EXPECT_EQ(cases(), once);
+}
+
+TEST_F(Collect, RecordsOfAnotherPluginOrOfOtherCasesAreLeftOutAndTold) {
+  submit({{0, 1}});
+  attempt(0, 0, 1, {}, "done",
+          line(0, "2026-11-20T12:00:01Z") + line(1, "2026-11-20T12:00:02Z", "ok", "another") +
+              line(7, "2026-11-20T12:00:03Z"));
+  const Collected collected = collect();
+  EXPECT_EQ(collected.records, 1);
+  ASSERT_EQ(collected.notes.size(), 1U);
+  EXPECT_NE(collected.notes[0].find("2 record(s) of another plugin"), std::string::npos) << collected.notes[0];
 }
 
 TEST_F(Collect, NothingYetIsNoMistake) {

@@ -101,9 +101,10 @@ class RunningScript : public Script {
                        (verdict.empty() ? ""
                                         : "echo " + verdict + " >\"" + (run / "batch/shards/0-0003").string() +
                                               "/verdict-70-" + std::to_string(restarts) + "\"\n"));
-    test::put_file(folder_ / "bin/scontrol",
-                   "#!/bin/bash\necho \"$*\" >>\"" + (folder_ / "scontrol.txt").string() + "\"\nexit 1\n");
-    for (const char* name : {"srun", "scontrol"})
+    test::put_file(folder_ / "bin/scontrol", "#!/bin/bash\necho \"$*\" >>\"" + (folder_ / "scontrol.txt").string() +
+                                                 "\"\nexit " + requeue_status_ + "\n");
+    test::put_file(folder_ / "bin/sleep", "#!/bin/bash\n");
+    for (const char* name : {"srun", "scontrol", "sleep"})
       std::filesystem::permissions(folder_ / "bin" / name, std::filesystem::perms::owner_all);
     test::put_file(folder_ / "array.sbatch", text(run));
     return run_command({"env", "PATH=" + (folder_ / "bin").string() + ":/usr/bin:/bin", "SLURM_JOB_ID=70",
@@ -113,7 +114,16 @@ class RunningScript : public Script {
   }
   bool has_requeued() const { return std::filesystem::exists(folder_ / "scontrol.txt"); }
   test::TemporaryFolder folder_;
+  std::string requeue_status_ = "0";
 };
+
+TEST_F(RunningScript, AControllerThatIsAwayIsAskedAgain) {
+  requeue_status_ = "1";
+  EXPECT_EQ(run("more").exit_code, 1);
+  std::string asked;
+  for (int i = 0; i < 6; ++i) asked += "requeue 69_3\n";
+  EXPECT_EQ(read_file(folder_ / "scontrol.txt"), asked);
+}
 
 TEST_F(RunningScript, TheVerdictDecides) {
   EXPECT_EQ(run("done").exit_code, 0);

@@ -74,6 +74,23 @@ TEST_F(NodeRankingOf, OfPairsNamesTheNodeThatAllSlowPairsShare) {
   EXPECT_EQ(rank_nodes(records_)->named(), Names{"n2"});
 }
 
+TEST_F(NodeRankingOf, NamesHalfOfTheNodesWhereHalfAreSlow) {
+  for (int round = 1; round <= 3; ++round) {
+    add("n1", "product", 10, round);
+    add("n2", "product", 30, round);
+    add("n3", "product", 10, round);
+    add("n4", "product", 1000, round);
+  }
+  EXPECT_EQ(rank_nodes(records_)->named(), (Names{"n2", "n4"}));
+}
+
+TEST_F(NodeRankingOf, NamesANodeWithoutARecord) {
+  add_cluster({"n1", "n2"}, 1);
+  const auto ranking = rank_nodes(records_, {}, {"n1", "n2", "n3"});
+  EXPECT_EQ(ranking->named(), Names{"n3"});
+  EXPECT_TRUE(has(node_ranking_text(*ranking), "n3    check=product: no record"));
+}
+
 TEST_F(NodeRankingOf, NamesANodeThatFailsWhereOthersDoNot) {
   add_cluster({"n1", "n2", "n3"}, 1);
   add_failed("n2", "product", "wrong_result");
