@@ -138,7 +138,8 @@ class Batch:
 
     def assay(self, *arguments, **options):
         command = [HOME["assay"], *arguments]
-        if arguments[0] in ("run", "submit", "collect") and "--plugin-path" not in arguments:
+        of_run = self.run_folder is not None and self.run_folder in arguments  # it knows its plugin
+        if arguments[0] in ("run", "submit", "collect") and "--plugin-path" not in arguments and not of_run:
             command += ["--plugin-path", HOME["plugins"]]
         return self.slurm.run(command, cwd=self.folder, **options)
 

@@ -238,14 +238,9 @@ class Deaths(batch.BatchTestCase):
         self.assert_begun(b, {0: 1, 1: 2})
 
 
-class Nodes(batch.BatchTestCase):
+# A cluster each: a node that comes back is not always what it was.
+class DyingNode(batch.BatchTestCase):
     nodes = 3
-
-    def tearDown(self):
-        for node in self.slurm.call("sinfo", "-hN", "-t", "down", "-o", "%n").split():
-            self.slurm.control("node-start", node)
-        super().tearDown()
-        cluster.wait_until("all nodes are back", lambda: self.slurm.call("sinfo", "-hN", "-o", "%T").split() == ["idle"] * 3)
 
     def test_node_that_dies(self):
         b = self.batch(cases=3, params="seconds = 4\ntimes = 1")
@@ -257,6 +252,10 @@ class Nodes(batch.BatchTestCase):
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
         self.assertNotEqual(b.starts(1)[1][0], node)
 
+
+class KilledNodes(batch.BatchTestCase):
+    nodes = 3
+
     def test_case_that_kills_its_nodes_is_quarantined(self):
         b = self.batch("number = [0, 1, 2]", params="seconds = 2")
         b.submit()
@@ -267,6 +266,10 @@ class Nodes(batch.BatchTestCase):
         self.assertEqual(b.counts(), {"ok": 2, "quarantined": 1}, b.story())
         self.assert_begun(b, {0: 1, 1: 2, 2: 1})
         self.assertEqual(len(b.collect()), 3)
+
+
+class HangingNode(batch.BatchTestCase):
+    nodes = 3
 
     def test_hanging_node_of_two(self):
         b = self.batch("number = [0, 1]", run="ranks = 2\nstall_timeout = \"4s\"", params="elements = 100\nseconds = 3\ntimes = 1",
@@ -419,8 +422,9 @@ class Submitting(batch.BatchTestCase):
                 batch.send(pid)
         cluster.wait_until("it is gone", lambda: not {"RUNNING", "COMPLETING"} & set(self.slurm.states().values()))
         b.again()
-        self.assertEqual(b.wait_over()["counts"], {"ok": 2, "lost": 1}, b.story())
-        b.resubmit("lost")
+        # Nobody knows whether the rest would be right: nothing starts before a canary is ok.
+        self.assertEqual(b.wait_over()["counts"], {"blocked": 2, "lost": 1}, b.story())
+        b.resubmit("lost,blocked")
         b.wait_over()
         self.assert_all(b)
 
@@ -562,5 +566,5 @@ if __name__ == "__main__":
     classes = [name for name, thing in globals().items()
                if isinstance(thing, type) and issubclass(thing, unittest.TestCase) and thing.__module__ == "__main__"]
     # The longest first.
-    classes.sort(key=lambda name: name not in ("Outrunning", "Nodes", "Limits"))
+    classes.sort(key=lambda name: name not in ("Outrunning", "HangingNode", "Limits"))
     sys.exit(0 if batch.run_in_parallel(__file__, classes, at_once=6) else 1)

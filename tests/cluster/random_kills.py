@@ -127,8 +127,7 @@ class Killer:
         return bool(running)
 
     def submission(self, b):
-        command = [batch.HOME["assay"], "submit", str(b.run_folder), "--plugin-path", batch.HOME["plugins"], "--resubmit",
-                   "lost,quarantined"]
+        command = [batch.HOME["assay"], "submit", str(b.run_folder), "--resubmit", "lost,quarantined,blocked"]
         with subprocess.Popen(command, cwd=b.folder, env=self.slurm.environment, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:
             time.sleep(self.chance.uniform(0, 0.1))
@@ -209,7 +208,7 @@ def run_batch(slurm, killer, number, kills):
             counts = b.counts()
             if counts == {"ok": CASES}:
                 break
-            b.resubmit("lost,quarantined,failed")
+            b.resubmit("lost,quarantined,failed,blocked")
         if time.monotonic() > begun + BATCH_SECONDS:
             raise AssertionError(f"a batch hangs, {BATCH_SECONDS} s after its submission\n{b.story()}")
         time.sleep(0.1)

@@ -73,8 +73,9 @@ TEST_F(Launched, AFaultIsTheSameRowAndTheNextCaseRuns) {
 TEST_F(Launched, FewerRanksThanWereStartedLeaveTheOthersIdle) {
   Launch launch = two_ranks({.plugin = "faulty_rank", .sweep = "\"run.ranks\" = [1, 2, 3]"});
   launch.start_all();
-  EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
-  EXPECT_EQ(launch.wait(1).code, 1) << launch.output(1);
+  // A launcher would take another code for a crash: the third case is unsupported, and no more than that.
+  EXPECT_EQ(launch.wait(0).code, 0) << launch.output(0);
+  EXPECT_EQ(launch.wait(1).code, 0) << launch.output(1);
   const auto records = cases();
   ASSERT_EQ(records.size(), 3u) << launch.output(0);
   for (const std::size_t i : {0u, 1u}) {
