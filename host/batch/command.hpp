@@ -13,7 +13,8 @@ struct CommandAnswer {
   std::string out, err;
 
   bool is_good() const { return exit_code == 0 && !timed_out; }
-  // What it said on its standard error in one line, or what stands for it: for a message.
+  // Returns what the program said on its standard error, in one line, for a message; or how it ended, if it said
+  // nothing.
   std::string complaint() const;
 };
 

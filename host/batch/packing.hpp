@@ -14,8 +14,8 @@ namespace assay::host::batch {
 struct Shape {
   std::int64_t nodes = 1, ranks_per_node = 1;
   std::string node;  // "n1+n2": these and no others; "": any
-  // Of cases that are bound to nodes, their run.seed: rounds of a node check are jobs of their own, so that the nodes
-  // take turns, and what disturbs one of them for a while disturbs one round of it.
+  // The run.seed of cases that are bound to nodes. Rounds of a node check are jobs of their own, so that the nodes take
+  // turns, and what disturbs one of them for a while disturbs one round of it.
   std::uint64_t round = 0;
   auto operator<=>(const Shape&) const = default;
   std::string text() const;  // "2 nodes x 8 ranks", "1 node (n3) x 1 rank"
@@ -35,7 +35,7 @@ struct PackedShard {
   double budget_s() const;
 };
 
-// What one call of sbatch submits.
+// An array of jobs, which one call of sbatch submits.
 struct PackedArray {
   Shape shape;
   std::vector<PackedShard> shards;

@@ -93,7 +93,7 @@ std::string batch_script(const ScriptInput& input) {
                       std::max<std::int64_t>(margin_s / 5, 1));
   for (const std::string& each : site.prologue) text += each + "\n";
   text += "set -u\n";  // not before: what sites load often asks for variables that are not set
-  // What another launcher has left in the submitting shell would come before Slurm's ranks.
+  // Ranks that another launcher has left in the submitting shell would come before Slurm's.
   text += "unset ASSAY_RANK ASSAY_RANKS RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE ASSAY_RENDEZVOUS\n";
   std::string srun = "srun --kill-on-bad-exit=1 --wait=30";
   for (const std::string& each : site.srun_extra) srun += " " + each;
@@ -114,7 +114,7 @@ std::string batch_script(const ScriptInput& input) {
   if (site.requeue) {
     text += fmt::format("if [ $ENDED = 0 ] && [ \"$N\" -lt {} ]; then\n", input.attempts - 1);
     text += "  for W in 5 5 5 5 5 0; do                           # the controller may be away for a while\n";
-    // What waits here is ended by Slurm, which starts the job again.
+    // Slurm ends the shell while it waits here, and starts the job again.
     text += "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$T\" && {\n";
     text += "      for _ in {1..12}; do [ $ENDED = 1 ] && exit 1; sleep 5; done; break; }\n";
     text += "    [ $ENDED = 1 ] && exit 1; sleep $W\n";

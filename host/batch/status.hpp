@@ -26,6 +26,9 @@ enum class CaseState {
 const char* name_of(CaseState state);
 
 struct CaseStatus {
+  // It has a record that `--resubmit failed` is about.
+  bool has_failed() const { return state == CaseState::finished && status != "ok" && status != "unsupported"; }
+
   std::int64_t index = 0;
   CaseState state = CaseState::unknown;
   std::string status;                // of a finished one: the word of its record

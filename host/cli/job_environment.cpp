@@ -1,13 +1,12 @@
 #include "cli/job_environment.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 
 #include "batch/slurm.hpp"
+#include "common/host_name.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -15,11 +14,6 @@ namespace {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace
@@ -32,12 +26,12 @@ std::vector<std::string> nodes_of_this_job() {
   std::string list = variable("SLURM_STEP_NODELIST");
   if (list.empty()) list = variable("SLURM_JOB_NODELIST");
   if (auto nodes = batch::expand_nodes(list); nodes && !nodes->empty()) return *nodes;
-  return {this_host()};
+  return {host_name()};
 }
 
 bool is_attempt_over(const shard::AttemptClaim& holder) {
   if (!holder.start.job.empty()) return batch::Slurm().is_over(holder.start.job);
-  return holder.host == this_host() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
+  return holder.host == host_name() && holder.pid > 0 && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
          errno == ESRCH;
 }
 

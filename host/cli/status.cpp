@@ -106,10 +106,9 @@ void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
   {
     Lines lines(all);
     for (const batch::CaseStatus& c : status.cases) {
-      const bool is_bad_end = c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
-      if (c.state == CaseState::lost || c.state == CaseState::quarantined || is_bad_end)
-        lines.add(fmt::format("{}: case {} (shard {}-{:04}{})", is_bad_end ? c.status : name_of(c.state), c.index + 1,
-                              c.array, c.task, c.job.empty() ? "" : ", job " + c.job));
+      if (c.state == CaseState::lost || c.state == CaseState::quarantined || c.has_failed())
+        lines.add(fmt::format("{}: case {} (shard {}-{:04}{})", c.has_failed() ? c.status : name_of(c.state),
+                              c.index + 1, c.array, c.task, c.job.empty() ? "" : ", job " + c.job));
     }
   }
   {
@@ -126,9 +125,8 @@ void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
   std::vector<std::string> again;
   for (const char* word : {"lost", "quarantined", "blocked"})
     if (counts_of.contains(word)) again.emplace_back(word);
-  const bool has_failed = std::any_of(status.cases.begin(), status.cases.end(), [](const batch::CaseStatus& c) {
-    return c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
-  });
+  const bool has_failed =
+      std::any_of(status.cases.begin(), status.cases.end(), [](const batch::CaseStatus& c) { return c.has_failed(); });
   if (has_failed) again.emplace_back("failed");
   if (!again.empty())
     fmt::print("once their reason is mended: assay submit {} --resubmit {}\n", run.string(), fmt::join(again, ","));

@@ -355,8 +355,7 @@ class SubmitCommand {
     std::map<fs::path, std::vector<std::int64_t>> by_shard;  // that have them now
     std::map<std::int64_t, std::int64_t> unfinished;
     for (const batch::CaseStatus& c : status.cases) {
-      const bool is_failed = c.state == CaseState::finished && c.status != "ok" && c.status != "unsupported";
-      const std::string word = is_failed ? "failed" : name_of(c.state);
+      const std::string word = c.has_failed() ? "failed" : name_of(c.state);
       if (!words.contains(word) && !(c.state == CaseState::finished && words.contains(c.status))) continue;
       chosen.push_back(c.index);
       by_shard[submission.arrays[static_cast<std::size_t>(c.array)].shard_folder(run, c.task)].push_back(c.index);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "common/files.hpp"
+#include "common/host_name.hpp"
 #include "common/utc.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
@@ -81,11 +82,6 @@ class TimeLimit {
   timer_t timer_{};
   bool is_set_ = false;
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 struct Ended {
   Verdict verdict;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Batches on a private Slurm: what a batch measures, and what becomes of it when jobs, nodes, the controller, the disk or
-the submitting machine fail. Several clusters run at once: nearly all of the time is waiting.
+the submitting machine fail. Several clusters run at once: nearly all of the time is waiting. One file, above 500 lines,
+since it starts itself once for each of its classes, the longest first.
 
   batch_test.py [--assay FILE --plugins FOLDER] [CLASS[.test]...]"""
 import csv
