@@ -15,7 +15,7 @@ set(assay_package_dir lib/cmake/assay)
 
 set(assay_exported assay_sdk)
 set(ASSAY_PACKAGE_DEPENDENCIES "")
-foreach(part compute comm data train)
+foreach(part compute compute_audit comm data train)
   if(NOT TARGET assay_${part})
     continue()
   endif()

@@ -3,8 +3,8 @@
 Markdown table.
 
 Both train the same shapes with dropout 0.1, AdamW and the same mixed precision (fp16 with loss scaling, bf16, off). Each
-round runs, one after the other: assay (a new process), then each mode of PyTorch, whose models stay alive between rounds:
-eager, compiled (torch.compile), best-compiled (mode max-autotune-no-cudagraphs). A round's time is the median of its steps on
+round runs, one after the other: assay (a new process) and each mode of PyTorch, whose models stay alive between rounds:
+eager, compiled (torch.compile), best-compiled (mode max-autotune-no-cudagraphs); they take turns at being first. A round's time is the median of its steps on
 the host's clock with the device idle at the end of each; a cell is the median over the rounds; a ratio is the median over
 rounds of PyTorch's fastest mode over assay: above 1 assay is faster.
 
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from interleaving import ROOT, Peer, print_table, ratio_text, run_assay
+from interleaving import ROOT, PeakMemory, Peer, print_table, ratio_text, run_assay, turns
 
 # d_model, heads, layers, d_ff, sequence, batch: as plugins/encoder_decoder/README.md has them
 PRESETS = {"3.5M": (128, 4, 3, 512, 256, 128), "60M": (512, 8, 6, 2048, 256, 128), "220M": (768, 12, 12, 3072, 256, 64),
@@ -78,13 +78,14 @@ def peer():
             times = []
             for number in range(2 + int(line)):  # two to warm up what the other processes have cooled down
                 wait()
+                if number == 2:
+                    peak = PeakMemory(torch, cuda)
                 begin = time.perf_counter()
                 step()
                 wait()
                 if number >= 2:
                     times.append((time.perf_counter() - begin) * 1e3)
-            peak = torch.cuda.max_memory_allocated() / 2**20 if cuda else 0
-            print(json.dumps({"ms": times, "peak_mib": peak}), flush=True)
+            print(json.dumps({"ms": times, "peak_mib": peak.mib()}), flush=True)
     except torch.cuda.OutOfMemoryError:
         print(json.dumps({"oom": 1}), flush=True)
 
@@ -101,10 +102,12 @@ def compare(a, case):
     with tempfile.TemporaryDirectory() as name:
         peers = {mode: Peer([sys.executable, __file__, "--peer"], dict(case, mode=mode), case["threads"]) for mode in a.modes}
         records = []
-        for _ in range(a.rounds):
-            records.append(run_assay(a.assay, experiment(a, case), pathlib.Path(name)))
-            for each in peers.values():
-                each.run(a.steps)
+        for parties in turns([None, *peers.values()], a.rounds):
+            for each in parties:
+                if each is None:
+                    records.append(run_assay(a.assay, experiment(a, case), pathlib.Path(name)))
+                else:
+                    each.run(a.steps)
         for each in peers.values():
             each.close()
     ours = [statistics.median(record["phases"]["step"]["samples_ms"]) for record in records]
@@ -118,7 +121,7 @@ def compare(a, case):
         row["ratio to eager"] = ratio_text([peers["eager"].ms[i] / mine for i, mine in enumerate(ours)])
     row["assay samples/s"] = f"{case['batch'] / ms * 1e3:.0f}"
     if a.device == "cuda":
-        row["assay MiB"] = f"{max(record['memory']['peak_total_mib'] for record in records):.0f}"
+        row["assay MiB"] = f"{max(record['memory']['step_peak_mib']['max'] for record in records):.0f}"
         for mode, each in peers.items():
             row[f"{mode} MiB"] = f"{each.peak_mib:.0f}" if each.fits else "oom"
     return row, next((each.version for each in fitting), ""), records[0]["device"]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times the decoder beside PyTorch, in one interleaved run, and prints a Markdown table.
 
-Each round runs, one after the other: assay (a worker process of its own), then each mode of PyTorch: eager, compiled,
-graphs (compiled with CUDA graphs). The models of PyTorch stay alive between rounds, so that compilation is paid once and
+Each round runs, one after the other: assay (a worker process of its own) and each mode of PyTorch: eager, compiled, graphs
+(compiled with CUDA graphs); they take turns at being first. The models of PyTorch stay alive between rounds, so that compilation is paid once and
 not timed; on a GPU whose memory does not hold them beside assay's, each runs all its rounds alone ("apart" in the table).
 A cell is the median over rounds of the round's median step; a ratio is the median over rounds of assay's time over that of
-PyTorch's fastest mode in the same round.
+PyTorch's fastest mode in the same round. MiB are those of the steps: on a GPU of what each has allocated, its tuning and
+compiling left out; on the CPU of the process, of which assay's includes its set-up.
 
 Needs: pip install torch (2.x; a C++ compiler for the compiled modes), and a built assay.
   scripts/compare_with_pytorch.py --contexts 128 512 --rounds 5 --steps 3
@@ -44,8 +45,9 @@ def run_assay(a, case, folder):
         + f'[measure]\nwarmup = {case["warmup"]}\nsteps = {a.steps}\n[run]\ndevice = "{a.device}"\n'
         + (f"threads = {a.threads}\n" if a.device == "cpu" else ""))
     record = interleaving.run_assay(a.assay, experiment, folder)
-    peak = "process_peak_mib" if a.device == "cpu" else "peak_total_mib"
-    return {"ms": statistics.median(record["phases"]["step"]["samples_ms"]), "peak_mib": record["memory"][peak],
+    memory = record["memory"]
+    peak_mib = memory["process_peak_mib"] if a.device == "cpu" else memory["step_peak_mib"]["max"]
+    return {"ms": statistics.median(record["phases"]["step"]["samples_ms"]), "peak_mib": peak_mib,
             "flops": record["work"]["flops"], "device": record["device"]}
 
 
@@ -88,10 +90,12 @@ def product_gflops(a, precision):
 def interleaved(a, case, folder):
     peers = {m: Peer(a, m, case) for m in a.modes}
     ours = []
-    for _ in range(a.rounds):
-        ours.append(run_assay(a, case, folder))
-        for peer in peers.values():
-            peer.run(a.steps)
+    for parties in interleaving.turns([None, *peers.values()], a.rounds):
+        for peer in parties:
+            if peer is None:
+                ours.append(run_assay(a, case, folder))
+            else:
+                peer.run(a.steps)
     for peer in peers.values():
         peer.close()
     return ours, peers

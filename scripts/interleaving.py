@@ -56,6 +56,35 @@ class Peer(PeerProcess):
         self.peak_mib = max(self.peak_mib, result["peak_mib"])
 
 
+def turns(parties, rounds):
+    """The parties of each round in their order: they take turns at being first, as who comes after another finds a warmer
+    machine."""
+    for turn in range(rounds):
+        shift = turn % len(parties)
+        yield parties[shift:] + parties[:shift]
+
+
+class PeakMemory:
+    """The peak of a peer in PyTorch from here on, without what compiling took: of its tensors on a GPU, of the process on the
+    CPU (of all its life where the kernel does not let it begin anew)."""
+
+    def __init__(self, torch, on_gpu):
+        self.torch, self.on_gpu = torch, on_gpu
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats()
+            return
+        try:
+            pathlib.Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            pass
+
+    def mib(self):
+        if self.on_gpu:
+            return self.torch.cuda.max_memory_allocated() / 2**20
+        status = pathlib.Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def run_cases(assay, experiment, folder, expected=("ok",)):
     """Runs the text of an experiment named "compare"; returns the records of its cases."""
     path = folder / "compare.toml"

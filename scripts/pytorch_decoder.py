@@ -9,6 +9,8 @@ import resource
 import sys
 import time
 
+import interleaving
+
 SIZES = {"tiny": (128, 512, 2, 4), "small": (768, 3072, 12, 12), "medium": (1024, 4096, 24, 16),
          "large": (1280, 5120, 36, 20), "xl": (1600, 6400, 48, 25), "2.7B": (2560, 10240, 32, 32)}
 VOCAB = 10_000
@@ -131,15 +133,14 @@ def main():
             for _ in range(case["warmup"]):
                 trainer.step()
             synchronize()
+            peak = interleaving.PeakMemory(torch, cuda)
             times = []
             for _ in range(int(line)):
                 begin = time.perf_counter()
                 trainer.step()
                 synchronize()
                 times.append((time.perf_counter() - begin) * 1e3)
-            peak = (torch.cuda.max_memory_allocated() / 2**20 if cuda
-                    else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-            print(json.dumps({"ms": times, "peak_mib": peak, "imported_mib": imported_mib}), flush=True)
+            print(json.dumps({"ms": times, "peak_mib": peak.mib(), "imported_mib": imported_mib}), flush=True)
     except torch.cuda.OutOfMemoryError as error:
         print(json.dumps({"oom": str(error).splitlines()[0]}), flush=True)
 

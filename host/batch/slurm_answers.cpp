@@ -88,6 +88,13 @@ bool QueuedJob::is_active() const {
   return std::find(over.begin(), over.end(), state) == over.end();
 }
 
+bool QueuedJob::is_pending() const {
+  // Between two starts a job is "REQUEUED" for a moment; "CONFIGURING" is one whose nodes are not up yet.
+  constexpr std::array<std::string_view, 7> waiting{"PENDING",      "CONFIGURING",  "REQUEUED",     "REQUEUE_FED",
+                                                    "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
+  return std::find(waiting.begin(), waiting.end(), state) != waiting.end();
+}
+
 std::vector<QueuedJob> parse_queue(std::string_view output) {
   std::vector<QueuedJob> jobs;
   for_each_line(output, [&](std::string_view line) {

@@ -23,8 +23,8 @@ struct QueuedJob {
   std::string comment;
 
   bool has_task(std::int64_t task) const;
-  bool is_active() const;  // it waits, runs, or will run again; not over
-  bool is_pending() const { return state == "PENDING"; }
+  bool is_active() const;   // it waits, runs, or will run again; not over
+  bool is_pending() const;  // it waits for its first start or another one: nothing of it runs
 };
 
 // The columns asked for, and the separator between them.

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Its name is flushed with those of the others.
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -82,7 +83,7 @@ double job_limit_s(const PackedArray& array, const Site& site) {
 void write_round(const fs::path& run, Submission& submission, const BatchPlan& plan, const Site& site,
                  const fs::path& assay, const std::string& run_name) {
   const std::int64_t round = submission.arrays.empty() ? 0 : submission.arrays.back().round + 1;
-  make_folder(batch_folder(run) / "log");
+  create_folders(batch_folder(run) / "log");
   const std::size_t arrays_before = submission.arrays.size();
   for (const PackedArray& packed : plan.arrays) {
     SubmittedArray array;
@@ -113,6 +114,7 @@ void write_round(const fs::path& run, Submission& submission, const BatchPlan& p
   for (std::size_t i = arrays_before; i < submission.arrays.size(); ++i)
     for (std::int64_t task = 0; task < submission.arrays[i].tasks; ++task)
       shard::flush_shard_plan(submission.arrays[i].shard_folder(run, task));
+  if (submission.arrays.size() > arrays_before) flush_folder(batch_folder(run) / "shards");
   const auto me = static_cast<std::int64_t>(::getuid());
   if (std::find(submission.users.begin(), submission.users.end(), me) == submission.users.end())
     submission.users.push_back(me);

@@ -22,6 +22,20 @@ const char* direction_name(Direction d) {
                                             : "";
 }
 
+const char* ranks_word(plugin::RanksAre ranks) {
+  return ranks == plugin::RanksAre::cooperating ? "cooperating"
+         : ranks == plugin::RanksAre::copies    ? "copies"
+                                                : "unsaid";
+}
+const char* ranks_text(plugin::RanksAre ranks) {
+  switch (ranks) {
+    case plugin::RanksAre::cooperating: return "they work together";
+    case plugin::RanksAre::copies: return "one; several are copies of the same work, with run.copies = true";
+    case plugin::RanksAre::unsaid: break;
+  }
+  return "the plugin was built before it could say";
+}
+
 json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
   json params = json::array();
   for (const plugin::ParamSpec& p : schema.params) {
@@ -68,7 +82,8 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
           {"devices", devices},
           {"verifies", schema.verifies},
           {"presets", std::move(presets)},
-          {"starts_cold", schema.starts_cold}};
+          {"starts_cold", schema.starts_cold},
+          {"ranks", ranks_word(schema.ranks)}};
 }
 
 std::string number_text(double v) {
@@ -148,11 +163,12 @@ void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
                *direction_name(m.direction) ? ", " : "", direction_name(m.direction),
                m.words.empty() ? "" : fmt::format(": {}", fmt::join(m.words, " | ")));
-  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\nCold start  {}\n",
+  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\nCold start  {}\nRanks       {}\n",
              schema.item_unit.empty() ? "none" : schema.item_unit, schema.runs_on_cpu ? "cpu " : "",
              schema.runs_on_cuda ? "cuda" : "",
              schema.verifies ? "yes: a case that fails verification has no time" : "no",
-             schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no");
+             schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no",
+             ranks_text(schema.ranks));
 }
 
 }  // namespace
@@ -178,7 +194,7 @@ int describe_command(const Arguments& arguments) {
     fmt::print(stderr, "assay: {}\n", e.what());
     return run::exit_usage;
   }
-  const plugin::WorkloadSchema schema = plugin::copy_schema(*found.workload);
+  const plugin::WorkloadSchema schema = plugin::copy_schema(*found.workload, found.library->entry().abi_minor);
   if (values.count("json"))
     fmt::print("{}\n", schema_json(schema, found.library->entry()).dump(2));
   else

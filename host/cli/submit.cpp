@@ -14,6 +14,7 @@
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
+#include "common/files.hpp"
 #include "common/suggest.hpp"
 #include "experiment/hash.hpp"
 #include "record/json.hpp"
@@ -263,7 +264,7 @@ class SubmitCommand {
     submission.site = fs::absolute(site.file).lexically_normal().string(),
     submission.submitted_s = shard::seconds_since_1970();
     submission.attempts = site.limits.attempts, submission.array_parallel = site.limits.array_parallel;
-    fs::create_directories(batch::batch_folder(run));
+    create_folders(batch::batch_folder(run));
     const batch::SubmissionLock lock(run);
     batch::write_round(run, submission, each.plan, site, fs::read_symlink("/proc/self/exe"), experiment.name);
     say_budgets(each.plan);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
+#include <vector>
 
 namespace assay::host {
 
@@ -52,39 +54,95 @@ WriteOutcome write_all(int fd, std::string_view text) noexcept {
 
 namespace {
 
-std::filesystem::path temporary_beside(const std::filesystem::path& path) {
-  return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+// Both say whether the file or folder has what was written before; fdatasync leaves out what only tells when.
+std::atomic<FlushCall> flush_call{nullptr};
+int flush_data(int fd) {
+  const FlushCall call = flush_call.load();
+  return call ? call(fd) : ::fdatasync(fd);
+}
+int flush_all(int fd) {
+  const FlushCall call = flush_call.load();
+  return call ? call(fd) : ::fsync(fd);
+}
+
+struct TemporaryFile {
+  std::filesystem::path path;
+  Fd fd;
+};
+
+// A new file beside `path`: never one that is there already, and never through a link, by whomever it was put there.
+// Without an open one errno says why.
+TemporaryFile temporary_beside(const std::filesystem::path& path) {
+  static std::atomic<unsigned> count{0};
+  constexpr int tries = 100;
+  for (int i = 0; i < tries; ++i) {
+    TemporaryFile file;
+    file.path = path.parent_path() / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), count++);
+    file.fd = Fd(::open(file.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file.fd || errno != EEXIST) return file;
+  }
+  return {};
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
 }  // namespace
 
+void set_flush_call(FlushCall call) { flush_call.store(call); }
+
 int try_writing(const std::filesystem::path& path) {
-  const std::filesystem::path temporary = temporary_beside(path);
-  const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) return errno;
-  ::unlink(temporary.c_str());
+  const TemporaryFile file = temporary_beside(path);
+  if (!file.fd) return errno;
+  ::unlink(file.path.c_str());
   return 0;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable) {
-  const std::filesystem::path temporary = temporary_beside(path);
-  int error_number = 0;
-  {
-    const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file) throw_storage_error("write", path, errno);
-    error_number = write_all(file.get(), text).error_number;
-    if (error_number == 0 && durable == Durable::yes && ::fdatasync(file.get()) != 0) error_number = errno;
-  }
-  if (error_number == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error_number = errno;
+  TemporaryFile file = temporary_beside(path);
+  if (!file.fd) throw_storage_error("write", path, errno);
+  int error_number = write_all(file.fd.get(), text).error_number;
+  if (error_number == 0 && durable == Durable::yes && flush_data(file.fd.get()) != 0) error_number = errno;
+  file.fd.reset();
+  if (error_number == 0 && ::rename(file.path.c_str(), path.c_str()) != 0) error_number = errno;
   if (error_number != 0) {
-    ::unlink(temporary.c_str());
+    ::unlink(file.path.c_str());
     throw_storage_error(fmt::format("write {} bytes to", text.size()), path, error_number);
   }
+  if (durable == Durable::yes) flush_name(path);
 }
 
 void flush_to_disk(const std::filesystem::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || ::fdatasync(file.get()) != 0) throw_storage_error("flush", path, errno);
+  if (!file || flush_data(file.get()) != 0) throw_storage_error("flush", path, errno);
+}
+
+void flush_folder(const std::filesystem::path& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) {
+    if (errno == EACCES || errno == EPERM) return;  // one may write to a folder that one may not read
+    throw_storage_error("flush the folder", folder, errno);
+  }
+  if (flush_all(fd.get()) == 0) return;
+  const int error_number = errno;
+  if (error_number != EINVAL && error_number != ENOTSUP && error_number != ENOSYS && error_number != EROFS)
+    throw_storage_error("flush the folder", folder, error_number);
+}
+
+void flush_name(const std::filesystem::path& path) { flush_folder(folder_of(path)); }
+
+void create_folders(const std::filesystem::path& folder, std::string_view what) {
+  std::vector<std::filesystem::path> missing;  // the innermost first
+  std::error_code error;
+  for (std::filesystem::path path = folder; !path.empty() && !std::filesystem::exists(path, error) && !error;
+       path = path.parent_path()) {
+    if (path.has_filename()) missing.push_back(path);
+    if (path == path.parent_path()) break;
+  }
+  std::filesystem::create_directories(folder, error);
+  if (error) throw_storage_error(what, folder, error.value());
+  for (const std::filesystem::path& made : missing) flush_name(made);
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -28,13 +28,28 @@ struct WriteOutcome {
 WriteOutcome write_all(int fd, std::string_view text) noexcept;
 
 enum class Durable { no, yes };
-// Replaces `path` in one step, by a temporary file beside it and a rename. `Durable::yes` waits for the disk first.
-// Throws StorageError, and leaves no temporary file.
+// Replaces `path` in one step, by a temporary file beside it and a rename; the temporary one is new, whatever stands at
+// names like it. `Durable::yes` waits for the disk: for the text before the rename, and for the folder after it. Throws
+// StorageError, and leaves no temporary file.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durable durable = Durable::no);
 
 // Waits until the file is on the disk. After many files were written, doing so for each of them costs about as much as
 // for the first: file systems flush together what was changed together. Throws StorageError.
 void flush_to_disk(const std::filesystem::path& path);
+
+// Waits until the names in a folder are on the disk: a file that was made or renamed there, however well its text was
+// flushed, is otherwise not there after a crash of the machine. No error where the file system cannot do so. Throws
+// StorageError.
+void flush_folder(const std::filesystem::path& folder);
+// flush_folder() of the folder that holds `path`.
+void flush_name(const std::filesystem::path& path);
+// Makes the folders that are missing on the way to `folder`, and it; each of their names is on the disk then. Throws
+// StorageError; `what` is for its text: "create the results folder".
+void create_folders(const std::filesystem::path& folder, std::string_view what = "create the folder");
+
+// For tests: what waits for the disk from here on, in place of fsync; null: that again. `fd` is open.
+using FlushCall = int (*)(int fd);
+void set_flush_call(FlushCall call);
 
 // Whether write_file_atomically() could begin: 0, or the errno of what stands in its way. Leaves nothing behind.
 int try_writing(const std::filesystem::path& path);

@@ -8,8 +8,8 @@ namespace assay::host {
 
 namespace {
 
-constexpr std::array<const char*, 9> stage_names{"load",   "create", "setup",   "warmup", "measure",
-                                                 "finish", "verify", "destroy", "done"};
+constexpr std::array<const char*, 10> stage_names{"load",   "create", "setup",   "warmup", "measure",
+                                                  "finish", "verify", "destroy", "deinit", "done"};
 
 }  // namespace
 

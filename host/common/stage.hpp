@@ -6,7 +6,7 @@
 
 namespace assay::host {
 
-enum class Stage : std::int32_t { load, create, setup, warmup, measure, finish, verify, destroy, done };
+enum class Stage : std::int32_t { load, create, setup, warmup, measure, finish, verify, destroy, deinit, done };
 const char* name_of(Stage stage);
 std::optional<Stage> stage_of(std::string_view name);
 

@@ -73,8 +73,9 @@ Figures figures_of(const SideCase& c, const std::string& metric, const std::stri
   return figures;
 }
 
-// The GPUs that a case keeps busy; on the CPU, the machines.
+// The GPUs that a case keeps busy; on the CPU, the machines. A rate of copies is that of one.
 double devices_of(const record::CaseRecord& record) {
+  if (record.result.copies) return 1;
   if (!record.result.device || record.result.device->kind != "cpu") return record.identity.ranks.value_or(1);
   std::set<std::string> hosts;
   for (const record::RankEntry& rank : record.result.by_rank) hosts.insert(rank.host);
@@ -122,6 +123,18 @@ std::vector<std::string> clock_notes(const SideCase& a, const SideCase& b, const
   if (of_a > 0 && of_b > 0 && same_device && std::abs(of_b / of_a - 1) > kOtherClock)
     notes.push_back(
         fmt::format("mean clock {:.0f} MHz in {}, {:.0f} MHz in {}", of_a, side_a.label, of_b, side_b.label));
+  return notes;
+}
+
+// A figure is worth what its verification is.
+std::vector<std::string> verification_notes(const SideCase& a, const SideCase& b, const Side& side_a,
+                                            const Side& side_b) {
+  std::vector<std::string> notes;
+  for (const auto& [c, side] : {std::pair(&a, &side_a), std::pair(&b, &side_b)})
+    if (std::any_of(c->records.begin(), c->records.end(), [](const record::CaseRecord* record) {
+          return record->result.verify && record->result.verify->status == record::Verification::partial;
+        }))
+      notes.push_back(fmt::format("{} was verified in part; the record's verify.text says which", side->label));
   return notes;
 }
 
@@ -207,6 +220,7 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   entry.by_samples = result.by_samples;
   entry.runs = result.runs_b;
   entry.notes = result.notes;
+  for (std::string& note : verification_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   return entry;
 }

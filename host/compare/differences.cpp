@@ -69,6 +69,9 @@ void say_record(Said& said, const record::CaseRecord& record, const std::set<std
         say(said, "device." + name, text);
       }
     }
+  // How many there are stands with the libraries.
+  if (const std::string& waiting = record.result.threads.waiting; !waiting.empty())
+    say(said, "threads.waiting", waiting);
   if (const auto& plugin = record.identity.plugin) {
     say(said, "plugin.version", plugin->version);
     say(said, "plugin.build", plugin->build);

@@ -10,7 +10,9 @@ namespace {
 
 // Of the settings, those without which two times are not of the same thing. What else an experiment sets is told as a
 // difference and hinders nothing.
-constexpr const char* kMeasuredOtherwise = "measure.sync";
+constexpr const char* kSync = "measure.sync";
+constexpr const char* kInner = "measure.inner";
+constexpr const char* kColdCache = "measure.cold_cache";
 constexpr const char* kRanks = "run.ranks";
 
 // A number is one however it is spelt (1, 1.0).
@@ -22,12 +24,29 @@ std::string text_of(const Value& value) {
   return to_text(value);
 }
 
+bool is_of_sampling(const std::string& key) { return key == kInner || key == kColdCache; }
+
+// How many steps a sample has is found out ("auto") and differs from run to run: what counts is whether each was waited
+// for. A record that says what `sync` was, and nothing of these, is of a time when they were so.
+std::optional<std::string> sampled(const record::CaseRecord& record, const std::string& key) {
+  const std::optional<record::Sampling>& sampling = record.result.sampling;
+  const Value* setting = record::find(record.identity.settings, key);
+  const bool is_older = !setting && record::find(record.identity.settings, kSync);
+  if (!sampling && !setting && !is_older) return std::nullopt;
+  if (key == kColdCache) {
+    const bool is_cold = sampling ? sampling->is_cold : setting && *setting == Value(true);
+    return is_cold ? "true" : "false";
+  }
+  const bool is_single = sampling ? sampling->inner.value_or(1) == 1 : !setting || *setting == Value(std::int64_t{1});
+  return is_single ? "1" : "several";
+}
+
 }  // namespace
 
 CaseInputs::CaseInputs(const record::CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
   for (const record::Named<Value>* group : {&record.identity.axes, &record.identity.params})
     for (const auto& entry : *group) keys_.insert(entry.first);
-  for (const char* key : {kMeasuredOtherwise, kRanks})
+  for (const char* key : {kSync, kInner, kColdCache, kRanks})
     if (value(key)) keys_.insert(key);
 }
 
@@ -39,7 +58,9 @@ std::optional<std::string> CaseInputs::value(const std::string& key) const {
     return record_->result.device->kind;
   // A parameter before the axis of its name, for the same reason.
   for (const record::Named<Value>* group : {&id.params, &id.axes, &id.settings})
-    if (const Value* value = record::find(*group, key)) return text_of(*value);
+    if (const Value* value = record::find(*group, key); value && (group != &id.settings || !is_of_sampling(key)))
+      return text_of(*value);
+  if (is_of_sampling(key)) return sampled(*record_, key);
   return std::nullopt;
 }
 

@@ -28,12 +28,14 @@ inline constexpr std::int64_t ranks_all = 0;    // one per device
 struct RunSettings {
   std::string device = "auto";      // auto | cpu | cuda
   std::int64_t ranks = ranks_auto;  // or ranks_all, or their number
+  bool copies = false;              // ranks of a workload whose ranks do not work together are asked for
   std::string bind = "none";        // none | cores: each rank of a host keeps to its own share of the cores
   // With several ranks: the case ends when none has shown a sign of life for so long (0: never), and when some rank
   // has not come to the meeting point after so long.
   std::chrono::milliseconds stall_timeout{120'000};
   std::chrono::milliseconds wireup_timeout{60'000};
-  bool isolate = true;  // a worker process per case
+  std::chrono::milliseconds teardown_timeout{30'000};  // from the beginning of destroy to a worker's end
+  bool isolate = true;                                 // a worker process per case
   std::vector<std::string> allow;
   std::uint64_t seed = 1234;
   std::int64_t threads = 0;                                 // of the CPU device, per rank; 0: cores / local ranks

@@ -74,6 +74,18 @@ void check_rule(const Node& root, const std::vector<Case>& cases, Mistakes& mist
   }
 }
 
+// A flush between steps that follow each other would be part of what is timed.
+void check_cold_cache(const Node& root, const std::vector<Case>& cases, Mistakes& mistakes) {
+  if (std::none_of(cases.begin(), cases.end(),
+                   [](const Case& c) { return c.measure.cold_cache && c.measure.inner != 1; }))
+    return;
+  const auto place = written_or(root, "inner", swept_place(root, "measure.inner"));
+  mistakes.add(
+      place.value_or(written_or(root, "cold_cache", swept_place(root, "measure.cold_cache")).value_or(Place{})),
+      "[measure] has cold_cache = true and several steps a sample, of which only the first would find cold "
+      "caches; expected inner = 1, or cold_cache = false");
+}
+
 void check_cold_start(const Node& root, const plugin::WorkloadSchema& schema, const std::vector<Case>& cases,
                       Mistakes& mistakes) {
   const bool all_prepare = std::all_of(cases.begin(), cases.end(), [](const Case& c) { return c.measure.prepare; });
@@ -152,6 +164,7 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
     mistakes.add(plan.exclude_place, "[[sweep.exclude]] drops every case; expected at least one case that is left");
   check_rule(*root_, cases, mistakes);
   check_cold_start(*root_, *schema, cases, mistakes);
+  check_cold_cache(*root_, cases, mistakes);
   if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
   if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 

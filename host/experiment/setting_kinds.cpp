@@ -72,6 +72,16 @@ std::string device_hint(const std::string& device) {
   return "";
 }
 
+Kind<std::int64_t> count_or_auto(std::int64_t max, std::int64_t automatic) {
+  const Kind<std::int64_t> number = integer(1, max);
+  return {fmt::format("{}, or \"auto\"", number.expected),
+          [number, automatic](const Value& found) -> std::optional<std::int64_t> {
+            return found == Value(std::string("auto")) ? std::optional(automatic) : number.read(found);
+          },
+          [automatic](std::int64_t count) { return count == automatic ? Value(std::string("auto")) : Value(count); },
+          {"auto"}};
+}
+
 }  // namespace
 
 Kind<std::int64_t> integer(std::int64_t min, std::int64_t max) {
@@ -178,15 +188,9 @@ Kind<std::int64_t> rank_count(std::int64_t max) {
           {"all", "auto"}};
 }
 
-Kind<std::int64_t> per_node_count(std::int64_t max) {
-  const Kind<std::int64_t> number = integer(1, max);
-  return {fmt::format("{}, or \"auto\"", number.expected),
-          [number](const Value& found) -> std::optional<std::int64_t> {
-            return found == Value(std::string("auto")) ? std::optional(ranks_per_node_auto) : number.read(found);
-          },
-          [](std::int64_t count) { return count == ranks_per_node_auto ? Value(std::string("auto")) : Value(count); },
-          {"auto"}};
-}
+Kind<std::int64_t> per_node_count(std::int64_t max) { return count_or_auto(max, ranks_per_node_auto); }
+
+Kind<std::int64_t> inner_count(std::int64_t max) { return count_or_auto(max, measure::inner_auto); }
 
 Kind<std::string> node_names() {
   return {"a node's name, or several joined by '+': letters, digits, '.', '-' and '_'",

@@ -65,11 +65,12 @@ Field<Case, T> in_until(T StoppingRuleOf::*member) {
 
 // Every sample is kept, in some ten figures of a step: a gigabyte.
 constexpr std::int64_t most_steps = 10'000'000;
+constexpr std::int64_t most_inner = 1'000'000;  // of them no more than a sum is kept
 
 // The count of steps is no setting of a case whose stopping rule chooses it.
 Field<Case, std::int64_t> steps_unless_until() {
   auto field = in(&Case::measure, &MeasureSettings::steps);
-  field.find = [](const Case& c) { return c.measure.until ? nullptr : &c.measure.steps; };
+  field.find = [](const Case& c) { return c.measure.has_count() ? &*c.measure.steps : nullptr; };
   return field;
 }
 
@@ -195,7 +196,7 @@ std::vector<Setting> make_table() {
       row("measure", "warmup", integer(0, most_steps), measure(&MeasureSettings::warmup), counts,
           "steps that are not measured"),
       row("measure", "steps", integer(1, most_steps), steps_unless_until(), counts,
-          "measured steps; in their place a rule may stand, [measure.until] below"),
+          "measured steps, or a rule in their place, [measure.until]; absent: 0.5 s, at least 10, at most 50"),
       row("measure.until", "relative_error", share(), in_until(&StoppingRuleOf::relative_error), counts,
           "half the width of the mean's confidence interval, divided by the mean"),
       row("measure.until", "confidence", share(), in_until(&StoppingRuleOf::confidence), counts,
@@ -204,7 +205,11 @@ std::vector<Setting> make_table() {
           "at least so many, however well the mean is known"),
       row("measure.until", "max_steps", integer(2, most_steps), in_until(&StoppingRuleOf::max_steps), counts,
           "at most so many, however badly it is known"),
-      row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every step"),
+      row("measure", "sync", flag(), measure(&MeasureSettings::sync), counts, "wait for the device after every sample"),
+      row("measure", "inner", inner_count(most_inner), measure(&MeasureSettings::inner), counts_unless_default,
+          "steps of a sample, back to back (\"Several steps a sample\"); \"auto\": as many as it takes"),
+      row("measure", "cold_cache", flag(), measure(&MeasureSettings::cold_cache), counts_unless_default,
+          "flush the caches before every step"),
       row("measure", "prepare", flag(), measure(&MeasureSettings::prepare), counts_unless_default,
           "false: the first step pays for all that it needs (\"Cold start\")"),
       row("measure", "timeout", duration(), measure(&MeasureSettings::timeout), ignored,
@@ -212,20 +217,24 @@ std::vector<Setting> make_table() {
       row("run", "device", device_name(), run(&RunSettings::device), counts,
           "auto | cpu | cuda; auto takes a GPU when there is one, and says so"),
       ranks(),
+      row("run", "copies", flag(), run(&RunSettings::copies), counts_unless_default,
+          "true: ranks that do not work together run side by side, as copies (ranks.md)"),
       row("run", "bind", word({"none", "cores"}), run(&RunSettings::bind), counts_unless_default,
           "none | cores: each rank of a host keeps to its own share of the cores"),
       row("run", "stall_timeout", duration_or_none(), run(&RunSettings::stall_timeout), ignored,
           R"(several ranks: none has shown a sign of life for so long; "0s": no such limit)"),
       row("run", "wireup_timeout", duration(), run(&RunSettings::wireup_timeout), ignored,
           "several ranks: how long they wait for one another to start"),
+      row("run", "teardown_timeout", duration(), run(&RunSettings::teardown_timeout), ignored,
+          "how long a worker may take to end after its result, which is kept in any case"),
       row("run", "isolate", flag(), run(&RunSettings::isolate), ignored, "a worker process per case"),
       list("run", "allow", word(record::status_words()), run(&RunSettings::allow), ignored,
            "statuses that do not fail the run"),
       row("run", "seed", unsigned_integer(), run(&RunSettings::seed), counts, "where random numbers begin"),
       row("run", "threads", integer(0, most_processes), run(&RunSettings::threads), counts,
-          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the usable cores / local ranks"),
+          "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the free cores / local ranks"),
       row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
-          "the most resident memory of a worker; absent: no limit"),
+          "the most resident memory of a worker and what it starts; absent: no limit"),
       row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
           "of a worker's log; what exceeds it is dropped between its beginning and its end"),
       row("cluster", "nodes", integer(1, most_nodes), cluster(&ClusterSettings::nodes), counts_unless_default,

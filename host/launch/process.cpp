@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@
 #include <string_view>
 #include <thread>
 
+#include "launch/close_from.hpp"
+#include "launch/keeper.hpp"
 #include "launch/reap.hpp"
 
 namespace assay::host::launch {
@@ -104,9 +107,10 @@ ProcessorSets processor_sets(const std::vector<int>& processors) {
   return sets;
 }
 
-enum class ChildStep : int { descriptors, group, parent_death, limits, processors, exec };
+enum class ChildStep : int { fork, descriptors, group, parent_death, limits, processors, exec };
 const char* describe(ChildStep step) {
   switch (step) {
+    case ChildStep::fork: return "there can be no further process; the limit on them (ulimit -u) may be reached";
     case ChildStep::descriptors: return "its descriptors could not be put in place";
     case ChildStep::group: return "it could not get a process group of its own";
     case ChildStep::parent_death: return "it could not be tied to the host's life";
@@ -126,8 +130,7 @@ struct ChildPlan {
   const char* executable;
   char* const* arguments;
   char* const* environment;
-  int null_fd, log_fd, event_fd, spec_fd, board_fd, error_fd;
-  pid_t parent;
+  int null_fd, log_fd, event_fd, spec_fd, board_fd, error_fd, channel_fd;
   const cpu_set_t* processors;  // null: not bound
   cpu_set_t* processors_found;
   std::size_t processor_bytes;
@@ -148,21 +151,13 @@ bool bind_to_processors(const ChildPlan& plan) {
   return CPU_EQUAL_S(plan.processor_bytes, plan.processors, plan.processors_found);
 }
 
-void close_from(int first) {
-  if (close_range(static_cast<unsigned>(first), UINT_MAX, 0) == 0) return;
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
-  for (int fd = first; fd < last; ++fd) close(fd);
-}
-
 // Between fork and exec: async-signal-safe calls alone, since another thread may have held any lock at the fork.
-[[noreturn]] void become_worker(const ChildPlan& plan) {
+[[noreturn]] void become_worker(const ChildPlan& plan, pid_t keeper) {
   int error_fd = plan.error_fd;
   if (setpgid(0, 0) != 0) fail_child(error_fd, ChildStep::group);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail_child(error_fd, ChildStep::parent_death);
   // The parent may have died before the line above took effect.
-  if (getppid() != plan.parent) _exit(127);
+  if (getppid() != keeper) _exit(127);
 
   if (dup2(plan.null_fd, 0) < 0 || dup2(plan.log_fd, 1) < 0 || dup2(plan.log_fd, 2) < 0 ||
       dup2(plan.event_fd, worker_event_fd) < 0 || dup2(plan.spec_fd, worker_spec_fd) < 0 ||
@@ -191,13 +186,18 @@ void close_from(int first) {
   fail_child(error_fd, ChildStep::exec);
 }
 
-// All signals are held back over the fork, so that no handler of the host runs in the child.
-pid_t fork_worker(const ChildPlan& plan) {
+// All signals are held back over the fork, so that no handler of the host runs in the child. A keeper keeps it so.
+pid_t fork_keeper(const ChildPlan& plan) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
-  if (pid == 0) become_worker(plan);
+  if (pid == 0)
+    run_keeper(
+        {plan.channel_fd, plan.null_fd,
+         [](const void* context, pid_t keeper) { become_worker(*static_cast<const ChildPlan*>(context), keeper); },
+         [](const void* context) { fail_child(static_cast<const ChildPlan*>(context)->error_fd, ChildStep::fork); },
+         &plan});
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -214,8 +214,40 @@ void keep_exit_statuses() {
   sigaction(SIGCHLD, &by_default, nullptr);
 }
 
-// glibc's pidfd_open() has no C linkage in the headers of Debian 12.
-int open_pid_fd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+// Two ends between which messages stay apart: the host's, and the keeper's.
+std::pair<Fd, Fd> make_channel() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw LaunchError::from_errno("cannot create the channel to the worker's keeper");
+  std::pair<Fd, Fd> channel{Fd(ends[0]), Fd(ends[1])};
+  channel.first = moved_up(std::move(channel.first), "the channel to the worker's keeper");
+  channel.second = moved_up(std::move(channel.second), "the channel to the worker's keeper");
+  return channel;
+}
+
+// The next message; nothing when the keeper is gone, or said nothing until the deadline.
+std::optional<KeeperMessage> next_message(int channel_fd, std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    pollfd watched{channel_fd, POLLIN, 0};
+    const int ready = poll(&watched, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::nullopt;
+    KeeperMessage message;
+    const ssize_t n = recv(channel_fd, &message, sizeof message, MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n != static_cast<ssize_t>(sizeof message)) return std::nullopt;
+    return message;
+  }
+}
+
+Exit exit_of(int status, std::uint64_t peak_rss_bytes) {
+  Exit exit;
+  exit.by_signal = WIFSIGNALED(status);
+  exit.number = exit.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
+  exit.peak_rss_bytes = peak_rss_bytes;
+  return exit;
+}
 
 std::string details_of(ChildStep step, const SpawnRequest& request) {
   if (step != ChildStep::processors) return "";
@@ -230,13 +262,14 @@ std::string new_tag() {
 
 }  // namespace
 
-Process::Process(pid_t pid, std::string tag, std::unique_ptr<WorkerLog> log)
-    : pid_(pid), tag_(std::move(tag)), pid_fd_(open_pid_fd(pid)), log_(std::move(log)) {}
+Process::Process(pid_t keeper_pid, std::string tag, Fd channel, std::unique_ptr<WorkerLog> log)
+    : keeper_pid_(keeper_pid), tag_(std::move(tag)), channel_(std::move(channel)), log_(std::move(log)) {}
 
 Process::Process(Process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
+    : keeper_pid_(std::exchange(other.keeper_pid_, -1)),
+      pid_(std::exchange(other.pid_, -1)),
       tag_(std::move(other.tag_)),
-      pid_fd_(std::move(other.pid_fd_)),
+      channel_(std::move(other.channel_)),
       event_fd_(std::move(other.event_fd_)),
       log_(std::move(other.log_)) {}
 
@@ -249,9 +282,8 @@ Process::~Process() {
 
 bool Process::has_ended() const {
   if (pid_ < 0) return true;
-  siginfo_t info{};
-  // WNOWAIT: as long as it is not reaped, its number and its group cannot be given to another process.
-  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid_;
+  pollfd watched{channel_.get(), POLLIN, 0};
+  return poll(&watched, 1, 0) > 0;
 }
 
 bool Process::is_exiting() const {
@@ -284,33 +316,63 @@ std::uint64_t Process::rss_bytes() const {
 }
 
 std::optional<Exit> Process::kill_and_reap(std::chrono::milliseconds patience) {
-  if (pid_ < 0) return std::nullopt;
+  if (keeper_pid_ < 0) return std::nullopt;
   const std::optional<Exit> exit = reap(patience);
   log_->finish();
   return exit;
 }
 
+void Process::await_start() {
+  // It tells as soon as it has forked; a machine that is very busy is given time.
+  const auto message = next_message(channel_.get(), std::chrono::steady_clock::now() + std::chrono::minutes(1));
+  if (message && message->word == KeeperWord::started) pid_ = message->worker;
+}
+
 std::optional<Exit> Process::reap(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
+  KeeperMessage request;
+  request.word = KeeperWord::end_all;
+  send(channel_.get(), &request, sizeof request, MSG_NOSIGNAL);
+  std::optional<KeeperMessage> message;
+  do message = next_message(channel_.get(), deadline);
+  while (message && message->word != KeeperWord::gone);
+  // The keeper goes on where the kernel does not let the worker die, and ends by itself: it stays a child of the host.
+  const bool is_late = !message && std::chrono::steady_clock::now() >= deadline;
+  channel_.reset();
+  const pid_t keeper = std::exchange(keeper_pid_, -1);
+  if (is_late) {
+    pid_ = -1;
+    return std::nullopt;
+  }
+  while (waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {  // it has told all, or was killed
+  }
+  if (!message) return reap_without_keeper(patience);
+  pid_ = -1;
+  Exit exit = exit_of(message->status, message->peak_rss_bytes);
+  exit.left_running = message->left.count;
+  for (std::size_t i = 0; i < std::min<std::size_t>(exit.left_running, LeftRunning::names_max); ++i)
+    exit.left_names.emplace_back(message->left.names[i].data());
+  return exit;
+}
+
+// The keeper was killed, and the worker with it; both are the host's to reap.
+std::optional<Exit> Process::reap_without_keeper(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (pid_ < 0) return std::nullopt;
   signal_group(SIGKILL);
   int status = 0;
   rusage usage{};
   pid_t reaped = 0;
-  for (;;) {
-    reaped = has_ended() ? wait4(pid_, &status, WNOHANG, &usage) : 0;
-    if (reaped != 0 || std::chrono::steady_clock::now() >= deadline) break;
+  while ((reaped = wait4(pid_, &status, WNOHANG, &usage)) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
   if (reaped == 0) {  // in the kernel's hands; it stays a child of the host
     pid_ = -1;
     return std::nullopt;
   }
   reap_descendants(pid_, tag_, patience);
   pid_ = -1;
-  Exit exit;
-  exit.by_signal = reaped > 0 && WIFSIGNALED(status);
-  exit.number = reaped < 0 ? -1 : exit.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
-  exit.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  Exit exit = exit_of(status, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+  if (reaped < 0) exit.by_signal = false, exit.number = -1;
   return exit;
 }
 
@@ -323,6 +385,7 @@ Process spawn(const SpawnRequest& request) {
   Fd spec = make_spec(request.spec);
   Pipe events = make_pipe("the worker's event pipe");
   Pipe errors = make_pipe("the worker's start-up pipe");
+  auto [channel, keepers_end] = make_channel();
 
   const std::string tag = new_tag();
   std::vector<std::string> arguments = request.arguments;
@@ -334,17 +397,16 @@ Process spawn(const SpawnRequest& request) {
   keep_exit_statuses();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-  const pid_t pid = fork_worker(
+  const pid_t keeper = fork_keeper(
       {request.executable.c_str(), argument_pointers.data(), environment_pointers.data(), null.get(), output.get(),
-       events.write.get(), spec.get(), board.get(), errors.write.get(), getpid(),
+       events.write.get(), spec.get(), board.get(), errors.write.get(), keepers_end.get(),
        processors.wanted.empty() ? nullptr : processors.wanted.data(), processors.found.data(), processors.bytes()});
-  if (pid < 0)
+  if (keeper < 0)
     throw LaunchError::from_errno(
         "cannot start a worker process (fork); the limit on processes (ulimit -u) may be reached");
-  Process process(pid, tag, std::move(log));
+  Process process(keeper, tag, std::move(channel), std::move(log));
+  keepers_end.reset();
   output.reset();
-  // Also done by the child: whichever comes first, the group exists before anyone signals it.
-  setpgid(pid, pid);
 
   errors.write.reset();
   ChildFailure failure{};
@@ -356,6 +418,9 @@ Process spawn(const SpawnRequest& request) {
                                               describe(failure.step), details_of(failure.step, request)),
                                   failure.error);
 
+  process.await_start();
+  if (process.pid_ < 0)
+    throw LaunchError(fmt::format("cannot start the worker {}: its keeper was killed", request.executable.string()));
   fcntl(events.read.get(), F_SETFL, O_NONBLOCK);
   fcntl(events.read.get(), F_SETPIPE_SZ, 1 << 20);  // best effort: a worker should not have to wait for its parent
   process.event_fd_ = std::move(events.read);

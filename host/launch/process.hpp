@@ -1,8 +1,9 @@
 // Starting a worker process and owning it.
 //
 // The worker finds: standard input /dev/null, standard output and error its log, and the three descriptors below;
-// nothing else is open. It leads a process group of its own, is killed when the host's starting thread ends, is the
-// kernel's first choice when memory runs out, leaves no core file, and has default signal handling.
+// nothing else is open. It leads a process group of its own, is the kernel's first choice when memory runs out, leaves
+// no core file, and has default signal handling. Its parent is a keeper (launch/keeper.hpp): neither the worker nor
+// anything that it has started outlives this host, however the host ends.
 #pragma once
 #include <sys/types.h>
 
@@ -28,7 +29,7 @@ constexpr int worker_board_fd = 5;  // the ProgressBoard
 // What /proc shows the memory file as. A worker under a profiler looks for it among its ancestors.
 constexpr const char* spec_file_name = "assay-spec";
 
-// Every descendant of a worker has this variable, so that those that left its process group are found as well.
+// Every descendant of a worker has this variable, by which they are found where the keeper has been killed.
 constexpr const char* worker_tag_variable = "ASSAY_WORKER_TAG";
 
 struct SpawnRequest {
@@ -47,19 +48,24 @@ struct Exit {
   bool by_signal = false;
   int number = 0;                    // the exit code, or the signal; -1: another part of the host took the exit status
   std::uint64_t peak_rss_bytes = 0;  // the kernel's high-water mark, of the process alone
+  // What it had left running, and was ended with it: the first ones by name.
+  std::uint64_t left_running = 0;
+  std::vector<std::string> left_names;
 };
 
 class Process {
  public:
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) = delete;
-  // Kills the group and every tagged descendant, and reaps them. Waits no longer than 5 s for a process that the kernel
-  // does not let die.
+  // Kills it and whatever it has started. Waits no longer than 5 s for a process that the kernel does not let die.
   ~Process();
 
   pid_t pid() const { return pid_; }
-  // Readable once the process has ended; -1 on a kernel without pidfd (before 5.3), where has_ended() must be polled.
-  int pid_fd() const { return pid_fd_.get(); }
+  // Its parent, below which everything is that it has started.
+  pid_t keeper_pid() const { return keeper_pid_; }
+  int end_fd() const { return channel_.get(); }  // readable once the process has ended
+  // "NAME=value", in the environment of the worker and of all that it starts.
+  std::string tag_entry() const { return std::string(worker_tag_variable) + "=" + tag_; }
   int event_fd() const { return event_fd_.get(); }  // non-blocking
   std::uint64_t log_begin_offset() const { return log_->begin_offset(); }
   // What its log lost to the limit, once it is reaped.
@@ -70,24 +76,27 @@ class Process {
   bool is_exiting() const;
   void signal_group(int signal) const noexcept;  // no effect once reaped
   std::uint64_t rss_bytes() const;               // now; 0 once it has ended
-  // Kills what is left of the group and its tagged descendants, reaps, and completes the log. Nothing when the process
-  // is still there after `patience`. At most once.
+  // Kills what is left of it and of what it has started, reaps, and completes the log. Nothing when the process is
+  // still there after `patience`. At most once.
   std::optional<Exit> kill_and_reap(std::chrono::milliseconds patience);
 
  private:
   friend Process spawn(const SpawnRequest& request);
-  Process(pid_t pid, std::string tag, std::unique_ptr<WorkerLog> log);
+  Process(pid_t keeper_pid, std::string tag, Fd channel, std::unique_ptr<WorkerLog> log);
+  void await_start();
   std::optional<Exit> reap(std::chrono::milliseconds patience);
+  std::optional<Exit> reap_without_keeper(std::chrono::milliseconds patience);
 
+  pid_t keeper_pid_ = -1;
   pid_t pid_ = -1;
   std::string tag_;
-  Fd pid_fd_;
+  Fd channel_;  // to the keeper
   Fd event_fd_;
   std::unique_ptr<WorkerLog> log_;
 };
 
-// Throws LaunchError, also when the executable cannot be run. The worker dies with the calling thread, so that thread
-// must be the one that waits for it. Makes the host adopt orphaned descendants (PR_SET_CHILD_SUBREAPER).
+// Throws LaunchError, also when the executable cannot be run. Makes the host adopt what a keeper leaves that was killed
+// (PR_SET_CHILD_SUBREAPER).
 Process spawn(const SpawnRequest& request);
 
 }  // namespace assay::host::launch

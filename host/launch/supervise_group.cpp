@@ -73,6 +73,11 @@ class Group {
     }
     if (!settled_ && first_failure_at_) settle();
     for (GroupMember& member : members_) outcome_.workers.push_back(std::move(*member.outcome));
+    // Overdue in what followed their results, which are kept: nobody failed.
+    if (outcome_.failure && outcome_.failure->kind == FailureKind::overdue &&
+        std::all_of(outcome_.workers.begin(), outcome_.workers.end(),
+                    [](const WorkerOutcome& worker) { return worker.status == WorkerStatus::finished; }))
+      outcome_.failure.reset();
     return std::move(outcome_);
   }
 
@@ -98,7 +103,7 @@ class Group {
       const bool on_its_own = !member.worker.end_reason();
       if (!member.worker.enforce(now_))
         conclude(member);
-      else if (on_its_own && member.worker.end_reason())
+      else if (on_its_own && member.worker.end_reason() && !member.worker.result())
         note(member, FailureKind::killed, *member.worker.end_reason());
     }
   }
@@ -130,6 +135,9 @@ class Group {
 
   enum class Overdue { no, timeout, stall };
   Overdue find_overdue() {
+    if (std::all_of(members_.begin(), members_.end(),
+                    [](const GroupMember& m) { return !m.running() || m.worker.is_in_teardown(); }))
+      return Overdue::no;
     if (request_.timeout.count() > 0 && now_ - started_ >= request_.timeout) return Overdue::timeout;
     if (request_.stall_timeout.count() == 0) return Overdue::no;
     const GroupMember* const last = furthest_behind();

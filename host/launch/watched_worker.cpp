@@ -1,6 +1,7 @@
 #include "launch/watched_worker.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -16,7 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds memory_tick{20};         // how long a worker can be above its limit unnoticed
+constexpr milliseconds memory_tick{20};  // how long a worker can be above its limit unnoticed
+// How long a process that it has started can be; where no limit makes haste, it is for the record alone.
+constexpr milliseconds children_tick{100}, children_tick_without_limit{250};
 constexpr milliseconds death_patience{30'000};  // after SIGKILL; a driver call that never returns can defeat it
 constexpr std::size_t log_lines = 20;
 
@@ -31,6 +34,15 @@ std::string describe_holdings(const BoardView& where) {
   return text;
 }
 
+std::string describe_left(const Exit& exit) {
+  std::vector<std::string> names;
+  for (const std::string& name : exit.left_names) names.push_back(printable_utf8(name));
+  return fmt::format("the workload left {} running, which {} ended with the case: {}{}",
+                     exit.left_running == 1 ? "a process" : fmt::format("{} processes", exit.left_running),
+                     exit.left_running == 1 ? "was" : "were", fmt::join(names, ", "),
+                     exit.left_running > names.size() ? ", ..." : "");
+}
+
 }  // namespace
 
 WatchedWorker::WatchedWorker(const WorkerRequest& request, std::uint64_t oom_kills_before)
@@ -38,12 +50,9 @@ WatchedWorker::WatchedWorker(const WorkerRequest& request, std::uint64_t oom_kil
       oom_kills_before_(oom_kills_before),
       board_(ProgressBoard::create()),
       process_(spawn(with_board(request, board_.fd()))),
+      children_(process_.pid(), process_.keeper_pid(), process_.tag_entry(),
+                request.memory_limit_bytes ? children_tick : children_tick_without_limit),
       reader_(request.on_event) {}
-
-bool WatchedWorker::has_ended() const {
-  // With a descriptor, poll() has told; without one the kernel must be asked each time.
-  return seen_to_end_ || (process_.pid_fd() < 0 && process_.has_ended());
-}
 
 WatchClock::time_point WatchedWorker::last_sign_of_life(const BoardView& view) const {
   const WatchClock::time_point at{std::chrono::nanoseconds(view.last_beat_ns)};
@@ -63,13 +72,13 @@ std::string WatchedWorker::describe_silence(WatchClock::time_point now) const {
 }
 
 std::string WatchedWorker::describe_timeout(milliseconds timeout, WatchClock::time_point now) const {
-  return fmt::format("{} {} ([measure] timeout): {}",
-                     result() ? "it reported a result but did not end within" : "no result after",
+  return fmt::format("{} {} ([measure] timeout): {}", result() ? "did not end within" : "no result after",
                      duration_text(timeout), describe_silence(now));
 }
 
 void WatchedWorker::end(WorkerStatus status, std::string reason, WatchClock::time_point now, milliseconds grace) {
-  if (!ending_) ending_ = Ending{status, std::move(reason), board_.read(), WatchClock::time_point::max()};
+  if (!ending_)
+    ending_ = Ending{status, std::move(reason), board_.read(), WatchClock::time_point::max(), result().has_value()};
   if (grace.count() > 0) process_.signal_group(SIGTERM);
   ending_->kill_at = std::min(ending_->kill_at, now + grace);
 }
@@ -80,35 +89,56 @@ void WatchedWorker::interrupt(WatchClock::time_point now, milliseconds grace) {
 
 bool WatchedWorker::enforce(WatchClock::time_point now) {
   check_memory(now);
+  check_teardown(now);
   if (!ending_ || now < ending_->kill_at) return true;
   process_.signal_group(SIGKILL);
   return now < ending_->kill_at + death_patience;
 }
 
 void WatchedWorker::check_memory(WatchClock::time_point now) {
-  if (ending_ || !request_.memory_limit_bytes || now - memory_checked_at_ < memory_tick) return;
+  const milliseconds tick = request_.memory_limit_bytes ? memory_tick : watch_tick;
+  if (ending_ || now - memory_checked_at_ < tick) return;
   memory_checked_at_ = now;
-  const std::uint64_t rss_bytes = process_.rss_bytes();
-  if (rss_bytes <= *request_.memory_limit_bytes) return;
-  rss_at_end_bytes_ = rss_bytes;
+  const std::uint64_t of_children = children_.resident_bytes(now);
+  if (of_children == 0 && !request_.memory_limit_bytes) return;
   const BoardView view = board_.read();
+  std::uint64_t bytes = process_.rss_bytes() + of_children;
+  // A verification may take more than what is verified.
+  if (of_children > 0 && view.stage < Stage::verify)
+    peak_with_children_bytes_ = std::max(peak_with_children_bytes_, bytes);
+  if (!request_.memory_limit_bytes || bytes <= *request_.memory_limit_bytes) return;
+  if (of_children > 0) {
+    if (const std::uint64_t exact = children_.bytes_with_worker(now)) bytes = exact;
+    if (bytes <= *request_.memory_limit_bytes) return;
+  }
+  rss_at_end_bytes_ = bytes;
   end(WorkerStatus::oom,
-      fmt::format("resident memory {} is above [run] memory_limit {} in {}; {}{}", bytes_text(rss_bytes),
+      fmt::format("resident memory {}{} is above [run] memory_limit {} in {}; {}{}", bytes_text(bytes),
+                  of_children > 0 ? fmt::format(", {} of it of processes that it has started,",
+                                                bytes_text(std::min(of_children, bytes)))
+                                  : "",
                   bytes_text(*request_.memory_limit_bytes), describe_position(view, request_.phase_names),
                   describe_holdings(view), log_suffix()),
       now, milliseconds(0));
 }
 
-milliseconds WatchedWorker::tick() const {
-  return request_.memory_limit_bytes || ending_ || process_.pid_fd() < 0 ? memory_tick : watch_tick;
+void WatchedWorker::check_teardown(WatchClock::time_point now) {
+  if (!teardown_at_ && is_in_teardown()) teardown_at_ = now;
+  if (ending_ || !teardown_at_ || now - *teardown_at_ < request_.teardown_timeout) return;
+  end(WorkerStatus::timeout,
+      fmt::format("did not end within {} ([run] teardown_timeout) and was killed",
+                  duration_text(request_.teardown_timeout)),
+      now, milliseconds(0));
 }
+
+milliseconds WatchedWorker::tick() const { return request_.memory_limit_bytes || ending_ ? memory_tick : watch_tick; }
 
 void wait_for(std::span<WatchedWorker* const> workers, int wake_fd) {
   std::vector<pollfd> watched;
   watched.reserve(2 * workers.size() + 1);
   milliseconds patience = watch_tick;
   for (const WatchedWorker* worker : workers) {
-    watched.push_back({worker->process_.pid_fd(), POLLIN, 0});
+    watched.push_back({worker->process_.end_fd(), POLLIN, 0});
     watched.push_back({worker->event_fd_, POLLIN, 0});
     patience = std::min(patience, worker->tick());
   }
@@ -150,7 +180,10 @@ WorkerOutcome WatchedWorker::conclude(milliseconds patience) {
         "the log was cut: {} bytes between its beginning and its end were dropped, because "
         "it passed [run] log_limit ({})",
         dropped, bytes_text(request_.log_limit_bytes));
-  outcome.peak_rss_bytes = std::max(rss_at_end_bytes_, exit ? exit->peak_rss_bytes : 0);
+  if (exit && exit->left_running > 0 && !request_.is_wrapped) outcome.left_note = describe_left(*exit);
+  outcome.peak_rss_bytes =
+      std::max({rss_at_end_bytes_, peak_with_children_bytes_, exit ? exit->peak_rss_bytes : std::uint64_t{0}});
+  outcome.peak_with_children_bytes = peak_with_children_bytes_;
   outcome.wall_s = std::chrono::duration<double>(WatchClock::now() - started_).count();
   classify(outcome, exit);
   return outcome;
@@ -166,9 +199,15 @@ void WatchedWorker::classify(WorkerOutcome& outcome, const std::optional<Exit>& 
     if (!exit)
       outcome.reason += "; its process does not end even when killed (a call into the kernel or a driver hangs)";
   };
-  // A result that was complete before the worker could be stopped is a result.
-  if (exit && !exit->by_signal && exit->number == 0 && has_result && !overflowed_)
-    return say(WorkerStatus::finished, "");
+  // A result is a result, however the worker ended after it.
+  const bool ended_well = exit && !exit->by_signal && exit->number == 0;
+  const bool was_stopped_before_it =
+      ending_ && (!ending_->after_result || ending_->status == WorkerStatus::ended || overflowed_);
+  if (has_result && (!was_stopped_before_it || (ended_well && !overflowed_))) {
+    outcome.status = WorkerStatus::finished;
+    outcome.end_note = describe_end(outcome, exit);
+    return;
+  }
   if (ending_) return say(ending_->status, ending_->reason);
   if (!exit) return say(WorkerStatus::crashed, fmt::format("its end could not be observed, in {}{}", position, log));
   if (exit->by_signal && exit->number == SIGKILL && oom_kill_count() > oom_kills_before_)
@@ -177,8 +216,31 @@ void WatchedWorker::classify(WorkerOutcome& outcome, const std::optional<Exit>& 
   if (exit->by_signal)
     return say(WorkerStatus::crashed,
                fmt::format("killed by {} in {}{}", describe_signal(exit->number), position, log));
-  return say(WorkerStatus::crashed, fmt::format("exited with code {} {} it reported a result, in {}{}", exit->number,
-                                                has_result ? "after" : "before", position, log));
+  return say(WorkerStatus::crashed,
+             fmt::format("exited with code {} before it reported a result, in {}{}", exit->number, position, log));
+}
+
+// "" of one that ended as it should.
+std::string WatchedWorker::describe_end(const WorkerOutcome& outcome, const std::optional<Exit>& exit) const {
+  const Stage stage = outcome.where.stage;
+  const bool in_teardown = stage == Stage::destroy || stage == Stage::deinit;
+  std::string how;
+  if (!exit)
+    how = "does not end even when killed (a call into the kernel or a driver hangs)";
+  else if (!exit->by_signal && exit->number == 0)
+    how = in_teardown ? "exited with code 0" : "";
+  else if (ending_)
+    how = ending_->status == WorkerStatus::timeout ? ending_->reason : "was stopped: " + ending_->reason;
+  else if (!exit->by_signal)
+    how = fmt::format("exited with code {}", exit->number);
+  else if (exit->number == SIGKILL && oom_kill_count() > oom_kills_before_)
+    how = "was killed by the kernel because memory ran out";
+  else
+    how = "was killed by " + describe_signal(exit->number);
+  if (how.empty()) return "";
+  const std::string place = stage == Stage::done ? "at its exit, after destroy and deinit"
+                                                 : "in " + describe_position(outcome.where, request_.phase_names);
+  return fmt::format("after it had reported its result, which is kept, the process {}, {}{}", how, place, log_suffix());
 }
 
 std::optional<milliseconds> InterruptWatch::notice() {

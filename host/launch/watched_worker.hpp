@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "launch/board.hpp"
+#include "launch/child_memory.hpp"
 #include "launch/event_reader.hpp"
 #include "launch/worker_request.hpp"
 
@@ -28,12 +29,14 @@ class WatchedWorker {
   // LaunchError.
   WatchedWorker(const WorkerRequest& request, std::uint64_t oom_kills_before);
 
-  bool has_ended() const;
+  bool has_ended() const { return seen_to_end_; }  // as the last wait_for() saw it
   bool is_exiting() const { return process_.is_exiting(); }
   BoardView read_board() const { return board_.read(); }
   // The time of the board's last sign of life; the start when there was none.
   WatchClock::time_point last_sign_of_life(const BoardView& view) const;
   const std::optional<std::string>& result() const { return reader_.result(); }  // so far
+  // It has given its result, and takes its case down: for that it has a limit of its own.
+  bool is_in_teardown() const { return result() && board_.read().stage >= Stage::destroy; }
 
   // Told to end, or killed for its memory or its events: why, in words. Nothing while it runs on its own.
   const std::string* end_reason() const { return ending_ ? &ending_->reason : nullptr; }
@@ -51,8 +54,8 @@ class WatchedWorker {
   std::string describe_timeout(std::chrono::milliseconds timeout, WatchClock::time_point now) const;
   std::string log_suffix() const;  // "; log: x.log"
 
-  // Kills a worker that is above its memory limit, or that did not end within its grace. False when the worker does not
-  // die: no use in waiting for it any longer.
+  // Looks at its memory. Kills a worker that is above its limit, that takes too long to end after its result, or that
+  // did not end within its grace. False when the worker does not die: no use in waiting for it any longer.
   bool enforce(WatchClock::time_point now);
 
   // Kills what is left and says what became of it. `patience`: for what does not die at once. At most once, last.
@@ -68,23 +71,29 @@ class WatchedWorker {
     std::string reason;
     BoardView where;
     WatchClock::time_point kill_at;
+    bool after_result;
   };
 
   void check_memory(WatchClock::time_point now);
+  void check_teardown(WatchClock::time_point now);
   void take_events();
   void classify(WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
+  std::string describe_end(const WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
 
   const WorkerRequest& request_;
   const WatchClock::time_point started_ = WatchClock::now();
   std::uint64_t oom_kills_before_;
   ProgressBoard board_;
   Process process_;
+  ChildMemory children_;
   EventReader reader_;
   int event_fd_ = process_.event_fd();
   bool seen_to_end_ = false;
   bool overflowed_ = false;
   std::optional<Ending> ending_;
+  std::optional<WatchClock::time_point> teardown_at_;  // when it was seen first
   std::uint64_t rss_at_end_bytes_ = 0;
+  std::uint64_t peak_with_children_bytes_ = 0;
   WatchClock::time_point memory_checked_at_ = started_;
 };
 

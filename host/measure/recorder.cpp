@@ -63,14 +63,15 @@ void Recorder::end_capture() {
 void Recorder::replayed() {
   if (!in_step_) return;
   if (captured_.empty()) return blame("a replay of a captured step, but nothing was captured");
-  steps_.back().replayed = true;
+  steps_.back().replayed = steps_.back().steps == 1;
 }
 
-void Recorder::begin_step() {
+void Recorder::begin_step(std::int64_t steps) {
   in_step_ = true;
   if (ranges_) ranges_->begin_step();
-  for (std::optional<double>& m : metric_now_) m.reset();
+  for (ReportedMetric& m : metric_now_) m = {};
   Step step{};
+  step.steps = steps;
   step.first_mark = marks_.size();
   step.host_begin_ns = timeline_.host_now_ns();
   step.begin_mark = next_mark();
@@ -89,13 +90,14 @@ void Recorder::end_step() {
   step.host_end_ns = timeline_.host_now_ns();
   step.mark_count = marks_.size() - step.first_mark;
   for (std::size_t i = 0; i < metric_count_; ++i)
-    if (metric_now_[i]) metrics_[i].push_back(*metric_now_[i]);
+    if (const ReportedMetric& m = metric_now_[i]; m.count > 0)
+      metrics_[i].push_back(m.sum / static_cast<double>(m.count));
   if (ranges_) ranges_->end();
   in_step_ = false;
 }
 
 void Recorder::phase_begin(std::uint32_t phase) {
-  if (!in_step_ && !capturing_) return;
+  if (!takes_phases()) return;
   if (phase >= phase_count_)
     return blame("phase_begin with index " + std::to_string(phase) + ", but the workload names " +
                  std::to_string(phase_count_) + " phases");
@@ -107,7 +109,7 @@ void Recorder::phase_begin(std::uint32_t phase) {
 }
 
 void Recorder::phase_end(std::uint32_t phase) {
-  if (!in_step_ && !capturing_) return;
+  if (!takes_phases()) return;
   if (stack_.empty() || marks_[stack_.back()].phase != phase)
     return blame("phase_end with index " + std::to_string(phase) + " does not match the innermost open phase");
   Mark& mark = marks_[stack_.back()];
@@ -121,7 +123,10 @@ void Recorder::metric(std::uint32_t metric, double value) {
   if (metric >= metric_count_)
     return blame("metric with index " + std::to_string(metric) + ", but the workload declares " +
                  std::to_string(metric_count_));
-  if (in_step_) metric_now_[metric] = value;
+  if (!in_step_) return;
+  ReportedMetric& now = metric_now_[metric];
+  if (steps_.back().steps == 1) now = {};  // the last value of a step counts
+  now.sum += value, ++now.count;
 }
 
 void Recorder::blame(std::string text) {
@@ -130,9 +135,9 @@ void Recorder::blame(std::string text) {
 
 void Recorder::flush() {
   for (const Step& step : steps_) {
-    const double device_ns = timeline_.elapsed_ns(step.begin_mark, step.end_mark);
-    samples_.step_device_ns.push_back(device_ns);
-    samples_.enqueue_ns.push_back(static_cast<double>(step.host_end_ns - step.host_begin_ns));
+    const auto steps = static_cast<double>(step.steps);
+    samples_.step_device_ns.push_back(timeline_.elapsed_ns(step.begin_mark, step.end_mark) / steps);
+    samples_.enqueue_ns.push_back(static_cast<double>(step.host_end_ns - step.host_begin_ns) / steps);
     for (PhaseSamples& p : samples_.phases) p.device_ns.push_back(0), p.host_ns.push_back(0);
     for (std::size_t i = step.first_mark; i < step.first_mark + step.mark_count; ++i) add_times(marks_[i]);
     if (step.replayed && read_each_step_)

@@ -41,7 +41,9 @@ class Recorder {
   // a step is captured do not happen then, and are not told; a replayed step is a range without phases.
   void tell(StepRanges* ranges) { ranges_ = ranges; }
 
-  void begin_step();
+  // A sample of one step, or of several that follow each other: its times are the mean of theirs, and so are their
+  // metrics. Of several steps no phase is timed: they are many because one is short against its marks.
+  void begin_step(std::int64_t steps = 1);
   void end_step();  // records the end mark; no waiting
   // After the device is idle: reads the marks of all steps since the last flush into samples().
   void flush();
@@ -84,7 +86,13 @@ class Recorder {
     std::int64_t host_begin_ns, host_end_ns;
     std::size_t first_mark, mark_count;  // in marks_
     bool replayed;
+    std::int64_t steps;
   };
+  struct ReportedMetric {
+    double sum = 0;
+    std::int64_t count = 0;  // 0: not reported in this sample
+  };
+  bool takes_phases() const { return capturing_ || (in_step_ && steps_.back().steps == 1); }
   std::uint32_t next_mark();
   void add_times(const Mark& mark);
   void blame(std::string text);
@@ -101,7 +109,7 @@ class Recorder {
   std::vector<std::size_t> stack_;    // open phases, as places in marks_; the innermost last
   std::vector<Step> steps_;
   std::vector<double> step_ns_;
-  std::vector<std::optional<double>> metric_now_;  // nothing: not reported in this step
+  std::vector<ReportedMetric> metric_now_;
   std::vector<std::vector<double>> metrics_;
   Samples samples_;
   bool in_step_ = false;

@@ -1,5 +1,7 @@
 // From samples to the figures of a record.
 #pragma once
+#include "measure/correlation.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -12,17 +14,22 @@ struct Statistics {
   double mean = 0, std = 0;  // sample standard deviation, n - 1; 0 for one sample
   double cv = 0;             // std / mean
   double min = 0, max = 0;
-  double p50 = 0, p90 = 0, p95 = 0, p99 = 0;  // percentiles interpolate linearly between order statistics
-  double ci_low = 0, ci_high = 0;             // Student's t interval of the mean
+  // Percentiles interpolate linearly between order statistics. Nothing where fewer than one sample in n lies beyond:
+  // such a figure would be the largest sample, whatever it is called.
+  double p50 = 0;
+  std::optional<double> p90, p95, p99;
+  Correlation correlation;
+  double ci_low = 0, ci_high = 0;  // Student's t interval of the mean, as wide as dependent samples make it
   double confidence = 0;
 };
 
 Statistics summarize(std::span<const double> samples, double confidence = 0.95);
 
-// Half width of the mean's confidence interval over the mean; infinite below two samples.
+// Half the width of that interval over the mean; infinite below two samples or for a mean of 0.
 double relative_error(std::span<const double> samples, double confidence);
+double relative_error(std::span<const double> samples, const Correlation& correlation, double confidence);
 
-// (mean of the last third - mean of the first third) / mean of all; nothing below six samples.
+// (mean of the last third - mean of the first third) / mean of all; nothing below 6 samples.
 std::optional<double> drift(std::span<const double> samples);
 
 }  // namespace assay::host::measure

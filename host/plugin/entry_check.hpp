@@ -17,7 +17,7 @@ class PluginError : public std::runtime_error {
 
 // Throws PluginError with a text that begins with `file`.
 void check_entry(const std::string& file, const assay_entry& entry);
-// Copies a workload's tables. Call only after check_entry.
-WorkloadSchema copy_schema(const assay_workload& workload);
+// Copies the tables of a workload of a plugin that was compiled against ABI 1.`abi_minor`. Call only after check_entry.
+WorkloadSchema copy_schema(const assay_workload& workload, std::uint32_t abi_minor);
 
 }  // namespace assay::host::plugin

@@ -18,6 +18,8 @@ const char* name_of(ParamType type) {
 
 namespace {
 
+constexpr std::uint32_t first_minor_with_ranks_cooperate = 3;
+
 std::string text_or_empty(const char* s) { return s ? s : ""; }
 
 // None of a plugin that was built before metrics had words.
@@ -63,7 +65,7 @@ PresetSpec copy_preset(const assay_preset& p, const WorkloadSchema& schema) {
 
 }  // namespace
 
-WorkloadSchema copy_schema(const assay_workload& w) {
+WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
   WorkloadSchema schema;
   schema.id = w.id;
   schema.summary = text_or_empty(w.summary);
@@ -81,6 +83,9 @@ WorkloadSchema copy_schema(const assay_workload& w) {
   if (!ASSAY_HAS(&w, assay_workload, flags)) return schema;  // built before there were presets
   for (std::uint32_t i = 0; i < w.preset_count; ++i) schema.presets.push_back(copy_preset(*w.presets[i], schema));
   schema.starts_cold = (w.flags & ASSAY_WORKLOAD_COLD_START) != 0;
+  // The flags are older than this one of them: where it is missing, the version tells whether it could be there.
+  if (abi_minor >= first_minor_with_ranks_cooperate)
+    schema.ranks = (w.flags & ASSAY_WORKLOAD_RANKS_COOPERATE) != 0 ? RanksAre::cooperating : RanksAre::copies;
   return schema;
 }
 

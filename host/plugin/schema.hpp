@@ -43,6 +43,13 @@ struct PresetSpec {
   Value value;
 };
 
+// What several ranks of a workload are to each other.
+enum class RanksAre {
+  unsaid,       // built before a workload could say it
+  copies,       // each does the whole work, whatever the others do
+  cooperating,  // they divide the work of a step, or talk to one another
+};
+
 struct WorkloadSchema {
   std::string id;
   std::string summary;
@@ -54,6 +61,7 @@ struct WorkloadSchema {
   bool runs_on_cpu = true, runs_on_cuda = true;
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
+  RanksAre ranks = RanksAre::unsaid;
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

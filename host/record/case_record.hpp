@@ -43,9 +43,21 @@ struct Phase {
   Number mean_ms, std_ms, cv, min_ms, max_ms, p50_ms, p90_ms, p95_ms, p99_ms, ci_low_ms, ci_high_ms, confidence;
   std::optional<std::int64_t> n;
   std::vector<double> samples_ms;
-  Number host_mean_ms;    // on the host's clock, over the same marks
-  Number share;           // the mean over the step's mean
-  Number device_mean_ms;  // of the step alone: its mean on the device's own timeline
+  Number host_mean_ms;     // on the host's clock, over the same marks
+  Number share;            // the mean over the step's mean
+  Number device_mean_ms;   // of the step alone: its mean on the device's own timeline
+  Number autocorrelation;  // of neighbouring samples
+  Number effective_n;      // so many independent samples would tell as much of the mean
+};
+
+// How the samples of the step were taken.
+struct Sampling {
+  std::string rule;  // what chose their number: "steps", "until", "default"
+  std::optional<std::int64_t> settling_steps;
+  std::string mode;                   // "waited", "back to back"
+  std::optional<std::int64_t> inner;  // steps of a sample
+  bool is_cold = false;               // caches were flushed before each
+  Number instrument_us;               // what a sample with nothing in it takes
 };
 
 // A metric that the workload reports in each step.
@@ -77,11 +89,33 @@ inline Value value_of(const CaseMetric& metric) { return count_if_whole(metric.v
 
 struct Work {  // of one step
   std::uint64_t flops = 0, bytes = 0, items = 0;
-  std::string item_unit;  // "tokens"
+  std::string item_unit;   // "tokens"
+  std::string arithmetic;  // of the flops: "bf16"; "" where the workload does not state it
 };
 
 struct Rates {
   Number gflop_per_s, gbytes_per_s, items_per_s;
+};
+
+// The most that the devices of a case do together, and how that is known.
+struct Peak {
+  Number gflop_per_s, gbytes_per_s;
+  std::string text;
+};
+
+// The same steps with communication left out: what ranks pay for working together (worker/silent_pass.hpp).
+struct SilentPass {
+  std::int64_t steps = 0;
+  Number step_mean_ms;       // of several ranks, the slowest one's
+  Number communication_tax;  // the measured steps' mean over this, less 1
+};
+
+// What the step is set against (record/efficiency.hpp).
+struct Efficiency {
+  std::optional<Peak> stated, measured;  // by the table of devices, by trial
+  Number mfu, bound_percent;             // of the stated peak
+  Number mfu_measured, bound_percent_measured;
+  Number j_per_item, items_per_j;
 };
 
 struct Figure {
@@ -109,6 +143,9 @@ struct Memory {
   Number peak_total_mib;
   std::optional<StepPeak> step_peak_mib;  // of all kinds together, within each measured step
   Number process_peak_mib;
+  // Of the device, after the measured steps and by its own account: what the process has taken since it was opened, and
+  // what of it the account by kind does not know.
+  Number device_used_mib, unexplained_mib;
 };
 
 struct VerificationResult {
@@ -118,7 +155,19 @@ struct VerificationResult {
 
 // Who else used the processors over the measured window.
 struct ProcessorShares {
-  Number window_s, others_share, steal_share, wait_share;
+  Number window_s, others_share, steal_share, wait_share, stall_share;
+  std::optional<std::uint64_t> busy_threads;
+};
+
+// How many threads the workload was given on the CPU, and how they wait for one another.
+struct Threads {
+  std::optional<std::int64_t> count;
+  std::string count_from;   // why so many
+  Number taken_processors;  // by other processes when the run began; told where it could have mattered
+  std::string waiting;      // how
+  std::optional<std::int64_t> spin_count;
+  Number spin_us;
+  bool empty() const { return !count; }
 };
 
 struct Telemetry {
@@ -128,7 +177,8 @@ struct Telemetry {
   Number utilisation_span_s;
   std::vector<double> step_utilisation_percent;  // of each measured step; empty where steps are too short to tell
   std::optional<Figure> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
-  Number energy_j;
+  Number energy_j;                        // by the device's counter
+  Number power_integral_j;                // by the samples of power
   std::optional<Named<double>> throttle;  // by reason: its share of the samples
   std::optional<std::uint64_t> foreign_processes;
   Number foreign_memory_mib;
@@ -227,6 +277,7 @@ struct CaseResult {
   std::optional<KernelTrace> kernel_trace;
   std::optional<Kernels> kernels;
   std::optional<ProcessorShares> contention;
+  Threads threads;
   std::optional<Telemetry> telemetry;
   std::optional<Validity> validity;
   std::optional<Memory> memory;
@@ -235,11 +286,15 @@ struct CaseResult {
   // These belong to a case that is ok: a number only if correct.
   std::optional<Named<Phase>> phases;  // "step" first
   std::optional<Named<StepMetric>> step_metrics;
+  std::optional<Sampling> sampling;
   std::optional<Rates> rates;
+  std::optional<Efficiency> efficiency;
+  std::optional<SilentPass> silent;
   Number drift;
   std::optional<std::int64_t> step;  // of the stage, where a case that is not ok ended
   std::vector<std::string> log_tail;
   // Only of several ranks.
+  std::optional<std::int32_t> copies;  // that did the same work side by side; absent where the ranks worked together
   std::vector<RankEntry> by_rank;
   std::optional<Straggler> straggler;
   Number spread;

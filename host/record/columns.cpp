@@ -1,6 +1,7 @@
 #include "record/columns.hpp"
 
 #include "common/memory_kinds.hpp"
+#include "record/memory_columns.hpp"
 #include "record/merge_telemetry.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 namespace assay::host::record {
 namespace {
@@ -18,8 +20,6 @@ using R = const CaseRecord&;
 
 constexpr std::string_view memory_prefix = "memory.";
 constexpr std::string_view telemetry_prefix = "telemetry.";
-constexpr std::string_view since_infix = ".since.";
-constexpr std::string_view other_kinds = "other";  // in the place of a kind: all but parameters and optimizer_state
 
 // ---- where values stand ----
 
@@ -67,6 +67,20 @@ Cell utilisation_cell(R r) {
 template <auto Member>
 Cell of_rates(R r) {
   return r.result.rates ? number_cell((*r.result.rates).*Member) : Cell{};
+}
+
+template <auto Member>
+Cell of_efficiency(R r) {
+  return r.result.efficiency ? number_cell((*r.result.efficiency).*Member) : Cell{};
+}
+template <auto Member>
+Cell of_peak(R r) {
+  const bool is_told = r.result.efficiency && (*r.result.efficiency).*Member;
+  return is_told ? text_cell(((*r.result.efficiency).*Member)->text) : Cell{};
+}
+template <auto Member>
+Cell of_silent(R r) {
+  return r.result.silent ? number_cell((*r.result.silent).*Member) : Cell{};
 }
 
 template <auto Member>
@@ -155,6 +169,18 @@ constexpr std::array later{
            "tflop/s", higher},
     Column{"gbytes_per_s", of_rates<&Rates::gbytes_per_s>, "gbytes/s", higher},
     Column{"items_per_s", of_rates<&Rates::items_per_s>, "items/s", higher},
+    Column{"mfu", of_efficiency<&Efficiency::mfu>, "", higher},
+    Column{"bound_percent", of_efficiency<&Efficiency::bound_percent>, "%", higher},
+    Column{"mfu_measured", of_efficiency<&Efficiency::mfu_measured>, "", higher},
+    Column{"bound_percent_measured", of_efficiency<&Efficiency::bound_percent_measured>, "%", higher},
+    text_column("peak.stated", of_peak<&Efficiency::stated>),
+    text_column("peak.measured", of_peak<&Efficiency::measured>),
+    Column{"j_per_item", of_efficiency<&Efficiency::j_per_item>, "J", lower},
+    Column{"items_per_j", of_efficiency<&Efficiency::items_per_j>, "items/J", higher},
+    Column{"communication_tax", of_silent<&SilentPass::communication_tax>, "", lower},
+    Column{"silent_step_ms", of_silent<&SilentPass::step_mean_ms>, "ms", lower},
+    Column{"memory.device_used_mib", of_memory<&Memory::device_used_mib>, "MiB", lower},
+    Column{"memory.unexplained_mib", of_memory<&Memory::unexplained_mib>, "MiB", lower},
     Column{"memory.peak_mib", of_memory<&Memory::peak_total_mib>, "MiB", lower, true},
     Column{"memory.step_peak.mean_mib", of_step_peak<&Figure::mean>, "MiB", lower, true},
     Column{"memory.step_peak.min_mib", of_step_peak<&Figure::min>, "MiB", lower, true},
@@ -168,10 +194,21 @@ constexpr std::array later{
     text_column("validity.text", [](R r) { return r.result.validity ? text_cell(r.result.validity->text) : Cell{}; }),
     Column{"telemetry.samples", of_telemetry<&Telemetry::samples>},
     Column{"telemetry.energy_j", of_telemetry<&Telemetry::energy_j>, "J"},
+    Column{"telemetry.power_integral_j", of_telemetry<&Telemetry::power_integral_j>, "J"},
     text_column("telemetry.throttle", throttle_cell),
     Column{"telemetry.foreign_processes", of_telemetry<&Telemetry::foreign_processes>},
     Column{"telemetry.foreign_memory_mib", of_telemetry<&Telemetry::foreign_memory_mib>, "MiB"},
     Column{"telemetry.utilisation_span_s", of_telemetry<&Telemetry::utilisation_span_s>, "s"},
+    text_column("sampling.rule", [](R r) { return r.result.sampling ? text_cell(r.result.sampling->rule) : Cell{}; }),
+    text_column("sampling.mode", [](R r) { return r.result.sampling ? text_cell(r.result.sampling->mode) : Cell{}; }),
+    Column{"sampling.inner", [](R r) { return r.result.sampling ? integer_cell(r.result.sampling->inner) : Cell{}; }},
+    Column{"sampling.settling_steps",
+           [](R r) { return r.result.sampling ? integer_cell(r.result.sampling->settling_steps) : Cell{}; }},
+    text_column(
+        "sampling.cold",
+        [](R r) { return r.result.sampling ? text_cell(r.result.sampling->is_cold ? "true" : "false") : Cell{}; }),
+    Column{"sampling.instrument_us",
+           [](R r) { return r.result.sampling ? number_cell(r.result.sampling->instrument_us) : Cell{}; }, "us", lower},
     text_column("device.name", [](R r) { return r.result.device ? text_cell(r.result.device->name) : Cell{}; }),
     text_column("stage", stage_cell),
     text_column("phase", [](R r) { return text_cell(r.result.phase); }),
@@ -182,6 +219,7 @@ constexpr std::array later{
     Column{"wall_s.setup", [](R r) { return number_cell(r.result.wall.setup_s); }, "s", lower},
     Column{"wall_s.measure", [](R r) { return number_cell(r.result.wall.measure_s); }, "s", lower},
     Column{"ranks", [](R r) { return integer_cell(r.identity.ranks); }},
+    Column{"copies", [](R r) { return integer_cell(r.result.copies); }},
     Column{"spread", [](R r) { return number_cell(r.result.spread); }},
     Column{"straggler.rank", [](R r) { return r.result.straggler ? count_cell(r.result.straggler->rank) : Cell{}; }},
     Column{"straggler.share", [](R r) { return r.result.straggler ? number_cell(r.result.straggler->share) : Cell{}; }},
@@ -207,6 +245,8 @@ constexpr std::array statistics_of_phases{
     PhaseStatistic{.name = "host_mean_ms", .cell = of_phase<&Phase::host_mean_ms>, .unit = "ms", .adds_up = true},
     PhaseStatistic{.name = "share", .cell = of_phase<&Phase::share>, .adds_up = true},
     PhaseStatistic{"n", [](const Phase& p) { return count_cell(p.n); }},
+    PhaseStatistic{"autocorrelation", of_phase<&Phase::autocorrelation>},
+    PhaseStatistic{"effective_n", of_phase<&Phase::effective_n>},
     PhaseStatistic{"device_mean_ms", of_phase<&Phase::device_mean_ms>, "ms", true}};
 
 constexpr std::array statistics_of_step_metrics{
@@ -227,15 +267,6 @@ auto* row_named(const Rows& rows, std::string_view name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-struct DottedName {
-  std::string_view head, tail;
-};
-// Splits at the last dot; without one the head is empty.
-DottedName split_last(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? DottedName{{}, name} : DottedName{name.substr(0, dot), name.substr(dot + 1)};
-}
-
 // "optimizer+parameter_wait" -> "optimizer", "parameter_wait".
 std::vector<std::string_view> summands_of(std::string_view text) {
   std::vector<std::string_view> parts;
@@ -247,75 +278,7 @@ std::vector<std::string_view> summands_of(std::string_view text) {
   return parts;
 }
 
-bool is_memory_kind(std::string_view name) {
-  for (std::size_t i = 0; i < memory_kind_count; ++i)
-    if (name == memory_kind_name(i)) return true;
-  return false;
-}
-
 // ---- families of columns ----
-
-// The moment with this name; of several the last.
-const MemoryAtMoment* moment_named(R r, std::string_view name) {
-  const MemoryAtMoment* found = nullptr;
-  if (r.result.memory && r.result.memory->moments)
-    for (const MemoryAtMoment& moment : *r.result.memory->moments)
-      if (moment.name == name) found = &moment;
-  return found;
-}
-
-// The amount of a kind. Records leave out kinds of which nothing was held: where the account stands, that is 0.
-Cell amount_of(const std::optional<Named<double>>& amounts, std::string_view kind) {
-  if (!amounts) return {};
-  if (const double* amount = find(*amounts, kind)) return number_cell(*amount);
-  return is_memory_kind(kind) ? number_cell(0.0) : Cell{};
-}
-
-double amount_at(const MemoryAtMoment& moment, std::string_view kind) {
-  return amount_of(moment.current_mib, kind).number().value_or(0);
-}
-
-// Figures of several ranks are maxima, so that a difference of two means something only where the ranks hold alike.
-bool is_alike_on_all_ranks(const MemoryAtMoment& moment) {
-  constexpr double most_spread = 0.01;
-  return !moment.rank_spread_mib || *moment.rank_spread_mib <= most_spread * moment.current_total_mib.value_or(0);
-}
-
-// What is neither parameters nor the optimizer's state.
-Cell other_amount(const MemoryAtMoment& moment) {
-  if (!moment.current_total_mib || !moment.current_mib || !is_alike_on_all_ranks(moment)) return {};
-  return number_cell(*moment.current_total_mib - amount_at(moment, "parameters") -
-                     amount_at(moment, "optimizer_state"));
-}
-
-// `moments`: "<moment>.since.<earlier moment>"; what the later one holds beyond the earlier. Nothing when either is
-// missing.
-std::optional<Cell> difference_cell(R r, std::string_view moments) {
-  const std::size_t at = moments.find(since_infix);
-  if (at == std::string_view::npos) return std::nullopt;
-  const MemoryAtMoment* later = moment_named(r, moments.substr(0, at));
-  const MemoryAtMoment* earlier = moment_named(r, moments.substr(at + since_infix.size()));
-  if (!later || !earlier || !later->current_total_mib || !earlier->current_total_mib) return Cell{};
-  if (!is_alike_on_all_ranks(*later) || !is_alike_on_all_ranks(*earlier)) return Cell{};
-  return number_cell(*later->current_total_mib - *earlier->current_total_mib);
-}
-
-// `column` without its "memory.".
-Cell memory_cell(R r, std::string_view column) {
-  const DottedName name = split_last(column);
-  const bool is_peak = name.tail == "peak_mib";
-  if (name.head.empty() || (!is_peak && name.tail != "mib")) return {};
-  if (!is_peak)
-    if (const std::optional<Cell> difference = difference_cell(r, name.head)) return *difference;
-  if (const MemoryAtMoment* moment = moment_named(r, name.head))
-    return number_cell(is_peak ? moment->peak_total_mib : moment->current_total_mib);
-  if (const DottedName of_kind = split_last(name.head); !of_kind.head.empty()) {
-    const MemoryAtMoment* moment = moment_named(r, of_kind.head);
-    if (moment && !is_peak && of_kind.tail == other_kinds) return other_amount(*moment);
-    return moment ? amount_of(is_peak ? moment->peak_mib : moment->current_mib, of_kind.tail) : Cell{};
-  }
-  return is_peak && r.result.memory ? amount_of(r.result.memory->peak_mib, name.head) : Cell{};
-}
 
 // `column` without its "telemetry.".
 ColumnValue figure_value(R r, std::string_view column) {
@@ -353,6 +316,12 @@ ColumnValue case_metric_value(const CaseMetric& metric) {
   return found;
 }
 
+// "j_per_token", of "tokens".
+std::string energy_per_item_name(std::string_view item_unit) {
+  if (item_unit.ends_with('s')) item_unit.remove_suffix(1);
+  return fmt::format("j_per_{}", item_unit);
+}
+
 std::string item_rate_name(R r) {
   return r.result.work && !r.result.work->item_unit.empty() ? r.result.work->item_unit + "_per_s" : std::string();
 }
@@ -383,6 +352,10 @@ ColumnValue measured_value(R r, std::string_view column) {
   if (const Column* row = row_named(later, column))
     return {row->cell(r), std::string(row->unit), row->direction, row->exact};
   if (column == item_rate_name(r)) return value_of(r, "items_per_s");
+  if (r.result.work && !r.result.work->item_unit.empty()) {
+    if (column == energy_per_item_name(r.result.work->item_unit)) return value_of(r, "j_per_item");
+    if (column == r.result.work->item_unit + "_per_j") return value_of(r, "items_per_j");
+  }
   if (column.starts_with(memory_prefix))
     return {memory_cell(r, column.substr(memory_prefix.size())), "MiB", lower, true};
   if (column.starts_with(telemetry_prefix)) return figure_value(r, column.substr(telemetry_prefix.size()));
@@ -446,7 +419,11 @@ std::vector<std::string> column_names(const WorkloadNames& workload) {
   for (const std::string& phase : phases)
     for (const PhaseStatistic& statistic : statistics_of_phases)
       if (!statistic.of_step_alone || phase == "step") names.push_back(fmt::format("{}.{}", phase, statistic.name));
-  if (!workload.item_unit.empty()) names.push_back(workload.item_unit + "_per_s");
+  if (!workload.item_unit.empty()) {
+    names.push_back(workload.item_unit + "_per_s");
+    names.push_back(energy_per_item_name(workload.item_unit));
+    names.push_back(workload.item_unit + "_per_j");
+  }
   for (const Column& column : later) names.emplace_back(column.name);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     names.push_back(fmt::format("memory.{}.peak_mib", memory_kind_name(kind)));
@@ -463,16 +440,7 @@ bool is_column(std::string_view column, const std::vector<std::string>& names) {
   if (is_named(column)) return true;
   if (const DottedName name = split_last(column); name.head.find('+') != std::string_view::npos)
     return is_sum_of_phases(name.head, name.tail, is_named);
-  if (!column.starts_with(memory_prefix)) return false;
-  const DottedName name = split_last(column.substr(memory_prefix.size()));
-  const bool is_peak = name.tail == "peak_mib";
-  if (name.head.empty() || (!is_peak && name.tail != "mib")) return false;
-  if (const std::size_t since = name.head.find(since_infix); since != std::string_view::npos)
-    return !is_peak && since > 0 && since + since_infix.size() < name.head.size();
-  // Without a second part `.peak_mib` is a kind's, and those are in `names`.
-  const DottedName of_kind = split_last(name.head);
-  if (name.head.find('.') == std::string_view::npos) return !is_peak;
-  return !of_kind.head.empty() && (is_memory_kind(of_kind.tail) || (!is_peak && of_kind.tail == other_kinds));
+  return column.starts_with(memory_prefix) && is_memory_column(column.substr(memory_prefix.size()));
 }
 
 }  // namespace assay::host::record

@@ -21,6 +21,7 @@ Phase phase_figures(std::span<const double> samples_ms, double host_mean_ms, dou
   phase.p50_ms = s.p50, phase.p90_ms = s.p90, phase.p95_ms = s.p95, phase.p99_ms = s.p99;
   phase.ci_low_ms = s.ci_low, phase.ci_high_ms = s.ci_high, phase.confidence = s.confidence;
   phase.n = static_cast<std::int64_t>(s.n);
+  phase.autocorrelation = s.correlation.lag1, phase.effective_n = s.correlation.effective_n;
   phase.samples_ms.assign(samples_ms.begin(), samples_ms.end());
   phase.host_mean_ms = host_mean_ms;
   phase.share = s.mean / step_mean_ms;

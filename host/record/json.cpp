@@ -37,6 +37,20 @@ struct Fields<Phase> {
     field("host_mean_ms", p.host_mean_ms);
     field("share", p.share);
     field("device_mean_ms", p.device_mean_ms);
+    field("autocorrelation", p.autocorrelation);
+    field("effective_n", p.effective_n);
+  }
+};
+
+template <>
+struct Fields<Sampling> {
+  static void visit(auto&& field, auto& s) {
+    field.unless_empty("rule", s.rule);
+    field("settling_steps", s.settling_steps);
+    field.unless_empty("mode", s.mode);
+    field("inner", s.inner);
+    field("cold", s.is_cold);
+    field("instrument_us", s.instrument_us);
   }
 };
 
@@ -72,6 +86,7 @@ struct Fields<Work> {
     field("bytes", w.bytes);
     field("items", w.items);
     field("item_unit", w.item_unit);
+    field.unless_empty("arithmetic", w.arithmetic);
   }
 };
 
@@ -81,6 +96,38 @@ struct Fields<Rates> {
     field("gflop_per_s", r.gflop_per_s);
     field("gbytes_per_s", r.gbytes_per_s);
     field("items_per_s", r.items_per_s);
+  }
+};
+
+template <>
+struct Fields<Peak> {
+  static void visit(auto&& field, auto& p) {
+    field("gflop_per_s", p.gflop_per_s);
+    field("gbytes_per_s", p.gbytes_per_s);
+    field.unless_empty("text", p.text);
+  }
+};
+
+template <>
+struct Fields<SilentPass> {
+  static void visit(auto&& field, auto& p) {
+    field("steps", p.steps);
+    field("step_mean_ms", p.step_mean_ms);
+    field("communication_tax", p.communication_tax);
+  }
+};
+
+template <>
+struct Fields<Efficiency> {
+  static void visit(auto&& field, auto& e) {
+    field("stated", e.stated);
+    field("measured", e.measured);
+    field("mfu", e.mfu);
+    field("bound_percent", e.bound_percent);
+    field("mfu_measured", e.mfu_measured);
+    field("bound_percent_measured", e.bound_percent_measured);
+    field("j_per_item", e.j_per_item);
+    field("items_per_j", e.items_per_j);
   }
 };
 
@@ -104,6 +151,8 @@ struct Fields<Memory> {
     field("peak_total_mib", m.peak_total_mib);
     field("step_peak_mib", m.step_peak_mib);
     field("process_peak_mib", m.process_peak_mib);
+    field("device_used_mib", m.device_used_mib);
+    field("unexplained_mib", m.unexplained_mib);
   }
 };
 
@@ -122,6 +171,20 @@ struct Fields<ProcessorShares> {
     field("others_share", c.others_share);
     field("steal_share", c.steal_share);
     field("wait_share", c.wait_share);
+    field("stall_share", c.stall_share);
+    field("busy_threads", c.busy_threads);
+  }
+};
+
+template <>
+struct Fields<Threads> {
+  static void visit(auto&& field, auto& t) {
+    field("count", t.count);
+    field.unless_empty("count_from", t.count_from);
+    field("taken_processors", t.taken_processors);
+    field.unless_empty("waiting", t.waiting);
+    field("spin_count", t.spin_count);
+    field("spin_us", t.spin_us);
   }
 };
 
@@ -156,6 +219,7 @@ struct Fields<Telemetry> {
     field("power_w", t.power_w);
     field("temperature_c", t.temperature_c);
     field("energy_j", t.energy_j);
+    field("power_integral_j", t.power_integral_j);
     field("throttle", t.throttle);
     field("foreign_processes", t.foreign_processes);
     field("foreign_memory_mib", t.foreign_memory_mib);
@@ -282,17 +346,22 @@ void visit_findings(auto&& field, auto& r) {
   field("kernel_trace", r.kernel_trace);
   field("kernels", r.kernels);
   field("contention", r.contention);
+  field.unless_empty("threads", r.threads);
   field("telemetry", r.telemetry);
   field("validity", r.validity);
   field("memory", r.memory);
   field("verify", r.verify);
   field("phases", r.phases);
   field("step_metrics", r.step_metrics);
+  field("sampling", r.sampling);
   field("rates", r.rates);
+  field("efficiency", r.efficiency);
+  field("silent", r.silent);
   field("drift", r.drift);
   field("metrics", r.metrics);
   field("step", r.step);
   field.unless_empty("log_tail", r.log_tail);
+  field("copies", r.copies);
   field.unless_empty("by_rank", r.by_rank);
   field("straggler", r.straggler);
   field("spread", r.spread);

@@ -1,6 +1,7 @@
 #include "record/merge.hpp"
 
 #include "measure/statistics.hpp"
+#include "record/efficiency.hpp"
 #include "record/figures.hpp"
 #include "record/merge_parts.hpp"
 #include "record/merge_telemetry.hpp"
@@ -95,6 +96,9 @@ class OkRanks {
     const double step_mean_ms = mean_of(step_ms);
     result.phases = phases(step, step_ms, step_mean_ms);
     result.step_metrics = step_metrics();
+    for (const RankPart* rank : ranks_)
+      if (result.sampling && rank->result.sampling)
+        keep_larger(result.sampling->instrument_us, rank->result.sampling->instrument_us);
     result.rates = rates(step_mean_ms);
     result.drift = measure::drift(step_ms).value_or(std::numeric_limits<double>::quiet_NaN());
     result.metrics = metrics();
@@ -102,6 +106,8 @@ class OkRanks {
     if (auto largest = largest_contention(ranks_)) result.contention = largest;
     result.wall = largest_wall_times(ranks_);
     if (auto telemetry = merged_telemetry(ranks_)) result.telemetry = std::move(telemetry);
+    set_efficiency(result, ranks_);
+    set_communication_tax(result, ranks_);
     if (auto validity = merged_validity(ranks_)) result.validity = std::move(validity);
     if (auto verify = merged_verification(ranks_)) result.verify = std::move(verify);
     result.notes = notes(step, step_ms);
@@ -153,6 +159,7 @@ class OkRanks {
     return out;
   }
 
+  // Copies do the same work, so that of one counts.
   Rates rates(double step_mean_ms) const {
     double flops = 0, bytes = 0, items = 0;
     for (const RankPart* rank : ranks_)
@@ -161,7 +168,8 @@ class OkRanks {
         bytes += static_cast<double>(work->bytes);
         items += static_cast<double>(work->items);
       }
-    return rate_figures(flops, bytes, items, step_mean_ms);
+    const double parts = ranks_.front()->result.copies ? static_cast<double>(ranks_.size()) : 1;
+    return rate_figures(flops / parts, bytes / parts, items / parts, step_mean_ms);
   }
 
   // A metric that only some ranks report differs as well, and one that is no number on all of them does not.
@@ -292,6 +300,7 @@ CaseResult failed_for(const std::vector<const RankPart*>& ranks, const std::stri
       mismatch);
   result.stage = Stage::measure;
   result.phases.reset(), result.step_metrics.reset(), result.rates.reset(), result.drift.reset();
+  result.efficiency.reset(), result.silent.reset();
   result.by_rank = known_of(ranks);
   return result;
 }

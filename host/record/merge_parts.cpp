@@ -83,6 +83,8 @@ void take_larger(Memory& into, const Memory& other) {
   keep_larger(into.peak_total_mib, other.peak_total_mib);
   keep_larger_step_peak(into.step_peak_mib, other.step_peak_mib);
   keep_larger(into.process_peak_mib, other.process_peak_mib);
+  keep_larger(into.device_used_mib, other.device_used_mib);
+  keep_larger(into.unexplained_mib, other.unexplained_mib);
 }
 
 void take_larger(ProcessorShares& into, const ProcessorShares& other) {
@@ -90,6 +92,8 @@ void take_larger(ProcessorShares& into, const ProcessorShares& other) {
   keep_larger(into.others_share, other.others_share);
   keep_larger(into.steal_share, other.steal_share);
   keep_larger(into.wait_share, other.wait_share);
+  keep_larger(into.stall_share, other.stall_share);
+  keep_larger(into.busy_threads, other.busy_threads);
 }
 
 // The largest of an optional group of figures over the ranks.
@@ -155,14 +159,14 @@ std::optional<VerificationResult> merged_verification(const std::vector<const Ra
       return rank->result.verify && rank->result.verify->status == status;
     });
   };
-  for (const Verification status : {Verification::wrong_result, Verification::not_checked}) {
+  for (const Verification status : {Verification::wrong_result, Verification::not_checked, Verification::partial}) {
     const auto found = first_with(status);
     if (found == ranks.end()) continue;
     VerificationResult verify = *(*found)->result.verify;
-    // What every rank leaves unchecked is said once and of all of them.
+    // What every rank leaves unchecked is said once and of all of them. The figures of what was checked may differ.
     const bool everywhere = std::all_of(ranks.begin(), ranks.end(), [&](const RankPart* rank) {
       return rank->result.verify && rank->result.verify->status == verify.status &&
-             rank->result.verify->text == verify.text;
+             (status == Verification::partial || rank->result.verify->text == verify.text);
     });
     if (!everywhere || verify.status == Verification::wrong_result) verify.text = with_rank(**found, verify.text);
     return verify;

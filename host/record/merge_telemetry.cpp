@@ -30,13 +30,14 @@ std::optional<Figure> merged_figure(const std::vector<const RankPart*>& ranks,
   return merged;
 }
 
-Number energy_of_all_devices(const std::vector<const RankPart*>& ranks) {
+// The sum over the devices, of which those that ranks share count once.
+Number of_all_devices(const std::vector<const RankPart*>& ranks, Number Telemetry::*energy) {
   std::set<std::pair<std::string, std::string>> counted;  // host, device
   Number sum_j;
   for (const RankPart* rank : ranks)
-    if (rank->result.telemetry && rank->result.telemetry->energy_j)
+    if (rank->result.telemetry && (*rank->result.telemetry).*energy)
       if (counted.emplace(rank->host, device_id_of(*rank)).second)
-        sum_j = sum_j.value_or(0) + *rank->result.telemetry->energy_j;
+        sum_j = sum_j.value_or(0) + *((*rank->result.telemetry).*energy);
   return sum_j;
 }
 
@@ -78,7 +79,8 @@ std::optional<Telemetry> merged_telemetry(const std::vector<const RankPart*>& ra
   for (const TelemetryFigure& figure : telemetry_figures)
     (*merged).*figure.member = merged_figure(ranks, figure.member);
   merged->step_utilisation_percent = mean_of_steps(ranks);
-  merged->energy_j = energy_of_all_devices(ranks);
+  merged->energy_j = of_all_devices(ranks, &Telemetry::energy_j);
+  merged->power_integral_j = of_all_devices(ranks, &Telemetry::power_integral_j);
   return merged;
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::array<const char*, 8> status_names{"ok",          "oom",          "timeout", "crashed",
                                                   "unsupported", "wrong_result", "failed",  "unknown"};
-constexpr std::array<const char*, 3> verification_names{"ok", "wrong_result", "not checked"};
-constexpr std::array<const char*, 4> verdict_names{"valid", "unknown", "throttled", "contended"};
+constexpr std::array<const char*, 4> verification_names{"ok", "partial", "wrong_result", "not checked"};
+constexpr std::array<const char*, 5> verdict_names{"valid", "power_limited", "unknown", "throttled", "contended"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_in(const std::array<const char*, N>& names, std::string_view name) {

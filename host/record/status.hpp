@@ -13,12 +13,14 @@ const char* name_of(Status status);  // "ok", "wrong_result"
 std::optional<Status> status_of(std::string_view name);
 std::vector<std::string> status_words();  // of all but `unknown`, which no case ends with
 
-enum class Verification { ok, wrong_result, not_checked };
+// `partial`: what was checked is right, and a part that ought to be checked was not.
+enum class Verification { ok, partial, wrong_result, not_checked };
 const char* name_of(Verification verification);  // "not checked"
 std::optional<Verification> verification_of(std::string_view name);
 
 // Whether the figures may be taken for the device's own. The best comes first: of several ranks the worst one's counts.
-enum class ValidityVerdict { valid, unknown, throttled, contended };
+// `power_limited` is as good as valid: a GPU at its power cap with a steady clock runs as large products run on it.
+enum class ValidityVerdict { valid, power_limited, unknown, throttled, contended };
 const char* name_of(ValidityVerdict verdict);
 std::optional<ValidityVerdict> validity_verdict_of(std::string_view name);
 

@@ -36,6 +36,8 @@ std::string case_summary(const record::CaseRecord& record) {
     summary += fmt::format(" step {} ms", record::display_text(mean_ms));
   if (const auto cv_percent = record::cell_of(record, "step.cv_percent").number())
     summary += fmt::format(" ± {:.1f}%", *cv_percent);
+  if (record.result.verify && record.result.verify->status == record::Verification::partial)
+    summary += ", verified in part";
   return summary;
 }
 

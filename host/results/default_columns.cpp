@@ -90,6 +90,7 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   for (const record::CaseRecord& r : records)  // of runs whose experiment has changed since
     for (const auto& axis : r.identity.axes) columns.add_if_any(axis.first);
   if (columns.any(has_untold_ranks)) columns.add("ranks");
+  columns.add_if_any("copies");
   for (const record::CaseRecord& r : records)
     if (r.result.metrics)
       for (const auto& metric : *r.result.metrics) columns.add_if_any(metric.first);
@@ -102,11 +103,16 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   columns.add_if_any("step.mean_ms");
   columns.add_if_any("step.std_ms");
   if (step_alone) columns.add_if_any("step.cv_percent");
+  columns.add_if_any("communication_tax");
   for (const record::CaseRecord& r : records)
     if (r.result.work) columns.add_if_any(r.result.work->item_unit + "_per_s");
   const bool is_accounted = columns.any(
       [](const record::CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
   columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
+  const bool is_all_verified = !columns.any([](const record::CaseRecord& r) {
+    return r.result.is_ok() && r.result.verify && r.result.verify->status != record::Verification::ok;
+  });
+  if (!is_all_verified) columns.add("verify");
   columns.add("status");
   return columns.take();
 }

@@ -53,9 +53,7 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
                             const std::string& environment_json, WallTime now, const std::string& suffix) {
   check_name(name);
   const std::filesystem::path parent = dir / name;
-  std::error_code error;
-  std::filesystem::create_directories(parent, error);
-  if (error) throw_storage_error("create the results folder", parent, error.value());
+  create_folders(parent, "create the results folder");
 
   std::random_device random;
   RunFolder run(make_unique_folder(
@@ -63,7 +61,8 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
   if (::mkdir(run.logs_path().c_str(), 0777) != 0) throw_storage_error("create the folder", run.logs_path(), errno);
   run.open_cases();
   write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
-  // Last, and waited for: a folder that holds it can be resumed.
+  // Last, and waited for, with all names before it: a folder that holds it can be resumed.
+  flush_name(run.path_);
   run.replace_experiment(resolved_toml);
   if (const int failed = suffix.empty() ? point_latest_at(run.path_) : 0)
     run.notes_.push_back(fmt::format("{} could not be pointed at {}: {}", (parent / "latest").string(),
@@ -80,8 +79,7 @@ RunFolder RunFolder::reopen(const std::filesystem::path& run_folder, Reading rea
         fmt::format("{} is no run folder: expected an experiment.toml in it; name a folder that `assay "
                     "run` has made",
                     run_folder.string()));
-  std::filesystem::create_directory(run.logs_path(), error);
-  if (error) throw_storage_error("create the folder", run.logs_path(), error.value());
+  create_folders(run.logs_path());
   run.open_cases();
   // Under the lock: nobody is writing the line that looks torn.
   const CasesFile cases =
@@ -98,10 +96,9 @@ RunFolder RunFolder::reopen(const std::filesystem::path& run_folder, Reading rea
 
 RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::string& environment_json) {
   RunFolder run(folder);
-  std::error_code error;
-  std::filesystem::create_directory(run.logs_path(), error);
-  if (error) throw_storage_error("create the folder", run.logs_path(), error.value());
+  create_folders(run.logs_path());
   run.open_cases();
+  flush_folder(run.path_);  // what is appended to the records must have a name
   write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
   if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
   return run;

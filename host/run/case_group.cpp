@@ -127,7 +127,11 @@ class CaseGroup {
       }
       const milliseconds patience = failed ? late_reports : planned_.values.measure.timeout + late_reports;
       if (std::chrono::steady_clock::now() - begin > patience) {
-        for (const std::int32_t rank : open) reports.push_back(silent_follower(rank));
+        abort_others("a rank has not reported the end of the case");
+        for (const std::int32_t rank : open) {
+          reports.push_back(silent_follower(rank));
+          crew_.leave_behind(rank);
+        }
         break;
       }
       std::this_thread::sleep_for(milliseconds(5));

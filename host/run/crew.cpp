@@ -3,20 +3,23 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 #include "run/crew_keys.hpp"
+#include "run/exit_code.hpp"
+#include "run/stop_at_signal.hpp"
 
 namespace assay::host::run {
 
 Crew::Crew() = default;
 
 Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
-           wireup::KeyValue::Timeout patience)
+           wireup::KeyValue::Timeout patience, const launch::InterruptHandler& interrupts)
     : launched_(launched), watch_(store_.watch(crew_group)), orders_given_(static_cast<std::size_t>(launched.size)) {
   rendezvous_ = std::make_unique<wireup::RendezvousPoint>(store_, launched, rendezvous_folder);
   try {
-    gather(patience);
+    gather(patience, interrupts);
   } catch (const wireup::WireupError& error) {
     const std::string refused = strangers_text();
     if (refused.empty()) throw;
@@ -24,7 +27,13 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   }
 }
 
-void Crew::gather(wireup::KeyValue::Timeout patience) {
+void Crew::gather(wireup::KeyValue::Timeout patience, const launch::InterruptHandler& interrupts) {
+  // Whoever waits for the others hears of it, here and elsewhere.
+  const StopAtSignal stop_at_signal(interrupts, [this] {
+    std::vector<std::int32_t> all(static_cast<std::size_t>(launched_->size));
+    std::iota(all.begin(), all.end(), 0);
+    store_.lose(crew_group, all, "the run was interrupted");
+  });
   const std::string own_place = to_text(place_of_this_process(launched_->local_rank));
   for (const std::string& text : store_.exchange(hello_name, 0, launched_->size, own_place, patience))
     members_.push_back(place_from(text));
@@ -52,6 +61,7 @@ const wireup::Endpoint& Crew::endpoint() {
 
 void Crew::give_order(const worker::CaseSpec& spec) {
   const std::int32_t rank = spec.ranks.rank;
+  if (losses_.contains(rank)) return;
   store_.set(order_key(rank, orders_given_[static_cast<std::size_t>(rank)]++), to_json(spec).dump());
 }
 
@@ -68,10 +78,9 @@ std::optional<RankReport> Crew::find_loss(std::int32_t rank) {
   const auto loss = losses_.find(rank);
   if (loss == losses_.end()) return std::nullopt;
   const std::string& host = members_[static_cast<std::size_t>(rank)].host;
-  return RankReport{rank, host,
-                    record::result_without_worker(record::Status::crashed,
-                                                  fmt::format("its assay process is gone: {}", loss->second)),
-                    launch::FailureKind::killed};
+  return RankReport{
+      rank, host, record::result_without_worker(record::Status::crashed, "its assay process is gone: " + loss->second),
+      launch::FailureKind::killed};
 }
 
 std::string Crew::strangers_text() const {
@@ -80,6 +89,16 @@ std::string Crew::strangers_text() const {
   if (refused.empty()) return {};
   const wireup::Endpoint& endpoint = rendezvous_ ? rendezvous_->endpoint() : server_->endpoint();
   return fmt::format("At port {}, where the ranks meet, {}", endpoint.port, refused);
+}
+
+void Crew::leave_behind(std::int32_t rank) {
+  const std::int32_t ranks[] = {rank};
+  store_.lose(crew_group, ranks, "it had not reported the end of an earlier case, and takes no part any longer");
+  find_loss(rank);
+  // The order that it may not have read yet, and the one after that.
+  std::int64_t& given = orders_given_[static_cast<std::size_t>(rank)];
+  if (given > 0) store_.set(order_key(rank, given - 1), dismissal(exit_failed));
+  store_.set(order_key(rank, given++), dismissal(exit_failed));
 }
 
 bool Crew::has_losses() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/signals.hpp"
 #include "run/rank_place.hpp"
 #include "run/rank_report.hpp"
 #include "wireup/rendezvous.hpp"
@@ -18,10 +19,10 @@ class Crew {
  public:
   // Alone: starts as many ranks on this machine as a case asks for.
   Crew();
-  // Leads: publishes its address and waits until the other processes of the launch are here, `patience` at most. Throws
-  // WireupError that names the ranks that did not come, and who was refused meanwhile.
+  // Leads: publishes its address and waits until the other processes of the launch are here, `patience` at most, or
+  // until a signal. Throws WireupError that names the ranks that did not come, and who was refused meanwhile.
   Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& rendezvous_folder,
-       wireup::KeyValue::Timeout patience);
+       wireup::KeyValue::Timeout patience, const launch::InterruptHandler& interrupts);
   // Dismisses the others, as failed where dismiss() was not called.
   ~Crew();
   Crew(const Crew&) = delete;
@@ -43,6 +44,9 @@ class Crew {
   std::optional<RankReport> find_report(std::int32_t rank, const std::string& case_prefix);
   // Gives a report once the follower's process is gone; nothing while it is there.
   std::optional<RankReport> find_loss(std::int32_t rank);
+  // Launched: this rank has not answered in time. It counts as lost from here on, also when it comes back: then it
+  // finds that it is dismissed, and no order.
+  void leave_behind(std::int32_t rank);
   // Launched: whether some follower's process is gone.
   bool has_losses();
   void dismiss(int exit_code);
@@ -51,7 +55,7 @@ class Crew {
   std::string strangers_text() const;
 
  private:
-  void gather(wireup::KeyValue::Timeout patience);
+  void gather(wireup::KeyValue::Timeout patience, const launch::InterruptHandler& interrupts);
 
   std::optional<wireup::LaunchedRank> launched_;
   wireup::KeyValueStore store_;

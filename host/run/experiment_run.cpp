@@ -11,6 +11,7 @@
 #include "run/nsys_note.hpp"
 #include "run/recorded_case.hpp"
 #include "run/run_records.hpp"
+#include "run/thread_plan.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/device_probe.hpp"
 
@@ -24,7 +25,13 @@ class ExperimentRun {
       : experiment_(experiment), target_(target), options_(options), listener_(listener) {}
 
   int run() {
-    gather_crew();
+    try {
+      gather_crew();
+    } catch (const wireup::WireupError&) {
+      if (interrupts_.count()->load() == 0) throw;
+      listener_.message("interrupted while the ranks of the launch were waiting for one another");
+      return exit_interrupted;
+    }
     open_folder();
     const RunPlan plan = planned();
     const std::vector<const CasePlan*> to_run = plan.to_run();
@@ -49,7 +56,7 @@ class ExperimentRun {
  private:
   void gather_crew() {
     crew_ = options_.launched ? std::make_unique<Crew>(*options_.launched, experiment_.output.dir,
-                                                       run_wide_settings(experiment_).wireup_timeout)
+                                                       run_wide_settings(experiment_).wireup_timeout, interrupts_)
                               : std::make_unique<Crew>();
   }
 
@@ -77,9 +84,12 @@ class ExperimentRun {
 
   RunPlan planned() {
     PlanBasis basis{target_.schema, target_.file_hash, options_.launched, options_.in_process, {}, {}};
-    if (is_resumed_)
-      basis.finished =
-          finished_keys(results::read_cases(folder_->cases_path()).records, run_wide_settings(experiment_).allow);
+    if (is_resumed_) {
+      const std::vector<record::CaseRecord> records = results::read_cases(folder_->cases_path()).records;
+      basis.finished = finished_keys(records, run_wide_settings(experiment_).allow);
+      for (const record::CaseRecord& record : records)
+        if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
+    }
     basis.ask_device = [this](const std::string& wanted) {
       worker::FoundDevice found = options_.in_process
                                       ? worker::probe_device(wanted)

@@ -1,10 +1,7 @@
 #include "run/follower.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -17,6 +14,7 @@
 #include "run/group_request.hpp"
 #include "run/rank_place.hpp"
 #include "run/rank_report.hpp"
+#include "run/stop_at_signal.hpp"
 #include "wireup/rendezvous.hpp"
 
 namespace assay::host::run {
@@ -57,38 +55,20 @@ class KeyWatcher {
   std::thread thread_;
 };
 
-// Makes a waiting client stop at the first signal.
-class StopAtSignal {
- public:
-  StopAtSignal(wireup::KeyValueClient& client, const launch::InterruptHandler& interrupts)
-      : thread_([&client, fd = interrupts.wake_fd(), leave = leave_.get()] {
-          std::array<pollfd, 2> watched{{{fd, POLLIN, 0}, {leave, POLLIN, 0}}};
-          while (poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
-          }
-          if (watched[0].revents != 0) client.stop();
-        }) {}
-  ~StopAtSignal() {
-    signal_.reset();  // its reader sees the end
-    thread_.join();
+// Whether the leader has gone on without this rank meanwhile: an order may be read late.
+bool is_over(wireup::KeyValueClient& service, const std::string& prefix) {
+  try {
+    service.get(abort_key(prefix), wireup::KeyValue::Timeout(0));
+    return true;
+  } catch (const wireup::WireupError&) {  // it goes on, or the service is gone, which the next call says
+    return false;
   }
-  StopAtSignal(const StopAtSignal&) = delete;
-  StopAtSignal& operator=(const StopAtSignal&) = delete;
-
- private:
-  static Fd make_pipe(Fd& write_end) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw launch::LaunchError::from_errno("cannot create a pipe");
-    write_end = Fd(ends[1]);
-    return Fd(ends[0]);
-  }
-  Fd signal_;
-  Fd leave_ = make_pipe(signal_);
-  std::thread thread_;
-};
+}
 
 // Runs this rank of a case, and reports what became of it unless the run was interrupted.
 void carry_out(const worker::CaseSpec& spec, const launch::InterruptHandler& interrupts,
                wireup::KeyValueClient& service) {
+  if (is_over(service, spec.ranks.prefix)) return;
   RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, launch::FailureKind::died};
   try {
     const KeyWatcher abort(service.endpoint(), abort_key(spec.ranks.prefix));
@@ -112,9 +92,11 @@ int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   launch::InterruptHandler interrupts;
   try {
     const RankPlace place = place_of_this_process(launched.local_rank);
-    const std::unique_ptr<wireup::KeyValueClient> client = wireup::meet_rank0(
-        launched, rendezvous_folder, {.member = wireup::Member{crew_group, launched.rank, place.host}}, patience);
-    const StopAtSignal stop_at_signal(*client, interrupts);
+    const auto stop = std::make_shared<wireup::StopFlag>();
+    const StopAtSignal stop_at_signal(interrupts, [stop] { stop->raise(); });
+    const std::unique_ptr<wireup::KeyValueClient> client =
+        wireup::meet_rank0(launched, rendezvous_folder,
+                           {.member = wireup::Member{crew_group, launched.rank, place.host}, .stop = stop}, patience);
     client->exchange(hello_name, launched.rank, launched.size, to_text(place), patience);
     for (std::int64_t number = 0;; ++number) {
       const nlohmann::json text =

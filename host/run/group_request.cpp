@@ -6,6 +6,7 @@
 
 #include "profile/nsys.hpp"
 #include "run/rank_report.hpp"
+#include "run/thread_plan.hpp"
 #include "telemetry/contention.hpp"
 
 namespace assay::host::run {
@@ -16,17 +17,21 @@ constexpr std::chrono::seconds probe_timeout{60};
 constexpr std::chrono::milliseconds lone_rank_grace{2000};
 
 // Without nsys on the PATH nothing changes: the run has told the user how to do without it.
-void put_under_nsys(launch::WorkerRequest& request, const std::string& report, const std::vector<std::string>& trace) {
+void put_under_nsys(launch::WorkerRequest& request, const worker::CaseSpec& spec) {
   const char* path = std::getenv("PATH");
   const auto nsys = profile::find_program("nsys", path ? path : "");
   if (!nsys) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> arguments = profile::nsys_arguments(report, trace);
+  std::vector<std::string> arguments =
+      profile::nsys_arguments(spec.file_of_run("nsys_" + spec.file_stem()).string(), spec.values.profile.nsys_trace);
   arguments.push_back(self.string());
   arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
   request.executable = *nsys;
   request.arguments = std::move(arguments);
+  request.is_wrapped = true;
+  // It writes its report when the worker has ended, which may take minutes.
+  request.teardown_timeout = std::max(request.teardown_timeout, spec.values.measure.timeout);
 }
 
 // The processors of this process, cut into as many pieces as there are sharers, none of them empty.
@@ -52,32 +57,28 @@ launch::WorkerRequest worker_request(const nlohmann::json& spec, const std::file
   return request;
 }
 
-launch::WorkerRequest worker_request(const worker::CaseSpec& spec) {
-  launch::WorkerRequest request = worker_request(to_json(spec), spec.log_file(), thread_setting(spec));
+launch::WorkerRequest worker_request(const worker::CaseSpec& spec, bool minds_neighbours) {
+  launch::WorkerRequest request =
+      worker_request(to_json(spec), spec.log_file(), thread_setting(spec, minds_neighbours));
+  request.environment.merge(wait_variables(thread_count(spec, minds_neighbours)));
   request.phase_names = spec.phase_names;
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
+  request.teardown_timeout = spec.values.run.teardown_timeout;
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
-  if (spec.values.profile.nsys && spec.device_kind == "cuda")
-    put_under_nsys(request, spec.file_of_run("nsys_" + spec.file_stem()).string(), spec.values.profile.nsys_trace);
+  if (spec.values.profile.nsys && spec.device_kind == "cuda") put_under_nsys(request, spec);
   return request;
 }
 
 }  // namespace
 
-std::string thread_setting(const worker::CaseSpec& spec) {
-  if (spec.values.run.threads > 0) return std::to_string(spec.values.run.threads);
-  if (const char* given = std::getenv(threads_variable)) return given;
-  const std::size_t share = telemetry::usable_processors().size() / static_cast<std::size_t>(spec.ranks.sharer_count);
-  return std::to_string(std::max<std::size_t>(1, share));
-}
-
 launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
                                    const launch::InterruptHandler& interrupts) {
   launch::GroupRequest request;
   request.wake_fd = interrupts.wake_fd();
+  const bool minds_neighbours = has_machine_to_itself(here);
   for (const worker::CaseSpec& spec : here) {
-    request.workers.push_back(worker_request(spec));
+    request.workers.push_back(worker_request(spec, minds_neighbours));
     request.ranks.push_back(spec.ranks.rank);
   }
   const worker::CaseSpec& any = here.front();

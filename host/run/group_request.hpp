@@ -19,9 +19,4 @@ launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
 launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
                                    const launch::InterruptHandler& interrupts);
 
-// A worker finds its number of threads in this variable: the case's, else what is set for this process, else
-// its share.
-inline constexpr const char* threads_variable = "OMP_NUM_THREADS";
-std::string thread_setting(const worker::CaseSpec& spec);
-
 }  // namespace assay::host::run

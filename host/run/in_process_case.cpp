@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "run/group_request.hpp"
+#include "run/thread_plan.hpp"
 #include "worker/case_runner.hpp"
 
 namespace assay::host::run {
@@ -26,9 +26,14 @@ class ProgressObserver final : public worker::CaseObserver {
 }  // namespace
 
 record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const StageProgress& on_progress) {
+  // Those of the first case count for all: OpenMP's runtime reads them when the device's backend brings it along.
   setenv(threads_variable, thread_setting(spec).c_str(), 1);
   ProgressObserver observer(on_progress);
-  return worker::run_case(spec, observer).result;
+  record::CaseResult result;
+  worker::CaseTeardown teardown =
+      worker::run_case(spec, observer, [&result](const worker::CaseAnswer& answer) { result = answer.result; });
+  worker::add_teardown(result, std::move(teardown));
+  return result;
 }
 
 }  // namespace assay::host::run

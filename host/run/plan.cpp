@@ -57,6 +57,8 @@ class Planner {
           record::Status::unsupported,
           fmt::format("run.ranks: {} ranks were asked for, but {} started {}; start as many, or lower run.ranks",
                       planned.ranks, basis_.launched->launcher, basis_.launched->size)};
+    if (planned.ranks > 1)
+      if (auto refusal = refusal_of_ranks(planned)) return refusal;
     if (planned.ranks > 1 && planned.in_process)
       return Refusal{record::Status::unsupported,
                      "run.ranks: several ranks need a worker process each; leave out --in-process and isolate = false"};
@@ -65,6 +67,30 @@ class Planner {
           record::Status::unsupported,
           "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process "
           "and isolate = false"};
+    return std::nullopt;
+  }
+
+  // Ranks that each do the whole work would look as if they had divided it.
+  std::optional<Refusal> refusal_of_ranks(const CasePlan& planned) const {
+    const plugin::WorkloadSchema& schema = basis_.schema;
+    const bool wants_copies = planned.values.run.copies;
+    if (schema.ranks == plugin::RanksAre::copies && !wants_copies)
+      return Refusal{record::Status::unsupported,
+                     fmt::format("run.ranks: ranks of workload '{}' do not work together: {} of them would each do the "
+                                 "whole work; set run.ranks = 1, or run.copies = true to run {} copies side by side",
+                                 schema.id, planned.ranks, planned.ranks)};
+    if (schema.ranks == plugin::RanksAre::cooperating && wants_copies)
+      return Refusal{record::Status::unsupported,
+                     fmt::format("run.copies: ranks of workload '{}' work together and are no copies of one another; "
+                                 "leave out run.copies",
+                                 schema.id)};
+    if (!wants_copies) return std::nullopt;
+    for (const plugin::ParamSpec& p : schema.params)
+      if (const auto* path = p.output_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
+          path && !path->empty())
+        return Refusal{record::Status::unsupported,
+                       fmt::format("run.copies: {} copies would all write the file that '{}' names; leave it out",
+                                   planned.ranks, p.name)};
     return std::nullopt;
   }
 

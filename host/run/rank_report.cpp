@@ -8,6 +8,7 @@
 #include "common/rank_name.hpp"
 #include "record/json.hpp"
 #include "record/merge.hpp"
+#include "run/thread_plan.hpp"
 #include "worker/answer.hpp"
 
 namespace assay::host::run {
@@ -52,13 +53,22 @@ record::CaseResult result_of_lost_worker(const launch::WorkerOutcome& outcome) {
 record::CaseResult result_of(const launch::WorkerOutcome& outcome) {
   if (outcome.events.result &&
       (outcome.status == launch::WorkerStatus::finished || outcome.status == launch::WorkerStatus::ended))
-    if (auto answer = worker::case_answer_from(*outcome.events.result)) return std::move(answer->result);
+    if (auto answer = worker::case_answer_from(*outcome.events.result)) {
+      for (const std::string& event : outcome.events.others)
+        if (auto teardown = worker::teardown_from(event)) worker::add_teardown(answer->result, std::move(*teardown));
+      // The worker knows of the largest process that it has waited for, and of none that still runs.
+      if (answer->result.memory && outcome.peak_with_children_bytes > 0)
+        answer->result.memory->process_peak_mib = std::max(answer->result.memory->process_peak_mib.value_or(0),
+                                                           static_cast<double>(outcome.peak_with_children_bytes) / mib);
+      return std::move(answer->result);
+    }
   return result_of_lost_worker(outcome);
 }
 
-// A rank that has told of its failure by itself does not know the end of its log.
+// A rank that has told of its failure by itself does not know the end of its log, nor does one that ended badly after
+// its result.
 void add_log_tail(record::CaseResult& result, const launch::WorkerOutcome& worker) {
-  if (!result.is_ok() && result.log_tail.empty()) result.log_tail = worker.log_tail;
+  if ((!result.is_ok() || !worker.end_note.empty()) && result.log_tail.empty()) result.log_tail = worker.log_tail;
 }
 
 // Tells whether the culprit of one machine explains that of another. Ranks that wait for one another are overdue
@@ -104,8 +114,10 @@ std::vector<RankReport> reports_of(const launch::GroupOutcome& outcome, const st
         if (worker.status != launch::WorkerStatus::timeout) report.result.reason = outcome.failure->reason;
       }
     }
-    if (!here[i].is_alone()) add_log_tail(report.result, worker);
-    if (!worker.log_note.empty()) report.result.note(worker.log_note);
+    if (!here[i].is_alone() || !worker.end_note.empty()) add_log_tail(report.result, worker);
+    for (const std::string* note : {&worker.end_note, &worker.left_note, &worker.log_note})
+      if (!note->empty()) report.result.note(*note);
+    add_threads(here[i], has_machine_to_itself(here), report.result);
     reports.push_back(std::move(report));
   }
   return reports;

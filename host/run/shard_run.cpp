@@ -98,6 +98,10 @@ class ShardRun {
     Ended ended{Verdict::failed, ""};
     try {
       ended = claim() ? attempt() : Ended{Verdict::busy, holder_text()};
+    } catch (const wireup::WireupError& e) {
+      ended.reason = e.what();
+      if (interrupts_.count()->load() > 0)
+        ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was told to end"};
     } catch (const std::exception& e) {
       ended.reason = e.what();
     }
@@ -134,7 +138,7 @@ class ShardRun {
     if (auto changed = what_changed()) return {Verdict::changed, *changed};
     // The other processes of the launch wait for this one, whatever there is left to do.
     crew_ = options_.launched ? std::make_unique<Crew>(*options_.launched, options_.folder,
-                                                       run_wide_settings(experiment_).wireup_timeout)
+                                                       run_wide_settings(experiment_).wireup_timeout, interrupts_)
                               : std::make_unique<Crew>();
     const shard::ShardState state = shard::read_shard_state(options_.folder);
     auto part = results::RunFolder::open_part(folder_, record::json_text(telemetry::capture_environment(), 2));

@@ -6,7 +6,7 @@ namespace assay::host::run {
 
 RunTarget open_target(plugin::FoundWorkload found) {
   RunTarget target;
-  target.schema = plugin::copy_schema(*found.workload);
+  target.schema = plugin::copy_schema(*found.workload, found.library->entry().abi_minor);
   const assay_entry& entry = found.library->entry();
   target.plugin_id = entry.id;
   target.plugin_version = entry.version;

@@ -112,9 +112,7 @@ std::vector<Attempt> read_attempts(const fs::path& shard_folder) {
 }
 
 Claimed claim_next_attempt(const fs::path& shard_folder, const AttemptClaim& claim, const IsOver& is_over) {
-  std::error_code error;
-  fs::create_directories(attempts_folder(shard_folder), error);
-  if (error) throw_storage_error("create the folder", attempts_folder(shard_folder), error.value());
+  create_folders(attempts_folder(shard_folder));
   std::string prepared = (attempts_folder(shard_folder) / ".prepared-XXXXXX").string();
   if (!::mkdtemp(prepared.data())) throw_storage_error("create the folder", prepared, errno);
   ::chmod(prepared.c_str(), 0755);  // others may read a run
@@ -136,7 +134,10 @@ Claimed claim_next_attempt(const fs::path& shard_folder, const AttemptClaim& cla
         }
       }
       const fs::path mine = attempt_folder(shard_folder, last + 1);
-      if (::rename(prepared.c_str(), mine.c_str()) == 0) return {mine, last + 1, {}};
+      if (::rename(prepared.c_str(), mine.c_str()) == 0) {
+        flush_name(mine);
+        return {mine, last + 1, {}};
+      }
       if (errno != EEXIST && errno != ENOTEMPTY) throw_storage_error("create the folder", mine, errno);
     }
   } catch (...) {

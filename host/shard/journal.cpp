@@ -49,6 +49,7 @@ double seconds_since_1970() {
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   fd_ = Fd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd_) throw_storage_error("open", file_, errno);
+  flush_name(file_);
 }
 
 void Journal::append(const JournalEntry& entry) {

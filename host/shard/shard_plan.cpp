@@ -42,7 +42,10 @@ void write_shard_plan(const fs::path& shard_folder, const ShardPlan& plan) {
   write_file_atomically(shard_folder / "shard.json", json.dump() + "\n");
 }
 
-void flush_shard_plan(const fs::path& shard_folder) { flush_to_disk(shard_folder / "shard.json"); }
+void flush_shard_plan(const fs::path& shard_folder) {
+  flush_to_disk(shard_folder / "shard.json");
+  flush_folder(shard_folder);
+}
 
 ShardPlan read_shard_plan(const fs::path& shard_folder) try {
   const Json json = Json::parse(read_file(shard_folder / "shard.json"));

@@ -1,8 +1,10 @@
 #include "telemetry/contention.hpp"
 
+#include "common/process_tree.hpp"
 #include "telemetry/text_files.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace assay::host::telemetry {
@@ -27,29 +30,62 @@ bool take_number(std::string_view& text, std::uint64_t& number) {
   return true;
 }
 
-ContentionSample sample() {
+void add_threads(pid_t process, std::map<pid_t, SchedulerTimes>& threads) {
+  std::error_code error;
+  const std::filesystem::path folder = "/proc/" + std::to_string(process) + "/task";
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (const auto text = read_text(it->path() / "schedstat"))
+      if (const auto times = parse_schedstat(*text)) threads[std::atoi(it->path().filename().c_str())] = *times;
+}
+
+std::uint64_t ns_of(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_usec) * 1000u;
+}
+
+ContentionSample sample(const std::string& entry) {
   ContentionSample result;
   const std::set<int> usable = usable_processors();
   if (const auto text = read_text("/proc/stat"))
     for (const auto& [processor, ticks] : parse_proc_stat(*text))
       if (usable.contains(processor)) result.ticks[processor] = ticks;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end; it.increment(error))
-    if (const auto text = read_text(it->path() / "schedstat"))
-      if (const auto times = parse_schedstat(*text)) {
-        result.scheduler.run_ns += times->run_ns;
-        result.scheduler.wait_ns += times->wait_ns;
-      }
-  timespec own{};
+  add_threads(::getpid(), result.threads);
   // Not from schedstat, which forgets a thread when it ends.
+  timespec own{};
   if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
     result.own_cpu_ns =
         static_cast<std::uint64_t>(own.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(own.tv_nsec);
+  for (const pid_t child : descendants_of(::getpid(), ::getppid(), entry)) {
+    add_threads(child, result.threads);
+    result.own_cpu_ns += static_cast<std::uint64_t>(cpu_seconds_of(child) * 1e9);
+  }
+  rusage ended{};
+  if (::getrusage(RUSAGE_CHILDREN, &ended) == 0) result.own_cpu_ns += ns_of(ended.ru_utime) + ns_of(ended.ru_stime);
   result.time = std::chrono::steady_clock::now();
   return result;
 }
 
 double growth(std::uint64_t begin, std::uint64_t end) { return end > begin ? static_cast<double>(end - begin) : 0.0; }
+
+void add_waits(const ContentionSample& begin, const ContentionSample& end, Contention& result) {
+  constexpr double wanted_part = 0.05, ran_part = 0.01;
+  const double window_ns = result.window_s * 1e9;
+  double run_ns = 0, wait_ns = 0, stall_ns = 0;
+  std::uint64_t busy = 0;
+  for (const auto& [thread, after] : end.threads) {
+    const auto found = begin.threads.find(thread);
+    const SchedulerTimes before = found == begin.threads.end() ? SchedulerTimes{} : found->second;
+    const double ran_ns = growth(before.run_ns, after.run_ns), waited_ns = growth(before.wait_ns, after.wait_ns);
+    run_ns += ran_ns;
+    wait_ns += waited_ns;
+    if (ran_ns + waited_ns < wanted_part * window_ns || ran_ns < ran_part * window_ns) continue;
+    ++busy;
+    stall_ns += waited_ns;
+  }
+  if (run_ns + wait_ns <= 0) return;
+  result.wait_share = wait_ns / (run_ns + wait_ns);
+  result.stall_share = std::min(stall_ns / window_ns, 1.0);
+  result.busy_threads = busy;
+}
 
 }  // namespace
 
@@ -82,13 +118,19 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
   result.own_cpu_s = growth(begin.own_cpu_ns, end.own_cpu_ns) * 1e-9;
   if (result.window_s < kShortestWindow_s) return result;
 
+  constexpr double fewest_stolen_ticks = 5;
   double busy_ticks = 0, idle_ticks = 0, steal_ticks = 0;
   for (const auto& [processor, after] : end.ticks) {
     const auto before = begin.ticks.find(processor);
     if (before == begin.ticks.end()) continue;  // came online in the window
-    busy_ticks += growth(before->second.busy, after.busy);
-    idle_ticks += growth(before->second.idle, after.idle);
-    steal_ticks += growth(before->second.steal, after.steal);
+    const double busy = growth(before->second.busy, after.busy), idle = growth(before->second.idle, after.idle);
+    const double stolen = growth(before->second.steal, after.steal);
+    busy_ticks += busy;
+    idle_ticks += idle;
+    steal_ticks += stolen;
+    if (stolen >= fewest_stolen_ticks)
+      result.worst_steal_share = std::max(result.worst_steal_share, stolen / (busy + idle + stolen));
+    ++result.processors;
   }
   const double all_ticks = busy_ticks + idle_ticks + steal_ticks;
   if (all_ticks > 0 && ticks_per_s > 0) {
@@ -97,9 +139,7 @@ Contention compare(const ContentionSample& begin, const ContentionSample& end, d
     result.steal_share = steal_ticks / all_ticks;
     result.capacity_s = all_ticks / ticks_per_s;
   }
-  const double run_ns = growth(begin.scheduler.run_ns, end.scheduler.run_ns);
-  const double wait_ns = growth(begin.scheduler.wait_ns, end.scheduler.wait_ns);
-  if (run_ns + wait_ns > 0) result.wait_share = wait_ns / (run_ns + wait_ns);
+  add_waits(begin, end, result);
   return result;
 }
 
@@ -124,10 +164,10 @@ std::set<int> usable_processors() {
   return result;
 }
 
-void ContentionProbe::begin() { begin_ = sample(); }
+void ContentionProbe::begin() { begin_ = sample(entry_); }
 
 Contention ContentionProbe::end() const {
-  return compare(begin_, sample(), static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return compare(begin_, sample(entry_), static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
 }  // namespace assay::host::telemetry

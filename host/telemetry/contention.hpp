@@ -1,10 +1,13 @@
 // Whether a measurement had the processor to itself: the share of CPU time that others took over a window.
 #pragma once
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 
 namespace assay::host::telemetry {
@@ -28,8 +31,9 @@ std::optional<SchedulerTimes> parse_schedstat(std::string_view text);
 // What was known at one end of a window.
 struct ContentionSample {
   std::map<int, CpuTicks> ticks;  // of the processors this process may use
-  std::uint64_t own_cpu_ns = 0;   // of all its threads, ended ones too
-  SchedulerTimes scheduler;       // of its living threads
+  // Of all its threads, ended ones too, and of the processes that it has started.
+  std::uint64_t own_cpu_ns = 0;
+  std::map<pid_t, SchedulerTimes> threads;  // the living ones, of those processes too
   std::chrono::steady_clock::time_point time{};
 };
 
@@ -39,6 +43,16 @@ struct Contention {
   std::optional<double> others_share;  // other processes
   std::optional<double> steal_share;   // the hypervisor gave it to another guest
   std::optional<double> wait_share;    // of the time its threads wanted to run: time they waited instead
+  // Of the window: time in which one of its busy threads waited for a processor, added up over them, at most 1. A step
+  // that is shared out evenly among the threads ends with the last of them, and so loses up to this share: two waiting
+  // halves of 64 threads are 3% of the machine, and can be half of the step.
+  std::optional<double> stall_share;
+  // Threads that wanted to run for a twentieth of the window or more, and ran for a hundredth. Others may wait: a step
+  // does not wait for them.
+  std::optional<std::uint64_t> busy_threads;
+  // Of the time of the processor that the hypervisor gave away most of, where that was five ticks or more.
+  double worst_steal_share = 0;
+  std::size_t processors = 0;
   double window_s = 0;
   double own_cpu_s = 0;
   double capacity_s = 0;  // of the processors over the window; 0 where others_share is absent
@@ -54,10 +68,14 @@ inline constexpr double contended_share = 0.05;
 // begin() and end() read a few small files each: outside the measured window, not within it.
 class ContentionProbe {
  public:
+  // `entry`: what stands in the environment of all processes that this one has started ("NAME=value"), by which those
+  // are found whose parent has ended; "": they are not looked for.
+  explicit ContentionProbe(std::string entry = {}) : entry_(std::move(entry)) {}
   void begin();
   Contention end() const;
 
  private:
+  std::string entry_;
   ContentionSample begin_;
 };
 

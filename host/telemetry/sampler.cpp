@@ -4,11 +4,21 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace assay::host::telemetry {
 
-TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period) : period_(period) {
+std::chrono::nanoseconds next_sample_in(std::chrono::nanoseconds window_so_far,
+                                        std::chrono::nanoseconds cost_of_a_sample, std::chrono::nanoseconds shortest,
+                                        std::chrono::nanoseconds period) {
+  constexpr int part_of_the_window = 16, most_of_the_thread = 20;
+  const auto wanted = std::max(window_so_far / part_of_the_window, cost_of_a_sample * most_of_the_thread);
+  return std::min(std::max(wanted, shortest), period);
+}
+
+TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period, std::chrono::milliseconds shortest)
+    : period_(period), shortest_(shortest) {
   // Signals are for the thread that measures, whose waits they are to interrupt.
   sigset_t all, before;
   sigfillset(&all);
@@ -81,7 +91,10 @@ bool TelemetrySampler::sample(assay_telemetry_moment moment, assay_telemetry_sam
   out = {};
   out.struct_size = sizeof out;
   if (!figures_) return false;
-  if (telemetry_->sample(reader_, moment, &out) == ASSAY_OK) return true;
+  const auto before = std::chrono::steady_clock::now();
+  const bool is_told = telemetry_->sample(reader_, moment, &out) == ASSAY_OK;
+  cost_ = std::chrono::steady_clock::now() - before;
+  if (is_told) return true;
   note_ = fmt::format("the telemetry of this case was lost: {}", api_->error_text());
   figures_.reset();
   return false;
@@ -90,7 +103,12 @@ bool TelemetrySampler::sample(assay_telemetry_moment moment, assay_telemetry_sam
 void TelemetrySampler::fulfil(std::unique_lock<std::mutex>& lock, Wish wish) {
   lock.unlock();
   assay_telemetry_sample sample_now;
-  if (wish == Wish::begin && sample(ASSAY_TELEMETRY_BEGIN, sample_now)) figures_->begin(sample_now);
+  if (wish == Wish::begin && sample(ASSAY_TELEMETRY_BEGIN, sample_now)) {
+    figures_->begin(sample_now, steady_now_s());
+    has_clocks_ = (sample_now.known & (ASSAY_TELEMETRY_THROTTLE | ASSAY_TELEMETRY_SM_CLOCK)) != 0;
+    began_ = std::chrono::steady_clock::now();
+    cost_ = {};  // the first one of a window looks for more, and may take long
+  }
   if (wish == Wish::end && sample(ASSAY_TELEMETRY_END, sample_now)) figures_->end(sample_now, steady_now_s());
   lock.lock();
   is_sampling_ = wish == Wish::begin;
@@ -98,12 +116,17 @@ void TelemetrySampler::fulfil(std::unique_lock<std::mutex>& lock, Wish wish) {
   granted_.notify_one();
 }
 
+std::chrono::nanoseconds TelemetrySampler::wait_for_next() const {
+  if (!has_clocks_) return period_;
+  return next_sample_in(std::chrono::steady_clock::now() - began_, cost_, shortest_, period_);
+}
+
 void TelemetrySampler::live() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto is_wished = [this] { return wish_ != Wish::none; };
     const bool called =
-        is_sampling_ ? wished_.wait_for(lock, period_, is_wished) : (wished_.wait(lock, is_wished), true);
+        is_sampling_ ? wished_.wait_for(lock, wait_for_next(), is_wished) : (wished_.wait(lock, is_wished), true);
     if (called) {
       const Wish wish = wish_;
       fulfil(lock, wish);

@@ -1,7 +1,8 @@
 // Reads a device's telemetry over the measured window, on a thread of its own.
 //
 // The measuring thread meets it before and after the window alone: between begin() and end() the two share nothing, and
-// the thread sleeps but for a sample every period.
+// the thread sleeps but for a sample every period. Of a device with clocks that may be held down the first samples come
+// faster, so that a short window has some as well.
 #pragma once
 #include <assay/telemetry.h>
 
@@ -17,11 +18,19 @@
 
 namespace assay::host::telemetry {
 
+// How long until the next sample: a sixteenth of the window so far, so that a window has as many samples in its first
+// milliseconds as it has later in a doubling of its length; at most a twentieth of the thread's time goes into
+// sampling.
+std::chrono::nanoseconds next_sample_in(std::chrono::nanoseconds window_so_far,
+                                        std::chrono::nanoseconds cost_of_a_sample, std::chrono::nanoseconds shortest,
+                                        std::chrono::nanoseconds period);
+
 class TelemetrySampler {
  public:
   // Starts the thread, which inherits the processors that this thread may use: before anything binds it to some of
   // them.
-  explicit TelemetrySampler(std::chrono::milliseconds period = std::chrono::milliseconds(50));
+  explicit TelemetrySampler(std::chrono::milliseconds period = std::chrono::milliseconds(50),
+                            std::chrono::milliseconds shortest = std::chrono::milliseconds(1));
   TelemetrySampler(const TelemetrySampler&) = delete;
   TelemetrySampler& operator=(const TelemetrySampler&) = delete;
   ~TelemetrySampler();  // before the device is closed
@@ -47,7 +56,9 @@ class TelemetrySampler {
   void ask(Wish wish);
   bool sample(assay_telemetry_moment moment, assay_telemetry_sample& out);
 
-  const std::chrono::milliseconds period_;
+  std::chrono::nanoseconds wait_for_next() const;
+
+  const std::chrono::milliseconds period_, shortest_;
   const assay_device_api* api_ = nullptr;
   const assay_telemetry* telemetry_ = nullptr;
   assay_telemetry_reader* reader_ = nullptr;
@@ -58,6 +69,10 @@ class TelemetrySampler {
   std::condition_variable wished_, granted_;
   Wish wish_ = Wish::none;
   bool is_sampling_ = false;
+  // The thread's own.
+  bool has_clocks_ = false;
+  std::chrono::steady_clock::time_point began_;
+  std::chrono::nanoseconds cost_{0};  // of the last sample
   std::thread thread_;
 };
 

@@ -7,13 +7,19 @@
 namespace assay::host::telemetry {
 namespace {
 
+constexpr double power_average_s = 1;          // of NVIDIA GPUs from Ampere on
+constexpr double shortest_power_window_s = 2;  // half of which is settled
+
+// A reason that was seen once may be over.
+constexpr std::uint64_t fewest_of_a_reason = 2;
+
 struct Reason {
   std::uint64_t bit;
   const char* name;
   bool slows_work;
 };
 // Without the idle one: a GPU without work needs no clocks, and the utilisation says so.
-constexpr std::array<Reason, 8> reasons{{{ASSAY_THROTTLE_POWER_CAP, "power_cap", true},
+constexpr std::array<Reason, 8> reasons{{{ASSAY_THROTTLE_POWER_CAP, "power_cap", false},
                                          {ASSAY_THROTTLE_THERMAL, "thermal", true},
                                          {ASSAY_THROTTLE_HW_THERMAL, "hw_thermal", true},
                                          {ASSAY_THROTTLE_HW_SLOWDOWN, "hw_slowdown", true},
@@ -37,19 +43,22 @@ void TelemetryFigures::Series::add(double value, double weight) {
   weight_ += weight;
 }
 
-void TelemetryFigures::begin(const assay_telemetry_sample& sample) {
+void TelemetryFigures::begin(const assay_telemetry_sample& sample, double now_s) {
+  last_s_ = now_s;
+  begin_s_ = now_s;
   if (tells(sample, ASSAY_TELEMETRY_ENERGY)) energy_begin_j_ = sample.energy_j;
   add_foreign(sample);
 }
 
 void TelemetryFigures::within(const assay_telemetry_sample& sample, double now_s) {
   ++within_;
-  add_moment(sample);
+  add_moment(sample, now_s);
   add_utilisation(sample, now_s);
 }
 
 void TelemetryFigures::end(const assay_telemetry_sample& sample, double now_s) {
-  if (is_shorter_than_a_period()) add_moment(sample);
+  end_s_ = now_s;
+  if (within_ == 0) add_moment(sample, now_s);
   add_utilisation(sample, now_s);
   add_foreign(sample);
   if (tells(sample, ASSAY_TELEMETRY_ENERGY) && energy_begin_j_ && sample.energy_j >= *energy_begin_j_)
@@ -66,19 +75,30 @@ void TelemetryFigures::add_utilisation(const assay_telemetry_sample& sample, dou
   readings_.push_back({now_s, sample.utilisation_span_s, sample.utilisation_percent});
 }
 
-void TelemetryFigures::add_moment(const assay_telemetry_sample& sample) {
+void TelemetryFigures::add_moment(const assay_telemetry_sample& sample, double now_s) {
   ++samples_;
-  const auto add = [&sample](std::uint64_t bit, Series& series, double value) {
-    if (tells(sample, bit)) series.add(value);
+  const double span_s = now_s > last_s_ ? now_s - last_s_ : period_s_;
+  last_s_ = std::max(last_s_, now_s);
+  const auto add = [&](std::uint64_t bit, Series& series, double value) {
+    if (tells(sample, bit)) series.add(value, span_s);
   };
   add(ASSAY_TELEMETRY_SM_CLOCK, sm_clock_, sample.sm_clock_mhz);
   add(ASSAY_TELEMETRY_MEMORY_CLOCK, memory_clock_, sample.memory_clock_mhz);
   add(ASSAY_TELEMETRY_POWER, power_, sample.power_w);
+  if (now_s >= begin_s_ + power_average_s) add(ASSAY_TELEMETRY_POWER, settled_power_, sample.power_w);
   add(ASSAY_TELEMETRY_TEMPERATURE, temperature_, sample.temperature_c);
+  if (tells(sample, ASSAY_TELEMETRY_SM_CLOCK)) {
+    const double before_s = clock_readings_.empty() ? now_s - span_s : clock_readings_.back().end_s;
+    clock_readings_.push_back({before_s + span_s, span_s, sample.sm_clock_mhz});
+  }
   if (!tells(sample, ASSAY_TELEMETRY_THROTTLE)) return;
-  ++throttle_samples_;
-  for (const Reason& reason : reasons)
-    if (sample.throttle & reason.bit) ++throttle_counts_[reason.bit];
+  throttle_s_ += span_s;
+  for (const Reason& reason : reasons) {
+    if (!(sample.throttle & reason.bit)) continue;
+    Held& held = held_[reason.bit];
+    ++held.samples;
+    held.span_s += span_s;
+  }
 }
 
 void TelemetryFigures::add_foreign(const assay_telemetry_sample& sample) {
@@ -97,20 +117,30 @@ std::optional<record::Figure> TelemetryFigures::utilisation() const {
 }
 
 std::optional<std::map<std::string, double>> TelemetryFigures::throttle() const {
-  if (throttle_samples_ == 0) return std::nullopt;
+  if (throttle_s_ <= 0) return std::nullopt;
   std::map<std::string, double> shares;
   for (const Reason& reason : reasons)
-    if (const auto count = throttle_counts_.find(reason.bit); count != throttle_counts_.end())
-      shares[reason.name] = static_cast<double>(count->second) / static_cast<double>(throttle_samples_);
+    if (const auto held = held_.find(reason.bit); held != held_.end())
+      shares[reason.name] = std::min(held->second.span_s / throttle_s_, 1.0);
   return shares;
 }
 
+double TelemetryFigures::counted_share(std::uint64_t bit) const {
+  const auto held = held_.find(bit);
+  if (held == held_.end() || held->second.samples < fewest_of_a_reason || within_ == 0) return 0;
+  const double share = held->second.span_s / throttle_s_;
+  // As many equal spans as there are samples do not add up to exactly a twentieth of them.
+  return share < throttled_share * (1 - 1e-9) ? 0 : std::min(share, 1.0);
+}
+
 std::map<std::string, double> TelemetryFigures::slowdowns() const {
-  std::map<std::string, double> shares = throttle().value_or(std::map<std::string, double>());
+  std::map<std::string, double> shares;
   for (const Reason& reason : reasons)
-    if (!reason.slows_work) shares.erase(reason.name);
+    if (const double share = counted_share(reason.bit); reason.slows_work && share > 0) shares[reason.name] = share;
   return shares;
 }
+
+double TelemetryFigures::power_capped() const { return counted_share(ASSAY_THROTTLE_POWER_CAP); }
 
 record::Telemetry TelemetryFigures::telemetry(const std::vector<double>& bounds_s) const {
   record::Telemetry out;
@@ -127,6 +157,8 @@ record::Telemetry TelemetryFigures::telemetry(const std::vector<double>& bounds_
   out.power_w = power_.told();
   out.temperature_c = temperature_.told();
   out.energy_j = energy_j_;
+  if (!settled_power_.is_empty() && end_s_ - begin_s_ >= shortest_power_window_s)
+    out.power_integral_j = settled_power_.figure().mean * (end_s_ - begin_s_);
   if (const auto shares = throttle()) out.throttle.emplace(shares->begin(), shares->end());
   out.foreign_processes = foreign_processes_;
   if (foreign_memory_bytes_) out.foreign_memory_mib = static_cast<double>(*foreign_memory_bytes_) / 1048576.0;

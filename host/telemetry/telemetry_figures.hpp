@@ -10,17 +10,22 @@
 #include <vector>
 
 #include "record/case_record.hpp"
+#include "telemetry/clock_drift.hpp"
 #include "telemetry/step_utilisation.hpp"
 
 namespace assay::host::telemetry {
 
-// Takes samples as they come and keeps sums; of the utilisation alone it keeps each reading, for the steps' own means:
-// two megabytes in an hour.
+// From this share of the time on a reason that holds the clocks down counts.
+inline constexpr double throttled_share = 0.05;
+
+// Takes samples as they come and keeps sums; of the utilisation and of the SM clock it keeps each reading, for the
+// steps' own means and for the drift: four megabytes in an hour. Samples do not come evenly (sampler.hpp), so each
+// counts for the time since the one before it.
 class TelemetryFigures {
  public:
   explicit TelemetryFigures(double period_s) : period_s_(period_s) {}
 
-  void begin(const assay_telemetry_sample& sample);
+  void begin(const assay_telemetry_sample& sample, double now_s = 0);
   // `now_s`: when the sample was taken, on the clock of the steps (step_utilisation.hpp).
   void within(const assay_telemetry_sample& sample, double now_s = 0);
   // What is told of a moment (clocks, power, temperature, what holds the clocks down) counts only when nothing came
@@ -28,16 +33,25 @@ class TelemetryFigures {
   void end(const assay_telemetry_sample& sample, double now_s = 0);
 
   std::uint64_t samples() const { return samples_; }  // of moments
-  bool is_shorter_than_a_period() const { return within_ == 0; }
+  // Of those, how many came while the work went on. The one that stands for a window without any was taken when the
+  // work was over, and decides nothing.
+  std::uint64_t samples_within() const { return within_; }
   double period_s() const { return period_s_; }
   std::optional<record::Figure> utilisation() const;
   bool is_of_gpu() const { return is_of_gpu_; }
   // The longest time over which a utilisation was averaged, 0 where none was told.
   double utilisation_span_s() const { return longest_span_s_; }
-  // Shares of the samples by the name of what holds the clocks down; nothing where the device does not tell.
+  // Shares of the window's time by the name of what holds the clocks down; nothing where the device does not tell.
   std::optional<std::map<std::string, double>> throttle() const;
-  // Of those, what takes clocks away from a GPU at work: heat, power, the hardware's own protection.
+  // Of those, what takes clocks away from a GPU that is within its power: heat and the hardware's own protection. Only
+  // what was seen twice, in a twentieth of the time or more.
   std::map<std::string, double> slowdowns() const;
+  // The share of the time in which the power cap held the clocks down; 0 where it was seen less than that.
+  double power_capped() const;
+  // Nothing where there are too few readings of the SM clock.
+  std::optional<ClockDrift> sm_clock_drift() const { return clock_drift(clock_readings_); }
+  std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
+  std::optional<record::Figure> power_w() const { return power_.told(); }
   std::optional<std::uint64_t> foreign_processes() const { return foreign_processes_; }
 
   // `bounds_s`: of the measured steps, or none where nobody knows when they ended.
@@ -57,7 +71,9 @@ class TelemetryFigures {
   };
 
   void add_utilisation(const assay_telemetry_sample& sample, double now_s);
-  void add_moment(const assay_telemetry_sample& sample);
+  void add_moment(const assay_telemetry_sample& sample, double now_s);
+  // The share of this reason; 0 where it was seen too rarely to count.
+  double counted_share(std::uint64_t bit) const;
   void add_foreign(const assay_telemetry_sample& sample);
 
   double period_s_;
@@ -68,9 +84,17 @@ class TelemetryFigures {
   double longest_span_s_ = 0;
   std::vector<UtilisationReading> readings_;
   Series sm_clock_, memory_clock_, power_, temperature_;
+  Series settled_power_;  // of the samples that average over nothing before the window
+  double begin_s_ = 0, end_s_ = 0;
   std::optional<double> energy_begin_j_, energy_j_;
-  std::uint64_t throttle_samples_ = 0;
-  std::map<std::uint64_t, std::uint64_t> throttle_counts_;                 // by bit
+  std::vector<ClockReading> clock_readings_;
+  double last_s_ = 0;  // when the sample before was taken
+  double throttle_s_ = 0;
+  struct Held {
+    std::uint64_t samples = 0;
+    double span_s = 0;
+  };
+  std::map<std::uint64_t, Held> held_;                                     // by bit
   std::optional<std::uint64_t> foreign_processes_, foreign_memory_bytes_;  // the larger of both ends
 };
 

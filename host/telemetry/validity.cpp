@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace assay::host::telemetry {
@@ -16,50 +17,85 @@ record::Validity of_processors(const Contention& contention) {
   std::vector<std::string> found;
   if (contention.others_share.value_or(0) > contended_share)
     found.push_back(fmt::format("other processes took {:.0f}% of the processors", *contention.others_share * 100));
-  if (contention.steal_share.value_or(0) > contended_share)
+  if (const double stolen = std::max(contention.steal_share.value_or(0), contention.worst_steal_share);
+      stolen > contended_share)
+    found.push_back(fmt::format("the hypervisor gave {:.0f}% of {} to other guests", stolen * 100,
+                                contention.worst_steal_share > 0 ? "a processor" : "the processors"));
+  if (contention.stall_share.value_or(0) > contended_share)
     found.push_back(
-        fmt::format("the hypervisor gave {:.0f}% of the processors to other guests", *contention.steal_share * 100));
+        fmt::format("its threads waited for a processor in {:.0f}% of the time", *contention.stall_share * 100));
   if (!found.empty()) return {record::ValidityVerdict::contended, fmt::format("{}", fmt::join(found, "; "))};
   return {record::ValidityVerdict::valid,
-          fmt::format("nobody else took more than {:.0f}% of the processors", contended_share * 100)};
+          fmt::format("nobody else took more than {:.0f}% of the processors{}", contended_share * 100,
+                      contention.stall_share ? ", and its threads did not wait for one"
+                                             : "; whether its threads waited for one is not told")};
 }
 
-record::Validity of_device(const TelemetryFigures* figures) {
-  if (!figures || (!figures->throttle() && !figures->foreign_processes()))
-    return {record::ValidityVerdict::unknown,
-            "the device tells neither what holds its clocks down nor who else uses it"};
+std::string of_device_to_itself(const TelemetryFigures& figures) {
+  return figures.foreign_processes() ? "no other process computes on it" : "who else uses it is not told";
+}
+
+// "SM clock 1795 MHz on average, steady; 685.6 W on average"
+std::string at_the_cap(const TelemetryFigures& figures, record::Number power_limit_w) {
+  std::string text =
+      fmt::format("at the power cap{} in {:.0f}% of the time",
+                  power_limit_w ? fmt::format(" of {:.0f} W", *power_limit_w) : "", figures.power_capped() * 100);
+  if (const auto clock = figures.sm_clock_mhz()) text += fmt::format("; SM clock {:.0f} MHz on average", clock->mean);
+  if (const auto power = figures.power_w()) text += fmt::format(", {:.0f} W on average", power->mean);
+  return text;
+}
+
+// Heat, and the hardware's own protection: seen twice they are no accident, however short the window.
+std::vector<std::string> slowdowns_of(const TelemetryFigures& figures) {
   std::vector<std::string> found;
-  record::ValidityVerdict verdict = record::ValidityVerdict::valid;
-  for (const auto& [reason, share] : figures->slowdowns()) {
-    if (share < throttled_share) continue;
-    verdict = record::ValidityVerdict::throttled;
-    found.push_back(
-        fmt::format("{} held the clocks down in {:.0f}% of {} samples", reason, share * 100, figures->samples()));
-  }
+  for (const auto& [reason, share] : figures.slowdowns())
+    found.push_back(fmt::format("{} held the clocks down in {:.0f}% of the time ({} samples)", reason, share * 100,
+                                figures.samples()));
+  return found;
+}
+
+record::Validity of_clocks(const TelemetryFigures& figures, record::Number power_limit_w) {
+  using enum record::ValidityVerdict;
+  const std::string to_itself = of_device_to_itself(figures);
+  if (figures.samples_within() < fewest_clock_readings)
+    return {unknown, fmt::format("{} {} of the clocks within the window, and {} say whether they are steady; measure "
+                                 "longer ([measure] steps); {}",
+                                 figures.samples_within(), figures.samples_within() == 1 ? "sample" : "samples",
+                                 fewest_clock_readings, to_itself)};
+  if (const auto drift = figures.sm_clock_drift(); drift && drift->is_drift)
+    return {throttled, fmt::format("the SM clock went from {:.0f} to {:.0f} MHz ({:+.0f}%) while it was measured{}; "
+                                   "warm up for longer ([measure] warmup)",
+                                   drift->first_mhz, drift->last_mhz, drift->change() * 100,
+                                   figures.power_capped() > 0 ? ", " + at_the_cap(figures, power_limit_w) : "")};
+  if (figures.power_capped() > 0)
+    return {power_limited, fmt::format("{}; the clock is steady; {}", at_the_cap(figures, power_limit_w), to_itself)};
+  const std::string clocks =
+      figures.throttle() ? fmt::format("nothing held the clocks down in {:.0f}% of the time or more ({} samples)",
+                                       throttled_share * 100, figures.samples())
+                         : "the device does not tell what holds its clocks down";
+  return {valid, fmt::format("{}; {}", clocks, to_itself)};
+}
+
+record::Validity of_device(const TelemetryFigures* figures, record::Number power_limit_w) {
+  using enum record::ValidityVerdict;
+  if (!figures || (!figures->throttle() && !figures->foreign_processes()))
+    return {unknown, "the device tells neither what holds its clocks down nor who else uses it"};
+  std::vector<std::string> found = slowdowns_of(*figures);
   if (const std::uint64_t others = figures->foreign_processes().value_or(0); others > 0) {
-    verdict = record::ValidityVerdict::contended;
+    if (figures->power_capped() > 0) found.push_back(at_the_cap(*figures, power_limit_w));
     found.push_back(
         fmt::format("{} other {} on the device", others, others == 1 ? "process computes" : "processes compute"));
+    return {contended, fmt::format("{}", fmt::join(found, "; "))};
   }
-  if (verdict != record::ValidityVerdict::valid) return {verdict, fmt::format("{}", fmt::join(found, "; "))};
-  if (figures->is_shorter_than_a_period())
-    return {record::ValidityVerdict::unknown,
-            fmt::format("the measured window is shorter than a sampling period ({:.0f} ms); "
-                        "measure longer",
-                        figures->period_s() * 1e3)};
-  const std::string clocks = figures->throttle()
-                                 ? fmt::format("nothing held the clocks down in {:.0f}% of {} samples or more",
-                                               throttled_share * 100, figures->samples())
-                                 : "the device does not tell what holds its clocks down";
-  return {record::ValidityVerdict::valid, fmt::format("{}; {}", clocks,
-                                                      figures->foreign_processes() ? "no other process computes on it"
-                                                                                   : "who else uses it is not told")};
+  if (!found.empty()) return {throttled, fmt::format("{}", fmt::join(found, "; "))};
+  return of_clocks(*figures, power_limit_w);
 }
 
 }  // namespace
 
-record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention) {
-  return is_cpu ? of_processors(contention) : of_device(figures);
+record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention,
+                             record::Number power_limit_w) {
+  return is_cpu ? of_processors(contention) : of_device(figures, power_limit_w);
 }
 
 }  // namespace assay::host::telemetry

@@ -7,11 +7,9 @@
 
 namespace assay::host::telemetry {
 
-// From this share of the samples on a reason that holds the clocks down counts.
-inline constexpr double throttled_share = 0.05;
-
 // On the CPU (`is_cpu`) the processors are the device, and `contention` decides; on others what `figures` tell, null
-// where the device tells nothing.
-record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention);
+// where the device tells nothing. `power_limit_w`: the device's cap, for the words.
+record::Validity validity_of(bool is_cpu, const TelemetryFigures* figures, const Contention& contention,
+                             record::Number power_limit_w = {});
 
 }  // namespace assay::host::telemetry

@@ -51,7 +51,9 @@ class KeyValueClient::Call {
 };
 
 KeyValueClient::KeyValueClient(Endpoint endpoint, Options options)
-    : endpoint_(std::move(endpoint)), options_(std::move(options)) {
+    : endpoint_(std::move(endpoint)),
+      options_(std::move(options)),
+      stop_(options_.stop ? options_.stop : std::make_shared<StopFlag>()) {
   auto first = connect(Clock::now() + std::min(options_.connect_timeout, timeout_max));
   local_address_ = first->local_address();
   if (!options_.member) {
@@ -83,7 +85,7 @@ std::unique_ptr<Connection> KeyValueClient::connect(Clock::time_point deadline) 
                                   : std::clamp(deadline, now + address_time_min, now + address_time);
       try {
         auto connection = std::make_unique<Connection>(endpoint_.addresses[i], endpoint_.port, endpoint_.token,
-                                                       connect_by, now + hello_time, stop_);
+                                                       connect_by, now + hello_time, *stop_);
         std::rotate(endpoint_.addresses.begin(), endpoint_.addresses.begin() + static_cast<std::ptrdiff_t>(i),
                     endpoint_.addresses.begin() + static_cast<std::ptrdiff_t>(i) + 1);
         return connection;
@@ -110,15 +112,15 @@ std::unique_ptr<Connection> KeyValueClient::connect_again() const {
     std::string problem;
     try {
       return std::make_unique<Connection>(endpoint_.addresses.front(), endpoint_.port, endpoint_.token, deadline,
-                                          deadline, stop_);
+                                          deadline, *stop_);
     } catch (const LetGoError& error) {
-      if (stop_.raised() || Clock::now() + pause < deadline) {
+      if (stop_->raised() || Clock::now() + pause < deadline) {
         poll(nullptr, 0, static_cast<int>(pause.count()));
         continue;
       }
       problem = error.what();
     } catch (const WireupError& error) {
-      if (stop_.raised()) throw;
+      if (stop_->raised()) throw;
       problem = error.what();
     }
     throw WireupError(fmt::format("the key-value service is gone: {}", problem));
@@ -145,7 +147,7 @@ void KeyValueClient::put_back(std::unique_ptr<Connection> connection) {
 Message KeyValueClient::call(Message::Kind kind, const Message::Numbers& numbers,
                              std::span<const std::string_view> texts, Timeout wait) {
   const Call call(*this);
-  if (stop_.raised()) throw WireupError("the key-value client was stopped");
+  if (stop_->raised()) throw WireupError("the key-value client was stopped");
   const std::string frame = frame_of(kind, numbers, texts);
   auto connection = take_connection();
   Message answer = ask(*connection, frame, wait);
@@ -200,10 +202,10 @@ void KeyValueClient::leave() {
     ask(*membership, frame_of(Message::Kind::leave, {}, std::span<const std::string_view>()), {});
   } catch (const WireupError&) {
     // A service that is gone misses nobody.
-    if (stop_.raised()) throw;
+    if (stop_->raised()) throw;
   }
 }
 
-void KeyValueClient::stop() noexcept { stop_.raise(); }
+void KeyValueClient::stop() noexcept { stop_->raise(); }
 
 }  // namespace assay::host::wireup

@@ -32,6 +32,8 @@ class KeyValueClient final : public KeyValue {
     Timeout connect_timeout = std::chrono::seconds(30);
     // What the service gets on top of a call's own timeout.
     Timeout answer_margin = std::chrono::seconds(10);
+    // Raised elsewhere, it ends every call at once, that of the constructor too. None: there is stop() alone.
+    std::shared_ptr<StopFlag> stop{};
   };
 
   // Tries the addresses in turn, about a second each, until one answers. Throws RefusedError for a wrong token or
@@ -74,7 +76,7 @@ class KeyValueClient final : public KeyValue {
 
   Endpoint endpoint_;
   const Options options_;
-  StopFlag stop_;
+  const std::shared_ptr<StopFlag> stop_;
   std::string local_address_;
   std::mutex mutex_;
   std::condition_variable call_ended_;

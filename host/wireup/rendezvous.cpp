@@ -166,7 +166,11 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
   const fs::path file = rendezvous_file(folder, launched.job_id);
   const auto deadline = Clock::now() + timeout;
   options.connect_timeout = {};
+  const auto check_stopped = [&options] {
+    if (options.stop && options.stop->raised()) throw WireupError("the search for rank 0 was stopped");
+  };
   for (auto pause = join_pause_min;; pause = std::min(2 * pause, join_pause_max)) {
+    check_stopped();
     Found found = look_for(launched, file);
     if (found.endpoint) {
       try {
@@ -174,6 +178,7 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
       } catch (const MemberRefusedError&) {
         throw;  // this is the right service, and it will not change its mind
       } catch (const WireupError& error) {
+        check_stopped();
         found.problem = error.what();
       }
     }
@@ -182,7 +187,8 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
                                     launched.size, launched.launcher, looked_where(launched, file),
                                     seconds_text(timeout), found.problem, remedy_for(launched)));
     }
-    poll(nullptr, 0, static_cast<int>(pause.count()));
+    pollfd stopped{options.stop ? options.stop->fd() : -1, POLLIN, 0};
+    poll(&stopped, 1, static_cast<int>(pause.count()));
   }
 }
 

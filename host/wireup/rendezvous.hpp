@@ -53,7 +53,7 @@ class RendezvousPoint {
 // The other ranks' side. Waits until rank 0's service is there and takes this client; a file that an earlier launch
 // left or that is not this user's alone, a port on which nobody listens yet, somebody else who listens there and a
 // token that is not (yet) right are looked at again until `timeout`. Then throws WireupError: what was looked for,
-// where, and what to do. `options`: connect_timeout is not used.
+// where, and what to do. `options`: connect_timeout is not used; `stop` ends the wait at once, with a WireupError.
 std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const std::filesystem::path& folder,
                                            KeyValueClient::Options options, KeyValue::Timeout timeout);
 

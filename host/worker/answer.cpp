@@ -18,6 +18,15 @@ std::string to_event(const CaseAnswer& answer) {
       {{"event", "result"}, {"record", record::to_json(answer.result)}, {"of_another_rank", answer.of_another_rank}});
 }
 
+void add_teardown(record::CaseResult& result, CaseTeardown teardown) {
+  for (std::string& note : teardown.notes) result.note(std::move(note));
+  result.wall.case_s = teardown.case_s;
+}
+
+std::string to_event(const CaseTeardown& teardown) {
+  return record::json_text({{"event", "teardown"}, {"notes", teardown.notes}, {"case_s", teardown.case_s}});
+}
+
 std::string to_event(const FoundDevice& answer) {
   return record::json_text({{"event", "result"},
                             {"probe",
@@ -34,6 +43,12 @@ std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
   std::optional<record::CaseResult> result = record::result_from_json(event.at("record"));
   if (!result) return std::nullopt;
   return CaseAnswer{std::move(*result), event.value("of_another_rank", false)};
+}
+
+std::optional<CaseTeardown> teardown_from(std::string_view event_line) {
+  const Json event = parsed(event_line);
+  if (!event.is_object() || event.value("event", "") != "teardown") return std::nullopt;
+  return CaseTeardown{event.value("notes", std::vector<std::string>{}), event.value("case_s", 0.0)};
 }
 
 std::optional<FoundDevice> found_device_from(std::string_view event_line) {

@@ -1,11 +1,12 @@
-// What a worker process answers to the host that has started it: the result of a case, or what a device is. One line of
-// JSON on the pipe of events.
+// What a worker process answers to the host that has started it: the result of a case and then how it was taken down,
+// or what a device is. Each is one line of JSON on the pipe of events.
 #pragma once
 #include "record/case_record.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host::worker {
 
@@ -13,6 +14,14 @@ struct CaseAnswer {
   record::CaseResult result;
   bool of_another_rank = false;  // a failure that may be another rank's doing
 };
+
+// What there is to add once nothing of the case is left. The answer comes before: whatever happens in between, what was
+// measured is with the host.
+struct CaseTeardown {
+  std::vector<std::string> notes;
+  double case_s = 0;  // with the taking down
+};
+void add_teardown(record::CaseResult& result, CaseTeardown teardown);
 
 // What asking for a [run] device has shown.
 struct FoundDevice {
@@ -25,9 +34,11 @@ struct FoundDevice {
 };
 
 std::string to_event(const CaseAnswer& answer);
+std::string to_event(const CaseTeardown& teardown);
 std::string to_event(const FoundDevice& answer);
 // Nothing when the line is no such answer.
 std::optional<CaseAnswer> case_answer_from(std::string_view event_line);
+std::optional<CaseTeardown> teardown_from(std::string_view event_line);
 std::optional<FoundDevice> found_device_from(std::string_view event_line);
 
 }  // namespace assay::host::worker

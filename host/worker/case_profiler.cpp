@@ -50,9 +50,12 @@ bool CaseProfiler::write(const std::string& file, const std::string& bytes, cons
   return out.good();
 }
 
-void CaseProfiler::begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names) {
+void CaseProfiler::start_range() {
   if (profiler_ && !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
     profiler_ = nullptr;
+}
+
+void CaseProfiler::begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names) {
   if (!is_watched_ || !DeviceRanges::are_offered_by(device_)) return;
   ranges_.emplace(device_, phase_names).begin_measure();
   recorder.tell(&*ranges_);

@@ -25,8 +25,11 @@ class CaseProfiler {
   CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
                record::CaseResult& result);
 
-  // Around the measured steps: their ranges, and the part that an external profiler records. `recorder` and
-  // `phase_names` outlive the measurement.
+  // The part that an external profiler records. Before the steps between the host's own work and the window: it may
+  // take long.
+  void start_range();
+  // Around the measured steps: their ranges, and the end of that part. `recorder` and `phase_names` outlive the
+  // measurement.
   void begin_measure(measure::Recorder& recorder, const std::vector<std::string>& phase_names);
   void end_measure(measure::Recorder& recorder);
 

@@ -3,23 +3,33 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "launch/process.hpp"
 #include "measure/statistics.hpp"
 #include "plugin/search.hpp"
+#include "record/efficiency.hpp"
 #include "record/figures.hpp"
 #include "telemetry/contention.hpp"
 #include "telemetry/sampler.hpp"
 #include "telemetry/validity.hpp"
 #include "worker/case_profiler.hpp"
+#include "worker/cold_cache.hpp"
+#include "worker/device_memory.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/findings.hpp"
 #include "worker/host_services.hpp"
 #include "worker/measured_steps.hpp"
+#include "worker/peak_probe.hpp"
+#include "worker/rank_kind.hpp"
 #include "worker/rank_services.hpp"
+#include "worker/silent_pass.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -44,6 +54,17 @@ record::Status status_after(assay_status status) {
   }
 }
 
+// Nothing where the status is no verdict but a failure of the verification itself.
+std::optional<record::Verification> verification_after(assay_status status) {
+  switch (status) {
+    case ASSAY_OK: return record::Verification::ok;
+    case ASSAY_VERIFIED_IN_PART: return record::Verification::partial;
+    case ASSAY_WRONG_RESULT: return record::Verification::wrong_result;
+    case ASSAY_UNSUPPORTED: return record::Verification::not_checked;
+    default: return std::nullopt;
+  }
+}
+
 const char* kind_of_failure(assay_status status) {
   switch (status) {
     case ASSAY_INVALID_ARGUMENT: return "invalid argument";
@@ -52,6 +73,17 @@ const char* kind_of_failure(assay_status status) {
     case ASSAY_COMM_ERROR: return "communication error";
     default: return "";
   }
+}
+
+// In the environment of all that this worker starts, by which the host knows them as well; "" in the host's process.
+std::string tag_of_descendants() {
+  const char* tag = std::getenv(launch::worker_tag_variable);
+  return tag ? fmt::format("{}={}", launch::worker_tag_variable, tag) : "";
+}
+
+std::int64_t threads_given() {
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  return threads ? std::max<std::int64_t>(std::strtol(threads, nullptr, 10), 1) : 1;
 }
 
 // One case in progress. Members are destroyed in reverse order: the object before the services, those before the
@@ -67,9 +99,11 @@ class CaseRun {
     ranks_ = std::make_unique<RankServices>(spec_, observer_);
     library_ = plugin::PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
-    schema_ = plugin::copy_schema(*workload_);
+    schema_ = plugin::copy_schema(*workload_, library_->entry().abi_minor);
     refuse_device();
+    tell_rank_kind(spec_, schema_, library_->entry().abi_minor, result_);
     device_ = std::make_unique<plugin::OpenDevice>(plugin::find_device(spec_.device_kind), spec_.device_ordinal);
+    memory_use_.emplace(*device_);
     result_.device = device_of(device_->api().kind, spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
@@ -83,10 +117,33 @@ class CaseRun {
       ranks_->give_up();
     }
     leave_traces();
-    end_object();
     if (failure) std::rethrow_exception(failure);
-    ranks_->leave();
-    enter(Stage::done);
+    is_well_ = true;
+  }
+
+  // Takes down what there is, and says what is to be noted of that.
+  std::vector<std::string> end() {
+    // A rank may verify for long while the others have nothing to verify: taking down a communicator is for all of them
+    // together.
+    if (is_well_) try {
+        ranks_->meet("teardown");
+      } catch (const wireup::WireupError&) {  // another rank has failed in its verification, and says so itself
+      }
+    observer_.stage(Stage::destroy, 0);
+    if (object_) workload_->destroy(object_);
+    object_ = nullptr;
+    observer_.stage(Stage::deinit, 0);
+    if (initialized_ && library_->entry().deinit) library_->entry().deinit();
+    std::vector<std::string> notes;
+    if (services_) {
+      notes = services_->warnings();
+      notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(warnings_noted_));
+      if (services_->blocks_left() > 0)
+        notes.push_back(fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
+    }
+    observer_.stage(Stage::done, 0);
+    if (is_well_) ranks_->leave();  // one that failed is a loss to whoever waits for it
+    return notes;
   }
 
   Stage stage() const { return stage_; }
@@ -119,12 +176,16 @@ class CaseRun {
     services_->ledger().moment("after_setup");
     measure::LoopResult result = measured();
     services_->ledger().moment("after_measure");
+    memory_use_->look(services_->ledger());
     if (workload_->finish) {
       enter(Stage::finish);
       call("finish", workload_->finish, ASSAY_STAGE_FINISH);
     }
     note_memory();  // a verification may take more than what is verified
+    trace_kernels(result.iterations);
+    take_silent_steps(result);
     verify();
+    if (work_.flops > 0 || work_.bytes > 0) peak_ = measured_peak(*workload_, object_, *services_);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
                         fmt::format("plugin {}: {}; report one of 0 to their number less one",
@@ -150,20 +211,15 @@ class CaseRun {
     work_.struct_size = sizeof work_;
     if (workload_->work) {
       check("work", workload_->work(object_, &work_));
-      result_.work = record::Work{work_.flops, work_.bytes, work_.items, schema_.item_unit};
+      result_.work =
+          record::Work{work_.flops, work_.bytes, work_.items, schema_.item_unit, arithmetic_name(work_.arithmetic)};
     }
   }
 
   measure::LoopResult measured() {
     measure::LoopHooks hooks;
     MeasuredSteps steps(spec_.plan());
-    hooks.run_step = [&](std::uint64_t iteration, bool warmup) {
-      const assay_launch launch =
-          services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
-      const assay_status status = workload_->run(object_, &launch);
-      if (status != ASSAY_OK) check("run", status);
-      services_->rethrow_mark_failure();
-    };
+    hooks.run_step = [&](std::uint64_t iteration, bool warmup) { run_step(iteration, warmup); };
     hooks.after_step = [&](bool warmup, std::int64_t done, std::int64_t) {
       if (!warmup) steps.end(services_->ledger().end_step());
       step_ = done;
@@ -174,18 +230,29 @@ class CaseRun {
       hooks.slowest = [&](std::span<const double> step_ns) { return ranks_->slowest(step_ns); };
       hooks.agree = [&](measure::Verdict mine) { return ranks_->agree(mine); };
     }
-    hooks.after_warmup = [&] {
-      ranks_->meet("measure");  // the first measured step begins on all ranks at once
-      services_->ledger().moment("after_warmup");
-      enter(Stage::measure, spec_.plan().until ? 0 : spec_.plan().steps);
+    std::optional<ColdCache> cold_cache;
+    if (spec_.plan().cold_cache) {
+      cold_cache.emplace(*device_);
+      hooks.flush_caches = [&] { cold_cache->flush(); };
+    }
+    Clock::time_point telemetry_begin;
+    hooks.prepare_window = [&] {
+      ranks_->meet("measure");  // what follows begins on all ranks at once
       contention_.begin();
       telemetry_->begin();
+      telemetry_begin = Clock::now();
+      profiler_->start_range();
+    };
+    hooks.begin_window = [&] {
+      services_->ledger().moment("after_warmup");
+      enter(Stage::measure, spec_.plan().has_count() ? *spec_.plan().steps : 0);
       profiler_->begin_measure(*recorder_, schema_.phases);
       services_->ledger().begin_steps();
       steps.begin();
     };
     enter(Stage::warmup, spec_.plan().warmup);
     measure::LoopResult result = measure::measure(*timeline_, *recorder_, spec_.plan(), hooks);
+    const double telemetry_s = seconds_since(telemetry_begin);
     const std::optional<telemetry::TelemetryFigures> telemetry = telemetry_->end();
     telemetry::Contention contention = contention_.end();
     profiler_->end_measure(*recorder_);
@@ -198,17 +265,57 @@ class CaseRun {
     for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
       result_.note(std::move(note));
     profiler_->write_memory_snapshot();
-    const std::uint64_t steps_done = static_cast<std::uint64_t>(spec_.plan().warmup) + result.samples.step_ns.size();
-    profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
-                             [&](std::uint64_t step) { hooks.run_step(steps_done + step, true); });
     result_.contention = processor_shares_of(contention);
-    for (std::string& note : contention_notes(contention)) result_.note(std::move(note));
+    for (std::string& note : contention_notes(contention, threads_given())) result_.note(std::move(note));
     if (telemetry) result_.telemetry = telemetry->telemetry(steps.bounds_s());
+    // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
+    if (result_.telemetry && telemetry_s > result.window_s)
+      for (record::Number* energy_j : {&result_.telemetry->energy_j, &result_.telemetry->power_integral_j})
+        if (*energy_j) **energy_j *= result.window_s / telemetry_s;
+    if (std::string note = telemetry ? record::energy_note(*result_.telemetry) : ""; !note.empty())
+      result_.note(std::move(note));
     if (!telemetry_->note().empty()) result_.note(telemetry_->note());
-    result_.validity =
-        telemetry::validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention);
-    recorder_.reset();
+    result_.validity = telemetry::validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention,
+                                              result_.device->power_limit_w);
     return result;
+  }
+
+  void run_step(std::uint64_t iteration, bool warmup) {
+    const assay_launch launch =
+        services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
+    const assay_status status = workload_->run(object_, &launch);
+    if (status != ASSAY_OK) check("run", status);
+    services_->rethrow_mark_failure();
+  }
+
+  // After `finish`, and without an ear for metrics: the workload has told its figures of the measured steps, and what
+  // it counts in these belongs to none of them.
+  void trace_kernels(std::uint64_t steps_done) {
+    services_->ignore_metrics(true);
+    profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
+                             [&](std::uint64_t step) { run_step(steps_done + step, true); });
+    services_->ignore_metrics(false);
+    recorder_.reset();
+  }
+
+  // After finish, so that no figure of the workload's own knows of them.
+  void take_silent_steps(const measure::LoopResult& measured) {
+    const assay_silence* silence = ranks_->is_alone() ? nullptr : silence_of(*workload_, object_);
+    if (!silence) return;
+    measure::Recorder recorder(*timeline_, schema_.phases.size(), schema_.metrics.size());
+    services_->ignore_metrics(true);
+    check("silence", silence->set(object_, 1));
+    ranks_->meet("silence");
+    silent_ = silent_pass(
+        *timeline_, recorder, spec_.plan(), measured.samples.step_ns,
+        [&](std::uint64_t step) {
+          const assay_launch launch = services_->launch(ASSAY_STAGE_WARMUP, step, &recorder);
+          check("run", workload_->run(object_, &launch));
+          services_->rethrow_mark_failure();
+        },
+        [&] { ranks_->check_aborted(); });
+    check("silence", silence->set(object_, 0));
+    services_->ignore_metrics(false);
   }
 
   void verify() {
@@ -219,25 +326,25 @@ class CaseRun {
     enter(Stage::verify);
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
-    if (status == ASSAY_OK || status == ASSAY_WRONG_RESULT || status == ASSAY_UNSUPPORTED) {
-      const std::string text = services_->take_message();
-      result_.verify = {status == ASSAY_OK             ? record::Verification::ok
-                        : status == ASSAY_WRONG_RESULT ? record::Verification::wrong_result
-                                                       : record::Verification::not_checked,
-                        text};
-      if (status == ASSAY_WRONG_RESULT)
-        throw CaseFailure{record::Status::wrong_result, text.empty() ? "verify gave no reason" : text};
-      return;
-    }
-    check("verify", status);
+    const std::optional<record::Verification> verdict = verification_after(status);
+    if (!verdict) return check("verify", status);
+    result_.verify = {*verdict, services_->take_message()};
+    if (*verdict == record::Verification::wrong_result)
+      throw CaseFailure{record::Status::wrong_result,
+                        result_.verify->text.empty() ? "verify gave no reason" : result_.verify->text};
   }
 
   void record_figures(const measure::LoopResult& result) {
+    result_.sampling = sampling_of(result, spec_.plan());
     result_.phases = phases_of(result.samples, schema_, spec_.plan().confidence());
     result_.step_metrics = step_metrics_of(result.samples, schema_, spec_.plan().confidence());
     const double step_mean_ms = *result_.phases->front().second.mean_ms;
     result_.rates = record::rate_figures(static_cast<double>(work_.flops), static_cast<double>(work_.bytes),
                                          static_cast<double>(work_.items), step_mean_ms);
+    if (peak_) result_.efficiency = record::Efficiency{.measured = peak_};
+    record::set_efficiency(result_);
+    result_.silent = silent_;
+    record::set_communication_tax(result_);
     result_.drift = measure::drift(result.samples.step_ns).value_or(std::numeric_limits<double>::quiet_NaN());
   }
 
@@ -247,6 +354,9 @@ class CaseRun {
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
     if (!result_.memory) note_memory();
+    std::vector<std::string> warnings = services_->warnings();
+    warnings_noted_ = warnings.size();
+    for (std::string& warning : warnings) result_.note(std::move(warning));
   }
 
   void note_memory() {
@@ -255,22 +365,12 @@ class CaseRun {
     // Of a case that was refused before it could take any, 0 would be no figure of it.
     if (result_.status != record::Status::ok && ledger.moments().empty() && ledger.peak_total() == 0)
       result_.memory = record::Memory{};
-    rusage usage{};
+    rusage usage{}, of_children{};
     getrusage(RUSAGE_SELF, &usage);
+    getrusage(RUSAGE_CHILDREN, &of_children);  // the largest of those that it has waited for
     if (result_.memory->step_peak_mib) result_.memory->step_peak_mib->samples = step_peaks_mib_;
-    result_.memory->process_peak_mib = static_cast<double>(usage.ru_maxrss) / 1024.0;
-  }
-
-  void end_object() {
-    const Stage failed_in = stage_;
-    observer_.stage(Stage::destroy, 0);
-    if (object_) workload_->destroy(object_);
-    object_ = nullptr;
-    if (initialized_ && library_->entry().deinit) library_->entry().deinit();
-    for (std::string& warning : services_->warnings()) result_.note(std::move(warning));
-    if (services_->blocks_left() > 0)
-      result_.note(fmt::format("the workload left {} blocks of device memory behind", services_->blocks_left()));
-    stage_ = failed_in;
+    result_.memory->process_peak_mib = static_cast<double>(std::max(usage.ru_maxrss, of_children.ru_maxrss)) / 1024.0;
+    memory_use_->tell(*result_.memory, result_.telemetry);
   }
 
   void call(const char* name, assay_status (*function)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT,
@@ -307,36 +407,42 @@ class CaseRun {
   assay_config config_;
   std::unique_ptr<RankServices> ranks_;
   std::unique_ptr<plugin::OpenDevice> device_;
+  std::optional<DeviceMemoryUse> memory_use_;
   std::unique_ptr<telemetry::TelemetrySampler> telemetry_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
   std::unique_ptr<DeviceTimeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
-  telemetry::ContentionProbe contention_;
+  telemetry::ContentionProbe contention_{tag_of_descendants()};
   std::vector<double> step_peaks_mib_;
   assay_workload_self* object_ = nullptr;
   bool initialized_ = false;
+  bool is_well_ = false;            // nothing has failed up to the end of the verification
+  std::size_t warnings_noted_ = 0;  // of the services' warnings
   assay_work work_{};
+  std::optional<record::SilentPass> silent_;
+  std::optional<record::Peak> peak_;
 };
 
 }  // namespace
 
-CaseAnswer run_case(const CaseSpec& spec, CaseObserver& observer) {
+CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
+                      const std::function<void(const CaseAnswer& answer)>& give) {
   CaseAnswer answer;
   record::CaseResult& result = answer.result;
   result.stage = Stage::done;
   result.notes.emplace();
   const auto begin = Clock::now();
-  CaseRun run(spec, observer, result);
+  std::optional<CaseRun> run(std::in_place, spec, observer, result);
   const auto fail = [&](record::Status status, const std::string& reason) {
     result.status = status;
     result.reason = reason;
-    result.stage = run.stage();
-    result.phase = run.open_phase();
-    result.step = run.step();
+    result.stage = run->stage();
+    result.phase = run->open_phase();
+    result.step = run->step();
   };
   try {
-    run.run();
+    run->run();
   } catch (const CaseFailure& e) {
     fail(e.status, e.reason);
     answer.of_another_rank = e.of_another_rank;
@@ -353,7 +459,12 @@ CaseAnswer run_case(const CaseSpec& spec, CaseObserver& observer) {
     fail(record::Status::failed, e.what());
   }
   result.wall.case_s = seconds_since(begin);
-  return answer;
+  give(answer);
+  CaseTeardown teardown;
+  teardown.notes = run->end();
+  run.reset();
+  teardown.case_s = seconds_since(begin);
+  return teardown;
 }
 
 }  // namespace assay::host::worker

@@ -39,6 +39,38 @@ const std::string* word_of(const plugin::MetricSpec& metric, double value) {
   return &metric.words[static_cast<std::size_t>(value)];
 }
 
+// "" where what measuring costs does not matter.
+std::string note_on_instruments(const measure::LoopResult& result) {
+  constexpr double noticed_share = 0.05;
+  const double step_ns = measure::summarize(result.samples.step_ns).mean;
+  const double share = result.instrument_ns / (step_ns * static_cast<double>(result.inner));
+  if (!(share > noticed_share)) return "";
+  return fmt::format(
+      "a sample with nothing in it takes {:.1f} us, {:.0f}% of one: [measure] inner = \"auto\" takes as many "
+      "steps a sample as make that small",
+      result.instrument_ns * 1e-3, share * 100);
+}
+
+std::string note_on_giving_up(const measure::LoopResult& result, const measure::StoppingRule& rule) {
+  const measure::Correlation correlation = measure::correlation_of(result.samples.step_ns);
+  const double error = measure::relative_error(result.samples.step_ns, correlation, rule.confidence);
+  if (error > rule.relative_error)
+    return fmt::format("stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
+                       rule.max_steps, error * 100, rule.relative_error * 100);
+  return fmt::format("stopped at max_steps = {}, worth {:.1f} independent steps; the interval of a mean wants {:.0f}",
+                     rule.max_steps, correlation.effective_n, measure::fewest_independent);
+}
+
+// What to do where the threads of the case waited for processors.
+std::string remedy_for_waiting(const telemetry::Contention& contention, std::int64_t threads) {
+  const double taken = contention.others_share.value_or(0) * static_cast<double>(contention.processors);
+  const auto left = std::max<std::int64_t>(1, std::llround(static_cast<double>(contention.processors) - taken));
+  const auto busy = static_cast<std::int64_t>(contention.busy_threads.value_or(0));
+  const std::int64_t fewer = std::max<std::int64_t>(1, threads - std::max<std::int64_t>(busy - left, 0));
+  const std::string own = "give the run processors of its own (taskset, or a job of whole cores)";
+  return fewer < threads ? fmt::format("use fewer threads ([run] threads = {}), or {}", fewer, own) : own;
+}
+
 }  // namespace
 
 record::Device device_of(const char* kind, std::int32_t ordinal, const assay_device_info& info) {
@@ -78,6 +110,17 @@ record::Named<record::Phase> phases_of(const measure::Samples& samples, const pl
       out.emplace_back(schema.phases[i],
                        phase_of(samples.phases[i].device_ns, samples.phases[i].host_ns, step_mean_ms, confidence));
   return out;
+}
+
+record::Sampling sampling_of(const measure::LoopResult& result, const measure::MeasurePlan& plan) {
+  record::Sampling sampling;
+  sampling.rule = plan.until ? "until" : plan.steps ? "steps" : "default";
+  sampling.settling_steps = result.settling_steps;
+  sampling.mode = plan.sync && result.inner == 1 ? "waited" : "back to back";
+  sampling.inner = result.inner;
+  sampling.is_cold = plan.cold_cache;
+  sampling.instrument_us = result.instrument_ns * 1e-3;
+  return sampling;
 }
 
 record::Named<record::StepMetric> step_metrics_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
@@ -120,7 +163,8 @@ std::string word_mistake(const std::vector<std::optional<double>>& values, const
 }
 
 record::ProcessorShares processor_shares_of(const telemetry::Contention& contention) {
-  return {contention.window_s, contention.others_share, contention.steal_share, contention.wait_share};
+  return {contention.window_s,   contention.others_share, contention.steal_share,
+          contention.wait_share, contention.stall_share,  contention.busy_threads};
 }
 
 std::vector<std::string> metric_notes(const record::CaseResult& result) {
@@ -139,7 +183,7 @@ std::vector<std::string> metric_notes(const record::CaseResult& result) {
   return notes;
 }
 
-std::vector<std::string> contention_notes(const telemetry::Contention& contention) {
+std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads) {
   std::vector<std::string> notes;
   if (contention.others_share && *contention.others_share > telemetry::contended_share)
     notes.push_back(
@@ -148,20 +192,29 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
   if (contention.steal_share && *contention.steal_share > telemetry::contended_share)
     notes.push_back(fmt::format("contended: the hypervisor gave {:.0f}% of the processors to other guests",
                                 *contention.steal_share * 100));
+  if (contention.stall_share && *contention.stall_share > telemetry::contended_share)
+    notes.push_back(
+        fmt::format("contended: its threads waited for a processor in {:.0f}% of the measured time: {} busy "
+                    "{} on {} {}; {}",
+                    *contention.stall_share * 100, contention.busy_threads.value_or(0),
+                    contention.busy_threads == 1u ? "thread" : "threads", contention.processors,
+                    contention.processors == 1 ? "processor" : "processors", remedy_for_waiting(contention, threads)));
   return notes;
 }
 
 std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
                                   const measure::Recorder& recorder, std::int64_t allocations_while_measuring) {
   std::vector<std::string> notes = record::steadiness_notes(to_ms(result.samples.step_ns));
-  if (result.verdict == measure::Verdict::gave_up)
-    notes.push_back(
-        fmt::format("stopped at max_steps = {} with a relative error of {:.2f}%, above the {:.2f}% asked for",
-                    spec.plan().until->max_steps,
-                    measure::relative_error(result.samples.step_ns, spec.plan().until->confidence) * 100,
-                    spec.plan().until->relative_error * 100));
+  if (result.verdict == measure::Verdict::gave_up) notes.push_back(note_on_giving_up(result, *spec.plan().until));
   if (!spec.plan().sync)
     notes.emplace_back("sync = false: the step's time is the device's own, without the host's wait");
+  if (result.inner > 1)
+    notes.push_back(
+        fmt::format("each sample is {} steps back to back: its time is theirs divided by their number, its "
+                    "metrics are means, and no phase is timed",
+                    result.inner));
+  if (spec.plan().cold_cache) notes.emplace_back("cold_cache = true: the caches were flushed before each step");
+  if (std::string note = note_on_instruments(result); !note.empty()) notes.push_back(std::move(note));
   if (recorder.captured_unread())
     notes.emplace_back(
         "sync = false: the phases of a captured step are not timed, its marks are one set for all steps");

@@ -19,6 +19,7 @@ record::Device device_of(const char* kind, std::int32_t ordinal, const assay_dev
 record::Memory memory_of(const measure::MemoryLedger& ledger);
 record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                        double confidence);
+record::Sampling sampling_of(const measure::LoopResult& result, const measure::MeasurePlan& plan);
 record::Named<record::StepMetric> step_metrics_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                                   double confidence);
 record::Named<record::CaseMetric> case_metrics_of(const std::vector<std::optional<double>>& values,
@@ -29,7 +30,8 @@ record::ProcessorShares processor_shares_of(const telemetry::Contention& content
 
 // Notes on metrics that are no finite numbers: a loss that is NaN must not pass in silence.
 std::vector<std::string> metric_notes(const record::CaseResult& result);
-std::vector<std::string> contention_notes(const telemetry::Contention& contention);
+// `threads`: those of the workload, for the words.
+std::vector<std::string> contention_notes(const telemetry::Contention& contention, std::int64_t threads);
 // Notes on what a careful reader of the figures should know: a wide spread, a rule that gave up, allocations in the
 // window.
 std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,

@@ -1,5 +1,6 @@
 #include "worker/host_services.hpp"
 
+#include <assay/memory_account.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +23,22 @@ assay_status get(const assay_config* config, assay_str key, Out&& assign) {
   if (!value) return ASSAY_INVALID_ARGUMENT;
   assign(*value);
   return ASSAY_OK;
+}
+
+// What a record can hold and a terminal show, of a plugin that says too much.
+constexpr std::size_t most_message_bytes = 4000, most_moments = 1000, most_moment_name_bytes = 100;
+
+std::string cut_to(std::string text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  std::size_t end = most_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;  // not within a character
+  text.resize(end);
+  return text + "...";
+}
+
+// Null for a device that takes no memory by itself, or does not say so.
+const assay_memory_account* device_account(const plugin::OpenDevice& device) {
+  return static_cast<const assay_memory_account*>(device.api().get_extension(ASSAY_EXT_MEMORY_ACCOUNT));
 }
 
 double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
@@ -78,9 +95,8 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
     self.ledger_.add(static_cast<std::size_t>(kind), delta);
     self.observer_.memory(self.ledger_.current(), self.ledger_.peak());
   };
-  memory_.moment = [](const assay_memory* m, assay_str name) noexcept {
-    from(m).ledger_.moment(std::string(view(name)));
-  };
+  memory_.moment = [](const assay_memory* m, assay_str name) noexcept { from(m).name_moment(view(name)); };
+  if (const auto* account = device_account(device_)) account->tell(device_.handle(), &memory_);
   memory_plan_ = {sizeof memory_plan_, this,
                   [](const assay_memory_plan* p, void* arena, std::size_t offset, std::size_t bytes, std::int32_t first,
                      std::int32_t last, assay_str name) noexcept {
@@ -107,6 +123,7 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
 }
 
 HostServices::~HostServices() {
+  if (const auto* account = device_account(device_)) account->tell(device_.handle(), nullptr);
   ranks_.set_message_sink({});
   for (const auto& [address, block] : blocks_) device_.api().release(device_.handle(), address);
 }
@@ -133,6 +150,7 @@ assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, me
   };
   launch.metric = [](const assay_launch* l, std::uint32_t metric, double value) noexcept {
     HostServices& self = from(l);
+    if (self.ignores_metrics_) return;
     self.record([&](measure::Recorder& recorder) { recorder.metric(metric, value); });
     if (metric < self.case_metrics_.size()) self.case_metrics_[metric] = value;
   };
@@ -158,17 +176,31 @@ void HostServices::rethrow_mark_failure() {
 
 void HostServices::set_message(assay_status, std::string text) {
   const std::lock_guard lock(mutex_);
+  if (const std::size_t bytes = text.size(); bytes > most_message_bytes) {
+    keep_warning(
+        fmt::format("a message of the workload has {} bytes; the first {} are kept", bytes, most_message_bytes));
+    text = cut_to(std::move(text), most_message_bytes);
+  }
   message_ = std::move(text);
+}
+
+void HostServices::name_moment(std::string_view name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (moments_named_ >= most_moments) {
+      keep_warning(
+          fmt::format("the workload names more moments of its memory than {}: the first ones are kept", most_moments));
+      return;
+    }
+    ++moments_named_;
+  }
+  ledger_.moment(cut_to(std::string(name.substr(0, most_moment_name_bytes + 1)), most_moment_name_bytes));
 }
 
 // Of a workload that warns in each step the first warnings tell enough; the log has the others.
 void HostServices::keep_warning(std::string text) {
   constexpr std::size_t most_warnings = 8, most_chars = 1000;
-  if (text.size() > most_chars) {
-    std::size_t end = most_chars;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;  // not within a character
-    text = text.substr(0, end) + "...";
-  }
+  text = cut_to(std::move(text), most_chars);
   if (warnings_.size() < most_warnings && std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
     warnings_.push_back(std::move(text));
 }

@@ -47,6 +47,9 @@ class HostServices {
   // The history so far, and no more of it: what follows is not part of the steps that were measured.
   std::optional<profile::MemoryHistory> take_memory_history() { return std::exchange(memory_history_, std::nullopt); }
 
+  // While true, metrics that the workload reports are not kept.
+  void ignore_metrics(bool ignore) { ignores_metrics_ = ignore; }
+
   measure::MemoryLedger& ledger() { return ledger_; }
   const std::vector<std::optional<double>>& case_metrics() const { return case_metrics_; }
   std::int64_t allocations_while_measuring() const { return allocations_while_measuring_; }
@@ -69,6 +72,7 @@ class HostServices {
   void release(void* address);
   void plan_buffer(void* arena, profile::PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
+  void name_moment(std::string_view name);
   void keep_warning(std::string text);  // under the lock
   std::string held_by_kind() const;
 
@@ -85,9 +89,11 @@ class HostServices {
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;
   std::vector<std::string> warnings_;
+  std::size_t moments_named_ = 0;  // by the plugin
   std::map<void*, Block> blocks_;
   std::optional<profile::MemoryHistory> memory_history_;  // nothing: not asked for
   std::vector<std::optional<double>> case_metrics_;
+  bool ignores_metrics_ = false;
   measure::Recorder* recorder_ = nullptr;
   std::exception_ptr mark_failure_;
   assay_stage stage_ = ASSAY_STAGE_SETUP;

@@ -43,7 +43,8 @@ int worker_main() try {
     BoardObserver observer(channel.board());
     const CaseSpec case_spec = case_spec_from_json(spec);
     if (!case_spec.is_alone()) take_termination_as_abort();
-    channel.send(to_event(run_case(case_spec, observer)));
+    channel.send(to_event(
+        run_case(case_spec, observer, [&channel](const CaseAnswer& answer) { channel.send(to_event(answer)); })));
   }
   return 0;
 } catch (const std::exception& e) {

@@ -29,6 +29,7 @@ Settings::Settings(const assay::Case& c)
   reduction = in_order<assay::comm::Reduction>(reduction_names, reduction_name);
   dtype = in_order<assay::compute::DType>(dtype_names, c.get<std::string_view>("dtype"));
   options.max_channels = c.get<std::int32_t>("max_channels");
+  options.on_compute_stream = c.get<std::string_view>("stream") == "compute";
   if (collective == Collective::broadcast && !in_place)
     throw assay::Error(ASSAY_INVALID_ARGUMENT, "a broadcast has one buffer; leave out in_place = false");
   if (collective == Collective::broadcast && root >= ranks)

@@ -27,6 +27,7 @@ inline constexpr auto collective_names = assay::names("all_reduce", "reduce_scat
 inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
 inline constexpr auto reduction_names = assay::names("sum", "average", "max");
 inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
+inline constexpr auto stream_names = assay::names("own", "compute");
 
 using assay::Param;
 inline constexpr auto params = assay::table(
@@ -49,6 +50,8 @@ inline constexpr auto params = assay::table(
     Param::integer("max_channels", 0)
         .at_least(0)
         .at_most(64)
-        .help("nccl: the most thread blocks that a collective may take; 0: as many as NCCL likes"));
+        .help("nccl: the most thread blocks that a collective may take; 0: as many as NCCL likes"),
+    Param::choice("stream", "own", stream_names)
+        .help("nccl: own: beside the computation, as in training; compute: on its stream, as nccl-tests does"));
 
 }  // namespace all_reduce

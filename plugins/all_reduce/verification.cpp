@@ -1,5 +1,7 @@
-// Is every element of every rank right? Once in place and once out of place, on fresh data whose result is known to the
-// bit, in the buffers that were timed and with the collective that was timed.
+// Is every element of every rank right? What the last timed step has left, where that is known; then once in place and
+// once out of place, each time on other data whose result is known to the bit, in the buffers that were timed and with
+// the collective that was timed. A collective that sends or leaves what was there before is wrong each time.
+#include <algorithm>
 #include <cstdio>
 
 #include <assay/comm/exchange.hpp>
@@ -20,6 +22,9 @@ using assay::compute::Tensor;
 
 namespace {
 
+// No part of a message moves by it: a prime.
+constexpr std::int64_t shift_of_data = 10'007;
+
 std::string number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", x);
@@ -35,27 +40,36 @@ ExactData Workload::exact_data() const {
   return {settings_.dtype, reduces ? settings_.reduction : Reduction::max, settings_.ranks};
 }
 
-Comparison Workload::check_result(const Buffers& b, const ExactData& exact) const {
+Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std::int64_t shift) const {
   const Pieces pieces(*backend_);
   const auto data = [&](const std::vector<std::int32_t>& period) { return PeriodicData(settings_.dtype, period); };
   const std::int64_t part = settings_.message.part;
   switch (settings_.collective) {
-    case Collective::all_reduce: return pieces.compare(b.receive, data(exact.reduced()), 0, exact.tolerance());
+    case Collective::all_reduce: return pieces.compare(b.receive, data(exact.reduced()), shift, exact.tolerance());
     case Collective::reduce_scatter:
-      return pieces.compare(b.receive, data(exact.reduced()), settings_.rank * part, exact.tolerance());
-    case Collective::broadcast: return pieces.compare(b.receive, data(exact.sent_by(settings_.root)), 0, 0);
+      return pieces.compare(b.receive, data(exact.reduced()), shift + settings_.rank * part, exact.tolerance());
+    case Collective::broadcast: return pieces.compare(b.receive, data(exact.sent_by(settings_.root)), shift, 0);
     case Collective::all_gather: break;
   }
   Comparison all;
   for (std::int32_t rank = 0; rank < settings_.ranks; ++rank) {
-    Comparison one = pieces.compare(b.receive.slice(0, rank * part, part), data(exact.sent_by(rank)), 0, 0);
+    Comparison one = pieces.compare(b.receive.slice(0, rank * part, part), data(exact.sent_by(rank)), shift, 0);
     if (one.first) one.first->index += rank * part;
     all.add(one);
   }
   return all;
 }
 
-Comparison Workload::run_and_check(bool in_place, const ExactData& exact) {
+// Where a reduction is repeated in place, a sum grows, and a rounded average moves.
+bool Workload::knows_timed_result(const ExactData& exact) const {
+  const bool reduces =
+      settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter;
+  if (!reduces || !settings_.in_place || settings_.ranks == 1) return true;
+  if (settings_.collective == Collective::reduce_scatter) return false;  // the parts of others are not the result's
+  return settings_.reduction != Reduction::sum && exact.tolerance() == 0;
+}
+
+Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::int64_t shift) {
   DeviceMemory other;
   if (!in_place && settings_.in_place)
     other = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, other_bytes(), "second buffer of the verification");
@@ -63,12 +77,13 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact) {
   const Pieces pieces(*backend_);
   const PeriodicData own(settings_.dtype, exact.sent_by(settings_.rank));
   pieces.spoil(b.receive);
-  if (settings_.collective != Collective::broadcast || settings_.rank == settings_.root) pieces.write(b.send, own);
+  if (settings_.collective != Collective::broadcast || settings_.rank == settings_.root)
+    pieces.write(b.send, own, shift);
   communicator_->wait(enqueue(b));
   communicator_->synchronize();
-  Comparison result = check_result(b, exact);
+  Comparison result = check_result(b, exact, shift);
   if (!in_place) {  // the sent buffer is unchanged
-    const Comparison sent = pieces.compare(b.send, own, 0, 0);
+    const Comparison sent = pieces.compare(b.send, own, shift, 0);
     if (sent.wrong > 0)
       throw Error(ASSAY_WRONG_RESULT, settings_.collective_name + " out of place has changed " +
                                           std::to_string(sent.wrong) + " elements of what rank " +
@@ -83,15 +98,20 @@ std::string Workload::verify(const assay::Launch& launch) {
   const bool one_buffer = settings_.collective == Collective::broadcast;
   Comparison mine;
   std::string first_wrong;
-  for (const bool in_place : {true, false}) {
-    if (one_buffer && !in_place) continue;
-    const Comparison found = run_and_check(in_place, exact);
+  const auto add = [&](const Comparison& found, const char* when) {
     mine.add(found);
     if (found.first && first_wrong.empty())
-      first_wrong = "rank " + std::to_string(settings_.rank) + (in_place ? ", in place" : ", out of place") +
-                    ", element " + std::to_string(found.first->index) + ": got " + number(found.first->got) +
-                    ", expected " + number(found.first->expected);
+      first_wrong = "rank " + std::to_string(settings_.rank) + ", " + when + ", element " +
+                    std::to_string(found.first->index) + ": got " + number(found.first->got) + ", expected " +
+                    number(found.first->expected);
+  };
+  const bool timed = knows_timed_result(exact);
+  if (timed) {
+    communicator_->synchronize();
+    add(check_result(timed_, exact, 0), "after the last timed step");
   }
+  add(run_and_check(true, exact, 1 * shift_of_data), "in place");
+  if (!one_buffer) add(run_and_check(false, exact, 2 * shift_of_data), "out of place");
 
   struct Counts {
     std::int64_t checked, wrong;
@@ -110,7 +130,8 @@ std::string Workload::verify(const assay::Launch& launch) {
   if (settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter)
     what += " (" + settings_.reduction_name + ")";
   const std::string checked = std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) +
-                              " rank(s), " + (one_buffer ? "in one buffer" : "in place and out of place");
+                              " rank(s), " + (one_buffer ? "in one buffer" : "in place and out of place") +
+                              (timed ? ", and what the last timed step has left" : "");
   if (total.wrong > 0)
     throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +
                                         " are wrong, on rank(s) " + wrong_ranks +

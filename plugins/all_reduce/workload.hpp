@@ -18,6 +18,7 @@ class Workload {
   static constexpr auto id = "all_reduce";
   static constexpr auto summary = "a collective between ranks: time, algorithm and bus bandwidth, wrong elements";
   static constexpr auto params = all_reduce::params;
+  static constexpr bool ranks_cooperate = true;
   enum Phase { collective_phase };
   static constexpr auto phases = assay::names("collective");
   enum Metric {
@@ -56,8 +57,10 @@ class Workload {
 
   // verification.cpp
   assay::comm::ExactData exact_data() const;
-  assay::comm::Comparison run_and_check(bool in_place, const assay::comm::ExactData& exact);
-  assay::comm::Comparison check_result(const Buffers& b, const assay::comm::ExactData& exact) const;
+  // The data are those of `exact` from element `shift` on.
+  assay::comm::Comparison run_and_check(bool in_place, const assay::comm::ExactData& exact, std::int64_t shift);
+  assay::comm::Comparison check_result(const Buffers& b, const assay::comm::ExactData& exact, std::int64_t shift) const;
+  bool knows_timed_result(const assay::comm::ExactData& exact) const;
 
   assay::Host host_;
   Settings settings_;

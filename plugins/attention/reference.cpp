@@ -1,6 +1,7 @@
 #include "reference.hpp"
 
 #include <algorithm>
+#include <assay/compute/difference.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -129,15 +130,16 @@ std::vector<std::int64_t> spread_rows(std::int64_t seq, std::int64_t count) {
 double worst_error(const std::vector<float>& got, const Rows& expected, double forgiven) {
   if (got.size() != expected.value.size()) return infinity;
   const auto width = static_cast<std::size_t>(expected.columns);
-  double worst = 0;
+  assay::compute::Worst worst;
   for (std::size_t row = 0; row < expected.magnitude.size(); ++row) {
-    double squares = 0;
-    for (std::size_t c = row * width; c < (row + 1) * width; ++c) squares += square(double(got[c]) - expected.value[c]);
-    const double beyond = std::max(0.0, std::sqrt(squares) - forgiven);
-    if (std::isnan(squares)) return infinity;
-    if (beyond > 0) worst = std::max(worst, beyond / expected.magnitude[row]);
+    assay::compute::Difference difference;
+    for (std::size_t c = row * width; c < (row + 1) * width; ++c) difference.add(double(got[c]), expected.value[c]);
+    // A sum of terms that is not finite forgives nothing: divided by it, every error would be 0.
+    if (!std::isfinite(difference.distance()) || !std::isfinite(expected.magnitude[row])) return infinity;
+    const double beyond = difference.distance() - forgiven;
+    if (beyond > 0) worst.add(beyond / expected.magnitude[row]);
   }
-  return worst;
+  return worst.value();
 }
 
 }  // namespace attention

@@ -1,6 +1,7 @@
 #include "sketch.hpp"
 
 #include <algorithm>
+#include <assay/compute/difference.hpp>
 #include <cmath>
 #include <limits>
 
@@ -68,13 +69,13 @@ void Sums::add(const Sums& other) {
 double Sums::worst_error(const Sums& expected) const {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (value.size() != expected.value.size()) return infinity;
-  double worst = 0;
+  assay::compute::Worst worst;
   for (std::size_t i = 0; i < value.size(); ++i) {
     const double distance = std::abs(value[i] - expected.value[i]);
-    if (std::isnan(distance)) return infinity;
-    if (distance > 0) worst = std::max(worst, distance / std::sqrt(expected.squares[i]));
+    if (!std::isfinite(distance) || !std::isfinite(expected.squares[i])) return infinity;
+    if (distance > 0) worst.add(distance / std::sqrt(expected.squares[i]));
   }
-  return worst;
+  return worst.value();
 }
 
 Sums row_sums(const Matrix& m) {

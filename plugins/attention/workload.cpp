@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <assay/train/peak.hpp>
+
 #include <assay/train/backend_access.hpp>
 
 #include "matrix_rate.hpp"
@@ -18,10 +20,15 @@ Workload::Workload(const assay::Case& c)
 
 assay::Work Workload::work() const {
   const Problem& p = settings_.problem;
-  assay::Work work{.items = static_cast<std::uint64_t>(p.batch * p.seq)};
+  assay::Work work{.items = static_cast<std::uint64_t>(p.batch * p.seq),
+                   .arithmetic = assay::train::arithmetic_of(settings_.precision)};
   if (has_forward()) work.flops += forward_flops(p), work.bytes += forward_bytes(p);
   if (has_backward()) work.flops += backward_flops(p), work.bytes += backward_bytes(p);
   return work;
+}
+
+assay::Peak Workload::peak(const assay::Launch& launch) {
+  return assay::train::measure_peak(host_, launch, settings_.precision);
 }
 
 void Workload::setup(const assay::Launch& launch) {

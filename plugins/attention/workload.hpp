@@ -34,6 +34,7 @@ class Workload {
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
   std::string verify(const assay::Launch& launch);
+  assay::Peak peak(const assay::Launch& launch);
   assay::Work work() const;
 
  private:

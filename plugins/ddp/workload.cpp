@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <assay/train/peak.hpp>
+
 #include <algorithm>
 #include <assay/train/data_parallel.hpp>
 
@@ -15,7 +17,13 @@ Workload::Workload(const assay::Case& c)
 
 assay::Work Workload::work() const {
   const std::uint64_t forward = assay::train::decoder_forward_flops(settings_.trainer.model);
-  return {.flops = 3 * forward, .items = static_cast<std::uint64_t>(settings_.trainer.model.rows())};
+  return {.flops = 3 * forward,
+          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
+          .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
+}
+
+assay::Peak Workload::peak(const assay::Launch& launch) {
+  return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
 void Workload::setup(const assay::Launch& launch) {
@@ -26,8 +34,8 @@ void Workload::setup(const assay::Launch& launch) {
     trainer_.backward();
     trainer_.update();
   });
-  communicator_ =
-      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
+  communicator_ = assay::comm::SilenceableCommunicator(
+      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options));
   communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
   average_.use(*communicator_);
   host_.info(communicator_->description());
@@ -38,6 +46,13 @@ void Workload::setup(const assay::Launch& launch) {
 void Workload::start() {
   trainer_.start();
   assay::train::broadcast_parameters(trainer_, *communicator_);
+}
+
+void Workload::average_gradients() {
+  average_.begin_step();
+  trainer_.forward();
+  trainer_.backward(average_.listener());
+  average_.finish();
 }
 
 void Workload::run(const assay::Launch& launch) {
@@ -63,6 +78,11 @@ void Workload::run(const assay::Launch& launch) {
     ++measured_steps_;
   else
     communicator_->take_totals();
+}
+
+void Workload::silence(bool silent) {
+  communicator_.silence(silent);
+  average_.use(*communicator_);
 }
 
 void Workload::finish(const assay::Launch& launch) {

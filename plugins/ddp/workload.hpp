@@ -1,23 +1,18 @@
 // The ddp workload: one step of a decoder that several ranks train, each on its part of the batch.
 #pragma once
-#include <assay/train/sampling.hpp>
+#include <assay/comm/silent.hpp>
 #include <memory>
 
 #include "settings.hpp"
 
 namespace ddp {
 
-// The model after a few steps from the start: samples, and a hash of all weights to the bit.
-struct Outcome {
-  assay::train::Samples weights, gradients;  // gradients: of the last step
-  std::uint64_t hash = 0;
-};
-
 class Workload {
  public:
   static constexpr auto id = "ddp";
   static constexpr auto summary = "data-parallel training of a decoder: gradients averaged over the ranks";
   static constexpr auto item_unit = "tokens";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = ddp::params;
   static constexpr auto presets = assay::train::model_presets;
   enum Phase { forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
@@ -51,23 +46,25 @@ class Workload {
   void setup(const assay::Launch& launch);
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
+  assay::Verified verify(const assay::Launch& launch);
   assay::Work work() const;  // this rank's
+  assay::Peak peak(const assay::Launch& launch);
+  void silence(bool silent);
 
  private:
   void start();  // the state before the first step, rank 0's on every rank
 
+  void average_gradients();  // forward and backward with the average, as a step does, without phases
+
   // verification.cpp
-  Outcome data_parallel();
-  Outcome single_process(assay::train::DecoderModel& whole_batch);
-  void take(Outcome& outcome) const;
-  std::string compare_with_single_process(const Outcome& outcome, const assay::train::Samples& start);
+  assay::Verified check_gradients();
+  std::string check_updates();
 
   assay::Host host_;
   Settings settings_;
   assay::train::DecoderTrainer trainer_;
   assay::train::GradientAverage average_;
-  std::unique_ptr<assay::comm::Communicator> communicator_;
+  assay::comm::SilenceableCommunicator communicator_;
   std::uint64_t measured_steps_ = 0;
 };
 

@@ -1,68 +1,125 @@
-// Is what was timed the right computation? Three questions, each answered on the device that was measured:
+// Is what was timed the right computation? Questions answered on the device that was measured:
 //   after the last step: are the loss and every gradient finite;
-//   from the starting weights: is the loss what random weights must give;
-//   do the fused and the unfused path agree on it and on the gradients, with the other attention and with
+//   from the starting weights: is the loss what random weights must give, and does the optimizer, if there is one, do
+//   what its formula says;
+//   is every operation of the step what it is in float64;
+//   are the gradients of a few tokens those of a float64 model on the host;
+//   do the fused and the unfused path agree on the loss and on every gradient, with the other attention and with
 //   recomputation, so that no kernel of the timed path vouches for itself.
+#include <algorithm>
+#include <assay/compute/audited_backend.hpp>
 #include <cmath>
+#include <optional>
 
 #include "workload.hpp"
 
 namespace decoder {
 
 using assay::Error;
-using assay::compute::DType;
 using assay::compute::Tensor;
+using assay::train::compared_elements;
 using assay::train::DecoderConfig;
 using assay::train::DecoderModel;
 using assay::train::number;
 using assay::train::Outcome;
-using assay::train::verification_loss_scale;
+using assay::train::ParameterSet;
 
 namespace {
 
-constexpr std::int64_t longest_naive_context = 1024;
+constexpr std::int64_t longest_whole_scores = 1024;
+constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer contexts, at a time
 
-// The path that shares the least with the one that was timed: the other kind of operations, the other attention where
-// its score matrix is affordable, and recomputation, which also keeps its memory small.
+// Attention by its definition, in so many rows at a time as are affordable.
+DecoderConfig with_scores_in_parts(DecoderConfig c) {
+  c.flash = false;
+  c.score_rows = assay::train::NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.context_length,
+                                                           c.context_length, c.precision.activation);
+  return c;
+}
+
+// The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
+// recomputation, which also keeps its memory small.
 DecoderConfig opposite(DecoderConfig c) {
   c.fused = !c.fused;
-  c.flash = !c.flash || c.context_length > longest_naive_context;
+  c.flash = !c.flash;
   c.checkpointing = c.backward;
   c.keep_logits = false;
-  return c;
+  return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
 }
 
 }  // namespace
 
-// The results of a run of `model`: by `graph`, if the timed steps replayed one, else by the operations one by one.
-Outcome Workload::outcome_of(const DecoderModel& model, assay::compute::Graph* graph) {
-  Outcome out;
-  assay::compute::Backend& backend = trainer_.backend();
-  const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const bool backward = model.config().backward;
-  const auto take = [&](const Tensor& t) { out.samples.push_back(assay::train::sample(backend, t)); };
-  model.initialize(backend);
-  if (graph) graph->launch();
-  if (graph && !backward) take(model.logits());
-  if (!graph || !backward) {  // a captured forward alone has no loss
-    const auto enqueue = [&] {
-      model.forward(backend, trainer_.inputs(), &trainer_.labels(), trainer_.valid_rows());
-      if (backward) model.backward(backend, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
-    };
-    trainer_.prepare(enqueue);
-    enqueue();
-  }
-  backend.synchronize();
+// By a graph, if the timed steps replayed one, else by the operations one by one.
+void Workload::enqueue_timed(const assay::Launch& launch) {
+  if (graph_) return graph_->launch();
+  enqueue_step(launch);
+}
+
+double Workload::loss_of(const DecoderModel& of) const {
   float loss = 0;
-  backend.download(&loss, model.loss());
-  out.loss = static_cast<double>(loss);
-  if (!backward) {
-    if (!graph) take(model.logits());
-    return out;
+  trainer_.backend().synchronize();
+  trainer_.backend().download(&loss, of.loss());
+  return static_cast<double>(loss);
+}
+
+// Forward, and backward if there is one, of the operations one by one. A forward alone has its loss from here.
+void Workload::enqueue_with_loss(const DecoderModel& of) const { enqueue_with_loss(of, trainer_.backend()); }
+void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend& by) const {
+  of.forward(by, trainer_.inputs(), &trainer_.labels(), trainer_.valid_rows());
+  if (of.config().backward) of.backward(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
+}
+
+std::string Workload::check_operations(double loss_scale) {
+  const DecoderModel& of = trainer_.model();
+  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  trainer_.prepare([&] { enqueue_with_loss(of); });
+  trainer_.start(loss_scale);
+  enqueue_with_loss(of, audited);
+  return audited.text() + "; ";
+}
+
+// What is compared: the gradients by parameter, and, as most rows of the embedding's are zero, one that is not; of a
+// forward alone the logits.
+std::vector<float> Workload::sample_of(const DecoderModel& of, std::size_t index) const {
+  const ParameterSet& set = trainer_.parameters();
+  if (!of.config().backward) return assay::train::sample(trainer_.backend(), of.logits(), compared_elements);
+  if (index < set.all().size())
+    return assay::train::sample(trainer_.backend(), set.gradient(index),
+                                assay::train::sampled_elements(set, index, compared_elements));
+  return assay::train::sample(trainer_.backend(),
+                              set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
+}
+
+Outcome Workload::timed_outcome(const assay::Launch& launch, std::string& text, double& loss_scale) {
+  Outcome out;
+  trainer_.initialize();
+  const bool updates = settings_.pass == Pass::train_step;
+  std::optional<assay::train::OptimizerCheck> optimizer;
+  if (model().backward) {
+    loss_scale = assay::train::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
+    trainer_.start(loss_scale);
+    if (updates) optimizer.emplace(trainer_);
+    enqueue_timed(launch);
+    out.loss = loss_of(trainer_.model());
+    for (std::size_t i = 0; i <= trainer_.parameters().all().size(); ++i)
+      out.samples.push_back(sample_of(trainer_.model(), i));
+  } else {
+    trainer_.start();
+    enqueue_timed(launch);
+    trainer_.backend().synchronize();
+    out.samples.push_back(sample_of(trainer_.model(), 0));
+    trainer_.prepare([&] { enqueue_with_loss(trainer_.model()); });
+    trainer_.start();
+    enqueue_with_loss(trainer_.model());
+    out.loss = loss_of(trainer_.model());
   }
-  out.samples = assay::train::sample_gradients(backend, parameters);
-  // Most rows of the embedding's gradient are zero; this one is not.
-  take(parameters.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
+  text += check_start(out.loss);
+  if (!optimizer) return out;
+  optimizer->after_step();
+  optimizer->set_visible_rate();
+  enqueue_timed(launch);
+  optimizer->after_step();
+  text += optimizer->text();
   return out;
 }
 
@@ -82,22 +139,53 @@ std::string Workload::check_start(double loss) const {
   return text + "; ";
 }
 
-std::string Workload::verify(const assay::Launch&) {
+assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = model().backward ? assay::train::check_finite(trainer_, trainer_.model()) : "";
-  trainer_.start(verification_loss_scale);
-  const Outcome timed = outcome_of(trainer_.model(), graph_.get());
-  text += check_start(timed.loss);
+  double loss_scale = assay::train::verification_loss_scale;
+  const Outcome timed = timed_outcome(launch, text, loss_scale);
 
   graph_.reset();  // its addresses may be about to change
-  DecoderModel reference(opposite(model()), trainer_.parameters(), trainer_.ids());
-  trainer_.lend_memory(reference);
-  trainer_.start(verification_loss_scale);
+  text += check_operations(loss_scale);
+  const assay::Verified exact = assay::train::check_against_float64(host_, trainer_, loss_scale);
+  text += exact.text;
   const std::string what = std::string(model().fused ? "fused" : "unfused") + " path against the " +
                            (model().fused ? "unfused" : "fused") + " one";
+  std::optional<DecoderModel> other;
+  const auto make_other = [&](const DecoderConfig& config) {
+    other.emplace(config, trainer_.parameters(), trainer_.ids());
+    trainer_.lend_memory(*other);
+    trainer_.prepare([&] { enqueue_with_loss(*other); });
+  };
+  try {
+    try {
+      make_other(opposite(model()));
+    } catch (const Error& e) {
+      if (e.status() != ASSAY_UNSUPPORTED) throw;
+      make_other(with_scores_in_parts(opposite(model())));  // tiled attention does not serve this shape
+    }
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+    return {text + "not checked: " + what + ", for whose " + std::to_string(other->activation_bytes() >> 20) +
+                " MiB of activations there is no room",
+            true};
+  }
+  const DecoderModel& reference = *other;
+  reference.initialize(trainer_.backend());
+  trainer_.start(loss_scale);
+  enqueue_with_loss(reference);
+  const double loss = loss_of(reference);
   const auto& all = trainer_.parameters().all();
-  return text + assay::train::compare_paths(what, timed, outcome_of(reference, nullptr),
-                                            assay::train::path_tolerance(model().precision), trainer_.parameters(),
-                                            model().backward ? all[trainer_.ids().embeddings].name : "logits");
+  text += assay::train::compare_paths(
+      what, timed, loss, [&](std::size_t i) { return sample_of(reference, i); },
+      assay::train::path_tolerance(model().precision, model().layers), trainer_.parameters(),
+      model().backward ? all[trainer_.ids().embeddings].name : "logits");
+  return {text + ", of " + assay::train::share_text(compared_share()), exact.in_part};
+}
+
+double Workload::compared_share() const {
+  if (model().backward) return assay::train::sampled_share(trainer_.parameters(), compared_elements);
+  const auto logits = static_cast<double>(model().rows() * model().vocab_size);
+  return std::min(1.0, static_cast<double>(compared_elements) / logits);
 }
 
 }  // namespace decoder

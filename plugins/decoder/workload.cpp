@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <assay/train/peak.hpp>
+
 #include <assay/train/checkpoint.hpp>
 #include <functional>
 
@@ -26,7 +28,12 @@ assay::Work Workload::work() const {
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
   return {.flops = settings_.pass == Pass::forward ? forward : 3 * forward,
           .bytes = bytes,
-          .items = static_cast<std::uint64_t>(model().rows())};
+          .items = static_cast<std::uint64_t>(model().rows()),
+          .arithmetic = assay::train::arithmetic_of(model().precision)};
+}
+
+assay::Peak Workload::peak(const assay::Launch& launch) {
+  return assay::train::measure_peak(host_, launch, model().precision);
 }
 
 void Workload::setup(const assay::Launch& launch) {

@@ -1,7 +1,11 @@
 // The decoder workload: one step of a decoder Transformer, in three phases.
 #pragma once
+#include <assay/train/decoder_check.hpp>
+#include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "settings.hpp"
 
@@ -32,7 +36,8 @@ class Workload {
   void setup(const assay::Launch& launch);
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
+  assay::Verified verify(const assay::Launch& launch);
+  assay::Peak peak(const assay::Launch& launch);
   assay::Work work() const;
 
  private:
@@ -42,8 +47,15 @@ class Workload {
   void take_first_step(const assay::Launch& launch);
   void dump();
 
-  // verification.cpp; each returns what it found right, or throws WRONG_RESULT
-  assay::train::Outcome outcome_of(const assay::train::DecoderModel& model, assay::compute::Graph* graph);
+  // verification.cpp; what returns text says what it found right, or throws WRONG_RESULT
+  void enqueue_timed(const assay::Launch& launch);
+  void enqueue_with_loss(const assay::train::DecoderModel& of) const;
+  void enqueue_with_loss(const assay::train::DecoderModel& of, assay::compute::Backend& by) const;
+  std::string check_operations(double loss_scale);
+  double loss_of(const assay::train::DecoderModel& model) const;
+  std::vector<float> sample_of(const assay::train::DecoderModel& model, std::size_t index) const;
+  double compared_share() const;
+  assay::train::Outcome timed_outcome(const assay::Launch& launch, std::string& text, double& loss_scale);
   std::string check_start(double loss) const;
 
   const assay::train::DecoderConfig& model() const { return settings_.trainer.model; }

@@ -1,11 +1,16 @@
 // Is what was timed the right computation? Questions answered on the device that was measured:
 //   after the last step: are the loss and every gradient finite;
-//   from the starting weights: does the captured step, dropout included, do what its operations do one by one;
+//   from the starting weights: does the optimizer do what its formula says; dropout included, is every operation of the
+//   step what it is in float64, and does the captured step do what its operations do one by one;
 //   without dropout: is the loss what random weights must give, and do the fused and the unfused path agree on it and
 //   on every gradient, with the other attention, so that no kernel of the timed path vouches for itself; on several
-//   ranks: are the weights the same on all of them, to the bit, after a few steps on different batches.
+//   ranks: are the averaged gradients the mean of what the ranks compute alone, and the weights the same on all of
+//   them, to the bit, after a few steps on different batches.
 #include <cmath>
+#include <optional>
 
+#include <assay/compute/audited_backend.hpp>
+#include <assay/train/average_check.hpp>
 #include <assay/train/data_parallel.hpp>
 #include "workload.hpp"
 
@@ -16,13 +21,18 @@ using assay::train::EncoderDecoderConfig;
 using assay::train::EncoderDecoderModel;
 using assay::train::number;
 using assay::train::Outcome;
-using assay::train::relu_path_tolerance;
 using assay::train::verification_loss_scale;
 
 namespace {
 
-constexpr std::int64_t longest_naive_sequence = 1024;
+constexpr std::int64_t longest_whole_scores = 1024;
+constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer sequences, at a time
 constexpr int verified_steps = 3;
+constexpr std::int64_t compared_each = assay::train::compared_elements / 2;  // of either path
+
+assay::train::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
+  return assay::train::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers);
+}
 
 EncoderDecoderConfig without_dropout(EncoderDecoderConfig c) {
   c.dropout = 0;
@@ -32,7 +42,10 @@ EncoderDecoderConfig without_dropout(EncoderDecoderConfig c) {
 // The path that shares the least with the one that was timed.
 EncoderDecoderConfig opposite(EncoderDecoderConfig c) {
   c.fused = !c.fused;
-  c.flash = !c.flash || c.sequence_length > longest_naive_sequence;
+  c.flash = !c.flash;
+  if (!c.flash && c.sequence_length > longest_whole_scores)
+    c.score_rows = assay::train::NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.sequence_length,
+                                                             c.sequence_length, c.precision.activation);
   return c;
 }
 
@@ -44,17 +57,17 @@ void Workload::take(Outcome& outcome, const EncoderDecoderModel& of) const {
   float loss = 0;
   backend.download(&loss, of.loss());
   outcome.loss = static_cast<double>(loss);
-  outcome.samples = assay::train::sample_gradients(backend, trainer_.parameters());
+  outcome.samples = assay::train::sample_gradients(backend, trainer_.parameters(), compared_each);
 }
 
-Outcome Workload::outcome_of(const EncoderDecoderModel& of) {
-  const auto enqueue = [&] {
-    of.forward(trainer_.backend(), trainer_.batch());
-    of.backward(trainer_.backend(), trainer_.batch());
+Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Backend& by) {
+  const auto enqueue = [&](assay::compute::Backend& by) {
+    of.forward(by, trainer_.batch());
+    of.backward(by, trainer_.batch());
   };
-  trainer_.prepare(enqueue);
+  trainer_.prepare([&] { enqueue(trainer_.backend()); });
   trainer_.start(verification_loss_scale);
-  enqueue();
+  enqueue(by);
   Outcome outcome;
   take(outcome, of);
   return outcome;
@@ -77,46 +90,103 @@ std::string Workload::check_start(double loss) const {
   return text + "; ";
 }
 
-std::string Workload::check_replay() {
-  if (!graph_) return "";
-  trainer_.start(verification_loss_scale);
-  graph_->launch();
-  Outcome replayed;
-  take(replayed, trainer_.model());
-  graph_.reset();  // its addresses may be about to change
-  const assay::train::PathTolerance tolerance = relu_path_tolerance(model().precision);
-  return assay::train::compare_paths("captured step against its operations one by one", replayed,
-                                     outcome_of(trainer_.model()), tolerance, trainer_.parameters(), "") +
+std::string Workload::check_operations() {
+  std::optional<Outcome> replayed;
+  if (graph_) {
+    trainer_.start(verification_loss_scale);
+    graph_->launch();
+    take(replayed.emplace(), trainer_.model());
+    graph_.reset();  // its addresses may be about to change
+  }
+  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  const Outcome one_by_one = outcome_of(trainer_.model(), audited);
+  if (!replayed) return audited.text() + "; ";
+  return audited.text() + "; " +
+         assay::train::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
+                                     tolerance_of(model()), trainer_.parameters(), "") +
          "; ";
 }
 
-std::string Workload::check_ranks(const assay::Launch& launch) {
-  if (!communicator_) return "";
-  start(verification_loss_scale);  // fp16: so that no step is skipped
+// Of the timed step, with dropout and, on several ranks, with their average.
+std::string Workload::check_optimizer(const assay::Launch& launch) {
+  const auto step = [&] { graph_ ? graph_->launch() : enqueue_step(launch); };
+  if (!communicator_) return assay::train::check_updates(trainer_, step);
+  start(verification_loss_scale);
+  assay::train::OptimizerCheck check(trainer_);
+  step();
+  communicator_->synchronize();
+  check.after_step();
+  check.set_visible_rate();
+  step();
+  communicator_->synchronize();
+  check.after_step();
+  return check.text();
+}
+
+// Dropout draws its masks by the number of the step: a backward that is repeated has the same.
+assay::Verified Workload::check_average_of_ranks() {
+  const assay::train::ParameterSet& parameters = trainer_.parameters();
+  const auto pieces =
+      assay::train::average_pieces(parameters, assay::train::begins_of(average_.pieces()), settings_.ranks);
+  assay::compute::Backend& backend = trainer_.backend();
+  data_->loader().next(trainer_.batch());
+  assay::train::RankGradients mine;
+  trainer_.forward();
+  trainer_.backward();
+  mine.own = sketch_of(backend, parameters.all_gradients(), pieces);
+  spoil_gradients(backend, parameters);
+  average_.begin_step();
+  trainer_.forward();
+  trainer_.backward(average_.listener());
+  average_.finish();
+  communicator_->synchronize();
+  mine.averaged = sketch_of(backend, parameters.all_gradients(), pieces);
+  return check_average(
+      host_, "encoder_decoder.average", parameters, pieces, mine,
+      {assay::train::hash_of(backend, trainer_.batch()), trainer_.batch().elements(), model().vocab_size});
+}
+
+assay::Verified Workload::check_ranks(const assay::Launch& launch) {
+  if (!communicator_) return std::string();
+  // fp16: at this loss scale no step is skipped.
+  assay::train::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, verification_loss_scale);
+  const assay::Verified average = check_average_of_ranks();
   for (int i = 0; i < verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
     enqueue_step(launch);
   }
   communicator_->synchronize();
   trainer_.backend().synchronize();
-  return assay::train::check_same_weights(host_, "encoder_decoder.weights", assay::train::hash_of_weights(trainer_),
-                                          verified_steps);
+  const std::string weights = assay::train::check_same_weights(host_, "encoder_decoder.weights",
+                                                               assay::train::hash_of_weights(trainer_), verified_steps);
+  return {average.text + weights, average.in_part};
 }
 
-std::string Workload::verify(const assay::Launch& launch) {
+assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
-  text += check_ranks(launch);
-  text += check_replay();
+  const assay::Verified ranks = check_ranks(launch);
+  text += ranks.text;
+  text += check_optimizer(launch);
+  text += check_operations();
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
-  const Outcome found = outcome_of(timed);
+  const Outcome found = outcome_of(timed, trainer_.backend());
   text += check_start(found.loss);
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
-  trainer_.lend_memory(reference);
   const std::string what = std::string("without dropout, ") + (model().fused ? "fused" : "unfused") +
                            " path against the " + (model().fused ? "unfused" : "fused") + " one";
-  return text + assay::train::compare_paths(what, found, outcome_of(reference), relu_path_tolerance(model().precision),
-                                            trainer_.parameters(), "");
+  try {
+    trainer_.lend_memory(reference);
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+    return {text + "not checked: " + what + ", for whose " + std::to_string(reference.activation_bytes() >> 20) +
+                " MiB of activations there is no room",
+            true};
+  }
+  text += assay::train::compare_paths(what, found, outcome_of(reference, trainer_.backend()), tolerance_of(model()),
+                                      trainer_.parameters(), "");
+  const double share = assay::train::sampled_share(trainer_.parameters(), compared_each);
+  return {text + ", of " + assay::train::share_text(share), ranks.in_part};
 }
 
 }  // namespace encoder_decoder

@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <assay/train/peak.hpp>
+
 #include <assay/train/data_parallel.hpp>
 
 namespace encoder_decoder {
@@ -20,7 +22,12 @@ std::int64_t Workload::batches() const {
 assay::Work Workload::work() const {
   const auto steps = static_cast<std::uint64_t>(batches());
   return {.flops = steps * 3 * assay::train::encoder_decoder_forward_flops(model()),
-          .items = steps * static_cast<std::uint64_t>(model().batch_size)};
+          .items = steps * static_cast<std::uint64_t>(model().batch_size),
+          .arithmetic = assay::train::arithmetic_of(model().precision)};
+}
+
+assay::Peak Workload::peak(const assay::Launch& launch) {
+  return assay::train::measure_peak(host_, launch, model().precision);
 }
 
 void Workload::setup(const assay::Launch& launch) {
@@ -40,8 +47,8 @@ void Workload::setup(const assay::Launch& launch) {
   data_->loader().next(trainer_.batch());
   trainer_.initialize();
   if (settings_.ranks > 1) {
-    communicator_ =
-        assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
+    communicator_ = assay::comm::SilenceableCommunicator(assay::comm::open_communicator(
+        host_, launch, settings_.communication.library, settings_.communication.options));
     communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
     average_.use(*communicator_);
     host_.info(communicator_->description());
@@ -116,6 +123,11 @@ void Workload::report_data(const assay::Launch& launch) {
   if (launch.stage() != ASSAY_STAGE_MEASURE) return;
   delivered_bytes_ += totals.bytes;
   read_ms_ += totals.read_ms;
+}
+
+void Workload::silence(bool silent) {
+  communicator_.silence(silent);
+  average_.use(*communicator_);
 }
 
 void Workload::finish(const assay::Launch& launch) {

@@ -1,7 +1,9 @@
 // The encoder_decoder workload: training of a translation model on token pairs, measured by the epoch or by the step,
 // on any number of ranks.
 #pragma once
+#include <assay/comm/silent.hpp>
 #include <assay/train/gradient_average.hpp>
+#include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
 #include <memory>
 
@@ -15,6 +17,7 @@ class Workload {
   static constexpr auto id = "encoder_decoder";
   static constexpr auto summary = "encoder-decoder Transformer trained on token pairs from memory or disk";
   static constexpr auto item_unit = "samples";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = encoder_decoder::params;
   static constexpr auto presets = encoder_decoder::presets;
   enum Phase { data_wait_phase, train_phase, forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
@@ -62,8 +65,10 @@ class Workload {
   void setup(const assay::Launch& launch);
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
+  assay::Verified verify(const assay::Launch& launch);
   assay::Work work() const;  // this rank's
+  assay::Peak peak(const assay::Launch& launch);
+  void silence(bool silent);
 
  private:
   void start(
@@ -75,11 +80,13 @@ class Workload {
   std::int64_t batches() const;
 
   // verification.cpp
-  assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& model);
+  assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by);
   void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
   std::string check_start(double loss) const;
-  std::string check_replay();
-  std::string check_ranks(const assay::Launch& launch);
+  std::string check_operations();
+  std::string check_optimizer(const assay::Launch& launch);
+  assay::Verified check_ranks(const assay::Launch& launch);
+  assay::Verified check_average_of_ranks();
 
   const assay::train::EncoderDecoderConfig& model() const { return settings_.trainer.model; }
 
@@ -88,8 +95,8 @@ class Workload {
   assay::train::EncoderDecoderTrainer trainer_;
   assay::train::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
-  std::unique_ptr<assay::comm::Communicator> communicator_;  // null on one rank
-  std::unique_ptr<assay::compute::Graph> graph_;             // one step; null where the step is enqueued anew each time
+  assay::comm::SilenceableCommunicator communicator_;  // null on one rank
+  std::unique_ptr<assay::compute::Graph> graph_;       // one step; null where the step is enqueued anew each time
   std::uint64_t measured_ = 0;
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;

@@ -1,6 +1,8 @@
 #include "dtypes.hpp"
 
+#include <assay/compute/audited_backend.hpp>
 #include <assay/train/checkpoint.hpp>
+#include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
 
 #include "gradient_error.hpp"
@@ -93,9 +95,12 @@ std::string Dtypes::verify(const assay::Launch& launch) {
   assay::compute::Backend& backend = trainer_.backend();
   const ParameterSet& set = trainer_.parameters();
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
+  text += assay::train::check_updates(trainer_, [&] { enqueue_step(launch); });
   trainer_.start(assay::train::verification_loss_scale);
-  trainer_.forward();
-  trainer_.backward();
+  assay::compute::AuditedBackend audited(backend, set.policy().product_math);
+  trainer_.model().forward(audited, trainer_.inputs(), trainer_.labels());
+  trainer_.model().backward(audited, trainer_.inputs(), trainer_.labels());
+  text += audited.text() + "; ";
 
   std::vector<std::int64_t> labels(toy_rows);
   backend.download(labels.data(), trainer_.labels());
@@ -109,7 +114,7 @@ std::string Dtypes::verify(const assay::Launch& launch) {
   const double scale = trainer_.scaler().scale_of_gradients(backend);
   for (std::size_t id = 0; id < gradients.size(); ++id) error.add(gradients[id], exact[id], scale);
   launch.metric(gradient_error_metric, error.relative() * 100);
-  const double tolerance = assay::train::path_tolerance(set.policy()).gradient;
+  const double tolerance = gradient_tolerance(set.policy(), 1);
   text += "gradients differ by " + number(error.relative()) + " from float64 (tolerance " + number(tolerance) + ")";
   if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);
   return text;

@@ -1,11 +1,13 @@
 #include "speed_accuracy.hpp"
 
+#include <assay/compute/audited_backend.hpp>
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/decoder_params.hpp>
+#include <assay/train/decoder_reference.hpp>
+#include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
 #include <cmath>
 
-#include "decoder_reference.hpp"
 #include "gradient_error.hpp"
 
 namespace mixed_precision {
@@ -100,16 +102,18 @@ SpeedAccuracy::Accuracy SpeedAccuracy::accuracy_of(DecoderTrainer& trainer) cons
 
   DecoderModel compared(compared_model(trainer.config().model), trainer.parameters(), trainer.ids());
   trainer.lend_memory(compared);
-  const auto enqueue = [&] {
+  const auto enqueue = [&](assay::compute::Backend& by) {
     const assay::compute::Tensor tokens = trainer.inputs().slice(0, 0, reference_context_);
     const assay::compute::Tensor labels = trainer.labels().slice(0, 0, reference_context_);
-    compared.forward(trainer.backend(), tokens, &labels, reference_context_);
-    compared.backward(trainer.backend(), tokens, labels, reference_context_);
+    compared.forward(by, tokens, &labels, reference_context_);
+    compared.backward(by, tokens, labels, reference_context_);
   };
-  trainer.prepare(enqueue);
+  trainer.prepare([&] { enqueue(trainer.backend()); });
   compared.initialize(trainer.backend());
   trainer.start(assay::train::verification_loss_scale);
-  enqueue();
+  assay::compute::AuditedBackend audited(trainer.backend(), trainer.config().model.precision.product_math);
+  enqueue(audited);
+  result.operations = audited.text();
   result.scale = trainer.scaler().scale_of_gradients(trainer.backend());
   const ParameterSet& set = trainer.parameters();
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
@@ -126,12 +130,13 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
   std::vector<std::int64_t> labels(tokens.size());
   fp32.backend().download(tokens.data(), fp32.inputs().slice(0, 0, reference_context_));
   fp32.backend().download(labels.data(), fp32.labels().slice(0, 0, reference_context_));
-  return decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels).gradients;
+  return assay::train::decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels).gradients;
 }
 
 std::string SpeedAccuracy::verify(const assay::Launch& launch) {
   const assay::train::PrecisionPolicy policy = model().precision;
   std::string text = assay::train::check_finite(*trainer_, trainer_->model());
+  text += assay::train::check_updates(trainer_.value(), [&] { graph_ ? graph_->launch() : enqueue_step(launch); });
   graph_.reset();  // its addresses are about to change
   const Accuracy own = accuracy_of(*trainer_);
   Accuracy fp32;
@@ -155,15 +160,15 @@ std::string SpeedAccuracy::verify(const assay::Launch& launch) {
     throw Error(ASSAY_WRONG_RESULT,
                 text + "the loss after " + std::to_string(loss_steps_) + " steps is " + number(own.loss));
   launch.metric(gradient_reference_metric, fp64_ ? fp64_word : fp32_word);
-  text += "loss after " + std::to_string(loss_steps_) + " steps " + number(own.loss, "%.6g") + ", in fp32 " +
-          number(fp32_loss, "%.6g");
+  text += own.operations + "; loss after " + std::to_string(loss_steps_) + " steps " + number(own.loss, "%.6g") +
+          ", in fp32 " + number(fp32_loss, "%.6g");
   if (is_fp32_ && !fp64_) return text + "; fp32 is itself the reference of the gradients";
 
   const Gradients exact = fp64_ ? exact_gradients(*trainer_) : fp32.gradients;
   GradientError error;
   for (std::size_t id = 0; id < exact.size(); ++id) error.add(own.gradients[id], exact[id], own.scale);
   launch.metric(gradient_error_metric, error.relative() * 100);
-  const double tolerance = assay::train::path_tolerance(policy).gradient;
+  const double tolerance = gradient_tolerance(policy, model().layers);
   text += "; gradients of " + std::to_string(reference_context_) + " tokens differ by " + number(error.relative()) +
           " from " + (fp64_ ? "float64" : "fp32") + " (tolerance " + number(tolerance) + ")";
   if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);

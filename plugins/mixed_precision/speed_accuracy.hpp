@@ -26,6 +26,7 @@ class SpeedAccuracy final : public Study {
     double skipped_steps = 0;
     Gradients gradients;  // for the sequence that is compared, from the start; multiplied by `scale`
     double scale = 1;
+    std::string operations;  // what their audit says
   };
 
   const assay::train::DecoderConfig& model() const { return config_.model; }

@@ -85,8 +85,10 @@ std::string SumOfRanks::verify(const assay::Launch& launch) {
   communicator_->wait(enqueue());
   communicator_->synchronize();
   found.add(compare(receive_, sums, "received"));
-  return verdict_of_ranks(host_, launch, found, "what was sent, and what the last two all-reduces have left") + "; " +
-         communicator_->description();
+  return verdict_of_ranks(host_, launch, found,
+                          "what was sent, and what the last timed all-reduce and one more have left (those before are "
+                          "overwritten)") +
+         "; " + communicator_->description();
 }
 
 }  // namespace node_check

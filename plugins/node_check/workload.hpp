@@ -13,6 +13,7 @@ class Workload {
   static constexpr auto id = "node_check";
   static constexpr auto summary = "is a node healthy, and as fast as its neighbours: products, memory, links";
   static constexpr auto params = node_check::params;
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto presets = node_check::presets;
   static constexpr auto phases = assay::names("product", "copy", "all_reduce");
   static constexpr auto metrics = assay::table(

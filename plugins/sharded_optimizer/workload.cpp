@@ -1,5 +1,7 @@
 #include "workload.hpp"
 
+#include <assay/train/peak.hpp>
+
 #include <assay/comm/exchange.hpp>
 #include <assay/train/data_parallel.hpp>
 
@@ -41,7 +43,12 @@ assay::Work Workload::work() const {
                                2 * static_cast<std::uint64_t>(trainer_.optimizer().moment_bytes());
   return {.flops = 3 * assay::train::decoder_forward_flops(settings_.trainer.model),
           .bytes = step + update,
-          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows())};
+          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
+          .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
+}
+
+assay::Peak Workload::peak(const assay::Launch& launch) {
+  return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
@@ -51,8 +58,8 @@ void Workload::setup(const assay::Launch& launch) {
   trainer_.take_parameter_memory();
   assay::memory_moment(host_, "after_init");
   trainer_.take_step_memory();
-  communicator_ =
-      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options);
+  communicator_ = assay::comm::SilenceableCommunicator(
+      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options));
   communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
   communicator_->register_memory(trainer_.parameter_memory().data(), parameters.value_bytes());
   assay::memory_moment(host_, "before_state");
@@ -95,6 +102,13 @@ void Workload::step(const assay::Launch& launch) {
     case Variant::broadcast: return update_and_broadcast(launch);
     case Variant::zero1: return update_and_gather(launch);
   }
+}
+
+void Workload::average_gradients() {
+  trainer_.forward();
+  ready_buckets_.begin_step();
+  trainer_.backward(&ready_buckets_);
+  communicator_->wait(reductions_.back());  // and with it for those before
 }
 
 // In place: a bucket's averages, or the rank's part of them, take the place of its gradients.

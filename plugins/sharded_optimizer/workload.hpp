@@ -1,8 +1,7 @@
 // Data-parallel training of a decoder in which optimizer state is on every rank, or shared out among them.
 #pragma once
+#include <assay/comm/silent.hpp>
 #include <assay/train/gradient_buckets.hpp>
-#include <assay/train/sampling.hpp>
-#include <functional>
 #include <memory>
 
 #include "settings.hpp"
@@ -14,6 +13,7 @@ class Workload {
   static constexpr auto id = "sharded_optimizer";
   static constexpr auto summary = "data-parallel decoder training with optimizer state on every rank or shared out";
   static constexpr auto item_unit = "tokens";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = sharded_optimizer::params;
   static constexpr auto presets = assay::train::model_presets;
   enum Phase { forward_phase, backward_phase, gradient_wait_phase, optimizer_phase, parameter_wait_phase };
@@ -46,12 +46,15 @@ class Workload {
   void setup(const assay::Launch& launch);
   void run(const assay::Launch& launch);
   void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
+  assay::Verified verify(const assay::Launch& launch);
   assay::Work work() const;  // this rank's
+  assay::Peak peak(const assay::Launch& launch);
+  void silence(bool silent) { communicator_.silence(silent); }
 
  private:
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
   void step(const assay::Launch& launch);
+  void average_gradients();  // forward and backward with the buckets' reductions, which are then waited for
   void start_reduction(std::size_t bucket);
   void clear_padding();
   void wait_for_gradients(const assay::Launch& launch);
@@ -64,20 +67,15 @@ class Workload {
   std::int64_t padding_bytes() const;
 
   // verification.cpp
-  struct Outcome {
-    std::uint64_t hash = 0;  // over all weights, with the copy that a step reads
-    assay::train::Samples weights;
-  };
-  Outcome outcome_of(int steps, const std::function<void()>& step);  // from here on
-  std::string compare_with_baseline(const assay::train::Samples& start, const Outcome& outcome);
-  bool reserve_baseline_state(assay::train::Optimizer& baseline, assay::DeviceMemory& state);
+  assay::Verified check_gradients();
+  std::string check_updates(const assay::Launch& launch);
 
   assay::Host host_;
   Settings settings_;
   assay::train::DecoderTrainer trainer_;
   assay::train::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
-  std::unique_ptr<assay::comm::Communicator> communicator_;
+  assay::comm::SilenceableCommunicator communicator_;
   std::vector<assay::comm::Ticket> reductions_, gathers_;  // by bucket
   std::uint64_t steps_ = 0;
 };

@@ -40,8 +40,8 @@ void Comparison::add(const Comparison& more) {
   if (!first) first = more.first;
 }
 
-void Pieces::write(const Tensor& x, const PeriodicData& data) const {
-  for_each_piece(x, [&](const Tensor& piece, std::int64_t first) { backend_->upload(piece, data.at(first)); });
+void Pieces::write(const Tensor& x, const PeriodicData& data, std::int64_t shift) const {
+  for_each_piece(x, [&](const Tensor& piece, std::int64_t first) { backend_->upload(piece, data.at(first + shift)); });
 }
 
 void Pieces::spoil(const Tensor& x) const {

@@ -79,17 +79,19 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
       backend.upload(target, bytes.data());
       continue;
     }
-    const std::vector<float> values = to_f32(bytes.data(), stored.dtype, static_cast<std::size_t>(target.elements()));
-    if (target.dtype == DType::f32) {
-      backend.upload(target, values.data());
-    } else {
-      std::vector<std::uint16_t> rounded(values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = float_to_bf16(values[i]);
-      backend.upload(target, rounded.data());
-    }
+    upload_f32(backend, target, to_f32(bytes.data(), stored.dtype, static_cast<std::size_t>(target.elements())));
   }
   set.refresh_compute_copy(backend);
   backend.synchronize();
+}
+
+void upload_f32(compute::Backend& backend, const Tensor& t, const std::vector<float>& values) {
+  if (t.dtype == DType::f32) return backend.upload(t, values.data());
+  if (t.dtype != DType::bf16)
+    throw Error(ASSAY_INTERNAL, std::string("numbers are to be written as ") + compute::name_of(t.dtype));
+  std::vector<std::uint16_t> rounded(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = float_to_bf16(values[i]);
+  backend.upload(t, rounded.data());
 }
 
 std::vector<float> download_f32(compute::Backend& backend, const Tensor& t) {

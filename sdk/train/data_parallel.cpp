@@ -13,6 +13,30 @@ void broadcast_parameters(const Trainer& trainer, comm::Communicator& communicat
   trainer.backend().synchronize();
 }
 
+void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, comm::Communicator& communicator,
+                     double loss_scale) {
+  trainer.start(loss_scale);
+  // The ranks draw the same weights: without this a broadcast that does nothing would look right.
+  if (communicator.rank() != 0) trainer.backend().fill(trainer.parameters().all_values(), 0.0);
+  const std::uint64_t before = hash_of_weights(trainer);
+  broadcast_parameters(trainer, communicator);
+  struct Hashes {
+    std::uint64_t before, after;
+  };
+  const std::vector<Hashes> ranks = comm::exchange(host, name, Hashes{before, hash_of_weights(trainer)});
+  std::string wrong;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank].after != ranks[0].before) wrong += (wrong.empty() ? "" : ", ") + std::to_string(rank);
+  if (!wrong.empty())
+    throw Error(ASSAY_WRONG_RESULT, "after the broadcast of rank 0's weights they are not on rank " + wrong);
+}
+
+std::vector<std::int64_t> begins_of(const std::vector<ElementRange>& pieces) {
+  std::vector<std::int64_t> begins;
+  for (const ElementRange& piece : pieces) begins.push_back(piece.begin);
+  return begins;
+}
+
 std::uint64_t hash_of_weights(const Trainer& trainer) {
   const std::uint64_t values = hash_of(trainer.backend(), trainer.parameters().all_values());
   const compute::Tensor copy = trainer.parameters().compute_copy();

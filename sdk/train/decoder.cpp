@@ -184,7 +184,8 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(std::int64_t layer, int b
   if (config_.flash)
     f.lse = plan_.add(prefix + "lse", DType::f32, {b, h, t}, begin + 1, saved(1, 2));
   else
-    f.scores = plan_.add(prefix + "scores", act, {b, h, t, t}, begin + 1, saved(1, 2));
+    f.scores = plan_.add(prefix + "scores", act, {b, h, score_rows(), t}, begin + 1,
+                         makes_scores_in_parts() ? begin + 1 : saved(1, 2));
   f.branch1 = plan_.add(prefix + "attention.projected", act, {n, d}, begin + 2, begin + 2);
   f.middle = plan_.add(prefix + "middle", act, {n, d}, begin + 2, std::max(begin + 5, saved(5, 4)));
   f.normed2 = plan_.add(prefix + "normed2", act, {n, d}, begin + 2, begin + 3);
@@ -215,10 +216,12 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(std::int64_t layer, int
   g.dnormed2 = plan_.add(prefix + "dnormed2", act, {n, d}, begin + 7, begin + 7);
   g.dattention = plan_.add(prefix + "dattention", act, {n, d}, begin + 8, begin + 9);
   g.dqkv = plan_.add(prefix + "dqkv", act, {n, 3 * d}, begin + 9, side ? end_of_side : begin + 11);
-  if (!config_.flash)
-    g.dscores = plan_.add(prefix + "dscores", act,
-                          {config_.batch_size, config_.heads, config_.context_length, config_.context_length},
-                          begin + 9, begin + 9);
+  const auto scores = [&](const char* name) {
+    return plan_.add(prefix + name, act, {config_.batch_size, config_.heads, score_rows(), config_.context_length},
+                     begin + 9, begin + 9);
+  };
+  if (!config_.flash) g.dscores = scores("dscores");
+  if (makes_scores_in_parts()) g.scores = scores("scores");
   g.normed1 = plan_.add(prefix + "normed1", act, {n, d}, begin + 10, side ? end_of_side : begin + 11);
   g.dnormed1 = plan_.add(prefix + "dnormed1", act, {n, d}, begin + 11, begin + 11);
   return g;

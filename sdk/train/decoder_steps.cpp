@@ -132,6 +132,7 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
   const Tensor out = split_heads(plan_[f.attention]);
   const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
   if (config_.flash) return b.attention_forward(q, k, v, out, plan_[f.lse], {scale, true});
+  if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
   const Tensor& scores = plan_[f.scores];
   b.matmul(q.transposed(1, 2), k.transposed(1, 2), scores, {.transpose_b = true});
   b.softmax_forward(scores, scores, scale, true);
@@ -258,6 +259,8 @@ void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backwa
   if (config_.flash)
     return b.attention_backward(q, k, v, split_heads(plan_[f.attention]), plan_[f.lse], dout, dq, dk, dv,
                                 {scale, true});
+  if (makes_scores_in_parts())
+    return naive_attention().backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], scale);
   const Tensor& probabilities = plan_[f.scores];
   const Tensor& dscores = plan_[g.dscores];
   const Tensor dout_by_head = dout.transposed(1, 2);

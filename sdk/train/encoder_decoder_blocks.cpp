@@ -115,6 +115,7 @@ void EncoderDecoderModel::forward_core(Backend& b, const Attention& block) const
   if (config_.flash)
     return b.attention_forward(in.q, in.k, in.v, out, plan_[block.lse], {scale, block.causal, dropout(block.stream)});
   const Tensor& scores = plan_[block.scores];
+  if (makes_scores_in_parts()) return naive_attention(block).forward(b, in.q, in.k, in.v, out, scores, scale);
   b.matmul(in.q.transposed(1, 2), in.k.transposed(1, 2), scores, {.transpose_b = true});
   b.softmax_forward(scores, scores, scale, block.causal);
   drop(b, scores, plan_[block.dropped_scores], block.stream);
@@ -152,6 +153,9 @@ void EncoderDecoderModel::backward_core(Backend& b, const Attention& block) cons
   if (config_.flash)
     return b.attention_backward(in.q, in.k, in.v, split(plan_[block.attention], block.queries), plan_[block.lse], dout,
                                 grad.q, grad.k, grad.v, {scale, block.causal, dropout(block.stream)});
+  if (makes_scores_in_parts())
+    return naive_attention(block).backward(b, in.q, in.k, in.v, dout, grad.q, grad.k, grad.v,
+                                           plan_[block.backward_scores], plan_[block.dscores], scale);
   const Tensor& weights = plan_[block.scores];
   const Tensor &dweights = plan_[block.dscores], &dropped = plan_[block.ddropped_scores];
   const Tensor dout_by_head = dout.transposed(1, 2);

@@ -73,6 +73,7 @@ void EncoderDecoderConfig::validate() const {
                                                           " layers; expected at least 1 of each");
   require(dropout >= 0.0F && dropout < 1.0F,
           "dropout " + std::to_string(dropout) + " is not a probability below 1; 0 drops nothing");
+  require(score_rows == 0 || dropout == 0.0F, "scores in parts know no dropout; set score_rows or dropout to 0");
 }
 
 EncoderDecoderParameters add_encoder_decoder_parameters(ParameterSet& set, const EncoderDecoderConfig& c) {

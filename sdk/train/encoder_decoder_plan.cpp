@@ -4,6 +4,8 @@
 // feed-forward 0 hidden state, 1 output and end; each norm one; the head with the loss. Backward: the head; per block:
 // 0 its end, 1 output projection, then attention 2 attention, 3 projections, feed-forward 2 hidden state; each norm
 // one; the embeddings. A block's input is read as its residual until its forward ends, and until its backward ends.
+#include <algorithm>
+
 #include "assay/train/encoder_decoder.hpp"
 
 namespace assay::train {
@@ -157,12 +159,15 @@ EncoderDecoderModel::Attention EncoderDecoderModel::plan_attention(const std::st
 void EncoderDecoderModel::plan_scores(const std::string& name, Attention& block, const Times& at) {
   const DType act = config_.precision.activation;
   const std::int64_t batch = config_.batch_size, heads = config_.heads;
+  const bool in_parts = makes_scores_in_parts();
+  const std::int64_t rows = in_parts ? std::min(config_.score_rows, block.queries) : block.queries;
   const auto add = [&](const char* what, int first, int last) {
-    return plan_.add(name + what, act, {batch, heads, block.queries, block.keys}, first, last);
+    return plan_.add(name + what, act, {batch, heads, rows, block.keys}, first, last);
   };
-  block.scores = add(".scores", at.forward + 1, until(at.forward + 1, at.backward + 2));
+  block.scores = add(".scores", at.forward + 1, in_parts ? at.forward + 1 : until(at.forward + 1, at.backward + 2));
   block.dropped_scores = drops() ? add(".scores.dropped", at.forward + 1, at.forward + 1) : block.scores;
   if (!config_.backward) return;
+  if (in_parts) block.backward_scores = add(".backward.probabilities", at.backward + 2, at.backward + 2);
   block.dscores = add(".backward.scores", at.backward + 2, at.backward + 2);
   block.ddropped_scores = drops() ? add(".backward.scores.dropped", at.backward + 2, at.backward + 2) : block.dscores;
 }

@@ -37,6 +37,16 @@ void Optimizer::restrict_to(std::vector<ElementRange> ranges) {
   }
 }
 
+ElementRange Optimizer::packed(const ElementRange& piece) const {
+  for (std::size_t i = 0; i < ranges_.size(); ++i)
+    if (piece.begin >= ranges_[i].begin && piece.end <= ranges_[i].end) {
+      const std::int64_t shift = packed_[i] - ranges_[i].begin;
+      return {piece.begin + shift, piece.end + shift};
+    }
+  throw Error(ASSAY_INTERNAL, "elements " + std::to_string(piece.begin) + " to " + std::to_string(piece.end) +
+                                  " lie in none of the optimizer's ranges");
+}
+
 std::size_t Optimizer::moment_bytes() const {
   return moments_ * static_cast<std::size_t>(packed_.back()) * compute::size_of(parameters_.policy().state);
 }

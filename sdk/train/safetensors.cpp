@@ -81,9 +81,12 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
     for (const DTypeName& d : dtype_names)
       if (dtype == d.name) t.dtype = d.dtype, known = true;
     if (!known) fail(file_, "tensor '" + name + "' has dtype " + dtype + "; known: F32, BF16, F16, I64, I32, U8");
+    // Numbers of a file: none of these sums and products may wrap.
     std::uint64_t expected = compute::size_of(t.dtype);
-    for (const std::int64_t d : t.dims) expected *= static_cast<std::uint64_t>(d);
-    if (end < begin || end - begin != expected || 8 + length + end > size)
+    bool is_sound = true;
+    for (const std::int64_t d : t.dims)
+      is_sound = is_sound && d >= 0 && !__builtin_mul_overflow(expected, static_cast<std::uint64_t>(d), &expected);
+    if (!is_sound || end < begin || end - begin != expected || end > size - 8 - length)
       fail(file_, "tensor '" + name + "' claims bytes " + std::to_string(begin) + " to " + std::to_string(end) +
                       ", which does not fit its shape or the file's size; is the file cut short?");
     t.offset = 8 + length + begin;

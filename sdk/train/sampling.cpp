@@ -1,8 +1,8 @@
 #include "assay/train/sampling.hpp"
 
 #include <algorithm>
+#include <assay/compute/difference.hpp>
 #include <assay/train/checkpoint.hpp>
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -11,36 +11,74 @@ namespace assay::train {
 
 using compute::Tensor;
 
-std::vector<float> sample(compute::Backend& backend, const Tensor& t) {
+std::vector<ElementRange> spread_ranges(std::int64_t elements, std::int64_t most, std::int64_t run) {
+  if (elements <= most) return {{0, elements}};
+  const std::int64_t length = std::min(run, elements);
+  const std::int64_t count = std::max<std::int64_t>(2, most / length);
+  if (count * length >= elements) return {{0, elements}};
+  std::vector<ElementRange> ranges;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // In floating point, since a product of two such counts may be too large for an integer.
+    const double begin =
+        static_cast<double>(i) / static_cast<double>(count - 1) * static_cast<double>(elements - length);
+    const auto first = i + 1 == count ? elements - length : static_cast<std::int64_t>(begin);
+    ranges.push_back({first, first + length});
+  }
+  return ranges;
+}
+
+std::vector<float> sample(compute::Backend& backend, const Tensor& t, std::int64_t most) {
   const Tensor flat = t.view({t.elements()});
-  const std::int64_t n = std::min(sample_elements, flat.elements());
-  std::vector<float> values = download_f32(backend, flat.slice(0, 0, n));
-  const std::vector<float> end = download_f32(backend, flat.slice(0, flat.elements() - n, n));
-  values.insert(values.end(), end.begin(), end.end());
+  const std::vector<ElementRange> ranges = spread_ranges(flat.elements(), most);
+  if (ranges.size() == 1) return download_f32(backend, flat);
+  std::vector<float> values;
+  values.reserve(ranges.size() * static_cast<std::size_t>(sample_run));
+  for (const ElementRange& range : ranges) {
+    const std::vector<float> part = download_f32(backend, flat.slice(0, range.begin, range.elements()));
+    values.insert(values.end(), part.begin(), part.end());
+  }
   return values;
 }
 
-Samples sample_values(compute::Backend& backend, const ParameterSet& set) {
+std::int64_t sampled_elements(const ParameterSet& set, ParameterSet::Id id, std::int64_t budget) {
+  constexpr std::int64_t always = 2 * sample_run;
+  const std::int64_t elements = set.all()[id].elements();
+  const std::int64_t total = set.parameter_count();
+  if (total <= budget || elements <= always) return elements;
+  const double share = static_cast<double>(budget) / static_cast<double>(total);
+  return std::max(always, static_cast<std::int64_t>(share * static_cast<double>(elements)));
+}
+
+double sampled_share(const ParameterSet& set, std::int64_t budget) {
+  std::int64_t sampled = 0;
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    for (const ElementRange& range : spread_ranges(set.all()[id].elements(), sampled_elements(set, id, budget)))
+      sampled += range.elements();
+  return static_cast<double>(sampled) / static_cast<double>(std::max<std::int64_t>(1, set.parameter_count()));
+}
+
+std::string share_text(double share) {
+  return share >= 1 ? "all elements" : number(100 * share) + "% of the elements, evenly spread";
+}
+
+Samples sample_values(compute::Backend& backend, const ParameterSet& set, std::int64_t budget) {
   Samples samples;
-  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) samples.push_back(sample(backend, set.value(id)));
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    samples.push_back(sample(backend, set.value(id), sampled_elements(set, id, budget)));
   return samples;
 }
 
-Samples sample_gradients(compute::Backend& backend, const ParameterSet& set) {
+Samples sample_gradients(compute::Backend& backend, const ParameterSet& set, std::int64_t budget) {
   Samples samples;
-  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) samples.push_back(sample(backend, set.gradient(id)));
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    samples.push_back(sample(backend, set.gradient(id), sampled_elements(set, id, budget)));
   return samples;
 }
 
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0;
-  double reference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double d = double(a[i]) - double(b[i]);
-    squares += d * d;
-    reference += double(b[i]) * double(b[i]);
-  }
-  return squares == 0 ? 0 : std::sqrt(squares / reference);
+double relative_difference(const std::vector<float>& found, const std::vector<float>& expected, double scale) {
+  compute::Difference difference(scale);
+  difference.add_all(found, expected);
+  return difference.relative();
 }
 
 std::uint64_t hash_of(compute::Backend& backend, const Tensor& t) {

@@ -187,7 +187,7 @@ class Batch:
         return [file.read_text().strip() for file in sorted(self.run_folder.glob("batch/array-*.job"))]
 
     def starts(self, number, rank=0):
-        """A list [host, process, its parent, job, restarts] for each time that the case was begun."""
+        """A list [host, process, the one of assay that leads it, job, restarts] for each time that the case was begun."""
         file = self.marks / f"{number}.{rank}"
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -207,11 +207,10 @@ class Batch:
         return answer
 
     def release(self):
-        """Lifts the delay of jobs that have waited for a second. Without any, Slurm would take the end of the start before
-        for the end of the new one."""
-        waiting = {job for job, state in self.slurm.states().items() if state == "PENDING"}
-        now = time.monotonic()
-        self.waiting = {job: self.waiting.get(job, now) for job in waiting}
+        """Lifts the delay of jobs that have waited for a second after a start. Without any, Slurm would take the end of that
+        start for the end of the new one: the job is then over, FAILED."""
+        waiting, now = self.slurm.waiting_starts(), time.monotonic()
+        self.waiting = {start: self.waiting.get(start, now) for start in waiting}
         if waiting and all(since < now - 1 for since in self.waiting.values()):
             self.slurm.control("release")
 
@@ -221,7 +220,7 @@ class Batch:
         return self.status()
 
     def is_quiet(self):
-        return not set(self.slurm.states(*self.jobs()).values()) & {"PENDING", "RUNNING", "COMPLETING", "SUSPENDED"}
+        return not set(self.slurm.states(*self.jobs()).values()) - cluster.OVER
 
     def story(self):
         """What there is to read when a test has failed."""

@@ -26,6 +26,9 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 COMMANDS = ("squeue", "sbatch", "sacct", "scontrol", "scancel", "sinfo", "srun")
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmstepd")
+# A job of any other state waits, runs, or comes again.
+OVER = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
+        "TIMEOUT"}
 SKIPPED = 77
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -190,6 +193,14 @@ class MiniSlurm:
                 found[job, "" if task == "N/A" else task] = state
         return found
 
+    def waiting_starts(self):
+        """What waits, as {(job, task, how often it was started anew)}: the next start of a job is another one."""
+        done = self.run([self.shims.real["squeue"], "--noheader", "--states=PENDING",
+                         "--Format=ArrayJobID:|,ArrayTaskID:|,RestartCnt:|"], environment={"SLURM_BITSTR_LEN": "0"})
+        if done.status != 0:
+            raise AssertionError(str(done))
+        return {tuple(line.split("|")[:3]) for line in done.out.splitlines()}
+
     def wait_state(self, job, state, task="", seconds=60.0):
         wait_until(f"job {job}{task and '_' + task} {state}", lambda: self.states(job).get((job, task)) == state, seconds)
 
@@ -226,8 +237,7 @@ class TestCase(unittest.TestCase):
             self.slurm.shims.restore(name)
         self.slurm.shims.forget()
         self.slurm.run([self.slurm.shims.real["scancel"], f"--user={os.getuid()}"])
-        wait_until("no job left", lambda: not {state for state in self.slurm.states().values()} & {
-            "PENDING", "RUNNING", "COMPLETING", "SUSPENDED"})
+        wait_until("no job left", lambda: not set(self.slurm.states().values()) - OVER)
 
 
 def why_impossible():

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -27,9 +28,18 @@ std::string variable(const char* name) {
   return value ? value : "-";
 }
 
+// The process of assay that leads this rank: between the two is a keeper.
+pid_t host_process() {
+  std::ifstream stat("/proc/" + std::to_string(getppid()) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(stat), std::istreambuf_iterator<char>()};
+  const std::size_t name_end = text.rfind(')');  // what follows is "state parent"
+  return name_end == std::string::npos ? 0 : static_cast<pid_t>(std::atol(text.c_str() + name_end + 4));
+}
+
 class Misbehaving {
  public:
   static constexpr auto id = "misbehaving", summary = "a short step that leaves a mark, and may take its job with it";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = assay::table(
       Param::integer("number", 0).help("tells the cases of a sweep apart"),
       Param::text("marks", "").help("a folder for <number>.<rank>, with a line for each start; empty: there is none"),
@@ -74,7 +84,7 @@ class Misbehaving {
   void misbehave() const {
     if (action_ == "fail") throw std::runtime_error("it was told to fail");
     if (action_ != "kill_leader") return;
-    kill(getppid(), SIGKILL);
+    if (const pid_t host = host_process(); host > 1) kill(host, SIGKILL);
     for (;;) pause();
   }
 
@@ -84,7 +94,7 @@ class Misbehaving {
     const std::string file = marks_ + "/" + std::to_string(number_) + "." + std::to_string(rank_);
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
-    std::ofstream(file, std::ios::app) << host.data() << ' ' << getpid() << ' ' << getppid() << ' '
+    std::ofstream(file, std::ios::app) << host.data() << ' ' << getpid() << ' ' << host_process() << ' '
                                        << variable("SLURM_JOB_ID") << ' ' << variable("SLURM_RESTART_COUNT") << '\n';
     std::ifstream lines(file);
     std::int64_t count = 0;

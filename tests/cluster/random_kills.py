@@ -56,7 +56,7 @@ class Killer:
         self.killed = collections.Counter()
         self.outlived = collections.Counter()  # processes of Slurm's, by name
         self.away = {}  # node: when it is to come back
-        self.kinds = [self.worker, self.leader, self.srun, self.step_daemon, self.shell, self.node_daemon, self.node_down,
+        self.kinds = [self.worker, self.keeper, self.leader, self.srun, self.step_daemon, self.shell, self.node_daemon, self.node_down,
                       self.node, self.requeue, self.submission]
 
     def kill(self, b):
@@ -76,8 +76,11 @@ class Killer:
         return [pid for pid, (found, _, _) in batch.processes_of(self.slurm).items() if found == name]
 
     def worker(self, _):
-        hosts = self.named("assay")
-        return self.one_of(pid for pid in batch.processes_of(self.slurm) if parent_of(pid) in hosts)
+        keepers = self.named("assay-keeper")
+        return self.one_of(pid for pid in batch.processes_of(self.slurm) if parent_of(pid) in keepers)
+
+    def keeper(self, _):
+        return self.one_of(self.named("assay-keeper"))
 
     def leader(self, _):
         return self.one_of(self.named("assay"))

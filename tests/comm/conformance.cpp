@@ -19,6 +19,7 @@ constexpr std::array backends{"auto", "gloo", "nccl"};
 class CommConformance {
  public:
   static constexpr auto id = "comm_conformance", summary = "every collective against exact references";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = table(
       Param::choice("backend", "auto", backends).help("communication backend; auto: the device's"),
       Param::integer("largest_mib", 64).at_least(1).at_most(4096).unit("MiB").help("size of the large all-reduce"));

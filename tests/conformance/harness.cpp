@@ -190,9 +190,14 @@ Session::Session() {
           std::string(path) + " has interface \"" + factory_->interface_id + "\"; expected \"" + compute::interface_id +
               "\": build tests and device from the same sources");
   backend_.reset(factory_->create(device_, stream_));
+  if (const char* audit = std::getenv("ASSAY_TEST_AUDIT"); audit && std::strcmp(audit, "1") == 0)
+    audited_ = std::make_unique<compute::AuditedBackend>(*backend_, compute::ProductMath::exact,
+                                                         compute::AuditLimits{.total = 1e12, .each = 2e8});
 }
 
 Session::~Session() {
+  if (audited_) std::printf("audit: %s\n", static_cast<compute::AuditedBackend&>(*audited_).text().c_str());
+  audited_.reset();
   backend_.reset();
   api_->stream_destroy(device_, stream_);
   api_->close(device_);

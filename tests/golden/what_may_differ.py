@@ -29,12 +29,15 @@ RECORD = [
     Rule("started", TIME),
     Rule("wall_s/*", TIME),
     Rule("rates/*", TIME),
+    Rule("sampling/settling_steps", TIME),
+    Rule("sampling/instrument_us", TIME),
     Rule("drift", TIME),
     Rule("spread", TIME),
     Rule("straggler/rank", TIME),
     Rule("straggler/share", TIME),
     Rule("memory/process_peak_mib", PROCESS),
     Rule("contention", NOISE, may_be_absent=True),
+    Rule("threads", NOISE, may_be_absent=True),
     Rule("telemetry", NOISE, may_be_absent=True),
     Rule("validity/verdict", NOISE),
     Rule("validity/text", NOISE),
@@ -42,7 +45,7 @@ RECORD = [
         Rule(f"phases/*/{figure}", TIME)
         for figure in (
             "mean_ms std_ms cv min_ms max_ms p50_ms p90_ms p95_ms p99_ms ci_low_ms ci_high_ms host_mean_ms device_mean_ms "
-            "share"
+            "share autocorrelation effective_n"
         ).split()
     ),
     Rule("phases/*/samples_ms/*", TIME),
@@ -106,7 +109,7 @@ COLUMNS = [
         Rule(rf"[a-z_]+\.{figure}", TIME)
         for figure in (
             "mean_ms std_ms cv cv_percent min_ms max_ms p50_ms p90_ms p95_ms p99_ms ci_low_ms ci_high_ms mean_s std_s "
-            "host_mean_ms device_mean_ms share"
+            "host_mean_ms device_mean_ms share autocorrelation effective_n"
         ).split()
     ),
     Rule(r"[a-z]+_per_s", TIME),
@@ -114,6 +117,7 @@ COLUMNS = [
     Rule(r"communication_ms|exposed_ms|overlap_share", TIME),
     Rule(r"data_wait_ms\.(mean|std|min|max|last)", TIME),
     Rule(r"wall_s\.[a-z]+", TIME),
+    Rule(r"sampling\.(settling_steps|instrument_us)", TIME),
     Rule("drift|spread", TIME),
     Rule(r"straggler\.(rank|share)", TIME),
     Rule(r"by_rank\.step_mean_ms\.(min|max)", TIME),
@@ -128,6 +132,7 @@ NOTES_OF_NOISE = [
     r"the step time's cv is [\d.]+%, above 5%.*",
     r"the step time drifts by [+-][\d.]+% from the first to the last third of the steps",
     r"contended: .*",
+    r"\d+ threads?: .* kept busy by other processes .*",
     r".* waited for the processors? .*",
     r"other guests .*",
 ]
@@ -164,7 +169,10 @@ def is_record_that_failed(value):
     return "schema" in value and "status" in value and value["status"] != "ok"
 
 
-NEW_SETTINGS = {"run.log_limit": "came with the limit to a worker's log"}
+NEW_SETTINGS = {
+    "run.log_limit": "came with the limit to a worker's log",
+    "run.teardown_timeout": "came with results that are kept before a case is taken down",
+}
 
 
 def column_rule(name):

@@ -2,6 +2,7 @@
 // border.
 #include <assay/plugin.hpp>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -26,6 +27,15 @@ enum class Rule {
   throws_in_verify,
   throws_in_work,
   throws_in_destroy,
+  hangs_in_destroy,
+  exits_in_destroy,
+  aborts_in_deinit,
+  hangs_in_deinit,
+  aborts_at_exit,
+  hangs_at_exit,
+  aborts_in_static_destructor,
+  leaves_processes,
+  floods_texts,
   throws_non_std,
   segfaults_in_run,
   exits,
@@ -44,6 +54,7 @@ enum class Rule {
   no_such_word,
   reads_freed_memory,
   overflows_an_integer,
+  holds_memory_in_a_child,
 };
 constexpr Rule rule = Rule::BAD_RULE;
 constexpr auto dtype_words = assay::names("fp32", "bf16");
@@ -78,11 +89,55 @@ void touch_memory_without_end() {
   }
 }
 
+// Forks, and returns when the child holds so much.
+pid_t start_a_child_with(std::size_t bytes) {
+  int ready[2];
+  if (pipe(ready) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    volatile char* const memory = static_cast<volatile char*>(std::malloc(bytes));
+    for (std::size_t at = 0; at < bytes; at += 4096) memory[at] = 1;
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) std::abort();
+  close(ready[0]);
+  close(ready[1]);
+  return child;
+}
+
 [[noreturn]] void hang() {
   std::fputs("hanging\n", stdout);  // for a test that must not act before it does
   std::fflush(stdout);
   for (;;) pause();
 }
+
+// A process of another session, without a living parent and with an environment of its own. It says its number on
+// standard output once it is there.
+void leave_a_process() {
+  const pid_t between = fork();
+  if (between == 0) {
+    setsid();
+    if (fork() > 0) _exit(0);
+    const std::string script = "echo \"left behind: $$\"; exec sleep 1000";
+    char* const arguments[] = {const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(script.c_str()),
+                               nullptr};
+    char* const nothing[] = {nullptr};
+    execve("/bin/sh", arguments, nothing);
+    _exit(9);
+  }
+  waitpid(between, nullptr, 0);
+}
+
+bool misbehaves_in_deinit = false;
+struct AbortsAtEnd {
+  bool is_armed = false;
+  ~AbortsAtEnd() {
+    if (is_armed) std::abort();
+  }
+};
+AbortsAtEnd aborts_at_end;
 
 void print_garbage() {
   std::string bytes;
@@ -114,6 +169,7 @@ class Bad {
   static constexpr auto params =
       assay::table(assay::Param::integer("bad_at", 3).help("the value of i at which sometimes_bad misbehaves"),
                    assay::Param::integer("i", 0).help("compared with bad_at"),
+                   assay::Param::integer("bad_rank", -1).help("which rank misbehaves at the end of its life; -1: all"),
                    assay::Param::integer("step_ms", 0).unit("ms").at_least(0).help("how long a step sleeps"));
   static constexpr auto phases = assay::names("compute", "rest");
   static constexpr auto metrics =
@@ -122,14 +178,25 @@ class Bad {
                    assay::Metric::word("dtype", dtype_words, "out of range for no_such_word"));
 
   explicit Bad(const assay::Case& c)
-      : bad_at_(c.get<std::int64_t>("bad_at")), i_(c.get<std::int64_t>("i")), step_ms_(c.get<std::int64_t>("step_ms")) {
+      : host_(c.host()),
+        bad_at_(c.get<std::int64_t>("bad_at")),
+        i_(c.get<std::int64_t>("i")),
+        step_ms_(c.get<std::int64_t>("step_ms")),
+        is_bad_rank_(c.get<std::int64_t>("bad_rank") < 0 || c.get<std::int64_t>("bad_rank") == c.rank()) {
     if constexpr (rule == Rule::throws_in_create) boom("create");
     if constexpr (rule == Rule::unsupported)
       throw assay::Error(ASSAY_UNSUPPORTED, "this workload needs a device that nobody has");
   }
   ~Bad() {
+    if (!is_bad_rank_) return;
     // Destructors are noexcept: this ends the process, as it would in any program.
     if constexpr (rule == Rule::throws_in_destroy) boom("destroy");
+    if constexpr (rule == Rule::hangs_in_destroy) hang();
+    if constexpr (rule == Rule::exits_in_destroy) _exit(0);
+    if constexpr (rule == Rule::aborts_at_exit) std::atexit(std::abort);
+    if constexpr (rule == Rule::hangs_at_exit) std::atexit([] { hang(); });
+    aborts_at_end.is_armed = rule == Rule::aborts_in_static_destructor;
+    misbehaves_in_deinit = true;
   }
   Bad(const Bad&) = delete;
   Bad& operator=(const Bad&) = delete;
@@ -140,6 +207,9 @@ class Bad {
     if constexpr (rule == Rule::allocates_without_end) touch_memory_without_end();
     if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
     if constexpr (rule == Rule::logs_without_end) log_without_end();
+    if constexpr (rule == Rule::leaves_processes) leave_a_process();
+    if constexpr (rule == Rule::floods_texts)
+      for (int i = 0; i < 500'000; ++i) assay::memory_moment(host_, "a moment");
   }
 
   void run(const assay::Launch& launch) {
@@ -161,6 +231,12 @@ class Bad {
 
   std::string verify(const assay::Launch&) {
     if constexpr (rule == Rule::throws_in_verify) boom("verify");
+    if constexpr (rule == Rule::floods_texts) {
+      std::string text;
+      while (text.size() < 10'000'000) text += "\u00e4\u00f6\u00fc ";
+      if (i_ == bad_at_) throw assay::Error(ASSAY_WRONG_RESULT, text);
+      return text;
+    }
     if constexpr (rule == Rule::wrong_result) throw assay::Error(ASSAY_WRONG_RESULT, "sum is 41, expected 42 within 0");
     return "nothing to check";
   }
@@ -181,6 +257,10 @@ class Bad {
     if constexpr (rule == Rule::garbage_on_stdout) print_garbage();
     if constexpr (rule == Rule::reads_freed_memory) std::printf("%d\n", freed_memory());
     if constexpr (rule == Rule::overflows_an_integer) std::printf("%d\n", overflown_integer());
+    if constexpr (rule == Rule::holds_memory_in_a_child) {
+      [[maybe_unused]] static const pid_t child = start_a_child_with(std::size_t{400} << 20);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
     if constexpr (rule == Rule::nan_metric) launch.metric(0, std::numeric_limits<double>::quiet_NaN());
     if constexpr (rule == Rule::logs_without_end) {
       if (i_ != bad_at_) return;
@@ -192,9 +272,31 @@ class Bad {
     static_cast<void>(launch);
   }
 
+  assay::Host host_;
   std::int64_t bad_at_, i_, step_ms_;
+  bool is_bad_rank_;
 };
 
 }  // namespace
 
-ASSAY_PLUGIN("org.assay.test.bad", "1.0.0", Bad)
+namespace {
+void deinit() noexcept {
+  if (!misbehaves_in_deinit) return;
+  if constexpr (rule == Rule::aborts_in_deinit) std::abort();
+  if constexpr (rule == Rule::hangs_in_deinit) hang();
+}
+}  // namespace
+
+// What ASSAY_PLUGIN makes, with a deinit.
+extern "C" ASSAY_EXPORT constinit const assay_entry assay_entry_v1 = {
+    sizeof(assay_entry),
+    ASSAY_ABI_MAJOR,
+    ASSAY_ABI_MINOR,
+    0u,
+    static_cast<std::uint32_t>(assay::detail::workload_pointers<Bad>.size()),
+    "org.assay.test.bad",
+    "1.0.0",
+    ASSAY_BUILD_INFO,
+    assay::detail::workload_pointers<Bad>.data(),
+    nullptr,
+    deinit};

@@ -1,10 +1,13 @@
 /* libnvidia-ml.so.1 without a GPU: the few functions that assay asks for, which answer by the environment.
  *   FAKE_NVML_REFUSE       names of functions, by commas: they answer "Not Supported"
  *   FAKE_NVML_UTILISATION  percent of the driver's samples, by commas, over and over; each question brings one more
- * sample, of 20 ms. "frozen,70": there is no sample after the first question, and the rate is 70 FAKE_NVML_REASONS what
- * holds the clocks down, NVML's bits FAKE_NVML_PROCESSES    how many others compute on the GPU, 1 GiB each; -1: the
- * list is empty FAKE_NVML_HIDDEN_IDS   set: the list has the ids of another container FAKE_NVML_MIG          set: MIG
- * is on The energy grows by 5 J with each question. */
+ *                          sample, of 20 ms. "frozen,70": no sample after the first question, and a rate of 70
+ *   FAKE_NVML_CLOCKS       the SM clock in MHz at each question, by commas; the last one stays
+ *   FAKE_NVML_REASONS      what holds the clocks down, NVML's bits
+ *   FAKE_NVML_PROCESSES    how many others compute on the GPU, 1 GiB each; -1: the list is empty
+ *   FAKE_NVML_HIDDEN_IDS   set: the list has the ids of another container
+ *   FAKE_NVML_MIG          set: MIG is on
+ * The energy grows by 5 J with each question. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +37,7 @@ typedef struct {
 static int gpu;
 static int starts;
 static unsigned long long newest_us;
-static unsigned asked, energy_questions;
+static unsigned asked, energy_questions, clock_questions;
 
 static int refused(const char* name) {
   const char* list = getenv("FAKE_NVML_REFUSE");
@@ -122,9 +125,17 @@ EXPORT int nvmlDeviceGetSamples(void* device, unsigned sampling, unsigned long l
   return done;
 }
 
+static unsigned sm_clock(void) {
+  const char* at = getenv("FAKE_NVML_CLOCKS");
+  if (!at) return 1755u;
+  for (unsigned i = 0; i < clock_questions && strchr(at, ','); ++i) at = strchr(at, ',') + 1;
+  ++clock_questions;
+  return (unsigned)strtol(at, NULL, 10);
+}
+
 EXPORT int nvmlDeviceGetClockInfo(void* device, unsigned type, unsigned* mhz) {
   (void)device;
-  ANSWER(mhz, type == 1 ? 1755u : 3201u);
+  ANSWER(mhz, type == 1 ? sm_clock() : 3201u);
 }
 EXPORT int nvmlDeviceGetMaxClockInfo(void* device, unsigned type, unsigned* mhz) {
   (void)device;

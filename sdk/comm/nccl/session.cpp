@@ -17,10 +17,12 @@ constexpr std::size_t first_capacity = 64;
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing)
+Session::Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing,
+                 bool on_compute_stream)
     : library_(std::move(library)),
       ranks_(ranks),
       compute_(compute),
+      is_on_compute_stream_(on_compute_stream),
       timing_(timing),
       timeout_(ranks.timeout_ms),
       ring_(*library_, first_capacity) {}
@@ -28,14 +30,15 @@ Session::Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stre
 Session::~Session() {
   if (word_) library_->free(word_);
   if (ready_) library_->destroy_event(ready_);
-  if (stream_) library_->destroy(stream_);
+  if (stream_ && !is_on_compute_stream_) library_->destroy(stream_);
 }
 
 std::shared_ptr<Session> Session::open(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute,
-                                       const UniqueId& id, std::int32_t max_channels, Timing timing) {
+                                       const UniqueId& id, std::int32_t max_channels, Timing timing,
+                                       bool on_compute_stream) {
   library->enter_thread(false);
-  std::shared_ptr<Session> session(new Session(std::move(library), ranks, compute, timing));
-  session->stream_ = session->library_->make_stream();
+  std::shared_ptr<Session> session(new Session(std::move(library), ranks, compute, timing, on_compute_stream));
+  session->stream_ = on_compute_stream ? compute : session->library_->make_stream();
   session->ready_ = session->library_->make_event(false);
   session->word_ = session->library_->allocate_zeroed(sizeof(float), session->stream_);
   session->caretaker_ = std::thread([session] { session->care(); });
@@ -134,7 +137,7 @@ Ticket Session::enqueue(const Collective& collective, const char* what, std::uin
   require_usable(what);
   return on_gpu([&] {
     Flight& flight = begin_call(what, bytes, after_compute);
-    if (after_compute) {
+    if (after_compute && !is_on_compute_stream_) {
       library_->record(ready_, compute_);
       library_->wait_for(stream_, ready_);
     }
@@ -180,6 +183,7 @@ void Session::wait(Ticket ticket) {
   }
   waited_ = ticket;
   if (!flight) return;  // retired: the GPU had finished it long ago
+  if (is_on_compute_stream_) return;
   on_gpu([&] {
     library_->record(flight->wait_begin, compute_);
     library_->wait_for(compute_, flight->end);
@@ -226,7 +230,7 @@ Totals Session::take_totals() {
   Event last_wait = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (const Flight* flight = ring_.find(waited_)) last_wait = flight->wait_end;
+    if (const Flight* flight = ring_.find(waited_); flight && flight->waited) last_wait = flight->wait_end;
   }
   // Waits are on the compute stream in the order of the tickets: past the last, it is past all.
   if (last_wait) wait_until_happened(last_wait);

@@ -45,7 +45,8 @@ class Session {
  public:
   // The session belongs to its owner and its caretaker: it lives until close(), and longer where NCCL does not return.
   static std::shared_ptr<Session> open(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute,
-                                       const UniqueId& id, std::int32_t max_channels, Timing timing = {});
+                                       const UniqueId& id, std::int32_t max_channels, Timing timing = {},
+                                       bool on_compute_stream = false);
   ~Session();
 
   // ---- the user's thread ----
@@ -60,7 +61,8 @@ class Session {
   void close() noexcept;
 
  private:
-  Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing);
+  Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stream compute, Timing timing,
+          bool on_compute_stream);
   void connect(const UniqueId& id, std::int32_t max_channels);
   Ticket enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute);
   Flight& begin_call(const char* what, std::uint64_t bytes, bool counted);
@@ -96,6 +98,7 @@ class Session {
   const std::unique_ptr<Library> library_;
   const assay_comm& ranks_;
   const Stream compute_;
+  const bool is_on_compute_stream_;
   const Timing timing_;
   const std::chrono::milliseconds timeout_;
 

@@ -20,6 +20,6 @@ struct WiredUp {
 // variable of the environment that has no value yet. Throws assay::Error; without a text where the host has it already.
 WiredUp wire_up(std::unique_ptr<Library> library, const assay_comm& ranks, std::int64_t number, Stream compute,
                 std::int32_t max_channels, void (*set_variable)(const char* name, const char* value),
-                Timing timing = {});
+                Timing timing = {}, bool on_compute_stream = false);
 
 }  // namespace assay::comm::nccl

@@ -1,6 +1,6 @@
 // The CPU as a device of the host's table. Work is done when the call that asked for it returns, so a stream is NULL
 // and an event is the moment at which it was recorded.
-#include <assay/device.h>
+#include <assay/cache.h>
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "cache_flush.hpp"
 #include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
@@ -28,6 +29,7 @@ struct assay_event {
 
 struct assay_device {
   std::unordered_map<void*, std::size_t> mapped_bytes;  // munmap needs the length
+  void* flush_memory = nullptr;                         // what a flush of the caches walks through; one of them
 };
 
 namespace {
@@ -195,7 +197,21 @@ assay_status guard_call(void (*body)(void* context), void* context) noexcept {
   return guard([&] { body(context); });
 }
 
+assay_status flush_caches(assay_device* device, void*) noexcept {
+  return guard([&] {
+    static const std::size_t bytes = 2 * assay::cpu::last_level_cache_bytes();
+    if (bytes == 0)
+      throw Error(ASSAY_UNSUPPORTED,
+                  "the kernel does not tell how large this machine's caches are, so they cannot be "
+                  "flushed; leave out cold_cache");
+    if (!device->flush_memory) device->flush_memory = allocate_bytes(*device, bytes);
+    assay::cpu::walk_through(device->flush_memory, bytes);
+  });
+}
+constexpr assay_cache cache{sizeof(assay_cache), flush_caches};
+
 const void* get_extension(const char* id) noexcept {
+  if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
   return assay::cpu::telemetry_extension(id, guard_call);
 }

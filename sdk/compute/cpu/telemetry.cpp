@@ -9,8 +9,11 @@
 #include <cstring>
 #include <memory>
 
+#include "rapl.hpp"
+
 struct assay_telemetry_reader {
   double wall_s = 0, process_s = 0;  // at the sample before
+  assay::cpu::RaplCounter energy;
 };
 
 namespace assay::cpu {
@@ -48,6 +51,10 @@ void read(assay_telemetry_reader& reader, assay_telemetry_moment moment, assay_t
     out.utilisation_percent = std::clamp(share * 100.0, 0.0, 100.0);  // the two clocks are read one after the other
     out.utilisation_span_s = span_s;
     out.known = ASSAY_TELEMETRY_CPU_UTILISATION;
+  }
+  if (const std::optional<double> energy_j = reader.energy.energy_j()) {
+    out.energy_j = *energy_j;
+    out.known |= ASSAY_TELEMETRY_ENERGY;
   }
   reader.wall_s = wall_s;
   reader.process_s = process_s;

@@ -11,6 +11,7 @@
 
 #include "attention_plans.hpp"
 #include "cuda_error.hpp"
+#include "memory_account.hpp"
 
 // Older ones lack the interface used here, newer ones are not tested against cuDNN 9.19 (some broke attention on it).
 static_assert(CUDNN_FRONTEND_VERSION >= 11900 && CUDNN_FRONTEND_VERSION < 12400,
@@ -176,11 +177,13 @@ class TrialMemory {
     }
     check(status, "allocate memory to time attention");
     owned_.push_back(address);
+    accounted_.emplace_back(std::max<std::size_t>(bytes, 1), "timing of attention");
     return address;
   }
 
  private:
   std::vector<void*> owned_;
+  std::vector<AccountedBytes> accounted_;
 };
 
 class Stopwatch {

@@ -7,6 +7,7 @@
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
 #include "matmul_plans.hpp"
+#include "memory_account.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -32,16 +33,26 @@ class CudaGraph final : public Graph {
   CudaGraph(GraphTemplate graph, cudaStream_t stream) : stream_(stream) {
     check(cudaGraphGetNodes(graph.get(), nullptr, &nodes_), "count the nodes of a graph");
     cudaGraphExec_t exec = nullptr;
+    const std::size_t free_before = free_bytes();
     check(cudaGraphInstantiate(&exec, graph.get(), 0), "instantiate a graph");
     exec_.reset(exec);
     check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
+    const std::size_t free_after = free_bytes();
+    accounted_ = AccountedBytes(free_before > free_after ? free_before - free_after : 0, "captured graph");
   }
   void launch() override { check(cudaGraphLaunch(exec_.get(), stream_), "launch a graph"); }
   std::size_t node_count() const override { return nodes_; }
 
  private:
+  static std::size_t free_bytes() {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "read the free memory");
+    return free;
+  }
+
   cudaStream_t stream_;
   GraphExec exec_;
+  AccountedBytes accounted_;
   std::size_t nodes_ = 0;
 };
 

@@ -66,6 +66,7 @@ MatmulTuner::MatmulTuner(int ordinal)
 
 void MatmulTuner::release() {
   pool_.reset();
+  accounted_ = AccountedBytes();
   pool_bytes_ = 0;
 }
 
@@ -81,6 +82,7 @@ bool MatmulTuner::reserve(std::size_t bytes) {
     return false;
   }
   pool_.reset(address);
+  accounted_ = AccountedBytes(bytes, "timing of matrix products");
   pool_bytes_ = bytes;
   return true;
 }

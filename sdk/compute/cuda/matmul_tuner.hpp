@@ -7,6 +7,7 @@
 
 #include "cuda_handles.hpp"
 #include "lt_problem.hpp"
+#include "memory_account.hpp"
 
 namespace assay::cuda {
 
@@ -46,6 +47,7 @@ class MatmulTuner {
   Stream stream_;
   Event begin_, end_;
   DeviceMemory pool_;
+  AccountedBytes accounted_;
   std::size_t pool_bytes_ = 0;
   std::size_t l2_bytes_ = 0;
   bool said_ = false;

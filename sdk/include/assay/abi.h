@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 2u /* counts appended fields */
+#define ASSAY_ABI_MINOR 3u /* counts appended fields and statuses */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)
@@ -48,6 +48,9 @@ typedef int32_t assay_status; /* a fixed width: the size of a C enum is the comp
 #define ASSAY_WRONG_RESULT 5
 #define ASSAY_INTERNAL 6
 #define ASSAY_COMM_ERROR 7 /* another rank is gone, did not answer in time, or failed; the text names it */
+/* Since 1.3, of verify alone: what was checked is right, and a part that ought to be checked was not. The text says
+ * which. A host of before 1.3 does not know it: it is told ASSAY_UNSUPPORTED, which it records as 'not checked'. */
+#define ASSAY_VERIFIED_IN_PART 8
 
 /* A borrowed view of UTF-8 text, not NUL-terminated. Valid until the call that received it returns. */
 typedef struct assay_str {
@@ -126,12 +129,25 @@ typedef struct assay_preset {
   const char* string_value;
 } assay_preset;
 
+typedef int32_t assay_arithmetic;
+#define ASSAY_ARITHMETIC_UNSTATED 0
+#define ASSAY_ARITHMETIC_FP64 1
+#define ASSAY_ARITHMETIC_FP32 2 /* without tensor cores */
+#define ASSAY_ARITHMETIC_TF32 3
+#define ASSAY_ARITHMETIC_FP16 4
+#define ASSAY_ARITHMETIC_BF16 5
+#define ASSAY_ARITHMETIC_FP8 6
+
 /* Work of one step, counted analytically by the plugin's own formula. Zero: not stated. */
 typedef struct assay_work {
   size_t struct_size;
   uint64_t flops; /* floating-point operations; a multiply-add is two */
   uint64_t bytes; /* least traffic to the device's main memory */
   uint64_t items; /* counted in assay_workload.item_unit */
+  /* Since 1.3. In what nearly all of `flops` are done, whatever their sums are kept in: the host sets their rate
+   * against the most that the device does of it. */
+  assay_arithmetic arithmetic;
+  int32_t reserved; /* 0 */
 } assay_work;
 
 /* ---- what the host offers --------------------------------------------------------------------------------------- */
@@ -147,7 +163,8 @@ typedef struct assay_host {
   /* [any-thread] level: 0 debug, 1 info, 2 warning, 3 error. Lands in the case's log, never on the user's terminal;
    * the first few warnings are also notes of the case's record. */
   void (*log)(const struct assay_host*, int32_t level, assay_str text) ASSAY_NOEXCEPT;
-  /* [calling-thread] The text for the status about to be returned. With ASSAY_OK from verify: what was checked. */
+  /* [calling-thread] The text for the status about to be returned. With ASSAY_OK or
+   * ASSAY_VERIFIED_IN_PART from verify: what was checked. */
   void (*set_message)(const struct assay_host*, assay_status, assay_str text) ASSAY_NOEXCEPT;
   /* [main-thread] ASSAY_INVALID_ARGUMENT: no such parameter, or of another type; *out is untouched. Every parameter of
    * the table is present, defaults included. The text of get_string lives as long as the config. */
@@ -277,6 +294,35 @@ typedef struct assay_capture {
 } assay_capture;
 #define ASSAY_EXT_CAPTURE "assay.capture/1"
 
+/* ---- extension "assay.peak/1", of a workload: the most that the device does ---------------------------------------
+ */
+
+typedef struct assay_peak {
+  size_t struct_size;
+  double flops_per_s; /* in the arithmetic that assay_work states; 0: not measured */
+  double bytes_per_s; /* of the device's main memory, reads and writes together; 0: not measured */
+} assay_peak;
+
+typedef struct assay_peak_probe {
+  size_t struct_size;
+  /* [measure-thread] Once, after verify, on each rank by itself: tries for a fraction of a second what the device does
+   * at best. May block, and spoil the state. The text of ASSAY_OK says how. Any other status: there is no such figure.
+   */
+  assay_status (*measure)(assay_workload_self*, const assay_launch*, assay_peak* out) ASSAY_NOEXCEPT;
+} assay_peak_probe;
+#define ASSAY_EXT_PEAK "assay.peak/1"
+
+/* ---- extension "assay.silence/1", of a workload: its steps without communication --------------------------------- */
+
+typedef struct assay_silence {
+  size_t struct_size;
+  /* [measure-thread] After finish, on several ranks. Not 0: run() does all of a step but what it says to other ranks
+   * and hears from them, so that the host can time what is left; its results are wrong from there on. 0: as before.
+   * verify begins from a state of its own. */
+  assay_status (*set)(assay_workload_self*, int32_t silent) ASSAY_NOEXCEPT;
+} assay_silence;
+#define ASSAY_EXT_SILENCE "assay.silence/1"
+
 /* ---- the plugin ----------------------------------------------------------------------------------------------------
  */
 
@@ -303,8 +349,9 @@ typedef struct assay_workload {
   assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL. Once, after the last step: reports per-case metrics, writes files. May block. */
   assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
-  /* [measure-thread] May be NULL, and then the record says 'not checked'. ASSAY_OK or ASSAY_WRONG_RESULT, with text.
-   * After finish; may run further steps and spoil the state. May block. */
+  /* [measure-thread] May be NULL, and then the record says 'not checked'. ASSAY_OK, ASSAY_WRONG_RESULT, since 1.3
+   * ASSAY_VERIFIED_IN_PART, or, where nothing can be checked, ASSAY_UNSUPPORTED; with text. After finish; may run
+   * further steps and spoil the state. May block. */
   assay_status (*verify)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [main-thread] May be NULL. Valid after create. */
   assay_status (*work)(const assay_workload_self*, assay_work* out) ASSAY_NOEXCEPT;
@@ -317,6 +364,9 @@ typedef struct assay_workload {
 } assay_workload;
 
 #define ASSAY_WORKLOAD_COLD_START 1u /* heeds assay_case.prepare */
+/* Since 1.3. Several ranks of it work together: they divide the work of a step, or talk to one another. Without it each
+ * rank does the whole work, whatever the others do; the host starts several only where the user asks for copies. */
+#define ASSAY_WORKLOAD_RANKS_COOPERATE 2u
 
 #define ASSAY_ANY_DEVICE 0u
 #define ASSAY_DEVICE_CPU 1u

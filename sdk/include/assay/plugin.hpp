@@ -12,8 +12,9 @@
 //   ASSAY_PLUGIN("org.example.axpy", "1.0.0", Axpy)
 //
 // Required: id, summary, a constructor from Case, setup, run. Optional: item_unit, params, phases, metrics,
-// device_flags, finish, verify (returns std::string: what was checked), work, extension. Report errors by throwing:
-// assay::Error carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
+// device_flags, ranks_cooperate, finish, verify (returns std::string: what was checked; or assay::Verified, which can
+// say that it was not all that ought to be), work, peak, silence, extension. Report errors by throwing: assay::Error
+// carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
 #pragma once
 #include <assay/abi.h>
 #include <assay/device.h>
@@ -370,6 +371,22 @@ inline void mark_replayed(const Host& host) noexcept {
 
 struct Work {
   std::uint64_t flops = 0, bytes = 0, items = 0;
+  assay_arithmetic arithmetic = ASSAY_ARITHMETIC_UNSTATED;
+};
+
+// The most that the device does, by trial (assay_peak); `text`: how that was found.
+struct Peak {
+  double flops_per_s = 0, bytes_per_s = 0;
+  std::string text;
+};
+
+// What a verification has found right. It throws Error(ASSAY_WRONG_RESULT) at what is wrong.
+struct Verified {
+  std::string text;      // what was checked
+  bool in_part = false;  // something that ought to be checked was not; the text says what, and why
+
+  Verified(std::string text_of_all) : text(std::move(text_of_all)) {}
+  Verified(std::string text_of_part, bool is_part) : text(std::move(text_of_part)), in_part(is_part) {}
 };
 
 // ---- the adapter: where exceptions become statuses
@@ -426,19 +443,47 @@ struct Adapter {
     return guard(self(s)->host, [&] { self(s)->workload.finish(Launch(l)); });
   }
   static assay_status verify(assay_workload_self* s, const assay_launch* l) noexcept {
-    return guard(self(s)->host, [&] {
-      const std::string text = self(s)->workload.verify(Launch(l));
-      self(s)->host->set_message(self(s)->host, ASSAY_OK, to_abi(text));
+    const assay_host* host = self(s)->host;
+    assay_status verdict = ASSAY_OK;
+    const assay_status status = guard(host, [&] {
+      const Verified verified(self(s)->workload.verify(Launch(l)));
+      if (verified.in_part) verdict = host->abi_minor >= 3 ? ASSAY_VERIFIED_IN_PART : ASSAY_UNSUPPORTED;
+      host->set_message(host, verdict, to_abi(verified.text));
     });
+    return status == ASSAY_OK ? verdict : status;
   }
   static assay_status work(const assay_workload_self* s, assay_work* out) noexcept {
     return guard(self(s)->host, [&] {
       const Work w = self(s)->workload.work();
       if (ASSAY_HAS(out, assay_work, items)) out->flops = w.flops, out->bytes = w.bytes, out->items = w.items;
+      if (ASSAY_HAS(out, assay_work, arithmetic)) out->arithmetic = w.arithmetic;
     });
   }
+  static assay_status peak(assay_workload_self* s, const assay_launch* l, assay_peak* out) noexcept {
+    return guard(self(s)->host, [&] {
+      const Peak found = self(s)->workload.peak(Launch(l));
+      if (ASSAY_HAS(out, assay_peak, bytes_per_s))
+        out->flops_per_s = found.flops_per_s, out->bytes_per_s = found.bytes_per_s;
+      self(s)->host->set_message(self(s)->host, ASSAY_OK, to_abi(found.text));
+    });
+  }
+  static assay_status silence(assay_workload_self* s, std::int32_t silent) noexcept {
+    return guard(self(s)->host, [&] { self(s)->workload.silence(silent != 0); });
+  }
+  static constexpr bool has_silence = requires(W & x) { x.silence(true); };
+  static constexpr bool has_peak = requires(W & x, const Launch& l) { Peak(x.peak(l)); };
+  static constexpr bool has_extension = requires(const W& x) { x.extension(""); };
   static const void* extension(const assay_workload_self* s, const char* id) noexcept {
-    return self(s)->workload.extension(id);
+    if constexpr (has_peak) {
+      static constexpr assay_peak_probe probe{sizeof(assay_peak_probe), peak};
+      if (std::string_view(id) == ASSAY_EXT_PEAK) return &probe;
+    }
+    if constexpr (has_silence) {
+      static constexpr assay_silence table{sizeof(assay_silence), silence};
+      if (std::string_view(id) == ASSAY_EXT_SILENCE) return &table;
+    }
+    if constexpr (has_extension) return self(s)->workload.extension(id);
+    return nullptr;
   }
 
   static constexpr auto param_pointers() {
@@ -475,12 +520,13 @@ struct Adapter {
       w.phases = W::phases.data(), w.phase_count = static_cast<std::uint32_t>(W::phases.size());
     w.presets = presets_.data(), w.preset_count = static_cast<std::uint32_t>(presets_.size());
     if constexpr (requires { W::device_flags; }) w.device_flags = W::device_flags;
-    if constexpr (requires { W::cold_start; }) w.flags = W::cold_start ? ASSAY_WORKLOAD_COLD_START : 0u;
+    if constexpr (requires { W::cold_start; }) w.flags |= W::cold_start ? ASSAY_WORKLOAD_COLD_START : 0u;
+    if constexpr (requires { W::ranks_cooperate; }) w.flags |= W::ranks_cooperate ? ASSAY_WORKLOAD_RANKS_COOPERATE : 0u;
     w.create = create, w.destroy = destroy, w.setup = setup, w.run = run;
     if constexpr (requires(W & x, const Launch& l) { x.finish(l); }) w.finish = finish;
-    if constexpr (requires(W & x, const Launch& l) { std::string(x.verify(l)); }) w.verify = verify;
+    if constexpr (requires(W & x, const Launch& l) { Verified(x.verify(l)); }) w.verify = verify;
     if constexpr (requires(const W& x) { Work(x.work()); }) w.work = work;
-    if constexpr (requires(const W& x) { x.extension(""); }) w.get_extension = extension;
+    if constexpr (has_peak || has_silence || has_extension) w.get_extension = extension;
     return w;
   }
   static constexpr assay_workload workload_ = make();

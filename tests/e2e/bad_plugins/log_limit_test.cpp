@@ -39,8 +39,9 @@ TEST_F(LogLimit, ACaseThatLogsWithoutEndIsCutAndTheSweepEndsWhole) {
 }
 
 TEST_F(LogLimit, IsForEachRank) {
-  const RunResult result = run_experiment(
-      {.plugin = "bad_logs_without_end", .params = "bad_at = -1", .run = "ranks = 2\nlog_limit = \"4KiB\""});
+  const RunResult result = run_experiment({.plugin = "bad_logs_without_end",
+                                           .params = "bad_at = -1",
+                                           .run = "ranks = 2\ncopies = true\nlog_limit = \"4KiB\""});
   EXPECT_EQ(result.exit.code, 0) << result.output;
   EXPECT_EQ(cases().at(0).value("status", ""), "ok") << cases().at(0).dump(2);
   EXPECT_PRED2(contains, cases().at(0)["notes"].dump(), "the log was cut: ");

@@ -13,6 +13,7 @@ constexpr auto unit_names = assay::names("epoch");
 class NappingWork {
  public:
   static constexpr auto id = "napping_work", summary = "sleeps", item_unit = "samples";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = assay::table(
       assay::Param::integer("heads", 1).at_least(1).help("of nothing; a name that other tools spell otherwise"),
       assay::Param::integer("nap_ms", 0).at_least(0).unit("ms").help("how long a step sleeps"),

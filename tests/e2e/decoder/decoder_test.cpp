@@ -51,6 +51,27 @@ TEST_F(Decoder, TheDumpOfThreeStepsEqualsPyTorch) {
   EXPECT_LE(worst_error(dump, "weight."), 1e-5);
 }
 
+// One token sees no other: the true gradients of queries and keys are 0, and two right ones are two roundings of it.
+TEST_F(Decoder, AContextOfOneTokenIsRight) {
+  for (const char* pass : {"forward", "forward_backward", "train_step"})
+    for (const char* precision : {"fp32", "bf16", "bf16_pure"}) {
+      const auto records =
+          run_cases("size = \"tiny\"\nvocab_size = 300\nbatch_size = 3\ncontext_length = 1\npass = \"" +
+                    std::string(pass) + "\"\nprecision = \"" + precision + "\"");
+      ASSERT_EQ(records.size(), 1u);
+      EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
+    }
+}
+
+// The other attention makes its scores in parts there, and is no tiled one.
+TEST_F(Decoder, ALongContextIsHeldAgainstAttentionByItsDefinition) {
+  const auto records = run_cases(
+      "d_model = 32\nd_ff = 64\nlayers = 1\nheads = 2\nvocab_size = 96\nbatch_size = 1\ncontext_length = 1100");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
+  EXPECT_PRED2(contains, records[0]["verify"]["text"], "fused path against the unfused one");
+}
+
 TEST_F(Decoder, SmallAndMediumCountTheirParameters) {
   const auto records =
       run_cases("batch_size = 1\ncontext_length = 16\npass = \"forward\"", "[sweep]\nsize = [\"small\", \"medium\"]\n");

@@ -17,6 +17,7 @@ TEST_F(EncoderDecoderRanks, ShareTheSamplesAndEndWithTheSameWeights) {
   for (const json& record : records) {
     EXPECT_PRED2(contains, record["verify"]["text"].get<std::string>(),
                  "weights of 2 ranks identical to the bit after 3 steps");
+    EXPECT_PRED2(contains, record["verify"]["text"].get<std::string>(), "averaged gradients of 2 rank(s), ");
     EXPECT_EQ(metric(record, "batches"), 2);
     EXPECT_EQ(record["work"]["items"], 8) << "of each rank";
     const double mean_s = record["phases"]["step"]["mean_ms"].get<double>() / 1e3;
@@ -28,6 +29,7 @@ TEST_F(EncoderDecoderRanks, ShareTheSamplesAndEndWithTheSameWeights) {
     EXPECT_LE(metric(record, "exposed_ms"),
               1.01 * record["phases"]["communication_wait"]["mean_ms"].get<double>() + 0.01);
     EXPECT_NEAR(metric(record, "loss"), std::log(64.0), 0.7);
+    EXPECT_TRUE(record["silent"].contains("communication_tax"));
     ASSERT_EQ(record["by_rank"].size(), 2u);
     EXPECT_NE(record["by_rank"][0]["metrics"]["loss"], record["by_rank"][1]["metrics"]["loss"])
         << "each rank has samples of its own";

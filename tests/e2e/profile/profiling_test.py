@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""profiling_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE FAILING_PLUGIN: [profile] kernels and nsys, with a device and an
+"""profiling_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE FAILING_PLUGIN LEAVING_PLUGIN: [profile] kernels and nsys, with a device and an
 nsys that pretend. The pretended nsys keeps the worker's descriptors to itself."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 EXPERIMENT = """
 schema = 1
@@ -108,6 +110,66 @@ device = "cuda"
     assert sum(word.startswith("push") for word in said) == said.count("pop"), said
 
 
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def descendants_of(pid):
+    found, children = [], {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            children.setdefault(parent, []).append(int(entry.name))
+        except OSError:
+            pass  # gone meanwhile
+    waiting = [pid]
+    while waiting:
+        found += children.get(waiting[-1], [])
+        waiting += children.get(waiting.pop(), [])
+    return found
+
+
+def wait_until(what, reached):
+    deadline = time.monotonic() + 60
+    while not (answer := reached()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+    return answer
+
+
+def check_killed_host(assay, work, gpu, cpu, path, plugin):
+    """Nothing is left of a host that is killed: not nsys, not the worker, its child, nor what the workload has left."""
+    (work / "experiment.toml").write_text(f"""
+schema = 1
+name = "killed"
+[workload]
+plugin = "{plugin}"
+[workload.params]
+step_ms = 60000
+[run]
+device = "cuda"
+[profile]
+nsys = true
+""")
+    environment = dict(os.environ, PATH=path, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
+    with subprocess.Popen([assay, "run", "experiment.toml"], cwd=work, env=environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as host:
+        def left_behind():
+            logs = list(work.glob("results/killed/*/logs/case-0001.log"))
+            return logs and re.search(r"left behind: (\d+)\n", logs[0].read_text())
+        try:
+            left = int(wait_until("the workload leaves a process", left_behind)[1])
+            there = descendants_of(host.pid)
+            assert left in there and len(there) >= 4, there  # the keeper, nsys (a shell), the worker, and that
+        finally:
+            host.kill()
+    for pid in there:
+        wait_until(f"process {pid} of {there} outlived the host", lambda pid=pid: not is_alive(pid))
+
+
 def main():
     assay, work, gpu, cpu = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
     shutil.rmtree(work, ignore_errors=True)
@@ -138,6 +200,7 @@ def main():
     _, _, log, _ = run(assay, work, gpu, cpu, path, "--set", "profile.nsys=false", "--set", "profile.nvtx=false")
     check_order(log, with_ranges=False)
     check_failed_step(assay, work, gpu, cpu, sys.argv[5])
+    check_killed_host(assay, work, gpu, cpu, path, sys.argv[6])
 
 
 main()

@@ -22,6 +22,7 @@ constexpr auto place_names = assay::names("create", "setup", "forward", "collect
 class FaultyRank {
  public:
   static constexpr auto id = "faulty_rank", summary = "a step of several ranks, one of which may fail";
+  static constexpr bool ranks_cooperate = true;
   static constexpr auto params = assay::table(
       Param::choice("fault", "none", fault_names).help("what the rank does"),
       Param::choice("place", "forward", place_names).help("where it does it"),
@@ -61,6 +62,7 @@ class FaultyRank {
     ++steps_run_;
     {
       const auto phase = launch.phase(forward);
+      if (step_ms_ > 0) std::fprintf(stderr, "rank %d: a step begins\n", rank_);
       if (step_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(step_ms_));
       if (launch.iteration() == fault_step_) misbehave("forward");
     }

@@ -1,6 +1,7 @@
 // Processes of the host that something else has started, and what the others do when one of them is missing, refused,
 // killed or interrupted.
 #include <signal.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -196,6 +197,76 @@ TEST_F(Launched, SigintToRank0EndsAllAndKeepsWhatIsFinished) {
   EXPECT_EQ(resumed.wait(1).code, 0) << resumed.output(1);
   EXPECT_EQ(run_folders().size(), 1u);
   EXPECT_EQ(cases().size(), 8u);
+}
+
+// Nobody has come yet, and nobody will for a long time.
+const ExperimentText patient{.plugin = "faulty_rank", .run = "wireup_timeout = \"1h\""};
+
+TEST_F(Launched, SigintEndsALeaderThatWaitsForTheOthers) {
+  Launch launch = two_ranks(patient);
+  launch.give_no_token();
+  launch.start(0);
+  // It is waiting, or about to, once the others can find it.
+  ASSERT_TRUE(wait_until([&] {
+    std::error_code error;
+    for (std::filesystem::directory_iterator i(folder() / "out", error), end; !error && i != end; i.increment(error))
+      if (i->path().filename().string().starts_with(".rendezvous-")) return true;
+    return false;
+  })) << launch.output(0);
+  launch.send(0, SIGINT);
+  EXPECT_EQ(launch.wait(0).code, 130) << launch.output(0);
+  EXPECT_PRED2(contains, launch.output(0), "interrupted while the ranks of the launch were waiting for one another");
+  EXPECT_TRUE(run_folders().empty()) << "a run was begun";
+}
+
+TEST_F(Launched, SigintEndsAFollowerThatLooksForTheLeader) {
+  write_experiment(patient);
+  for (const bool is_answered : {true, false}) {
+    HeldPort port;
+    Launch launch(*this, run_arguments(), 2, port.number());
+    launch.start(1);
+    // Connected to somebody who says nothing, or between two attempts at a port that is closed again.
+    const int connection = port.accept_one();
+    ASSERT_GE(connection, 0) << launch.output(1);
+    if (!is_answered) {
+      close(connection);
+      port.release();
+    }
+    launch.send(1, SIGINT);
+    EXPECT_EQ(launch.wait(1).code, 130) << launch.output(1);
+    EXPECT_EQ(launch.output(1), "");
+    if (is_answered) close(connection);
+  }
+}
+
+// It comes back when the case is long over for the others: it must not carry out an order that it finds then.
+TEST_F(Launched, AFollowerThatFallsSilentTakesNoPartAnyLonger) {
+  Launch launch = two_ranks({.plugin = "faulty_rank",
+                             .params = "step_ms = 1000",
+                             .measure = "warmup = 1\nsteps = 3\ntimeout = \"6s\"",
+                             .sweep = "fault_step = [2, 3, 1]"});
+  launch.start_all();
+  ASSERT_TRUE(wait_until([&] {
+    return !run_folders().empty() &&
+           contains(text_of(run_folders().back() / "logs/case-0001.rank1.log"), "rank 1: a step begins");
+  })) << launch.output(0);
+  launch.send(1, SIGSTOP);  // its worker goes on
+  ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << launch.output(0);
+  launch.send(1, SIGCONT);
+  EXPECT_EQ(launch.wait(1).code, 1) << launch.output(1);
+  EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 3u) << launch.output(0);
+  EXPECT_EQ(records[0]["status"], "timeout") << records[0].dump(2);
+  EXPECT_PRED2(contains, records[0].value("reason", ""), "its assay process has not reported the end of the case");
+  for (const std::size_t i : {1u, 2u}) {
+    EXPECT_EQ(records[i]["status"], "crashed") << records[i].dump(2);
+    EXPECT_EQ(records[i]["rank"], 1);
+    EXPECT_PRED2(contains, records[i].value("reason", ""), "it had not reported the end of an earlier case");
+    EXPECT_FALSE(
+        std::filesystem::exists(run_folders().back() / "logs" / ("case-000" + std::to_string(i + 1) + ".rank1.log")))
+        << "it has taken part";
+  }
 }
 
 }  // namespace

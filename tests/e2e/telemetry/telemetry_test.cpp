@@ -52,7 +52,7 @@ class Telemetry : public Sandbox {
   }
 };
 
-TEST_F(Telemetry, AThrottledGpuIsInRecordAndTable) {
+TEST_F(Telemetry, AGpuAtItsPowerCapIsInRecordAndTable) {
   const json record = run_on_gpu({{"FAKE_NVML_REASONS", "0x4"}, {"FAKE_NVML_UTILISATION", "87"}});
   const json& telemetry = record.at("telemetry");
   EXPECT_GE(telemetry.at("samples"), 1);
@@ -63,14 +63,30 @@ TEST_F(Telemetry, AThrottledGpuIsInRecordAndTable) {
   EXPECT_GE(telemetry.at("energy_j"), 5.0);
   EXPECT_EQ(telemetry.at("throttle"), json({{"power_cap", 1.0}}));
   EXPECT_EQ(telemetry.at("foreign_processes"), 0);
-  EXPECT_EQ(record.at("validity").at("verdict"), "throttled");
-  EXPECT_EQ(second_line_of_the_table(), "87.0,throttled,650.5,power_cap 100%");
+  EXPECT_EQ(record.at("validity").at("verdict"), "power_limited") << record.at("validity");
+  EXPECT_PRED2(contains, record.at("validity").at("text"), "at the power cap of 600 W in 100% of the time");
+  EXPECT_EQ(second_line_of_the_table(), "87.0,power_limited,650.5,power_cap 100%");
   const json& device = record.at("device");
   EXPECT_EQ(device.at("driver"), "580.95.05");
   EXPECT_EQ(device.at("max_sm_clock_mhz"), 1980.0);
   EXPECT_EQ(device.at("application_sm_clock_mhz"), 1900.0);
   EXPECT_EQ(device.at("power_limit_w"), 600.0);
   EXPECT_TRUE(notes_with(record, "NVML").empty());
+}
+
+TEST_F(Telemetry, AHotGpuIsThrottled) {
+  const json record = run_on_gpu({{"FAKE_NVML_REASONS", "0x24"}});
+  EXPECT_EQ(record.at("telemetry").at("throttle"), json({{"power_cap", 1.0}, {"thermal", 1.0}}));
+  EXPECT_EQ(record.at("validity").at("verdict"), "throttled") << record.at("validity");
+  EXPECT_PRED2(contains, record.at("validity").at("text"), "thermal held the clocks down in 100% of the time");
+}
+
+TEST_F(Telemetry, AGpuWhoseClockFallsIsThrottled) {
+  std::string clocks = "1980";
+  for (int mhz = 1970; mhz >= 900; mhz -= 10) clocks += "," + std::to_string(mhz);
+  const json record = run_on_gpu({{"FAKE_NVML_REASONS", "0x4"}, {"FAKE_NVML_CLOCKS", clocks}});
+  EXPECT_EQ(record.at("validity").at("verdict"), "throttled") << record.at("validity");
+  EXPECT_PRED2(contains, record.at("validity").at("text"), "the SM clock went from ");
 }
 
 TEST_F(Telemetry, AnotherProcessOnTheGpuIsContention) {

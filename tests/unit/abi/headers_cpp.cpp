@@ -2,6 +2,7 @@
 // assay/device.h, and is guarded.
 #include <assay/abi.h>
 #include <assay/device.h>
+#include <assay/memory_account.h>
 #include <assay/profiling.h>
 #include <assay/telemetry.h>
 

@@ -3,8 +3,10 @@
 // these numbers. A line here never changes; a field appended at a struct's end adds its line, raises that struct's SIZE
 // and ASSAY_ABI_MINOR. Types count too: a changed signature keeps the layout and still breaks every plugin.
 #include <assay/abi.h>
+#include <assay/cache.h>
 #include <assay/comm.h>
 #include <assay/device.h>
+#include <assay/memory_account.h>
 #include <assay/profiling.h>
 #include <assay/telemetry.h>
 #include <gtest/gtest.h>
@@ -56,11 +58,13 @@ FIELD(36, assay_metric, scope, assay_scope);
 FIELD(40, assay_metric, words, const char* const*);
 FIELD(48, assay_metric, word_count, uint64_t);
 
-SIZE(32, assay_work);
+SIZE(40, assay_work);
 FIELD(0, assay_work, struct_size, size_t);
 FIELD(8, assay_work, flops, uint64_t);
 FIELD(16, assay_work, bytes, uint64_t);
 FIELD(24, assay_work, items, uint64_t);
+FIELD(32, assay_work, arithmetic, assay_arithmetic);
+FIELD(36, assay_work, reserved, int32_t);
 
 SIZE(80, assay_host);
 FIELD(0, assay_host, struct_size, size_t);
@@ -126,6 +130,18 @@ FIELD(0, assay_memory_plan, struct_size, size_t);
 FIELD(8, assay_memory_plan, impl, void*);
 FIELD(16, assay_memory_plan, buffer,
       void (*)(const assay_memory_plan*, void*, size_t, size_t, int32_t, int32_t, assay_str) noexcept);
+
+SIZE(24, assay_peak);
+FIELD(0, assay_peak, struct_size, size_t);
+FIELD(8, assay_peak, flops_per_s, double);
+FIELD(16, assay_peak, bytes_per_s, double);
+SIZE(16, assay_peak_probe);
+FIELD(0, assay_peak_probe, struct_size, size_t);
+FIELD(8, assay_peak_probe, measure, assay_status (*)(assay_workload_self*, const assay_launch*, assay_peak*) noexcept);
+
+SIZE(16, assay_silence);
+FIELD(0, assay_silence, struct_size, size_t);
+FIELD(8, assay_silence, set, assay_status (*)(assay_workload_self*, std::int32_t) noexcept);
 
 SIZE(152, assay_workload);
 FIELD(0, assay_workload, struct_size, size_t);
@@ -197,6 +213,10 @@ FIELD(96, assay_comm, aborted, int32_t (*)(const assay_comm*) noexcept);
 FIELD(104, assay_comm, begin_wait, void (*)(const assay_comm*) noexcept);
 FIELD(112, assay_comm, end_wait, void (*)(const assay_comm*) noexcept);
 
+SIZE(16, assay_memory_account);
+FIELD(0, assay_memory_account, struct_size, size_t);
+FIELD(8, assay_memory_account, tell, void (*)(assay_device*, const assay_memory*) noexcept);
+
 SIZE(832, assay_device_info);
 FIELD(0, assay_device_info, struct_size, size_t);
 FIELD(8, assay_device_info, memory_total_bytes, uint64_t);
@@ -249,6 +269,9 @@ FIELD(52, assay_traced_work, block, uint32_t[3]);
 FIELD(64, assay_traced_work, kind, assay_traced_kind);
 FIELD(68, assay_traced_work, in_graph, int32_t);
 
+SIZE(16, assay_cache);
+FIELD(0, assay_cache, struct_size, size_t);
+FIELD(8, assay_cache, flush, assay_status (*)(assay_device*, void*) noexcept);
 SIZE(48, assay_kernel_trace);
 FIELD(0, assay_kernel_trace, struct_size, size_t);
 FIELD(8, assay_kernel_trace, begin, assay_status (*)(assay_device*) noexcept);
@@ -296,8 +319,9 @@ static_assert(std::is_same_v<assay_status, int32_t> && std::is_same_v<assay_type
               std::is_same_v<assay_stage, int32_t> && std::is_same_v<assay_memory_kind, int32_t>);
 
 VALUE(ASSAY_ABI_MAJOR, 1u);
-VALUE(ASSAY_ABI_MINOR, 2u);
+VALUE(ASSAY_ABI_MINOR, 3u);
 VALUE(ASSAY_WORKLOAD_COLD_START, 1u);
+VALUE(ASSAY_WORKLOAD_RANKS_COOPERATE, 2u);
 VALUE(ASSAY_DEVICE_ABI_MAJOR, 1u);
 VALUE(ASSAY_DEVICE_ABI_MINOR, 0u);
 
@@ -308,6 +332,8 @@ VALUE(ASSAY_OUT_OF_MEMORY, 3);
 VALUE(ASSAY_DEVICE_ERROR, 4);
 VALUE(ASSAY_WRONG_RESULT, 5);
 VALUE(ASSAY_INTERNAL, 6);
+VALUE(ASSAY_COMM_ERROR, 7);
+VALUE(ASSAY_VERIFIED_IN_PART, 8);
 
 VALUE(ASSAY_TYPE_BOOL, 1);
 VALUE(ASSAY_TYPE_INT, 2);
@@ -325,6 +351,14 @@ VALUE(ASSAY_NEITHER_IS_BETTER, 0);
 VALUE(ASSAY_HIGHER_IS_BETTER, 1);
 VALUE(ASSAY_PER_STEP, 0);
 VALUE(ASSAY_PER_CASE, 1);
+
+VALUE(ASSAY_ARITHMETIC_UNSTATED, 0);
+VALUE(ASSAY_ARITHMETIC_FP64, 1);
+VALUE(ASSAY_ARITHMETIC_FP32, 2);
+VALUE(ASSAY_ARITHMETIC_TF32, 3);
+VALUE(ASSAY_ARITHMETIC_FP16, 4);
+VALUE(ASSAY_ARITHMETIC_BF16, 5);
+VALUE(ASSAY_ARITHMETIC_FP8, 6);
 
 VALUE(ASSAY_STAGE_SETUP, 0);
 VALUE(ASSAY_STAGE_WARMUP, 1);
@@ -390,6 +424,7 @@ TEST(Layout, SymbolsAndExtensionsKeepTheirNames) {
   EXPECT_STREQ(ASSAY_EXT_MEMORY_PLAN, "assay.memory_plan/1");
   EXPECT_STREQ(ASSAY_EXT_PROFILER, "assay.profiler/1");
   EXPECT_STREQ(ASSAY_EXT_KERNEL_TRACE, "assay.kernel_trace/1");
+  EXPECT_STREQ(ASSAY_EXT_CACHE, "assay.cache/1");
   EXPECT_STREQ(ASSAY_EXT_TELEMETRY, "assay.telemetry/1");
 }
 
@@ -404,7 +439,7 @@ TEST(Layout, HasCountsAFieldOnlyWhenAllOfItIsThere) {
   assay_work work{};
   work.struct_size = sizeof(assay_work);
   EXPECT_TRUE(ASSAY_HAS(&work, assay_work, items));
-  work.struct_size = sizeof(assay_work) - 1;
+  work.struct_size = offsetof(assay_work, arithmetic) - 1;
   EXPECT_FALSE(ASSAY_HAS(&work, assay_work, items));
   EXPECT_TRUE(ASSAY_HAS(&work, assay_work, bytes));
   work.struct_size = offsetof(assay_work, bytes);

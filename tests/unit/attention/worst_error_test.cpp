@@ -43,6 +43,14 @@ TEST_F(AttentionError, NanIsInfinitelyWrong) {
   EXPECT_EQ(worst_error(got_, expected_, 1e9), std::numeric_limits<double>::infinity());
 }
 
+TEST_F(AttentionError, TermsThatAreNotFiniteForgiveNothing) {
+  got_[0] = 100;
+  for (const double magnitude : {double{NAN}, double{INFINITY}}) {
+    expected_.magnitude[0] = magnitude;
+    EXPECT_EQ(worst_error(got_, expected_, 0), std::numeric_limits<double>::infinity()) << magnitude;
+  }
+}
+
 TEST_F(AttentionError, ALostRowIsInfinitelyWrong) {
   got_.resize(4);
   EXPECT_EQ(worst_error(got_, expected_, 0), std::numeric_limits<double>::infinity());

@@ -71,6 +71,14 @@ TEST(Queue, EveryStateThatIsNotOverIsActive) {
     EXPECT_FALSE(only_job(fmt::format("7|7|0|{}||None|x", state)).is_active()) << state;
 }
 
+TEST(Queue, OneThatWaitsForItsNextStartDoesNotRun) {
+  for (const char* state :
+       {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+    EXPECT_TRUE(only_job(fmt::format("7|7|0|{}||None|x", state)).is_pending()) << state;
+  for (const char* state : {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"})
+    EXPECT_FALSE(only_job(fmt::format("7|7|0|{}|n1|None|x", state)).is_pending()) << state;
+}
+
 TEST(Submitted, TheNumberAndNothingElse) {
   EXPECT_EQ(parse_submitted("123\n"), "123");
   EXPECT_EQ(parse_submitted("123;cluster\n"), "123");

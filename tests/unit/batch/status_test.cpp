@@ -142,9 +142,13 @@ TEST_F(Status, ARequeuedJobWaits) {
   submit({{0}});
   give_job(0, "70");
   attempt(0, 0, 1, {begin(0)});
-  const RunStatus status = read(queue("70|70|0|PENDING||BeginTime|x\n"));
-  EXPECT_EQ(status.cases[0].state, CaseState::queued);
-  EXPECT_EQ(status.attempts[0].verdict, "killed");
+  for (const char* state : {"PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "CONFIGURING"}) {
+    const RunStatus status = read(queue(fmt::format("70|70|0|{}||BeginTime|x\n", state)));
+    EXPECT_EQ(status.cases[0].state, CaseState::queued) << state;
+    EXPECT_EQ(status.attempts[0].verdict, "killed") << state;
+  }
+  // The end of one start, before the next.
+  EXPECT_EQ(read(queue("70|70|0|COMPLETING|n1|None|x\n")).cases[0].state, CaseState::running);
 }
 
 TEST_F(Status, ACutListLosesNothing) {

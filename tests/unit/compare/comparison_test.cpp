@@ -135,13 +135,21 @@ TEST_F(SidesCompared, ClocksAndThrottlingAreNoted) {
   for (Json* record : {&a, &b}) (*record)["device"]["kind"] = "cuda";
   a["telemetry"] = {{"sm_clock_mhz", {{"mean", 1980.0}, {"min", 1980.0}, {"max", 1980.0}}}};
   b["telemetry"] = {{"sm_clock_mhz", {{"mean", 1722.0}, {"min", 1605.0}, {"max", 1980.0}}}};
-  b["validity"] = {{"verdict", "throttled"}, {"text", "power_cap held the clocks down in 40% of 120 samples"}};
+  a["validity"] = {{"verdict", "power_limited"}, {"text", "at the power cap of 700 W"}};  // a valid figure
+  b["validity"] = {{"verdict", "throttled"}, {"text", "thermal held the clocks down in 40% of the time"}};
   const Comparison comparison = compare_sides(two({a}, {b}), {});
   const Entry& entry = comparison.metrics[0].cases[0].entries[1];
   EXPECT_EQ(entry.verdict, "slower");
-  EXPECT_EQ(entry.notes,
-            (std::vector<std::string>{"B was throttled: power_cap held the clocks down in 40% of 120 samples",
-                                      "mean clock 1980 MHz in A, 1722 MHz in B"}));
+  EXPECT_EQ(entry.notes, (std::vector<std::string>{"B was throttled: thermal held the clocks down in 40% of the time",
+                                                   "mean clock 1980 MHz in A, 1722 MHz in B"}));
+}
+
+TEST_F(SidesCompared, AVerificationInPartIsNoted) {
+  Json a = sized("small", 100), b = sized("small", 110);
+  b["verify"] = {{"status", "partial"}, {"text", "loss alone"}};
+  const Comparison comparison = compare_sides(two({a}, {b}), {});
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].notes,
+            (std::vector<std::string>{"B was verified in part; the record's verify.text says which"}));
 }
 
 TEST_F(SidesCompared, ReasonsToFail) {

@@ -84,6 +84,31 @@ TEST_F(Matching, TimesThatWereTakenOtherwiseAreRefused) {
   EXPECT_EQ(match({record({})}, {without}).of_baseline[0].kind, Kind::refused);
 }
 
+// However many steps a sample has: one that was waited for is another time than the share of several back to back.
+TEST_F(Matching, StepsBackToBackAreNotComparedWithThoseThatWereWaitedFor) {
+  const auto of_inner = [](int inner, const Json& asked) {
+    Json r = record({});
+    r["settings"]["measure.inner"] = asked;
+    r["sampling"] = {{"mode", inner == 1 ? "waited" : "back to back"}, {"inner", inner}, {"cold", false}};
+    return r;
+  };
+  const Matches refused = match({of_inner(1, 1)}, {of_inner(640, "auto")});
+  EXPECT_EQ(refused.of_baseline[0].kind, Kind::refused);
+  EXPECT_EQ(refused.of_baseline[0].reason,
+            "other inputs: measure.inner 1 / several; compare all the same with --across measure.inner");
+  EXPECT_EQ(match({of_inner(512, "auto")}, {of_inner(640, "auto")}).of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(match({of_inner(1, "auto")}, {of_inner(1, 1)}).of_baseline[0].kind, Kind::found);
+  // A record of a time when there was no such setting.
+  EXPECT_EQ(match({record({})}, {of_inner(1, 1)}).of_baseline[0].kind, Kind::found);
+  EXPECT_EQ(match({record({})}, {of_inner(640, "auto")}).of_baseline[0].kind, Kind::refused);
+}
+
+TEST_F(Matching, ColdCachesAreNotComparedWithWarmOnes) {
+  Json cold = record({});
+  cold["settings"]["measure.cold_cache"] = true;
+  EXPECT_EQ(match({record({})}, {cold}).of_baseline[0].kind, Kind::refused);
+}
+
 TEST_F(Matching, SettingsThatAreNoAxisDoNotMatter) {
   Json more_warmup = record({});
   more_warmup["settings"]["measure.warmup"] = 50;

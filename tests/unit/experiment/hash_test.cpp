@@ -20,6 +20,7 @@ std::string hash_of(const std::string& text, const std::vector<std::string>& set
 Case plain_case() {
   Case c;
   c.params = {{"size", std::string("small")}, {"batch_size", std::int64_t{4}}, {"lr", 0.001}, {"checkpointing", false}};
+  c.measure.steps = 10;
   return c;
 }
 
@@ -76,6 +77,7 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.params.erase("lr"); });
   add([](Case& c) { c.measure.warmup = 6; });
   add([](Case& c) { c.measure.steps = 11; });
+  add([](Case& c) { c.measure.steps.reset(); });
   add([](Case& c) { c.measure.until.emplace(); });
   add([](Case& c) { c.measure.until.emplace().relative_error = 0.5; });
   add([](Case& c) { c.measure.sync = false; });
@@ -90,11 +92,11 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.profile.nsys = true; });
   add([](Case& c) { c.profile.kernels = true; });
   add([](Case& c) { c.profile.memory_snapshot = true; });
-  EXPECT_EQ(hashes.size(), 26u);
+  EXPECT_EQ(hashes.size(), 27u);
   PairList other = identity;
   other[0].second = "00fe";
   hashes.insert(case_hash(plain_case(), "demo", other));
-  EXPECT_EQ(hashes.size(), 27u);
+  EXPECT_EQ(hashes.size(), 28u);
 }
 
 TEST(CaseHash, KeepsNeighbouringTextsApart) {

@@ -138,8 +138,8 @@ const std::vector<Malformed>& malformed_files() {
        "checkpointing, weights",
        "; did you mean 'measure.steps'?"},
       {"setting_in_wrong_table", 6, 1,
-       "unknown key 'warmup' in [run]; known: device, ranks, bind, stall_timeout, wireup_timeout, isolate, allow, "
-       "seed, threads, memory_limit",
+       "unknown key 'warmup' in [run]; known: device, ranks, copies, bind, stall_timeout, wireup_timeout, "
+       "teardown_timeout, isolate, allow, seed, threads, memory_limit",
        "; did you mean 'measure.warmup'?"},
       {"stall_timeout_unit", 6, 17,
        R"([run] stall_timeout is "2 minutes"; expected a duration: "10m", "90s", "500ms", "1h30m", or a number of seconds; 0 for none (default "2m"))",
@@ -148,7 +148,7 @@ const std::vector<Malformed>& malformed_files() {
        "[measure] has both 'steps' and 'until'; expected one of them: 'steps' for a fixed count, 'until' for a "
        "stopping rule",
        ""},
-      {"steps_zero", 6, 9, "[measure] steps is 0; expected an integer >= 1 and <= 10000000 (default 10)", ""},
+      {"steps_zero", 6, 9, "[measure] steps is 0; expected an integer >= 1 and <= 10000000 (default none)", ""},
       {"sweep_and_fixed", 8, 1,
        "'size' in [sweep] also has a fixed value in [workload.params] (line 6); expected one of the two", ""},
       {"sweep_element_type", 6, 21, R"([sweep] batch_size is "four"; expected an integer >= 1 (default 4))", ""},
@@ -190,7 +190,9 @@ const std::vector<Malformed>& malformed_files() {
        "unknown table 'mesure'; known: schema, name, description, workload, sweep, measure, run, cluster, output, "
        "profile",
        "; did you mean 'measure'?"},
-      {"unknown_setting", 6, 3, "unknown key 'stpes' in [measure]; known: warmup, steps, until, sync, prepare, timeout",
+      {"unknown_setting", 6, 3,
+       "unknown key 'stpes' in [measure]; known: warmup, steps, until, sync, inner, "
+       "cold_cache, prepare, timeout",
        "; did you mean 'steps'?"},
       {"until_confidence", 6, 47, "[measure.until] confidence is 1.5; expected a number > 0 and < 1 (default 0.95)",
        ""},

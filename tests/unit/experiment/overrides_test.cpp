@@ -99,7 +99,7 @@ TEST(Set, ReportsMistakesAfterTheFilesOwnInTheOrderOfTheArguments) {
       "x.toml:8:10: [measure] warmup is -1; expected an integer >= 0 and <= 10000000 (default 5)",
       "--set batchsize=2: unknown key 'batchsize' in [workload.params]",
       "--set novalue: no key and value; expected key=value",
-      "--set measure.steps=0: [measure] steps is 0; expected an integer >= 1 and <= 10000000 (default 10)",
+      "--set measure.steps=0: [measure] steps is 0; expected an integer >= 1 and <= 10000000 (default none)",
       "--set size=huge: [workload.params] size is \"huge\"; expected one of small, medium, large (default small)",
       "--set lr=[1: the value is not TOML: ",
       "--set lr=2: 'lr' is set a second time; expected each key once",

@@ -148,8 +148,8 @@ TEST(Settings, StandTogetherSectionBySection) {
 }
 
 TEST(Settings, KeysAreListedInTheTablesOrderWithTheTablesAmongThem) {
-  EXPECT_EQ(keys_of_section("measure"),
-            (std::vector<std::string>{"warmup", "steps", "until", "sync", "prepare", "timeout"}));
+  EXPECT_EQ(keys_of_section("measure"), (std::vector<std::string>{"warmup", "steps", "until", "sync", "inner",
+                                                                  "cold_cache", "prepare", "timeout"}));
   EXPECT_EQ(keys_of_section("measure.until"),
             (std::vector<std::string>{"relative_error", "confidence", "min_steps", "max_steps"}));
   EXPECT_EQ(keys_of_section("nothing"), std::vector<std::string>{});

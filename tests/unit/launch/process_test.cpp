@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -42,7 +43,7 @@ class ProcessTest : public testing::Test {
     EventReader reader({});
     while (wait_readable(process.event_fd()) && reader.read_from(process.event_fd()) == EventReader::State::open) {
     }
-    EXPECT_TRUE(wait_readable(process.pid_fd()));
+    EXPECT_TRUE(wait_readable(process.end_fd()));
     events_ = std::move(reader).finish();
     const std::optional<Exit> exit = process.kill_and_reap(10s);
     EXPECT_TRUE(exit.has_value());
@@ -229,7 +230,7 @@ TEST_F(ProcessTest, KeepsExitCodesWhenTheHostWasStartedWithSigchldIgnored) {
 
 TEST_F(ProcessTest, AWorkerDiesWithItsHost) {
   const std::filesystem::path host_log = folder_ / "host-log";
-  SpawnRequest host{TEST_HOST, {TEST_WORKER, log_.string()}, {}, host_log, "{}", board_.fd()};
+  SpawnRequest host{TEST_HOST, {TEST_WORKER, log_.string(), "hang_deaf"}, {}, host_log, "{}", board_.fd()};
   const Process process = spawn(host);
   int worker_pid = 0;
   for (int waited_ms = 0; worker_pid == 0 && waited_ms < patience_ms; ++waited_ms) {
@@ -241,8 +242,57 @@ TEST_F(ProcessTest, AWorkerDiesWithItsHost) {
   ASSERT_TRUE(worker);
   kill(process.pid(), SIGKILL);
   EXPECT_TRUE(wait_readable(worker.get())) << "the worker outlived its host";
-  kill(worker_pid, SIGKILL);
-  waitpid(worker_pid, nullptr, 0);  // its host has died, so it is this program's
+}
+
+// Whatever stands between: the worker itself, or a program that started it, as a profiler does.
+TEST_F(ProcessTest, WhatAWorkerHasStartedDiesWithItsHost) {
+  const std::string strays = folder_ / "strays";
+  for (const std::vector<std::string>& worker :
+       {std::vector<std::string>{TEST_WORKER, log_.string(), "play", "deaf", "list_strays:" + strays, "hang"},
+        std::vector<std::string>{"/bin/sh", log_.string(), "-c",
+                                 "(exec 3>&- 4>&- 5>&-; \"$0\" play deaf \"list_strays:$1\" hang); exit $?",
+                                 TEST_WORKER, strays}}) {
+    std::filesystem::remove(strays);
+    SpawnRequest host{TEST_HOST, worker, {}, folder_ / "host-log", "{}", board_.fd()};
+    const Process process = spawn(host);
+    std::string listed;
+    for (int waited_ms = 0; !listed.ends_with("\n") && waited_ms < patience_ms; ++waited_ms) {
+      listed = text_of(strays);
+      std::this_thread::sleep_for(1ms);
+    }
+    std::vector<Fd> running;
+    std::istringstream numbers(listed);
+    for (pid_t pid = 0; numbers >> pid;) running.emplace_back(open_pid_fd(pid));
+    ASSERT_EQ(running.size(), 3u) << listed;  // the worker, too
+    kill(process.pid(), SIGKILL);
+    for (const Fd& each : running) EXPECT_TRUE(each && wait_readable(each.get())) << "it outlived the host";
+  }
+}
+
+TEST_F(ProcessTest, AWorkerWhoseKeeperIsKilledDiesAndIsReaped) {
+  Process process = spawn(request({"hang_deaf"}));
+  const Fd worker(open_pid_fd(process.pid()));
+  kill(process.keeper_pid(), SIGKILL);
+  EXPECT_TRUE(wait_readable(process.end_fd()));
+  EXPECT_TRUE(wait_readable(worker.get()));
+  const std::optional<Exit> exit = process.kill_and_reap(10s);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_TRUE(exit->by_signal);
+  EXPECT_EQ(exit->number, SIGKILL);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+TEST_F(ProcessTest, TheKeeperTakesNoSignalButKill) {
+  Process process = spawn(request({"play", "note:up", "hang"}));
+  ASSERT_TRUE(wait_readable(process.event_fd()));
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1}) kill(process.keeper_pid(), number);
+  EXPECT_NE(getpgid(process.keeper_pid()), getpgrp());
+  EXPECT_NE(getsid(process.keeper_pid()), getsid(0));
+  process.signal_group(SIGTERM);
+  EXPECT_TRUE(wait_readable(process.end_fd()));
+  const std::optional<Exit> exit = process.kill_and_reap(10s);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->number, SIGTERM);
 }
 
 }  // namespace

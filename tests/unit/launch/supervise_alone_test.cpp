@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "launch/launch_error.hpp"
 #include "launch/signals.hpp"
@@ -78,11 +79,33 @@ TEST_F(SuperviseAlone, AnExitWithoutAResultIsACrashEvenWithCodeZero) {
   EXPECT_EQ(outcome.reason, "exited with code 0 before it reported a result, in stage load" + log_suffix());
 }
 
-TEST_F(SuperviseAlone, AResultDoesNotHideABadExit) {
+constexpr const char* kept = "after it had reported its result, which is kept, the process ";
+
+TEST_F(SuperviseAlone, ABadExitTakesNoResultAway) {
   const WorkerOutcome outcome = run({"exit_after_result", "4"});
-  EXPECT_EQ(outcome.status, WorkerStatus::crashed);
-  EXPECT_EQ(outcome.reason, "exited with code 4 after it reported a result, in stage load" + log_suffix());
+  EXPECT_EQ(outcome.status, WorkerStatus::finished);
+  EXPECT_EQ(outcome.reason, "");
+  EXPECT_EQ(outcome.end_note, std::string(kept) + "exited with code 4, in stage load" + log_suffix());
   EXPECT_TRUE(outcome.events.result.has_value());
+}
+
+TEST_F(SuperviseAlone, ADeathAfterTheResultIsNotedWithItsPlace) {
+  const std::vector<std::pair<const char*, const char*>> places{{"destroy", "in stage destroy"},
+                                                                {"deinit", "in stage deinit"},
+                                                                {"done", "at its exit, after destroy and deinit"}};
+  for (const auto& [stage, place] : places) {
+    const WorkerOutcome outcome =
+        run({"play", "result:ok", std::string("enter:") + stage, "signal:" + std::to_string(SIGSEGV)});
+    EXPECT_EQ(outcome.status, WorkerStatus::finished) << stage;
+    EXPECT_EQ(outcome.end_note,
+              std::string(kept) + "was killed by SIGSEGV (invalid memory access), " + place + log_suffix());
+  }
+}
+
+TEST_F(SuperviseAlone, AnExitOutOfDestroyIsNotedEvenWithCodeZero) {
+  EXPECT_EQ(run({"play", "result:ok", "enter:destroy", "exit:0"}).end_note,
+            std::string(kept) + "exited with code 0, in stage destroy" + log_suffix());
+  EXPECT_EQ(run({"play", "result:ok", "enter:done", "exit:0"}).end_note, "");
 }
 
 TEST_F(SuperviseAlone, ASignalIsNamedWithItsPlace) {
@@ -117,13 +140,47 @@ TEST_F(SuperviseAlone, TheTimeoutAlsoEndsAWorkerThatIgnoresSigterm) {
   EXPECT_EQ(outcome.status, WorkerStatus::timeout);
 }
 
-TEST_F(SuperviseAlone, AWorkerThatHangsAfterItsResultIsATimeout) {
-  GroupRequest r = request({"hang_after_result"});
-  r.timeout = 300ms;
+TEST_F(SuperviseAlone, AWorkerThatHangsAfterItsResultIsKilledAndItsResultKept) {
+  // The time of the case is for its result: what comes after has a limit of its own, be it shorter or longer.
+  const std::vector<std::tuple<std::chrono::milliseconds, std::chrono::milliseconds, const char*>> limits{
+      {60s, 300ms, "0.3 s"}, {2s, 3s, "3.0 s"}};
+  for (const auto& [timeout, teardown_timeout, words] : limits) {
+    GroupRequest r = request({"play", "result:ok", "enter:destroy", "deaf", "hang"});
+    r.timeout = timeout;
+    r.workers[0].teardown_timeout = teardown_timeout;
+    const WorkerOutcome outcome = run(r);
+    EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;
+    EXPECT_EQ(outcome.end_note, std::string(kept) + "did not end within " + words +
+                                    " ([run] teardown_timeout) and was killed, in stage destroy" + log_suffix());
+    EXPECT_EQ(outcome.where.stage, Stage::destroy);
+    EXPECT_TRUE(outcome.events.result.has_value());
+  }
+}
+
+// With several ranks it may wait for another one that still verifies.
+TEST_F(SuperviseAlone, TheTimeToEndBeginsWithDestroy) {
+  GroupRequest r = request({"play", "result:ok", "hang"});
+  r.timeout = 2s;
+  r.workers[0].teardown_timeout = 10ms;
   const WorkerOutcome outcome = run(r);
-  EXPECT_EQ(outcome.status, WorkerStatus::timeout);
-  EXPECT_EQ(outcome.reason.find("it reported a result but did not end within 0.3 s"), 0u) << outcome.reason;
-  EXPECT_EQ(outcome.where.stage, Stage::destroy);
+  EXPECT_EQ(outcome.status, WorkerStatus::finished);
+  EXPECT_NE(outcome.end_note.find("the process did not end within 2.0 s ([measure] timeout): in stage load"),
+            std::string::npos)
+      << outcome.end_note;
+}
+
+TEST_F(SuperviseAlone, AnInterruptAfterTheResultTakesNothingAway) {
+  const InterruptHandler interrupts;
+  GroupRequest r = request({"play", "result:ok", "enter:destroy", "hang"});
+  r.wake_fd = interrupts.wake_fd();
+  r.workers[0].on_event = [](const std::string& line) {
+    if (line.find("result") != std::string::npos) raise(SIGINT);
+  };
+  const GroupOutcome outcome = supervise_group(r, {}, interrupts.count());
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_EQ(outcome.workers[0].status, WorkerStatus::finished);
+  EXPECT_NE(outcome.workers[0].end_note.find("was stopped: the run was interrupted in stage "), std::string::npos)
+      << outcome.workers[0].end_note;
 }
 
 TEST_F(SuperviseAlone, AClosedPipeDoesNotEndTheWatch) {
@@ -142,6 +199,27 @@ TEST_F(SuperviseAlone, TheMemoryLimitSaysWhatWasHeld) {
       << outcome.reason;
   EXPECT_NE(outcome.reason.find("asked for last: 16 MiB for 'block'"), std::string::npos) << outcome.reason;
   EXPECT_GT(outcome.peak_rss_bytes, 200u << 20);
+}
+
+TEST_F(SuperviseAlone, TheMemoryLimitIsOfTheWorkerAndOfWhatItStarts) {
+  GroupRequest r = request({"grow_in_a_child"});
+  r.workers[0].memory_limit_bytes = 200 << 20;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.status, WorkerStatus::oom);
+  EXPECT_NE(outcome.reason.find(" of it of processes that it has started, is above [run] memory_limit 200 MiB in stage "
+                                "measure"),
+            std::string::npos)
+      << outcome.reason;
+  EXPECT_GT(outcome.peak_rss_bytes, 200u << 20);
+}
+
+TEST_F(SuperviseAlone, WhatAChildSharesWithTheWorkerCountsOnceForTheLimit) {
+  GroupRequest r = request({"share_with_a_child"});
+  r.workers[0].memory_limit_bytes = 200 << 20;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;
+  EXPECT_GT(outcome.peak_with_children_bytes, (96u + 48u) << 20);
+  EXPECT_EQ(run({"ok"}).peak_with_children_bytes, 0u);
 }
 
 TEST_F(SuperviseAlone, ATornLineIsNoResult) {
@@ -194,6 +272,35 @@ TEST_F(SuperviseAlone, LeavesNoChildBehindInsideOrOutsideTheGroup) {
     EXPECT_EQ(kill(children[which].get<pid_t>(), 0), -1) << which;
     EXPECT_EQ(errno, ESRCH) << which;
   }
+}
+
+// setsid, a double fork, and an environment of their own: nothing but their ancestor tells whose they are.
+TEST_F(SuperviseAlone, LeavesNoStrayBehindAndNamesThem) {
+  for (const char* end : {"exit:0", "hang"}) {
+    GroupRequest r = request({"play", "strays:2", "step:4", "result:ok", "enter:done", end});
+    r.workers[0].teardown_timeout = 300ms;
+    const WorkerOutcome outcome = run(r);
+    EXPECT_EQ(outcome.status, WorkerStatus::finished) << outcome.reason;
+    ASSERT_EQ(outcome.events.others.size(), 1u);
+    const auto strays = nlohmann::json::parse(outcome.events.others[0])["strays"];
+    ASSERT_EQ(strays.size(), 2u);
+    for (const auto& stray : strays) {
+      EXPECT_EQ(kill(stray.get<pid_t>(), 0), -1);
+      EXPECT_EQ(errno, ESRCH);
+    }
+    EXPECT_EQ(outcome.left_note, "the workload left 2 processes running, which were ended with the case: sleep, sleep");
+  }
+  EXPECT_EQ(run({"ok"}).left_note, "");
+}
+
+TEST_F(SuperviseAlone, ATimeoutLeavesNoStrayBehind) {
+  GroupRequest r = request({"play", "strays:1", "step:4", "hang"});
+  r.timeout = 3s;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.status, WorkerStatus::timeout);
+  const auto strays = nlohmann::json::parse(outcome.events.others.at(0))["strays"];
+  EXPECT_EQ(kill(strays.at(0).get<pid_t>(), 0), -1);
+  EXPECT_EQ(outcome.left_note, "the workload left a process running, which was ended with the case: sleep");
 }
 
 TEST_F(SuperviseAlone, AnInterruptEndsTheWorker) {

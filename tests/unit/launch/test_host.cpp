@@ -1,4 +1,4 @@
-// Stands in the host's place: starts one worker that hangs, prints its process id, and waits to be killed.
+// Stands in the host's place: starts one worker, prints its process id, and waits to be killed.
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,9 +8,9 @@
 
 int main(int argc, char** argv) {
   using namespace assay::host::launch;
-  if (argc != 3) return 99;  // the worker's executable, its log
+  if (argc < 4) return 99;  // the worker's executable, its log, its arguments
   const ProgressBoard board = ProgressBoard::create();
-  const Process worker = spawn({argv[1], {"hang_deaf"}, {}, argv[2], "{}", board.fd()});
+  const Process worker = spawn({argv[1], {argv + 3, argv + argc}, {}, argv[2], "{}", board.fd()});
   std::printf("%d\n", static_cast<int>(worker.pid()));
   std::fflush(stdout);
   for (;;) pause();

@@ -95,6 +95,43 @@ int grow() {
   }
 }
 
+void touch(std::size_t bytes) {
+  volatile char* const memory = static_cast<volatile char*>(std::malloc(bytes));
+  for (std::size_t at = 0; at < bytes; at += 4096) memory[at] = 1;
+}
+
+// The worker itself stays small.
+int grow_in_a_child() {
+  WorkerChannel channel;
+  channel.board().enter(Stage::measure, 10);
+  if (fork() == 0)
+    for (;;) touch(16 << 20);
+  sleep_for_ever();
+}
+
+// A child that shares its memory with the worker, and has half of it again for itself.
+int share_with_a_child() {
+  WorkerChannel channel;
+  channel.board().enter(Stage::measure, 10);
+  touch(96 << 20);
+  int ready[2];
+  if (pipe(ready) != 0) return 9;
+  const pid_t child = fork();
+  if (child == 0) {
+    touch(48 << 20);
+    [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+    sleep_for_ever();
+  }
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) return 9;
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // for the host to look
+  channel.board().enter(Stage::verify);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  send_result(channel);
+  return 0;
+}
+
 int leave_children_behind() {
   WorkerChannel channel;
   // Both hold their end of this pipe until they are in place: the second one outside of the worker's group.
@@ -117,6 +154,36 @@ int leave_children_behind() {
   channel.send(json{{"event", "children"}, {"inside", inside}, {"outside", outside}}.dump());
   send_result(channel);
   return 0;
+}
+
+// A process that nothing but the worker's keeper can find: of another session, without a living parent, and with an
+// environment of its own.
+pid_t start_stray() {
+  int told[2];
+  if (pipe2(told, O_CLOEXEC) != 0) _exit(9);
+  const pid_t between = fork();
+  if (between == 0) {
+    setsid();
+    const pid_t stray = fork();
+    if (stray == 0) {
+      char* const arguments[] = {const_cast<char*>("sleep"), const_cast<char*>("1000"), nullptr};
+      char* const nothing[] = {nullptr};
+      execve("/bin/sleep", arguments, nothing);
+      _exit(9);
+    }
+    [[maybe_unused]] const ssize_t n = write(told[1], &stray, sizeof stray);
+    _exit(0);
+  }
+  close(told[1]);
+  pid_t stray = 0;
+  if (read(told[0], &stray, sizeof stray) != sizeof stray) _exit(9);
+  // The end of the pipe: the program is there.
+  char byte = 0;
+  while (read(told[0], &byte, 1) > 0) {
+  }
+  close(told[0]);
+  waitpid(between, nullptr, 0);
+  return stray;
 }
 
 int write_raw(const std::string& text) {
@@ -180,6 +247,15 @@ void play(WorkerChannel& channel, std::span<char*> script) {
       channel.board().enter(Stage::measure, 10);
       channel.board().set_step(std::stoul(value));
       channel.board().set_phase(1);
+    } else if (verb == "enter") {
+      channel.board().enter(assay::host::stage_of(value).value());
+    } else if (verb == "strays") {
+      std::vector<pid_t> strays;
+      for (int i = 0; i < std::stoi(value); ++i) strays.push_back(start_stray());
+      channel.send(json{{"event", "strays"}, {"strays", strays}}.dump());
+    } else if (verb == "list_strays") {  // two, and the worker itself, into a file that appears whole
+      std::ofstream(value + ".part") << getpid() << ' ' << start_stray() << ' ' << start_stray() << '\n';
+      std::rename((value + ".part").c_str(), value.c_str());
     } else if (verb == "note") {
       channel.send(json{{"event", "note"}, {"text", value}}.dump());
     } else if (verb == "result") {
@@ -275,6 +351,8 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"grow", grow},
+      {"grow_in_a_child", grow_in_a_child},
+      {"share_with_a_child", share_with_a_child},
       {"play",
        [&] {
          static WorkerChannel channel;  // outlives the main thread where that leaves

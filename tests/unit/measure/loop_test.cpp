@@ -1,5 +1,7 @@
 #include "measure/loop.hpp"
 
+#include "measure/instruments.hpp"
+
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -16,7 +18,12 @@ struct Harness {
   Recorder recorder{timeline, 1, 0};
   std::vector<double> step_times_ns;  // the last one repeats
   std::vector<std::uint64_t> iterations;
-  int warmups_seen = 0, warmup_ends = 0, after_steps = 0;
+  int warmups_seen = 0, after_steps = 0;
+  double preparation_ns = 0;  // what the step after prepare_window takes longer
+  double others_ns = 0;       // another rank's time of each step; 0: there is none
+  bool flushes = false;
+  std::vector<std::uint64_t> flushed_at;             // the steps that followed
+  std::vector<std::uint64_t> prepared_at, begun_at;  // the steps that followed
 
   LoopResult run(const MeasurePlan& plan) {
     LoopHooks hooks;
@@ -26,11 +33,26 @@ struct Harness {
       const std::size_t i = std::min<std::size_t>(iteration, step_times_ns.size() - 1);
       recorder.phase_begin(0);
       timeline.host_work(1);
-      timeline.device_work(step_times_ns[i]);
+      const bool is_disturbed = !prepared_at.empty() && prepared_at.back() == iteration;
+      timeline.device_work(step_times_ns[i] + (is_disturbed ? preparation_ns : 0));
       recorder.phase_end(0);
     };
     hooks.after_step = [&](bool, std::int64_t, std::int64_t) { ++after_steps; };
-    hooks.after_warmup = [&] { ++warmup_ends; };
+    hooks.prepare_window = [&] { prepared_at.push_back(iterations.size()); };
+    hooks.begin_window = [&] { begun_at.push_back(iterations.size()); };
+    if (flushes)
+      hooks.flush_caches = [&] {
+        flushed_at.push_back(iterations.size());
+        timeline.device_work(1e6);
+      };
+    if (others_ns > 0) {
+      hooks.slowest = [&](std::span<const double> mine) {
+        std::vector<double> slowest(mine.begin(), mine.end());
+        for (double& ns : slowest) ns = std::max(ns, others_ns);
+        return slowest;
+      };
+      hooks.agree = [](Verdict mine) { return mine; };
+    }
     return measure(timeline, recorder, plan, hooks);
   }
 };
@@ -39,7 +61,7 @@ TEST(Loop, WarmUpIsNotMeasured) {
   Harness h{.step_times_ns = {9000, 9000, 100}};
   const LoopResult r = h.run({.warmup = 2, .steps = 3});
   EXPECT_EQ(h.warmups_seen, 2);
-  EXPECT_EQ(h.warmup_ends, 1);
+  EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(h.iterations, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(r.samples.step_device_ns, (std::vector<double>{100, 100, 100}));
   EXPECT_EQ(r.samples.step_ns.size(), 3u);
@@ -61,7 +83,7 @@ TEST(Loop, UnsynchronisedStepsAreTimedOnTheDevice) {
   Harness h{.step_times_ns = {1000}};
   const LoopResult r = h.run({.warmup = 0, .steps = 4, .sync = false});
   EXPECT_EQ(r.samples.step_ns, (std::vector<double>{1000, 1000, 1000, 1000}));
-  EXPECT_EQ(h.timeline.synchronizations(), 2);  // once before the window, once after it
+  EXPECT_EQ(h.timeline.synchronizations(), 4);  // around empty samples and the host's own work, and after the window
 }
 
 TEST(Loop, StopsWhenTheMeanIsKnown) {
@@ -70,14 +92,14 @@ TEST(Loop, StopsWhenTheMeanIsKnown) {
   plan.until = StoppingRule{0.01, 0.95, 5, 100};
   const LoopResult r = h.run(plan);
   EXPECT_EQ(r.verdict, Verdict::enough);
-  EXPECT_EQ(r.samples.step_ns.size(), 5u);
+  EXPECT_EQ(r.samples.step_ns.size(), 24u);  // the first look after the twenty that the rule wants
 }
 
 TEST(Loop, UnsynchronisedUntilAlsoStops) {
   Harness h{.step_times_ns = {1000}};
   MeasurePlan plan{.warmup = 0, .sync = false};
   plan.until = StoppingRule{0.01, 0.95, 5, 100};
-  EXPECT_EQ(h.run(plan).samples.step_ns.size(), 5u);
+  EXPECT_EQ(h.run(plan).samples.step_ns.size(), 24u);
 }
 
 TEST(Loop, GivesUpAndSaysSo) {
@@ -90,6 +112,126 @@ TEST(Loop, GivesUpAndSaysSo) {
   EXPECT_EQ(r.samples.step_ns.size(), 20u);
 }
 
+// What the host does before the window makes the step after it slow. That step is one of the warm-up.
+TEST(Loop, TheStepAfterTheHostsOwnWorkIsNotMeasured) {
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {9000, 100}, .preparation_ns = 500};
+    const LoopResult r = h.run({.warmup = 5, .steps = 3, .sync = sync});
+    EXPECT_EQ(h.prepared_at, (std::vector<std::uint64_t>{1})) << "sync " << sync;
+    EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{5}));
+    EXPECT_EQ(r.settling_steps, 4);
+    EXPECT_EQ(r.samples.step_device_ns, (std::vector<double>{100, 100, 100}));
+    EXPECT_EQ(r.iterations, 8u);  // no more than the plan has
+  }
+}
+
+// The queue does not run empty between the settling steps and the measured ones.
+TEST(Loop, SettlingStepsOfUnreadOnesAreNotWaitedFor) {
+  Harness h{.step_times_ns = {100}};
+  h.run({.warmup = 5, .steps = 3, .sync = false});
+  EXPECT_EQ(h.timeline.synchronizations(), 4);  // the first step, around empty samples, the end
+}
+
+TEST(Loop, AtMostTwentyStepsSettle) {
+  Harness h{.step_times_ns = {100}};
+  EXPECT_EQ(h.run({.warmup = 50, .steps = 3}).settling_steps, 20);
+}
+
+// A long step does not notice, and telemetry and energy are to be those of the measured steps.
+TEST(Loop, LongStepsNeedNoSettling) {
+  for (const auto& [step_ns, settling] : {std::pair(20e6, 2), std::pair(60e6, 0)}) {
+    Harness h{.step_times_ns = {step_ns}};
+    EXPECT_EQ(h.run({.warmup = 5, .steps = 2}).settling_steps, settling);
+  }
+}
+
+TEST(Loop, WithoutWarmUpNothingSettles) {
+  Harness h{.step_times_ns = {9000, 100}};
+  EXPECT_EQ(h.run({.warmup = 0, .steps = 2}).settling_steps, 0);
+}
+
+// Every rank takes as many steps after the meeting, whatever its own times are.
+TEST(Loop, TheSlowestRanksTimesDecideWhatSettles) {
+  Harness h{.step_times_ns = {100}, .others_ns = 20e6};
+  EXPECT_EQ(h.run({.warmup = 5, .steps = 2}).settling_steps, 2);
+}
+
+TEST(Loop, WithoutACountShortStepsAreFifty) {
+  Harness h{.step_times_ns = {100}};
+  EXPECT_EQ(h.run({.warmup = 1}).samples.step_ns.size(), 50u);
+}
+
+TEST(Loop, WithoutACountHalfASecondIsMeasured) {
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {30e6}};
+    EXPECT_EQ(h.run({.warmup = 1, .sync = sync}).samples.step_ns.size(), 17u);  // looks at 10, 13 and 17
+  }
+}
+
+TEST(Loop, WithoutACountLongStepsAreTen) {
+  Harness h{.step_times_ns = {5e9}};
+  EXPECT_EQ(h.run({.warmup = 1}).samples.step_ns.size(), 10u);
+}
+
+TEST(Loop, WithoutACountTheSlowestRankDecides) {
+  Harness h{.step_times_ns = {100}, .others_ns = 60e6};
+  EXPECT_EQ(h.run({.warmup = 1}).samples.step_ns.size(), 10u);
+}
+
+TEST(Loop, ASampleOfSeveralStepsIsTheTimeOfOne) {
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {1000}};
+    const LoopResult r = h.run({.warmup = 1, .steps = 3, .sync = sync, .inner = 8});
+    EXPECT_EQ(r.samples.step_ns, (std::vector<double>{1000, 1000, 1000})) << "sync " << sync;
+    EXPECT_EQ(r.iterations, 1u + 3 * 8);
+    EXPECT_EQ(r.inner, 8);
+  }
+}
+
+// What the wait costs is shared by the steps of a sample.
+TEST(Loop, SeveralStepsShareTheWait) {
+  Harness h{.step_times_ns = {1000}};
+  h.timeline.let_instruments_cost(0, 800);
+  EXPECT_EQ(h.run({.warmup = 1, .steps = 1}).samples.step_ns.front(), 1801);  // and 1 to enqueue it
+  Harness of_eight{.step_times_ns = {1000}};
+  of_eight.timeline.let_instruments_cost(0, 800);
+  EXPECT_EQ(of_eight.run({.warmup = 1, .steps = 1, .inner = 8}).samples.step_ns.front(), 8801.0 / 8);
+}
+
+TEST(Loop, WhatAnEmptySampleTakesIsTold) {
+  Harness h{.step_times_ns = {1000}};
+  h.timeline.let_instruments_cost(100, 800);
+  EXPECT_EQ(h.run({.warmup = 1, .steps = 1}).instrument_ns, 1000);
+}
+
+TEST(Loop, AutoTakesAsManyStepsAsMakeTheInstrumentsSmall) {
+  Harness h{.step_times_ns = {1000}};
+  h.timeline.let_instruments_cost(100, 800);
+  const LoopResult r = h.run({.warmup = 1, .steps = 3, .inner = inner_auto});
+  EXPECT_GE(static_cast<double>(r.inner) * 1000, 100 * r.instrument_ns * 0.9);
+  EXPECT_LE(static_cast<double>(r.inner) * 1000, 3 * 100 * r.instrument_ns);
+  Harness of_long_steps{.step_times_ns = {1e9}};
+  EXPECT_EQ(of_long_steps.run({.warmup = 1, .steps = 3, .inner = inner_auto}).inner, 1);
+  Harness of_nothing{.step_times_ns = {0}};
+  EXPECT_EQ(of_nothing.run({.warmup = 1, .steps = 1, .inner = inner_auto}).inner, most_inner_steps);
+}
+
+// All ranks take as many: by the dearest instruments and the slowest steps of them.
+TEST(Loop, AutoGoesByAllRanks) {
+  Harness h{.step_times_ns = {1000}, .others_ns = 50'000};
+  const LoopResult r = h.run({.warmup = 1, .steps = 3, .inner = inner_auto});
+  EXPECT_GE(static_cast<double>(r.inner) * 1000, 100 * 50'000);
+}
+
+TEST(Loop, CachesAreFlushedBeforeEachStepAndOutsideItsTime) {
+  for (const bool sync : {true, false}) {
+    Harness h{.step_times_ns = {1000}, .flushes = true};
+    const LoopResult r = h.run({.warmup = 2, .steps = 2, .sync = sync});
+    EXPECT_EQ(h.flushed_at, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+    EXPECT_EQ(r.samples.step_ns, (std::vector<double>{1000, 1000})) << "sync " << sync;
+  }
+}
+
 TEST(Loop, AFailingStepEndsIt) {
   Harness h{.step_times_ns = {1}};
   LoopHooks hooks;
@@ -97,7 +239,7 @@ TEST(Loop, AFailingStepEndsIt) {
     if (iteration == 1) throw std::runtime_error("boom");
   };
   hooks.after_step = [](bool, std::int64_t, std::int64_t) {};
-  hooks.after_warmup = [] {};
+  hooks.prepare_window = hooks.begin_window = [] {};
   EXPECT_THROW(measure(h.timeline, h.recorder, {.warmup = 0, .steps = 5}, hooks), std::runtime_error);
 }
 

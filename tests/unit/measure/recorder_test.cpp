@@ -36,6 +36,26 @@ TEST_F(RecorderTest, OccurrencesOfAPhaseAddUpAndPhasesNest) {
   EXPECT_EQ(recorder_.misuse(), "");
 }
 
+// Their times and metrics are those of one of them; a mark of a phase would be most of so short a step.
+TEST_F(RecorderTest, ASampleOfSeveralStepsIsTheirMeanWithoutPhases) {
+  recorder_.begin_step(4);
+  for (int step = 1; step <= 4; ++step) {
+    recorder_.phase_begin(0);
+    timeline_.host_work(2);
+    timeline_.device_work(10);
+    recorder_.metric(0, step);
+    recorder_.phase_end(0);
+  }
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  EXPECT_EQ(s.step_device_ns, std::vector<double>{10});
+  EXPECT_EQ(s.enqueue_ns, std::vector<double>{2});
+  EXPECT_FALSE(s.phase_seen[0]);
+  EXPECT_EQ(s.metrics[0], std::vector<double>{2.5});
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
 // The host returns at once while the device works: only the device's timeline has the time.
 TEST_F(RecorderTest, AsynchronousWorkIsTimedOnTheDevice) {
   recorder_.begin_step();

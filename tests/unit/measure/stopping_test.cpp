@@ -17,9 +17,38 @@ TEST(Stopping, FixedSteps) {
 TEST(Stopping, UntilTheMeanIsKnown) {
   MeasurePlan plan;
   plan.until = StoppingRule{0.05, 0.95, 4, 50};
-  const std::vector<double> steady = {100, 101, 99, 100};
-  EXPECT_EQ(judge(plan, std::span(steady).first(3)), Verdict::go_on);  // below min_steps, however steady
+  std::vector<double> steady;
+  for (int i = 0; i < 30; ++i) steady.push_back(i % 3 == 0 ? 101 : i % 3 == 1 ? 99 : 100);
+  EXPECT_EQ(judge(plan, std::span(steady).first(3)), Verdict::go_on);   // below min_steps, however steady
+  EXPECT_EQ(judge(plan, std::span(steady).first(10)), Verdict::go_on);  // too few to know how they hang together
   EXPECT_EQ(judge(plan, steady), Verdict::enough);
+}
+
+// A slow wave: the fifty steps lie close to each other and say little of the mean.
+TEST(Stopping, StepsThatResembleEachOtherAreNotEnough) {
+  MeasurePlan plan;
+  plan.until = StoppingRule{0.05, 0.95, 4, 500};
+  std::vector<double> wave;
+  for (int i = 0; i < 50; ++i) wave.push_back(i < 25 ? 100 : 101);
+  EXPECT_EQ(judge(plan, wave), Verdict::go_on);
+}
+
+TEST(Stopping, WithoutACountTimeDecides) {
+  const MeasurePlan plan;
+  const std::vector<double> of_50_ms(50, 50e6), of_1_us(50, 1e3);
+  EXPECT_EQ(judge(plan, std::span(of_50_ms).first(9)), Verdict::go_on);
+  EXPECT_EQ(judge(plan, std::span(of_50_ms).first(10)), Verdict::enough);
+  EXPECT_EQ(judge(plan, std::span(of_1_us).first(49)), Verdict::go_on);
+  EXPECT_EQ(judge(plan, of_1_us), Verdict::enough);
+}
+
+TEST(Stopping, LooksGrowApart) {
+  MeasurePlan plan;
+  plan.until = StoppingRule{0.05, 0.95, 10, 30};
+  EXPECT_EQ(next_look(plan, 0), 10);
+  EXPECT_EQ(next_look(plan, 10), 13);
+  EXPECT_EQ(next_look(plan, 28), 30);
+  EXPECT_EQ(next_look({.steps = 7}, 0), 7);
 }
 
 TEST(Stopping, GivesUpAtTheMost) {

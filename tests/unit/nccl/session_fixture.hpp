@@ -19,11 +19,13 @@ class SessionTest : public ::testing::Test {
   static constexpr Timing quick{std::chrono::milliseconds(1), std::chrono::milliseconds(50),
                                 std::chrono::milliseconds(50), std::chrono::milliseconds(50)};
 
-  void open(std::int64_t timeout_ms = 60000, Timing timing = {.interval = std::chrono::milliseconds(1)}) {
+  void open(std::int64_t timeout_ms = 60000, Timing timing = {.interval = std::chrono::milliseconds(1)},
+            bool on_compute_stream = false) {
     ranks = std::make_unique<FakeRanks>(2, timeout_ms);
     UniqueId id;
     id.fill('i');
-    session = Session::open(std::make_unique<FakeLibrary>(world), ranks->rank(1), World::compute(), id, 0, timing);
+    session = Session::open(std::make_unique<FakeLibrary>(world), ranks->rank(1), World::compute(), id, 0, timing,
+                            on_compute_stream);
   }
   void TearDown() override {
     if (session) session->close();

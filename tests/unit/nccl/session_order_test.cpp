@@ -65,6 +65,23 @@ TEST_F(SessionTest, TotalsBeginAnewAndLeaveBarriersOut) {
   EXPECT_EQ(world->collectives[1].count, 1U);
 }
 
+// As a program that measures collectives alone enqueues them: no stream waits for another.
+TEST_F(SessionTest, OnTheComputeStreamItsOrderIsEnough) {
+  open(60000, {.interval = std::chrono::milliseconds(1)}, true);
+  EXPECT_EQ(world->streams_alive, 0) << "it makes no stream of its own";
+  world->hold_streams(true);
+  world->add_kernel(World::compute(), 3);
+  session->wait(session->launch(all_reduce(8), 32));
+  session->wait(session->launch(all_reduce(8), 32));
+  world->add_kernel(World::compute(), 2);
+  world->hold_streams(false);
+  const Totals totals = session->take_totals();
+  EXPECT_EQ(totals.collectives, 2U);
+  EXPECT_DOUBLE_EQ(totals.busy_ms, 10);
+  EXPECT_DOUBLE_EQ(totals.exposed_ms, 0);
+  EXPECT_EQ(session->take_totals().collectives, 0U);
+}
+
 TEST_F(SessionTest, EmptyCollectivesHaveTickets) {
   open();
   const Ticket ticket = session->launch(all_reduce(0), 0);

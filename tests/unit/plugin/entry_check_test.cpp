@@ -44,7 +44,7 @@ class Entry {
 TEST(EntryCheck, AMetricsWordsAreCopied) {
   const assay_workload& workload = *detail::workload_pointers<Declares>[0];
   EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
-  const WorkloadSchema schema = copy_schema(workload);
+  const WorkloadSchema schema = copy_schema(workload, ASSAY_ABI_MINOR);
   EXPECT_EQ(schema.metrics[0].words, (std::vector<std::string>{"fp32", "bf16"}));
   EXPECT_TRUE(schema.metrics[1].words.empty());
 }
@@ -59,7 +59,7 @@ TEST(EntryCheck, AMetricOfVersion10HasNoWords) {
   assay_workload workload = *detail::workload_pointers<Declares>[0];
   workload.metrics = metrics, workload.metric_count = 1;
   EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
-  const WorkloadSchema schema = copy_schema(workload);
+  const WorkloadSchema schema = copy_schema(workload, ASSAY_ABI_MINOR);
   ASSERT_EQ(schema.metrics.size(), 1u);
   EXPECT_EQ(schema.metrics[0].name, "logits_dtype");
   EXPECT_TRUE(schema.metrics[0].words.empty());
@@ -94,7 +94,7 @@ struct HasPresets {
 TEST(EntryCheck, PresetsAndTheColdStartAreCopied) {
   const assay_workload& workload = *detail::workload_pointers<HasPresets>[0];
   EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
-  const WorkloadSchema schema = copy_schema(workload);
+  const WorkloadSchema schema = copy_schema(workload, ASSAY_ABI_MINOR);
   ASSERT_EQ(schema.presets.size(), 2u);
   EXPECT_EQ(schema.presets[0].when, "size");
   EXPECT_EQ(schema.presets[0].value, Value(std::int64_t{768}));
@@ -107,9 +107,26 @@ TEST(EntryCheck, AnOlderWorkloadHasNoPresetsAndPreparesAlways) {
   assay_workload workload = *detail::workload_pointers<HasPresets>[0];
   workload.struct_size = offsetof(assay_workload, presets);
   EXPECT_NO_THROW(check_entry("x.so", *Entry(workload)));
-  const WorkloadSchema schema = copy_schema(workload);
+  const WorkloadSchema schema = copy_schema(workload, ASSAY_ABI_MINOR);
   EXPECT_TRUE(schema.presets.empty());
   EXPECT_FALSE(schema.starts_cold);
+}
+
+struct Cooperates : Declares {
+  static constexpr bool ranks_cooperate = true;
+  using Declares::Declares;
+};
+
+TEST(EntryCheck, WhatRanksAreToEachOtherIsKnownOfVersion13On) {
+  const assay_workload& together = *detail::workload_pointers<Cooperates>[0];
+  const assay_workload& alone = *detail::workload_pointers<Declares>[0];
+  EXPECT_EQ(copy_schema(together, ASSAY_ABI_MINOR).ranks, RanksAre::cooperating);
+  EXPECT_EQ(copy_schema(alone, ASSAY_ABI_MINOR).ranks, RanksAre::copies);
+  EXPECT_EQ(copy_schema(alone, 3).ranks, RanksAre::copies);
+  EXPECT_EQ(copy_schema(alone, 2).ranks, RanksAre::unsaid);
+  assay_workload older = alone;
+  older.struct_size = offsetof(assay_workload, presets);
+  EXPECT_EQ(copy_schema(older, 1).ranks, RanksAre::unsaid);
 }
 
 TEST(EntryCheck, APresetNamesAChoiceAndAParameterOfTheTable) {

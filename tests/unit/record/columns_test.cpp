@@ -189,20 +189,32 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   Json record = ok_record();
   record["rank"] = 1;
   record["ranks"] = 2;
+  record["copies"] = 2;
   record["spread"] = 0.1;
   record["straggler"] = {{"rank", 1}, {"share", 0.5}};
   record["by_rank"] = {{{"rank", 0}, {"host", "n0"}, {"step_mean_ms", 1.0}}};
   record["rates"]["gflop_per_s"] = 1.0;
   record["validity"] = {{"verdict", "valid"}, {"text", "alone"}};
+  const Json peak = {{"gflop_per_s", 2.0}, {"gbytes_per_s", 2.0}, {"text", "a source"}};
+  record["efficiency"] = {{"stated", peak},        {"measured", peak},    {"mfu", 0.5},
+                          {"bound_percent", 50.0}, {"mfu_measured", 0.5}, {"bound_percent_measured", 50.0},
+                          {"j_per_item", 0.5},     {"items_per_j", 2.0}};
+  record["silent"] = {{"steps", 10}, {"step_mean_ms", 1.0}, {"communication_tax", 0.2}};
+  record["memory"]["device_used_mib"] = 3.0;
+  record["memory"]["unexplained_mib"] = 1.0;
   Json telemetry = {{"samples", 1},           {"energy_j", 1.0},           {"throttle", {{"power_cap", 0.5}}},
-                    {"foreign_processes", 0}, {"foreign_memory_mib", 0.0}, {"utilisation_span_s", 0.1}};
+                    {"foreign_processes", 0}, {"foreign_memory_mib", 0.0}, {"utilisation_span_s", 0.1},
+                    {"power_integral_j", 1.0}};
   for (const char* figure : {"gpu_utilisation_percent", "cpu_utilisation_percent", "sm_clock_mhz", "memory_clock_mhz",
                              "power_w", "temperature_c"})
     telemetry[figure] = {{"mean", 2.0}, {"min", 1.0}, {"max", 3.0}};
   record["telemetry"] = telemetry;
+  record["sampling"] = {{"rule", "until"}, {"settling_steps", 4}, {"mode", "waited"},
+                        {"inner", 1},      {"cold", false},       {"instrument_us", 2.0}};
   for (const char* phase : {"step", "forward"})
-    for (const char* figure : {"mean_ms", "std_ms", "cv", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms",
-                               "ci_low_ms", "ci_high_ms", "host_mean_ms", "share", "device_mean_ms"})
+    for (const char* figure :
+         {"mean_ms", "std_ms", "cv", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "ci_low_ms",
+          "ci_high_ms", "host_mean_ms", "share", "device_mean_ms", "autocorrelation", "effective_n"})
       record["phases"][phase][figure] = 1.0;
   record::WorkloadNames workload;
   workload.params = {"batch_size"};
@@ -234,6 +246,8 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   json["validity"] = {{"verdict", "valid"}, {"text", "quiet"}};
   json["telemetry"] = {{"throttle", {{"thermal", 0.5}}}, {"samples", 3}};
   json["memory_snapshot"] = "memory_case-0001.pickle";
+  json["sampling"] = {{"rule", "until"}, {"mode", "waited"}, {"cold", true}};
+  json["efficiency"] = {{"stated", {{"text", "a source"}}}, {"measured", {{"text", "by trial"}}}};
   json["rank"] = 1;
   const record::CaseRecord record = json;
   const auto check = [&record](std::span<const record::Column> columns) {

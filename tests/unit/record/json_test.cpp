@@ -75,10 +75,11 @@ TEST(RecordJson, EveryStatusHasAName) {
   for (const Status status : {Status::ok, Status::oom, Status::timeout, Status::crashed, Status::unsupported,
                               Status::wrong_result, Status::failed})
     EXPECT_EQ(status_of(name_of(status)), status);
-  for (const Verification verification : {Verification::ok, Verification::wrong_result, Verification::not_checked})
+  for (const Verification verification :
+       {Verification::ok, Verification::partial, Verification::wrong_result, Verification::not_checked})
     EXPECT_EQ(verification_of(name_of(verification)), verification);
-  for (const auto verdict :
-       {ValidityVerdict::valid, ValidityVerdict::unknown, ValidityVerdict::throttled, ValidityVerdict::contended})
+  for (const auto verdict : {ValidityVerdict::valid, ValidityVerdict::power_limited, ValidityVerdict::unknown,
+                             ValidityVerdict::throttled, ValidityVerdict::contended})
     EXPECT_EQ(validity_verdict_of(name_of(verdict)), verdict);
   EXPECT_FALSE(status_of("OK"));
 }

@@ -30,6 +30,21 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
                                       "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
 }
 
+TEST(Columns, TheVerificationShowsWhereItIsLessThanWhole) {
+  const Json whole = ok_record();
+  const auto has_verify = [&](const Json& other) {
+    const auto columns = default_columns(experiment::Experiment{}, {whole, other});
+    return std::find(columns.begin(), columns.end(), "verify") != columns.end();
+  };
+  EXPECT_FALSE(has_verify(whole));
+  EXPECT_FALSE(has_verify(oom_record()));
+  for (const char* word : {"partial", "not checked"}) {
+    Json less = ok_record();
+    less["verify"]["status"] = word;
+    EXPECT_TRUE(has_verify(less)) << word;
+  }
+}
+
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
   Json record = ok_record();
   const auto has_ranks = [&record] {
@@ -44,6 +59,14 @@ TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
   EXPECT_TRUE(has_ranks());
   record["axes"]["run.ranks"] = 4;
   EXPECT_FALSE(has_ranks());
+}
+
+TEST(Columns, CopiesAreShown) {
+  Json record = ok_record();
+  record["ranks"] = 2;
+  record["copies"] = 2;
+  const auto columns = default_columns(experiment::Experiment{}, {record});
+  EXPECT_NE(std::find(columns.begin(), columns.end(), "copies"), columns.end());
 }
 
 class ColumnsOfATable : public ::testing::Test {

@@ -119,6 +119,9 @@ TEST(CaseText, ProblemsSayWhereAndWhy) {
 
 TEST(CaseText, SummaryAndLabel) {
   EXPECT_EQ(case_summary(ok_record()), "ok step 1,243 ms ± 0.8%");
+  Json in_part = ok_record();
+  in_part["verify"]["status"] = "partial";
+  EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms ± 0.8%, verified in part");
   EXPECT_EQ(case_summary(oom_record()), "oom: wanted 31,250 MiB of 24,000 MiB");
   EXPECT_EQ(case_label(typed(ok_record()).identity.axes), "size=small measure.warmup=5");
   const std::vector<std::pair<std::string, Value>> axes{{"size", std::string("xl")}, {"lr", 0.0001}};

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "run/thread_plan.hpp"
 #include "telemetry/contention.hpp"
 
 namespace assay::host::run::test {
@@ -61,17 +62,6 @@ TEST_F(GroupRequests, TheWorkerGetsTheSpecificationItself) {
   const worker::CaseSpec sent = spec(1, 1);
   const launch::GroupRequest request = group_request({sent}, interrupts_);
   EXPECT_EQ(nlohmann::json::parse(request.workers.front().spec), to_json(sent));
-}
-
-TEST_F(GroupRequests, ThreadsAreTheCasesThenTheEnvironmentsThenAShare) {
-  worker::CaseSpec asked = spec(0, 2);
-  const std::size_t share = std::max<std::size_t>(1, telemetry::usable_processors().size() / 2);
-  EXPECT_EQ(thread_setting(asked), std::to_string(share));
-  setenv(threads_variable, "9", 1);
-  EXPECT_EQ(thread_setting(asked), "9");
-  asked.values.run.threads = 3;
-  EXPECT_EQ(thread_setting(asked), "3");
-  unsetenv(threads_variable);
 }
 
 TEST_F(GroupRequests, BoundRanksCutTheProcessorsIntoPieces) {

@@ -64,6 +64,62 @@ TEST(Plan, AsPlannedTheExperimentHasTheValuesOfTheDevice) {
   EXPECT_FALSE(planned.cases[1].params_of_any_device.has_value());
 }
 
+// Ranks that each do the whole work looked like ranks that had divided it: their tokens counted as often as they were.
+TEST(Plan, RanksThatDoNotWorkTogetherAreRefusedUnlessCopiesAreAskedFor) {
+  Machine machine;
+  machine.schema.ranks = plugin::RanksAre::copies;
+  experiment::Case c = small_case(0);
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  c.run.ranks = 2;
+  const auto refusal = plan_one(machine, c).refusal;
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->status, record::Status::unsupported);
+  EXPECT_EQ(refusal->reason,
+            "run.ranks: ranks of workload 'demo' do not work together: 2 of them would each do the whole work; set "
+            "run.ranks = 1, or run.copies = true to run 2 copies side by side");
+  const std::string hash = plan_one(machine, c).hash;
+  c.run.copies = true;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  EXPECT_NE(plan_one(machine, c).hash, hash);
+  c.params["trace"] = std::string("x.json");
+  ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(plan_one(machine, c).refusal->reason,
+            "run.copies: 2 copies would all write the file that 'trace' names; leave it out");
+  c.run.ranks = 1;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+}
+
+TEST(Plan, RanksUnderALauncherAreNoCopiesByThemselves) {
+  Machine machine;
+  machine.schema.ranks = plugin::RanksAre::copies;
+  machine.basis.launched = launch_of(2);
+  EXPECT_TRUE(plan_one(machine, small_case(0)).refusal.has_value());
+}
+
+TEST(Plan, RanksThatWorkTogetherAreNoCopies) {
+  Machine machine;
+  machine.schema.ranks = plugin::RanksAre::cooperating;
+  experiment::Case c = small_case(0);
+  c.run.ranks = 2;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  c.run.copies = true;
+  ASSERT_TRUE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(
+      plan_one(machine, c).refusal->reason,
+      "run.copies: ranks of workload 'demo' work together and are no copies of one another; leave out run.copies");
+}
+
+// As before: nobody knows, and the record says so.
+TEST(Plan, RanksOfAPluginThatCannotSayRun) {
+  Machine machine;
+  machine.schema.ranks = plugin::RanksAre::unsaid;
+  experiment::Case c = small_case(0);
+  c.run.ranks = 2;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  c.run.copies = true;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+}
+
 TEST(Plan, HasEveryCaseInTheExperimentsOrder) {
   const Machine machine;
   const experiment::Experiment experiment = experiment_of({small_case(0, 1), small_case(1, 2), small_case(2, 3)});

@@ -40,6 +40,25 @@ TEST(RankReport, AResultIsTheWorkersOwn) {
   EXPECT_FALSE(reports.front().failure.has_value());
 }
 
+TEST(RankReport, WhatTheTakingDownSaidIsAdded) {
+  launch::WorkerOutcome outcome = worker(launch::WorkerStatus::finished, "", ok_result);
+  outcome.events.others = {R"({"event":"note"})", R"({"event":"teardown","notes":["2 blocks left"],"case_s":7.5})"};
+  outcome.end_note = "it died at its exit", outcome.left_note = "it left a process";
+  outcome.log_tail = {"last words"};
+  const auto reports = reports_of(group_of({outcome}), {spec(0, 1)}, Clock::now());
+  EXPECT_TRUE(is_ok(reports.front()));
+  EXPECT_EQ(reports.front().result.notes,
+            (std::vector<std::string>{"2 blocks left", "it died at its exit", "it left a process"}));
+  EXPECT_EQ(reports.front().result.wall.case_s, 7.5);
+  EXPECT_EQ(reports.front().result.log_tail, std::vector<std::string>{"last words"});
+}
+
+TEST(RankReport, OneThatDiedBeforeItSaidHowItWasTakenDownHasItsResult) {
+  const auto reports =
+      reports_of(group_of({worker(launch::WorkerStatus::finished, "", ok_result)}), {spec(0, 1)}, Clock::now());
+  EXPECT_FALSE(reports.front().result.notes.has_value());
+}
+
 TEST(RankReport, NoReasonNamesItsOwnRankUntilTheRecordIsMade) {
   launch::GroupOutcome outcome = group_of({worker(launch::WorkerStatus::crashed, "killed by SIGKILL in stage measure"),
                                            worker(launch::WorkerStatus::finished, "", failed_result)});

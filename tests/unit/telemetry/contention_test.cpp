@@ -1,6 +1,10 @@
 #include "telemetry/contention.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 namespace assay::host::telemetry {
 namespace {
@@ -54,7 +58,7 @@ TEST(Contention, WhatOthersTookIsWhatIsBusyAndNotOurs) {
   const ContentionSample begin = sample_at(5s, 100, 100, 0, 7'000'000'000);
   ContentionSample end = sample_at(6s, 170, 120, 10, 7'500'000'000);
   end.ticks[1] = {1000, 1100, 0};
-  end.scheduler = {300'000'000, 100'000'000};
+  end.threads[7] = {300'000'000, 100'000'000};
   const Contention c = compare(begin, end, 100);
   EXPECT_DOUBLE_EQ(c.window_s, 1.0);
   EXPECT_DOUBLE_EQ(c.own_cpu_s, 0.5);
@@ -79,6 +83,96 @@ TEST(Contention, NothingIsSaidWhereNothingIsKnown) {
   end.time = begin.time + 1s;
   EXPECT_FALSE(compare(begin, end, 100).others_share);
   EXPECT_FALSE(compare(begin, end, 100).wait_share);
+}
+
+// 64 threads with a processor each, and two neighbours: 3% of the machine's time, and half of a step that is shared out
+// evenly.
+TEST(Contention, TwoThreadsThatWaitHoldUpAllOthers) {
+  ContentionSample begin, end;
+  for (int i = 0; i < 64; ++i) {
+    begin.ticks[i] = {0, 0, 0};
+    end.ticks[i] = {100, 0, 0};
+    begin.threads[i] = {5'000'000'000, 1'000'000'000};
+    const bool waits = i < 2;
+    end.threads[i] = {waits ? 5'750'000'000u : 6'000'000'000u, waits ? 1'250'000'000u : 1'000'000'000u};
+  }
+  end.own_cpu_ns = 63'500'000'000;
+  end.time = begin.time + 1s;
+  const Contention c = compare(begin, end, 100);
+  EXPECT_LT(*c.others_share, 0.05);
+  EXPECT_LT(*c.wait_share, 0.05);
+  EXPECT_DOUBLE_EQ(*c.stall_share, 0.5);
+  EXPECT_EQ(*c.busy_threads, 64u);
+  EXPECT_EQ(c.processors, 64u);
+}
+
+// The reader of telemetry, or a logger: a step does not wait for them.
+TEST(Contention, AThreadThatHardlyRunsHoldsUpNothing) {
+  ContentionSample begin, end;
+  begin.threads[1] = end.threads[1] = {};
+  end.threads[1].run_ns = 1'000'000'000;
+  end.threads[2] = {1'000'000, 30'000'000};
+  end.threads[3] = {1'000'000, 300'000'000};
+  end.time = begin.time + 1s;
+  const Contention c = compare(begin, end, 100);
+  EXPECT_EQ(*c.stall_share, 0);
+  EXPECT_EQ(*c.busy_threads, 1u);
+}
+
+TEST(Contention, AThreadThatEndedTakesNothingBack) {
+  ContentionSample begin, end;
+  begin.threads[1] = {0, 0};
+  begin.threads[2] = {9'000'000'000, 9'000'000'000};
+  end.threads[1] = {500'000'000, 500'000'000};
+  end.time = begin.time + 1s;
+  EXPECT_DOUBLE_EQ(*compare(begin, end, 100).wait_share, 0.5);
+}
+
+TEST(Contention, StolenTimeIsThatOfTheProcessorThatLostMost) {
+  ContentionSample begin, end;
+  for (int i = 0; i < 64; ++i) {
+    begin.ticks[i] = {0, 0, 0};
+    end.ticks[i] = {100, 0, 0};
+  }
+  end.ticks[9] = {60, 0, 40};
+  end.ticks[10] = {97, 0, 3};  // too few ticks to say anything
+  end.time = begin.time + 1s;
+  const Contention c = compare(begin, end, 100);
+  EXPECT_DOUBLE_EQ(c.worst_steal_share, 0.4);
+  end.ticks[9] = {100, 0, 0};
+  EXPECT_EQ(compare(begin, end, 100).worst_steal_share, 0);
+}
+
+double cpu_s(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The plugin that runs a program for its step.
+TEST(Contention, WhatAChildComputesIsOursWhileItLivesAndAfter) {
+  constexpr double burnt_s = 0.3;
+  int done[2];
+  ASSERT_EQ(pipe(done), 0);
+  ContentionProbe probe;
+  probe.begin();
+  const pid_t child = fork();
+  if (child == 0) {
+    while (cpu_s(CLOCK_PROCESS_CPUTIME_ID) < burnt_s) {
+    }
+    [[maybe_unused]] const ssize_t n = write(done[1], "x", 1);
+    for (;;) pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(read(done[0], &byte, 1), 1);
+  const Contention alive = probe.end();
+  EXPECT_GE(alive.own_cpu_s, burnt_s - 0.05);  // a tick or two of the kernel's account
+  EXPECT_GE(alive.busy_threads.value_or(0), 1u);
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_GE(probe.end().own_cpu_s, burnt_s - 0.05);
+  close(done[0]);
+  close(done[1]);
 }
 
 TEST(Contention, TheProbeReadsThisMachine) {

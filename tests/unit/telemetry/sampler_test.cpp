@@ -126,18 +126,39 @@ TEST_F(Sampling, AsksOnItsOwnThreadWhichTakesNoSignals) {
 }
 
 TEST_F(Sampling, AWindowShorterThanAPeriodHasTheSampleAtItsEnd) {
-  TelemetrySampler sampler(1h);
+  TelemetrySampler sampler(1h, 1h);
   sampler.attach(api_, nullptr);
   sampler.begin();
   const auto figures = sampler.end();
   ASSERT_TRUE(figures);
-  EXPECT_TRUE(figures->is_shorter_than_a_period());
+  EXPECT_EQ(figures->samples_within(), 0u);
   EXPECT_EQ(figures->samples(), 1u);
   EXPECT_EQ(device_.moments, (std::vector<assay_telemetry_moment>{ASSAY_TELEMETRY_BEGIN, ASSAY_TELEMETRY_END}));
 }
 
-TEST_F(Sampling, EachWindowHasItsOwnFigures) {
+// A period of an hour: without the faster samples of the first milliseconds this would not end.
+TEST_F(Sampling, OfADeviceWithClocksAShortWindowHasSamplesAsWell) {
   TelemetrySampler sampler(1h);
+  sampler.attach(api_, nullptr);
+  sampler.begin();
+  wait_for_samples(6);
+  const auto figures = sampler.end();
+  ASSERT_TRUE(figures);
+  EXPECT_GE(figures->samples_within(), 6u);
+}
+
+TEST(NextSample, ComesAfterASixteenthOfTheWindowSoFar) {
+  EXPECT_EQ(next_sample_in(0s, 0s, 1ms, 50ms), 1ms);
+  EXPECT_EQ(next_sample_in(16ms, 0s, 1ms, 50ms), 1ms);
+  EXPECT_EQ(next_sample_in(320ms, 0s, 1ms, 50ms), 20ms);
+  EXPECT_EQ(next_sample_in(1h, 0s, 1ms, 50ms), 50ms);
+  EXPECT_EQ(next_sample_in(2ms, 1ms, 1ms, 50ms), 20ms) << "a device that answers slowly is asked less often";
+  EXPECT_EQ(next_sample_in(0s, 10ms, 1ms, 50ms), 50ms);
+  EXPECT_EQ(next_sample_in(1h, 0s, 1h, 1h), 1h);
+}
+
+TEST_F(Sampling, EachWindowHasItsOwnFigures) {
+  TelemetrySampler sampler(1h, 1h);
   sampler.attach(api_, nullptr);
   for (int window = 0; window < 2; ++window) {
     sampler.begin();

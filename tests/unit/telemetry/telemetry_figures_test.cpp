@@ -55,7 +55,7 @@ TEST(TelemetryFigures, OfAShortWindowTheSampleAtTheEndIsAllThereIs) {
   auto end = gpu_sample(30, 0.012);
   end.throttle = ASSAY_THROTTLE_POWER_CAP;
   figures.end(end);
-  EXPECT_TRUE(figures.is_shorter_than_a_period());
+  EXPECT_EQ(figures.samples_within(), 0u);
   const Json record = told(figures);
   EXPECT_EQ(record["samples"], 1);
   EXPECT_EQ(record["gpu_utilisation_percent"], Json({{"mean", 30.0}, {"min", 30.0}, {"max", 30.0}}));
@@ -82,6 +82,25 @@ TEST(TelemetryFigures, AfterOthersTheEndTellsOfTotalsAlone) {
   EXPECT_EQ(record["samples"], 1);
 }
 
+// The first second's samples average over what was before the window.
+TEST(TelemetryFigures, TheIntegralOfPowerIsOfSettledSamplesOverTheWholeWindow) {
+  const auto told_of = [](double window_s) {
+    TelemetryFigures figures(period_s);
+    auto sample = gpu_sample(90, 0.05);
+    sample.energy_j = 1000;
+    figures.begin(sample, 100);
+    for (double at_s = 0.25; at_s < window_s; at_s += 0.25) {
+      sample.power_w = at_s < 1 ? 100 : 600;
+      figures.within(sample, 100 + at_s);
+    }
+    sample.power_w = 50;
+    figures.end(sample, 100 + window_s);
+    return told(figures);
+  };
+  EXPECT_DOUBLE_EQ(told_of(4)["power_integral_j"].get<double>(), 2400);
+  EXPECT_FALSE(told_of(1.75).contains("power_integral_j"));
+}
+
 TEST(TelemetryFigures, WhatHoldsTheClocksDownIsAShareOfTheSamples) {
   TelemetryFigures figures(period_s);
   figures.begin(gpu_sample(0, 0));
@@ -92,8 +111,27 @@ TEST(TelemetryFigures, WhatHoldsTheClocksDownIsAShareOfTheSamples) {
     figures.within(sample);
   }
   EXPECT_EQ(told(figures)["throttle"], Json({{"application_clocks", 0.25}, {"power_cap", 0.5}, {"thermal", 0.25}}));
-  const std::map<std::string, double> slowdowns{{"power_cap", 0.5}, {"thermal", 0.25}};
-  EXPECT_EQ(figures.slowdowns(), slowdowns) << "lower clocks that somebody has set are no accident";
+  EXPECT_EQ(figures.power_capped(), 0.5);
+  EXPECT_TRUE(figures.slowdowns().empty()) << "heat was seen once, and clocks that somebody has set are no accident";
+  auto hot = gpu_sample(90, 0.05);
+  hot.throttle = ASSAY_THROTTLE_THERMAL;
+  figures.within(hot);
+  EXPECT_EQ(figures.slowdowns(), (std::map<std::string, double>{{"thermal", 0.4}}));
+}
+
+// They come faster in the first milliseconds of a window.
+TEST(TelemetryFigures, ASampleCountsForTheTimeSinceTheOneBefore) {
+  TelemetryFigures figures(period_s);
+  figures.begin(gpu_sample(0, 0), 100.0);
+  for (const auto& [now_s, mhz] : {std::pair(100.25, 1000.0), std::pair(100.5, 1000.0), std::pair(101.0, 2000.0)}) {
+    auto sample = gpu_sample(90, 0);
+    sample.sm_clock_mhz = mhz;
+    sample.throttle = mhz < 1500 ? ASSAY_THROTTLE_POWER_CAP : 0;
+    figures.within(sample, now_s);
+  }
+  EXPECT_EQ(told(figures)["sm_clock_mhz"]["mean"], 1500);
+  EXPECT_EQ(told(figures)["throttle"], Json({{"power_cap", 0.5}}));
+  EXPECT_EQ(told(figures)["samples"], 3);
 }
 
 TEST(TelemetryFigures, OthersCountWhenTheyWereThereAtOneEnd) {

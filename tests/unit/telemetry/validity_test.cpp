@@ -16,19 +16,43 @@ using test::gpu_sample;
 using test::with_foreign;
 
 // `held_down` of 20 samples have these reasons.
-TelemetryFigures gpu_figures(std::uint64_t reasons, int held_down, std::uint64_t foreign) {
+TelemetryFigures gpu_figures(std::uint64_t reasons, int held_down, std::optional<std::uint64_t> foreign) {
+  const auto told = [&foreign](assay_telemetry_sample sample) {
+    return foreign ? with_foreign(sample, *foreign) : sample;
+  };
   TelemetryFigures figures(0.05);
-  figures.begin(with_foreign(gpu_sample(0, 0), foreign));
+  figures.begin(told(gpu_sample(0, 0)));
   for (int i = 0; i < 20; ++i) {
     auto sample = gpu_sample(90, 0.05);
     sample.throttle = i < held_down ? reasons : 0;
     figures.within(sample);
   }
-  figures.end(with_foreign(gpu_sample(90, 0.05), foreign));
+  figures.end(told(gpu_sample(90, 0.05)));
   return figures;
 }
 
-record::Validity of_gpu(const TelemetryFigures& figures) { return validity_of(false, &figures, {}); }
+// One sample a period with these clocks, all of them held down by `reasons`.
+TelemetryFigures clocks(const std::vector<double>& mhz, std::uint64_t reasons) {
+  TelemetryFigures figures(0.05);
+  figures.begin(gpu_sample(0, 0));
+  for (const double clock : mhz) {
+    auto sample = gpu_sample(90, 0.05);
+    sample.sm_clock_mhz = clock;
+    sample.throttle = reasons;
+    figures.within(sample);
+  }
+  return figures;
+}
+
+std::vector<double> rising(double from_mhz, double by_mhz) {
+  std::vector<double> mhz;
+  for (int i = 0; i < 20; ++i) mhz.push_back(from_mhz + i * by_mhz);
+  return mhz;
+}
+
+record::Validity of_gpu(const TelemetryFigures& figures, record::Number power_limit_w = {}) {
+  return validity_of(false, &figures, {}, power_limit_w);
+}
 
 record::Validity of_cpu(std::optional<double> others_share, std::optional<double> steal_share = 0.0) {
   Contention contention;
@@ -40,71 +64,124 @@ record::Validity of_cpu(std::optional<double> others_share, std::optional<double
 
 TEST(Validity, OfAGpuToItselfAtFullClocks) {
   const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_IDLE, 20, 0));
-  EXPECT_EQ(validity.verdict, record::ValidityVerdict::valid) << validity.text;
+  EXPECT_EQ(validity.verdict, ValidityVerdict::valid) << validity.text;
 }
 
-TEST(Validity, ClocksHeldDownInATwentiethOfTheSamplesCount) {
-  const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 8, 0));
-  EXPECT_EQ(validity.verdict, record::ValidityVerdict::throttled);
-  EXPECT_EQ(validity.text, "power_cap held the clocks down in 40% of 20 samples");
-  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_THERMAL, 1, 0)).verdict, record::ValidityVerdict::throttled);
+TEST(Validity, AGpuAtItsPowerCapWithASteadyClockIsPowerLimited) {
+  const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 8, std::nullopt), 700.0);
+  EXPECT_EQ(validity.verdict, ValidityVerdict::power_limited);
+  EXPECT_EQ(
+      validity.text,
+      "at the power cap of 700 W in 40% of the time; SM clock 1700 MHz on average, 600 W on average; the clock is "
+      "steady; who else uses it is not told");
+  EXPECT_EQ(of_gpu(clocks(rising(1950, -15), ASSAY_THROTTLE_POWER_CAP)).verdict, ValidityVerdict::throttled)
+      << "its clock has not settled";
+}
+
+TEST(Validity, HeatAndTheHardwaresBrakeAreThrottling) {
+  for (const std::uint64_t reason :
+       {ASSAY_THROTTLE_THERMAL, ASSAY_THROTTLE_HW_THERMAL, ASSAY_THROTTLE_HW_SLOWDOWN, ASSAY_THROTTLE_POWER_BRAKE})
+    EXPECT_EQ(of_gpu(gpu_figures(reason, 2, 0)).verdict, ValidityVerdict::throttled) << reason;
+  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_THERMAL, 2, 0)).text,
+            "thermal held the clocks down in 10% of the time (20 samples)");
+  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_THERMAL, 1, 0)).verdict, ValidityVerdict::valid) << "seen once";
   TelemetryFigures rare(0.05);
   for (int i = 0; i < 100; ++i) {
     auto sample = gpu_sample(90, 0.05);
-    sample.throttle = i < 4 ? ASSAY_THROTTLE_POWER_CAP : 0;
+    sample.throttle = i < 4 ? ASSAY_THROTTLE_THERMAL : 0;
     rare.within(sample);
   }
-  EXPECT_EQ(of_gpu(rare).verdict, record::ValidityVerdict::valid);
+  EXPECT_EQ(of_gpu(rare).verdict, ValidityVerdict::valid);
+}
+
+TEST(Validity, AClockThatGoesElsewhereIsThrottling) {
+  const record::Validity validity = of_gpu(clocks(rising(1950, -15), 0));
+  EXPECT_EQ(validity.verdict, ValidityVerdict::throttled);
+  EXPECT_NE(validity.text.find("the SM clock went from 1905 to 1710 MHz (-10%)"), std::string::npos) << validity.text;
+  EXPECT_EQ(of_gpu(clocks(rising(1950, -1), 0)).verdict, ValidityVerdict::valid);
+}
+
+// As 60 published cases had it: the window is over before a sample comes, and the one at its end finds the GPU without
+// work, at the cap of a moment before.
+TEST(Validity, OneLateSampleDecidesNothing) {
+  for (const std::uint64_t reason : {ASSAY_THROTTLE_POWER_CAP, ASSAY_THROTTLE_THERMAL, ASSAY_THROTTLE_HW_SLOWDOWN}) {
+    TelemetryFigures figures(0.05);
+    figures.begin(gpu_sample(0, 0));
+    auto sample = gpu_sample(90, 0.01);
+    sample.throttle = reason;
+    figures.end(sample);
+    const record::Validity validity = of_gpu(figures);
+    EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << reason;
+    EXPECT_EQ(validity.text,
+              "0 samples of the clocks within the window, and 6 say whether they are steady; measure longer ([measure] "
+              "steps); who else uses it is not told");
+  }
+}
+
+TEST(Validity, AFewSamplesSayNothingOfTheClocks) {
+  EXPECT_EQ(of_gpu(clocks(std::vector<double>(5, 1980), 0)).verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(of_gpu(clocks(std::vector<double>(5, 1700), ASSAY_THROTTLE_POWER_CAP)).verdict, ValidityVerdict::unknown);
+  EXPECT_EQ(of_gpu(clocks(std::vector<double>(6, 1700), ASSAY_THROTTLE_POWER_CAP)).verdict,
+            ValidityVerdict::power_limited);
+  EXPECT_EQ(of_gpu(clocks(std::vector<double>(2, 1700), ASSAY_THROTTLE_HW_SLOWDOWN)).verdict,
+            ValidityVerdict::throttled)
+      << "the hardware's own brake, twice";
 }
 
 TEST(Validity, ClocksThatSomebodyHasSetAreNoAccident) {
-  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_APPLICATION_CLOCKS, 20, 0)).verdict, record::ValidityVerdict::valid);
+  EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_APPLICATION_CLOCKS, 20, 0)).verdict, ValidityVerdict::valid);
 }
 
-TEST(Validity, AnotherProcessOnTheGpuIsWorseThanThrottling) {
+TEST(Validity, AnotherProcessOnTheGpuIsWorseThanAPowerCap) {
   const record::Validity validity = of_gpu(gpu_figures(ASSAY_THROTTLE_POWER_CAP, 20, 1));
-  EXPECT_EQ(validity.verdict, record::ValidityVerdict::contended);
+  EXPECT_EQ(validity.verdict, ValidityVerdict::contended);
   EXPECT_EQ(validity.text,
-            "power_cap held the clocks down in 100% of 20 samples; 1 other process computes on the device");
-}
-
-TEST(Validity, AShortWindowSaysOnlyWhatIsWrong) {
-  TelemetryFigures fine(0.05), throttled(0.05);
-  fine.end(gpu_sample(90, 0.01));
-  EXPECT_EQ(of_gpu(fine).verdict, record::ValidityVerdict::unknown);
-  auto sample = gpu_sample(90, 0.01);
-  sample.throttle = ASSAY_THROTTLE_HW_SLOWDOWN;
-  throttled.end(sample);
-  EXPECT_EQ(of_gpu(throttled).verdict, record::ValidityVerdict::throttled);
+            "at the power cap in 100% of the time; SM clock 1700 MHz on average, 600 W on average; 1 other process "
+            "computes on the device");
 }
 
 TEST(Validity, WhatADeviceDoesNotTellIsNamed) {
   TelemetryFigures figures(0.05);
-  figures.within(gpu_sample(90, 0.05));
+  for (int i = 0; i < 6; ++i) figures.within(gpu_sample(90, 0.05));
   const record::Validity validity = of_gpu(figures);
-  EXPECT_EQ(validity.verdict, record::ValidityVerdict::valid);
+  EXPECT_EQ(validity.verdict, ValidityVerdict::valid);
   EXPECT_NE(validity.text.find("who else uses it is not told"), std::string::npos) << validity.text;
 
-  EXPECT_EQ(validity_of(false, nullptr, {}).verdict, record::ValidityVerdict::unknown);
+  EXPECT_EQ(validity_of(false, nullptr, {}).verdict, ValidityVerdict::unknown);
   TelemetryFigures silent(0.05);
   auto sample = gpu_sample(90, 0.05);
   sample.known = ASSAY_TELEMETRY_SM_CLOCK;
   silent.within(sample);
-  EXPECT_EQ(of_gpu(silent).verdict, record::ValidityVerdict::unknown);
+  EXPECT_EQ(of_gpu(silent).verdict, ValidityVerdict::unknown);
 }
 
 TEST(Validity, OfProcessorsIsWhoElseTookTheirTime) {
-  EXPECT_EQ(of_cpu(0.02).verdict, record::ValidityVerdict::valid);
-  EXPECT_EQ(of_cpu(std::nullopt).verdict, record::ValidityVerdict::unknown);
+  EXPECT_EQ(of_cpu(0.02).verdict, ValidityVerdict::valid);
+  EXPECT_EQ(of_cpu(std::nullopt).verdict, ValidityVerdict::unknown);
   const record::Validity contended = of_cpu(0.2, 0.1);
-  EXPECT_EQ(contended.verdict, record::ValidityVerdict::contended);
+  EXPECT_EQ(contended.verdict, ValidityVerdict::contended);
   EXPECT_EQ(contended.text,
             "other processes took 20% of the processors; the hypervisor gave 10% of the processors to other guests");
 }
 
+TEST(Validity, ThreadsThatWaitForAProcessorAreContention) {
+  Contention contention;
+  contention.window_s = 1;
+  contention.others_share = 0.03;
+  contention.steal_share = 0;
+  contention.stall_share = 0.5;
+  const record::Validity contended = validity_of(true, nullptr, contention);
+  EXPECT_EQ(contended.verdict, ValidityVerdict::contended);
+  EXPECT_EQ(contended.text, "its threads waited for a processor in 50% of the time");
+  contention.stall_share = 0.04;
+  EXPECT_EQ(validity_of(true, nullptr, contention).verdict, ValidityVerdict::valid);
+  contention.worst_steal_share = 0.4;
+  EXPECT_EQ(validity_of(true, nullptr, contention).text, "the hypervisor gave 40% of a processor to other guests");
+}
+
 TEST(Validity, StandsInTheRecordByName) {
   record::CaseResult result;
-  result.validity = {record::ValidityVerdict::throttled, "hot"};
+  result.validity = {ValidityVerdict::throttled, "hot"};
   EXPECT_EQ(record::to_json(result)["validity"].dump(), R"({"verdict":"throttled","text":"hot"})");
 }
 

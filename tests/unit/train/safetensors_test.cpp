@@ -54,6 +54,23 @@ TEST_F(Safetensors, WhatIsWrittenIsRead) {
   EXPECT_THROW((void)reader.at("c"), Error);
 }
 
+TEST_F(Safetensors, NumbersThatWrapAreRefused) {
+  const auto message = [this](const std::string& shape, const std::string& begin, const std::string& end) {
+    return message_of(
+        write_raw(R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[)" + begin + "," + end + "]}}",
+                  std::string(16, 'x')));
+  };
+  const std::string does_not_fit = "which does not fit its shape or the file's size";
+  // 4 bytes times 2^62 elements are 2^64 bytes, which is 0.
+  EXPECT_NE(message("[4611686018427387904]", "0", "0").find(does_not_fit), std::string::npos);
+  EXPECT_NE(message("[2147483648,2147483648,4]", "0", "0").find(does_not_fit), std::string::npos);
+  EXPECT_NE(message("[-1,-4]", "0", "16").find(does_not_fit), std::string::npos);
+  // The end of the header and this are 0 again.
+  EXPECT_NE(message("[4]", "18446744073709551544", "18446744073709551560").find(does_not_fit), std::string::npos);
+  EXPECT_EQ(message("[4]", "0", "16"), "");
+  EXPECT_EQ(message("[0,4611686018427387904]", "0", "0"), "");
+}
+
 TEST_F(Safetensors, AnUnfinishedFileDoesNotAppear) {
   {
     SafetensorsWriter writer(file("y.safetensors"));

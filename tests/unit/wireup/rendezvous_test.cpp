@@ -120,6 +120,23 @@ TEST(Rendezvous, StaleFilesAreWaitedOut) {
   }
 }
 
+TEST(Rendezvous, AFlagEndsTheSearchAtOnce) {
+  TemporaryFolder folder;
+  // Nobody has published anything; and somebody listens who never answers.
+  const Listener silent = listen_on(Reach::this_machine, 0);
+  for (const LaunchedRank& rank : {rank_of(1), with_address(rank_of(1), "127.0.0.1", silent.port)})
+    for (const bool is_raised_before : {true, false}) {
+      KeyValueClient::Options options;
+      options.stop = std::make_shared<StopFlag>();
+      if (is_raised_before) options.stop->raise();
+      auto searched = std::async(std::launch::async, [&] {
+        return error_of([&] { meet_rank0(rank, folder.path(), options, std::chrono::hours(10)); });
+      });
+      options.stop->raise();
+      EXPECT_CONTAINS(searched.get(), "the search for rank 0 was stopped");
+    }
+}
+
 TEST(Rendezvous, SaysWhatItLookedForAndWhere) {
   TemporaryFolder folder;
   const std::string missing = error_of([&] { meet_rank0(rank_of(1), folder.path(), {}, brief); });

@@ -28,7 +28,7 @@
 
 namespace assay::comm {
 
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 1 C++20 gxx-abi-1016 lp64";
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2 C++20 gxx-abi-1016 lp64";
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -40,6 +40,9 @@ using Ticket = std::uint64_t;  // rises with each collective of the communicator
 struct Options {
   std::int32_t max_channels =
       0;  // NCCL: the most thread blocks that a collective may take from the GPU; 0: the library's
+  // NCCL: collectives run on the compute stream itself, in its order and beside nothing. No stream waits for another
+  // then, and exposed_ms is 0: what is enqueued later comes later. For whoever measures collectives alone.
+  bool on_compute_stream = false;
 };
 
 // Totals cover the collectives since the last take_totals().

@@ -47,8 +47,8 @@ class Pieces {
  public:
   explicit Pieces(compute::Backend& backend) : backend_(&backend) {}
 
-  // x[i] = data[i]; one-dimensional tensors.
-  void write(const compute::Tensor& x, const PeriodicData& data) const;
+  // x[i] = data[i + shift]; one-dimensional tensors.
+  void write(const compute::Tensor& x, const PeriodicData& data, std::int64_t shift = 0) const;
   // Something that no result holds: not a number in every dtype.
   void spoil(const compute::Tensor& x) const;
   // x[i] against data[i + shift].

@@ -4,6 +4,7 @@
 #include <assay/train/trainer.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::train {
 
@@ -11,8 +12,16 @@ namespace assay::train {
 // Blocks.
 void broadcast_parameters(const Trainer& trainer, comm::Communicator& communicator);
 
+// Makes the state before the first step on rank 0 alone, and broadcasts it. Throws WRONG_RESULT when a rank then has
+// other weights, or rank 0 no longer its own. Every rank calls it, once per name.
+void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, comm::Communicator& communicator,
+                     double loss_scale = LossScaler::start);
+
 // A hash of every bit that a step reads of the parameters: the values, and the compute copy where there is one. Blocks.
 std::uint64_t hash_of_weights(const Trainer& trainer);
+
+// Where the collectives of some pieces begin.
+std::vector<std::int64_t> begins_of(const std::vector<ElementRange>& pieces);
 
 // Every rank calls it, once per name. Returns what was checked, or throws WRONG_RESULT that names the ranks whose hash
 // is not rank 0's.

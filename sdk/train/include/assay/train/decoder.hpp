@@ -9,6 +9,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/train/buffer_plan.hpp>
+#include <assay/train/naive_attention.hpp>
 #include <assay/train/parameters.hpp>
 #include <assay/train/trained_model.hpp>
 #include <cstdint>
@@ -25,7 +26,10 @@ struct DecoderConfig {
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them.
   bool fused = true;
-  bool flash = true;           // tiled attention; otherwise the score matrix is made
+  bool flash = true;  // tiled attention; otherwise the score matrix is made
+  // Without flash: so many rows of queries at a time (naive_attention.hpp), made again in backward. 0: all at once,
+  // kept.
+  std::int64_t score_rows = 0;
   bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
   bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
   bool keep_logits = false;    // a copy of the logits survives the step
@@ -91,7 +95,7 @@ class DecoderModel : public TrainedModel {
         branch2;
   };
   struct Backward {
-    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, dscores, normed1, dnormed1;
+    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, scores, dscores, normed1, dnormed1;
   };
   // A packed buffer's two halves: columns of [N, 2 d_ff] when fused, else two tensors [N, d_ff] one after the other.
   struct GateUp {
@@ -122,6 +126,11 @@ class DecoderModel : public TrainedModel {
   // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x, ParameterSet::Id first,
                        std::size_t count = 1) const;
+  bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
+  NaiveAttention naive_attention() const {
+    return {config_.batch_size, config_.heads, config_.context_length, config_.context_length, true, score_rows()};
+  }
+  std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
   compute::Tensor heads_of(const compute::Tensor& packed, int which) const;  // [B, T, H, D] of [N, 3 d_model]
   void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
   compute::Tensor split_heads(const compute::Tensor& x) const;                          // [B, T, H, D] of [N, d_model]

@@ -15,6 +15,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/train/buffer_plan.hpp>
+#include <assay/train/naive_attention.hpp>
 #include <assay/train/parameters.hpp>
 #include <assay/train/trained_model.hpp>
 #include <cstdint>
@@ -36,7 +37,10 @@ struct EncoderDecoderConfig {
   // fused: biases within products, and bias, ReLU and dropout, the end of a block, and the loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them. Both draw the same masks.
   bool fused = true;
-  bool flash = true;         // tiled attention; otherwise the score matrix is made
+  bool flash = true;  // tiled attention; otherwise the score matrix is made
+  // Without flash and without dropout: so many rows of queries at a time (naive_attention.hpp), made again in backward.
+  // 0: all at once, kept.
+  std::int64_t score_rows = 0;
   bool backward = true;      // plan for a backward pass; the plan then borrows the gradient arena
   bool keep_logits = false;  // a copy of the logits survives the step
 
@@ -121,6 +125,7 @@ class EncoderDecoderModel : public TrainedModel {
     Id q, kv;                    // [N, 3 d] and nothing; cross: [Nt, d] and [Ns, 2 d]
     Id raw_q, raw_kv;            // unfused: before the bias
     Id attention, lse, scores, dropped_scores;
+    Id backward_scores;  // in parts: made again
     Id dq, dkv, dattention, dscores, ddropped_scores;
     BlockEnd end;
   };
@@ -161,6 +166,10 @@ class EncoderDecoderModel : public TrainedModel {
   void reserve_gradients(ParameterSet::Id first, std::size_t count, int moment);
   int until(int forward, int backward) const { return config_.backward ? backward : forward; }
 
+  bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
+  NaiveAttention naive_attention(const Attention& block) const {
+    return {config_.batch_size, config_.heads, block.queries, block.keys, block.causal, config_.score_rows};
+  }
   bool drops() const { return config_.dropout > 0.0F; }
   compute::Dropout dropout(std::uint64_t stream) const {
     return {config_.dropout, config_.dropout_seed, stream, dropout_step_};

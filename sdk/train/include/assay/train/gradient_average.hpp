@@ -18,6 +18,7 @@ class GradientAverage {
   GradientAverage& operator=(const GradientAverage&) = delete;
 
   void use(comm::Communicator& communicator) { communicator_ = &communicator; }
+  const std::vector<ElementRange>& pieces() const { return pieces_.buckets(); }  // each is averaged by one collective
   std::size_t collectives_in_step() const { return pieces_.buckets().size(); }
 
   // To be called around a backward: begin_step before it, with listener() handed to it (null when nothing overlaps it),

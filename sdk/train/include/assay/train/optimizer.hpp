@@ -33,12 +33,16 @@ class Optimizer {
   // begin and end at multiples of 64 elements, except at the arena's end.
   void restrict_to(std::vector<ElementRange> ranges);
   const std::vector<ElementRange>& ranges() const { return ranges_; }
+  const OptimizerConfig& config() const { return config_; }
+  // The elements of moment() that belong to `piece` of the arena, which lies within one of the ranges.
+  ElementRange packed(const ElementRange& piece) const;
 
   std::size_t moment_bytes() const;  // first and second moments, or the momentum, of the ranges' elements
   std::size_t state_bytes() const { return scalar_bytes + moment_bytes(); }
   void bind(void* state);                           // state_bytes()
   void reset(compute::Backend& backend) const;      // zero state, step 0
   compute::Tensor step_number() const;              // i64 [1]: steps taken, those that changed nothing left out
+  compute::Tensor learning_rate() const;            // fp32 [1]
   compute::Tensor moment(std::size_t index) const;  // all ranges, packed; 0: the first moment, or the momentum
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
@@ -51,7 +55,6 @@ class Optimizer {
 
  private:
   compute::Tensor moment_of_range(std::size_t index, std::size_t range) const;  // empty when there is none
-  compute::Tensor learning_rate() const;
 
   OptimizerConfig config_;
   const ParameterSet& parameters_;

@@ -28,6 +28,17 @@ struct PrecisionPolicy {
 // tf32 and fp16 are unsupported on the CPU. Statistics, losses and accumulations are fp32 in every policy.
 inline constexpr std::array<const char*, 5> precision_names{"fp32", "tf32", "bf16", "fp16", "bf16_pure"};
 
+// What matrix products are done in, which are nearly all of a step's operations.
+constexpr assay_arithmetic arithmetic_of(const PrecisionPolicy& policy) {
+  switch (policy.activation) {
+    case compute::DType::bf16: return ASSAY_ARITHMETIC_BF16;
+    case compute::DType::f16: return ASSAY_ARITHMETIC_FP16;
+    case compute::DType::f32:
+      return policy.product_math == compute::ProductMath::tf32 ? ASSAY_ARITHMETIC_TF32 : ASSAY_ARITHMETIC_FP32;
+    default: return ASSAY_ARITHMETIC_UNSTATED;
+  }
+}
+
 PrecisionPolicy precision_policy(std::string_view name, std::string_view device_kind);  // throws assay::Error
 
 }  // namespace assay::train

@@ -1,5 +1,6 @@
-// Samples are what verifications look at: a part of each tensor, on the host.
+// Samples are what verifications look at: tensors on the host, whole or evenly spread blocks of them.
 #pragma once
+#include <assay/train/element_range.hpp>
 #include <assay/train/parameters.hpp>
 #include <cstdint>
 #include <string>
@@ -9,15 +10,28 @@ namespace assay::train {
 
 using Samples = std::vector<std::vector<float>>;  // by parameter
 
-// Up to `sample_elements` from each end of a contiguous tensor: enough to tell, small enough to keep. Blocks.
-inline constexpr std::int64_t sample_elements = 4096;
-std::vector<float> sample(compute::Backend& backend, const compute::Tensor& t);
+// What one set of samples may take of the host's memory, in elements: 64 MiB.
+inline constexpr std::int64_t sample_budget = std::int64_t{1} << 24;
 
-Samples sample_values(compute::Backend& backend, const ParameterSet& set);
-Samples sample_gradients(compute::Backend& backend, const ParameterSet& set);
+// Which of `elements` are looked at: all of them, where `most` allows; otherwise runs of up to `sample_run` elements,
+// evenly spread, with both ends, `most` together or a little more.
+inline constexpr std::int64_t sample_run = 4096;
+std::vector<ElementRange> spread_ranges(std::int64_t elements, std::int64_t most, std::int64_t run = sample_run);
 
-// |a - b| / |b| in the Euclidean norm; 0 when both are zero.
-double relative_difference(const std::vector<float>& a, const std::vector<float>& b);
+// Up to `most` elements of a contiguous tensor, in their order. Blocks.
+std::vector<float> sample(compute::Backend& backend, const compute::Tensor& t, std::int64_t most = sample_budget);
+
+// Of each parameter, of a set of which `budget` elements may be looked at. Small ones are whole.
+std::int64_t sampled_elements(const ParameterSet& set, ParameterSet::Id id, std::int64_t budget = sample_budget);
+double sampled_share(const ParameterSet& set, std::int64_t budget = sample_budget);  // of all elements
+std::string share_text(double share);  // "all elements", "3.1% of the elements, evenly spread"
+
+Samples sample_values(compute::Backend& backend, const ParameterSet& set, std::int64_t budget = sample_budget);
+Samples sample_gradients(compute::Backend& backend, const ParameterSet& set, std::int64_t budget = sample_budget);
+
+// |found - expected| / max(|expected|, scale) in the Euclidean norm: compute::Difference. Infinite where a number is
+// not finite, or the lengths differ.
+double relative_difference(const std::vector<float>& found, const std::vector<float>& expected, double scale = 0);
 
 // A hash of all bits of a contiguous tensor, the same wherever the bits are the same. Blocks.
 std::uint64_t hash_of(compute::Backend& backend, const compute::Tensor& t);

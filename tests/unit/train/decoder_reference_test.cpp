@@ -1,16 +1,15 @@
 // The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder.
-#include "decoder_reference.hpp"
+#include <assay/train/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
 
 #include "support/decoder_reference.hpp"
 
-namespace mixed_precision {
+namespace assay::train {
 namespace {
 
 using assay::test::decoder_data;
 using assay::test::floats_of;
-using assay::train::SafetensorsReader;
 
 std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::string& name) {
   const auto bytes = file.read(name);
@@ -20,11 +19,11 @@ std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::
 }
 
 TEST(DecoderReference, EqualsPyTorchInFloat64) {
-  assay::train::DecoderConfig config;  // of tests/data/decoder
+  DecoderConfig config;  // of tests/data/decoder
   config.d_model = 48, config.d_ff = 112, config.layers = 2, config.heads = 3;
   config.vocab_size = 97, config.batch_size = 2, config.context_length = 21;
-  assay::train::ParameterSet set(config.precision);
-  const auto ids = assay::train::add_decoder_parameters(set, config);
+  ParameterSet set(config.precision);
+  const auto ids = add_decoder_parameters(set, config);
   const SafetensorsReader stored(decoder_data + "weights.safetensors");
   const SafetensorsReader inputs(decoder_data + "inputs.safetensors");
   std::vector<std::vector<float>> weights;
@@ -49,4 +48,4 @@ TEST(DecoderReference, EqualsPyTorchInFloat64) {
 }
 
 }  // namespace
-}  // namespace mixed_precision
+}  // namespace assay::train

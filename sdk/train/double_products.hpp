@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace mixed_precision {
+namespace assay::train {
 
 struct Matrix {
   std::size_t rows = 0, columns = 0;
@@ -21,4 +21,4 @@ Matrix transposed(const Matrix& a);
 Matrix product(const Matrix& a, const Matrix& b);  // a b
 void add_to(Matrix& sum, const Matrix& a);
 
-}  // namespace mixed_precision
+}  // namespace assay::train

@@ -1,20 +1,15 @@
-#include "decoder_reference.hpp"
+#include "assay/train/decoder_reference.hpp"
 
 #include <cmath>
 
 #include "double_products.hpp"
 
-namespace mixed_precision {
-
-using assay::train::DecoderConfig;
-using assay::train::DecoderLayerParameters;
-using assay::train::DecoderParameters;
-using assay::train::ParameterSet;
+namespace assay::train {
 
 namespace {
 
 constexpr double reference_norm_eps = 1e-5;
-constexpr double rotary_theta = 10'000.0;
+constexpr double reference_theta = 10'000.0;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -124,7 +119,7 @@ class Reference {
       for (std::size_t j = 0; j < width_; j += 2) {
         const auto pair = static_cast<double>(j % head_dim_);
         const double angle = static_cast<double>(r % context_) *
-                             std::pow(rotary_theta, -pair / static_cast<double>(head_dim_)) * direction;
+                             std::pow(reference_theta, -pair / static_cast<double>(head_dim_)) * direction;
         const double a = x.row(r)[j];
         const double b = x.row(r)[j + 1];
         x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
@@ -269,4 +264,4 @@ DecoderGradients decoder_gradients(const DecoderConfig& config, const ParameterS
   return Reference(config, set, ids, weights).run(tokens, labels);
 }
 
-}  // namespace mixed_precision
+}  // namespace assay::train

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mixed_precision {
+namespace assay::train {
 
 struct DecoderGradients {
   double loss = 0;                            // mean over the labels >= 0
@@ -14,9 +14,8 @@ struct DecoderGradients {
 
 // `config`: the shape; its precision and paths are not looked at. `weights` by parameter, in the order of `set`; tokens
 // and labels [batch * context].
-DecoderGradients decoder_gradients(const assay::train::DecoderConfig& config, const assay::train::ParameterSet& set,
-                                   const assay::train::DecoderParameters& ids,
+DecoderGradients decoder_gradients(const DecoderConfig& config, const ParameterSet& set, const DecoderParameters& ids,
                                    const std::vector<std::vector<float>>& weights,
                                    const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels);
 
-}  // namespace mixed_precision
+}  // namespace assay::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace mixed_precision {
+namespace assay::train {
 namespace {
 
 constexpr std::size_t block_rows = 4;        // rows of the result that read the same row of b
@@ -67,4 +67,4 @@ void add_to(Matrix& sum, const Matrix& a) {
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += a.values[i];
 }
 
-}  // namespace mixed_precision
+}  // namespace assay::train

@@ -1,0 +1,28 @@
+// What a case takes of its device's memory by the device's own account, beside the account by kind.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "measure/memory_ledger.hpp"
+#include "plugin/device_library.hpp"
+#include "record/case_record.hpp"
+
+namespace assay::host::worker {
+
+class DeviceMemoryUse {
+ public:
+  // Right after the device was opened: what is gone then is the driver's, and others'.
+  explicit DeviceMemoryUse(const plugin::OpenDevice& device);
+  // Between steps, with the device idle.
+  void look(const measure::MemoryLedger& ledger);
+  // Nothing on a CPU, whose memory everything uses, nor where another process uses the device.
+  void tell(record::Memory& memory, const std::optional<record::Telemetry>& telemetry) const;
+
+ private:
+  const plugin::OpenDevice& device_;
+  std::int64_t free_at_begin_bytes_ = 0;
+  std::optional<std::int64_t> used_bytes_;
+  std::int64_t accounted_bytes_ = 0;
+};
+
+}  // namespace assay::host::worker

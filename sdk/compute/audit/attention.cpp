@@ -1,0 +1,288 @@
+// Softmax, and attention by the score matrix of its definition.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "judge.hpp"
+#include "masks.hpp"
+
+namespace assay::compute {
+
+using audit::Places;
+using audit::Values;
+
+namespace {
+
+constexpr double attention_at_once = 1 << 24;  // less is looked at whole
+constexpr std::int64_t pairs_of_many = 4, rows_of_head = 8;
+
+// One head of one sequence: [T, D].
+Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
+  Tensor one = t.slice(0, batch, 1).slice(2, head, 1);
+  Tensor flat(one.data, one.dtype, {t.dim(1), t.dim(3)});
+  flat.stride[0] = t.step(1);
+  flat.stride[1] = t.step(3);
+  return flat;
+}
+
+struct Look {
+  Places pairs, queries, keys;
+  double cost;
+};
+
+Look look_at(const Tensor& q, const Tensor& k, double factor) {
+  const auto of = [](std::int64_t x) { return static_cast<double>(x); };
+  const std::int64_t pairs = q.dim(0) * q.dim(2);
+  const double block = of(q.dim(1)) * of(k.dim(1)) * of(q.dim(3));
+  const bool whole = of(pairs) * block * factor <= attention_at_once;
+  Look look;
+  look.pairs = audit::some_of(pairs, whole ? pairs : pairs_of_many);
+  look.queries = audit::some_of(q.dim(1), whole ? q.dim(1) : rows_of_head);
+  look.keys = audit::some_of(k.dim(1), whole ? k.dim(1) : rows_of_head);
+  look.cost = of(static_cast<std::int64_t>(look.pairs.size())) * factor * of(q.dim(3)) *
+              (of(static_cast<std::int64_t>(look.queries.size())) * of(k.dim(1)) +
+               of(static_cast<std::int64_t>(look.keys.size())) * of(q.dim(1)));
+  return look;
+}
+
+double dot(const double* a, const double* b, std::size_t n) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+double size_of_dot(const double* a, const double* b, std::size_t n) {
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += std::abs(a[i] * b[i]);
+  return sum;
+}
+
+}  // namespace
+
+void AuditedBackend::softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) {
+  const auto call = [&] { real().softmax_forward(x, y, scale, causal); };
+  if (!judge_->begins("softmax_forward", y, audit::elements_looked_at(y, 4), causal ? " causal" : "")) return call();
+  const std::int64_t rows = audit::rows_of(y), width = audit::width_of(y), queries = y.rank > 1 ? y.dim(-2) : 1;
+  const Places looked_at = audit::some_of(rows, y.elements() <= audit::room ? rows : 16);
+  Values in = judge_->read_rows(x, looked_at);
+  call();
+  const Values found = judge_->read_rows(y, looked_at);
+  for (std::size_t r = 0; r < looked_at.size(); ++r) {
+    const std::int64_t query = looked_at[r] % queries;
+    const std::int64_t visible = causal ? std::min(width, query + (width - queries) + 1) : width;
+    const auto* const row = in.data() + static_cast<std::ptrdiff_t>(r) * width;
+    double most = -INFINITY, total = 0, largest = 0;
+    for (std::int64_t c = 0; c < visible; ++c) {
+      most = std::fmax(most, row[c] * static_cast<double>(scale));
+      largest = std::fmax(largest, std::abs(row[c] * static_cast<double>(scale)));
+    }
+    for (std::int64_t c = 0; c < visible; ++c) total += std::exp(row[c] * static_cast<double>(scale) - most);
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double p = c < visible ? std::exp(row[c] * static_cast<double>(scale) - most) / total : 0;
+      judge_->element(y, "y", looked_at[r] * width + c,
+                      found[r * static_cast<std::size_t>(width) + static_cast<std::size_t>(c)], p, p * (1 + largest));
+    }
+  }
+}
+
+void AuditedBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) {
+  const auto call = [&] { real().softmax_backward(y, dy, dx, scale); };
+  if (!judge_->begins("softmax_backward", y, audit::elements_looked_at(y, 4))) return call();
+  const std::int64_t rows = audit::rows_of(y);
+  const auto width = static_cast<std::size_t>(audit::width_of(y));
+  const Places looked_at = audit::some_of(rows, y.elements() <= audit::room ? rows : 16);
+  const Values p = judge_->read_rows(y, looked_at), d = judge_->read_rows(dy, looked_at);
+  call();
+  const auto factor = static_cast<double>(scale);
+  judge_->each(dx, "dx", audit::whole_rows(dx, looked_at), [&](std::size_t i, std::int64_t, std::size_t) {
+    const std::size_t row = i / width * width;
+    const double sum = dot(p.data() + row, d.data() + row, width),
+                 terms = size_of_dot(p.data() + row, d.data() + row, width);
+    return std::pair(factor * p[i] * (d[i] - sum), std::abs(factor * p[i]) * (std::abs(d[i]) + terms));
+  });
+}
+
+// What both directions read of one head, and the probabilities of one query or one key.
+struct AttentionHead {
+  Values q, k, v;
+  std::size_t queries = 0, keys = 0, width = 0;
+  double scale = 0;
+  bool causal = false;
+  const audit::Mask* mask = nullptr;
+  std::int64_t first_element = 0;  // of the mask
+
+  bool visible(std::size_t i, std::size_t j) const { return !causal || j + queries <= i + keys; }
+  double score(std::size_t i, std::size_t j) const { return scale * dot(&q[i * width], &k[j * width], width); }
+  double score_terms(std::size_t i, std::size_t j) const {
+    return std::abs(scale) * size_of_dot(&q[i * width], &k[j * width], width);
+  }
+  double kept(std::size_t i, std::size_t j) const {
+    return (*mask)(first_element + static_cast<std::int64_t>(i * keys + j));
+  }
+};
+
+// Scores meet roundings in fp32, or those of tf32 in their inputs; 16-bit kernels round probabilities and their
+// gradients before they multiply by them.
+static double score_error(double terms, ProductMath math, DType dtype) {
+  const bool rounded = math == ProductMath::tf32 && dtype == DType::f32;
+  return terms * (rounded ? 0x1p-10 : 32 * 0x1p-24);
+}
+// Below its least normal number fp16 has a fixed step: what is rounded to it on the way is off by half of that.
+static double least_error(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
+static double product_error(ProductMath math, DType dtype, double rounding) {
+  if (dtype == DType::f32) return math == ProductMath::tf32 ? 0x1p-10 : 0;
+  return 2 * rounding;
+}
+
+void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                       const Tensor& lse, const AttentionShape& shape) {
+  const auto call = [&] { real().attention_forward(q, k, v, out, lse, shape); };
+  const bool own_masks = shape.dropout.probability > 0 && std::strcmp(kind(), "cpu") != 0 && q.dtype != DType::f32;
+  if (own_masks) {
+    if (judge_->executes()) judge_->leave_out("attention_forward with the device's own masks");
+    return call();
+  }
+  const Look look = look_at(q, k, 2);
+  if (!judge_->begins("attention_forward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
+    return call();
+  call();
+  const audit::Mask mask(real(), shape.dropout);
+  const std::int64_t heads = q.dim(2);
+  for (const std::int64_t pair : look.pairs) {
+    const std::int64_t batch = pair / heads, head = pair % heads;
+    AttentionHead h{judge_->read(head_of(q, batch, head)),
+                    judge_->read(head_of(k, batch, head)),
+                    judge_->read(head_of(v, batch, head)),
+                    static_cast<std::size_t>(q.dim(1)),
+                    static_cast<std::size_t>(k.dim(1)),
+                    static_cast<std::size_t>(q.dim(3)),
+                    static_cast<double>(shape.scale),
+                    shape.causal,
+                    &mask,
+                    pair * q.dim(1) * k.dim(1)};
+    const Values found = judge_->read_rows(head_of(out, batch, head), look.queries);
+    const Values sums = judge_->read(lse.slice(0, batch, 1).slice(1, head, 1));
+    Values p(h.keys);
+    for (std::size_t r = 0; r < look.queries.size(); ++r) {
+      const auto i = static_cast<std::size_t>(look.queries[r]);
+      double most = -INFINITY, total = 0, error = 0;
+      for (std::size_t j = 0; j < h.keys; ++j) {
+        p[j] = h.visible(i, j) ? h.score(i, j) : -INFINITY;
+        most = std::fmax(most, p[j]);
+        if (h.visible(i, j)) error = std::fmax(error, score_error(h.score_terms(i, j), math_, q.dtype));
+      }
+      if (!(most > -INFINITY)) continue;  // no key is visible, or something is NaN
+      for (double& x : p) total += x = std::exp(x - most);
+      judge_->within("lse", look.queries[r] + pair * q.dim(1), sums[i], most + std::log(total),
+                     error + 64 * 0x1p-24 * (1 + std::abs(most)));
+      for (std::size_t c = 0; c < h.width; ++c) {
+        double expected = 0, terms = 0, least = 0;
+        for (std::size_t j = 0; j < h.keys; ++j) {
+          if (h.visible(i, j)) least += least_error(q.dtype) * std::abs(h.v[j * h.width + c]);
+          if (p[j] == 0) continue;
+          const double term = p[j] / total * h.kept(i, j) * h.v[j * h.width + c];
+          expected += term;
+          terms += std::abs(term);
+        }
+        judge_->element(out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
+                        terms * (2 * error + product_error(math_, q.dtype, Judge::rounding_of(q.dtype))) + least);
+      }
+    }
+  }
+}
+
+void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                        const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
+                                        const Tensor& dv, const AttentionShape& shape) {
+  const auto call = [&] { real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, shape); };
+  const bool own_masks = shape.dropout.probability > 0 && std::strcmp(kind(), "cpu") != 0 && q.dtype != DType::f32;
+  if (own_masks) {
+    if (judge_->executes()) judge_->leave_out("attention_backward with the device's own masks");
+    return call();
+  }
+  const Look look = look_at(q, k, 4);
+  if (!judge_->begins("attention_backward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
+    return call();
+  const audit::Mask mask(real(), shape.dropout);
+  const std::int64_t heads = q.dim(2);
+  struct Before {
+    AttentionHead head;
+    Values dout, delta, delta_terms, lse;
+  };
+  std::vector<Before> all;  // gradients may lie where inputs do
+  for (const std::int64_t pair : look.pairs) {
+    const std::int64_t batch = pair / heads, head = pair % heads;
+    Before b{{judge_->read(head_of(q, batch, head)), judge_->read(head_of(k, batch, head)),
+              judge_->read(head_of(v, batch, head)), static_cast<std::size_t>(q.dim(1)),
+              static_cast<std::size_t>(k.dim(1)), static_cast<std::size_t>(q.dim(3)), static_cast<double>(shape.scale),
+              shape.causal, &mask, pair * q.dim(1) * k.dim(1)},
+             judge_->read(head_of(dout, batch, head)),
+             {},
+             {},
+             judge_->read(lse.slice(0, batch, 1).slice(1, head, 1))};
+    const Values o = judge_->read(head_of(out, batch, head));
+    for (std::size_t i = 0; i < b.head.queries; ++i) {
+      b.delta.push_back(dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
+      b.delta_terms.push_back(size_of_dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
+    }
+    all.push_back(std::move(b));
+  }
+  call();
+  const double on_the_way = product_error(math_, q.dtype, Judge::rounding_of(q.dtype));
+  for (std::size_t which = 0; which < all.size(); ++which) {
+    const Before& b = all[which];
+    const AttentionHead& h = b.head;
+    const std::int64_t batch = look.pairs[which] / heads, head = look.pairs[which] % heads;
+    // Probability, the score's gradient, and how far both may be off.
+    struct Pair {
+      double p, kept, ds, terms, error;
+    };
+    const auto at = [&](std::size_t i, std::size_t j) {
+      if (!h.visible(i, j)) return Pair{0, 0, 0, -1, 0};
+      const double p = std::exp(h.score(i, j) - b.lse[i]), kept = h.kept(i, j);
+      const double dp = dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
+      const double dp_terms = size_of_dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
+      const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, q.dtype) + on_the_way;
+      const double terms = p * (dp_terms + b.delta_terms[i]);
+      return Pair{p, kept, p * (dp - b.delta[i]), terms, error};
+    };
+    const auto row = [&](const Tensor& t, const char* name, const Places& places, std::size_t others, auto term) {
+      const Values found = judge_->read_rows(head_of(t, batch, head), places);
+      Values expected(h.width), terms(h.width), stored(h.width);
+      for (std::size_t r = 0; r < places.size(); ++r) {
+        std::fill(expected.begin(), expected.end(), 0);
+        std::fill(terms.begin(), terms.end(), 0);
+        std::fill(stored.begin(), stored.end(), 0);
+        for (std::size_t o = 0; o < others; ++o) {
+          const auto [value, size, error, vector] = term(static_cast<std::size_t>(places[r]), o);
+          if (size < 0) continue;  // not visible
+          for (std::size_t c = 0; c < h.width; ++c) {
+            expected[c] += value * vector[c];
+            terms[c] += size * std::abs(vector[c]);
+            stored[c] += (size * error + least_error(q.dtype)) * std::abs(vector[c]);
+          }
+        }
+        for (std::size_t c = 0; c < h.width; ++c)
+          judge_->element(t, name, places[r] * static_cast<std::int64_t>(h.width) + static_cast<std::int64_t>(c),
+                          found[r * h.width + c], expected[c], terms[c], stored[c]);
+      }
+    };
+    struct Term {
+      double value, size, error;
+      const double* vector;
+    };
+    row(dq, "dq", look.queries, h.keys, [&](std::size_t i, std::size_t j) {
+      const Pair s = at(i, j);
+      return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.k[j * h.width]};
+    });
+    row(dk, "dk", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
+      const Pair s = at(i, j);
+      return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.q[i * h.width]};
+    });
+    row(dv, "dv", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
+      const Pair s = at(i, j);
+      return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * h.width]};
+    });
+  }
+}
+
+}  // namespace assay::compute

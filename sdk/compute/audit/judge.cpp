@@ -1,0 +1,111 @@
+#include "judge.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace assay::compute {
+namespace {
+
+// Roundings in fp32 that an element's terms may meet, and what functions in fp32 (exp, tanh, erf) differ by: on the
+// devices that were looked at 4 of these were found at most.
+constexpr double fp32_roundings = 16;
+
+std::string shape_of(const Tensor& t) {
+  std::string text = name_of(t.dtype);
+  for (int d = 0; d < t.rank; ++d) {
+    text += d ? 'x' : ' ';
+    text += std::to_string(t.dim(d));
+  }
+  return text;
+}
+
+std::string figure(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", x);
+  return text;
+}
+
+// Below it a type has no more digits, but a fixed step; half of that.
+double least_step(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0x1p-126; }
+double largest(DType dtype) { return dtype == DType::f16 ? 65504 : 3.3e38; }
+
+}  // namespace
+
+double AuditedBackend::Judge::rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return 0x1p-24;
+    case DType::bf16: return 0x1p-8;
+    case DType::f16: return 0x1p-11;
+    default: return 0;
+  }
+}
+
+bool AuditedBackend::Judge::begins(const std::string& operation, const Tensor& of, double cost,
+                                   const std::string& signature) {
+  if (!executes()) return false;
+  ++seen_;
+  operation_ = operation;
+  operation_ += ' ';
+  operation_ += shape_of(of);
+  const std::string kind = operation_ + signature;
+  if (signatures_.contains(kind) && cost > left_) return false;
+  if (cost > limits_.each) {
+    left_out_.insert(operation_);
+    return false;
+  }
+  signatures_.insert(kind);
+  left_ -= cost;
+  ++looked_at_;
+  backend_.synchronize();
+  return true;
+}
+
+void AuditedBackend::Judge::wrong(const char* tensor, const std::string& what) const {
+  std::string text = "operation ";
+  text += std::to_string(seen_) + ", " + operation_ + ": " + tensor + ' ' + what;
+  throw Error(ASSAY_WRONG_RESULT, text);
+}
+
+void AuditedBackend::Judge::within(const char* tensor, std::int64_t place, double found, double expected,
+                                   double allowed) {
+  const double difference = std::abs(found - expected);
+  if (!(difference <= allowed))
+    wrong(tensor, "at element " + std::to_string(place) + " is " + figure(found) + ", and in float64 " +
+                      figure(expected) + "; rounding explains " + figure(allowed));
+  if (difference > worst_ * allowed) {
+    worst_ = difference / allowed;
+    worst_at_ = operation_;
+  }
+}
+
+void AuditedBackend::Judge::element(const Tensor& of, const char* tensor, std::int64_t place, double found,
+                                    double expected, double terms, double stored) {
+  if (!std::isfinite(expected) || !std::isfinite(terms)) {  // what came in was not finite
+    if (std::isfinite(found) && std::isnan(expected)) wrong(tensor, "hides a NaN at element " + std::to_string(place));
+    return;
+  }
+  if (std::abs(expected) >= largest(of.dtype) && !std::isfinite(found)) return;  // overflow, as the type has it
+  within(tensor, place, found, expected,
+         rounding_of(of.dtype) * std::abs(expected) * 1.0001 + fp32_roundings * 0x1p-24 * terms + stored +
+             least_step(of.dtype));
+}
+
+std::string AuditedBackend::Judge::text() const {
+  char worst[32];
+  std::snprintf(worst, sizeof worst, "%.2g", worst_);
+  std::string text = std::to_string(looked_at_) + " of " + std::to_string(seen_) +
+                     " operations held against float64, the largest error " + worst + " of what rounding explains" +
+                     (worst_at_.empty() ? "" : " (" + worst_at_ + ")");
+  if (left_out_.empty()) return text;
+  text += ", not looked at:";
+  std::size_t named = 0;
+  for (const std::string& operation : left_out_) {
+    if (named == 3) break;
+    text += named++ ? ", " : " ";
+    text += operation;
+  }
+  if (left_out_.size() > named) text += " and " + std::to_string(left_out_.size() - named) + " more";
+  return text;
+}
+
+}  // namespace assay::compute

@@ -1,0 +1,72 @@
+// Decides what of an operation is looked at, and whether what was found is within rounding of what was expected.
+#pragma once
+#include <assay/compute/audited_backend.hpp>
+
+#include <set>
+#include <string>
+
+#include "reading.hpp"
+
+namespace assay::compute {
+
+class AuditedBackend::Judge {
+ public:
+  using Values = audit::Values;
+  using Segments = audit::Segments;
+
+  Judge(Backend& backend, const AuditLimits& limits) : backend_(backend), limits_(limits), left_(limits.total) {}
+
+  // Whether the operation that is to come is looked at; `signature` tells kinds and shapes apart, `cost` counts as
+  // AuditLimits does. Nothing in Mode::prepare.
+  bool begins(const std::string& operation, const Tensor& of, double cost, const std::string& signature = "");
+  // An operation that is known, and that nobody can check here.
+  void leave_out(const std::string& operation) { ++seen_, left_out_.insert(operation); }
+
+  // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
+  // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
+  void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,
+               double stored = 0);
+  // An element that has `allowed` of its own.
+  void within(const char* tensor, std::int64_t place, double found, double expected, double allowed);
+  [[noreturn]] void wrong(const char* tensor, const std::string& what) const;
+
+  // Half a unit in the last place, relative.
+  static double rounding_of(DType dtype);
+
+  Values read(const Tensor& t) { return audit::read(backend_, t); }
+  Values read(const Tensor& t, const Segments& s) { return audit::read(backend_, t, s); }
+  Values read_rows(const Tensor& t, const audit::Places& rows) { return audit::read_rows(backend_, t, rows); }
+  double number(const Tensor& t) { return audit::read_number(backend_, t); }
+
+  // `out` by elements: rule(element, column, i, found) gives {expected, terms}, i counting what was read of the inputs.
+  template <class Rule>
+  void each(const Tensor& out, const char* tensor, const Segments& segments, const Rule& rule) {
+    const Values found = read(out, segments);
+    std::size_t i = 0;
+    for (const audit::Segment& s : segments)
+      for (std::int64_t c = s.first; c < s.first + s.count; ++c, ++i) {
+        const std::int64_t place = s.row * audit::width_of(out) + c;
+        const auto [expected, terms] = rule(i, place, static_cast<std::size_t>(c));
+        element(out, tensor, place, found[i], expected, terms);
+      }
+  }
+
+  std::string text() const;
+  bool looked_at_all() const { return left_out_.empty(); }
+  void set_mode(Mode mode) { executes_ = mode == Mode::execute; }
+  void capturing(bool now) { capturing_ = now; }
+  bool executes() const { return executes_ && !capturing_; }
+
+ private:
+  Backend& backend_;
+  AuditLimits limits_;
+  double left_;
+  bool executes_ = true, capturing_ = false;
+  std::string operation_;  // the one that is being looked at
+  std::set<std::string> signatures_, left_out_;
+  std::int64_t seen_ = 0, looked_at_ = 0;
+  double worst_ = 0;  // relative to what is allowed
+  std::string worst_at_;
+};
+
+}  // namespace assay::compute

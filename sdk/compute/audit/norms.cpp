@@ -1,0 +1,292 @@
+// Normalisation over rows, alone and with what is fused to it. RMS normalisation is layer normalisation with a mean and
+// a bias of 0.
+#include <cmath>
+#include <optional>
+
+#include "judge.hpp"
+#include "masks.hpp"
+
+namespace assay::compute {
+
+using audit::Places;
+using audit::Segments;
+using audit::Values;
+
+namespace {
+
+constexpr std::int64_t rows_of_norm = 16;
+
+Places rows_looked_at(const Tensor& t) {
+  const std::int64_t rows = audit::rows_of(t);
+  return audit::some_of(rows, t.elements() <= audit::room ? rows : rows_of_norm);
+}
+
+double all_of(const Tensor& t, double cost) { return cost * static_cast<double>(t.elements()); }
+
+struct Statistics {
+  double mean = 0, rstd = 0;
+  double off = 0;  // by how much the mean of the fp32 inputs may be off: relative to the deviation
+};
+
+Statistics statistics_of(const double* row, std::size_t columns, bool layer, double eps) {
+  Statistics s;
+  double squares = 0, sizes = 0;
+  for (std::size_t c = 0; layer && c < columns; ++c) s.mean += row[c] / static_cast<double>(columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    squares += (row[c] - s.mean) * (row[c] - s.mean);
+    sizes += std::abs(row[c]);
+  }
+  s.rstd = 1 / std::sqrt(squares / static_cast<double>(columns) + eps);
+  s.off = sizes / static_cast<double>(columns) * s.rstd;
+  return s;
+}
+
+}  // namespace
+
+// The forward of rows `x`, as they were stored; `rounded` more than that may have been rounded on the way to y.
+template <class Judge>
+static void judge_forward(Judge& judge, const Places& rows, const Values& x, const Values& weight, const Values& bias,
+                          bool layer, float eps, const Tensor& y, const Tensor* mean, const Tensor& rstd,
+                          double rounded) {
+  const std::size_t columns = weight.size();
+  const auto one_row = [](const Tensor& statistic) { return statistic.view({statistic.elements(), 1}); };
+  const Values found = judge.read_rows(y, rows), found_rstd = judge.read_rows(one_row(rstd), rows);
+  const Values found_mean = mean ? judge.read_rows(one_row(*mean), rows) : Values();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const double* const row = x.data() + r * columns;
+    const Statistics s = statistics_of(row, columns, layer, static_cast<double>(eps));
+    const double stored = rounded * s.off;  // of a sum that was rounded before it was stored
+    judge.element(rstd, "rstd", rows[r], found_rstd[r], s.rstd, s.rstd * (2 + s.off), s.rstd * rounded);
+    if (mean) judge.element(*mean, "mean", rows[r], found_mean[r], s.mean, s.off / s.rstd, rounded * s.off / s.rstd);
+    for (std::size_t c = 0; c < columns; ++c) {
+      const double normal = (row[c] - s.mean) * s.rstd, b = bias.empty() ? 0 : bias[c];
+      const double terms =
+          std::abs(weight[c]) * (2 * std::abs(normal) + (std::abs(row[c]) + 0) * s.rstd + s.off) + std::abs(b);
+      judge.element(y, "y", rows[r] * static_cast<std::int64_t>(columns) + static_cast<std::int64_t>(c),
+                    found[r * columns + c], normal * weight[c] + b, terms,
+                    std::abs(weight[c]) * (rounded * std::abs(row[c]) * s.rstd + stored));
+    }
+  }
+}
+
+void AuditedBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
+                                      float eps) {
+  const auto call = [&] { real().rms_norm_forward(x, weight, y, rstd, eps); };
+  if (!judge_->begins("rms_norm_forward", y, audit::elements_looked_at(y, 3))) return call();
+  const Places rows = rows_looked_at(x);
+  const Values in = judge_->read_rows(x, rows);
+  call();
+  judge_forward(*judge_, rows, in, judge_->read(weight), {}, false, eps, y, nullptr, rstd, 0);
+}
+
+void AuditedBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum,
+                                          const Tensor& weight, const Tensor& y, const Tensor& rstd, float eps) {
+  const auto call = [&] { real().add_rms_norm_forward(x, residual, sum, weight, y, rstd, eps); };
+  if (!judge_->begins("add_rms_norm_forward", y, audit::elements_looked_at(y, 5))) return call();
+  const Places rows = rows_looked_at(sum);
+  const Values a = judge_->read_rows(x, rows), b = judge_->read_rows(residual, rows);
+  call();
+  judge_->each(sum, "sum", audit::whole_rows(sum, rows), [&](std::size_t i, std::int64_t, std::size_t) {
+    return std::pair(a[i] + b[i], std::abs(a[i]) + std::abs(b[i]));
+  });
+  judge_forward(*judge_, rows, judge_->read_rows(sum, rows), judge_->read(weight), {}, false, eps, y, nullptr, rstd,
+                Judge::rounding_of(sum.dtype));
+}
+
+void AuditedBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
+                                        const Tensor& mean, const Tensor& rstd, float eps) {
+  const auto call = [&] { real().layer_norm_forward(x, weight, bias, y, mean, rstd, eps); };
+  if (!judge_->begins("layer_norm_forward", y, audit::elements_looked_at(y, 3))) return call();
+  const Places rows = rows_looked_at(x);
+  const Values in = judge_->read_rows(x, rows);
+  call();
+  judge_forward(*judge_, rows, in, judge_->read(weight), judge_->read(bias), true, eps, y, &mean, rstd, 0);
+}
+
+void AuditedBackend::dropout_add_layer_norm_forward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                                    const Dropout& dropout, const Tensor& sum, const Tensor& weight,
+                                                    const Tensor& norm_bias, const Tensor& y, const Tensor& mean,
+                                                    const Tensor& rstd, float eps) {
+  const auto call = [&] {
+    real().dropout_add_layer_norm_forward(x, bias, residual, dropout, sum, weight, norm_bias, y, mean, rstd, eps);
+  };
+  if (!judge_->begins("dropout_add_layer_norm_forward", y, audit::elements_looked_at(y, 12))) return call();
+  const Places rows = rows_looked_at(sum);
+  const Values in = judge_->read_rows(x, rows), old = judge_->read_rows(residual, rows);
+  const Values b = bias ? judge_->read(bias) : Values();
+  call();
+  const audit::Mask mask(real(), dropout);
+  judge_->each(sum, "sum", audit::whole_rows(sum, rows), [&](std::size_t i, std::int64_t place, std::size_t c) {
+    const double branch = in[i] + (b.empty() ? 0 : b[c]), factor = mask(place);
+    return std::pair(
+        (factor == 0 ? 0 : branch * factor) + old[i],
+        (factor == 0 ? 0 : (std::abs(in[i]) + (b.empty() ? 0 : std::abs(b[c]))) * factor) + std::abs(old[i]));
+  });
+  judge_forward(*judge_, rows, judge_->read_rows(sum, rows), judge_->read(weight), judge_->read(norm_bias), true, eps,
+                y, &mean, rstd, Judge::rounding_of(sum.dtype));
+}
+
+// What the backward of a normalisation leaves. All of it is read where vectors are summed over rows.
+struct NormBackward {
+  const Tensor &dy, &x, &weight;
+  const Tensor* mean;
+  const Tensor &rstd, &residual, &dx, &dweight;
+  const Tensor* dbias;
+  bool accumulate;
+  Values dys, xs, ws, means, rstds, residuals, weights_before, biases_before;
+
+  template <class Judge>
+  void read(Judge& judge) {
+    dys = judge.read(dy), xs = judge.read(x), ws = judge.read(weight), rstds = judge.read(rstd);
+    if (mean) means = judge.read(*mean);
+    if (residual) residuals = judge.read(residual);
+    if (accumulate) weights_before = judge.read(dweight);
+    if (accumulate && dbias) biases_before = judge.read(*dbias);
+  }
+
+  double normal(std::size_t row, std::size_t i) const { return (xs[i] - (mean ? means[row] : 0)) * rstds[row]; }
+  // fp32: the difference by the mean, and products.
+  double normal_terms(std::size_t row, std::size_t i) const {
+    return (2 * std::abs(xs[i]) + (mean ? std::abs(means[row]) : 0)) * rstds[row];
+  }
+
+  // `on_the_way`: rounding of 16 bits between dy and the sum with the residual.
+  template <class Judge>
+  void judge_vectors(Judge& judge) const {
+    const std::size_t columns = ws.size(), rows = rstds.size();
+    Values weights = accumulate ? weights_before : Values(columns), biases = Values(columns);
+    if (accumulate && dbias) biases = biases_before;
+    Values weight_terms(columns), bias_terms(columns);
+    for (std::size_t c = 0; c < columns; ++c)
+      weight_terms[c] = std::abs(weights[c]), bias_terms[c] = std::abs(biases[c]);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::size_t i = r * columns + c;
+        weights[c] += dys[i] * normal(r, i);
+        weight_terms[c] += std::abs(dys[i]) * normal_terms(r, i);
+        biases[c] += dys[i];
+        bias_terms[c] += std::abs(dys[i]);
+      }
+    const auto of = [](const Values& values, const Values& terms) {
+      return [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(values[i], terms[i]); };
+    };
+    judge.each(dweight, "dweight", audit::whole(dweight), of(weights, weight_terms));
+    if (dbias) judge.each(*dbias, "dbias", audit::whole(*dbias), of(biases, bias_terms));
+  }
+
+  // The gradient by x of each element, and its terms; with the residual.
+  void gradient(Values& values, Values& terms) const {
+    const std::size_t columns = ws.size(), rows = rstds.size();
+    values.resize(xs.size()), terms.resize(xs.size());
+    const auto n = static_cast<double>(columns);
+    for (std::size_t r = 0; r < rows; ++r) {
+      double ones = 0, normals = 0, ones_terms = 0, normals_terms = 0;
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::size_t i = r * columns + c;
+        const double g = dys[i] * ws[c];
+        if (mean) ones += g / n, ones_terms += std::abs(g) / n;
+        normals += g * normal(r, i) / n;
+        normals_terms += std::abs(g) * normal_terms(r, i) / n;
+      }
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::size_t i = r * columns + c;
+        const double g = dys[i] * ws[c], old = residuals.empty() ? 0 : residuals[i];
+        values[i] = rstds[r] * (g - ones - normal(r, i) * normals) + old;
+        terms[i] = rstds[r] * (2 * std::abs(g) + ones_terms + normal_terms(r, i) * normals_terms) + std::abs(old);
+      }
+    }
+  }
+
+  // The gradient by x, which it leaves in `values` and `terms`, and those by the vectors.
+  template <class Judge>
+  void judge(Judge& judge, const char* name, Values& values, Values& terms) const {
+    gradient(values, terms);
+    const Values found = judge.read(dx);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      judge.element(dx, name, static_cast<std::int64_t>(i), found[i], values[i], terms[i]);
+    judge_vectors(judge);
+  }
+};
+
+void AuditedBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
+                                       const Tensor& residual, const Tensor& dx, const Tensor& dweight,
+                                       bool accumulate_dweight, const Tensor& y) {
+  const auto call = [&] {
+    real().rms_norm_backward(dy, x, weight, rstd, residual, dx, dweight, accumulate_dweight, y);
+  };
+  if (!judge_->begins("rms_norm_backward", x, all_of(x, 4))) return call();
+  NormBackward b{dy, x,  weight, nullptr, rstd, residual, dx, dweight, nullptr, accumulate_dweight,
+                 {}, {}, {},     {},      {},   {},       {}, {}};
+  b.read(*judge_);
+  call();
+  Values values, terms;
+  b.judge(*judge_, "dx", values, terms);
+  if (y)
+    judge_->each(y, "y", audit::whole(y), [&](std::size_t i, std::int64_t, std::size_t c) {
+      const std::size_t row = i / b.ws.size();
+      return std::pair(b.normal(row, i) * b.ws[c], b.normal_terms(row, i) * std::abs(b.ws[c]));
+    });
+}
+
+void AuditedBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                                         const Tensor& rstd, const Tensor& residual, const Tensor& dx,
+                                         const Tensor& dweight, const Tensor& dbias, bool accumulate_dweight) {
+  const auto call = [&] {
+    real().layer_norm_backward(dy, x, weight, mean, rstd, residual, dx, dweight, dbias, accumulate_dweight);
+  };
+  if (!judge_->begins("layer_norm_backward", x, all_of(x, 4))) return call();
+  NormBackward b{dy, x,  weight, &mean, rstd, residual, dx, dweight, &dbias, accumulate_dweight,
+                 {}, {}, {},     {},    {},   {},       {}, {}};
+  b.read(*judge_);
+  call();
+  Values values, terms;
+  b.judge(*judge_, "dx", values, terms);
+}
+
+void AuditedBackend::dropout_add_layer_norm_backward(const Tensor& dy, const Tensor& sum, const Tensor& weight,
+                                                     const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
+                                                     const Tensor& dsum, const Tensor& dx, const Tensor& dbias,
+                                                     const Tensor& dweight, const Tensor& dnorm_bias, bool accumulate) {
+  const auto call = [&] {
+    real().dropout_add_layer_norm_backward(dy, sum, weight, mean, rstd, dropout, dsum, dx, dbias, dweight, dnorm_bias,
+                                           accumulate);
+  };
+  if (!judge_->begins("dropout_add_layer_norm_backward", sum, all_of(sum, 12))) return call();
+  const Tensor none;
+  NormBackward b{dy,         sum, weight, &mean, rstd, none, dsum, dweight, &dnorm_bias,
+                 accumulate, {},  {},     {},    {},   {},   {},   {},      {}};
+  b.read(*judge_);
+  const Values bias_before = accumulate && dbias ? judge_->read(dbias) : Values();
+  call();
+  Values values, terms;
+  b.judge(*judge_, "dsum", values, terms);
+  if (!dx && !dbias) return;
+  const audit::Mask mask(real(), dropout);
+  const double stored = Judge::rounding_of(dsum.dtype);  // whether dx is made of dsum before or after its rounding
+  const std::size_t columns = b.ws.size();
+  Values through(values.size()), by_bias = bias_before.empty() ? Values(columns) : bias_before, bias_terms(columns);
+  Values bias_stored(columns);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i);
+    through[i] = mask.through(place, values[i]);
+    by_bias[i % columns] += through[i];
+    bias_terms[i % columns] += mask.through(place, terms[i]);
+    bias_stored[i % columns] += std::abs(through[i]) * stored * (stored > 1e-6 ? 1 : 0);
+  }
+  if (dx) {
+    const Values there = judge_->read(dx);
+    for (std::size_t i = 0; i < there.size(); ++i) {
+      const auto place = static_cast<std::int64_t>(i);
+      judge_->element(dx, "dx", place, there[i], through[i], mask.through(place, terms[i]),
+                      std::abs(through[i]) * stored);
+    }
+  }
+  if (dbias) {
+    const Values there = judge_->read(dbias);
+    for (std::size_t c = 0; c < columns; ++c)
+      judge_->element(dbias, "dbias", static_cast<std::int64_t>(c), there[c], by_bias[c],
+                      bias_terms[c] + (bias_before.empty() ? 0 : std::abs(bias_before[c])), bias_stored[c]);
+  }
+}
+
+}  // namespace assay::compute

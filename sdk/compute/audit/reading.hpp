@@ -1,0 +1,41 @@
+// Tensors on the host in float64, in part or whole, for whoever checks what a backend did with them.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace assay::compute::audit {
+
+using Values = std::vector<double>;
+using Places = std::vector<std::int64_t>;
+
+// A part of one row: elements [first, first + count) of row `row`, rows being all dimensions but the last, flattened.
+struct Segment {
+  std::int64_t row, first, count;
+};
+using Segments = std::vector<Segment>;
+
+// Tensors of no more elements are looked at whole by operations that cost the same for each element.
+inline constexpr std::int64_t room = std::int64_t{1} << 16;
+
+inline std::int64_t width_of(const Tensor& t) { return t.dim(-1); }
+inline std::int64_t rows_of(const Tensor& t) { return t.elements() / t.dim(-1); }
+
+// `most` of 0 .. count - 1: all, if they are no more; else the first two, the last two and some between, rising.
+Places some_of(std::int64_t count, std::int64_t most);
+// Rows cut in segments, all of them where the tensor has no more than `room` elements, else some.
+Segments some_segments(const Tensor& t, std::int64_t room);
+Segments whole_rows(const Tensor& t, const Places& rows);
+Segments whole(const Tensor& t);
+// What some_segments(t, room) come to, times what an element costs.
+double elements_looked_at(const Tensor& t, double cost);
+
+// All of these block, and read by strides, in the order of the elements.
+Values read(Backend& backend, const Tensor& t);
+Values read(Backend& backend, const Tensor& t, const Segments& segments);
+Values read_rows(Backend& backend, const Tensor& t, const Places& rows);
+std::vector<std::int64_t> read_integers(Backend& backend, const Tensor& t);  // i64, contiguous
+double read_number(Backend& backend, const Tensor& t);                       // the first element
+
+}  // namespace assay::compute::audit

@@ -1,0 +1,26 @@
+/* assay/cache.h - what a device backend may offer to make its caches forget. An optional extension of the device table:
+ * assay_device_api.get_extension() gives NULL for a backend that does not offer it.
+ *
+ * The rules of assay/device.h: every function that returns a status leaves its text in error_text().
+ */
+#ifndef ASSAY_CACHE_H
+#define ASSAY_CACHE_H
+#include <assay/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct assay_cache {
+  size_t struct_size;
+  /* Enqueues a walk through memory of twice the caches' size, after which they hold nothing of what was used before.
+   * The first call takes that memory, which stays taken until the device is closed. ASSAY_UNSUPPORTED with text where
+   * the caches' size is not known. */
+  assay_status (*flush)(struct assay_device*, void* stream) ASSAY_NOEXCEPT;
+} assay_cache;
+#define ASSAY_EXT_CACHE "assay.cache/1"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

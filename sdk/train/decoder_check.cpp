@@ -1,0 +1,165 @@
+#include "assay/train/decoder_check.hpp"
+
+#include <algorithm>
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/decoder_reference.hpp>
+#include <assay/train/path_check.hpp>
+#include <vector>
+
+namespace assay::train {
+
+using compute::DType;
+using compute::Tensor;
+
+namespace {
+
+constexpr double most_gflop = 10;  // a few seconds of two processors
+constexpr double most_elements = 0x1p28;
+constexpr std::int64_t most_sequences = 2, most_tokens = 32, least_tokens = 8;
+
+double gflop_of(const DecoderConfig& c) { return 3e-9 * static_cast<double>(decoder_forward_flops(c)); }
+
+double elements_of(const DecoderConfig& c) {
+  const auto d = static_cast<double>(c.d_model);
+  return 2 * d * static_cast<double>(c.vocab_size) +
+         static_cast<double>(c.layers) * d * (4 * d + 3 * static_cast<double>(c.d_ff));
+}
+
+bool is_affordable(const DecoderConfig& c) { return gflop_of(c) <= most_gflop && elements_of(c) <= most_elements; }
+
+std::uint64_t scrambled(std::uint64_t x) {
+  x = (x + 1) * 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  return (x ^ x >> 27) * 0x94d049bb133111ebu >> 32;
+}
+
+struct Batch {
+  std::vector<std::int64_t> tokens, labels;
+  std::int64_t valid = 0;
+};
+
+// Both ends of the vocabulary, tokens that occur several times, and a label that counts for nothing.
+Batch batch_of(const DecoderConfig& c) {
+  Batch batch;
+  const auto rows = static_cast<std::uint64_t>(c.rows()), words = static_cast<std::uint64_t>(c.vocab_size);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    const bool repeats = i % 3 == 2;
+    batch.tokens.push_back(repeats ? batch.tokens[static_cast<std::size_t>(i / 2)]
+                                   : static_cast<std::int64_t>(scrambled(i) % words));
+    batch.labels.push_back(static_cast<std::int64_t>(scrambled(i + rows) % words));
+  }
+  batch.tokens.front() = 0;
+  batch.tokens.back() = batch.labels.front() = c.vocab_size - 1;
+  if (rows > 3) batch.labels[static_cast<std::size_t>(rows / 2)] = -1;
+  for (const std::int64_t label : batch.labels) batch.valid += label >= 0 ? 1 : 0;
+  return batch;
+}
+
+// The ids of a model of the first layers alone.
+DecoderParameters first_layers(DecoderParameters ids, std::int64_t layers) {
+  ids.layers.resize(static_cast<std::size_t>(layers));
+  return ids;
+}
+
+std::vector<ParameterSet::Id> parameters_of(const DecoderParameters& ids) {
+  std::vector<ParameterSet::Id> all{ids.lm_head, ids.ln_final, ids.embeddings};
+  for (const DecoderLayerParameters& p : ids.layers)
+    all.insert(all.end(), {p.w2, p.w1, p.w3, p.ln2, p.output, p.q, p.k, p.v, p.ln1});
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// At the start every norm's weight is 1, and a kernel that ignores it is right.
+void spread_norm_weights(const DecoderTrainer& trainer, const std::vector<ParameterSet::Id>& ids) {
+  const ParameterSet& set = trainer.parameters();
+  for (const ParameterSet::Id id : ids) {
+    if (set.all()[id].dims.size() != 1) continue;
+    std::vector<float> values(static_cast<std::size_t>(set.all()[id].elements()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = 0.5F + static_cast<float>(scrambled(i + 1000 * id) % 128) / 128;  // exact in every format
+    upload_f32(trainer.backend(), set.value(id), values);
+  }
+  set.refresh_compute_copy(trainer.backend());
+}
+
+}  // namespace
+
+DecoderConfig reference_shape(DecoderConfig c) {
+  const std::int64_t layers = c.layers;
+  c.batch_size = std::min(c.batch_size, most_sequences);
+  c.keep_logits = false;
+  c.layers = std::min<std::int64_t>(layers, 1);
+  const std::int64_t context = std::min(c.context_length, most_tokens);
+  for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c);) c.context_length /= 2;
+  // Of a model that is wide, one layer and few tokens may take longer than others; but not more memory.
+  if (elements_of(c) > most_elements) {
+    c.layers = 0;
+    return c;
+  }
+  for (DecoderConfig more = c; more.layers < layers && c.layers < 4;) {
+    ++more.layers;
+    if (!is_affordable(more)) break;
+    c.layers = more.layers;
+  }
+  return c;
+}
+
+Verified check_against_float64(const Host& host, DecoderTrainer& trainer, double loss_scale) {
+  const DecoderConfig shape = reference_shape(trainer.config().model);
+  if (shape.layers == 0 && trainer.config().model.layers > 0)
+    return {"not held against float64, which would take more than 1 GiB for one layer and the vocabulary; ", true};
+  // Of the first layers alone the two do not agree yet, on no device; each operation is held against float64 besides.
+  if (shape.layers < trainer.config().model.layers)
+    return {"as a whole not held against float64, which is done for models of at most 4 layers; ", false};
+  compute::Backend& backend = trainer.backend();
+  const ParameterSet& set = trainer.parameters();
+  const DecoderParameters ids = first_layers(trainer.ids(), shape.layers);
+  const std::vector<ParameterSet::Id> used = parameters_of(ids);
+  const Batch batch = batch_of(shape);
+  const DeviceMemory memory(host, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(shape.rows()) * 8, "verification");
+  const Tensor tokens(memory.data(), DType::i64, {shape.rows()});
+  const Tensor labels(memory.data<char>() + tokens.bytes(), DType::i64, {shape.rows()});
+  backend.upload(tokens, batch.tokens.data());
+  backend.upload(labels, batch.labels.data());
+
+  DecoderModel model(shape, set, ids);
+  trainer.lend_memory(model);
+  const auto enqueue = [&] {
+    model.forward(backend, tokens, &labels, batch.valid);
+    if (shape.backward) model.backward(backend, tokens, labels, batch.valid);
+  };
+  try {
+    trainer.prepare(enqueue);
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_UNSUPPORTED) throw;
+    return {"not held against float64, since the device refuses so few tokens: " + std::string(e.what()) + "; ", true};
+  }
+  model.initialize(backend);
+  trainer.start(loss_scale);
+  spread_norm_weights(trainer, used);
+  // The numbers that a product reads: rounding weights to their copy is no error of an operation.
+  std::vector<std::vector<float>> weights(set.all().size());
+  for (const ParameterSet::Id id : used)
+    weights[id] = download_f32(backend, set.all()[id].dims.size() == 1 ? set.value(id) : set.compute(id));
+  enqueue();
+  backend.synchronize();
+  const DecoderGradients exact = decoder_gradients(shape, set, ids, weights, batch.tokens, batch.labels);
+
+  float loss = 0;
+  backend.download(&loss, model.loss());
+  Outcome found{static_cast<double>(loss), {}};
+  const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
+  if (shape.backward) found.samples.resize(set.all().size());  // empty of the layers that are left out
+  for (const ParameterSet::Id id : shape.backward ? used : std::vector<ParameterSet::Id>()) {
+    found.samples[id] = download_f32(backend, set.gradient(id));
+    for (float& g : found.samples[id]) g *= unscale;
+  }
+  const std::string what = std::to_string(shape.rows()) + " tokens, " + std::to_string(shape.layers) + " of " +
+                           std::to_string(trainer.config().model.layers) + " layers against float64";
+  return compare_paths(
+             what, found, exact.loss, [&](std::size_t i) { return exact.gradients[i]; },
+             path_tolerance(shape.precision, shape.layers), set, "") +
+         "; ";
+}
+
+}  // namespace assay::train

@@ -1,0 +1,20 @@
+// A decoder against float64: the gradients of a few tokens, by the operations and the formats of the model that was
+// timed, held against decoder_reference.hpp. Two paths of one backend share operations, and what is wrong in both does
+// not show between them.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/train/decoder_trainer.hpp>
+
+namespace assay::train {
+
+// What is compared: few sequences and layers of the model, its width and its vocabulary. No layers: not even one is
+// affordable on the host.
+DecoderConfig reference_shape(DecoderConfig timed);
+
+// From the starting weights, those of norms made other than 1, with tokens that repeat and a label that is left out.
+// Overwrites parameters, gradients and activations: start() begins anew. `loss_scale`: at which gradients are finite.
+// Throws WRONG_RESULT; in part where the model is too large for a reference.
+Verified check_against_float64(const Host& host, DecoderTrainer& trainer, double loss_scale);
+
+}  // namespace assay::train

@@ -1,0 +1,22 @@
+// What workloads in which several ranks train a decoder check alike, beside the average of their gradients
+// (average_check.hpp): that each rank has its part of the batch, and that its own gradients are right.
+#pragma once
+#include <assay/train/average_check.hpp>
+#include <assay/train/decoder_trainer.hpp>
+#include <string_view>
+
+namespace assay::train {
+
+OwnData own_data(const DecoderTrainer& trainer);
+
+// Every rank calls it, once per name. Throws WRONG_RESULT when a rank's tokens are not its part of rank 0's batch of
+// all ranks.
+void check_parts(const Host& host, std::string_view name, const DecoderTrainer& trainer);
+
+// Compares the loss and the gradients of this rank, from the starting weights, with those of the path that shares the
+// least with the timed one: unfused operations, the other attention, recomputation. Where that does not fit beside what
+// is there, on half of the sequences, and so on; in part where not one fits. Spoils the activations; no step may
+// follow.
+Verified check_own_gradients(DecoderTrainer& trainer);
+
+}  // namespace assay::train

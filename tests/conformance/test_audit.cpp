@@ -1,0 +1,121 @@
+// The audited backend: it finds what an operation does wrong, names it, and says what it has not looked at. That it
+// finds nothing where nothing is wrong is shown by this whole program with ASSAY_TEST_AUDIT=1 (conformance.audited).
+#include <assay/compute/audited_backend.hpp>
+#include <limits>
+#include <optional>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+namespace {
+
+using compute::AuditedBackend;
+
+// Breaks what comes out of a product in one place.
+class BreaksProducts final : public compute::ForwardingBackend {
+ public:
+  BreaksProducts(std::int64_t place, float by) : ForwardingBackend(backend()), place_(place), by_(by) {}
+  void matmul(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& options) override {
+    real().matmul(a, b, c, options);
+    if (!executes_) return;
+    real().synchronize();
+    const Tensor one = c.view({c.elements()}).slice(0, place_, 1);
+    float x = 0;
+    real().download(&x, one);
+    x += by_;
+    real().upload(one, &x);
+  }
+  void set_mode(Mode mode) override {
+    executes_ = mode == Mode::execute;
+    real().set_mode(mode);
+  }
+
+ private:
+  std::int64_t place_;
+  float by_;
+  bool executes_ = true;
+};
+
+// Finds kernels and gives the backend workspace for `call`, for as long as the object lives.
+class Prepared {
+ public:
+  explicit Prepared(const std::function<void()>& call) {
+    backend().set_mode(Mode::prepare);
+    call();
+    backend().set_mode(Mode::execute);
+    space_.emplace(backend().workspace_bytes());
+    backend().set_workspace(space_->data(), backend().workspace_bytes());
+  }
+  ~Prepared() { backend().set_workspace(nullptr, 0); }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+ private:
+  std::optional<Buffer> space_;
+};
+
+std::string reason_of(compute::Backend& broken, const std::function<void(compute::Backend&)>& call,
+                      const compute::AuditLimits& limits = {}) {
+  AuditedBackend audited(broken, compute::ProductMath::exact, limits);
+  const Prepared prepared([&] { call(backend()); });
+  try {
+    call(audited);
+    return audited.text();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_WRONG_RESULT);
+    return e.what();
+  }
+}
+
+TEST(Audit, ElementsOfProductsAreMissed) {
+  const DeviceTensor a(DType::f32, {70, 33}, random_values(DType::f32, 70 * 33, 1));
+  const DeviceTensor b(DType::f32, {33, 50}, random_values(DType::f32, 33 * 50, 2)), c(DType::f32, {70, 50});
+  const auto product = [&](compute::Backend& by) { by.matmul(a, b, c); };
+  for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1777}, std::int64_t{3499}})
+    for (const float by : {0.001F, std::numeric_limits<float>::quiet_NaN()}) {
+      BreaksProducts broken(place, by);
+      const std::string reason = reason_of(broken, product);
+      EXPECT_NE(reason.find("operation 1, matmul fp32 70x50"), std::string::npos) << reason;
+      EXPECT_NE(reason.find("row at element " + std::to_string(place / 50)), std::string::npos) << reason;
+    }
+  BreaksProducts sound(0, 0);
+  EXPECT_EQ(reason_of(sound, product).rfind("1 of 1 operations held against float64", 0), 0U);
+}
+
+TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
+  const std::int64_t m = 5000, k = 600, n = 400;
+  const DeviceTensor a(DType::f32, {m, k}, random_values(DType::f32, m * k, 3));
+  const DeviceTensor b(DType::f32, {n, k}, random_values(DType::f32, n * k, 4)), c(DType::f32, {m, n});
+  compute::MatmulOptions options;
+  options.transpose_b = true;
+  for (const std::int64_t place : {std::int64_t{0}, m * n - 1}) {
+    BreaksProducts broken(place, 1);
+    EXPECT_NE(reason_of(broken, [&](compute::Backend& by) { by.matmul(a, b, c, options); }).find("rounding explains"),
+              std::string::npos);
+  }
+}
+
+TEST(Audit, SaysWhatWasTooLargeToLookAt) {
+  const DeviceTensor a(DType::f32, {8, 8}, Values(64, 1)), c(DType::f32, {8, 8});
+  BreaksProducts broken(0, 1);
+  const std::string text =
+      reason_of(broken, [&](compute::Backend& by) { by.matmul(a, a, c); }, {.total = 10, .each = 10});
+  EXPECT_NE(text.find("0 of 1 operations"), std::string::npos) << text;
+  EXPECT_NE(text.find("not looked at: matmul fp32 8x8"), std::string::npos) << text;
+  const Prepared prepared([&] { backend().matmul(a, a, c); });
+  AuditedBackend audited(broken, compute::ProductMath::exact, {.total = 10, .each = 10});
+  audited.matmul(a, a, c, {});
+  EXPECT_FALSE(audited.looked_at_all());
+}
+
+TEST(Audit, OfManyAlikeTheFirstIsAlwaysLookedAt) {
+  const DeviceTensor a(DType::f32, {8, 8}, Values(64, 1)), c(DType::f32, {8, 8});
+  const Prepared prepared([&] { backend().matmul(a, a, c); });
+  AuditedBackend audited(backend(), compute::ProductMath::exact, {.total = 1, .each = 1e6});
+  for (int i = 0; i < 3; ++i) audited.matmul(a, a, c, {});
+  EXPECT_EQ(audited.text().rfind("1 of 3 operations", 0), 0U) << audited.text();
+  EXPECT_TRUE(audited.looked_at_all());
+}
+
+}  // namespace
+}  // namespace assay::conformance

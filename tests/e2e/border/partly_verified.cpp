@@ -1,0 +1,27 @@
+// A workload whose verification comes to what its parameter says.
+#include <assay/plugin.hpp>
+
+#include <string>
+
+namespace {
+
+constexpr auto shares = assay::names("all", "part", "nothing");
+
+struct PartlyVerified {
+  static constexpr auto id = "partly_verified", summary = "does nothing, and checks as much of it as it is told";
+  static constexpr auto params = assay::table(assay::Param::choice("checks", "all", shares).help("how much"));
+  explicit PartlyVerified(const assay::Case& c) : checks_(c.get<std::string>("checks")) {}
+  void setup(const assay::Launch&) {}
+  void run(const assay::Launch&) {}
+  assay::Verified verify(const assay::Launch&) const {
+    if (checks_ == "nothing") throw assay::Error(ASSAY_UNSUPPORTED, "no reference");
+    return {"checked " + checks_, checks_ == "part"};
+  }
+
+ private:
+  std::string checks_;
+};
+
+}  // namespace
+
+ASSAY_PLUGIN("org.assay.test.partly_verified", "1.0.0", PartlyVerified)

@@ -1,0 +1,169 @@
+// A compute backend that wraps a real one and breaks the operation that the living mutant names. While kernels are
+// being prepared nothing is broken: tensors may not be touched then.
+#pragma once
+#include <assay/compute/forwarding_backend.hpp>
+
+#include <map>
+#include <memory>
+
+#include "switchboard.hpp"
+#include "values.hpp"
+
+namespace assay::mutants {
+
+inline constexpr float too_large = 1.01F;  // a factor: by 1%
+
+using compute::Activation;
+using compute::AdamWOptions;
+using compute::AttentionShape;
+using compute::Backend;
+using compute::Dropout;
+using compute::LossScale;
+using compute::LossScaleOptions;
+using compute::MatmulOptions;
+using compute::Mode;
+using compute::SgdOptions;
+using compute::SumOptions;
+using compute::Tensor;
+
+class MutantBackend final : public compute::ForwardingBackend {
+ public:
+  explicit MutantBackend(std::unique_ptr<Backend> real) : ForwardingBackend(*real), owned_(std::move(real)) {}
+
+  void set_mode(Mode mode) override {
+    mode_ = mode;
+    real().set_mode(mode);
+  }
+
+  // mutant_data.cpp
+  std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override;
+  void copy(const Tensor&, const Tensor&) override;
+  void random_integers(const Tensor&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t) override;
+  void ordered_sum(const Tensor&, const Tensor&, const SumOptions&) override;
+  void ordered_dot(const Tensor&, const Tensor&, const Tensor&, const SumOptions&) override;
+  void sum(const Tensor&, const Tensor&, float) override;
+
+  // mutant_operations.cpp
+  void matmul(const Tensor&, const Tensor&, const Tensor&, const MatmulOptions&) override;
+  void add(const Tensor&, const Tensor&, const Tensor&) override;
+  void multiply(const Tensor&, const Tensor&, const Tensor&) override;
+  void scale(const Tensor&, float, const Tensor&) override;
+  void activation_forward(Activation, const Tensor&, const Tensor&) override;
+  void activation_backward(Activation, const Tensor&, const Tensor&, const Tensor&) override;
+  void bias_add(const Tensor&, const Tensor&, const Tensor&) override;
+  void bias_backward(const Tensor&, const Tensor&, bool) override;
+  void swiglu_forward(const Tensor&, const Tensor&, const Tensor&) override;
+  void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       const Tensor&) override;
+  void dropout(const Tensor&, const Tensor&, float, std::uint64_t, std::uint64_t, const Tensor&) override;
+  void bias_relu_dropout_forward(const Tensor&, const Tensor&, const Tensor&, const Dropout&) override;
+  void relu_dropout_backward(const Tensor&, const Tensor&, const Tensor&, float) override;
+
+  // mutant_norms.cpp
+  void embedding_forward(const Tensor&, const Tensor&, const Tensor&) override;
+  void embedding_backward(const Tensor&, const Tensor&, const Tensor&, bool) override;
+  void rotary_table(const Tensor&, const Tensor&, double) override;
+  void rotary(const Tensor&, const Tensor&, const Tensor&, bool) override;
+  void rms_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, float) override;
+  void add_rms_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                            float) override;
+  void rms_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                         const Tensor&, bool, const Tensor&) override;
+  void layer_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                          float) override;
+  void layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                           const Tensor&, const Tensor&, const Tensor&, bool) override;
+  void dropout_add_layer_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Dropout&, const Tensor&,
+                                      const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                      float) override;
+  void dropout_add_layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                       const Dropout&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                       const Tensor&, bool) override;
+
+  // mutant_attention.cpp
+  void softmax_forward(const Tensor&, const Tensor&, float, bool) override;
+  void softmax_backward(const Tensor&, const Tensor&, const Tensor&, float) override;
+  void attention_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                         const AttentionShape&) override;
+  void attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                          const Tensor&, const Tensor&, const Tensor&, const AttentionShape&) override;
+  void cross_entropy_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override;
+  void cross_entropy_backward(const Tensor&, const Tensor&, const Tensor&, float, const Tensor&,
+                              const Tensor&) override;
+  void cross_entropy_in_place(const Tensor&, const Tensor&, const Tensor&, float, const Tensor&) override;
+
+  // mutant_optimizers.cpp
+  void advance(const Tensor&, const LossScale&) override;
+  void adamw(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+             const AdamWOptions&, const Tensor&, const LossScale&) override;
+  void sgd(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const SgdOptions&, const Tensor&,
+           const LossScale&) override;
+  void count_nonfinite(const Tensor&, const Tensor&) override;
+  void update_loss_scale(const LossScale&, const Tensor&, const Tensor&, const LossScaleOptions&) override;
+
+ private:
+  // To be asked last: an answer counts as the mutant's having been reached.
+  bool broken(MutantId mutant) const { return mode_ == Mode::execute && breaks(mutant); }
+  bool executes() const { return mode_ == Mode::execute; }
+
+  Values<float> floats(const Tensor& t) const { return Values<float>(real(), t); }
+  Values<std::int64_t> integers(const Tensor& t) const { return Values<std::int64_t>(real(), t); }
+
+  template <class F>
+  void edit(const Tensor& t, F&& change) const {
+    Values<float> values = floats(t);
+    change(values);
+    values.write();
+  }
+  // The call with other numbers in `input`, which has its own again afterwards. No output may share its memory.
+  template <class Number, class F, class G>
+  void with_other(const Tensor& input, F&& change, G&& call) const {
+    Values<Number> own(real(), input);
+    Values<Number> other = own;
+    change(other);
+    other.write();
+    call();
+    own.write();
+  }
+  // The call, which leaves `part` of what it writes as it was.
+  template <class G>
+  void keeping(const Tensor& part, G&& call) const {
+    Values<float> before = floats(part);
+    call();
+    before.write();
+  }
+  // mutant_attention.cpp: what the operations of the loss share.
+  template <class G>
+  void with_broken_labels(const Tensor& labels, std::int64_t words, G&& call) const;
+  void break_last_loss(const Tensor& losses) const;
+  void break_last_gradient(const Tensor& dlogits) const;
+  // The call with half the probability, or with the mask of step 0, if the living mutant wants that.
+  template <class G>
+  void with_broken_dropout(const Dropout& dropout, G&& call) const;
+
+  std::unique_ptr<Backend> owned_;
+  Mode mode_ = Mode::execute;
+  std::map<void*, Values<float>> gradients_before_;  // by address: what the optimizer was given last
+};
+
+// with_broken_dropout stands here since three files use it.
+template <class G>
+void MutantBackend::with_broken_dropout(const Dropout& dropout, G&& call) const {
+  if (dropout.probability == 0) return call(dropout);
+  Dropout changed = dropout;
+  if (broken("dropout.half_probability")) changed.probability *= 0.5F;
+  if (dropout.step && broken("dropout.same_mask_each_step"))
+    return with_other<std::int64_t>(
+        dropout.step, [](auto& step) { step[0] = 0; }, [&] { call(changed); });
+  call(changed);
+}
+
+inline Tensor last_row(const Tensor& t) {  // of the last two dimensions
+  const int dimension = t.rank >= 2 ? t.rank - 2 : 0;
+  return t.slice(dimension, t.dim(dimension) - 1, 1);
+}
+// The entries of the first dimension before or from `at` on.
+inline Tensor head(const Tensor& t, std::int64_t at) { return t ? t.slice(0, 0, at) : t; }
+inline Tensor tail(const Tensor& t, std::int64_t at) { return t ? t.slice(0, at, t.dim(0) - at) : t; }
+
+}  // namespace assay::mutants

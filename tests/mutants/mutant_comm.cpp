@@ -1,0 +1,264 @@
+// libassay_comm_gloo.so of the mutants: the real communicator over Gloo, of whose collectives one may be broken. The
+// host finds it by ASSAY_COMM_PATH. Every collective takes place on all ranks, so that none waits for ever; what is
+// broken is what it leaves in memory, which is the host's.
+#include <dlfcn.h>
+#include <assay/comm/communicator.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "switchboard.hpp"
+#include "values.hpp"
+
+namespace {
+
+using assay::comm::Communicator;
+using assay::comm::Reduction;
+using assay::comm::Ticket;
+using assay::compute::DType;
+using assay::compute::Tensor;
+using assay::mutants::breaks;
+using Bytes = std::vector<unsigned char>;
+
+Bytes bytes_of(const Tensor& t) {
+  const auto* const data = static_cast<const unsigned char*>(t.data);
+  return {data, data + t.bytes()};
+}
+void put(const Bytes& bytes, const Tensor& t) {
+  std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(t.data));
+}
+Tensor flat(const Tensor& t) { return t.view({t.elements()}); }
+Tensor last_quarter(const Tensor& t) {
+  const std::int64_t n = t.elements();
+  return flat(t).slice(0, n - n / 4, n / 4);
+}
+Tensor last_element(const Tensor& t) { return flat(t).slice(0, t.elements() - 1, 1); }
+
+template <class F>
+void edit_numbers(const Tensor& t, F&& change) {
+  const std::int64_t n = t.elements();
+  if (t.dtype == DType::f32) {
+    auto* const x = static_cast<float*>(t.data);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = change(x[i]);
+  } else if (t.dtype == DType::bf16) {
+    auto* const x = static_cast<std::uint16_t*>(t.data);
+    for (std::int64_t i = 0; i < n; ++i)
+      x[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(assay::mutants::to_bf16(
+                                            change(std::bit_cast<float>(std::uint32_t{x[i]} << 16)))) >>
+                                        16);
+  }
+}
+void twice_as_large(const Tensor& t) {
+  edit_numbers(t, [](float x) { return 2 * x; });
+}
+// A 0 would not show that it has doubled.
+bool has_number(const Tensor& t) {
+  bool found = false;
+  edit_numbers(t, [&](float x) { return found = found || (x != 0 && std::isfinite(x)), x; });
+  return found;
+}
+
+class MutantCommunicator final : public Communicator {
+ public:
+  explicit MutantCommunicator(std::unique_ptr<Communicator> real) : real_(std::move(real)) {}
+
+  const char* backend() const override { return real_->backend(); }
+  std::string description() const override { return real_->description(); }
+  std::int32_t rank() const override { return real_->rank(); }
+  std::int32_t size() const override { return real_->size(); }
+  void register_memory(void* address, std::size_t bytes) override { real_->register_memory(address, bytes); }
+  void wait(Ticket ticket) override { real_->wait(ticket); }
+  void synchronize() override { real_->synchronize(); }
+  void barrier() override { real_->barrier(); }
+  assay::comm::Totals take_totals() override { return real_->take_totals(); }
+
+  Ticket all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) override;
+  Ticket reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) override;
+  Ticket all_gather(const Tensor& send, const Tensor& receive) override;
+  Ticket broadcast(const Tensor& x, std::int32_t root) override;
+
+ private:
+  bool is_last() const { return rank() == size() - 1; }
+  std::int32_t next() const { return (rank() + 1) % size(); }
+  // What a collective leaves is broken before anything else may look at it.
+  Ticket done(Ticket ticket) {
+    real_->wait(ticket);
+    return ticket;
+  }
+  Bytes reduced_everywhere(const Tensor& send, Reduction reduction);
+
+  std::unique_ptr<Communicator> real_;
+  std::uint64_t reductions_ = 0;
+  std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
+  Tensor unpaired_;  // what one of two collectives of a size has received
+};
+
+// ---- all_reduce ----------------------------------------------------------------------------------------------------
+
+Ticket MutantCommunicator::all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) {
+  const std::int64_t n = send.elements();
+  if (n == 0 || size() == 1) return real_->all_reduce(send, receive, reduction);
+  ++reductions_;
+  const bool in_place = send.data == receive.data;
+  const Bytes share = bytes_of(send);
+  Reduction used = reduction;
+  if (reduction == Reduction::average && breaks("all_reduce.sum_for_average")) used = Reduction::sum;
+  if (reduction != Reduction::max && breaks("all_reduce.max_for_sum")) used = Reduction::max;
+
+  // Broken in what is sent.
+  bool changed = false;
+  const auto zero = [&] { std::memset(send.data, 0, send.bytes()), changed = true; };
+  if (breaks("all_reduce.last_rank_missing") && is_last()) zero();
+  if (send.dtype == DType::f32 && breaks("all_reduce.bf16")) {
+    edit_numbers(send, assay::mutants::to_bf16);
+    changed = true;
+  }
+  Bytes& sent_before = sent_[{send.data, n}];
+  if (!sent_before.empty() && sent_before != share && breaks("all_reduce.too_early"))
+    put(sent_before, send), changed = true;
+  sent_before = share;
+  if (breaks("all_reduce.first_rank_alone")) {
+    if (rank() != 0) zero();
+    used = Reduction::sum;
+  }
+  const Ticket ticket = done(real_->all_reduce(send, receive, used));
+  if (changed && !in_place) put(share, send);
+
+  // Broken in what is received.
+  Tensor own = send;
+  own.data = const_cast<unsigned char*>(share.data());
+  Bytes& received_before = received_[{receive.data, n}];
+  const Bytes result = bytes_of(receive);
+  if (!received_before.empty() && received_before != result && breaks("all_reduce.stale_result"))
+    put(received_before, receive);
+  received_before = result;
+  if (reductions_ % 2 == 0 && breaks("all_reduce.skipped_once")) put(share, receive);
+  if (n >= 4 && breaks("all_reduce.range_left_out")) put(bytes_of(last_quarter(own)), last_quarter(receive));
+  if (breaks("all_reduce.1_percent")) edit_numbers(receive, [](float x) { return 1.01F * x; });
+  if (has_number(last_element(receive)) && breaks("all_reduce.last_element_off")) twice_as_large(last_element(receive));
+  if (has_number(last_element(receive)) && breaks("all_reduce.one_rank_off") && is_last())
+    twice_as_large(last_element(receive));
+  if (breaks("all_reduce.not_a_number"))
+    edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
+  if (!in_place && breaks("all_reduce.send_overwritten")) put(bytes_of(receive), send);
+  if (unpaired_ && unpaired_.elements() == n && unpaired_.data != receive.data) {
+    if (breaks("all_reduce.pieces_swapped")) {
+      const Bytes first = bytes_of(unpaired_), second = bytes_of(receive);
+      put(second, unpaired_), put(first, receive);
+    }
+    unpaired_ = {};
+  } else {
+    unpaired_ = receive;
+  }
+  return ticket;
+}
+
+// ---- reduce_scatter ------------------------------------------------------------------------------------------------
+
+// The reduction of all ranks' shares, beside them.
+Bytes MutantCommunicator::reduced_everywhere(const Tensor& send, Reduction reduction) {
+  Bytes all(send.bytes());
+  Tensor target = send;
+  target.data = all.data();
+  done(real_->all_reduce(send, target, reduction));
+  return all;
+}
+
+Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) {
+  const std::int64_t n = receive.elements();
+  if (n == 0 || size() == 1) return real_->reduce_scatter(send, receive, reduction);
+  Reduction used = reduction;
+  if (reduction == Reduction::average && breaks("reduce_scatter.sum_for_average")) used = Reduction::sum;
+  if (reduction != Reduction::max && breaks("reduce_scatter.max_for_sum")) used = Reduction::max;
+  const Bytes share = bytes_of(send);
+  const bool in_place =
+      static_cast<char*>(send.data) + static_cast<std::size_t>(rank()) * receive.bytes() == receive.data;
+  Bytes all;
+  if (breaks("reduce_scatter.parts_swapped")) all = reduced_everywhere(send, reduction);
+  if (breaks("reduce_scatter.first_rank_alone")) {
+    if (rank() != 0) std::memset(send.data, 0, send.bytes());
+    used = Reduction::sum;
+  }
+  const Ticket ticket = done(real_->reduce_scatter(send, receive, used));
+  if (!in_place) put(share, send);
+  Tensor own = flat(send);
+  own.data = const_cast<unsigned char*>(share.data());
+  own = own.slice(0, rank() * n, n);
+  if (!all.empty())
+    std::memcpy(receive.data, all.data() + static_cast<std::size_t>(next()) * receive.bytes(), receive.bytes());
+  if (n >= 4 && breaks("reduce_scatter.range_left_out")) put(bytes_of(last_quarter(own)), last_quarter(receive));
+  if (has_number(last_element(receive)) && breaks("reduce_scatter.last_element_off"))
+    twice_as_large(last_element(receive));
+  return ticket;
+}
+
+// ---- all_gather, broadcast -----------------------------------------------------------------------------------------
+
+Ticket MutantCommunicator::all_gather(const Tensor& send, const Tensor& receive) {
+  const std::int64_t n = send.elements();
+  if (n == 0 || size() == 1) return real_->all_gather(send, receive);
+  const Tensor last_part = flat(receive).slice(0, n * (size() - 1), n);
+  const Bytes before = bytes_of(last_part);
+  // In place the last rank's part has its new values already: what it was is known from the collective before.
+  Bytes& last_before = received_[{receive.data, n}];
+  const Ticket ticket = done(real_->all_gather(send, receive));
+  const Tensor first = flat(receive).slice(0, 0, n), second = flat(receive).slice(0, n, n);
+  const Bytes last_now = bytes_of(last_part);
+  if (breaks("all_gather.parts_swapped")) {
+    const Bytes a = bytes_of(first), b = bytes_of(second);
+    put(b, first), put(a, second);
+  }
+  if (breaks("all_gather.last_part_stale") && !is_last()) put(before, last_part);
+  if (!last_before.empty() && last_before != last_now && breaks("all_gather.last_part_old")) {
+    put(last_before, last_part);
+  } else {
+    last_before = last_now;
+  }
+  if (has_number(last_element(receive)) && breaks("all_gather.last_element_off")) twice_as_large(last_element(receive));
+  return ticket;
+}
+
+Ticket MutantCommunicator::broadcast(const Tensor& x, std::int32_t root) {
+  if (x.elements() == 0 || size() == 1) return real_->broadcast(x, root);
+  const Bytes own = bytes_of(x);
+  const std::int32_t used = breaks("broadcast.wrong_root") ? (root + 1) % size() : root;
+  const Ticket ticket = done(real_->broadcast(x, used));
+  if (breaks("broadcast.does_nothing")) put(own, x);
+  Tensor before = x;
+  before.data = const_cast<unsigned char*>(own.data());
+  if (x.elements() >= 4 && breaks("broadcast.range_left_out")) put(bytes_of(last_quarter(before)), last_quarter(x));
+  return ticket;
+}
+
+// ---- the library ---------------------------------------------------------------------------------------------------
+
+const assay::comm::BackendFactory& real_factory() {
+  static const auto* const factory = [] {
+    void* const library = dlopen(REAL_COMMUNICATOR, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const void* const symbol = library ? dlsym(library, "assay_comm_backend_v1") : nullptr;
+    if (!symbol) {
+      std::fprintf(stderr, "the library of mutants: %s\n", dlerror());
+      std::abort();
+    }
+    return static_cast<const assay::comm::BackendFactory*>(symbol);
+  }();
+  return *factory;
+}
+
+Communicator* create(const assay_comm& comm, const assay_device_access& device, void* stream,
+                     const assay::comm::Options& options) {
+  return new MutantCommunicator(std::unique_ptr<Communicator>(real_factory().create(comm, device, stream, options)));
+}
+
+}  // namespace
+
+extern "C" ASSAY_EXPORT const assay::comm::BackendFactory assay_comm_backend_v1;
+extern "C" const assay::comm::BackendFactory assay_comm_backend_v1 = {real_factory().interface_id, create};

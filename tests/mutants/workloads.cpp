@@ -1,0 +1,125 @@
+#include "workloads.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace assay::mutants {
+namespace {
+
+const std::string decoder_model =
+    "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n";
+const std::string encoder_decoder_model =
+    "d_model = 32\nd_ff = 64\nencoder_layers = 1\ndecoder_layers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 4\n"
+    "sequence_length = 16\nnum_samples = 64\nunit = \"step\"\nworkers = 1\n";
+const std::string attention_problem = "batch_size = 2\nheads = 2\nseq = 24\nhead_dim = 16\n";
+const std::string several_buckets = "bucket_mb = 0.01\n";
+
+constexpr std::int64_t sequences = 2, tokens = 16, words = 96;  // of the decoder's model
+
+// Tokens and labels as a safetensors file. Every third label is below 0: a place that the loss leaves out.
+std::string inputs_with_ignored_labels() {
+  const std::int64_t count = sequences * tokens;
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(i * 7 % words);
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(i % 3 == 1 ? -100 : i * 5 % words);
+  const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(std::int64_t));
+  nlohmann::json header;
+  const auto declare = [&](const char* name, std::int64_t begin) {
+    header[name] = {{"dtype", "I64"}, {"shape", {sequences, tokens}}, {"data_offsets", {begin, begin + bytes}}};
+  };
+  declare("input_ids", 0);
+  declare("labels", bytes);
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string file(sizeof length + text.size() + numbers.size() * sizeof numbers[0], '\0');
+  std::memcpy(file.data(), &length, sizeof length);
+  std::memcpy(file.data() + sizeof length, text.data(), text.size());
+  std::memcpy(file.data() + sizeof length + text.size(), numbers.data(), numbers.size() * sizeof numbers[0]);
+  return file;
+}
+
+std::vector<TriedCase> make_cuda_cases() {
+  const auto on_cuda = [](const char* workload, const std::string& params) {
+    return TriedCase{.workload = workload, .variant = "fp16", .params = params, .device = "cuda"};
+  };
+  return {on_cuda("decoder", decoder_model + "pass = \"train_step\"\nexecution = \"eager\"\nprecision = \"fp16\"\n"),
+          on_cuda("encoder_decoder", encoder_decoder_model + "execution = \"eager\"\namp = \"fp16\"\n")};
+}
+
+std::vector<TriedCase> make_cases() {
+  std::vector<TriedCase> cases;
+  const auto add = [&](const char* workload, const char* variant, const std::string& params, int ranks = 1) {
+    const bool starts_cold = std::string_view(workload) == "attention";
+    cases.push_back(
+        {.workload = workload, .variant = variant, .params = params, .ranks = ranks, .starts_cold = starts_cold});
+  };
+  const std::string step = decoder_model + "pass = \"train_step\"\n";
+  add("decoder", "fp32", step);
+  add("decoder", "eager", step + "execution = \"eager\"\nattention = \"naive\"\noptimizer = \"sgd\"\n");
+  add("decoder", "bf16", step + "precision = \"bf16\"\n");
+
+  add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
+  cases.back().inputs = inputs_with_ignored_labels();
+  cases.back().only = {"cross_entropy", "sum"};
+
+  add("encoder_decoder", "fp32", encoder_decoder_model);
+  add("encoder_decoder", "eager", encoder_decoder_model + "execution = \"eager\"\nattention = \"naive\"\n");
+  add("encoder_decoder", "ranks", encoder_decoder_model + several_buckets, 2);
+  cases.back().only = {"all_reduce", "broadcast", "feed", "adamw", "advance"};
+
+  add("attention", "flash", attention_problem);
+  add("attention", "naive", attention_problem + "impl = \"naive\"\n");
+  add("attention", "eager", attention_problem + "impl = \"naive\"\nexecution = \"eager\"\n");
+  add("attention", "layer", attention_problem + "projections = true\ndtype = \"bf16\"\n");
+
+  const std::string bytes = "size_bytes = 8000\n";
+  add("all_reduce", "sum", bytes, 2);
+  add("all_reduce", "average", bytes + "reduction = \"average\"\n", 2);
+  add("all_reduce", "reduce_scatter", bytes + "collective = \"reduce_scatter\"\n", 2);
+  add("all_reduce", "all_gather", bytes + "collective = \"all_gather\"\n", 2);
+  add("all_reduce", "broadcast", bytes + "collective = \"broadcast\"\n", 2);
+
+  add("ddp", "bucketed", decoder_model + several_buckets, 2);
+  add("ddp", "naive", decoder_model + "strategy = \"naive\"\noptimizer = \"sgd\"\n", 2);
+  cases.back().only = {"all_reduce", "broadcast", "random_integers", "sgd", "advance"};
+  add("ddp", "bf16", decoder_model + several_buckets + "precision = \"bf16\"\n", 2);
+
+  add("sharded_optimizer", "zero1", decoder_model + several_buckets, 2);
+  add("sharded_optimizer", "broadcast", decoder_model + several_buckets + "variant = \"broadcast\"\n", 2);
+  cases.back().only = {"all_reduce", "broadcast", "random_integers", "adamw", "advance"};
+  add("sharded_optimizer", "bf16", decoder_model + several_buckets + "precision = \"bf16\"\n", 2);
+
+  add("mixed_precision", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
+  add("mixed_precision", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
+  add("mixed_precision", "matmul", "operation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterms = 100\n");
+  add("mixed_precision", "dtypes", "study = \"dtypes\"\nprecision = \"bf16\"\n");
+  add("mixed_precision", "training",
+      "study = \"speed_accuracy\"\n" + decoder_model + "reference_context = 16\nloss_steps = 3\n");
+
+  add("node_check", "product", "check = \"matrix_product\"\nsize = 48\n");
+  add("node_check", "copy", "check = \"copy\"\nbytes = 65536\n");
+  add("node_check", "all_reduce", "check = \"all_reduce\"\nbytes = 65536\n", 2);
+  return cases;
+}
+
+}  // namespace
+
+bool TriedCase::tries(std::string_view mutant) const {
+  const std::string_view operation = mutant.substr(0, mutant.find('.'));
+  return only.empty() || std::find(only.begin(), only.end(), operation) != only.end();
+}
+
+std::string TriedCase::experiment() const {
+  return "schema = 1\nname = \"x\"\n[workload]\nplugin = \"" + workload + "\"\n[workload.params]\n" + params +
+         "[measure]\nwarmup = 0\nsteps = 3\ntimeout = \"60s\"\n" + (starts_cold ? "prepare = false\n" : "") +
+         "[run]\ndevice = \"" + device + "\"\nthreads = 1\nranks = " + std::to_string(ranks) + "\n";
+}
+
+const std::vector<TriedCase>& tried_cases(const std::string& device) {
+  static const std::vector<TriedCase> on_cpu = make_cases(), on_cuda = make_cuda_cases();
+  return device == "cuda" ? on_cuda : on_cpu;
+}
+
+}  // namespace assay::mutants

@@ -1,0 +1,283 @@
+// What tells the mean of the ranks' gradients from everything else: each strategy is given a communicator that breaks
+// one thing, and the check must see it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <assay/train/average_check.hpp>
+#include <assay/train/gradient_average.hpp>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "recorded_ranks.hpp"
+#include "support/shared_comm.hpp"
+
+namespace assay::train {
+namespace {
+
+using test::Fault;
+
+constexpr std::int64_t ranks = 3;
+
+ParameterSet uneven_set() {
+  ParameterSet set({});
+  set.add({{"head", {40, 500}}});
+  set.add({{"norm", {100}}});  // with a gap behind it
+  set.add({{"query", {30, 64}}, {"key", {30, 64}}});
+  set.add({{"bias", {7}}});
+  return set;
+}
+
+// Each rank's gradients, before and after an average.
+struct Ranks {
+  explicit Ranks(bool same_data = false) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      std::mt19937 random(same_data ? 0U : static_cast<unsigned>(rank));
+      std::normal_distribution<float> normal;
+      auto& arena = own.emplace_back(static_cast<std::size_t>(set.arena_elements()));
+      for (const Parameter& p : set.all())
+        for (std::int64_t i = 0; i < p.elements(); ++i)
+          arena[static_cast<std::size_t>(p.offset + i)] = normal(random) * (p.name == "bias" ? 1e-6F : 1.0F);
+    }
+    averaged = own;
+  }
+
+  void average(Strategy strategy, Fault fault) {
+    test::RecordedRanks communicators(static_cast<std::int32_t>(ranks));
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      set.bind(nullptr, nullptr, averaged[rank].data());
+      GradientAverage of_rank(strategy, set, 8192);
+      of_rank.use(communicators.rank(rank));
+      of_rank.begin_step();
+      if (of_rank.listener())
+        for (ParameterSet::Id end = 1; end <= set.all().size(); ++end) of_rank.listener()->gradients_ready(end);
+      of_rank.finish();
+    }
+    communicators.carry_out(fault);
+  }
+
+  std::vector<Sketch> sketched(const std::vector<float>& arena) const {
+    std::vector<Sketch> sketches(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      add_to(sketches[i], arena.data() + pieces[i].begin, pieces[i].begin, pieces[i].elements());
+    return sketches;
+  }
+  RankGradients of_rank(std::size_t rank) const { return {sketched(own[rank]), sketched(averaged[rank])}; }
+  AverageFindings found() const {
+    std::vector<RankGradients> all;
+    for (std::size_t rank = 0; rank < ranks; ++rank) all.push_back(of_rank(rank));
+    return compare_with_mean(all);
+  }
+
+  ParameterSet set = uneven_set();
+  std::vector<ElementRange> pieces = average_pieces(set, {}, ranks);
+  std::vector<std::vector<float>> own, averaged;
+};
+
+const double tolerance = average_tolerance(PrecisionPolicy{});
+
+TEST(AverageOfRanks, IsTheMeanByEveryStrategy) {
+  for (const Strategy strategy :
+       {Strategy::naive, Strategy::flat, Strategy::overlap_individual, Strategy::overlap_bucketed}) {
+    Ranks r;
+    r.average(strategy, Fault::none);
+    const AverageFindings found = r.found();
+    EXPECT_LE(found.worst, tolerance);
+    EXPECT_GT(found.worst, tolerance / 50) << "rounding to fp32 is seen, so that the tolerance is not idle";
+    EXPECT_GT(found.nearest, 0.1);
+    EXPECT_EQ(found.missing, -1);
+  }
+}
+
+TEST(AverageOfRanks, OfABrokenCommunicatorIsNot) {
+  for (const Strategy strategy : {Strategy::naive, Strategy::overlap_individual, Strategy::overlap_bucketed})
+    for (const Fault fault :
+         {Fault::broadcast, Fault::sum, Fault::left_out, Fault::swapped, Fault::on_rank_0_alone, Fault::last_element}) {
+      Ranks r;
+      r.average(strategy, fault);
+      EXPECT_GT(r.found().worst, 1000 * tolerance) << static_cast<int>(strategy) << " " << static_cast<int>(fault);
+    }
+}
+
+TEST(AverageOfRanks, SeesOneElementOfASmallGradient) {
+  Ranks r;
+  r.average(Strategy::flat, Fault::none);
+  r.averaged[1][static_cast<std::size_t>(r.set.all().back().offset) + 3] *= 1.001F;
+  const AverageFindings found = r.found();
+  EXPECT_GT(found.worst, 10 * tolerance);
+  EXPECT_EQ(found.worst_rank, 1);
+  EXPECT_EQ(found.worst_piece, static_cast<std::int64_t>(r.pieces.size()) - 1);
+}
+
+TEST(AverageOfRanks, SeesTwoElementsThatChangePlaces) {
+  Ranks r;
+  r.average(Strategy::flat, Fault::none);
+  for (auto& arena : r.averaged) std::swap(arena[1000], arena[1001]);
+  EXPECT_GT(r.found().worst, 1000 * tolerance);
+}
+
+TEST(AverageOfRanks, IsNoneWhereANumberIsNot) {
+  for (const float odd : {NAN, INFINITY}) {
+    Ranks averaged, own;
+    averaged.average(Strategy::flat, Fault::none);
+    own.average(Strategy::flat, Fault::none);
+    averaged.averaged[2][5] = odd;
+    own.own[2][5] = odd;
+    EXPECT_FALSE(averaged.found().worst <= 1e30);
+    EXPECT_FALSE(own.found().worst <= 1e30);
+  }
+}
+
+TEST(AverageOfRanks, OfGradientsThatAreZeroIsZero) {
+  Ranks r;
+  for (auto& arena : r.own) std::fill(arena.begin(), arena.begin() + 20'000, 0.0F);
+  r.averaged = r.own;
+  r.average(Strategy::flat, Fault::none);
+  EXPECT_LE(r.found().worst, tolerance);
+  r.averaged[0][17] = 1e-30F;
+  EXPECT_EQ(r.found().worst, INFINITY);
+}
+
+TEST(AverageOfRanks, OfTheSameDataCannotBeTold) {
+  Ranks r(true);
+  r.average(Strategy::flat, Fault::broadcast);
+  EXPECT_LE(r.found().worst, tolerance) << "a broadcast looks like the mean";
+  EXPECT_LE(r.found().nearest, 1e-15);
+}
+
+TEST(AverageOfRanks, MayBeSharedOutAndThenEveryPieceIsSomewhere) {
+  Ranks r;
+  r.average(Strategy::flat, Fault::none);
+  std::vector<RankGradients> all;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    all.push_back(r.of_rank(rank));
+    for (std::size_t i = 0; i < r.pieces.size(); ++i)
+      if (i % ranks != rank) all[rank].averaged[i] = not_held;
+  }
+  EXPECT_LE(compare_with_mean(all).worst, tolerance);
+  EXPECT_EQ(compare_with_mean(all).missing, -1);
+  all[1].averaged[4] = not_held;
+  EXPECT_EQ(compare_with_mean(all).missing, 4);
+}
+
+TEST(SketchPieces, CoverEveryElementOnceAndNoneOfTwoParameters) {
+  const ParameterSet set = uneven_set();
+  for (const std::size_t most : {0, 12, 40, 10'000})
+    for (const std::vector<std::int64_t>& cuts :
+         {std::vector<std::int64_t>{}, std::vector<std::int64_t>{30'000, 64, 10'000, 20'000, 10'000, 0}}) {
+      std::vector<int> seen(static_cast<std::size_t>(set.arena_elements()));
+      for (const ElementRange& piece : sketch_pieces(set, cuts, most)) {
+        EXPECT_GT(piece.elements(), 0);
+        for (const std::int64_t cut : cuts) EXPECT_FALSE(piece.begin < cut && cut < piece.end) << cut;
+        for (std::int64_t i = piece.begin; i < piece.end; ++i) ++seen[static_cast<std::size_t>(i)];
+      }
+      std::vector<int> expected(seen.size());
+      for (const Parameter& p : set.all())
+        std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(p.offset), p.elements(), 1);
+      EXPECT_EQ(seen, expected);
+    }
+  EXPECT_LE(sketch_pieces(set, {}, 40).size(), 40u);
+}
+
+TEST(SketchPieces, OfALargeModelStayFew) {
+  ParameterSet set({});
+  for (int i = 0; i < 300; ++i) set.add({{std::to_string(i), {4096, 4096}}});
+  for (const std::int64_t count : {2, 64, 1024}) {
+    const std::size_t pieces = average_pieces(set, {}, count).size();
+    EXPECT_GE(pieces, 300u);
+    EXPECT_LE(pieces * 2 * sizeof(Sketch) * static_cast<std::size_t>(count), std::size_t{64} << 20) << count;
+  }
+}
+
+// ---- the same over ranks -------------------------------------------------------------------------------------------
+
+// A host that offers ranks and nothing else.
+struct HostOfRanks {
+  explicit HostOfRanks(const assay_comm& table) : comm(&table) {
+    abi.struct_size = sizeof abi;
+    abi.impl = this;
+    abi.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
+      return std::string_view(id) == ASSAY_EXT_COMM ? static_cast<const HostOfRanks*>(h->impl)->comm : nullptr;
+    };
+  }
+  assay_host abi{};
+  const assay_comm* comm;
+};
+
+// What check_average says on each rank: its text, or what it throws.
+struct Said {
+  std::string text;
+  bool in_part = false, wrong = false;
+};
+std::vector<Said> say(const Ranks& r, const std::vector<OwnData>& data) {
+  const test::SharedComm shared(static_cast<std::int32_t>(ranks));
+  std::vector<Said> said(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const HostOfRanks host(shared.table(static_cast<std::int32_t>(rank)));
+      try {
+        const Verified verified =
+            check_average(Host(&host.abi), "average", r.set, r.pieces, r.of_rank(rank), data[rank]);
+        said[rank] = {verified.text, verified.in_part, false};
+      } catch (const Error& e) {
+        said[rank] = {e.what(), false, e.status() == ASSAY_WRONG_RESULT};
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  return said;
+}
+
+const std::vector<OwnData> different_data{{1, 100, 1000}, {2, 100, 1000}, {3, 100, 1000}};
+
+TEST(AverageCheck, SaysOnEveryRankWhatItHasFound) {
+  Ranks r;
+  r.average(Strategy::overlap_bucketed, Fault::none);
+  const std::vector<Said> said = say(r, different_data);
+  for (const Said& s : said) {
+    EXPECT_FALSE(s.wrong || s.in_part) << s.text;
+    EXPECT_EQ(s.text, said[0].text);
+    EXPECT_NE(
+        s.text.find("averaged gradients of 3 rank(s), " + std::to_string(3 * r.set.parameter_count()) + " elements"),
+        std::string::npos)
+        << s.text;
+  }
+}
+
+TEST(AverageCheck, ThrowsOnEveryRank) {
+  Ranks r;
+  r.average(Strategy::overlap_bucketed, Fault::left_out);
+  for (const Said& s : say(r, different_data)) {
+    EXPECT_TRUE(s.wrong) << s.text;
+    EXPECT_NE(s.text.find("differ from the mean of the ranks' own by"), std::string::npos) << s.text;
+  }
+}
+
+TEST(AverageCheck, RefusesRanksWithTheSameData) {
+  Ranks r;
+  r.average(Strategy::flat, Fault::none);
+  for (const Said& s : say(r, {{1, 100, 1000}, {2, 100, 1000}, {1, 100, 1000}})) {
+    EXPECT_TRUE(s.wrong);
+    EXPECT_NE(s.text.find("ranks 0 and 2 train on the same data"), std::string::npos) << s.text;
+  }
+}
+
+TEST(AverageCheck, RefusesTheSameGradientsOfDifferentData) {
+  Ranks r(true);
+  r.average(Strategy::flat, Fault::none);
+  for (const Said& s : say(r, different_data)) EXPECT_TRUE(s.wrong) << s.text;
+}
+
+// Two draws of one token of a vocabulary of two are often the same.
+TEST(AverageCheck, IsInPartWhereTheDataMayRepeat) {
+  Ranks r(true);
+  r.average(Strategy::flat, Fault::broadcast);
+  for (const Said& s : say(r, {{1, 2, 2}, {1, 2, 2}, {1, 2, 2}})) {
+    EXPECT_FALSE(s.wrong) << s.text;
+    EXPECT_TRUE(s.in_part) << s.text;
+  }
+}
+
+}  // namespace
+}  // namespace assay::train
