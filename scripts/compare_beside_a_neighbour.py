@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Times the decoder's step on the CPU alone and beside a neighbour that takes one processor, and PyTorch with the same
+neighbour, in one interleaved run; prints a Markdown table.
+
+Columns: one thread left alone, the default settings left alone, the default settings beside the neighbour, the last over the
+first; the same for PyTorch in eager mode. The neighbour is a process that does nothing but count, bound to one processor of
+those that this script may use; it begins before the program that is timed. A cell is the median over rounds of the round's
+median step in ms, a ratio the median over rounds.
+
+Needs: pip install torch (2.x), and a built assay. To see what a machine of two processors does: taskset -c 0,1 before it.
+  scripts/compare_beside_a_neighbour.py --sizes tiny small --rounds 7
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import interleaving
+from interleaving import ROOT, print_table
+
+STEPS = {"tiny": 200, "small": 8}
+WARMUP = {"tiny": 20, "small": 2}
+
+
+class Neighbour:
+    def __init__(self, wanted):
+        self.wanted = wanted
+
+    def __enter__(self):
+        if self.wanted:
+            cpu = max(os.sched_getaffinity(0))
+            self.process = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
+            time.sleep(0.5)
+
+    def __exit__(self, *_):
+        if self.wanted:
+            self.process.kill()
+            self.process.wait()
+
+
+def run_assay(a, size, threads, folder):
+    experiment = (
+        'schema = 1\nname = "compare"\n[workload]\nplugin = "decoder"\n[workload.params]\n'
+        f'size = "{size}"\npass = "{a.passes}"\nprecision = "fp32"\nbatch_size = {a.batch}\ncontext_length = {a.context}\n'
+        f'[measure]\nwarmup = {WARMUP[size]}\nsteps = {STEPS[size]}\n[run]\ndevice = "cpu"\n'
+        + (f"threads = {threads}\n" if threads else ""))
+    record = interleaving.run_assay(a.assay, experiment, folder)
+    return statistics.median(record["phases"]["step"]["samples_ms"])
+
+
+def run_peer(a, size, threads):
+    """A process of its own for each round, as assay's worker is: it finds the neighbour when it starts."""
+    case = {"size": size, "pass": a.passes, "precision": "fp32", "attention": "flash", "batch": a.batch, "context": a.context,
+            "mode": "eager", "device": "cpu", "threads": threads, "warmup": WARMUP[size]}
+    peer = interleaving.Peer([sys.executable, str(ROOT / "scripts/pytorch_decoder.py")], case, threads)
+    peer.run(STEPS[size])
+    peer.close()
+    return peer.ms[-1], peer.version
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--assay", default=str(ROOT / "build/ci/bin/assay"))
+    parser.add_argument("--sizes", nargs="+", default=["tiny", "small"], choices=STEPS)
+    parser.add_argument("--passes", default="train_step", choices=["forward", "forward_backward", "train_step"])
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--context", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    a = parser.parse_args()
+    settings = [("one thread alone", 1, False), ("alone", 0, False), ("with neighbour", 0, True)]
+    rows = []
+    for size in a.sizes:
+        times = {}
+        version = ""
+        parties = [(who, *setting) for who in ("assay", "PyTorch") for setting in settings]
+        with tempfile.TemporaryDirectory() as folder:
+            for order in interleaving.turns(parties, a.rounds):
+                for who, name, threads, neighbour in order:
+                    with Neighbour(neighbour):
+                        if who == "assay":
+                            ms = run_assay(a, size, threads, pathlib.Path(folder))
+                        else:
+                            ms, version = run_peer(a, size, threads)
+                    times.setdefault((who, name), []).append(ms)
+                    print(json.dumps({"size": size, "who": who, "setting": name, "ms": ms}), file=sys.stderr, flush=True)
+        for who in ("assay", "PyTorch"):
+            median = {name: statistics.median(times[who, name]) for name, _, _ in settings}
+            beside = [x / y for x, y in zip(times[who, "with neighbour"], times[who, "one thread alone"])]
+            rows.append({"decoder": size, "program": who if who == "assay" else f"PyTorch {version}",
+                         **{f"{name}, ms": f"{median[name]:.3g}" for name, _, _ in settings},
+                         "with neighbour / one thread alone": interleaving.ratio_text(beside)})
+    print_table(rows)
+
+
+if __name__ == "__main__":
+    main()
