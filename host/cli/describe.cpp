@@ -29,11 +29,11 @@ const char* ranks_word(plugin::RanksAre ranks) {
 }
 const char* ranks_text(plugin::RanksAre ranks) {
   switch (ranks) {
-    case plugin::RanksAre::cooperating: return "they work together";
-    case plugin::RanksAre::copies: return "one; several are copies of the same work, with run.copies = true";
+    case plugin::RanksAre::cooperating: return "several work together";
+    case plugin::RanksAre::copies: return "one ([run] copies = true runs several independent copies)";
     case plugin::RanksAre::unsaid: break;
   }
-  return "the plugin was built before it could say";
+  return "unknown: the plugin was built for an ABI before 1.3";
 }
 
 json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry) {

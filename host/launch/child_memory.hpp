@@ -14,9 +14,8 @@ class ChildMemory {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `adopter`: to whom descendants go whose parent has ended. `entry`: what stands in the environment of every
-  // descendant
-  // ("NAME=value"). New ones are looked for every `interval`.
+  // `adopter`: the process that descendants go to when their parent has ended. `entry`: the text that stands in the
+  // environment of every descendant ("NAME=value"). New ones are looked for every `interval`.
   ChildMemory(pid_t worker, pid_t adopter, std::string entry, std::chrono::milliseconds interval)
       : worker_(worker), adopter_(adopter), entry_(std::move(entry)), interval_(interval) {}
 

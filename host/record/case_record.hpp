@@ -179,7 +179,7 @@ struct Telemetry {
   std::optional<Figure> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
   Number energy_j;                        // by the device's counter
   Number power_integral_j;                // by the samples of power
-  std::optional<Named<double>> throttle;  // by reason: its share of the samples
+  std::optional<Named<double>> throttle;  // by reason: its share of the time
   std::optional<std::uint64_t> foreign_processes;
   Number foreign_memory_mib;
 };

@@ -38,7 +38,7 @@ Cell notes_cell(R r) {
   return text_cell(fmt::format("{}", fmt::join(*r.result.notes, "; ")));
 }
 
-// "power_cap 40%, thermal 5%" of the samples; "none".
+// "power_cap 40%, thermal 5%" of the time; "none".
 Cell throttle_cell(R r) {
   if (!r.result.telemetry || !r.result.telemetry->throttle) return {};
   std::vector<std::string> texts;

@@ -40,11 +40,23 @@ void scale(Peak& peak, double factor) {
     if (peak.*member) *(peak.*member) *= factor;
 }
 
-void set_figures(Efficiency& efficiency, const CaseResult& result, double items_of_a_step) {
+// A peak that the steps themselves exceed is none. A few percent are the noise of both.
+constexpr double most_of_a_measured_peak = 1.05;
+
+void set_figures(Efficiency& efficiency, CaseResult& result, double items_of_a_step) {
   if (const auto& rates = result.rates) {
     if (const auto& peak = efficiency.stated) {
       efficiency.mfu = ratio(rates->gflop_per_s, peak->gflop_per_s);
       efficiency.bound_percent = bound_percent(*rates, *peak);
+    }
+    if (const auto& peak = efficiency.measured;
+        peak && ratio(rates->gflop_per_s, peak->gflop_per_s).value_or(0) > most_of_a_measured_peak) {
+      result.note(
+          fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below their own {:.4g} "
+                      "GFLOP/s, so it is left out: other programs took the processors meanwhile, or the clocks "
+                      "had dropped",
+                      *peak->gflop_per_s, *rates->gflop_per_s));
+      efficiency.measured.reset();
     }
     if (const auto& peak = efficiency.measured) {
       efficiency.mfu_measured = ratio(rates->gflop_per_s, peak->gflop_per_s);

@@ -102,7 +102,7 @@ void add_threads(const worker::CaseSpec& spec, bool minds_neighbours, record::Ca
     threads.spin_us = spin_bound().us;
   }
   if (threads.taken_processors.value_or(0) > 0)
-    result.note(fmt::format("{} {}: {}; [run] threads sets another number", threads.count.value_or(0),
+    result.note(fmt::format("{} {} for {}; [run] threads sets another number", threads.count.value_or(0),
                             threads.count == 1 ? "thread" : "threads", threads.count_from));
 }
 

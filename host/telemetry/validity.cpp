@@ -35,7 +35,7 @@ std::string of_device_to_itself(const TelemetryFigures& figures) {
   return figures.foreign_processes() ? "no other process computes on it" : "who else uses it is not told";
 }
 
-// "SM clock 1795 MHz on average, steady; 685.6 W on average"
+// "at the power cap of 700 W in 100% of the time; SM clock 1795 MHz on average, 686 W on average"
 std::string at_the_cap(const TelemetryFigures& figures, record::Number power_limit_w) {
   std::string text =
       fmt::format("at the power cap{} in {:.0f}% of the time",
@@ -58,10 +58,11 @@ record::Validity of_clocks(const TelemetryFigures& figures, record::Number power
   using enum record::ValidityVerdict;
   const std::string to_itself = of_device_to_itself(figures);
   if (figures.samples_within() < fewest_clock_readings)
-    return {unknown, fmt::format("{} {} of the clocks within the window, and {} say whether they are steady; measure "
-                                 "longer ([measure] steps); {}",
-                                 figures.samples_within(), figures.samples_within() == 1 ? "sample" : "samples",
-                                 fewest_clock_readings, to_itself)};
+    return {unknown,
+            fmt::format("only {} {} of the clocks within the window, of the {} that are needed; measure longer "
+                        "([measure] steps); {}",
+                        figures.samples_within(), figures.samples_within() == 1 ? "reading" : "readings",
+                        fewest_clock_readings, to_itself)};
   if (const auto drift = figures.sm_clock_drift(); drift && drift->is_drift)
     return {throttled, fmt::format("the SM clock went from {:.0f} to {:.0f} MHz ({:+.0f}%) while it was measured{}; "
                                    "warm up for longer ([measure] warmup)",

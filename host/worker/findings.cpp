@@ -46,8 +46,7 @@ std::string note_on_instruments(const measure::LoopResult& result) {
   const double share = result.instrument_ns / (step_ns * static_cast<double>(result.inner));
   if (!(share > noticed_share)) return "";
   return fmt::format(
-      "a sample with nothing in it takes {:.1f} us, {:.0f}% of one: [measure] inner = \"auto\" takes as many "
-      "steps a sample as make that small",
+      "timing costs {:.1f} us, {:.0f}% of a sample; [measure] inner = \"auto\" takes more steps in each sample",
       result.instrument_ns * 1e-3, share * 100);
 }
 

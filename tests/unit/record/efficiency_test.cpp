@@ -68,6 +68,16 @@ TEST(Efficiency, AMeasuredPeakHasFiguresOfItsOwn) {
   EXPECT_NEAR(*result.efficiency->bound_percent_measured, 80, 1e-9);
 }
 
+TEST(Efficiency, APeakBelowTheStepsOwnRateIsNone) {
+  CaseResult result = on("AMD EPYC", "bf16");
+  result.efficiency = record::Efficiency{.measured = Peak{4.947e5 / 2, 9600.0, "by trial"}};
+  record::set_efficiency(result);
+  EXPECT_FALSE(result.efficiency.has_value());
+  ASSERT_EQ(result.notes->size(), 1u);
+  EXPECT_EQ(result.notes->front().find("the peak of 2.474e+05 GFLOP/s that was measured after the steps is below"), 0u)
+      << result.notes->front();
+}
+
 TEST(Efficiency, EnergyIsOfAllItemsOfTheWindow) {
   CaseResult result = on("NVIDIA H200", "bf16");
   result.telemetry.emplace().energy_j = 50;

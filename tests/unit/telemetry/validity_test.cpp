@@ -113,7 +113,7 @@ TEST(Validity, OneLateSampleDecidesNothing) {
     const record::Validity validity = of_gpu(figures);
     EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << reason;
     EXPECT_EQ(validity.text,
-              "0 samples of the clocks within the window, and 6 say whether they are steady; measure longer ([measure] "
+              "only 0 readings of the clocks within the window, of the 6 that are needed; measure longer ([measure] "
               "steps); who else uses it is not told");
   }
 }

@@ -34,7 +34,7 @@ class AuditedBackend final : public ForwardingBackend {
   explicit AuditedBackend(Backend& real, ProductMath math = ProductMath::exact, const AuditLimits& limits = {});
   ~AuditedBackend() override;
 
-  // "1234 operations held against float64, of 1300; the largest error is 0.31 of what rounding explains"
+  // "106 of 273 operations held against float64, the largest error 0.31 of what rounding explains (matmul fp32 8x8x8)"
   std::string text() const;
   bool looked_at_all() const;  // whether each kind and shape of operation that it knows was looked at
 
