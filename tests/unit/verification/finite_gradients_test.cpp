@@ -1,0 +1,98 @@
+// With loss scaling a gradient may overflow, and a lower scale is tried; one that is finite at no scale is wrong. No
+// CPU computes in fp16, and its loss knows no scale: here a decoder in fp32 has one, which the broken backend
+// multiplies by, and overflows as fp16 would.
+#include <assay/train/path_check.hpp>
+#include <cmath>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+using compute::Tensor;
+using test::TrainerHost;
+
+DecoderTrainerConfig with_loss_scale() {
+  DecoderTrainerConfig c = test::small_trainer();
+  c.model.precision.loss_scaling = true;
+  return c;
+}
+
+// Gradients by the embedding overflow where the gradient of the loss is scaled by more than `most`.
+class Overflows final : public test::BrokenBackend {
+ public:
+  Overflows(std::unique_ptr<compute::Backend> real, float most) : BrokenBackend(std::move(real)), most_(most) {}
+  void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
+                              const Tensor& loss_scale) override {
+    if (executes() && loss_scale) real().download(&present_, loss_scale);
+    real().cross_entropy_in_place(logits, labels, losses, scale, {});
+    if (executes()) real().scale(logits, present_, logits);
+  }
+  void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) override {
+    real().embedding_backward(ids, dout, dtable, accumulate);
+    if (executes() && present_ > most_) real().fill(dtable.slice(0, 7, 1), INFINITY);
+  }
+
+ private:
+  float most_, present_ = 1;
+};
+
+void set_up_without_update(DecoderTrainer& trainer, const TrainerHost& host) {
+  trainer.setup(host.launch(), [&] {
+    trainer.forward();
+    trainer.backward();
+  });
+}
+
+double found_scale(DecoderTrainer& trainer) {
+  return find_finite_gradients(trainer, [&] {
+    trainer.forward();
+    trainer.backward();
+  });
+}
+
+TEST(FiniteGradients, OfASoundModelAreSoAtOnce) {
+  const TrainerHost host(test::broken<Overflows>(1e9F));
+  DecoderTrainer trainer(host.host(), with_loss_scale());
+  set_up_without_update(trainer, host);
+  EXPECT_EQ(found_scale(trainer), verification_loss_scale);
+}
+
+TEST(FiniteGradients, AreFoundAtALowerScale) {
+  const TrainerHost host(test::broken<Overflows>(40.0F));
+  DecoderTrainer trainer(host.host(), with_loss_scale());
+  set_up_without_update(trainer, host);
+  EXPECT_EQ(found_scale(trainer), 32);
+}
+
+TEST(FiniteGradients, ThatAreSoAtNoScaleAreWrongAndNamed) {
+  const TrainerHost host(test::broken<Overflows>(0.0F));
+  DecoderTrainer trainer(host.host(), with_loss_scale());
+  set_up_without_update(trainer, host);
+  const std::string reason = test::wrong_result_of([&] { found_scale(trainer); });
+  EXPECT_NE(reason.find("gradient of token_embeddings.weight is not finite, whatever the loss scale"),
+            std::string::npos)
+      << reason;
+}
+
+// A step whose gradients overflow is skipped: what the last step has left says nothing of them.
+TEST(FiniteGradients, AreNotTheLastStepsAffair) {
+  const TrainerHost host(test::broken<Overflows>(0.0F));
+  DecoderTrainer trainer(host.host(), with_loss_scale());
+  set_up_without_update(trainer, host);
+  trainer.forward();
+  trainer.backward();
+  EXPECT_NE(check_finite(trainer, trainer.model()).find("overflowed"), std::string::npos);
+}
+
+TEST(FiniteGradients, WithoutALossScaleAreNotLookedFor) {
+  const TrainerHost host(test::broken<Overflows>(0.0F));
+  DecoderTrainer trainer(host.host(), test::small_trainer());
+  set_up_without_update(trainer, host);
+  bool stepped = false;
+  EXPECT_EQ(find_finite_gradients(trainer, [&] { stepped = true; }), 1);
+  EXPECT_FALSE(stepped);
+}
+
+}  // namespace
+}  // namespace assay::train

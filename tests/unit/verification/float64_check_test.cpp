@@ -1,0 +1,60 @@
+// A decoder against float64, of as many layers as the host can afford.
+#include <assay/train/decoder_check.hpp>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+using test::TrainerHost;
+
+DecoderTrainerConfig of_layers(std::int64_t layers) {
+  DecoderTrainerConfig c = test::small_trainer();
+  c.model.layers = layers;
+  return c;
+}
+
+// The tables of a model of the first layers lie where gradients of the others would: a start that follows their making
+// clears them, and then nothing agrees.
+TEST(Float64Check, OfADeepModelHoldsItsFirstLayers) {
+  for (const bool fused : {true, false}) {
+    const TrainerHost host;
+    DecoderTrainerConfig config = of_layers(6);
+    config.model.fused = config.model.flash = fused;
+    DecoderTrainer trainer(host.host(), config);
+    test::set_up(trainer, host);
+    const Verified verified = check_against_float64(host.host(), trainer, 1);
+    EXPECT_FALSE(verified.in_part);
+    EXPECT_NE(verified.text.find("4 of 6 layers against float64: loss differs by"), std::string::npos) << verified.text;
+  }
+}
+
+TEST(Float64Check, OfAShallowModelHoldsAllOfIt) {
+  const TrainerHost host;
+  DecoderTrainer trainer(host.host(), of_layers(2));
+  test::set_up(trainer, host);
+  const Verified verified = check_against_float64(host.host(), trainer, 1);
+  EXPECT_FALSE(verified.in_part);
+  EXPECT_NE(verified.text.find("2 of 2 layers against float64: loss differs by"), std::string::npos) << verified.text;
+}
+
+// Turns the other way, in forward and in backward alike.
+class TurnsTheOtherWay final : public test::BrokenBackend {
+ public:
+  using BrokenBackend::BrokenBackend;
+  void rotary(const compute::Tensor& x, const compute::Tensor& cos, const compute::Tensor& sin, bool inverse) override {
+    real().rotary(x, cos, sin, !inverse);
+  }
+};
+
+TEST(Float64Check, OfADeepModelFindsWhatIsWrong) {
+  const TrainerHost host(test::broken<TurnsTheOtherWay>());
+  DecoderTrainerConfig config = of_layers(6);
+  config.model.fused = config.model.flash = false;
+  DecoderTrainer trainer(host.host(), config);
+  test::set_up(trainer, host);
+  EXPECT_NE(test::wrong_result_of([&] { check_against_float64(host.host(), trainer, 1); }), "");
+}
+
+}  // namespace
+}  // namespace assay::train
