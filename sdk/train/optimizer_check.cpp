@@ -7,6 +7,7 @@
 #include <assay/train/sampling.hpp>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace assay::train {
 
@@ -89,7 +90,11 @@ struct OptimizerCheck::Rule {
 };
 
 OptimizerCheck::OptimizerCheck(const Trainer& trainer, const Optimizer& optimizer)
-    : trainer_(trainer), optimizer_(optimizer), backend_(trainer.backend()), set_(trainer.parameters()) {
+    : trainer_(trainer),
+      optimizer_(optimizer),
+      backend_(trainer.backend()),
+      set_(trainer.parameters()),
+      moved_(set_.all().size()) {
   choose_pieces();
   backend_.synchronize();
   before_ = read();
@@ -118,6 +123,7 @@ void OptimizerCheck::choose_pieces() {
     for (const ElementRange& owned : optimizer_.ranges()) {
       const ElementRange part{std::max(owned.begin, p.offset), std::min(owned.end, p.offset + p.elements())};
       if (part.begin >= part.end) continue;
+      elements_ += part.elements();
       for (const ElementRange& piece : spread_ranges(part.elements(), most, run)) {
         const ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
         pieces_.push_back({id, arena, optimizer_.packed(arena)});
@@ -193,10 +199,18 @@ void OptimizerCheck::compare(const Piece& piece, std::size_t index, const State&
       judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be);
     };
     const Rule::Element &right = expected.now, &magnitude = expected.magnitude;
+    if (shows(old.value, right.value, magnitude.value)) moved_[piece.parameter] = true;
     check("a weight", double{values[i]}, right.value, magnitude.value, policy.parameter);
     if (!first.empty()) check("a first moment", double{first[i]}, right.first, magnitude.first, policy.state);
     if (!second.empty()) check("a second moment", double{second[i]}, right.second, magnitude.second, policy.state);
   }
+}
+
+// Whether a weight that had stayed where it was would be found: an update of half of this would be, too.
+bool OptimizerCheck::shows(double before, double after, double magnitude) const {
+  const double allowed =
+      half_unit(set_.policy().parameter, after) + allowed_roundings * fp32_rounding * (magnitude + std::abs(after));
+  return std::abs(after - before) > 2 * allowed;
 }
 
 void OptimizerCheck::judge(double error, const Piece& piece, const char* what, double found, double expected) {
@@ -209,30 +223,49 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 }
 
 // AdamW moves every element by about the rate. SGD moves it by the gradient, whose size differs by orders of magnitude
-// from model to model: the rate is chosen so that a typical weight moves by a part of itself.
+// from model to model, and from the large weights of norms to those of matrices: the rate is chosen so that the typical
+// weight of every parameter moves by a part of itself, unless others would then move by more than they are.
 void OptimizerCheck::set_visible_rate() {
-  constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5;
+  constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
   double rate = adamw_rate;
   if (optimizer_.config().name != "adamw") {
-    double weights = 0, gradients = 0;
+    struct Squares {
+      double weights = 0, gradients = 0;
+      bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
+      double rate(double share) const { return share * std::sqrt(weights / gradients); }
+    };
+    Squares all;
+    std::vector<Squares> of(set_.all().size());
     const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      for (const float w : before_.values[i]) weights += double{w} * double{w};
+      Squares& one = of[pieces_[i].parameter];
+      for (const float w : before_.values[i]) one.weights += double{w} * double{w};
       for (const float g : download(set_.all_gradients(), pieces_[i].arena))
-        gradients += double{g} * double{g} * unscale * unscale;
+        one.gradients += double{g} * double{g} * unscale * unscale;
     }
-    if (std::isfinite(gradients) && gradients > 0 && weights > 0) rate = sgd_share * std::sqrt(weights / gradients);
+    double needed = 0;
+    for (const Squares& one : of) {
+      all.weights += one.weights, all.gradients += one.gradients;
+      if (one.tell()) needed = std::max(needed, one.rate(sgd_share));
+    }
+    if (all.tell()) rate = std::min(needed, all.rate(most_share));
   }
   backend_.fill(optimizer_.learning_rate(), rate);
 }
 
 std::string OptimizerCheck::text() const {
   std::int64_t checked = 0;
-  for (const Piece& piece : pieces_) checked += piece.arena.elements();
+  std::set<ParameterSet::Id> parameters;
+  for (const Piece& piece : pieces_) {
+    checked += piece.arena.elements();
+    parameters.insert(piece.parameter);
+  }
   std::string text = "optimizer: " + std::to_string(updates_) + (updates_ == 1 ? " update" : " updates") + " of " +
-                     std::to_string(checked) + " elements of " + std::to_string(set_.all().size()) +
-                     " parameters within " + number(worst_roundings_, "%.2g") + " roundings of float64 (tolerance " +
-                     number(allowed_roundings) + ")";
+                     std::to_string(checked) + " of " + std::to_string(elements_) + " elements of " +
+                     std::to_string(parameters.size()) + " parameters within " + number(worst_roundings_, "%.2g") +
+                     " roundings of float64 (tolerance " + number(allowed_roundings) + "), weights of " +
+                     std::to_string(std::count(moved_.begin(), moved_.end(), true)) +
+                     " of them moved by more than that";
   if (skipped_ > 0) text += ", " + std::to_string(skipped_) + " of them skipped";
   return text + "; ";
 }

@@ -28,7 +28,8 @@ class OptimizerCheck {
   // After one step, whose gradients are still in the arena. Blocks.
   void after_step();
   // Changes the learning rate in device memory, until the next reset(): with the configured one a 16-bit weight may not
-  // move at all, and decay is less than rounding. By the gradients of the last step.
+  // move at all, and decay is less than rounding. By the gradients of the last step. text() says of how many parameters
+  // weights have moved.
   void set_visible_rate();
 
   std::string text() const;  // "optimizer: 2 updates of ... within ..."
@@ -51,6 +52,7 @@ class OptimizerCheck {
   void compare(const Piece& piece, std::size_t index, const State& now, const Rule& rule,
                const std::vector<float>& gradients);
   void check_copies(const Piece& piece, const std::vector<float>& values);
+  bool shows(double before, double after, double magnitude) const;
   void judge(double error, const Piece& piece, const char* what, double found, double expected);
 
   const Trainer& trainer_;
@@ -58,7 +60,9 @@ class OptimizerCheck {
   compute::Backend& backend_;
   const ParameterSet& set_;
   std::vector<Piece> pieces_;
+  std::int64_t elements_ = 0;  // that the optimizer updates
   State before_;
+  std::vector<bool> moved_;  // by parameter: a weight should have moved by more than it may be off
   int updates_ = 0, skipped_ = 0;
   double worst_roundings_ = 0;
 };

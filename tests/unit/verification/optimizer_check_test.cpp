@@ -1,0 +1,81 @@
+// Updates against float64, also where the configured one is less than a weight's rounding.
+#include <assay/train/optimizer_check.hpp>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+using compute::DType;
+using compute::Tensor;
+using test::TrainerHost;
+
+// bf16 throughout, by SGD at a rate whose updates are far below the rounding of most weights.
+DecoderTrainerConfig barely_moving(float momentum = 0) {
+  DecoderTrainerConfig c = test::small_trainer();
+  c.model.precision = precision_policy("bf16_pure", "cpu");
+  c.optimizer.name = "sgd", c.optimizer.lr = 1e-6F, c.optimizer.momentum = momentum, c.optimizer.weight_decay = 0;
+  return c;
+}
+
+// Gradients are drawn, those of norms much smaller than others: not every CPU has products in bf16.
+std::string updates_of(const TrainerHost& host, const DecoderTrainerConfig& config) {
+  DecoderTrainer trainer(host.host(), config);
+  trainer.setup(host.launch(), [&] { trainer.update(); });
+  std::uint64_t step = 0;
+  return check_updates(trainer, [&] {
+    ++step;
+    const ParameterSet& set = trainer.parameters();
+    for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
+      trainer.backend().random_normal(set.gradient(id), step, id, 0, set.all()[id].dims.size() == 1 ? 3e-5F : 1e-3F);
+    trainer.update();
+  });
+}
+
+TEST(OptimizerCheck, MovesTheWeightsOfEveryParameter) {
+  const TrainerHost host;
+  for (const char* precision : {"fp32", "bf16", "bf16_pure"})
+    for (const char* name : {"adamw", "sgd"}) {
+      DecoderTrainerConfig config = barely_moving();
+      config.model.precision = precision_policy(precision, "cpu");
+      config.optimizer.name = name;
+      const std::string text = updates_of(host, config);
+      EXPECT_NE(text.find("weights of 21 of them moved by more than that"), std::string::npos)
+          << precision << ' ' << name << ": " << text;
+    }
+}
+
+enum class Fault { does_nothing, half_the_rate, other_sign };
+
+class BreaksSgd final : public test::BrokenBackend {
+ public:
+  BreaksSgd(std::unique_ptr<compute::Backend> real, Fault fault) : BrokenBackend(std::move(real)), fault_(fault) {}
+  void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
+           const Tensor& lr, const compute::SgdOptions& options, const Tensor& compute_copy,
+           const compute::LossScale& loss_scale) override {
+    if (!executes()) return real().sgd(parameter, gradient, momentum, step, lr, options, compute_copy, loss_scale);
+    if (fault_ == Fault::does_nothing) return;
+    float rate = 0;
+    real().download(&rate, lr);
+    const float changed = fault_ == Fault::half_the_rate ? rate / 2 : -rate;
+    real().upload(lr, &changed);
+    real().sgd(parameter, gradient, momentum, step, lr, options, compute_copy, loss_scale);
+    real().upload(lr, &rate);
+  }
+
+ private:
+  Fault fault_;
+};
+
+// With the configured rate all of these are within the rounding of the weights.
+TEST(OptimizerCheck, FindsAnUpdateThatIsLessThanRounding) {
+  for (const Fault fault : {Fault::does_nothing, Fault::half_the_rate, Fault::other_sign}) {
+    const TrainerHost host(test::broken<BreaksSgd>(fault));
+    const std::string reason = test::wrong_result_of([&] { updates_of(host, barely_moving()); });
+    EXPECT_NE(reason.find("after update 2 a weight of"), std::string::npos)
+        << static_cast<int>(fault) << ": " << reason;
+  }
+}
+
+}  // namespace
+}  // namespace assay::train
