@@ -106,6 +106,7 @@ TEST(Audit, SaysWhatWasTooLargeToLookAt) {
   AuditedBackend audited(broken, compute::ProductMath::exact, {.total = 10, .each = 10});
   audited.matmul(a, a, c, {});
   EXPECT_FALSE(audited.looked_at_all());
+  EXPECT_TRUE(audited.verified().in_part);
 }
 
 TEST(Audit, OfManyAlikeTheFirstIsAlwaysLookedAt) {
@@ -115,6 +116,7 @@ TEST(Audit, OfManyAlikeTheFirstIsAlwaysLookedAt) {
   for (int i = 0; i < 3; ++i) audited.matmul(a, a, c, {});
   EXPECT_EQ(audited.text().rfind("1 of 3 operations", 0), 0U) << audited.text();
   EXPECT_TRUE(audited.looked_at_all());
+  EXPECT_FALSE(audited.verified().in_part) << "those that are alike are a share of what was looked at";
 }
 
 }  // namespace

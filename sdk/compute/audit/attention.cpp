@@ -1,4 +1,8 @@
 // Softmax, and attention by the score matrix of its definition.
+//
+// Where dropout's masks are the device's own, nobody knows them here. What comes out of the forward is then a sum of
+// random terms: it is held against their mean and their spread. The backward is linear in its mask: sums over a whole
+// head must be equal on both sides of it, whatever the mask, if it is the forward's.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,6 +19,14 @@ namespace {
 
 constexpr double attention_at_once = 1 << 24;  // less is looked at whole
 constexpr std::int64_t pairs_of_many = 4, rows_of_head = 8;
+
+// Of sums of independent draws. By Bernstein's inequality one of a billion is further from its mean than these come to.
+// Of so many rows, each of which has some terms of like size and drops one of them or more, the spread is known within
+// a factor.
+constexpr double most_deviations = 6.4, most_of_one_draw = 13.4;
+constexpr double terms_of_a_sum = 4, spread_within = 8;
+constexpr std::size_t enough_rows_of_draws = 32;
+constexpr double sums_of_head = 4;  // roundings of a row's terms, whose own are random
 
 // One head of one sequence: [T, D].
 Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
@@ -101,6 +113,69 @@ void AuditedBackend::softmax_backward(const Tensor& y, const Tensor& dy, const T
   });
 }
 
+// Below its least normal number fp16 has a fixed step: what is rounded to it on the way is off by half of that.
+static double least_error(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
+
+// Of a draw that the host does not know, the variance of what it multiplies by: p / (1 - p), around 1. 0: known, or
+// none.
+double AuditedBackend::odds_of_own_masks(const Tensor& q, const AttentionShape& shape) const {
+  const bool own = std::strcmp(kind(), "cpu") != 0 && q.dtype != DType::f32;
+  const auto p = static_cast<double>(shape.dropout.probability);
+  return own ? p / (1 - p) : 0;
+}
+
+namespace {
+
+// Two sums over a head of products row by row, which are the same sum in another order.
+struct SumsOfHead {
+  double sum = 0, squares = 0;  // of all; of the sums of each row's absolute terms
+
+  void add(const Values& a, const Values& b, std::size_t width) {
+    for (std::size_t row = 0; row < a.size(); row += width) {
+      sum += dot(&a[row], &b[row], width);
+      const double terms = size_of_dot(&a[row], &b[row], width);
+      squares += terms * terms;
+    }
+  }
+};
+
+double norm_of(const Values& x) { return std::sqrt(dot(x.data(), x.data(), x.size())); }
+
+}  // namespace
+
+// With P the probabilities as the mask leaves them: out = P v and dv = P' dout, so that dout out = v dv, row by row
+// added up; and dq = S k, dk = S' q with the same gradients S of the scores.
+void AuditedBackend::check_sums_of_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                                            const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
+                                            const std::vector<std::int64_t>& pairs, const std::function<void()>& call) {
+  const std::int64_t heads = q.dim(2);
+  const auto width = static_cast<std::size_t>(q.dim(3));
+  const auto read = [&](const Tensor& t, std::int64_t pair) {
+    return judge_->read(head_of(t, pair / heads, pair % heads));
+  };
+  struct Before {
+    Values q, k, v, out, dout;
+  };
+  std::vector<Before> all;  // gradients may lie where inputs do
+  for (const std::int64_t pair : pairs)
+    all.push_back({read(q, pair), read(k, pair), read(v, pair), read(out, pair), read(dout, pair)});
+  call();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Before& b = all[i];
+    const auto equal = [&](const char* what, const Values& x, const Values& dx, const Values& y, const Values& dy) {
+      SumsOfHead left, right;
+      left.add(x, dx, width);
+      right.add(y, dy, width);
+      if (!std::isfinite(left.sum) || !std::isfinite(right.sum)) return;  // an overflow, which others look for
+      const double allowed = sums_of_head * Judge::rounding_of(q.dtype) * std::sqrt(left.squares + right.squares) +
+                             least_error(q.dtype) * (norm_of(x) + norm_of(y)) * (1 + norm_of(dx) + norm_of(dy));
+      judge_->within(what, pairs[i], right.sum, left.sum, allowed);
+    };
+    equal("the sum of v dv, which is that of out dout,", b.out, b.dout, b.v, read(dv, pairs[i]));
+    equal("the sum of k dk, which is that of q dq,", b.q, read(dq, pairs[i]), b.k, read(dk, pairs[i]));
+  }
+}
+
 // What both directions read of one head, and the probabilities of one query or one key.
 struct AttentionHead {
   Values q, k, v;
@@ -126,8 +201,6 @@ static double score_error(double terms, ProductMath math, DType dtype) {
   const bool rounded = math == ProductMath::tf32 && dtype == DType::f32;
   return terms * (rounded ? 0x1p-10 : 32 * 0x1p-24);
 }
-// Below its least normal number fp16 has a fixed step: what is rounded to it on the way is off by half of that.
-static double least_error(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0; }
 static double product_error(ProductMath math, DType dtype, double rounding) {
   if (dtype == DType::f32) return math == ProductMath::tf32 ? 0x1p-10 : 0;
   return 2 * rounding;
@@ -136,17 +209,15 @@ static double product_error(ProductMath math, DType dtype, double rounding) {
 void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                        const Tensor& lse, const AttentionShape& shape) {
   const auto call = [&] { real().attention_forward(q, k, v, out, lse, shape); };
-  const bool own_masks = shape.dropout.probability > 0 && std::strcmp(kind(), "cpu") != 0 && q.dtype != DType::f32;
-  if (own_masks) {
-    if (judge_->executes()) judge_->leave_out("attention_forward with the device's own masks");
-    return call();
-  }
+  const double odds = odds_of_own_masks(q, shape);
   const Look look = look_at(q, k, 2);
   if (!judge_->begins("attention_forward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
     return call();
   call();
-  const audit::Mask mask(real(), shape.dropout);
+  const audit::Mask mask(real(), odds > 0 ? Dropout{} : shape.dropout);
   const std::int64_t heads = q.dim(2);
+  double spread = 0;  // of all rows of draws, each relative to what is expected
+  std::size_t rows_of_draws = 0;
   for (const std::int64_t pair : look.pairs) {
     const std::int64_t batch = pair / heads, head = pair % heads;
     AttentionHead h{judge_->read(head_of(q, batch, head)),
@@ -174,34 +245,51 @@ void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const T
       for (double& x : p) total += x = std::exp(x - most);
       judge_->within("lse", look.queries[r] + pair * q.dim(1), sums[i], most + std::log(total),
                      error + 64 * 0x1p-24 * (1 + std::abs(most)));
+      double weights = 0, squares = 0;  // of the terms of the whole row
+      for (std::size_t j = 0; j < h.keys && odds > 0; ++j) {
+        const double weight = p[j] / total * p[j] / total * dot(&h.v[j * h.width], &h.v[j * h.width], h.width);
+        weights += weight;
+        squares += weight * weight;
+      }
+      const bool tells = weights > 0 && weights * weights >= std::fmax(terms_of_a_sum, (1 + odds) / odds) * squares;
+      double differences = 0;
       for (std::size_t c = 0; c < h.width; ++c) {
-        double expected = 0, terms = 0, least = 0;
+        double expected = 0, terms = 0, least = 0, variance = 0, largest = 0;
         for (std::size_t j = 0; j < h.keys; ++j) {
           if (h.visible(i, j)) least += least_error(q.dtype) * std::abs(h.v[j * h.width + c]);
           if (p[j] == 0) continue;
           const double term = p[j] / total * h.kept(i, j) * h.v[j * h.width + c];
           expected += term;
           terms += std::abs(term);
+          variance += odds * term * term;
+          largest = std::fmax(largest, std::abs(term));
         }
-        judge_->element(out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
-                        terms * (2 * error + product_error(math_, q.dtype, Judge::rounding_of(q.dtype))) + least);
+        const double drawn =
+            odds > 0 ? most_deviations * std::sqrt(variance) + most_of_one_draw * largest * std::fmax(1, odds) : 0;
+        judge_->element(
+            out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
+            terms * (2 * error + product_error(math_, q.dtype, Judge::rounding_of(q.dtype))) + least + drawn);
+        const double difference = found[r * h.width + c] - expected;
+        differences += difference * difference;
       }
+      if (!tells) continue;
+      spread += differences / (odds * weights);
+      ++rows_of_draws;
     }
   }
+  if (rows_of_draws >= enough_rows_of_draws)
+    judge_->within("the logarithm of the spread of out by dropout", 0,
+                   std::log(spread / static_cast<double>(rows_of_draws)), 0, std::log(spread_within));
 }
 
 void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
                                         const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
                                         const Tensor& dv, const AttentionShape& shape) {
   const auto call = [&] { real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, shape); };
-  const bool own_masks = shape.dropout.probability > 0 && std::strcmp(kind(), "cpu") != 0 && q.dtype != DType::f32;
-  if (own_masks) {
-    if (judge_->executes()) judge_->leave_out("attention_backward with the device's own masks");
-    return call();
-  }
   const Look look = look_at(q, k, 4);
   if (!judge_->begins("attention_backward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
     return call();
+  if (odds_of_own_masks(q, shape) > 0) return check_sums_of_backward(q, k, v, out, dout, dq, dk, dv, look.pairs, call);
   const audit::Mask mask(real(), shape.dropout);
   const std::int64_t heads = q.dim(2);
   struct Before {

@@ -94,8 +94,8 @@ std::string AuditedBackend::Judge::text() const {
   char worst[32];
   std::snprintf(worst, sizeof worst, "%.2g", worst_);
   std::string text = std::to_string(looked_at_) + " of " + std::to_string(seen_) +
-                     " operations held against float64, the largest error " + worst + " of what rounding explains" +
-                     (worst_at_.empty() ? "" : " (" + worst_at_ + ")");
+                     " operations held against float64, large ones by some of their rows, the largest error " + worst +
+                     " of what rounding explains" + (worst_at_.empty() ? "" : " (" + worst_at_ + ")");
   if (left_out_.empty()) return text;
   text += ", not looked at:";
   std::size_t named = 0;

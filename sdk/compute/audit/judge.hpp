@@ -19,9 +19,6 @@ class AuditedBackend::Judge {
   // Whether the operation that is to come is looked at; `signature` tells kinds and shapes apart, `cost` counts as
   // AuditLimits does. Nothing in Mode::prepare.
   bool begins(const std::string& operation, const Tensor& of, double cost, const std::string& signature = "");
-  // An operation that is known, and that nobody can check here.
-  void leave_out(const std::string& operation) { ++seen_, left_out_.insert(operation); }
-
   // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
   // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
   void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,

@@ -1,0 +1,122 @@
+// The audit of attention whose dropout has masks that the host does not know. Here the CPU's are taken for such.
+#include <assay/compute/audited_backend.hpp>
+#include <assay/train/checkpoint.hpp>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+using compute::AttentionShape;
+using compute::DType;
+using compute::Tensor;
+using test::TrainerHost;
+
+enum class Masks { sound, none, many_more, other_in_backward, unscaled };
+
+class OwnMasks final : public test::BrokenBackend {
+ public:
+  OwnMasks(std::unique_ptr<compute::Backend> real, Masks masks) : BrokenBackend(std::move(real)), masks_(masks) {}
+  const char* kind() const override { return "cuda"; }
+  void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
+                         const AttentionShape& shape) override {
+    AttentionShape changed = shape;
+    if (masks_ == Masks::none) changed.dropout = {};
+    if (masks_ == Masks::many_more) changed.dropout.probability = 0.7F;
+    real().attention_forward(q, k, v, out, lse, changed);
+    if (masks_ == Masks::unscaled && executes()) real().scale(out, 0.5F, out);
+  }
+  void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
+                          const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
+                          const AttentionShape& shape) override {
+    AttentionShape changed = shape;
+    if (masks_ == Masks::other_in_backward) ++changed.dropout.seed;
+    real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, changed);
+  }
+
+ private:
+  Masks masks_;
+};
+
+struct MaskedSizes {
+  std::int64_t batch, queries, keys, heads, depth;
+};
+
+// What the audit says of both directions; "wrong: ..." where it throws.
+std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probability = 0.1F) {
+  const TrainerHost host(test::broken<OwnMasks>(masks));
+  const auto backend = open_backend(host.host(), host.launch());
+  std::vector<DeviceMemory> memory;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  const auto take = [&](std::size_t bytes) {
+    return memory.emplace_back(host.host(), ASSAY_MEMORY_DATA, bytes, "").data();
+  };
+  const auto tensor = [&](std::int64_t tokens, bool drawn) {
+    const std::int64_t count = s.batch * tokens * s.heads * s.depth;
+    const Tensor t(take(static_cast<std::size_t>(count) * 2), DType::bf16, {s.batch, tokens, s.heads, s.depth});
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (float& x : values) x = drawn ? normal(random) : 0;
+    upload_f32(*backend, t, values);
+    return t;
+  };
+  const Tensor q = tensor(s.queries, true), k = tensor(s.keys, true), v = tensor(s.keys, true);
+  const Tensor dout = tensor(s.queries, true), out = tensor(s.queries, false), dq = tensor(s.queries, false);
+  const Tensor dk = tensor(s.keys, false), dv = tensor(s.keys, false);
+  const Tensor lse(take(static_cast<std::size_t>(s.batch * s.heads * s.queries) * 4), DType::f32,
+                   {s.batch, s.heads, s.queries});
+  const Tensor step(take(8), DType::i64, {1});
+  const std::int64_t first = 1;
+  backend->upload(step, &first);
+  const AttentionShape shape{1 / std::sqrt(static_cast<float>(s.depth)), causal, {probability, 17, 3, step}};
+  const auto both = [&](compute::Backend& by) {
+    by.attention_forward(q, k, v, out, lse, shape);
+    by.attention_backward(q, k, v, out, lse, dout, dq, dk, dv, shape);
+  };
+  backend->set_mode(compute::Mode::prepare);
+  both(*backend);
+  backend->set_mode(compute::Mode::execute);
+  backend->set_workspace(take(backend->workspace_bytes() + 256), backend->workspace_bytes());
+  compute::AuditedBackend audit(*backend);
+  const std::string wrong = test::wrong_result_of([&] { both(audit); });
+  if (!wrong.empty()) return "wrong: " + wrong;
+  EXPECT_FALSE(audit.verified().in_part) << audit.text();
+  return audit.text();
+}
+
+constexpr MaskedSizes many{4, 96, 96, 4, 32};
+
+TEST(OwnMasks, ThatAreSoundAreFoundSo) {
+  for (const MaskedSizes& s :
+       {many, MaskedSizes{2, 7, 7, 2, 8}, MaskedSizes{1, 300, 200, 3, 64}, MaskedSizes{8, 1, 1, 8, 16}})
+    for (const bool causal : {true, false})
+      for (const float probability : {0.01F, 0.1F, 0.5F}) {
+        const std::string text = audited(Masks::sound, s, causal, probability);
+        EXPECT_EQ(text.rfind("2 of 2 operations held against float64", 0), 0U)
+            << s.queries << (causal ? " causal " : " ") << probability << ": " << text;
+      }
+}
+
+TEST(OwnMasks, ThatDropNothingAreFound) {
+  EXPECT_NE(audited(Masks::none, many, false).find("the logarithm of the spread of out"), std::string::npos);
+  EXPECT_NE(audited(Masks::none, many, true).find("the logarithm of the spread of out"), std::string::npos);
+}
+
+TEST(OwnMasks, ThatDropMoreAreFound) {
+  EXPECT_NE(audited(Masks::many_more, many, false).find("the logarithm of the spread of out"), std::string::npos);
+}
+
+TEST(OwnMasks, WhoseResultIsNotScaledAreFound) {
+  EXPECT_EQ(audited(Masks::unscaled, many, false).rfind("wrong: ", 0), 0U);
+}
+
+TEST(OwnMasks, ThatAreOthersInTheBackwardAreFound) {
+  for (const bool causal : {true, false})
+    EXPECT_NE(audited(Masks::other_in_backward, many, causal).find("the sum of v dv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::train
