@@ -1,4 +1,5 @@
 // Did the ranks train one model, and the right one? Each question leaves nothing to the one before it:
+//   after the last step, whichever kind it was (a silent one, if the host took such): are loss and gradients finite;
 //   do all ranks start from rank 0's weights, each with its part of the batch;
 //   are the averages that the timed strategy makes the mean of what the ranks compute alone, in every element;
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
@@ -48,7 +49,11 @@ std::string Workload::check_updates() {
 assay::Verified Workload::verify(const assay::Launch&) {
   const std::string finite = assay::train::check_finite(trainer_, trainer_.model());
   assay::train::check_parts(host_, "ddp.parts", trainer_);
-  assay::train::check_broadcast(host_, "ddp.broadcast", trainer_, *communicator_);
+  const double loss_scale = assay::train::find_finite_gradients_of_ranks(host_, "ddp.loss_scale", trainer_, [&] {
+    trainer_.forward();
+    trainer_.backward();
+  });
+  assay::train::check_broadcast(host_, "ddp.broadcast", trainer_, *communicator_, loss_scale);
   trainer_.initialize();
   const assay::Verified average = check_gradients();
   const std::string updates = check_updates();

@@ -1,5 +1,5 @@
 // Is what was timed the right computation? Questions answered on the device that was measured:
-//   after the last step: are the loss and every gradient finite;
+//   after the last step, timed or traced: are the loss and every gradient finite;
 //   from the starting weights: is the loss what random weights must give, and does the optimizer, if there is one, do
 //   what its formula says;
 //   is every operation of the step what it is in float64;
@@ -8,6 +8,7 @@
 //   recomputation, so that no kernel of the timed path vouches for itself.
 #include <algorithm>
 #include <assay/compute/audited_backend.hpp>
+#include <assay/train/decoder_rank_check.hpp>
 #include <cmath>
 #include <optional>
 
@@ -23,31 +24,6 @@ using assay::train::DecoderModel;
 using assay::train::number;
 using assay::train::Outcome;
 using assay::train::ParameterSet;
-
-namespace {
-
-constexpr std::int64_t longest_whole_scores = 1024;
-constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer contexts, at a time
-
-// Attention by its definition, in so many rows at a time as are affordable.
-DecoderConfig with_scores_in_parts(DecoderConfig c) {
-  c.flash = false;
-  c.score_rows = assay::train::NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.context_length,
-                                                           c.context_length, c.precision.activation);
-  return c;
-}
-
-// The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
-// recomputation, which also keeps its memory small.
-DecoderConfig opposite(DecoderConfig c) {
-  c.fused = !c.fused;
-  c.flash = !c.flash;
-  c.checkpointing = c.backward;
-  c.keep_logits = false;
-  return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
-}
-
-}  // namespace
 
 // By a graph, if the timed steps replayed one, else by the operations one by one.
 void Workload::enqueue_timed(const assay::Launch& launch) {
@@ -69,13 +45,26 @@ void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend
   if (of.config().backward) of.backward(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
 }
 
-std::string Workload::check_operations(double loss_scale) {
+// Of a captured step also whether it does what its operations do.
+assay::Verified Workload::check_operations(const Outcome& timed, double loss_scale) {
+  const bool captured = graph_ != nullptr;
+  graph_.reset();  // its addresses may be about to change
   const DecoderModel& of = trainer_.model();
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   trainer_.prepare([&] { enqueue_with_loss(of); });
   trainer_.start(loss_scale);
   enqueue_with_loss(of, audited);
-  return audited.text() + "; ";
+  assay::Verified operations = audited.verified();
+  if (captured)
+    operations.text += compare_with("captured step against its operations one by one", timed, trainer_.model()) + "; ";
+  return operations;
+}
+
+std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
+  return assay::train::compare_paths(
+      what, timed, loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
+      assay::train::path_tolerance(model().precision, model().layers), trainer_.parameters(),
+      model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 
 // What is compared: the gradients by parameter, and, as most rows of the embedding's are zero, one that is not; of a
@@ -143,9 +132,8 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = model().backward ? assay::train::check_finite(trainer_, trainer_.model()) : "";
   double loss_scale = assay::train::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
-
-  graph_.reset();  // its addresses may be about to change
-  text += check_operations(loss_scale);
+  const assay::Verified operations = check_operations(timed, loss_scale);
+  text += operations.text;
   const assay::Verified exact = assay::train::check_against_float64(host_, trainer_, loss_scale);
   text += exact.text;
   const std::string what = std::string(model().fused ? "fused" : "unfused") + " path against the " +
@@ -158,13 +146,18 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   };
   try {
     try {
-      make_other(opposite(model()));
+      make_other(assay::train::opposite_path(model()));
     } catch (const Error& e) {
       if (e.status() != ASSAY_UNSUPPORTED) throw;
-      make_other(with_scores_in_parts(opposite(model())));  // tiled attention does not serve this shape
+      make_other(assay::train::opposite_path_by_definition(model()));
     }
   } catch (const Error& e) {
     if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+    // On fewer sequences the other path may fit; of a forward alone there is no such check.
+    if (model().backward && model().batch_size > 1) {
+      const assay::Verified fewer = assay::train::check_own_gradients(trainer_);
+      return {text + fewer.text, operations.in_part || exact.in_part || fewer.in_part};
+    }
     return {text + "not checked: " + what + ", for whose " + std::to_string(other->activation_bytes() >> 20) +
                 " MiB of activations there is no room",
             true};
@@ -173,13 +166,8 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   reference.initialize(trainer_.backend());
   trainer_.start(loss_scale);
   enqueue_with_loss(reference);
-  const double loss = loss_of(reference);
-  const auto& all = trainer_.parameters().all();
-  text += assay::train::compare_paths(
-      what, timed, loss, [&](std::size_t i) { return sample_of(reference, i); },
-      assay::train::path_tolerance(model().precision, model().layers), trainer_.parameters(),
-      model().backward ? all[trainer_.ids().embeddings].name : "logits");
-  return {text + ", of " + assay::train::share_text(compared_share()), exact.in_part};
+  text += compare_with(what, timed, reference);
+  return {text + ", of " + assay::train::share_text(compared_share()), operations.in_part || exact.in_part};
 }
 
 double Workload::compared_share() const {

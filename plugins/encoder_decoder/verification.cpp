@@ -1,7 +1,7 @@
 // Is what was timed the right computation? Questions answered on the device that was measured:
-//   after the last step: are the loss and every gradient finite;
-//   from the starting weights: does the optimizer do what its formula says; dropout included, is every operation of the
-//   step what it is in float64, and does the captured step do what its operations do one by one;
+//   after the last step, whichever kind it was (a traced or a silent one, if the host took such): are the loss and
+//   every gradient finite; from the starting weights: does the optimizer do what its formula says; dropout included, is
+//   every operation of the step what it is in float64, and does the captured step do what its operations do one by one;
 //   without dropout: is the loss what random weights must give, and do the fused and the unfused path agree on it and
 //   on every gradient, with the other attention, so that no kernel of the timed path vouches for itself; on several
 //   ranks: are the averaged gradients the mean of what the ranks compute alone, and the weights the same on all of
@@ -21,7 +21,6 @@ using assay::train::EncoderDecoderConfig;
 using assay::train::EncoderDecoderModel;
 using assay::train::number;
 using assay::train::Outcome;
-using assay::train::verification_loss_scale;
 
 namespace {
 
@@ -66,7 +65,7 @@ Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Back
     of.backward(by, trainer_.batch());
   };
   trainer_.prepare([&] { enqueue(trainer_.backend()); });
-  trainer_.start(verification_loss_scale);
+  trainer_.start(loss_scale_);
   enqueue(by);
   Outcome outcome;
   take(outcome, of);
@@ -90,28 +89,29 @@ std::string Workload::check_start(double loss) const {
   return text + "; ";
 }
 
-std::string Workload::check_operations() {
+assay::Verified Workload::check_operations() {
   std::optional<Outcome> replayed;
   if (graph_) {
-    trainer_.start(verification_loss_scale);
+    trainer_.start(loss_scale_);
     graph_->launch();
     take(replayed.emplace(), trainer_.model());
     graph_.reset();  // its addresses may be about to change
   }
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   const Outcome one_by_one = outcome_of(trainer_.model(), audited);
-  if (!replayed) return audited.text() + "; ";
-  return audited.text() + "; " +
-         assay::train::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
-                                     tolerance_of(model()), trainer_.parameters(), "") +
-         "; ";
+  assay::Verified operations = audited.verified();
+  if (replayed)
+    operations.text += assay::train::compare_paths("captured step against its operations one by one", *replayed,
+                                                   one_by_one, tolerance_of(model()), trainer_.parameters(), "") +
+                       "; ";
+  return operations;
 }
 
 // Of the timed step, with dropout and, on several ranks, with their average.
 std::string Workload::check_optimizer(const assay::Launch& launch) {
   const auto step = [&] { graph_ ? graph_->launch() : enqueue_step(launch); };
   if (!communicator_) return assay::train::check_updates(trainer_, step);
-  start(verification_loss_scale);
+  start(loss_scale_);
   assay::train::OptimizerCheck check(trainer_);
   step();
   communicator_->synchronize();
@@ -148,8 +148,7 @@ assay::Verified Workload::check_average_of_ranks() {
 
 assay::Verified Workload::check_ranks(const assay::Launch& launch) {
   if (!communicator_) return std::string();
-  // fp16: at this loss scale no step is skipped.
-  assay::train::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, verification_loss_scale);
+  assay::train::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, loss_scale_);
   const assay::Verified average = check_average_of_ranks();
   for (int i = 0; i < verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
@@ -164,10 +163,19 @@ assay::Verified Workload::check_ranks(const assay::Launch& launch) {
 
 assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
+  // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.
+  const auto enqueue = [&] {
+    trainer_.forward();
+    trainer_.backward();
+  };
+  loss_scale_ = communicator_ ? assay::train::find_finite_gradients_of_ranks(host_, "encoder_decoder.loss_scale",
+                                                                             trainer_, enqueue)
+                              : assay::train::find_finite_gradients(trainer_, enqueue);
   const assay::Verified ranks = check_ranks(launch);
   text += ranks.text;
   text += check_optimizer(launch);
-  text += check_operations();
+  const assay::Verified operations = check_operations();
+  text += operations.text;
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
   const Outcome found = outcome_of(timed, trainer_.backend());
@@ -175,18 +183,19 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
   const std::string what = std::string("without dropout, ") + (model().fused ? "fused" : "unfused") +
                            " path against the " + (model().fused ? "unfused" : "fused") + " one";
+  Outcome expected;
   try {
     trainer_.lend_memory(reference);
+    expected = outcome_of(reference, trainer_.backend());
   } catch (const Error& e) {
     if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
     return {text + "not checked: " + what + ", for whose " + std::to_string(reference.activation_bytes() >> 20) +
                 " MiB of activations there is no room",
             true};
   }
-  text += assay::train::compare_paths(what, found, outcome_of(reference, trainer_.backend()), tolerance_of(model()),
-                                      trainer_.parameters(), "");
+  text += assay::train::compare_paths(what, found, expected, tolerance_of(model()), trainer_.parameters(), "");
   const double share = assay::train::sampled_share(trainer_.parameters(), compared_each);
-  return {text + ", of " + assay::train::share_text(share), ranks.in_part};
+  return {text + ", of " + assay::train::share_text(share), ranks.in_part || operations.in_part};
 }
 
 }  // namespace encoder_decoder

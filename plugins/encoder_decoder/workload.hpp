@@ -83,7 +83,7 @@ class Workload {
   assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by);
   void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
   std::string check_start(double loss) const;
-  std::string check_operations();
+  assay::Verified check_operations();
   std::string check_optimizer(const assay::Launch& launch);
   assay::Verified check_ranks(const assay::Launch& launch);
   assay::Verified check_average_of_ranks();
@@ -98,6 +98,7 @@ class Workload {
   assay::comm::SilenceableCommunicator communicator_;  // null on one rank
   std::unique_ptr<assay::compute::Graph> graph_;       // one step; null where the step is enqueued anew each time
   std::uint64_t measured_ = 0;
+  double loss_scale_ = assay::train::verification_loss_scale;  // of the verification
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;
   double read_ms_ = 0;

@@ -69,7 +69,12 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   if (const double loss = trainer_.last_loss(); !std::isfinite(loss))
     throw assay::Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + assay::train::number(loss));
   assay::train::check_parts(host_, "sharded_optimizer.parts", trainer_);
-  assay::train::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, *communicator_);
+  const double loss_scale =
+      assay::train::find_finite_gradients_of_ranks(host_, "sharded_optimizer.loss_scale", trainer_, [&] {
+        trainer_.forward();
+        trainer_.backward();
+      });
+  assay::train::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, *communicator_, loss_scale);
   const assay::Verified average = check_gradients();
   const std::string updates = check_updates(launch);
   const assay::Verified own = check_own_gradients(trainer_);

@@ -1,6 +1,8 @@
 #include "assay/train/data_parallel.hpp"
 
+#include <algorithm>
 #include <assay/comm/exchange.hpp>
+#include <assay/train/path_check.hpp>
 #include <assay/train/sampling.hpp>
 #include <bit>
 
@@ -29,6 +31,12 @@ void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, 
     if (ranks[rank].after != ranks[0].before) wrong += (wrong.empty() ? "" : ", ") + std::to_string(rank);
   if (!wrong.empty())
     throw Error(ASSAY_WRONG_RESULT, "after the broadcast of rank 0's weights they are not on rank " + wrong);
+}
+
+double find_finite_gradients_of_ranks(const Host& host, std::string_view name, Trainer& trainer,
+                                      const std::function<void()>& step) {
+  const std::vector<double> scales = comm::exchange(host, name, find_finite_gradients(trainer, step));
+  return *std::min_element(scales.begin(), scales.end());
 }
 
 std::vector<std::int64_t> begins_of(const std::vector<ElementRange>& pieces) {

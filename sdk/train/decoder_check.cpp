@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/decoder_reference.hpp>
+#include <assay/train/naive_attention.hpp>
 #include <assay/train/path_check.hpp>
 #include <vector>
 
@@ -16,6 +17,17 @@ namespace {
 constexpr double most_gflop = 10;  // a few seconds of two processors
 constexpr double most_elements = 0x1p28;
 constexpr std::int64_t most_sequences = 2, most_tokens = 32, least_tokens = 8;
+
+constexpr std::int64_t longest_whole_scores = 1024;
+constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer contexts, at a time
+
+// Attention by its definition, in so many rows at a time as are affordable.
+DecoderConfig with_scores_in_parts(DecoderConfig c) {
+  c.flash = false;
+  c.score_rows = NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.context_length, c.context_length,
+                                             c.precision.activation);
+  return c;
+}
 
 double gflop_of(const DecoderConfig& c) { return 3e-9 * static_cast<double>(decoder_forward_flops(c)); }
 
@@ -83,6 +95,18 @@ void spread_norm_weights(const DecoderTrainer& trainer, const std::vector<Parame
 }
 
 }  // namespace
+
+DecoderConfig opposite_path(DecoderConfig c) {
+  c.fused = !c.fused;
+  c.flash = !c.flash;
+  c.checkpointing = c.backward;
+  c.keep_logits = false;
+  return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
+}
+
+DecoderConfig opposite_path_by_definition(const DecoderConfig& timed) {
+  return with_scores_in_parts(opposite_path(timed));
+}
 
 DecoderConfig reference_shape(DecoderConfig c) {
   const std::int64_t layers = c.layers;

@@ -2,8 +2,10 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
+#include <assay/train/decoder_check.hpp>
 #include <assay/train/path_check.hpp>
 #include <bit>
+#include <optional>
 
 namespace assay::train {
 
@@ -11,64 +13,84 @@ using compute::Tensor;
 
 namespace {
 
-constexpr std::int64_t longest_naive_context = 1024;
-
 std::uint64_t hash_of_rows(const DecoderTrainer& trainer, std::int64_t first, std::int64_t count) {
   return hash_of(trainer.backend(), trainer.global_inputs().slice(0, first, count)) ^
          std::rotl(hash_of(trainer.backend(), trainer.global_labels().slice(0, first, count)), 1);
 }
 
-DecoderConfig unlike(DecoderConfig c) {
-  c.fused = !c.fused;
-  c.flash = !c.flash || c.context_length > longest_naive_context;
-  c.checkpointing = true;
-  return c;
-}
+// A model of the trainer's parameters with memory and kernels for the first sequences of the rank's batch.
+class Path {
+ public:
+  Path(DecoderTrainer& trainer, const DecoderConfig& config)
+      : trainer_(trainer),
+        model_(config, trainer.parameters(), trainer.ids()),
+        inputs_(trainer.inputs().slice(0, 0, config.rows())),
+        labels_(trainer.labels().slice(0, 0, config.rows())) {
+    trainer.lend_memory(model_);
+    trainer.prepare([&] { enqueue(trainer.backend()); });
+    model_.initialize(trainer.backend());
+  }
 
-// `by`: the trainer's backend, or one that looks on.
-Outcome outcome_of(DecoderTrainer& trainer, const DecoderModel& model, compute::Backend& by) {
-  compute::Backend& backend = trainer.backend();
-  const std::int64_t rows = model.config().rows();
-  const Tensor inputs = trainer.inputs().slice(0, 0, rows);
-  const Tensor labels = trainer.labels().slice(0, 0, rows);
-  const auto enqueue = [&](compute::Backend& on) {
-    model.forward(on, inputs, &labels, rows);
-    model.backward(on, inputs, labels, rows);
-  };
-  trainer.prepare([&] { enqueue(backend); });
-  model.initialize(by);
-  trainer.start();
-  enqueue(by);
-  backend.synchronize();
-  Outcome outcome;
-  float loss = 0;
-  backend.download(&loss, model.loss());
-  outcome.loss = static_cast<double>(loss);
-  outcome.samples = sample_gradients(backend, trainer.parameters());
-  // Most rows of the embedding's gradient are zero; this one is not.
-  const Tensor embeddings = trainer.parameters().gradient(trainer.ids().embeddings);
-  outcome.samples.push_back(sample(backend, embeddings.slice(0, trainer.first_token(), 1)));
-  return outcome;
-}
+  // `by`: the trainer's backend, or one that looks on.
+  void enqueue(compute::Backend& by) const {
+    model_.forward(by, inputs_, &labels_, inputs_.elements());
+    model_.backward(by, inputs_, labels_, inputs_.elements());
+  }
 
-std::string compare_at(DecoderTrainer& trainer, std::int64_t batch) {
-  DecoderConfig timed_config = trainer.config().model;
-  timed_config.batch_size = batch;
-  const DecoderConfig other_config = unlike(timed_config);
-  DecoderModel timed(timed_config, trainer.parameters(), trainer.ids());
-  DecoderModel other(other_config, trainer.parameters(), trainer.ids());
-  trainer.lend_memory(timed);
-  compute::AuditedBackend audited(trainer.backend(), timed_config.precision.product_math);
-  const Outcome found = outcome_of(trainer, timed, audited);
-  trainer.lend_memory(other);
-  const Outcome expected = outcome_of(trainer, other, trainer.backend());
+  Outcome outcome(compute::Backend& by, double loss_scale) const {
+    compute::Backend& backend = trainer_.backend();
+    trainer_.start(loss_scale);
+    model_.initialize(by);
+    enqueue(by);
+    backend.synchronize();
+    Outcome outcome;
+    float loss = 0;
+    backend.download(&loss, model_.loss());
+    outcome.loss = static_cast<double>(loss);
+    outcome.samples = sample_gradients(backend, trainer_.parameters());
+    // Most rows of the embedding's gradient are zero; this one is not.
+    const Tensor embeddings = trainer_.parameters().gradient(trainer_.ids().embeddings);
+    outcome.samples.push_back(sample(backend, embeddings.slice(0, trainer_.first_token(), 1)));
+    return outcome;
+  }
+
+ private:
+  DecoderTrainer& trainer_;
+  DecoderModel model_;
+  Tensor inputs_, labels_;
+};
+
+Verified compare_at(DecoderTrainer& trainer, std::int64_t batch) {
+  DecoderConfig config = trainer.config().model;
+  config.batch_size = batch;
+  compute::AuditedBackend audited(trainer.backend(), config.precision.product_math);
+  double loss_scale = 1;
+  Outcome found;
+  {
+    const Path timed(trainer, config);
+    loss_scale = find_finite_gradients(trainer, [&] { timed.enqueue(trainer.backend()); });
+    found = timed.outcome(audited, loss_scale);
+  }
+  std::optional<Path> other;
+  try {
+    other.emplace(trainer, opposite_path(config));
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_UNSUPPORTED) throw;
+    other.emplace(trainer, opposite_path_by_definition(config));
+  }
+  const Outcome expected = other->outcome(trainer.backend(), loss_scale);
   const std::string sequences = batch == trainer.config().model.batch_size
                                     ? "each rank's own"
-                                    : "of the first " + std::to_string(batch) + " sequences of each rank";
-  return audited.text() + "; " +
-         compare_paths(sequences + ", fused path against the unfused one", found, expected,
-                       path_tolerance(timed_config.precision, timed_config.layers), trainer.parameters(),
-                       trainer.parameters().all()[trainer.ids().embeddings].name);
+                                    : "of the first " + std::to_string(batch) + " of " +
+                                          std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
+  const Verified operations = audited.verified();
+  return {operations.text +
+              compare_paths(sequences + ", " + (config.fused ? "fused" : "unfused") + " path against the " +
+                                (config.fused ? "unfused" : "fused") + " one",
+                            found, expected, path_tolerance(config.precision, config.layers), trainer.parameters(),
+                            trainer.parameters().all()[trainer.ids().embeddings].name) +
+              ", of " + share_text(sampled_share(trainer.parameters())),
+          operations.in_part};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/trainer.hpp>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,11 @@ void broadcast_parameters(const Trainer& trainer, comm::Communicator& communicat
 // other weights, or rank 0 no longer its own. Every rank calls it, once per name.
 void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, comm::Communicator& communicator,
                      double loss_scale = LossScaler::start);
+
+// find_finite_gradients (path_check.hpp) on every rank, of what it computes alone: the loss scale that serves them all.
+// `step` enqueues what leaves gradients, without communication. Every rank calls it, once per name.
+double find_finite_gradients_of_ranks(const Host& host, std::string_view name, Trainer& trainer,
+                                      const std::function<void()>& step);
 
 // A hash of every bit that a step reads of the parameters: the values, and the compute copy where there is one. Blocks.
 std::uint64_t hash_of_weights(const Trainer& trainer);

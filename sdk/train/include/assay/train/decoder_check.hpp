@@ -1,12 +1,20 @@
-// A decoder against float64: the gradients of a few tokens, by the operations and the formats of the model that was
-// timed, held against decoder_reference.hpp. Two paths of one backend share operations, and what is wrong in both does
-// not show between them.
+// What verifications hold a decoder against: another path of the same backend, on the whole batch; and float64, the
+// gradients of a few tokens, by the operations and the formats of the model that was timed, held against
+// decoder_reference.hpp. Two paths of one backend share operations, and what is wrong in both does not show between
+// them.
 #pragma once
 #include <assay/plugin.hpp>
 
 #include <assay/train/decoder_trainer.hpp>
 
 namespace assay::train {
+
+// The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
+// recomputation, which also keeps its memory small. Attention by its definition makes its scores in parts beyond a
+// context of 1024.
+DecoderConfig opposite_path(DecoderConfig timed);
+// The same for a shape that tiled attention does not serve: by the definition, in parts.
+DecoderConfig opposite_path_by_definition(const DecoderConfig& timed);
 
 // What is compared: few sequences and layers of the model, its width and its vocabulary. No layers: not even one is
 // affordable on the host.

@@ -13,10 +13,10 @@ OwnData own_data(const DecoderTrainer& trainer);
 // all ranks.
 void check_parts(const Host& host, std::string_view name, const DecoderTrainer& trainer);
 
-// Compares the loss and the gradients of this rank, from the starting weights, with those of the path that shares the
-// least with the timed one: unfused operations, the other attention, recomputation. Where that does not fit beside what
-// is there, on half of the sequences, and so on; in part where not one fits. Spoils the activations; no step may
-// follow.
+// Holds every operation of this rank's forward and backward against float64, and compares its loss and gradients, from
+// the starting weights, with those of the path that shares the least with the timed one (opposite_path). Where that
+// does not fit beside what is there, on half of the sequences, and so on; in part where not one fits. In fp16 every
+// parameter's gradient must be finite at some loss scale. Spoils the activations; no step may follow.
 Verified check_own_gradients(DecoderTrainer& trainer);
 
 }  // namespace assay::train

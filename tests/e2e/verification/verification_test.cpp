@@ -1,0 +1,116 @@
+// `ok` means that every check was made: what records say where one could not be, or where something is wrong that only
+// one of them sees.
+#include <nlohmann/json.hpp>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Verification : public Sandbox {
+ protected:
+  Verification() { set_variable("ASSAY_DEVICE_PATH", TROUBLED_CPU_FOLDER); }
+
+  void have_blocks_of(int mib) {
+    set_variable("TROUBLED_CPU_LARGEST_BLOCK", std::to_string(static_cast<std::int64_t>(mib) << 20));
+  }
+  json record_of(const ExperimentText& text, int expected_code = 0) {
+    const std::vector<json> records = records_of(text, expected_code);
+    EXPECT_EQ(records.size(), 1u);
+    return records.empty() ? json{{"status", ""}, {"reason", ""}, {"verify", {{"status", ""}, {"text", ""}}}}
+                           : records[0];
+  }
+  void find_updates_that_are_none(const std::string& params) {
+    const std::string shape = "batch_size = 2\ncontext_length = 16\noptimizer = \"sgd\"\n";
+    ExperimentText text = decoder("ddp", shape + params, 2);
+    text.run += "\nallow = [\"unsupported\"]";
+    const json sound = record_of(text);
+    if (sound["status"] == "unsupported") GTEST_SKIP() << "this CPU has no products in bf16";
+    EXPECT_EQ(sound["verify"]["status"], "ok") << sound["reason"];
+    EXPECT_PRED2(contains, sound["verify"]["text"], "of 21 parameters within");
+    EXPECT_PRED2(contains, sound["verify"]["text"], "weights of 21 of them moved by more than that");
+    set_variable("TROUBLED_CPU_BREAKS", "sgd");
+    const json broken = record_of(text, 1);
+    EXPECT_EQ(broken["status"], "wrong_result");
+    EXPECT_PRED2(contains, broken["reason"], "after update 2 a weight of");
+  }
+  static ExperimentText decoder(const std::string& plugin, const std::string& params, int ranks = 1) {
+    return {.plugin = plugin,
+            .params = "d_model = 32\nd_ff = 64\nlayers = 2\nheads = 2\nvocab_size = 96\n" + params,
+            .measure = "warmup = 0\nsteps = 1",
+            .run = "threads = 1\nranks = " + std::to_string(ranks)};
+  }
+};
+
+// Scores of two sequences of 1024 tokens, by two heads, take 16 MiB, and as much for their gradient; what is timed
+// makes none.
+const std::string long_context = "batch_size = 2\ncontext_length = 1024\n";
+
+TEST_F(Verification, OfADecoderWhoseOtherPathDoesNotFitIsPartial) {
+  have_blocks_of(12);
+  const json none = record_of(decoder("decoder", long_context));
+  EXPECT_EQ(none["verify"]["status"], "partial") << none["verify"] << none["reason"];
+  EXPECT_PRED2(contains, none["verify"]["text"], "there is no memory for one sequence");
+  const json forward = record_of(decoder("decoder", long_context + "pass = \"forward\"\n"));
+  EXPECT_EQ(forward["verify"]["status"], "partial") << forward["verify"] << forward["reason"];
+  EXPECT_PRED2(contains, forward["verify"]["text"], "not checked: fused path against the unfused one, for whose ");
+}
+
+TEST_F(Verification, OfAnEncoderDecoderWhoseOtherPathDoesNotFitIsPartial) {
+  have_blocks_of(20);
+  const json r = record_of({.plugin = "encoder_decoder",
+                            .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\n"
+                                      "sequence_length = 1024\nvocab_size = 64\nbatch_size = 2\nnum_samples = 2\n"
+                                      "execution = \"graph\"\nattention = \"flash\"\n",
+                            .measure = "warmup = 0\nsteps = 1",
+                            .run = "threads = 1"});
+  EXPECT_EQ(r["status"], "ok") << r["reason"];
+  EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
+  EXPECT_PRED2(contains, r["verify"]["text"], "not checked: without dropout, fused path against the unfused one");
+}
+
+TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
+  for (const std::string plugin : {"decoder", "ddp", "sharded_optimizer"}) {
+    have_blocks_of(28);
+    const json fewer = record_of(decoder(plugin, long_context, plugin == "decoder" ? 1 : 2));
+    EXPECT_EQ(fewer["verify"]["status"], "ok") << fewer["verify"] << fewer["reason"];
+    EXPECT_PRED2(contains, fewer["verify"]["text"], "of the first 1 of 2 sequences of each rank, ");
+    if (plugin == "decoder") continue;
+    have_blocks_of(12);
+    const json none = record_of(decoder(plugin, long_context, 2));
+    EXPECT_EQ(none["verify"]["status"], "partial") << none["verify"] << none["reason"];
+    EXPECT_PRED2(contains, none["verify"]["text"], "there is no memory for one sequence");
+  }
+}
+
+// Two tiled attentions would agree on it.
+TEST_F(Verification, OfTiledAttentionThatIsWrongInALongContextFindsIt) {
+  set_variable("TROUBLED_CPU_BREAKS", "attention");
+  for (const std::string plugin : {"decoder", "ddp"}) {
+    const json r = record_of(decoder(plugin, "batch_size = 1\ncontext_length = 1100\n"), 1);
+    EXPECT_EQ(r["status"], "wrong_result");
+    EXPECT_PRED2(contains, r["reason"], "fused path against the unfused one: loss differs by");
+  }
+}
+
+// At these rates updates are less than half a unit of nearly every weight: what does nothing looks the same.
+TEST_F(Verification, OfUpdatesThatAreLessThanRoundingFindsThoseThatAreNone) {
+  find_updates_that_are_none("precision = \"fp32\"\nlr = 1e-10\n");
+}
+TEST_F(Verification, OfUpdatesInBf16ThatAreLessThanRoundingFindsThoseThatAreNone) {
+  find_updates_that_are_none("precision = \"bf16_pure\"\nlr = 1e-6\n");
+}
+
+TEST_F(Verification, OfADeepDecoderHoldsItsFirstLayersAgainstFloat64) {
+  auto text = decoder("decoder", "batch_size = 2\ncontext_length = 16\n");
+  text.params =
+      "d_model = 32\nd_ff = 64\nlayers = 6\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n";
+  const json r = record_of(text);
+  EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+  EXPECT_PRED2(contains, r["verify"]["text"], "4 of 6 layers against float64: loss differs by");
+}
+
+}  // namespace
+}  // namespace assay::test

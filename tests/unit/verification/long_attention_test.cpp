@@ -1,0 +1,195 @@
+// Attention by its definition with its scores in parts: what tiled attention is held against beyond a context of 1024.
+#include <assay/train/checkpoint.hpp>
+#include <assay/train/decoder_check.hpp>
+#include <assay/train/decoder_rank_check.hpp>
+#include <assay/train/naive_attention.hpp>
+#include <cmath>
+#include <vector>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+using compute::DType;
+using compute::Tensor;
+using test::TrainerHost;
+
+struct Sizes {
+  std::int64_t batch, queries, keys, heads, depth;
+};
+
+std::vector<float> some_values(std::int64_t count, double step) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(step * static_cast<double>(i + 1)));
+  return values;
+}
+
+// out, dq, dk and dv, by tiled attention (rows = 0) or by its definition in so many rows at a time.
+class Attention {
+ public:
+  Attention(const Sizes& s, bool causal)
+      : sizes_(s), causal_(causal), backend_(open_backend(host_.host(), host_.launch())) {
+    const std::int64_t of_queries = s.batch * s.queries * s.heads * s.depth,
+                       of_keys = s.batch * s.keys * s.heads * s.depth;
+    for (Tensor* t : {&q_, &dout_, &out_, &dq_}) *t = tensor({s.batch, s.queries, s.heads, s.depth});
+    for (Tensor* t : {&k_, &v_, &dk_, &dv_}) *t = tensor({s.batch, s.keys, s.heads, s.depth});
+    upload_f32(*backend_, q_, some_values(of_queries, 1.7));
+    upload_f32(*backend_, k_, some_values(of_keys, 2.3));
+    upload_f32(*backend_, v_, some_values(of_keys, 0.9));
+    upload_f32(*backend_, dout_, some_values(of_queries, 3.1));
+  }
+
+  std::vector<std::vector<float>> results(std::int64_t rows) {
+    for (const Tensor* t : {&out_, &dq_, &dk_, &dv_}) backend_->fill(*t, NAN);
+    const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(sizes_.depth)));
+    const Tensor lse = tensor({sizes_.batch, sizes_.heads, sizes_.queries});
+    const Tensor scores = tensor({sizes_.batch, sizes_.heads, std::max<std::int64_t>(rows, 1), sizes_.keys});
+    const Tensor dscores = tensor({sizes_.batch, sizes_.heads, std::max<std::int64_t>(rows, 1), sizes_.keys});
+    const NaiveAttention parts(sizes_.batch, sizes_.heads, sizes_.queries, sizes_.keys, causal_,
+                               std::max<std::int64_t>(rows, 1));
+    const auto run = [&] {
+      if (rows > 0) {
+        parts.forward(*backend_, q_, k_, v_, out_, scores, scale);
+        parts.backward(*backend_, q_, k_, v_, dout_, dq_, dk_, dv_, scores, dscores, scale);
+        return;
+      }
+      backend_->attention_forward(q_, k_, v_, out_, lse, {scale, causal_, {}});
+      backend_->attention_backward(q_, k_, v_, out_, lse, dout_, dq_, dk_, dv_, {scale, causal_, {}});
+    };
+    backend_->set_mode(compute::Mode::prepare);
+    run();
+    backend_->set_mode(compute::Mode::execute);
+    memory_.emplace_back(host_.host(), ASSAY_MEMORY_WORKSPACE, std::max<std::size_t>(256, backend_->workspace_bytes()),
+                         "");
+    backend_->set_workspace(memory_.back().data(), backend_->workspace_bytes());
+    run();
+    backend_->synchronize();
+    return {download_f32(*backend_, out_), download_f32(*backend_, dq_), download_f32(*backend_, dk_),
+            download_f32(*backend_, dv_)};
+  }
+
+ private:
+  Tensor tensor(const std::vector<std::int64_t>& shape) {
+    std::size_t bytes = sizeof(float);
+    for (const std::int64_t n : shape) bytes *= static_cast<std::size_t>(n);
+    memory_.emplace_back(host_.host(), ASSAY_MEMORY_DATA, bytes, "");
+    Tensor t(memory_.back().data(), DType::f32, {shape[0]});
+    return shape.size() == 3 ? Tensor(t.data, DType::f32, {shape[0], shape[1], shape[2]})
+                             : Tensor(t.data, DType::f32, {shape[0], shape[1], shape[2], shape[3]});
+  }
+
+  TrainerHost host_;
+  Sizes sizes_;
+  bool causal_;
+  std::vector<DeviceMemory> memory_;
+  std::unique_ptr<compute::Backend> backend_;
+  Tensor q_, k_, v_, out_, dout_, dq_, dk_, dv_;
+};
+
+constexpr const char* names[] = {"out", "dq", "dk", "dv"};
+
+TEST(NaiveAttention, InPartsIsThatOfOnePartAndTheTiledOne) {
+  for (const Sizes& s : {Sizes{2, 21, 21, 3, 8}, Sizes{1, 64, 64, 2, 16}, Sizes{2, 9, 30, 2, 8}})
+    for (const bool causal : {true, false}) {
+      Attention attention(s, causal);
+      const auto whole = attention.results(s.queries), tiled = attention.results(0);
+      for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{5}, s.queries / 2, s.queries - 1}) {
+        const auto parts = attention.results(rows);
+        for (std::size_t i = 0; i < 4; ++i) {
+          EXPECT_LE(relative_difference(parts[i], whole[i]), 5e-6) << names[i] << " in parts of " << rows;
+          EXPECT_LE(relative_difference(parts[i], tiled[i]), 5e-6) << names[i] << " in parts of " << rows;
+        }
+      }
+    }
+}
+
+TEST(NaiveAttention, TakesAsManyRowsAsAreAffordable) {
+  EXPECT_EQ(NaiveAttention::rows_within(std::size_t{512} << 20, 1, 2, 1100, 1100, DType::f32), 1100);
+  EXPECT_EQ(NaiveAttention::rows_within(1000 * 4 * 100, 1, 1, 1000, 1000, DType::f32), 100);
+  EXPECT_EQ(NaiveAttention::rows_within(0, 1, 1, 1000, 1000, DType::f32), 63) << "a sixteenth of all";
+}
+
+TEST(OppositePath, BeyondAContextOf1024IsAttentionByItsDefinition) {
+  DecoderConfig c;
+  c.context_length = 4096, c.batch_size = 8, c.heads = 12;
+  const DecoderConfig other = opposite_path(c);
+  EXPECT_FALSE(other.flash);
+  EXPECT_FALSE(other.fused);
+  EXPECT_GT(other.score_rows, 0);
+  EXPECT_LT(other.score_rows, 4096) << "in several parts";
+  c.flash = false;
+  EXPECT_TRUE(opposite_path(c).flash);
+  EXPECT_GT(opposite_path_by_definition(c).score_rows, 0);
+}
+
+// A whole model, its scores in three parts, against the tiled one.
+TEST(OppositePath, InSeveralPartsHasTheGradientsOfTheTiledOne) {
+  const TrainerHost host;
+  DecoderTrainerConfig config = test::small_trainer();
+  DecoderTrainer trainer(host.host(), config);
+  test::set_up(trainer, host);
+  const auto outcome = [&](const DecoderConfig& of) {
+    DecoderModel model(of, trainer.parameters(), trainer.ids());
+    trainer.lend_memory(model);
+    const auto enqueue = [&] {
+      model.forward(trainer.backend(), trainer.inputs(), &trainer.labels(), trainer.valid_rows());
+      model.backward(trainer.backend(), trainer.inputs(), trainer.labels(), trainer.valid_rows());
+    };
+    trainer.prepare(enqueue);
+    trainer.start();
+    model.initialize(trainer.backend());
+    enqueue();
+    trainer.backend().synchronize();
+    return sample_gradients(trainer.backend(), trainer.parameters());
+  };
+  const Samples tiled = outcome(config.model);
+  for (const bool fused : {true, false})
+    for (const bool checkpointing : {true, false}) {
+      DecoderConfig parts = config.model;
+      parts.fused = fused, parts.flash = false, parts.checkpointing = checkpointing, parts.score_rows = 10;
+      const Samples found = outcome(parts);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_LE(relative_difference(found[i], tiled[i]), 5e-6) << trainer.parameters().all()[i].name;
+    }
+}
+
+// Tiled attention that is wrong for keys beyond 1024 and queries that no sample of rows looks at: two tiled ones agree
+// on it.
+class ForgetsDistantKeys final : public test::BrokenBackend {
+ public:
+  using BrokenBackend::BrokenBackend;
+  void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
+                         const compute::AttentionShape& shape) override {
+    real().attention_forward(q, k, v, out, lse, shape);
+    if (executes() && q.dim(1) > 1024)
+      for (std::int64_t row = first_row; row < first_row + rows; ++row)
+        real().scale(out.slice(1, row, 1).view({out.dim(2) * out.dim(3)}), 0.5F,
+                     out.slice(1, row, 1).view({out.dim(2) * out.dim(3)}));
+  }
+  static constexpr std::int64_t first_row = 650, rows = 80;
+};
+
+TEST(OwnGradients, OfBrokenAttentionInALongContextAreRefused) {
+  const TrainerHost host(test::broken<ForgetsDistantKeys>());
+  DecoderTrainerConfig config = test::small_trainer();
+  config.model.layers = 1, config.model.batch_size = 1, config.model.context_length = 1100;
+  DecoderTrainer trainer(host.host(), config);
+  test::set_up(trainer, host);
+  const std::string reason = test::wrong_result_of([&] { check_own_gradients(trainer); });
+  EXPECT_NE(reason.find("fused path against the unfused one"), std::string::npos) << reason;
+}
+
+TEST(OwnGradients, OfALongContextAreThoseOfTheDefinition) {
+  const TrainerHost host;
+  DecoderTrainerConfig config = test::small_trainer();
+  config.model.layers = 1, config.model.batch_size = 1, config.model.context_length = 1100;
+  DecoderTrainer trainer(host.host(), config);
+  test::set_up(trainer, host);
+  const Verified verified = check_own_gradients(trainer);
+  EXPECT_FALSE(verified.in_part) << verified.text;
+}
+
+}  // namespace
+}  // namespace assay::train
