@@ -8,6 +8,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -112,6 +113,7 @@ class Loader::Workers {
   std::int64_t batches_per_epoch() const { return batches_per_epoch_; }
   void start_epoch(std::int64_t epoch);
   void next(const compute::Tensor& batch);
+  std::vector<std::int64_t> made_again(const SampleSource& source) const;
   LoaderTotals take_totals() {
     const std::scoped_lock held(mutex_);
     return std::exchange(totals_, {});
@@ -137,7 +139,8 @@ class Loader::Workers {
   Part part(std::int64_t number) const;
   template <class Use>
   void for_each_run(const Part& part, const Use& use) const;
-  void fill(const Part& part, std::vector<std::int64_t>& scratch) const;
+  void fill(const Part& part, const SampleSource& source, std::int64_t* batch,
+            std::vector<std::int64_t>& scratch) const;
   void reclaim(std::int64_t end_ticket);
   void send_complete();
   void end();
@@ -151,6 +154,7 @@ class Loader::Workers {
 
   // The backend's thread alone.
   std::int64_t sent_ = 0, delivered_ = 0;
+  std::optional<Part> last_;  // the whole batch that was delivered last
 
   std::mutex mutex_;  // of all below
   std::condition_variable work_there_, part_done_;
@@ -190,7 +194,7 @@ void Loader::Workers::work() {
       for (const Part& later : ahead)
         for_each_run(later,
                      [&](std::int64_t, std::int64_t index, std::int64_t count) { source_.expect(index, count); });
-      fill(mine, scratch);
+      fill(mine, source_, static_cast<std::int64_t*>(feed_->host_buffer(mine.slot)), scratch);
     } catch (...) {
       error = std::current_exception();
     }
@@ -227,11 +231,11 @@ void Loader::Workers::for_each_run(const Part& part, const Use& use) const {
   }
 }
 
-void Loader::Workers::fill(const Part& part, std::vector<std::int64_t>& scratch) const {
-  auto* const batch = static_cast<std::int64_t*>(feed_->host_buffer(part.slot));
+void Loader::Workers::fill(const Part& part, const SampleSource& source, std::int64_t* batch,
+                           std::vector<std::int64_t>& scratch) const {
   for_each_run(part, [&](std::int64_t row, std::int64_t index, std::int64_t count) {
     const std::span samples = std::span(scratch).first(static_cast<std::size_t>(count * shape_.tokens()));
-    source_.read(index, samples);
+    source.read(index, samples);
     put_rows(samples.data(), count, row, config_.batch_size, shape_.sequence_length, batch);
   });
 }
@@ -278,7 +282,17 @@ void Loader::Workers::next(const compute::Tensor& batch) {
   }
   send_complete();
   feed_->deliver(slot_of(delivered_), batch);
+  last_ = part(delivered_ * parts_);
+  last_->rows = config_.batch_size;
   ++delivered_;
+}
+
+std::vector<std::int64_t> Loader::Workers::made_again(const SampleSource& source) const {
+  if (!last_) throw Error(ASSAY_INTERNAL, "loader: no batch has been delivered that could be made again");
+  std::vector<std::int64_t> batch(static_cast<std::size_t>(Loader::batch_elements(shape_, config_.batch_size)));
+  std::vector<std::int64_t> scratch(static_cast<std::size_t>(run_ * shape_.tokens()));
+  fill(*last_, source, batch.data(), scratch);
+  return batch;
 }
 
 void Loader::Workers::start_epoch(std::int64_t epoch) {
@@ -317,6 +331,7 @@ Loader::~Loader() = default;
 std::int64_t Loader::batches_per_epoch() const { return workers_->batches_per_epoch(); }
 void Loader::start_epoch(std::int64_t epoch) { workers_->start_epoch(epoch); }
 void Loader::next(const compute::Tensor& batch) { workers_->next(batch); }
+std::vector<std::int64_t> Loader::last_batch(const SampleSource& source) const { return workers_->made_again(source); }
 LoaderTotals Loader::take_totals() { return workers_->take_totals(); }
 
 }  // namespace assay::data

@@ -291,6 +291,27 @@ TEST(Loader, TotalsCountSinceTheLastCall) {
   EXPECT_EQ(batches.loader().take_totals().batches, 0);
 }
 
+TEST(Loader, MakesTheLastBatchAgain) {
+  const NumberedSamples source(1000);
+  const LoaderConfig config{.batch_size = 48, .rank = 1, .ranks = 2, .workers = 3, .prefetch = 4, .seed = 3};
+  Loader loader(source, config, std::make_unique<CheckedFeed>(Loader::slots(config), Loader::batch_bytes(shape, 48)));
+  EXPECT_THROW(loader.last_batch(source), Error);
+  std::vector<std::int64_t> batch(static_cast<std::size_t>(Loader::batch_elements(shape, 48))), before;
+  const auto next = [&] {
+    before = batch;
+    loader.next({batch.data(), compute::DType::i64, {static_cast<std::int64_t>(batch.size())}});
+  };
+  for (int i = 0; i < 25; ++i) {  // an epoch has ten
+    next();
+    EXPECT_EQ(loader.last_batch(source), batch) << i;
+    EXPECT_NE(loader.last_batch(source), before) << i;
+  }
+  loader.start_epoch(7);
+  EXPECT_EQ(loader.last_batch(source), batch) << "nothing has been delivered since";
+  next();
+  EXPECT_EQ(loader.last_batch(source), batch);
+}
+
 TEST(Loader, RefusesWhatCannotBe) {
   const NumberedSamples source(10);
   EXPECT_EQ(refusal(source, {.batch_size = 0}), "loader: batch_size is 0; expected at least 1");

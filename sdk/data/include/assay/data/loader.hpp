@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace assay::data {
 
@@ -70,6 +71,10 @@ class Loader {
   // epoch's last batch comes the next epoch's first, read ahead like any other. Rethrows what reading this batch threw,
   // also when called again.
   void next(const compute::Tensor& batch);
+  // What the last next() must have delivered, by seed and order, made once more of `source` on the caller's thread: for
+  // a verification to hold against what lies on the device. `source` has as many samples of the same shape as the
+  // loader's. Throws INTERNAL before the first next(), and what reading throws.
+  std::vector<std::int64_t> last_batch(const SampleSource& source) const;
   LoaderTotals take_totals();  // since the last call
 
  private:
