@@ -19,6 +19,11 @@ constexpr std::int64_t most_bytes_on_rank_0 = std::int64_t{64} << 20;
 constexpr double told_apart = 10;
 // So many random bits are not the same by chance.
 constexpr double random_bits = 64;
+// What a factor may be off by, in roundings: that of 1 / ranks, by which a library may multiply, and five times those
+// of one sum, divided by the root of how many there are; of one sum less than half a rounding is usual.
+constexpr double roundings_of_factor = 1.5, roundings_of_sum = 5;
+
+double rounding_of(const PrecisionPolicy& p) { return p.gradient == DType::f32 ? 0x1p-24 : 0x1p-9; }
 
 // Rank 0 tells the others this.
 struct Verdict {
@@ -69,10 +74,26 @@ bool OwnData::may_repeat() const {
   return static_cast<double>(tokens) * std::log2(static_cast<double>(vocabulary)) < random_bits;
 }
 
+namespace {
+
+// Of what averages are off on what they should be.
+struct Projection {
+  double along = 0, squares = 0;
+
+  void add(double off, double expected) { along += off * expected, squares += expected * expected; }
+  double factor() const { return squares == 0 ? 0 : std::abs(along) / squares; }
+  double allowed_roundings() const {
+    return squares == 0 ? 0 : roundings_of_factor + roundings_of_sum / std::sqrt(squares);
+  }
+};
+
+}  // namespace
+
 AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
   AverageFindings found;
   compute::Worst worst;  // the index counts ranks, and for each of them pieces
   std::vector<double> from_mean(ranks.size());
+  std::vector<Projection> on_mean(ranks.size());
   const auto count = static_cast<double>(ranks.size());
   const std::size_t pieces = ranks.front().own.size();
   for (std::size_t piece = 0; piece < pieces; ++piece) {
@@ -87,19 +108,29 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
       if (ranks[r].averaged[piece] == not_held) continue;
       held = true;
       worst.add(distance(ranks[r].averaged[piece]), r * pieces + piece);
+      if (scale > 0) on_mean[r].add((ranks[r].averaged[piece].sum - mean) / scale, mean / scale);
     }
     if (!held) found.missing = static_cast<std::int64_t>(piece);
   }
   found.worst = worst.value();
   found.worst_rank = static_cast<std::int64_t>(worst.index() / pieces);
   found.worst_piece = static_cast<std::int64_t>(worst.index() % pieces);
+  compute::Worst factor;  // by what is allowed
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (on_mean[r].squares > 0) factor.add(on_mean[r].factor() / on_mean[r].allowed_roundings(), r);
+  found.factor = on_mean[factor.index()].factor();
+  found.allowed_roundings = on_mean[factor.index()].allowed_roundings();
   found.nearest = *std::min_element(from_mean.begin(), from_mean.end());
   return found;
 }
 
 // Found: in fp32 6e-8; in 16 bits 2e-3 to 4e-3 on a CPU and up to 1.2e-2 between two H200, where few elements of a
 // piece are not 0.
-double average_tolerance(const PrecisionPolicy& p) { return p.gradient == DType::f32 ? 5 * 0x1p-24 : 16 * 0x1p-9; }
+double average_tolerance(const PrecisionPolicy& p) { return (p.gradient == DType::f32 ? 5 : 16) * rounding_of(p); }
+
+double factor_tolerance(const PrecisionPolicy& p, const AverageFindings& found) {
+  return found.allowed_roundings * rounding_of(p);
+}
 
 std::vector<ElementRange> average_pieces(const ParameterSet& set, std::vector<std::int64_t> cuts, std::int64_t ranks) {
   const auto room = static_cast<std::size_t>(most_bytes_on_rank_0 / ranks) / (2 * sizeof(Sketch));
@@ -130,8 +161,10 @@ Verified check_average(const Host& host, std::string_view name, const ParameterS
                      std::to_string(verdict.elements) + " elements in sums of " + std::to_string(largest_of(pieces)) +
                      " at most, differ from the mean of the ranks' own by " + number(found.worst) + " (tolerance " +
                      number(tolerance) + "; rank " + std::to_string(found.worst_rank) + ", " +
-                     place_of(found.worst_piece, pieces, set) + ")";
-  if (!(found.worst <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);
+                     place_of(found.worst_piece, pieces, set) + "), all of them by a factor of 1 +- " +
+                     number(found.factor) + " (tolerance " + number(factor_tolerance(set.policy(), found)) + ")";
+  if (!(found.worst <= tolerance && found.factor <= factor_tolerance(set.policy(), found)))
+    throw Error(ASSAY_WRONG_RESULT, text);
   if (ranks == 1) return text + "; ";
   text += ", and one rank's own by " + number(found.nearest) + " or more";
   if (found.nearest > told_apart * tolerance) return text + "; ";

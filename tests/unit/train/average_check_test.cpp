@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <assay/train/average_check.hpp>
 #include <assay/train/gradient_average.hpp>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -115,6 +116,29 @@ TEST(AverageOfRanks, SeesTwoElementsThatChangePlaces) {
   r.average(Strategy::flat, Fault::none);
   for (auto& arena : r.averaged) std::swap(arena[1000], arena[1001]);
   EXPECT_GT(r.found().worst, 1000 * tolerance);
+}
+
+// In 16 bits a sum of a piece may be off by 3%. 1% that all of them have in common is no rounding.
+TEST(AverageOfRanks, SeesAFactorThatRoundingOfOneSumWouldHide) {
+  constexpr PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
+  const auto rounded = [](float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    return std::bit_cast<float>((bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U);
+  };
+  for (const float factor : {1.0F, 1.01F, 0.99F}) {
+    Ranks r;
+    for (auto& arena : r.own) std::transform(arena.begin(), arena.end(), arena.begin(), rounded);
+    r.averaged = r.own;
+    r.average(Strategy::flat, Fault::none);
+    for (auto& arena : r.averaged)
+      for (float& x : arena) x = rounded(factor * x);
+    const AverageFindings found = r.found();
+    EXPECT_LE(found.worst, average_tolerance(bf16)) << factor;
+    if (factor == 1)
+      EXPECT_LE(found.factor, factor_tolerance(bf16, found) / 4);
+    else
+      EXPECT_GT(found.factor, factor_tolerance(bf16, found)) << factor;
+  }
 }
 
 TEST(AverageOfRanks, IsNoneWhereANumberIsNot) {

@@ -37,6 +37,10 @@ struct AverageFindings {
   double worst = 0;
   std::int64_t worst_rank = 0, worst_piece = 0;
   std::int64_t missing = -1;  // a piece whose average no rank holds
+  // By how much all averages of a rank together are too large or too small, where that is the most of what is allowed,
+  // and that, in roundings of the gradients' format. Roundings cancel in it, so that a factor shows which in one piece
+  // could be rounding.
+  double factor = 0, allowed_roundings = 0;
   // How far the mean is from the own gradients of the rank that is nearest to it, where that rank is farthest from it.
   // Below it a broadcast of that rank's gradients cannot be told from an average.
   double nearest = 0;
@@ -47,6 +51,8 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks);
 // and comes to about the same. Found on 2 and 4 ranks by Gloo, which rounds once: 1 unit of rounding in fp32, 2 in
 // bf16.
 double average_tolerance(const PrecisionPolicy& policy);
+// The same for the factor by which all of them are too large or too small.
+double factor_tolerance(const PrecisionPolicy& policy, const AverageFindings& found);
 
 // The pieces in which gradients are compared, cut at `cuts` (where collectives begin): as many as the sketches of all
 // ranks have room on rank 0.
