@@ -2,13 +2,15 @@
 //   after the last step, timed or traced: are the loss and every gradient finite;
 //   from the starting weights: is the loss what random weights must give, and does the optimizer, if there is one, do
 //   what its formula says;
-//   is every operation of the step what it is in float64;
+//   is every operation of the step, and of the one that it is compared with, what it is in float64;
 //   are the gradients of a few tokens those of a float64 model on the host;
 //   do the fused and the unfused path agree on the loss and on every gradient, with the other attention and with
 //   recomputation, so that no kernel of the timed path vouches for itself.
 #include <algorithm>
 #include <assay/compute/audited_backend.hpp>
 #include <assay/train/decoder_rank_check.hpp>
+#include <assay/train/loss_scale_check.hpp>
+#include <assay/train/spread_constants.hpp>
 #include <cmath>
 #include <optional>
 
@@ -46,18 +48,18 @@ void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend
 }
 
 // Of a captured step also whether it does what its operations do.
-assay::Verified Workload::check_operations(const Outcome& timed, double loss_scale) {
+std::string Workload::check_operations(assay::compute::Backend& audited, const Outcome& timed, double loss_scale) {
   const bool captured = graph_ != nullptr;
   graph_.reset();  // its addresses may be about to change
   const DecoderModel& of = trainer_.model();
-  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   trainer_.prepare([&] { enqueue_with_loss(of); });
   trainer_.start(loss_scale);
+  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
   enqueue_with_loss(of, audited);
-  assay::Verified operations = audited.verified();
-  if (captured)
-    operations.text += compare_with("captured step against its operations one by one", timed, trainer_.model()) + "; ";
-  return operations;
+  if (!captured) return "";
+  trainer_.start(loss_scale);
+  enqueue_with_loss(of);
+  return compare_with("captured step against its operations one by one", timed, of) + "; ";
 }
 
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
@@ -85,7 +87,9 @@ Outcome Workload::timed_outcome(const assay::Launch& launch, std::string& text, 
   const bool updates = settings_.pass == Pass::train_step;
   std::optional<assay::train::OptimizerCheck> optimizer;
   if (model().backward) {
+    if (updates) text += assay::train::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
     loss_scale = assay::train::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
+    assay::train::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
     trainer_.start(loss_scale);
     if (updates) optimizer.emplace(trainer_);
     enqueue_timed(launch);
@@ -132,8 +136,9 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = model().backward ? assay::train::check_finite(trainer_, trainer_.model()) : "";
   double loss_scale = assay::train::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
-  const assay::Verified operations = check_operations(timed, loss_scale);
-  text += operations.text;
+  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  text += check_operations(audited, timed, loss_scale);
+  const bool operations_in_part = !audited.looked_at_all();
   const assay::Verified exact = assay::train::check_against_float64(host_, trainer_, loss_scale);
   text += exact.text;
   const std::string what = std::string(model().fused ? "fused" : "unfused") + " path against the " +
@@ -156,18 +161,18 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
     // On fewer sequences the other path may fit; of a forward alone there is no such check.
     if (model().backward && model().batch_size > 1) {
       const assay::Verified fewer = assay::train::check_own_gradients(trainer_);
-      return {text + fewer.text, operations.in_part || exact.in_part || fewer.in_part};
+      return {text + audited.text() + "; " + fewer.text, operations_in_part || exact.in_part || fewer.in_part};
     }
-    return {text + "not checked: " + what + ", for whose " + std::to_string(other->activation_bytes() >> 20) +
-                " MiB of activations there is no room",
+    return {text + audited.text() + "; not checked: " + what + ", for whose " +
+                std::to_string(other->activation_bytes() >> 20) + " MiB of activations there is no room",
             true};
   }
   const DecoderModel& reference = *other;
   reference.initialize(trainer_.backend());
   trainer_.start(loss_scale);
-  enqueue_with_loss(reference);
-  text += compare_with(what, timed, reference);
-  return {text + ", of " + assay::train::share_text(compared_share()), operations.in_part || exact.in_part};
+  enqueue_with_loss(reference, audited);  // of its operations those that the timed path has not
+  text += audited.text() + "; " + compare_with(what, timed, reference);
+  return {text + ", of " + assay::train::share_text(compared_share()), operations_in_part || exact.in_part};
 }
 
 double Workload::compared_share() const {

@@ -51,7 +51,7 @@ class Workload {
   void enqueue_timed(const assay::Launch& launch);
   void enqueue_with_loss(const assay::train::DecoderModel& of) const;
   void enqueue_with_loss(const assay::train::DecoderModel& of, assay::compute::Backend& by) const;
-  assay::Verified check_operations(const assay::train::Outcome& timed, double loss_scale);
+  std::string check_operations(assay::compute::Backend& audited, const assay::train::Outcome& timed, double loss_scale);
   std::string compare_with(const std::string& what, const assay::train::Outcome& timed,
                            const assay::train::DecoderModel& other) const;
   double loss_of(const assay::train::DecoderModel& model) const;

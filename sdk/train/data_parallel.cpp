@@ -4,6 +4,7 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/train/path_check.hpp>
 #include <assay/train/sampling.hpp>
+#include <assay/train/spread_constants.hpp>
 #include <bit>
 
 namespace assay::train {
@@ -21,6 +22,7 @@ void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, 
   // The ranks draw the same weights: without this a broadcast that does nothing would look right.
   if (communicator.rank() != 0) trainer.backend().fill(trainer.parameters().all_values(), 0.0);
   const std::uint64_t before = hash_of_weights(trainer);
+  spoil_compute_copy(trainer.backend(), trainer.parameters());
   broadcast_parameters(trainer, communicator);
   struct Hashes {
     std::uint64_t before, after;
@@ -30,7 +32,8 @@ void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, 
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank].after != ranks[0].before) wrong += (wrong.empty() ? "" : ", ") + std::to_string(rank);
   if (!wrong.empty())
-    throw Error(ASSAY_WRONG_RESULT, "after the broadcast of rank 0's weights they are not on rank " + wrong);
+    throw Error(ASSAY_WRONG_RESULT,
+                "after the broadcast of rank 0's weights they or their copy are not on rank " + wrong);
 }
 
 double find_finite_gradients_of_ranks(const Host& host, std::string_view name, Trainer& trainer,

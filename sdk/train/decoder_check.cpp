@@ -5,7 +5,10 @@
 #include <assay/train/decoder_reference.hpp>
 #include <assay/train/naive_attention.hpp>
 #include <assay/train/path_check.hpp>
+#include <assay/train/spread_constants.hpp>
 #include <vector>
+
+#include "scrambled.hpp"
 
 namespace assay::train {
 
@@ -38,12 +41,6 @@ double elements_of(const DecoderConfig& c) {
 }
 
 bool is_affordable(const DecoderConfig& c) { return gflop_of(c) <= most_gflop && elements_of(c) <= most_elements; }
-
-std::uint64_t scrambled(std::uint64_t x) {
-  x = (x + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  return (x ^ x >> 27) * 0x94d049bb133111ebu >> 32;
-}
 
 struct Batch {
   std::vector<std::int64_t> tokens, labels;
@@ -79,19 +76,6 @@ std::vector<ParameterSet::Id> parameters_of(const DecoderParameters& ids) {
     all.insert(all.end(), {p.w2, p.w1, p.w3, p.ln2, p.output, p.q, p.k, p.v, p.ln1});
   std::sort(all.begin(), all.end());
   return all;
-}
-
-// At the start every norm's weight is 1, and a kernel that ignores it is right.
-void spread_norm_weights(const DecoderTrainer& trainer, const std::vector<ParameterSet::Id>& ids) {
-  const ParameterSet& set = trainer.parameters();
-  for (const ParameterSet::Id id : ids) {
-    if (set.all()[id].dims.size() != 1) continue;
-    std::vector<float> values(static_cast<std::size_t>(set.all()[id].elements()));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = 0.5F + static_cast<float>(scrambled(i + 1000 * id) % 128) / 128;  // exact in every format
-    upload_f32(trainer.backend(), set.value(id), values);
-  }
-  set.refresh_compute_copy(trainer.backend());
 }
 
 }  // namespace
@@ -158,7 +142,7 @@ Verified check_against_float64(const Host& host, DecoderTrainer& trainer, double
   trainer.start(loss_scale);
   // After the start, which clears the gradients: this model's tables may lie among those of layers that it leaves out.
   model.initialize(backend);
-  spread_norm_weights(trainer, used);
+  spread_constants(backend, set, used);
   // The numbers that a product reads: rounding weights to their copy is no error of an operation.
   std::vector<std::vector<float>> weights(set.all().size());
   for (const ParameterSet::Id id : used)

@@ -4,6 +4,7 @@
 #include <assay/compute/audited_backend.hpp>
 #include <assay/train/decoder_check.hpp>
 #include <assay/train/path_check.hpp>
+#include <assay/train/spread_constants.hpp>
 #include <bit>
 #include <optional>
 
@@ -41,6 +42,7 @@ class Path {
     compute::Backend& backend = trainer_.backend();
     trainer_.start(loss_scale);
     model_.initialize(by);
+    spread_constants(backend, trainer_.parameters());
     enqueue(by);
     backend.synchronize();
     Outcome outcome;
@@ -78,19 +80,19 @@ Verified compare_at(DecoderTrainer& trainer, std::int64_t batch) {
     if (e.status() != ASSAY_UNSUPPORTED) throw;
     other.emplace(trainer, opposite_path_by_definition(config));
   }
-  const Outcome expected = other->outcome(trainer.backend(), loss_scale);
+  const bool in_part = !audited.looked_at_all();
+  const Outcome expected = other->outcome(audited, loss_scale);  // of its operations those that the first has not
   const std::string sequences = batch == trainer.config().model.batch_size
                                     ? "each rank's own"
                                     : "of the first " + std::to_string(batch) + " of " +
                                           std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
-  const Verified operations = audited.verified();
-  return {operations.text +
+  return {audited.text() + "; " +
               compare_paths(sequences + ", " + (config.fused ? "fused" : "unfused") + " path against the " +
                                 (config.fused ? "unfused" : "fused") + " one",
                             found, expected, path_tolerance(config.precision, config.layers), trainer.parameters(),
                             trainer.parameters().all()[trainer.ids().embeddings].name) +
               ", of " + share_text(sampled_share(trainer.parameters())),
-          operations.in_part};
+          in_part};
 }
 
 }  // namespace

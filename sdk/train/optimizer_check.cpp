@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <assay/compute/difference.hpp>
 #include <assay/train/checkpoint.hpp>
+#include <assay/train/loss_scale_check.hpp>
 #include <assay/train/path_check.hpp>
 #include <assay/train/sampling.hpp>
+#include <assay/train/spread_constants.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -271,14 +273,17 @@ std::string OptimizerCheck::text() const {
 }
 
 std::string check_updates(Trainer& trainer, const std::function<void()>& step) {
-  trainer.start(find_finite_gradients(trainer, step));
+  const std::string skipped = check_skipped_step(trainer, step);
+  const double loss_scale = find_finite_gradients(trainer, step);
+  spoil_compute_copy(trainer.backend(), trainer.parameters());
+  trainer.start(loss_scale);
   OptimizerCheck check(trainer);
   step();
   check.after_step();
   check.set_visible_rate();
   step();
   check.after_step();
-  return check.text();
+  return skipped + check.text();
 }
 
 }  // namespace assay::train
