@@ -1,7 +1,9 @@
 // Is what was timed the right computation? Questions answered on the device that was measured:
 //   after the last step, whichever kind it was (a traced or a silent one, if the host took such): are the loss and
-//   every gradient finite; from the starting weights: does the optimizer do what its formula says; dropout included, is
-//   every operation of the step what it is in float64, and does the captured step do what its operations do one by one;
+//   every gradient finite, is the batch that it had, and are those of the steps that follow, what seed and order say;
+//   from the starting weights: does the optimizer do what its formula says; dropout included, in a later step than the
+//   first, is every operation of the step what it is in float64, and does the captured step do what its operations do
+//   one by one;
 //   without dropout: is the loss what random weights must give, and do the fused and the unfused path agree on it and
 //   on every gradient, with the other attention, so that no kernel of the timed path vouches for itself; on several
 //   ranks: are the averaged gradients the mean of what the ranks compute alone, and the weights the same on all of
@@ -9,9 +11,11 @@
 #include <cmath>
 #include <optional>
 
+#include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
 #include <assay/train/average_check.hpp>
 #include <assay/train/data_parallel.hpp>
+#include <assay/train/spread_constants.hpp>
 #include "workload.hpp"
 
 namespace encoder_decoder {
@@ -26,7 +30,8 @@ namespace {
 
 constexpr std::int64_t longest_whole_scores = 1024;
 constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer sequences, at a time
-constexpr int verified_steps = 3;
+constexpr int verified_steps = 3, verified_batches = 3;
+constexpr std::int64_t later_step = 5;                                       // masks of dropout are to be its own
 constexpr std::int64_t compared_each = assay::train::compared_elements / 2;  // of either path
 
 assay::train::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
@@ -59,17 +64,26 @@ void Workload::take(Outcome& outcome, const EncoderDecoderModel& of) const {
   outcome.samples = assay::train::sample_gradients(backend, trainer_.parameters(), compared_each);
 }
 
+void Workload::enqueue(const EncoderDecoderModel& of, assay::compute::Backend& by) const {
+  of.forward(by, trainer_.batch());
+  of.backward(by, trainer_.batch());
+}
+
 Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Backend& by) {
-  const auto enqueue = [&](assay::compute::Backend& by) {
-    of.forward(by, trainer_.batch());
-    of.backward(by, trainer_.batch());
-  };
-  trainer_.prepare([&] { enqueue(trainer_.backend()); });
+  trainer_.prepare([&] { enqueue(of, trainer_.backend()); });
   trainer_.start(loss_scale_);
-  enqueue(by);
+  enqueue(of, by);
   Outcome outcome;
   take(outcome, of);
   return outcome;
+}
+
+// From the starting weights, but for what is 1 or 0 in them, and with the number of a later step: a kernel that ignores
+// one of these is right in the first one.
+void Workload::start_later() {
+  trainer_.start(loss_scale_);
+  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
+  trainer_.backend().upload(trainer_.optimizer().step_number(), &later_step);
 }
 
 // Logits are a linear layer's of normalised states: weights and bias of variance 1 / (3 d) give them a variance of
@@ -89,27 +103,54 @@ std::string Workload::check_start(double loss) const {
   return text + "; ";
 }
 
-assay::Verified Workload::check_operations() {
+// As the timed one, outside the timed window.
+void Workload::repeat_step(const assay::Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
+
+// Each rank looks at its own; all of them know what one has found, as those that go on would wait for it.
+std::string Workload::check_batches(const assay::Launch& launch) {
+  assay::compute::Backend& backend = trainer_.backend();
+  std::int32_t wrong = -1;
+  for (std::int32_t i = 0; i <= verified_batches; ++i) {
+    if (i > 0) data_->loader().next(trainer_.batch()), repeat_step(launch);
+    if (communicator_) communicator_->synchronize();
+    backend.synchronize();
+    std::vector<std::int64_t> found(static_cast<std::size_t>(trainer_.batch().elements()));
+    backend.download(found.data(), trainer_.batch());
+    if (wrong < 0 && found != data_->last_batch()) wrong = i;
+  }
+  const std::vector<std::int32_t> ranks =
+      communicator_ ? assay::comm::exchange(host_, "encoder_decoder.batches", wrong) : std::vector{wrong};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank] >= 0)
+      throw Error(
+          ASSAY_WRONG_RESULT,
+          std::string(ranks[rank] == 0 ? "the batch of the last step" : "the batch of a step after the last one") +
+              " on rank " + std::to_string(rank) + " is not what seed and order of the data set say");
+  return std::to_string(1 + verified_batches) + " batches as seed and order say; ";
+}
+
+std::string Workload::check_operations(assay::compute::Backend& audited) {
   std::optional<Outcome> replayed;
   if (graph_) {
-    trainer_.start(loss_scale_);
+    start_later();
     graph_->launch();
     take(replayed.emplace(), trainer_.model());
     graph_.reset();  // its addresses may be about to change
   }
-  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
-  const Outcome one_by_one = outcome_of(trainer_.model(), audited);
-  assay::Verified operations = audited.verified();
-  if (replayed)
-    operations.text += assay::train::compare_paths("captured step against its operations one by one", *replayed,
-                                                   one_by_one, tolerance_of(model()), trainer_.parameters(), "") +
-                       "; ";
-  return operations;
+  trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
+  start_later();
+  enqueue(trainer_.model(), audited);
+  if (!replayed) return "";
+  Outcome one_by_one;
+  take(one_by_one, trainer_.model());
+  return assay::train::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
+                                     tolerance_of(model()), trainer_.parameters(), "") +
+         "; ";
 }
 
 // Of the timed step, with dropout and, on several ranks, with their average.
 std::string Workload::check_optimizer(const assay::Launch& launch) {
-  const auto step = [&] { graph_ ? graph_->launch() : enqueue_step(launch); };
+  const auto step = [&] { repeat_step(launch); };
   if (!communicator_) return assay::train::check_updates(trainer_, step);
   start(loss_scale_);
   assay::train::OptimizerCheck check(trainer_);
@@ -163,19 +204,21 @@ assay::Verified Workload::check_ranks(const assay::Launch& launch) {
 
 assay::Verified Workload::verify(const assay::Launch& launch) {
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
+  text += check_batches(launch);
   // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.
-  const auto enqueue = [&] {
+  const auto enqueue_gradients = [&] {
     trainer_.forward();
     trainer_.backward();
   };
   loss_scale_ = communicator_ ? assay::train::find_finite_gradients_of_ranks(host_, "encoder_decoder.loss_scale",
-                                                                             trainer_, enqueue)
-                              : assay::train::find_finite_gradients(trainer_, enqueue);
+                                                                             trainer_, enqueue_gradients)
+                              : assay::train::find_finite_gradients(trainer_, enqueue_gradients);
   const assay::Verified ranks = check_ranks(launch);
   text += ranks.text;
   text += check_optimizer(launch);
-  const assay::Verified operations = check_operations();
-  text += operations.text;
+  assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
+  text += check_operations(audited);
+  const bool operations_in_part = !audited.looked_at_all();
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
   const Outcome found = outcome_of(timed, trainer_.backend());
@@ -186,16 +229,17 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   Outcome expected;
   try {
     trainer_.lend_memory(reference);
-    expected = outcome_of(reference, trainer_.backend());
+    expected = outcome_of(reference, audited);  // of its operations those that the timed path has not
   } catch (const Error& e) {
     if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
-    return {text + "not checked: " + what + ", for whose " + std::to_string(reference.activation_bytes() >> 20) +
-                " MiB of activations there is no room",
+    return {text + audited.text() + "; not checked: " + what + ", for whose " +
+                std::to_string(reference.activation_bytes() >> 20) + " MiB of activations there is no room",
             true};
   }
+  text += audited.text() + "; ";
   text += assay::train::compare_paths(what, found, expected, tolerance_of(model()), trainer_.parameters(), "");
   const double share = assay::train::sampled_share(trainer_.parameters(), compared_each);
-  return {text + ", of " + assay::train::share_text(share), ranks.in_part || operations.in_part};
+  return {text + ", of " + assay::train::share_text(share), ranks.in_part || operations_in_part};
 }
 
 }  // namespace encoder_decoder

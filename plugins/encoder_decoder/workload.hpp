@@ -80,10 +80,14 @@ class Workload {
   std::int64_t batches() const;
 
   // verification.cpp
+  void enqueue(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by) const;
   assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by);
   void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
+  void start_later();
+  void repeat_step(const assay::Launch& launch);
   std::string check_start(double loss) const;
-  assay::Verified check_operations();
+  std::string check_batches(const assay::Launch& launch);
+  std::string check_operations(assay::compute::Backend& audited);
   std::string check_optimizer(const assay::Launch& launch);
   assay::Verified check_ranks(const assay::Launch& launch);
   assay::Verified check_average_of_ranks();
