@@ -275,6 +275,7 @@ void Accumulation::check_product(double result) const {
 }
 
 std::string Accumulation::verify(const assay::Launch&) {
+  check_stored(std::vector<float>(real_.begin(), real_.end()), on_host_, terms_dtype_, "term");
   const float result = download_result();
   const std::string text = number(static_cast<double>(result), "%.9g");
   if (operation_ == Operation::matmul) {

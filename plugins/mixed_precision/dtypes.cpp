@@ -4,8 +4,11 @@
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
+#include <assay/train/spread_constants.hpp>
+#include <cstring>
 
 #include "gradient_error.hpp"
+#include "rounding.hpp"
 
 namespace mixed_precision {
 
@@ -91,16 +94,33 @@ void Dtypes::finish(const assay::Launch& launch) {
   report(optimizer_state_dtype_metric, trainer_.optimizer().moment(0));
 }
 
+// The reference reads the inputs as they are stored: that these are the ones which were drawn is another question.
+void Dtypes::check_inputs() const {
+  const std::vector<float> drawn = assay::train::download_f32(trainer_.backend(), trainer_.drawn_inputs());
+  const std::vector<float> stored = assay::train::download_f32(trainer_.backend(), trainer_.inputs());
+  check_stored(drawn, stored, trainer_.inputs().dtype, "input");
+}
+
+// Also with what is 1 or 0 at the start: weights and biases that a kernel may ignore then.
+std::string Dtypes::check_operations() const {
+  assay::compute::AuditedBackend audited(trainer_.backend(), trainer_.parameters().policy().product_math);
+  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
+  trainer_.model().forward(audited, trainer_.inputs(), trainer_.labels());
+  trainer_.model().backward(audited, trainer_.inputs(), trainer_.labels());
+  return audited.text() + "; ";
+}
+
 std::string Dtypes::verify(const assay::Launch& launch) {
   assay::compute::Backend& backend = trainer_.backend();
   const ParameterSet& set = trainer_.parameters();
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
   text += assay::train::check_updates(trainer_, [&] { enqueue_step(launch); });
+  check_inputs();
   trainer_.start(assay::train::verification_loss_scale);
-  assay::compute::AuditedBackend audited(backend, set.policy().product_math);
-  trainer_.model().forward(audited, trainer_.inputs(), trainer_.labels());
-  trainer_.model().backward(audited, trainer_.inputs(), trainer_.labels());
-  text += audited.text() + "; ";
+  text += check_operations();
+  trainer_.start(assay::train::verification_loss_scale);
+  trainer_.forward();
+  trainer_.backward();
 
   std::vector<std::int64_t> labels(toy_rows);
   backend.download(labels.data(), trainer_.labels());

@@ -18,6 +18,8 @@ class Dtypes final : public Study {
 
  private:
   void enqueue_step(const assay::Launch& launch) const;
+  void check_inputs() const;
+  std::string check_operations() const;
 
   ToyTrainer trainer_;
 };

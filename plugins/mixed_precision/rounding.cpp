@@ -1,9 +1,12 @@
 #include "rounding.hpp"
 
+#include <assay/plugin.hpp>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace mixed_precision {
@@ -69,6 +72,21 @@ float round_to(float value, DType dtype) {
   const double rounded = std::nearbyint(static_cast<double>(value) / step) * step;  // both are powers of two apart
   if (std::abs(rounded) > format.largest) return std::copysign(std::numeric_limits<float>::infinity(), value);
   return static_cast<float>(rounded);
+}
+
+void check_stored(std::span<const float> given, std::span<const float> stored, DType dtype, const char* what) {
+  std::string text = what;
+  if (given.size() != stored.size()) {
+    text += "s: " + std::to_string(stored.size()) + " are stored of " + std::to_string(given.size());
+    throw assay::Error(ASSAY_WRONG_RESULT, text);
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const float expected = round_to(given[i], dtype);
+    if (stored[i] == expected || (std::isnan(stored[i]) && std::isnan(expected))) continue;
+    text += ' ' + std::to_string(i) + " is stored as " + std::to_string(stored[i]) + " in " + name_of(dtype);
+    text += ", and rounded on the host it is " + std::to_string(expected);
+    throw assay::Error(ASSAY_WRONG_RESULT, text);
+  }
 }
 
 double ulp_at(double value, DType dtype) {

@@ -12,6 +12,11 @@ double exact_sum(std::span<const double> terms);
 // Rounds to nearest, ties to even; exact for values that the format (fp32, bf16, fp16) holds.
 float round_to(float value, assay::compute::DType dtype);
 
+// Throws WRONG_RESULT unless each stored number is the given one, rounded to the format: "input 12 is stored as ...",
+// with `what` = "input".
+void check_stored(std::span<const float> given, std::span<const float> stored, assay::compute::DType dtype,
+                  const char* what);
+
 // The distance between neighbouring numbers of the format at `value`.
 double ulp_at(double value, assay::compute::DType dtype);
 

@@ -26,13 +26,13 @@ class SpeedAccuracy final : public Study {
     double skipped_steps = 0;
     Gradients gradients;  // for the sequence that is compared, from the start; multiplied by `scale`
     double scale = 1;
-    std::string operations;  // what their audit says
   };
 
   const assay::train::DecoderConfig& model() const { return config_.model; }
   assay::train::DecoderConfig compared_model(assay::train::DecoderConfig config) const;
   double reference_gflop() const;
   void enqueue_step(const assay::Launch& launch) const;
+  std::string check_operations();
   Accuracy accuracy_of(assay::train::DecoderTrainer& trainer) const;
   Gradients exact_gradients(const assay::train::DecoderTrainer& fp32) const;
 

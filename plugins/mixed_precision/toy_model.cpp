@@ -116,6 +116,7 @@ void ToyTrainer::setup(const assay::Launch& launch, const std::function<void()>&
   constexpr std::size_t room = 4096;  // for each of: fp32 inputs, inputs, labels
   static_assert(toy_rows * toy_inputs * 4 <= room && toy_rows * 8 <= room);
   data_memory_ = assay::DeviceMemory(host(), ASSAY_MEMORY_DATA, 3 * room, "inputs and labels");
+  drawn_ = Tensor(data_memory_.data(), DType::f32, {toy_rows, toy_inputs});
   x_ = Tensor(data_memory_.data<char>() + room, parameters().policy().activation, {toy_rows, toy_inputs});
   labels_ = Tensor(data_memory_.data<char>() + 2 * room, DType::i64, {toy_rows});
   prepare([&] {
@@ -128,9 +129,8 @@ void ToyTrainer::setup(const assay::Launch& launch, const std::function<void()>&
 }
 
 void ToyTrainer::make_inputs(std::uint64_t seed) {
-  const Tensor normal(data_memory_.data(), DType::f32, {toy_rows, toy_inputs});
-  backend().random_normal(normal, seed, input_stream, 0.0F, 1.0F);
-  backend().copy(x_, normal);
+  backend().random_normal(drawn_, seed, input_stream, 0.0F, 1.0F);
+  backend().copy(x_, drawn_);
   backend().random_integers(labels_, seed, label_stream, 0, toy_classes);
 }
 

@@ -72,6 +72,7 @@ class ToyTrainer : public assay::train::Trainer {
   const ToyParameters& ids() const { return ids_; }
   const assay::compute::Tensor& inputs() const { return x_; }
   const assay::compute::Tensor& labels() const { return labels_; }
+  const assay::compute::Tensor& drawn_inputs() const { return drawn_; }  // fp32, before they were stored in inputs()
 
  private:
   void make_inputs(std::uint64_t seed);
@@ -80,7 +81,7 @@ class ToyTrainer : public assay::train::Trainer {
   ToyParameters ids_;
   ToyModel model_;
   assay::DeviceMemory data_memory_;
-  assay::compute::Tensor x_, labels_;
+  assay::compute::Tensor drawn_, x_, labels_;
 };
 
 }  // namespace mixed_precision

@@ -1,6 +1,7 @@
 #include "rounding.hpp"
 
 #include <gtest/gtest.h>
+#include <assay/plugin.hpp>
 
 #include <cmath>
 #include <limits>
@@ -34,6 +35,24 @@ TEST(RoundTo, Fp16) {
   EXPECT_EQ(round_to(0x1p-25F, DType::f16), 0.0F);      // half of it: to even
   EXPECT_EQ(round_to(0x1.8p-25F, DType::f16), 0x1p-24F);
   EXPECT_TRUE(std::isnan(round_to(NAN, DType::f16)));
+}
+
+std::string objection(const std::vector<float>& given, const std::vector<float>& stored) {
+  try {
+    check_stored(given, stored, DType::bf16, "term");
+  } catch (const assay::Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(CheckStored, NamesTheFirstNumberThatIsNotTheNearest) {
+  EXPECT_EQ(objection({0.01F, 1.0F, NAN}, {0.010009765625F, 1.0F, NAN}), "");
+  EXPECT_EQ(objection({1.0F, 3.0F}, {1.0F, 0.0F}),
+            "term 1 is stored as 0.000000 in bf16, and rounded on the host it is 3.000000");
+  EXPECT_NE(objection({0.01F}, {0.00994873046875F}), "") << "cut off";
+  EXPECT_NE(objection({1.0F}, {NAN}), "");
+  EXPECT_NE(objection({1.0F, 1.0F}, {1.0F}), "");
 }
 
 TEST(RoundTo, Bf16TiesToEven) {
