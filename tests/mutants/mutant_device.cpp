@@ -1,5 +1,5 @@
 // libassay_device_cpu.so of the mutants: the real CPU device, whose table it hands through, with compute operations of
-// which one may be broken. The host finds it by ASSAY_DEVICE_PATH.
+// which one may be broken. The host finds it by ASSAY_DEVICE_PATH. AS_CUDA: it says that it is of kind "cuda".
 #include <assay/device.h>
 #include <dlfcn.h>
 
@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "mutant_backend.hpp"
+#include "narrow_backend.hpp"
 
 namespace {
 
@@ -30,8 +31,9 @@ const assay::compute::BackendFactory& real_factory() {
 }
 
 assay::compute::Backend* create(assay_device* device, void* stream) {
-  return new assay::mutants::MutantBackend(
-      std::unique_ptr<assay::compute::Backend>(real_factory().create(device, stream)));
+  std::unique_ptr<assay::compute::Backend> real(real_factory().create(device, stream));
+  if (std::strcmp(real->kind(), "cpu") == 0) real = std::make_unique<assay::mutants::NarrowBackend>(std::move(real));
+  return new assay::mutants::MutantBackend(std::move(real));
 }
 
 const void* get_extension(const char* id) noexcept {
@@ -42,6 +44,9 @@ const void* get_extension(const char* id) noexcept {
 assay_device_api wrapped() {
   assay_device_api api = real_device();
   api.get_extension = get_extension;
+#ifdef AS_CUDA
+  api.kind = "cuda";  // of which workloads expect fp16
+#endif
   return api;
 }
 

@@ -48,7 +48,11 @@ void MutantBackend::adamw(const Tensor& parameter, const Tensor& gradient, const
         loss_scale.scale, [](auto& scale) { scale[0] = 1; }, call);
   if (loss_scale.nonfinite && executes() && floats(loss_scale.nonfinite)[0] > 0 && broken("adamw.updates_all_the_same"))
     return with_other<float>(
-        loss_scale.nonfinite, [](auto& count) { count[0] = 0; }, call);
+        loss_scale.nonfinite, [](auto& count) { count[0] = 0; },
+        [&] {  // no device has a step 0
+          with_other<std::int64_t>(
+              step, [](auto& number) { number[0] = std::max<std::int64_t>(number[0], 1); }, call);
+        });
   if (executes()) {
     const Values<float> own = floats(gradient);
     const auto before = gradients_before_.find(gradient.data);

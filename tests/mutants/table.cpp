@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace assay::mutants {
 namespace {
@@ -36,8 +37,9 @@ struct Counts {
       case Verdict::failed: ++other; break;
     }
   }
+  int all() const { return killed + explained + survived + other; }
   std::string text() const {
-    const int all = killed + explained + survived + other;
+    const int all = this->all();
     if (all == 0) return "-";
     if (killed == all) return "killed";
     std::string text;
@@ -52,6 +54,13 @@ struct Counts {
   }
 };
 
+std::vector<std::string> workloads_of(const std::vector<TriedCase>& cases) {
+  std::vector<std::string> workloads;
+  for (const TriedCase& c : cases)
+    if (workloads.empty() || workloads.back() != c.workload) workloads.push_back(c.workload);
+  return workloads;
+}
+
 }  // namespace
 
 Finding judge(const Trial& trial) {
@@ -65,10 +74,32 @@ Finding judge(const Trial& trial) {
   return {&trial, Verdict::survived};
 }
 
+std::string summary_of(const std::vector<Finding>& findings, const std::vector<TriedCase>& cases) {
+  std::string text = "| workload | cases | mutants | trials | killed | explained | survived |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+  const auto add_row = [&](const std::string& title, const std::string& workload) {  // "": all of them
+    std::set<std::string> tried_in;
+    std::set<std::size_t> of_mutants;
+    Counts counts;
+    for (const Finding& f : findings) {
+      if (!workload.empty() && f.trial->tried->workload != workload) continue;
+      tried_in.insert(f.trial->tried->name());
+      of_mutants.insert(f.trial->mutant);
+      counts.add(f.verdict);
+    }
+    text += "| " + title;
+    for (const std::size_t n : {tried_in.size(), of_mutants.size()}) text += " | " + std::to_string(n);
+    for (const int n : {counts.all(), counts.killed, counts.explained, counts.survived})
+      text += " | " + std::to_string(n);
+    text += " |\n";
+  };
+  for (const std::string& workload : workloads_of(cases)) add_row(workload, workload);
+  add_row("all", "");
+  return text;
+}
+
 std::string table_of(const std::vector<Finding>& findings, const std::vector<TriedCase>& cases) {
-  std::vector<std::string> workloads;
-  for (const TriedCase& c : cases)
-    if (workloads.empty() || workloads.back() != c.workload) workloads.push_back(c.workload);
+  const std::vector<std::string> workloads = workloads_of(cases);
   std::map<std::size_t, std::map<std::string, Counts>> rows;
   std::map<Verdict, int> totals;
   for (const Finding& f : findings) {

@@ -14,6 +14,7 @@ const std::string encoder_decoder_model =
     "d_model = 32\nd_ff = 64\nencoder_layers = 1\ndecoder_layers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 4\n"
     "sequence_length = 16\nnum_samples = 64\nunit = \"step\"\nworkers = 1\n";
 const std::string attention_problem = "batch_size = 2\nheads = 2\nseq = 24\nhead_dim = 16\n";
+const std::vector<std::string> loss_scaling{"count_nonfinite", "update_loss_scale", "adamw", "advance"};
 const std::string several_buckets = "bucket_mb = 0.01\n";
 
 constexpr std::int64_t sequences = 2, tokens = 16, words = 96;  // of the decoder's model
@@ -64,10 +65,18 @@ std::vector<TriedCase> make_cases() {
   cases.back().inputs = inputs_with_ignored_labels();
   cases.back().only = {"cross_entropy", "sum"};
 
+  add("decoder", "fp16", step + "execution = \"eager\"\nprecision = \"fp16\"\n");
+  cases.back().device = "fp16";
+  cases.back().only = loss_scaling;
+
   add("encoder_decoder", "fp32", encoder_decoder_model);
   add("encoder_decoder", "eager", encoder_decoder_model + "execution = \"eager\"\nattention = \"naive\"\n");
   add("encoder_decoder", "ranks", encoder_decoder_model + several_buckets, 2);
   cases.back().only = {"all_reduce", "broadcast", "feed", "adamw", "advance"};
+
+  add("encoder_decoder", "fp16", encoder_decoder_model + "execution = \"eager\"\namp = \"fp16\"\n");
+  cases.back().device = "fp16";
+  cases.back().only = loss_scaling;
 
   add("attention", "flash", attention_problem);
   add("attention", "naive", attention_problem + "impl = \"naive\"\n");
@@ -114,7 +123,8 @@ bool TriedCase::tries(std::string_view mutant) const {
 std::string TriedCase::experiment() const {
   return "schema = 1\nname = \"x\"\n[workload]\nplugin = \"" + workload + "\"\n[workload.params]\n" + params +
          "[measure]\nwarmup = 0\nsteps = 3\ntimeout = \"60s\"\n" + (starts_cold ? "prepare = false\n" : "") +
-         "[run]\ndevice = \"" + device + "\"\nthreads = 1\nranks = " + std::to_string(ranks) + "\n";
+         "[run]\ndevice = \"" + (device == "cpu" ? "cpu" : "cuda") +
+         "\"\nthreads = 1\nranks = " + std::to_string(ranks) + "\n";
 }
 
 const std::vector<TriedCase>& tried_cases(const std::string& device) {

@@ -11,9 +11,9 @@ struct TriedCase {
   std::string variant;  // of it, as the table names it
   std::string params;   // TOML of [workload.params]
   int ranks = 1;
-  bool starts_cold = false;  // what a workload measures of the device before it starts is left out
-  std::string device = "cpu";
-  std::string inputs = "";  // the file `inputs.safetensors` beside the experiment, if there is to be one
+  bool starts_cold = false;    // what a workload measures of the device before it starts is left out
+  std::string device = "cpu";  // or "cuda"; "fp16" is the CPU, which passes for one of kind "cuda"
+  std::string inputs = "";     // the file `inputs.safetensors` beside the experiment, if there is to be one
 
   // The operations whose mutants are tried; none: all. A case that shares its operations with another of its workload
   // needs them once.
