@@ -2,16 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
 #include "plugin/shared_object.hpp"
 
 namespace assay::host::plugin {
+namespace {
+
+// The host cannot do without these fields. Whatever comes after them it uses where the table has it.
+constexpr std::size_t device_api_size_min = offsetof(assay_device_api, release) + sizeof(assay_device_api::release);
+
+const void* offers_nothing(const char*) noexcept { return nullptr; }
+
+// A table as long as this host's header has it, whatever the header that the backend was compiled against.
+assay_device_api completed(const assay_device_api& told) {
+  assay_device_api api{};
+  std::memcpy(&api, &told, std::min(told.struct_size, sizeof api));
+  api.struct_size = sizeof api;
+  if (!api.get_extension) api.get_extension = offers_nothing;
+  return api;
+}
+
+}  // namespace
 
 struct DeviceLibrary::Handle {
   boost::dll::shared_library library;
 };
 
-DeviceLibrary::DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api* api)
-    : file_(std::move(file)), handle_(std::move(handle)), api_(api) {}
+DeviceLibrary::DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& told)
+    : file_(std::move(file)), handle_(std::move(handle)), api_(completed(told)) {}
 DeviceLibrary::~DeviceLibrary() = default;
 
 std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::path& file) {
@@ -21,12 +42,17 @@ std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::
     throw PluginError(
         fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend", file.string()));
   const assay_device_api* api = &handle->library.get<const assay_device_api>(ASSAY_DEVICE_SYMBOL);
-  if (api->struct_size < sizeof(assay_device_api) || api->abi_major != ASSAY_DEVICE_ABI_MAJOR)
+  if (api->struct_size < device_api_size_min)
+    throw PluginError(fmt::format(
+        "{}: its device table has struct_size {}, less than the {} bytes that a host needs; rebuild the backend "
+        "against a released SDK",
+        file.string(), api->struct_size, device_api_size_min));
+  if (api->abi_major != ASSAY_DEVICE_ABI_MAJOR)
     throw PluginError(
         fmt::format("{}: its device table is of version {}.{}, this host needs {}.{}; install the backend "
                     "that came with this host",
                     file.string(), api->abi_major, api->abi_minor, ASSAY_DEVICE_ABI_MAJOR, ASSAY_DEVICE_ABI_MINOR));
-  return std::shared_ptr<const DeviceLibrary>(new DeviceLibrary(file, std::move(handle), api));
+  return std::shared_ptr<const DeviceLibrary>(new DeviceLibrary(file, std::move(handle), *api));
 }
 
 OpenDevice::OpenDevice(std::shared_ptr<const DeviceLibrary> library, std::int32_t ordinal)

@@ -15,7 +15,9 @@ class DeviceLibrary {
   // Throws PluginError that names the file or says which folders were searched for the kind.
   static std::shared_ptr<const DeviceLibrary> open(const std::filesystem::path& file);
 
-  const assay_device_api& api() const { return *api_; }
+  // The backend's table, in the length of this host's header. A field that the backend's own table does not reach is
+  // NULL, but get_extension, which then gives NULL for every id.
+  const assay_device_api& api() const { return api_; }
   const std::filesystem::path& file() const { return file_; }
 
   DeviceLibrary(const DeviceLibrary&) = delete;
@@ -24,11 +26,11 @@ class DeviceLibrary {
 
  private:
   struct Handle;
-  DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api* api);
+  DeviceLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_device_api& told);
 
   std::filesystem::path file_;
   std::unique_ptr<Handle> handle_;
-  const assay_device_api* api_;
+  assay_device_api api_;
 };
 
 // A failure that a device reported; `status` is the table's own.

@@ -41,7 +41,7 @@ TelemetrySampler::~TelemetrySampler() {
 void TelemetrySampler::attach(const assay_device_api& api, assay_device* device) {
   api_ = &api;
   const auto* telemetry = static_cast<const assay_telemetry*>(api.get_extension(ASSAY_EXT_TELEMETRY));
-  if (!telemetry || telemetry->struct_size < sizeof(assay_telemetry)) return;
+  if (!telemetry || !ASSAY_HAS(telemetry, assay_telemetry, sample)) return;
   telemetry_ = telemetry;
   if (telemetry->open(device, &reader_) != ASSAY_OK) {
     reader_ = nullptr;

@@ -21,6 +21,17 @@ std::string file_of(const CaseSpec& spec, const char* what, const char* extensio
   return spec.file_of_run(fmt::format("{}_{}.{}", what, spec.file_stem(), extension)).string();
 }
 
+// profiler_of() and kernel_trace_of() give null where the device does not offer the extension, or offers one that was
+// built before the last function that is called here.
+const assay_profiler* profiler_of(const plugin::OpenDevice& device) {
+  const auto* profiler = static_cast<const assay_profiler*>(device.api().get_extension(ASSAY_EXT_PROFILER));
+  return profiler && ASSAY_HAS(profiler, assay_profiler, stop) ? profiler : nullptr;
+}
+const assay_kernel_trace* kernel_trace_of(const plugin::OpenDevice& device) {
+  const auto* trace = static_cast<const assay_kernel_trace*>(device.api().get_extension(ASSAY_EXT_KERNEL_TRACE));
+  return trace && ASSAY_HAS(trace, assay_kernel_trace, get) ? trace : nullptr;
+}
+
 }  // namespace
 
 CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
@@ -31,7 +42,7 @@ CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& devic
       device_(device),
       services_(services),
       result_(result),
-      profiler_(is_watched_ ? extension<assay_profiler>(ASSAY_EXT_PROFILER) : nullptr) {
+      profiler_(is_watched_ ? profiler_of(device) : nullptr) {
   if (!memory_snapshot_file_.empty()) services.begin_memory_history();
 }
 
@@ -71,7 +82,7 @@ void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder&
                                  const std::vector<std::string>& phase_names,
                                  const std::function<void(std::uint64_t step)>& run_step) {
   if (kernels_file_.empty()) return;
-  const auto* trace = extension<assay_kernel_trace>(ASSAY_EXT_KERNEL_TRACE);
+  const auto* trace = kernel_trace_of(device_);
   if (!trace)
     return note(fmt::format("{}the {} device offers no trace of them; their table needs a GPU", profile::kernels_note,
                             device_.api().kind));

@@ -43,11 +43,6 @@ class CaseProfiler {
   void write_memory_snapshot();
 
  private:
-  template <class Table>
-  const Table* extension(const char* id) const {
-    const auto* table = static_cast<const Table*>(device_.api().get_extension(id));
-    return table && table->struct_size >= sizeof(Table) ? table : nullptr;
-  }
   void note(std::string text);
   bool is_done(assay_status status, const char* doing);  // false: with a note
   bool write(const std::string& file, const std::string& bytes, const char* what);

@@ -25,7 +25,7 @@ assay_status get(const assay_config* config, assay_str key, Out&& assign) {
   return ASSAY_OK;
 }
 
-// What a record can hold and a terminal show, of a plugin that says too much.
+// A plugin may say too much; a record holds so much of it, and a terminal can show that.
 constexpr std::size_t most_message_bytes = 4000, most_moments = 1000, most_moment_name_bytes = 100;
 
 std::string cut_to(std::string text, std::size_t most_bytes) {
@@ -38,7 +38,8 @@ std::string cut_to(std::string text, std::size_t most_bytes) {
 
 // Null for a device that takes no memory by itself, or does not say so.
 const assay_memory_account* device_account(const plugin::OpenDevice& device) {
-  return static_cast<const assay_memory_account*>(device.api().get_extension(ASSAY_EXT_MEMORY_ACCOUNT));
+  const auto* account = static_cast<const assay_memory_account*>(device.api().get_extension(ASSAY_EXT_MEMORY_ACCOUNT));
+  return account && ASSAY_HAS(account, assay_memory_account, tell) ? account : nullptr;
 }
 
 double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
@@ -197,7 +198,7 @@ void HostServices::name_moment(std::string_view name) {
   ledger_.moment(cut_to(std::string(name.substr(0, most_moment_name_bytes + 1)), most_moment_name_bytes));
 }
 
-// Of a workload that warns in each step the first warnings tell enough; the log has the others.
+// A workload may warn in each step: the first warnings tell enough, and the log has the others.
 void HostServices::keep_warning(std::string text) {
   constexpr std::size_t most_warnings = 8, most_chars = 1000;
   text = cut_to(std::move(text), most_chars);

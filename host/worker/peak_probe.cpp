@@ -17,7 +17,7 @@ std::optional<record::Peak> measured_peak(const assay_workload& workload, assay_
   const auto* probe = workload.get_extension
                           ? static_cast<const assay_peak_probe*>(workload.get_extension(object, ASSAY_EXT_PEAK))
                           : nullptr;
-  if (!probe) return std::nullopt;
+  if (!probe || !ASSAY_HAS(probe, assay_peak_probe, measure)) return std::nullopt;
   assay_peak found{};
   found.struct_size = sizeof found;
   const assay_launch launch = services.launch(ASSAY_STAGE_VERIFY, 0, nullptr);

@@ -12,8 +12,10 @@ constexpr double longest_pass_s = 5;
 }  // namespace
 
 const assay_silence* silence_of(const assay_workload& workload, const assay_workload_self* object) {
-  return workload.get_extension ? static_cast<const assay_silence*>(workload.get_extension(object, ASSAY_EXT_SILENCE))
-                                : nullptr;
+  const auto* silence = workload.get_extension
+                            ? static_cast<const assay_silence*>(workload.get_extension(object, ASSAY_EXT_SILENCE))
+                            : nullptr;
+  return silence && ASSAY_HAS(silence, assay_silence, set) ? silence : nullptr;
 }
 
 record::SilentPass silent_pass(measure::Timeline& timeline, measure::Recorder& recorder, measure::MeasurePlan plan,

@@ -4,7 +4,8 @@
  * asks for its kind, finds `assay_device_v1`, and creates streams, records events and takes memory through it.
  * Nothing here assumes that device memory is host memory or that work is done when an enqueuing call returns.
  *
- * The same rules as in assay/abi.h. Every function that returns a status leaves its text in error_text().
+ * The same rules as in assay/abi.h. A host accepts every table that reaches to `release`, and uses the fields after it
+ * where a table has them. Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.
  */
 #ifndef ASSAY_DEVICE_H
@@ -63,7 +64,8 @@ typedef struct assay_device_api {
   /* Named ranges for an external profiler (NVTX on CUDA). May be NULL. `name` lives as long as the process. */
   void (*range_push)(assay_device*, const char* name) ASSAY_NOEXCEPT;
   void (*range_pop)(assay_device*) ASSAY_NOEXCEPT;
-  /* Unknown ids give NULL. "assay.compute/1": assay/compute/backend.hpp; others: assay/profiling.h, telemetry.h. */
+  /* Unknown ids give NULL. "assay.compute/1": assay/compute/backend.hpp; others: assay/profiling.h, telemetry.h. To a
+   * plugin the host hands a table in which it is never NULL. */
   const void* (*get_extension)(const char* id)ASSAY_NOEXCEPT;
 } assay_device_api;
 
