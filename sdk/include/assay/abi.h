@@ -376,7 +376,7 @@ typedef struct assay_workload {
 typedef struct assay_entry {
   size_t struct_size;
   uint32_t abi_major, abi_minor; /* the version that the plugin was compiled against */
-  uint32_t min_host_minor;       /* the oldest host this plugin accepts */
+  uint32_t min_host_minor;       /* the oldest host this plugin accepts; an older one refuses it */
   uint32_t workload_count;
   const char* id;      /* "org.example.axpy" */
   const char* version; /* "1.2.0" */

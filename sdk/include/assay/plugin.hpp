@@ -13,8 +13,8 @@
 //
 // Required: id, summary, a constructor from Case, setup, run. Optional: item_unit, params, phases, metrics,
 // device_flags, ranks_cooperate, finish, verify (returns std::string: what was checked; or assay::Verified, which can
-// say that it was not all that ought to be), work, peak, silence, extension. Report errors by throwing: assay::Error
-// carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
+// say that it was not all that ought to be), work, peak, silence, extension, min_host_minor. Report errors by throwing:
+// assay::Error carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
 #pragma once
 #include <assay/abi.h>
 #include <assay/device.h>
@@ -530,10 +530,35 @@ struct Adapter {
     return w;
   }
   static constexpr assay_workload workload_ = make();
+
+  // The oldest host in which the workload means what it says. An older one would show the index of a metric's word, and
+  // would run without what a preset stands for. It does without everything else that came later: it never asks for a
+  // cold start, a peak or silence, is told 'not checked' of a verification in part, and starts ranks as it always did.
+  static constexpr std::uint32_t min_host_minor() {
+    std::uint32_t minor = 0;
+    if constexpr (requires { W::min_host_minor; }) {
+      static_assert(W::min_host_minor <= ASSAY_ABI_MINOR,
+                    "min_host_minor is above the version of this header, whose hosts the plugin is built for");
+      minor = W::min_host_minor;
+    }
+    for (const assay_metric* metric : metrics_)
+      if (metric->word_count > 0 && minor < 1) minor = 1;
+    if (!presets_.empty() && minor < 2) minor = 2;
+    return minor;
+  }
 };
 
 template <class... W>
 inline constexpr std::array<const assay_workload*, sizeof...(W)> workload_pointers{&Adapter<W>::workload_...};
+
+// Of a plugin with these workloads: all of them must work.
+template <class... W>
+constexpr std::uint32_t min_host_minor() {
+  std::uint32_t minor = 0;
+  for (const std::uint32_t needed : {Adapter<W>::min_host_minor()...})
+    if (minor < needed) minor = needed;
+  return minor;
+}
 
 }  // namespace detail
 }  // namespace assay
@@ -548,7 +573,7 @@ inline constexpr std::array<const assay_workload*, sizeof...(W)> workload_pointe
       sizeof(assay_entry),                                                              \
       ASSAY_ABI_MAJOR,                                                                  \
       ASSAY_ABI_MINOR,                                                                  \
-      0u,                                                                               \
+      assay::detail::min_host_minor<__VA_ARGS__>(),                                     \
       static_cast<std::uint32_t>(assay::detail::workload_pointers<__VA_ARGS__>.size()), \
       id_text,                                                                          \
       version_text,                                                                     \
