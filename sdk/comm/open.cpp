@@ -8,9 +8,9 @@ namespace assay::comm {
 namespace {
 
 // Why a library did not open, with what to do about it.
-[[noreturn]] void refuse(const std::string& file, const std::string& why) {
-  throw Error(ASSAY_UNSUPPORTED, "the communication backend " + file + " cannot be used: " + why +
-                                     "; install what it needs, or build assay with it");
+[[noreturn]] void refuse(const std::string& file, const std::string& why,
+                         const char* remedy = "install what it needs, or build assay with it") {
+  throw Error(ASSAY_UNSUPPORTED, "the communication backend " + file + " cannot be used: " + why + "; " + remedy);
 }
 
 const BackendFactory& open_factory(const std::string& folder, const std::string& backend) {
@@ -21,8 +21,9 @@ const BackendFactory& open_factory(const std::string& folder, const std::string&
   const auto* factory = static_cast<const BackendFactory*>(dlsym(library, "assay_comm_backend_v1"));
   if (!factory) refuse(file, "it does not export assay_comm_backend_v1");
   if (std::string_view(factory->interface_id) != interface_id)
-    refuse(file, std::string("it offers '") + factory->interface_id + "', the plugin was built for '" + interface_id +
-                     "'; build both from one SDK release");
+    refuse(file,
+           std::string("it offers '") + factory->interface_id + "', the plugin was built for '" + interface_id + "'",
+           "build both from one SDK release with one compiler");
   return *factory;
 }
 

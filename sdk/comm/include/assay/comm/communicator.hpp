@@ -15,10 +15,11 @@
 // collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
 // again. On a GPU an error can show in a later call, or in synchronize().
 //
-// Threads: one thread uses a communicator. The interface is C++ and belongs to one SDK release and compiler family, as
-// assay/compute/backend.hpp; `interface_id` is compared.
+// Threads: one thread uses a communicator. The interface is C++ and belongs to one SDK release and one C++ ABI, as that
+// of assay/compute/backend.hpp does; `interface_id` is compared.
 #pragma once
 #include <assay/comm.h>
+#include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/tensor.hpp>
 #include <assay/plugin.hpp>
 
@@ -28,7 +29,8 @@
 
 namespace assay::comm {
 
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2 C++20 gxx-abi-1016 lp64";
+// The revision rises with every change of a declaration below.
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2 " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on

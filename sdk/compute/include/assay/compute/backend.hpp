@@ -16,9 +16,11 @@
 // Errors: assay::Error. UNSUPPORTED for a dtype or shape the backend does not serve: never another algorithm under the
 // same name. Debug builds assert shapes.
 //
-// This interface is C++ and not frozen: a workload and a backend must come from the same SDK release and compiler
-// family. `interface_id` is compared when a backend is opened. (The frozen border is assay/abi.h.)
+// This interface is C++ and not frozen: a workload and a backend must come from the same SDK release, and from a
+// compiler with the same C++ ABI. `interface_id` is compared when a backend is opened. (The frozen border is
+// assay/abi.h.)
 #pragma once
+#include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/tensor.hpp>
 #include <assay/plugin.hpp>
 
@@ -30,7 +32,8 @@
 
 namespace assay::compute {
 
-inline constexpr const char* interface_id = "assay.compute/1 revision 4 C++20 gxx-abi-1016 lp64";
+// The revision rises with every change of a declaration below.
+inline constexpr const char* interface_id = "assay.compute/1 revision 4 " ASSAY_CXX_ABI;
 
 enum class Mode : std::int32_t { execute, prepare };
 
