@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "common/suggest.hpp"
+#include "plugin/look_into.hpp"
 
 namespace assay::host::plugin {
 namespace {
@@ -76,18 +77,23 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   for (const fs::path& folder : folders)
     if (std::error_code error; fs::is_regular_file(folder / (stem + ".so"), error))
       return take(folder / (stem + ".so"));
+  // No file has the name. It may be the id of a workload in one of another name, or mistyped: no library is opened here
+  // before it is known to be the one that was meant.
   std::vector<std::string> known;
   std::vector<std::string> problems;
-  for (const ListedPlugin& plugin : list_plugins(folders)) {
-    if (!plugin.library) {
-      problems.push_back(plugin.problem);
-      continue;
+  for (const fs::path& folder : folders)
+    for (const fs::path& file : shared_objects(folder)) {
+      const PluginContents contents = look_into(file);
+      if (!contents.problem.empty()) problems.push_back(contents.problem);
+      for (const std::string& workload : contents.workload_ids) {
+        if (workload == stem && id.empty()) {
+          auto library = PluginLibrary::open(file);
+          const assay_workload* found = &library->workload(workload);
+          return {std::move(library), found};
+        }
+        known.push_back(workload);
+      }
     }
-    for (const std::string& workload : plugin.library->workload_ids()) {
-      if (workload == stem && id.empty()) return {plugin.library, &plugin.library->workload(workload)};
-      known.push_back(workload);
-    }
-  }
   std::vector<std::string> places;
   for (const fs::path& folder : folders) places.push_back(folder.string());
   const auto near = nearest(stem, known);

@@ -24,7 +24,7 @@ struct FoundWorkload {
 
 // `name`: a workload's id ("decoder"), a plugin file's stem ("decoder", or "myplugin:second" for one of several
 // workloads), or a path with a slash ("./x.so", "./x.so:second"), relative to `base`. Throws PluginError that says
-// where was looked and what the nearest names are.
+// where was looked and what the nearest names are. No library but the one that was meant is opened in this process.
 FoundWorkload find_workload(const std::string& name, const std::vector<std::filesystem::path>& folders,
                             const std::filesystem::path& base);
 

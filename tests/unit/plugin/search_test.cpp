@@ -1,0 +1,59 @@
+#include "plugin/search.hpp"
+
+#include "common/files.hpp"
+#include "plugin/look_into.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace assay::host::plugin {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path folder = PLUGINS;
+
+// Whether this process has the library open.
+bool is_open_here(const std::string& name) {
+  return read_file("/proc/self/maps").find("/" + name + ".so") != std::string::npos;
+}
+std::string refusal(const std::string& name) {
+  try {
+    find_workload(name, {folder}, folder);
+  } catch (const PluginError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// Before anything else here: what is open once stays open.
+TEST(FindWorkload, AMistypedNameOpensNoLibraryHere) {
+  const std::string text = refusal("idle_worklaod");
+  EXPECT_NE(text.find("did you mean 'idle_workload'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("known workloads: idle_workload;"), std::string::npos) << text;
+  EXPECT_NE(text.find("aborts_when_opened.so: opening it ends the process: signal 6"), std::string::npos) << text;
+  EXPECT_FALSE(is_open_here("unlike_its_workload"));
+  EXPECT_FALSE(is_open_here("aborts_when_opened"));
+}
+
+TEST(FindWorkload, AnIdIsFoundInAFileOfAnotherName) {
+  const FoundWorkload found = find_workload("idle_workload", {folder}, folder);
+  EXPECT_STREQ(found.workload->id, "idle_workload");
+  EXPECT_EQ(found.library->file(), folder / "unlike_its_workload.so");
+  EXPECT_TRUE(is_open_here("unlike_its_workload"));
+  EXPECT_FALSE(is_open_here("aborts_when_opened"));
+}
+
+TEST(LookInto, TellsWhatAFileHoldsOrWhyItCannotBeUsed) {
+  const PluginContents plugin = look_into(folder / "unlike_its_workload.so");
+  EXPECT_EQ(plugin.workload_ids, std::vector<std::string>{"idle_workload"});
+  EXPECT_EQ(plugin.problem, "");
+  const PluginContents none = look_into(folder / "none.so");
+  EXPECT_TRUE(none.workload_ids.empty());
+  EXPECT_EQ(none.problem, (folder / "none.so").string() + ": no such plugin file");
+}
+
+}  // namespace
+}  // namespace assay::host::plugin
