@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/options.hpp"
 #include "common/files.hpp"
@@ -150,9 +151,9 @@ int new_command(const Arguments& arguments) {
                folder.string());
     return run::exit_usage;
   }
-  fs::create_directories(folder, error);
-  if (error)
-    throw StorageError(fmt::format("cannot create {}: {}; give another --output", folder.string(), error.message()));
+  if (const int error_number = try_creating_folders(folder); error_number != 0)
+    throw StorageError(fmt::format("cannot create {}: {}; give another --output", folder.string(),
+                                   std::generic_category().message(error_number)));
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   const std::string prefix = self.parent_path().parent_path().string();
   write_file_atomically(folder / "CMakeLists.txt", fill_in(cmake_text, name, prefix));

@@ -65,9 +65,8 @@ std::variant<fs::path, results::ViewFile> output_place(const std::string& given)
 
 void check_writable(const results::ViewFile& file) {
   const fs::path folder = file.path.has_parent_path() ? file.path.parent_path() : fs::path(".");
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw cannot_write(file.path, error.value());
+  if (const int error_number = try_creating_folders(folder); error_number != 0)
+    throw cannot_write(file.path, error_number);
   if (const int error_number = try_writing(file.path); error_number != 0) throw cannot_write(file.path, error_number);
 }
 

@@ -108,9 +108,8 @@ int write_site(const std::string& name, const std::string& partition) {
   if (fs::exists(file, error))
     throw UsageError(fmt::format("{} is there already; change it, or choose another name", file.string()));
   const std::string text = site_text(batch::Slurm().nodes(""), partition);
-  fs::create_directories(file.parent_path(), error);
-  if (error) throw_storage_error("create the folder", file.parent_path(), error.value());
-  write_file_atomically(file, text);
+  create_folders(file.parent_path());
+  write_file_atomically(file, text, Durable::yes);
   fmt::print("written: {}; look through it, then: assay submit EXPERIMENT.toml --site {} --check\n", file.string(),
              name);
   return run::exit_ok;

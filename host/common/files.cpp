@@ -118,21 +118,27 @@ void flush_to_disk(const std::filesystem::path& path) {
   if (!file || flush_data(file.get()) != 0) throw_storage_error("flush", path, errno);
 }
 
-void flush_folder(const std::filesystem::path& folder) {
+namespace {
+
+// 0, or the errno.
+int try_flushing_folder(const std::filesystem::path& folder) {
   const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) {
-    if (errno == EACCES || errno == EPERM) return;  // one may write to a folder that one may not read
-    throw_storage_error("flush the folder", folder, errno);
-  }
-  if (flush_all(fd.get()) == 0) return;
-  const int error_number = errno;
-  if (error_number != EINVAL && error_number != ENOTSUP && error_number != ENOSYS && error_number != EROFS)
+  if (!fd) return errno == EACCES || errno == EPERM ? 0 : errno;  // one may write to a folder that one may not read
+  if (flush_all(fd.get()) == 0) return 0;
+  const bool is_beyond_the_file_system = errno == EINVAL || errno == ENOTSUP || errno == ENOSYS || errno == EROFS;
+  return is_beyond_the_file_system ? 0 : errno;
+}
+
+}  // namespace
+
+void flush_folder(const std::filesystem::path& folder) {
+  if (const int error_number = try_flushing_folder(folder); error_number != 0)
     throw_storage_error("flush the folder", folder, error_number);
 }
 
 void flush_name(const std::filesystem::path& path) { flush_folder(folder_of(path)); }
 
-void create_folders(const std::filesystem::path& folder, std::string_view what) {
+int try_creating_folders(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> missing;  // the innermost first
   std::error_code error;
   for (std::filesystem::path path = folder; !path.empty() && !std::filesystem::exists(path, error) && !error;
@@ -141,8 +147,15 @@ void create_folders(const std::filesystem::path& folder, std::string_view what) 
     if (path == path.parent_path()) break;
   }
   std::filesystem::create_directories(folder, error);
-  if (error) throw_storage_error(what, folder, error.value());
-  for (const std::filesystem::path& made : missing) flush_name(made);
+  if (error) return error.value();
+  for (const std::filesystem::path& made : missing)
+    if (const int error_number = try_flushing_folder(folder_of(made)); error_number != 0) return error_number;
+  return 0;
+}
+
+void create_folders(const std::filesystem::path& folder, std::string_view what) {
+  if (const int error_number = try_creating_folders(folder); error_number != 0)
+    throw_storage_error(what, folder, error_number);
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -46,6 +46,8 @@ void flush_name(const std::filesystem::path& path);
 // Makes the folders that are missing on the way to `folder`, and it; each of their names is on the disk then. Throws
 // StorageError; `what` is for its text: "create the results folder".
 void create_folders(const std::filesystem::path& folder, std::string_view what = "create the folder");
+// The same for callers with a text of their own: gives 0, or the errno of what stands in the way.
+int try_creating_folders(const std::filesystem::path& folder);
 
 // For tests: what waits for the disk from here on, in place of fsync; null: that again. `fd` is open.
 using FlushCall = int (*)(int fd);

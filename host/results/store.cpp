@@ -29,7 +29,10 @@ int point_latest_at(const std::filesystem::path& run_folder) {
   const std::filesystem::path parent = run_folder.parent_path();
   const std::filesystem::path temporary = parent / fmt::format(".latest.{}", run_folder.filename().string());
   if (::symlink(run_folder.filename().c_str(), temporary.c_str()) != 0) return errno;
-  if (::rename(temporary.c_str(), (parent / "latest").c_str()) == 0) return 0;
+  if (::rename(temporary.c_str(), (parent / "latest").c_str()) == 0) {
+    flush_name(parent / "latest");
+    return 0;
+  }
   const int error_number = errno;
   ::unlink(temporary.c_str());
   return error_number;

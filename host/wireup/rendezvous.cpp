@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/fd.hpp"
+#include "common/files.hpp"
 #include "wireup/private_file.hpp"
 #include "wireup/rank_list.hpp"
 
@@ -155,9 +156,7 @@ PublishedEndpoint::~PublishedEndpoint() {
 RendezvousPoint::RendezvousPoint(KeyValueStore& store, const LaunchedRank& launched, const fs::path& folder)
     : server_(store, server_options(launched)) {
   if (has_given_token(launched)) return;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail("create the folder", folder, error.value());
+  if (const int error = try_creating_folders(folder); error != 0) fail("create the folder", folder, error);
   published_ = std::make_unique<PublishedEndpoint>(rendezvous_file(folder, launched.job_id), server_.endpoint());
 }
 

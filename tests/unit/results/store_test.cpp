@@ -94,6 +94,23 @@ TEST_F(Store, LatestMovesToTheNewestRun) {
   EXPECT_EQ(std::filesystem::read_symlink(folder_.path() / "sweep/latest"), second.path().filename());
 }
 
+std::filesystem::path parent_of_runs;
+std::filesystem::path latest_on_the_disk;  // what it pointed to when its folder was flushed last
+
+TEST_F(Store, LatestIsOnTheDiskWithTheRunThatItNames) {
+  parent_of_runs = std::filesystem::canonical(folder_.path()) / "sweep";
+  latest_on_the_disk.clear();
+  set_flush_call([](int fd) {
+    std::error_code none;
+    if (std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)) == parent_of_runs)
+      latest_on_the_disk = std::filesystem::read_symlink(parent_of_runs / "latest", none);
+    return 0;
+  });
+  const RunFolder run = create();
+  set_flush_call(nullptr);
+  EXPECT_EQ(latest_on_the_disk, run.path().filename());
+}
+
 TEST_F(Store, AFolderCalledLatestIsToldNotReplaced) {
   put_file(folder_.path() / "sweep/latest/keep", "");
   const RunFolder run = create();

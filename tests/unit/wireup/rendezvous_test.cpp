@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "common/files.hpp"
 #include "helpers.hpp"
 
 namespace assay::host::wireup {
@@ -92,6 +93,23 @@ TEST(Rendezvous, MeetsThroughAFile) {
   const RendezvousPoint point(store, rank_of(0), results);
   EXPECT_EQ(store.get("from", patient), "rank 1");
   EXPECT_EQ(other.get().token, point.endpoint().token);
+}
+
+std::vector<std::filesystem::path> flushed_folders;
+
+// The run's folder is made below it later: it must be there after a crash of the machine.
+TEST(Rendezvous, TheFolderThatItMakesHasItsNameOnTheDisk) {
+  TemporaryFolder folder;
+  const auto here = std::filesystem::canonical(folder.path());
+  flushed_folders.clear();
+  set_flush_call([](int fd) {
+    flushed_folders.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)));
+    return 0;
+  });
+  KeyValueStore store;
+  { const RendezvousPoint point(store, rank_of(0), here / "made/here"); }
+  set_flush_call(nullptr);
+  EXPECT_EQ(flushed_folders, (std::vector<std::filesystem::path>{here / "made", here}));
 }
 
 TEST(Rendezvous, LeavesNoFile) {
