@@ -109,8 +109,9 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   const bool is_accounted = columns.any(
       [](const record::CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
   columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
+  // A record that says nothing of a verification, as of another program, is not taken for one of a right result.
   const bool is_all_verified = !columns.any([](const record::CaseRecord& r) {
-    return r.result.is_ok() && r.result.verify && r.result.verify->status != record::Verification::ok;
+    return r.result.is_ok() && !(r.result.verify && r.result.verify->status == record::Verification::ok);
   });
   if (!is_all_verified) columns.add("verify");
   columns.add("status");

@@ -43,6 +43,9 @@ TEST(Columns, TheVerificationShowsWhereItIsLessThanWhole) {
     less["verify"]["status"] = word;
     EXPECT_TRUE(has_verify(less)) << word;
   }
+  Json silent = ok_record();
+  silent.erase("verify");
+  EXPECT_TRUE(has_verify(silent)) << "a record without a verification must not pass for a verified one";
 }
 
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
