@@ -1,5 +1,7 @@
 #include "assay/comm/exact_data.hpp"
 
+#include <assay/compute/sixteen_bit.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,15 +30,6 @@ std::uint32_t half_bits(std::int32_t value) {
   return (value < 0 ? 0x8000U : 0U) | biased << half_mantissa_bits | mantissa;
 }
 
-float half_value(std::uint16_t bits) {
-  const int exponent = (bits >> half_mantissa_bits) & 31;
-  const int mantissa = bits & ((1 << half_mantissa_bits) - 1);
-  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
-  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
-  const int whole = exponent == 0 ? mantissa : mantissa + (1 << half_mantissa_bits);
-  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - half_exponent_bias - half_mantissa_bits);
-}
-
 // A well mixed number of rank and position (the finaliser of SplitMix64).
 std::uint64_t mixed(std::int32_t rank, std::int64_t position) {
   std::uint64_t x = (static_cast<std::uint64_t>(rank) << 32) + static_cast<std::uint64_t>(position) + 1;
@@ -63,7 +56,7 @@ float value_of(DType dtype, const std::byte* element) {
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, element, sizeof bits);
-  return dtype == DType::bf16 ? std::bit_cast<float>(std::uint32_t{bits} << 16) : half_value(bits);
+  return dtype == DType::bf16 ? compute::float_of_bf16(bits) : compute::float_of_fp16(bits);
 }
 
 ExactData::ExactData(DType dtype, Reduction reduction, std::int32_t ranks)

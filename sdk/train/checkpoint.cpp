@@ -1,6 +1,6 @@
 #include "assay/train/checkpoint.hpp"
 
-#include <bit>
+#include <assay/compute/sixteen_bit.hpp>
 #include <cstring>
 #include <set>
 #include <string>
@@ -18,22 +18,6 @@ std::string shape_text(const std::vector<std::int64_t>& dims) {
   return text + "]";
 }
 
-float half_to_float(std::uint16_t h) {
-  const std::uint32_t sign = std::uint32_t(h & 0x8000u) << 16;
-  const std::uint32_t exponent = h >> 10 & 0x1fu;
-  const std::uint32_t mantissa = h & 0x3ffu;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // subnormal
-  return sign ? -magnitude : magnitude;
-}
-
-std::uint16_t float_to_bf16(float x) {
-  const auto u = std::bit_cast<std::uint32_t>(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(u >> 16 | 0x40u);
-  return static_cast<std::uint16_t>((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
-}
-
 std::vector<float> to_f32(const std::byte* bytes, DType dtype, std::size_t n) {
   std::vector<float> out(n);
   if (dtype == DType::f32) {
@@ -43,7 +27,7 @@ std::vector<float> to_f32(const std::byte* bytes, DType dtype, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     std::uint16_t h;
     std::memcpy(&h, bytes + 2 * i, 2);
-    out[i] = dtype == DType::bf16 ? std::bit_cast<float>(std::uint32_t(h) << 16) : half_to_float(h);
+    out[i] = dtype == DType::bf16 ? compute::float_of_bf16(h) : compute::float_of_fp16(h);
   }
   return out;
 }
@@ -90,7 +74,7 @@ void upload_f32(compute::Backend& backend, const Tensor& t, const std::vector<fl
   if (t.dtype != DType::bf16)
     throw Error(ASSAY_INTERNAL, std::string("numbers are to be written as ") + compute::name_of(t.dtype));
   std::vector<std::uint16_t> rounded(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = float_to_bf16(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = compute::bf16_of_float(values[i]);
   backend.upload(t, rounded.data());
 }
 

@@ -1,7 +1,8 @@
 #include "reading.hpp"
 
+#include <assay/compute/sixteen_bit.hpp>
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -12,14 +13,6 @@ namespace {
 constexpr std::int64_t longest_segment = 4096;
 constexpr std::int64_t segments_of_many = 16;
 
-double half(std::uint16_t h) {
-  const int exponent = h >> 10 & 0x1f;
-  const double mantissa = h & 0x3ff;
-  const double sign = h & 0x8000 ? -1 : 1;
-  if (exponent == 0x1f) return mantissa == 0 ? sign * INFINITY : NAN;
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
-}
-
 double element(const std::byte* bytes, DType dtype, std::int64_t i) {
   const std::byte* const at = bytes + static_cast<std::size_t>(i) * size_of(dtype);
   const auto as = [&](auto value) {
@@ -28,8 +21,8 @@ double element(const std::byte* bytes, DType dtype, std::int64_t i) {
   };
   switch (dtype) {
     case DType::f32: return static_cast<double>(as(0.0F));
-    case DType::bf16: return static_cast<double>(std::bit_cast<float>(std::uint32_t{as(std::uint16_t{})} << 16));
-    case DType::f16: return half(as(std::uint16_t{}));
+    case DType::bf16: return static_cast<double>(float_of_bf16(as(std::uint16_t{})));
+    case DType::f16: return static_cast<double>(float_of_fp16(as(std::uint16_t{})));
     case DType::i64: return static_cast<double>(as(std::int64_t{}));
     case DType::i32: return static_cast<double>(as(std::int32_t{}));
     case DType::u8: return static_cast<double>(as(std::uint8_t{}));
