@@ -77,7 +77,7 @@ class Keeper {
     return waitid(P_PID, static_cast<id_t>(worker_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == worker_;
   }
 
-  // Those that have ended by themselves.
+  // An adopted process may end by itself long before the case does, and must not stay a zombie.
   void reap_adopted() const {
     for (;;) {
       siginfo_t info{};
@@ -142,7 +142,7 @@ void run_keeper(const KeeperPlan& plan) {
     plan.become_worker(plan.context, self);
     _exit(127);
   }
-  // Also done by the worker: whichever comes first, the group exists before anyone signals it.
+  // The worker does this as well: whichever comes first, the group exists before anyone signals it.
   setpgid(worker, worker);
   for (int fd = 0; fd < 3; ++fd) dup2(plan.null_fd, fd);
   dup2(plan.channel_fd, keeper_channel_fd);

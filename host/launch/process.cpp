@@ -204,7 +204,7 @@ pid_t fork_keeper(const ChildPlan& plan) {
   return pid;
 }
 
-// With SIGCHLD ignored, as some batch systems start their jobs, the kernel throws exit statuses away.
+// Where SIGCHLD is ignored, as some batch systems start their jobs, the kernel throws exit statuses away.
 void keep_exit_statuses() {
   struct sigaction current {};
   sigaction(SIGCHLD, nullptr, &current);

@@ -26,7 +26,7 @@ constexpr int worker_event_fd = 3;  // a pipe's write end: one JSON object a lin
 constexpr int worker_spec_fd = 4;   // a sealed memory file: the JSON text of the case
 constexpr int worker_board_fd = 5;  // the ProgressBoard
 
-// What /proc shows the memory file as. A worker under a profiler looks for it among its ancestors.
+// /proc shows the memory file by this name. A worker under a profiler looks for it among its ancestors.
 constexpr const char* spec_file_name = "assay-spec";
 
 // Every descendant of a worker has this variable, by which they are found where the keeper has been killed.
@@ -48,7 +48,7 @@ struct Exit {
   bool by_signal = false;
   int number = 0;                    // the exit code, or the signal; -1: another part of the host took the exit status
   std::uint64_t peak_rss_bytes = 0;  // the kernel's high-water mark, of the process alone
-  // What it had left running, and was ended with it: the first ones by name.
+  // The processes that it had left running were ended with it: so many, and the first ones by name.
   std::uint64_t left_running = 0;
   std::vector<std::string> left_names;
 };
@@ -61,14 +61,14 @@ class Process {
   ~Process();
 
   pid_t pid() const { return pid_; }
-  // Its parent, below which everything is that it has started.
+  // The keeper is its parent: everything that it has started is below that.
   pid_t keeper_pid() const { return keeper_pid_; }
   int end_fd() const { return channel_.get(); }  // readable once the process has ended
   // "NAME=value", in the environment of the worker and of all that it starts.
   std::string tag_entry() const { return std::string(worker_tag_variable) + "=" + tag_; }
   int event_fd() const { return event_fd_.get(); }  // non-blocking
   std::uint64_t log_begin_offset() const { return log_->begin_offset(); }
-  // What its log lost to the limit, once it is reaped.
+  // The log lost so much to its limit; known once the process is reaped.
   std::uint64_t log_dropped_bytes() const { return log_->dropped_bytes(); }
 
   bool has_ended() const;  // does not reap

@@ -162,7 +162,7 @@ void WatchedWorker::take_events() {
 }
 
 WorkerOutcome WatchedWorker::conclude(milliseconds patience) {
-  // Before the pipe is emptied: a descendant could go on writing to it.
+  // The worker ends before the pipe is emptied, since a descendant could go on writing to it.
   const std::optional<Exit> exit = process_.kill_and_reap(patience);
   while (event_fd_ >= 0) {
     const std::size_t before = reader_.total_bytes();

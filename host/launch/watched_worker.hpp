@@ -108,7 +108,7 @@ class InterruptWatch {
   InterruptWatch(const std::atomic<int>* count, int wake_fd) : count_(count), wake_fd_(count ? wake_fd : -1) {}
   // The grace that is left to the workers; nothing when no further signal has come.
   std::optional<std::chrono::milliseconds> notice();
-  // To be polled; -1 once a signal was noticed, since it stays readable.
+  // The caller polls this descriptor. It is -1 once a signal was noticed, since it stays readable.
   int wake_fd() const { return wake_fd_; }
 
  private:

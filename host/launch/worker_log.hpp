@@ -36,7 +36,7 @@ class WorkerLog {
   WorkerLog& operator=(const WorkerLog&) = delete;
   ~WorkerLog() { finish(); }
 
-  // For the worker's standard output and error; the host must not keep it.
+  // The worker gets it as its standard output and error; the host must not keep it.
   Fd take_write_end() { return std::move(write_end_); }
   std::uint64_t begin_offset() const { return begin_offset_; }  // the size of the file before
 

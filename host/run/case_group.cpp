@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After this machine's ranks have ended because of a failure, how long the others' reports may take.
+// The reports of other machines may take so long after this machine's ranks have ended because of a failure.
 constexpr milliseconds late_reports{5000};
 
 std::string unique_prefix() {

@@ -38,7 +38,7 @@ enum class Verdict {
   failed,      // the disk, the plugin or the other ranks: starting again does not help
 };
 const char* name_of(Verdict verdict);
-// For a shard that cannot even be begun. Throws StorageError.
+// Leaves the verdict on a shard that cannot even be begun. Throws StorageError.
 void write_verdict(const std::filesystem::path& shard_folder, const shard::JobStart& start, Verdict verdict);
 inline constexpr int exit_busy = 73;  // EX_CANTCREAT of sysexits.h
 
