@@ -2,21 +2,14 @@
 """metrics_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE GLOO_AS_NCCL GLOO: what workloads tell of their communication is the
 same with [profile] kernels and without."""
 import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
-SMALL_DECODER = """
-d_model = 32
-d_ff = 64
-layers = 1
-heads = 2
-vocab_size = 50
-batch_size = 2
-context_length = 16
-"""
+sys.dont_write_bytecode = True
+
+from pretended import SMALL_DECODER, run_experiment, with_pretended_gpu  # noqa: E402
+
 EXPERIMENT = """
 schema = 1
 name = "metrics"
@@ -36,8 +29,7 @@ device = "cuda"
 
 def cases(assay, work, environment, plugin, params):
     (work / "experiment.toml").write_text(EXPERIMENT.format(plugin=plugin, params=params))
-    done = subprocess.run([assay, "run", "experiment.toml", "--quiet"], cwd=work, env=environment, capture_output=True,
-                          text=True)
+    done = run_experiment(assay, work, environment, "--quiet")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (work / "results" / "metrics" / "latest" / "cases.jsonl").read_text().splitlines()
     quiet, traced = (json.loads(line) for line in lines)
@@ -49,8 +41,7 @@ def main():
     assay, work, gpu, cpu, comm, gloo = sys.argv[1], pathlib.Path(sys.argv[2]), *sys.argv[3:7]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    environment = dict(os.environ, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu,
-                       ASSAY_COMM_PATH=str(pathlib.Path(comm).parent), GLOO_OF_PRETENDED_GPU=gloo)
+    environment = with_pretended_gpu(gpu, cpu, ASSAY_COMM_PATH=str(pathlib.Path(comm).parent), GLOO_OF_PRETENDED_GPU=gloo)
 
     quiet, traced = cases(assay, work, environment, "ddp", SMALL_DECODER + 'strategy = "flat"\n')
     for name in ("communication_bytes", "collectives", "loss"):

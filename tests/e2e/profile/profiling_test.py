@@ -2,7 +2,6 @@
 """profiling_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE FAILING_PLUGIN LEAVING_PLUGIN: [profile] kernels and nsys, with a device and an
 nsys that pretend. The pretended nsys keeps the worker's descriptors to itself."""
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -10,19 +9,17 @@ import subprocess
 import sys
 import time
 
-EXPERIMENT = """
+sys.dont_write_bytecode = True
+
+from pretended import SMALL_DECODER, run_experiment, with_pretended_gpu  # noqa: E402
+
+EXPERIMENT = f"""
 schema = 1
 name = "profiling"
 [workload]
 plugin = "decoder"
 [workload.params]
-d_model = 32
-d_ff = 64
-layers = 1
-heads = 2
-vocab_size = 50
-batch_size = 2
-context_length = 16
+{SMALL_DECODER}
 [measure]
 warmup = 1
 steps = 2
@@ -43,8 +40,7 @@ exit $?
 
 
 def run(assay, work, gpu, cpu, path, *more):
-    environment = dict(os.environ, PATH=path, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
-    done = subprocess.run([assay, "run", "experiment.toml", *more], cwd=work, env=environment, capture_output=True, text=True)
+    done = run_experiment(assay, work, with_pretended_gpu(gpu, cpu, PATH=path), *more)
     assert done.returncode == 0, done.stdout + done.stderr
     folder = work / "results" / "profiling" / "latest"
     return (folder, json.loads((folder / "cases.jsonl").read_text()), (folder / "logs" / "case-0001.log").read_text(),
@@ -101,9 +97,7 @@ steps = 1
 [run]
 device = "cuda"
 """)
-    environment = dict(os.environ, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
-    done = subprocess.run([assay, "run", "experiment.toml", "--in-process"], cwd=work, env=environment,
-                          capture_output=True, text=True)
+    done = run_experiment(assay, work, with_pretended_gpu(gpu, cpu), "--in-process")
     said = [line.removeprefix("pretended gpu: ") for line in (done.stdout + done.stderr).splitlines()
             if line.startswith("pretended gpu: ")]
     assert done.returncode == 1 and said[:3] == ["profiler start", "push measure", "push step"], done.stdout + done.stderr
@@ -154,7 +148,7 @@ device = "cuda"
 [profile]
 nsys = true
 """)
-    environment = dict(os.environ, PATH=path, ASSAY_DEVICE_PATH=str(pathlib.Path(gpu).parent), PRETENDED_GPU_CPU=cpu)
+    environment = with_pretended_gpu(gpu, cpu, PATH=path)
     with subprocess.Popen([assay, "run", "experiment.toml"], cwd=work, env=environment, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as host:
         def left_behind():
