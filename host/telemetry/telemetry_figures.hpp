@@ -48,7 +48,7 @@ class TelemetryFigures {
   std::map<std::string, double> slowdowns() const;
   // The share of the time in which the power cap held the clocks down; 0 where it was seen less than that.
   double power_capped() const;
-  // Nothing where there are too few readings of the SM clock.
+  // Nothing where there are too few readings of the SM clock, or none.
   std::optional<ClockDrift> sm_clock_drift() const { return clock_drift(clock_readings_); }
   std::optional<record::Figure> sm_clock_mhz() const { return sm_clock_.told(); }
   std::optional<record::Figure> power_w() const { return power_.told(); }

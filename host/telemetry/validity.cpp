@@ -63,7 +63,18 @@ record::Validity of_clocks(const TelemetryFigures& figures, record::Number power
                         "([measure] steps); {}",
                         figures.samples_within(), figures.samples_within() == 1 ? "reading" : "readings",
                         fewest_clock_readings, to_itself)};
-  if (const auto drift = figures.sm_clock_drift(); drift && drift->is_drift)
+  const std::optional<ClockDrift> drift = figures.sm_clock_drift();
+  if (!drift) {
+    const std::string cap = figures.power_capped() > 0 ? at_the_cap(figures, power_limit_w) + "; " : "";
+    return {unknown, figures.sm_clock_mhz()
+                         ? fmt::format("{}too few readings of the SM clock within the first or the last third of the "
+                                       "window to say whether it is steady; measure longer ([measure] steps); {}",
+                                       cap, to_itself)
+                         : fmt::format("{}the device does not tell its SM clock, so nothing says whether it was "
+                                       "steady; {}",
+                                       cap, to_itself)};
+  }
+  if (drift->is_drift)
     return {throttled, fmt::format("the SM clock went from {:.0f} to {:.0f} MHz ({:+.0f}%) while it was measured{}; "
                                    "warm up for longer ([measure] warmup)",
                                    drift->first_mhz, drift->last_mhz, drift->change() * 100,

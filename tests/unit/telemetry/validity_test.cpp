@@ -128,6 +128,42 @@ TEST(Validity, AFewSamplesSayNothingOfTheClocks) {
       << "the hardware's own brake, twice";
 }
 
+// Six samples, and yet nobody knows how the clock was when the window began, or ended.
+TEST(Validity, ReadingsThatLeaveAThirdOutSayNothingOfSteadiness) {
+  for (const std::uint64_t reasons : {std::uint64_t{ASSAY_THROTTLE_POWER_CAP}, std::uint64_t{0}}) {
+    TelemetryFigures figures(0.05);
+    figures.begin(gpu_sample(0, 0));
+    for (const double now_s : {0.5, 8.0, 8.5, 9.0, 9.5, 10.0}) {
+      auto sample = gpu_sample(90, 0.05);
+      sample.throttle = reasons;
+      figures.within(sample, now_s);
+    }
+    ASSERT_FALSE(figures.sm_clock_drift());
+    const record::Validity validity = of_gpu(figures, 700.0);
+    EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << validity.text;
+    EXPECT_NE(validity.text.find("too few readings of the SM clock within the first or the last third"),
+              std::string::npos)
+        << validity.text;
+    EXPECT_EQ(validity.text.find("at the power cap of 700 W") != std::string::npos, reasons != 0) << validity.text;
+    EXPECT_EQ(validity.text.find("the clock is steady"), std::string::npos) << validity.text;
+  }
+}
+
+TEST(Validity, OfADeviceThatDoesNotTellItsClocksNothingIsKnown) {
+  for (const std::uint64_t reasons : {std::uint64_t{ASSAY_THROTTLE_POWER_CAP}, std::uint64_t{0}}) {
+    TelemetryFigures figures(0.05);
+    for (int i = 0; i < 20; ++i) {
+      auto sample = with_foreign(gpu_sample(90, 0.05), 0);
+      sample.known &= ~std::uint64_t{ASSAY_TELEMETRY_SM_CLOCK};
+      sample.throttle = reasons;
+      figures.within(sample);
+    }
+    const record::Validity validity = of_gpu(figures);
+    EXPECT_EQ(validity.verdict, ValidityVerdict::unknown) << validity.text;
+    EXPECT_NE(validity.text.find("the device does not tell its SM clock"), std::string::npos) << validity.text;
+  }
+}
+
 TEST(Validity, ClocksThatSomebodyHasSetAreNoAccident) {
   EXPECT_EQ(of_gpu(gpu_figures(ASSAY_THROTTLE_APPLICATION_CLOCKS, 20, 0)).verdict, ValidityVerdict::valid);
 }
