@@ -122,6 +122,10 @@ TEST(CaseText, SummaryAndLabel) {
   Json in_part = ok_record();
   in_part["verify"]["status"] = "partial";
   EXPECT_EQ(case_summary(in_part), "ok step 1,243 ms ± 0.8%, verified in part");
+  Json of_one_step = ok_record();
+  of_one_step["phases"]["step"]["n"] = 1;
+  of_one_step["phases"]["step"]["cv"] = 0.0;
+  EXPECT_EQ(case_summary(of_one_step), "ok step 1,243 ms") << "one step has no scatter";
   EXPECT_EQ(case_summary(oom_record()), "oom: wanted 31,250 MiB of 24,000 MiB");
   EXPECT_EQ(case_label(typed(ok_record()).identity.axes), "size=small measure.warmup=5");
   const std::vector<std::pair<std::string, Value>> axes{{"size", std::string("xl")}, {"lr", 0.0001}};
