@@ -1,0 +1,54 @@
+// What a note says of threads that waited for processors, and what to do about it.
+#include <gtest/gtest.h>
+
+#include "worker/findings.hpp"
+
+namespace assay::host::worker {
+namespace {
+
+telemetry::Contention waiting(double others_share, std::uint64_t busy_threads, std::size_t processors) {
+  telemetry::Contention contention;
+  contention.stall_share = 0.5;
+  contention.others_share = others_share;
+  contention.busy_threads = busy_threads;
+  contention.processors = processors;
+  return contention;
+}
+
+std::string note_of(const telemetry::Contention& contention, std::int64_t threads) {
+  const std::vector<std::string> notes = contention_notes(contention, threads);
+  return notes.empty() ? "" : notes.back();
+}
+
+constexpr const char* own_processors = "give the run processors of its own (taskset, or a job of whole cores)";
+
+TEST(ContentionNotes, NameTheThreadsThatAreTooMany) {
+  EXPECT_EQ(
+      note_of(waiting(0.5, 2, 2), 2),
+      std::string("contended: its threads waited for a processor in 50% of the measured time: 2 busy threads on 2 "
+                  "processors; use fewer threads ([run] threads = 1), or ") +
+          own_processors);
+  EXPECT_NE(note_of(waiting(0.25, 8, 8), 8).find("([run] threads = 6)"), std::string::npos);
+  EXPECT_NE(note_of(waiting(0, 9, 8), 8).find("([run] threads = 7)"), std::string::npos)
+      << "one of the nine is a library's own, and keeps running";
+  EXPECT_NE(note_of(waiting(1, 4, 4), 4).find("([run] threads = 1)"), std::string::npos) << "there is always one";
+}
+
+// With one thread, or no more than there are processors for, fewer would be no remedy.
+TEST(ContentionNotes, WhereFewerThreadsDoNotHelpProcessorsDo) {
+  for (const std::string& note : {note_of(waiting(0.9, 1, 2), 1), note_of(waiting(0.1, 3, 4), 3)}) {
+    EXPECT_EQ(note.find("use fewer threads"), std::string::npos) << note;
+    EXPECT_NE(note.find(own_processors), std::string::npos) << note;
+  }
+}
+
+TEST(ContentionNotes, AreNoneWhereNobodyWaited) {
+  telemetry::Contention contention = waiting(0.02, 2, 2);
+  contention.stall_share = 0.04;
+  EXPECT_TRUE(contention_notes(contention, 2).empty());
+  contention.stall_share.reset();
+  EXPECT_TRUE(contention_notes(contention, 2).empty());
+}
+
+}  // namespace
+}  // namespace assay::host::worker
