@@ -3,13 +3,15 @@
 #include "measure/instruments.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <numeric>
 
 namespace assay::host::measure {
 namespace {
 
 // Samples that are not recorded, after a look at the samples has held the steps up.
 constexpr std::int64_t samples_after_a_look = 2;
+// Of the step before: a step that takes less is getting shorter, and not by chance.
+constexpr double falls_to = 0.9;
 
 // The verdict over the step times of all ranks.
 class SharedVerdict {
@@ -40,7 +42,8 @@ class Loop {
       : timeline_(timeline), recorder_(recorder), plan_(plan), hooks_(hooks) {}
 
   LoopResult run() {
-    recorder_.prepare(std::max<std::int64_t>(1, std::max(plan_.warmup, plan_.most_steps())), plan_.sync);
+    recorder_.prepare(std::max(plan_.warmup + most_settling_steps, plan_.most_steps()), plan_.sync);
+    settling_ns_.reserve(static_cast<std::size_t>(most_settling_steps));
     warm_up();
     recorder_.discard();
     if (plan_.sync || result_.settling_steps == 0) timeline_.synchronize();
@@ -53,32 +56,47 @@ class Loop {
   }
 
  private:
+  // The first steps tell how long one takes, and so how many come after the host's own work.
   void warm_up() {
-    bool is_prepared = false;
-    std::optional<double> last_ns;
-    for (std::int64_t done = 0; done < plan_.warmup; ++done) {
-      const std::int64_t left = plan_.warmup - done;
-      if (!is_prepared && last_ns && left <= most_settling_steps && are_a_moment(left, *last_ns)) {
-        prepare_window(left);
-        is_prepared = true;
-      }
-      last_ns = warm_up_step(is_prepared);
-      hooks_.after_step(true, done + 1, plan_.warmup);
+    std::int64_t left = plan_.warmup, settling = 0;
+    while (left > 0 && settling == 0) {
+      const double step_ns = warm_up_step(false);
+      if (--left <= most_settling_steps) settling = settling_steps(left, slowest(step_ns));
     }
-    if (!is_prepared) prepare_window(0);
+    prepare_window();
+    while (result_.settling_steps < settling || are_times_falling()) settle();
   }
 
-  bool are_a_moment(std::int64_t steps, double step_ns) const {
-    return static_cast<double>(steps) * slowest(step_ns) * 1e-9 <= most_settling_s;
+  // 0 where more of the warm-up is to come first, or where one step is more than a moment.
+  std::int64_t settling_steps(std::int64_t left, double step_ns) const {
+    const double fit = most_settling_s * 1e9 / std::max(step_ns, 1.0);
+    const auto most = static_cast<std::int64_t>(std::min(fit, static_cast<double>(most_settling_steps)));
+    if (left > most) return 0;
+    const bool has_enough = plan_.warmup > fewest_settling_steps;
+    return has_enough ? left : std::max(left, std::min(fewest_settling_steps, most));
+  }
+
+  void settle() {
+    settling_ns_.push_back(warm_up_step(true));
+    ++result_.settling_steps;
+  }
+
+  // Only where the number of steps depends on their times anyway, and where looking at these does not hold up the next.
+  bool are_times_falling() const {
+    const std::size_t n = settling_ns_.size();
+    if (plan_.has_count() || !plan_.sync || hooks_.slowest || n < 3) return false;
+    if (result_.settling_steps >= most_settling_steps ||
+        std::accumulate(settling_ns_.begin(), settling_ns_.end(), 0.0) * 1e-9 >= most_settling_s)
+      return false;
+    return settling_ns_[n - 1] < falls_to * settling_ns_[n - 2] && settling_ns_[n - 2] < falls_to * settling_ns_[n - 3];
   }
 
   double slowest(double ns) const { return hooks_.slowest ? hooks_.slowest(std::span(&ns, 1)).front() : ns; }
 
-  void prepare_window(std::int64_t settling_steps) {
+  void prepare_window() {
     timeline_.synchronize();
     result_.instrument_ns = empty_sample_ns(timeline_, recorder_, plan_.sync);
     hooks_.prepare_window();
-    result_.settling_steps = settling_steps;
   }
 
   // In the measured stage, as all that follows the warm-up: what a workload counts there it divides by these steps,
@@ -108,15 +126,18 @@ class Loop {
     return static_cast<double>(timeline_.host_now_ns() - begin_ns);
   }
 
-  // Where measured steps follow each other unread, so do those before them: the device must not have fallen idle.
+  // Returns its time. Where measured steps follow each other unread, so do those before them: the device must not have
+  // fallen idle, and no time is known.
   double warm_up_step(bool is_settling) {
     flush_caches();
+    double ns = 0;
     if (is_settling && !plan_.sync) {
       hooks_.run_step(iteration_++, true);
-      return 0;
+    } else {
+      ns = synchronized_sample(true, 1);
+      recorder_.flush();
     }
-    const double ns = synchronized_sample(true, 1);
-    recorder_.flush();
+    hooks_.after_step(true, static_cast<std::int64_t>(iteration_), plan_.warmup);
     return ns;
   }
 
@@ -188,6 +209,7 @@ class Loop {
   const MeasurePlan& plan_;
   const LoopHooks& hooks_;
   std::uint64_t iteration_ = 0;
+  std::vector<double> settling_ns_;  // 0 each where nobody waits for them
   LoopResult result_;
 };
 

@@ -2,9 +2,14 @@
 //
 // What the host has to do before the window (the ranks meet, the kernel's files are read, the device is asked for its
 // telemetry) leaves caches cold and the device idle, and the step after it pays: of 301 published cases below 10 ms a
-// step the first sample was the largest in 265, the second in none. So the last steps of the warm-up come after it, as
-// many as take no more than a moment; the window follows them without a pause. They are steps that the plan has anyway:
-// a training that is measured twice takes the same number of steps both times.
+// step the first sample was the largest in 265, the second in none. So settling steps, which nobody records, come
+// between that work and the window, which follows them without a pause.
+//
+// A training whose figures are compared should take the same number of steps each time, however fast and however quiet
+// the machine is. So the settling steps are the last ones of the warm-up, as many as take no more than a moment; only a
+// warm-up of at most `fewest_settling_steps`, which has too few to spare, is made longer. A plan without a count of
+// steps takes as many as their times ask for anyway, and so it also settles for as long as times fall. Without a
+// warm-up the first step of all is asked for, and measured.
 #pragma once
 #include "measure/recorder.hpp"
 #include "measure/stopping.hpp"
@@ -16,16 +21,18 @@
 
 namespace assay::host::measure {
 
-// The most that comes between the host's own work and the window.
-inline constexpr std::int64_t most_settling_steps = 20;
+// What comes between the host's own work and the window: fewer where so many take longer than a moment, and none where
+// one does, which is too long for the host's work to show in it.
+inline constexpr std::int64_t fewest_settling_steps = 4, most_settling_steps = 20;
 inline constexpr double most_settling_s = 0.05;
 
 struct LoopHooks {
   // Enqueues step `iteration` (0-based, warm-up included). Throws to end the measurement.
   std::function<void(std::uint64_t iteration, bool warmup)> run_step;
-  // Between steps, outside every timed window: progress and heartbeats. `total` 0: not known.
+  // Between steps, outside every timed window: progress and heartbeats. `total` 0: not known; the warm-up may go beyond
+  // it by the steps that are added to settle.
   std::function<void(bool warmup, std::int64_t done, std::int64_t total)> after_step;
-  // Once, before the window and before the warm-up's last steps: whatever takes long.
+  // Once, before the window and before the steps that settle: whatever takes long.
   std::function<void()> prepare_window;
   // Once, right before the first measured step: whatever takes next to no time.
   std::function<void()> begin_window;

@@ -14,13 +14,15 @@ class EncoderDecoderSandbox : public Sandbox {
  protected:
   EncoderDecoderSandbox() : Sandbox(ENCODER_DECODER_PLUGINS) {}
 
-  // Batches of 4 samples of 8 tokens.
+  // Batches of 4 samples of 8 tokens. Without a warm-up there are as many steps in all, however long one takes: losses
+  // are compared.
   static ExperimentText small(const std::string& params, const std::string& sweep = "", const std::string& run = "") {
     return {.plugin = "encoder_decoder",
             .params =
                 "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\n"
                 "sequence_length = 8\nvocab_size = 64\nbatch_size = 4\n" +
                 params,
+            .measure = "warmup = 0\nsteps = 3\ntimeout = \"60s\"",
             .run = "threads = 1\n" + run,
             .sweep = sweep};
   }

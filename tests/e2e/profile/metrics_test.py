@@ -20,7 +20,7 @@ plugin = "{plugin}"
 [sweep]
 "profile.kernels" = [false, true]
 [measure]
-warmup = 2
+warmup = 5
 steps = 4
 [run]
 device = "cuda"

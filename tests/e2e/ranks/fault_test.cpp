@@ -15,7 +15,7 @@ struct Place {
   const char* stage;
   const char* phase;
 };
-// Where a fault of this name happens: in step 2, of which one is a warm-up.
+// Where a fault of this name happens: in the second measured step, where there is no warm-up.
 const std::map<std::string, Place> places{{"create", {"create", ""}},
                                           {"setup", {"setup", ""}},
                                           {"forward", {"measure", "forward"}},
@@ -67,6 +67,7 @@ TEST_P(Dying, IsARowWithRankAndPlaceAndTheNextCaseRuns) {
   // Rank 9 is nobody: those cases are well, each behind one that is not.
   const RunResult result = run_experiment({.plugin = "faulty_rank",
                                            .params = params_with(fault.name),
+                                           .measure = "warmup = 0\nsteps = 3\ntimeout = \"60s\"",
                                            .run = "ranks = 2",
                                            .sweep = std::string(all_places) + "\nfault_rank = [0, 9, 1]"});
   EXPECT_EQ(result.exit.code, 1) << result.output;
@@ -119,7 +120,7 @@ class Sleeping : public RanksSandbox {
 TEST_F(Sleeping, IsATimeoutAtTheDeadlineOfTheCase) {
   const RunResult result = run_experiment({.plugin = "faulty_rank",
                                            .params = params_with("sleep") + "\nstep_ms = 200",
-                                           .measure = "warmup = 1\nsteps = 3\ntimeout = \"4s\"",
+                                           .measure = "warmup = 0\nsteps = 3\ntimeout = \"4s\"",
                                            .run = "ranks = 2",
                                            .sweep = "place = [\"create\", \"forward\", \"verify\"]\nfault_rank = [1]"});
   expect_timeouts(result, 3, "no result after 4.0 s ([measure] timeout)");
@@ -130,7 +131,7 @@ TEST_F(Sleeping, IsATimeoutAtTheDeadlineOfTheCase) {
 TEST_F(Sleeping, IsBlamedAlsoWhereAllStoppedAtOnce) {
   const RunResult result = run_experiment({.plugin = "faulty_rank",
                                            .params = params_with("sleep"),
-                                           .measure = "warmup = 1\nsteps = 3\ntimeout = \"4s\"",
+                                           .measure = "warmup = 0\nsteps = 3\ntimeout = \"4s\"",
                                            .run = "ranks = 2",
                                            .sweep = "place = [\"setup\", \"forward\"]\nfault_rank = [0, 1]"});
   EXPECT_EQ(result.exit.code, 1) << result.output;
@@ -147,7 +148,7 @@ TEST_F(Sleeping, IsBlamedAlsoWhereAllStoppedAtOnce) {
 TEST_F(Sleeping, IsATimeoutWhenNoRankHasShownASignOfLife) {
   const RunResult result = run_experiment({.plugin = "faulty_rank",
                                            .params = params_with("sleep") + "\nstep_ms = 200",
-                                           .measure = "warmup = 1\nsteps = 3\ntimeout = \"100s\"",
+                                           .measure = "warmup = 0\nsteps = 3\ntimeout = \"100s\"",
                                            .run = "ranks = 2\nstall_timeout = \"2s\"",
                                            .sweep = "place = [\"forward\", \"collective\"]\nfault_rank = [1, 9]"});
   expect_timeouts(result, 4, "no rank has shown a sign of life for 2.0 s ([run] stall_timeout)");

@@ -27,7 +27,7 @@ class FaultyRank {
       Param::choice("fault", "none", fault_names).help("what the rank does"),
       Param::choice("place", "forward", place_names).help("where it does it"),
       Param::integer("fault_rank", 1).at_least(0).help("which rank does it"),
-      Param::integer("fault_step", 2).at_least(0).help("in which step, of forward and collective"),
+      Param::integer("fault_step", 1).at_least(0).help("in which step, of forward and collective"),
       Param::integer("step_ms", 0).unit("ms").at_least(0).help("how long a forward sleeps"),
       Param::integer("slower_ms", 0).unit("ms").at_least(0).help("how much longer for each rank after the first"),
       Param::integer("elements", 1024).at_least(0).help("of the all-reduce; 0: there is none, and no communicator"));

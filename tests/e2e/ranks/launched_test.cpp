@@ -52,7 +52,10 @@ TEST_F(Launched, MakesTheRowsOfARunAloneInOneFolder) {
 }
 
 TEST_F(Launched, AFaultIsTheSameRowAndTheNextCaseRuns) {
-  Launch launch = two_ranks({.plugin = "faulty_rank", .params = "fault = \"kill\"", .sweep = "fault_rank = [1, 0, 9]"});
+  Launch launch = two_ranks({.plugin = "faulty_rank",
+                             .params = "fault = \"kill\"",
+                             .measure = "warmup = 0\nsteps = 3\ntimeout = \"60s\"",
+                             .sweep = "fault_rank = [1, 0, 9]"});
   launch.start_all();
   EXPECT_EQ(launch.wait(0).code, 1) << launch.output(0);
   EXPECT_EQ(launch.wait(1).code, 1) << launch.output(1);

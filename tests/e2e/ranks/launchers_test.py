@@ -24,7 +24,7 @@ elements = 1000
 place = ["forward", "collective"]
 fault_rank = [9, 1]
 [measure]
-warmup = 1
+warmup = 0
 steps = 3
 timeout = "60s"
 [run]

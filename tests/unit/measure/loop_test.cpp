@@ -19,8 +19,8 @@ struct Harness {
   std::vector<double> step_times_ns;  // the last one repeats
   std::vector<std::uint64_t> iterations;
   int warmups_seen = 0, after_steps = 0;
-  double preparation_ns = 0;  // what the step after prepare_window takes longer
-  double others_ns = 0;       // another rank's time of each step; 0: there is none
+  std::vector<double> preparation_ns;  // what the steps after prepare_window take longer
+  double others_ns = 0;                // another rank's time of each step; 0: there is none
   bool flushes = false;
   std::vector<std::uint64_t> flushed_at;             // the steps that followed
   std::vector<std::uint64_t> prepared_at, begun_at;  // the steps that followed
@@ -33,8 +33,8 @@ struct Harness {
       const std::size_t i = std::min<std::size_t>(iteration, step_times_ns.size() - 1);
       recorder.phase_begin(0);
       timeline.host_work(1);
-      const bool is_disturbed = !prepared_at.empty() && prepared_at.back() == iteration;
-      timeline.device_work(step_times_ns[i] + (is_disturbed ? preparation_ns : 0));
+      const std::uint64_t since = prepared_at.empty() ? preparation_ns.size() : iteration - prepared_at.back();
+      timeline.device_work(step_times_ns[i] + (since < preparation_ns.size() ? preparation_ns[since] : 0));
       recorder.phase_end(0);
     };
     hooks.after_step = [&](bool, std::int64_t, std::int64_t) { ++after_steps; };
@@ -59,10 +59,10 @@ struct Harness {
 
 TEST(Loop, WarmUpIsNotMeasured) {
   Harness h{.step_times_ns = {9000, 9000, 100}};
-  const LoopResult r = h.run({.warmup = 2, .steps = 3});
-  EXPECT_EQ(h.warmups_seen, 2);
-  EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{2}));
-  EXPECT_EQ(h.iterations, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+  const LoopResult r = h.run({.warmup = 5, .steps = 3});
+  EXPECT_EQ(h.warmups_seen, 5);
+  EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(h.iterations, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(r.samples.step_device_ns, (std::vector<double>{100, 100, 100}));
   EXPECT_EQ(r.samples.step_ns.size(), 3u);
 }
@@ -115,7 +115,7 @@ TEST(Loop, GivesUpAndSaysSo) {
 // What the host does before the window makes the step after it slow. That step is one of the warm-up.
 TEST(Loop, TheStepAfterTheHostsOwnWorkIsNotMeasured) {
   for (const bool sync : {true, false}) {
-    Harness h{.step_times_ns = {9000, 100}, .preparation_ns = 500};
+    Harness h{.step_times_ns = {9000, 100}, .preparation_ns = {500}};
     const LoopResult r = h.run({.warmup = 5, .steps = 3, .sync = sync});
     EXPECT_EQ(h.prepared_at, (std::vector<std::uint64_t>{1})) << "sync " << sync;
     EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{5}));
@@ -130,6 +130,59 @@ TEST(Loop, SettlingStepsOfUnreadOnesAreNotWaitedFor) {
   Harness h{.step_times_ns = {100}};
   h.run({.warmup = 5, .steps = 3, .sync = false});
   EXPECT_EQ(h.timeline.synchronizations(), 4);  // the first step, around empty samples, the end
+}
+
+// A warm-up of one step, as a quick start has it, leaves none that could settle: they are added.
+TEST(Loop, AShortWarmUpIsMadeLonger) {
+  for (const std::int64_t warmup : {1, 2, 3, 4})
+    for (const bool sync : {true, false}) {
+      Harness h{.step_times_ns = {9000, 100}, .preparation_ns = {500, 500, 500}};
+      const LoopResult r = h.run({.warmup = warmup, .steps = 3, .sync = sync});
+      EXPECT_EQ(h.prepared_at, (std::vector<std::uint64_t>{1})) << "warmup " << warmup << " sync " << sync;
+      EXPECT_EQ(h.begun_at, (std::vector<std::uint64_t>{5}));
+      EXPECT_EQ(r.settling_steps, 4);
+      EXPECT_EQ(h.warmups_seen, 5);
+      EXPECT_EQ(r.samples.step_device_ns, (std::vector<double>{100, 100, 100}));
+      EXPECT_EQ(r.iterations, 8u);
+    }
+}
+
+// By what the warm-up's step took, here more than it may be.
+TEST(Loop, AWarmUpOfLongStepsIsNotMadeLonger) {
+  for (const auto& [step_ns, settling] : {std::pair(20e6, 2), std::pair(60e6, 0)}) {
+    Harness h{.step_times_ns = {step_ns}};
+    EXPECT_EQ(h.run({.warmup = 1, .steps = 2}).settling_steps, settling);
+  }
+}
+
+TEST(Loop, ForAsLongAsTimesFallTheyAreNotMeasured) {
+  Harness h{.step_times_ns = {9000, 100}, .preparation_ns = {6400, 3200, 1600, 800, 400, 200, 100, 50}};
+  const LoopResult r = h.run({.warmup = 1});
+  EXPECT_EQ(r.settling_steps, 10) << "eight that were slow, and two that were not shorter by a tenth each";
+  for (const double ns : r.samples.step_device_ns) EXPECT_EQ(ns, 100);
+}
+
+TEST(Loop, TimesThatAlwaysFallAreMeasuredInTheEnd) {
+  Harness h;
+  for (double ns = 1e5; h.step_times_ns.size() < 100; ns *= 0.85) h.step_times_ns.push_back(ns);
+  EXPECT_EQ(h.run({.warmup = 5}).settling_steps, 20);
+  Harness of_long_steps{.step_times_ns = {8e6, 32e6, 24e6, 16e6, 8e6, 4e6}};
+  EXPECT_EQ(of_long_steps.run({.warmup = 3}).settling_steps, 4) << "50 ms are over";
+}
+
+// One that is measured twice takes as many steps both times, whatever their times are.
+TEST(Loop, AWarmUpThatIsLongEnoughIsAllThatAPlanWithACountTakes) {
+  Harness h{.step_times_ns = {9000, 100}, .preparation_ns = {6400, 3200, 1600, 800, 400, 200, 100, 50}};
+  EXPECT_EQ(h.run({.warmup = 5, .steps = 3}).iterations, 8u);
+}
+
+// Other ranks wait for a look, and the step after it would be slow for that: so many and no more.
+TEST(Loop, RanksAddAsManyEach) {
+  Harness h{.step_times_ns = {100}, .preparation_ns = {6400, 3200, 1600, 800, 400, 200, 100, 50}, .others_ns = 20e6};
+  EXPECT_EQ(h.run({.warmup = 1, .steps = 2}).settling_steps, 2);
+  Harness without_count{
+      .step_times_ns = {100}, .preparation_ns = {6400, 3200, 1600, 800, 400, 200, 100, 50}, .others_ns = 1000};
+  EXPECT_EQ(without_count.run({.warmup = 1}).settling_steps, 4);
 }
 
 TEST(Loop, AtMostTwentyStepsSettle) {
@@ -183,7 +236,7 @@ TEST(Loop, ASampleOfSeveralStepsIsTheTimeOfOne) {
     Harness h{.step_times_ns = {1000}};
     const LoopResult r = h.run({.warmup = 1, .steps = 3, .sync = sync, .inner = 8});
     EXPECT_EQ(r.samples.step_ns, (std::vector<double>{1000, 1000, 1000})) << "sync " << sync;
-    EXPECT_EQ(r.iterations, 1u + 3 * 8);
+    EXPECT_EQ(r.iterations, 5u + 3 * 8);
     EXPECT_EQ(r.inner, 8);
   }
 }
@@ -226,8 +279,8 @@ TEST(Loop, AutoGoesByAllRanks) {
 TEST(Loop, CachesAreFlushedBeforeEachStepAndOutsideItsTime) {
   for (const bool sync : {true, false}) {
     Harness h{.step_times_ns = {1000}, .flushes = true};
-    const LoopResult r = h.run({.warmup = 2, .steps = 2, .sync = sync});
-    EXPECT_EQ(h.flushed_at, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+    const LoopResult r = h.run({.warmup = 1, .steps = 2, .sync = sync});
+    EXPECT_EQ(h.flushed_at, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6})) << "four settle";
     EXPECT_EQ(r.samples.step_ns, (std::vector<double>{1000, 1000})) << "sync " << sync;
   }
 }
