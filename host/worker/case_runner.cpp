@@ -230,11 +230,7 @@ class CaseRun {
       hooks.slowest = [&](std::span<const double> step_ns) { return ranks_->slowest(step_ns); };
       hooks.agree = [&](measure::Verdict mine) { return ranks_->agree(mine); };
     }
-    std::optional<ColdCache> cold_cache;
-    if (spec_.plan().cold_cache) {
-      cold_cache.emplace(*device_);
-      hooks.flush_caches = [&] { cold_cache->flush(); };
-    }
+    hooks.flush_caches = flush_caches();
     Clock::time_point telemetry_begin;
     hooks.prepare_window = [&] {
       ranks_->meet("measure");  // what follows begins on all ranks at once
@@ -285,6 +281,12 @@ class CaseRun {
         services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
     const assay_status status = workload_->run(object_, &launch);
     if (status != ASSAY_OK) check("run", status);
+  // Empty where the caches are left as they are.
+  std::function<void()> flush_caches() const {
+    if (!spec_.plan().cold_cache) return {};
+    return [cold_cache = ColdCache(*device_)] { cold_cache.flush(); };
+  }
+
     services_->rethrow_mark_failure();
   }
 
@@ -306,14 +308,15 @@ class CaseRun {
     services_->ignore_metrics(true);
     check("silence", silence->set(object_, 1));
     ranks_->meet("silence");
-    silent_ = silent_pass(
-        *timeline_, recorder, spec_.plan(), measured.samples.step_ns,
-        [&](std::uint64_t step) {
-          const assay_launch launch = services_->launch(ASSAY_STAGE_WARMUP, step, &recorder);
-          check("run", workload_->run(object_, &launch));
-          services_->rethrow_mark_failure();
-        },
-        [&] { ranks_->check_aborted(); });
+    silent_ = silent_pass(*timeline_, recorder, spec_.plan(), measured,
+                          {.run_step =
+                               [&](std::uint64_t step) {
+                                 const assay_launch launch = services_->launch(ASSAY_STAGE_WARMUP, step, &recorder);
+                                 check("run", workload_->run(object_, &launch));
+                                 services_->rethrow_mark_failure();
+                               },
+                           .after_step = [&] { ranks_->check_aborted(); },
+                           .flush_caches = flush_caches()});
     check("silence", silence->set(object_, 0));
     services_->ignore_metrics(false);
   }

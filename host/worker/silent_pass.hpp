@@ -7,18 +7,21 @@
 #include "record/case_record.hpp"
 
 #include <functional>
-#include <span>
 
 namespace assay::host::worker {
 
 // Null where the workload cannot leave it out.
 const assay_silence* silence_of(const assay_workload& workload, const assay_workload_self* object);
 
-// Takes as many steps as were measured, but no longer than a few seconds, on the same clock and in the same way.
-// `measured_ns`: the times of the measured steps. `run_step` enqueues one; `between` is called after each.
+struct SilentHooks {
+  std::function<void(std::uint64_t step)> run_step;  // enqueues one
+  std::function<void()> after_step;
+  std::function<void()> flush_caches;  // before each sample, as before the measured ones; or empty
+};
+
+// Takes as many samples as were measured, but no longer than a few seconds, on the same clock and in the same way: of
+// as many steps each, after caches of the same state.
 record::SilentPass silent_pass(measure::Timeline& timeline, measure::Recorder& recorder, measure::MeasurePlan plan,
-                               std::span<const double> measured_ns,
-                               const std::function<void(std::uint64_t step)>& run_step,
-                               const std::function<void()>& between);
+                               const measure::LoopResult& measured, const SilentHooks& hooks);
 
 }  // namespace assay::host::worker
