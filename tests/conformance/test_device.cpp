@@ -1,7 +1,14 @@
-// The device table itself: identity, memory, events, refusals; and the backend's contract of modes and workspace.
+// The device table itself: identity, memory, events, caches, refusals; and the backend's contract of modes and
+// workspace.
+#include <assay/cache.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "harness.hpp"
@@ -43,6 +50,47 @@ TEST(Device, RefusesAnInfoThatIsTooShort) {
   assay_device_info info{};
   info.struct_size = sizeof(std::size_t);
   EXPECT_EQ(api().info(device(), &info), ASSAY_INVALID_ARGUMENT);
+}
+
+// Of this process, in bytes.
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t pages_in_all = 0, pages = 0;
+  statm >> pages_in_all >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Of the processor on which this runs; 0 where the kernel does not tell.
+std::size_t largest_cache_bytes() {
+  std::size_t largest = 0;
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(sched_getcpu()) + "/cache/index";
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream size(folder + std::to_string(index) + "/size");
+    std::size_t value = 0;
+    char unit = 0;
+    if (size >> value >> unit) largest = std::max(largest, value << (unit == 'M' ? 20 : 10));
+  }
+  return largest;
+}
+
+// What it walks through must be memory, and more of it than the caches hold: of pages that nobody has ever written
+// there is one, and it would fit.
+TEST(Device, AFlushOfTheCachesGoesThroughMoreThanTheyHold) {
+  if (is_cuda()) GTEST_SKIP() << "a GPU's memory is not seen from here";
+  const auto* const cache = static_cast<const assay_cache*>(api().get_extension(ASSAY_EXT_CACHE));
+  ASSERT_NE(cache, nullptr);
+  const std::size_t largest = largest_cache_bytes();
+  if (largest == 0) GTEST_SKIP() << "the kernel does not tell how large the caches are";
+  assay_device* own = nullptr;
+  ASSERT_EQ(api().open(0, &own), ASSAY_OK) << api().error_text();
+  const std::size_t before = resident_bytes();
+  ASSERT_EQ(cache->flush(own, nullptr), ASSAY_OK) << api().error_text();
+  const std::size_t after_first = resident_bytes();
+  EXPECT_GE(after_first, before + largest);
+  ASSERT_EQ(cache->flush(own, nullptr), ASSAY_OK) << api().error_text();
+  EXPECT_LT(resident_bytes(), after_first + largest) << "taken again";
+  api().close(own);
+  EXPECT_LT(resident_bytes(), before + largest) << "kept";
 }
 
 TEST(Device, AlignsMemory) {

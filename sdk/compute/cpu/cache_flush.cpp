@@ -69,13 +69,14 @@ std::size_t last_level_cache_bytes() {
   return 0;
 }
 
-void walk_through(const void* address, std::size_t bytes) {
-  constexpr std::size_t line_bytes = 64;
+std::uint64_t walk_through(const void* address, std::size_t bytes) {
   const auto* const first = static_cast<const volatile std::uint64_t*>(address);
-  const auto lines = static_cast<std::int64_t>(bytes / line_bytes);
-#pragma omp parallel for schedule(static)
+  const auto lines = static_cast<std::int64_t>(bytes / cache_line_bytes);
+  std::uint64_t sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
   for (std::int64_t line = 0; line < lines; ++line)
-    (void)first[static_cast<std::size_t>(line) * (line_bytes / sizeof *first)];
+    sum += first[static_cast<std::size_t>(line) * (cache_line_bytes / sizeof *first)];
+  return sum;
 }
 
 }  // namespace assay::cpu
