@@ -36,6 +36,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint32_t first_minor_with_steps_after_finish = 3;
+
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct CaseFailure {
@@ -177,12 +179,15 @@ class CaseRun {
     measure::LoopResult result = measured();
     services_->ledger().moment("after_measure");
     memory_use_->look(services_->ledger());
+    // A plugin that was promised that no step follows `finish` may release there what a step needs.
+    const bool ends_with_finish = library_->entry().abi_minor < first_minor_with_steps_after_finish;
+    if (ends_with_finish) trace_kernels(result.iterations);
     if (workload_->finish) {
       enter(Stage::finish);
       call("finish", workload_->finish, ASSAY_STAGE_FINISH);
     }
     note_memory();  // a verification may take more than what is verified
-    trace_kernels(result.iterations);
+    if (!ends_with_finish) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify();
     if (work_.flops > 0 || work_.bytes > 0) peak_ = measured_peak(*workload_, object_, *services_);
@@ -276,17 +281,17 @@ class CaseRun {
     return result;
   }
 
-  void run_step(std::uint64_t iteration, bool warmup) {
-    const assay_launch launch =
-        services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
-    const assay_status status = workload_->run(object_, &launch);
-    if (status != ASSAY_OK) check("run", status);
   // Empty where the caches are left as they are.
   std::function<void()> flush_caches() const {
     if (!spec_.plan().cold_cache) return {};
     return [cold_cache = ColdCache(*device_)] { cold_cache.flush(); };
   }
 
+  void run_step(std::uint64_t iteration, bool warmup) {
+    const assay_launch launch =
+        services_->launch(warmup ? ASSAY_STAGE_WARMUP : ASSAY_STAGE_MEASURE, iteration, recorder_.get());
+    const assay_status status = workload_->run(object_, &launch);
+    if (status != ASSAY_OK) check("run", status);
     services_->rethrow_mark_failure();
   }
 

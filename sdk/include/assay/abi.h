@@ -347,7 +347,10 @@ typedef struct assay_workload {
   /* [measure-thread] Enqueues one step on launch->stream. No allocation, no synchronisation, no log; the first one of a
    * case whose `prepare` is 0 may do what it has to. */
   assay_status (*run)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
-  /* [measure-thread] May be NULL. Once, after the last step: reports per-case metrics, writes files. May block. */
+  /* [measure-thread] May be NULL. Once, after the last measured step: reports per-case metrics, writes files. May
+   * block. What run() needs stays until destroy: further steps may follow, in ASSAY_STAGE_WARMUP and with their metrics
+   * ignored, which belong to no figure that is reported here: steps that are traced, and those that are silent
+   * (assay.silence/1). After `finish` of a plugin that was compiled against 1.2 or less run() is not called again. */
   assay_status (*finish)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
   /* [measure-thread] May be NULL, and then the record says 'not checked'. ASSAY_OK, ASSAY_WRONG_RESULT, since 1.3
    * ASSAY_VERIFIED_IN_PART, or, where nothing can be checked, ASSAY_UNSUPPORTED; with text. After finish; may run

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""metrics_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE GLOO_AS_NCCL GLOO: what workloads tell of their communication is the
-same with [profile] kernels and without."""
+"""metrics_test.py ASSAY WORK PRETENDED_GPU CPU_DEVICE GLOO_AS_NCCL GLOO RELEASES_IN_FINISH: what workloads tell of their
+communication is the same with [profile] kernels and without; an older plugin is not run after its finish."""
 import json
 import pathlib
 import shutil
@@ -39,6 +39,7 @@ def cases(assay, work, environment, plugin, params):
 
 def main():
     assay, work, gpu, cpu, comm, gloo = sys.argv[1], pathlib.Path(sys.argv[2]), *sys.argv[3:7]
+    older_plugin = sys.argv[7]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     environment = with_pretended_gpu(gpu, cpu, ASSAY_COMM_PATH=str(pathlib.Path(comm).parent), GLOO_OF_PRETENDED_GPU=gloo)
@@ -51,6 +52,9 @@ def main():
     quiet, traced = cases(assay, work, environment, "all_reduce", "size_bytes = 4096\n")
     assert quiet.keys() == traced.keys() and quiet["message_bytes"] == traced["message_bytes"], (quiet, traced)
     assert traced["algorithm_bandwidth_gbs"] > 0, traced
+
+    quiet, traced = cases(assay, work, environment, older_plugin, "")
+    assert quiet["blocks_left"] == traced["blocks_left"] == 0, (quiet, traced)
 
 
 main()
