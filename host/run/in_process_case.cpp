@@ -23,16 +23,30 @@ class ProgressObserver final : public worker::CaseObserver {
   std::int64_t total_ = 0;
 };
 
+// OpenMP's runtime reads its variables once, when the backend of the first case's device brings it along: what that
+// case finds counts for all.
+const record::Threads& threads_of_this_process(const worker::CaseSpec& first) {
+  static const record::Threads threads = [&first] {
+    const bool minds_neighbours = has_machine_to_itself({first});
+    record::Threads counted = thread_count(first, minds_neighbours);
+    const std::string setting = thread_setting(first, minds_neighbours);
+    for (const auto& [name, value] : wait_variables(counted)) setenv(name.c_str(), value.value().c_str(), 1);
+    setenv(threads_variable, setting.c_str(), 1);
+    return counted;
+  }();
+  return threads;
+}
+
 }  // namespace
 
 record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const StageProgress& on_progress) {
-  // Those of the first case count for all: OpenMP's runtime reads them when the device's backend brings it along.
-  setenv(threads_variable, thread_setting(spec).c_str(), 1);
+  const record::Threads& threads = threads_of_this_process(spec);
   ProgressObserver observer(on_progress);
   record::CaseResult result;
   worker::CaseTeardown teardown =
       worker::run_case(spec, observer, [&result](const worker::CaseAnswer& answer) { result = answer.result; });
   worker::add_teardown(result, std::move(teardown));
+  add_threads(spec, threads, result);
   return result;
 }
 

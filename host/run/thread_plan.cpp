@@ -92,8 +92,12 @@ std::map<std::string, std::optional<std::string>> wait_variables(const record::T
 }
 
 void add_threads(const worker::CaseSpec& spec, bool minds_neighbours, record::CaseResult& result) {
+  if (spec.device_kind == "cpu" && result.is_ok()) add_threads(spec, thread_count(spec, minds_neighbours), result);
+}
+
+void add_threads(const worker::CaseSpec& spec, const record::Threads& counted, record::CaseResult& result) {
   if (spec.device_kind != "cpu" || !result.is_ok()) return;
-  record::Threads& threads = result.threads = thread_count(spec, minds_neighbours);
+  record::Threads& threads = result.threads = counted;
   if (!user_said_of_waiting().empty()) {
     threads.waiting = user_said_of_waiting();
   } else if (threads.count != 1) {

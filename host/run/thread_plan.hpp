@@ -30,5 +30,7 @@ std::map<std::string, std::optional<std::string>> wait_variables(const record::T
 
 // Into the result of a case on the CPU that is ok, with a note where neighbours took something.
 void add_threads(const worker::CaseSpec& spec, bool minds_neighbours, record::CaseResult& result);
+// The same, where the threads have been counted before. `counted`: by thread_count.
+void add_threads(const worker::CaseSpec& spec, const record::Threads& counted, record::CaseResult& result);
 
 }  // namespace assay::host::run

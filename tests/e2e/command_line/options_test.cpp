@@ -37,6 +37,20 @@ class CommandLine : public Sandbox {
 
 const std::string set_with = "parameters and settings are set with --set";
 
+// As those of a worker are; what the first case finds counts for all.
+TEST_F(CommandLine, ThreadsOfCasesInThisProcessAreInTheRecord) {
+  ExperimentText text = short_run();
+  text.run = "threads = 2";
+  text.sweep = "\"measure.warmup\" = [0, 1]";
+  for (const nlohmann::json& record : records_of(text, 0, {"--in-process"})) {
+    EXPECT_EQ(record["threads"]["count"], 2) << record;
+    EXPECT_GT(record["threads"]["spin_count"], 0) << record;
+  }
+  set_variable("OMP_WAIT_POLICY", "passive");
+  for (const nlohmann::json& record : records_of(text, 0, {"--in-process"}))
+    EXPECT_EQ(record["threads"]["waiting"], "OMP_WAIT_POLICY=passive") << record;
+}
+
 TEST_F(CommandLine, AParameterIsNoOption) {
   expect_refusal({"--nhead", "16"}, "unknown option '--nhead'; " + set_with + ": --set heads=16; see");
   expect_refusal({"--num-heads=8"}, set_with + ": --set heads=8");
