@@ -23,7 +23,7 @@ const BackendFactory& open_factory(const std::string& folder, const std::string&
   if (std::string_view(factory->interface_id) != interface_id)
     refuse(file,
            std::string("it offers '") + factory->interface_id + "', the plugin was built for '" + interface_id + "'",
-           "build both from one SDK release with one compiler");
+           "build both from one SDK release against one standard library");
   return *factory;
 }
 

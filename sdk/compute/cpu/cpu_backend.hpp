@@ -136,6 +136,9 @@ class CpuBackend final : public compute::Backend {
   // region serves all operations, since none outlives its call.
   void* scratch(std::size_t bytes);
 
+  // A product of bf16 where oneDNN has none for this processor: by fp32 copies of its operands.
+  void matmul_widened(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options);
+
   Isa isa_;
   Mode mode_ = Mode::execute;
   std::size_t workspace_needed_ = 0;

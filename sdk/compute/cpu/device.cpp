@@ -19,6 +19,7 @@
 #include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
+#include "matmul.hpp"
 #include "telemetry.hpp"
 
 using Clock = std::chrono::steady_clock;
@@ -143,9 +144,10 @@ assay_status info(assay_device*, assay_device_info* out) noexcept {
     out->compute_units = threads;
     out->reserved = 0;
     copy_text(out->name, assay::cpu::read_cpu_model());
-    copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}", v->major, v->minor,
+    copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}{}", v->major, v->minor,
                                           v->patch, openmp_version(), threads, threads == 1 ? "" : "s",
-                                          assay::cpu::name_of(assay::cpu::machine_isa())));
+                                          assay::cpu::name_of(assay::cpu::machine_isa()),
+                                          assay::cpu::MatmulCache::multiplies_bf16() ? "" : "; bf16 products in fp32"));
   });
 }
 

@@ -272,6 +272,22 @@ MatmulCache::Plan& MatmulCache::find(const Tensor& a, const Tensor& b, const Ten
   return plan;
 }
 
+bool MatmulCache::multiplies_bf16() {
+  static const bool multiplies = [] {
+    Problem p;
+    p.m = p.n = p.k = 64;
+    for (auto* step : {&p.a_step, &p.b_step, &p.c_step}) (*step)[0] = 64, (*step)[1] = 1;
+    p.input = p.output = DType::bf16;
+    p.alpha_bits = std::bit_cast<std::uint32_t>(1.0F);
+    try {
+      return !is_reference(primitive_desc_of(p, dnnl::engine(dnnl::engine::kind::cpu, 0)).impl_info_str());
+    } catch (const dnnl::error&) {
+      return false;
+    }
+  }();
+  return multiplies;
+}
+
 std::size_t MatmulCache::scratch_bytes(const Plan& plan) { return plan.scratch_bytes; }
 
 void MatmulCache::execute(Plan& plan, void* a, void* b, void* c, void* bias, void* scratch) {
@@ -291,6 +307,48 @@ std::vector<PrimitiveInfo> MatmulCache::primitives() const {
   return list;
 }
 
+// Of 64 bytes, as oneDNN likes them.
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// `t` in fp32 and without gaps, at `address`.
+Tensor widened(const Tensor& t, void* address) {
+  Tensor wide = t;
+  wide.data = address, wide.dtype = DType::f32;
+  std::int64_t step = 1;
+  for (std::size_t i = static_cast<std::size_t>(t.rank); i-- > 0; step *= t.shape[i]) wide.stride[i] = step;
+  return wide;
+}
+
+// A number in bf16 is one in fp32 as well, and a product of bf16 is summed in fp32 in any case: only the last bits of
+// the sum can differ, by its order.
+void CpuBackend::matmul_widened(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
+  const Tensor bias = options.bias ? options.bias : Tensor();
+  std::size_t taken = 0;
+  const auto place = [&](const Tensor& t) {
+    const std::size_t offset = taken;
+    taken += aligned(static_cast<std::size_t>(t.elements()) * sizeof(float));
+    return offset;
+  };
+  const bool narrow_c = c.dtype == DType::bf16, narrow_bias = bias && bias.dtype == DType::bf16;
+  const std::size_t at_a = place(a), at_b = place(b), at_c = narrow_c ? place(c) : 0,
+                    at_bias = narrow_bias ? place(bias) : 0;
+  MatmulOptions wide_options = options;
+  if (narrow_bias) wide_options.bias = widened(bias, bias.data);
+  MatmulCache::Plan& plan =
+      matmuls_->find(widened(a, a.data), widened(b, b.data), narrow_c ? widened(c, c.data) : c, wide_options);
+  char* const memory = static_cast<char*>(scratch(taken + MatmulCache::scratch_bytes(plan)));
+  if (preparing()) return;
+  const auto copied = [&](const Tensor& t, std::size_t offset) {
+    const Tensor wide = widened(t, memory + offset);
+    copy(wide, t);
+    return wide.data;
+  };
+  void* const wide_c = !narrow_c ? c.data : options.accumulate ? copied(c, at_c) : static_cast<void*>(memory + at_c);
+  matmuls_->execute(plan, copied(a, at_a), copied(b, at_b), wide_c, narrow_bias ? copied(bias, at_bias) : bias.data,
+                    memory + taken);
+  if (narrow_c) copy(c, widened(c, wide_c));
+}
+
 void CpuBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
   if (c.rank >= 2 && c.step(-1) != 1 && c.step(-2) == 1 && c.dim(-1) != 1) {
     // oneDNN writes rows: a c that lies by columns is written as its transpose, c' = b' a'.
@@ -301,6 +359,8 @@ void CpuBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const
     return;
   }
   if (c.elements() == 0) return;
+  if (a.dtype == DType::bf16 && b.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())
+    return matmul_widened(a, b, c, options);
   MatmulCache::Plan& plan = matmuls_->find(a, b, c, options);
   void* const memory = scratch(MatmulCache::scratch_bytes(plan));
   if (!preparing()) matmuls_->execute(plan, a.data, b.data, c.data, options.bias.data, memory);

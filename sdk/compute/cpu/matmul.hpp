@@ -16,6 +16,9 @@ class MatmulCache {
   MatmulCache();
   ~MatmulCache();
 
+  // Whether oneDNN has products of bf16 for this processor: as of 2.6, with AVX-512 alone.
+  static bool multiplies_bf16();
+
   // The plan of these tensors' geometry, made when it is new. Throws assay::Error (UNSUPPORTED) when oneDNN offers no
   // optimised implementation.
   Plan& find(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,

@@ -28,7 +28,7 @@ TEST_F(ForeignAbi, ADevicesOperationsAreRefusedByWhatDiffers) {
   const std::string reason = refusal({.plugin = "decoder", .params = "size = \"tiny\"", .measure = "steps = 1"});
   EXPECT_PRED2(contains, reason, std::string("the plugin was built for '") + compute::interface_id + "'");
   EXPECT_PRED2(contains, reason, "libstdc++-cxx11-abi-0'");
-  EXPECT_PRED2(contains, reason, "with one compiler");
+  EXPECT_PRED2(contains, reason, "against one standard library");
 }
 
 #ifdef FOREIGN_COMM_FOLDER
@@ -37,13 +37,13 @@ TEST_F(ForeignAbi, ACommunicatorIsRefusedByWhatDiffers) {
   const std::string reason = refusal({.plugin = "all_reduce", .measure = "steps = 1", .run = "ranks = 2"});
   EXPECT_PRED2(contains, reason, std::string("the plugin was built for '") + comm::interface_id + "'");
   EXPECT_PRED2(contains, reason, "libstdc++-cxx11-abi-0'");
-  EXPECT_PRED2(contains, reason, "with one compiler");
+  EXPECT_PRED2(contains, reason, "against one standard library");
 }
 #endif
 
 TEST(InterfaceIds, NameTheCompilersAbi) {
   for (const std::string id : {compute::interface_id, comm::interface_id}) {
-    EXPECT_PRED2(contains, id, "gxx-abi-" + std::to_string(__GXX_ABI_VERSION));
+    EXPECT_PRED2(contains, id, "itanium-abi");
     EXPECT_PRED2(contains, id, "libstdc++-cxx11-abi-" + std::to_string(_GLIBCXX_USE_CXX11_ABI));
     EXPECT_PRED2(contains, id, "revision");
   }

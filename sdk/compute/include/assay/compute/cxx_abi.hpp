@@ -7,8 +7,8 @@
 #define ASSAY_TEXT_OF_TOKEN(token) #token
 #define ASSAY_TEXT_OF(macro) ASSAY_TEXT_OF_TOKEN(macro)
 
-#if !defined(__GXX_ABI_VERSION)
-#error "this compiler does not say which C++ ABI it follows: __GXX_ABI_VERSION is not defined"
+#if !defined(__GXX_ABI_VERSION) || __GXX_ABI_VERSION < 1002
+#error "this compiler does not follow the Itanium C++ ABI: __GXX_ABI_VERSION is not defined, or below 1002"
 #endif
 
 #if defined(_LIBCPP_ABI_VERSION)
@@ -19,5 +19,7 @@
 #define ASSAY_CXX_LIBRARY_ABI "libstdc++-cxx11-abi-" ASSAY_TEXT_OF(_GLIBCXX_USE_CXX11_ABI)
 #endif
 
-// "gxx-abi-1017 libstdc++-cxx11-abi-1"
-#define ASSAY_CXX_ABI "gxx-abi-" ASSAY_TEXT_OF(__GXX_ABI_VERSION) " " ASSAY_CXX_LIBRARY_ABI
+// The number itself is left out: g++ 12, g++ 13 and clang have three, which differ in corners (the mangling of some
+// templates) that no interface of ours touches, and what they compile works together.
+// "itanium-abi libstdc++-cxx11-abi-1"
+#define ASSAY_CXX_ABI "itanium-abi " ASSAY_CXX_LIBRARY_ABI

@@ -18,7 +18,7 @@ inline std::unique_ptr<compute::Backend> open_backend(const Host& host, const La
   if (std::string_view(factory->interface_id) != compute::interface_id)
     throw Error(ASSAY_UNSUPPORTED, std::string("the plugin was built for '") + compute::interface_id +
                                        "', the device's backend offers '" + factory->interface_id +
-                                       "'; build both from one SDK release with one compiler");
+                                       "'; build both from one SDK release against one standard library");
   return std::unique_ptr<compute::Backend>(factory->create(access->device, launch.stream()));
 }
 
