@@ -23,7 +23,7 @@ std::string check_skipped_step(Trainer& trainer, const std::function<void()>& st
   if (scale != expected)
     throw Error(ASSAY_WRONG_RESULT, "after a step that overflows " + at + " the scale is " + number(scale) +
                                         ", expected " + number(expected));
-  return "a step that overflows " + at + " changes no weight and halves it; ";
+  return "a step that overflows " + at + " changes no weight, and halves the scale; ";
 }
 
 }  // namespace assay::train

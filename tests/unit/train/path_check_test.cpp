@@ -51,5 +51,41 @@ TEST(PathCheck, AnOutcomeWithFewerTensorsIsNoAgreement) {
   EXPECT_THROW(compared({2, {{1}, {1}}}, {2, {{1}, {1}, {1}}}), Error);
 }
 
+// What was found on a CPU, and at most five times as much.
+TEST(PathTolerance, OfFp32IsNotFarFromWhatIsFound) {
+  for (const std::int64_t layers : {1, 2, 12, 48}) {
+    const double depth = std::sqrt(static_cast<double>(layers));
+    const PathTolerance tolerance = path_tolerance({}, layers);
+    EXPECT_LE(tolerance.loss, 5 * 9e-8);
+    EXPECT_LE(tolerance.gradient, 5 * 1e-6 * depth);
+    EXPECT_LE(tolerance.factor, 5 * 2.8e-7 * depth);
+    EXPECT_LE(tolerance.few, 5 * 1e-6 * depth);
+  }
+}
+
+// A large tensor that is too large by two millionths: less than 0.6 of what its norm may differ by.
+TEST(PathTolerance, OfFp32FindsAFactor) {
+  ParameterSet set({});
+  set.add({{"a", {100'000}}});
+  Outcome reference{2, {std::vector<float>(100'000)}};
+  for (std::size_t i = 0; i < reference.samples[0].size(); ++i)
+    reference.samples[0][i] = static_cast<float>(std::sin(static_cast<double>(i)));
+  Outcome timed = reference;
+  for (float& x : timed.samples[0]) x = static_cast<float>(static_cast<double>(x) * (1 + 2e-6));
+  EXPECT_THROW(compare_paths("one against another", timed, reference, path_tolerance({}, 1), set, ""), Error);
+}
+
+TEST(PathTolerance, OfFewReluStatesInFp32IsThatOfRounding) {
+  const PrecisionPolicy fp32{}, tf32{.product_math = compute::ProductMath::tf32},
+      bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
+  EXPECT_LE(relu_path_tolerance(fp32, 12, 1e5).gradient, 5 * 8.2e-7);
+  EXPECT_LE(relu_path_tolerance(fp32, 12, 1e5).factor, 5 * 5e-7);
+  EXPECT_EQ(relu_path_tolerance(fp32, 12, 1e8).gradient, relu_path_tolerance(fp32, 12).gradient);
+  for (const PrecisionPolicy& other : {tf32, bf16}) {
+    EXPECT_FALSE(has_few_relu_states(other, 1));
+    EXPECT_EQ(relu_path_tolerance(other, 12, 1).gradient, relu_path_tolerance(other, 12).gradient);
+  }
+}
+
 }  // namespace
 }  // namespace assay::train

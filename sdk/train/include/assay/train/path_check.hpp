@@ -24,7 +24,8 @@ using SampleOf = std::function<std::vector<float>(std::size_t index)>;
 struct PathTolerance {
   double loss, gradient;  // relative; `gradient` of a whole tensor in the Euclidean norm
   double block;           // of 256 elements, relative to their norm or to that of as many average ones
-  double factor;          // by which a whole, large tensor is too large or too small; of few elements more
+  double factor;          // by which a whole, large tensor is too large or too small
+  double few = 0;         // of n elements by so much over the root of n more
 };
 // Of a model of so many layers: from the rounding that is expected, at most five times what is found.
 PathTolerance path_tolerance(const PrecisionPolicy& policy, std::int64_t layers);
@@ -32,6 +33,12 @@ PathTolerance path_tolerance(const PrecisionPolicy& policy, std::int64_t layers)
 // passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
 // gradients differ by sqrt(e).
 PathTolerance relu_path_tolerance(const PrecisionPolicy& policy, std::int64_t layers);
+// In fp32 a model of few states most often has none of that kind, and is held to rounding alone: whoever finds more may
+// try `relu_draws` batches, in all of which a right one has such a state in one of a thousand cases at most. `states`:
+// hidden ones, over all rows and layers. Otherwise the tolerance above.
+inline constexpr int relu_draws = 5;
+bool has_few_relu_states(const PrecisionPolicy& policy, double states);
+PathTolerance relu_path_tolerance(const PrecisionPolicy& policy, std::int64_t layers, double states);
 
 // Checks the loss and the gradients of the last step. Returns a text on what was found, or throws WRONG_RESULT.
 // Overwrites the loss.
