@@ -255,6 +255,7 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
       if (e.status() != ASSAY_WRONG_RESULT || draw == draws) throw;
       // A state within rounding of 0 may have changed its side; in another batch it is elsewhere.
       data_->loader().next(trainer_.batch());
+      trainer_.lend_memory(timed);  // the other path may have needed more, and taken it anew
       found = outcome_of(timed, trainer_.backend());
       expected = outcome_of(reference, trainer_.backend());
     }
