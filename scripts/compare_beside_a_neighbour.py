@@ -34,7 +34,9 @@ class Neighbour:
     def __enter__(self):
         if self.wanted:
             cpu = max(os.sched_getaffinity(0))
-            self.process = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
+            # It ends with this script, however that ends.
+            count = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+            self.process = subprocess.Popen([sys.executable, "-c", count])
             time.sleep(0.5)
 
     def __exit__(self, *_):

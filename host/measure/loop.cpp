@@ -99,8 +99,6 @@ class Loop {
     hooks_.prepare_window();
   }
 
-  // In the measured stage, as all that follows the warm-up: what a workload counts there it divides by these steps,
-  // too.
   void choose_inner() {
     result_.inner = plan_.inner;
     if (plan_.inner != inner_auto) return;
@@ -121,7 +119,7 @@ class Loop {
 
   double unrecorded_sample() {
     const std::int64_t begin_ns = timeline_.host_now_ns();
-    for (std::int64_t i = 0; i < result_.inner; ++i) hooks_.run_step(iteration_++, false);
+    for (std::int64_t i = 0; i < result_.inner; ++i) hooks_.run_step(iteration_++, true);
     timeline_.synchronize();
     return static_cast<double>(timeline_.host_now_ns() - begin_ns);
   }
@@ -194,7 +192,8 @@ class Loop {
     result_.window_s = static_cast<double>(timeline_.host_now_ns() - window_begin_ns) * 1e-9;
   }
 
-  // Steps of the measured stage, which the workload counts as such, so that its means over steps stay what they are.
+  // Steps of the measured stage: a workload that met the warm-up's now would forget what it has counted. So its own
+  // means over steps (of bandwidths, say) hold these few, too.
   void settle_again() {
     if (result_.settling_steps == 0) return;
     for (std::int64_t sample = 0; sample < samples_after_a_look; ++sample) {

@@ -91,9 +91,9 @@ class ExperimentRun {
         if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
     }
     basis.ask_device = [this](const std::string& wanted) {
-      worker::FoundDevice found = options_.in_process
-                                      ? worker::probe_device(wanted)
-                                      : ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
+      // In a process of its own also where the cases run in this one: opening the CPU's device starts OpenMP's runtime,
+      // which would be too early for the threads of the first case.
+      worker::FoundDevice found = ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };

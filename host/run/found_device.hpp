@@ -9,7 +9,7 @@
 namespace assay::host::run {
 
 // Asked in a process of its own, so that no vendor library is opened here. Throws LaunchError when that process cannot
-// be started. For --in-process there is probe_device().
+// be started.
 worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& log_file,
                                    const launch::InterruptHandler& interrupts);
 

@@ -88,6 +88,10 @@ Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Back
 // one of these is right in the first one.
 void Workload::start_later() {
   trainer_.start(loss_scale_);
+  spread_later();
+}
+
+void Workload::spread_later() {
   assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
   trainer_.backend().upload(trainer_.optimizer().step_number(), &later_step);
 }
@@ -213,6 +217,7 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
   text += check_batches(launch);
   // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.
   const auto enqueue_gradients = [&] {
+    spread_later();
     trainer_.forward();
     trainer_.backward();
   };

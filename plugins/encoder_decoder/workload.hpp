@@ -84,6 +84,7 @@ class Workload {
   assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by);
   void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
   void start_later();
+  void spread_later();  // what start_later() does after the start
   void repeat_step(const assay::Launch& launch);
   std::string check_start(double loss) const;
   std::string check_batches(const assay::Launch& launch);

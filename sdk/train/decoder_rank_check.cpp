@@ -38,12 +38,17 @@ class Path {
     model_.backward(by, inputs_, labels_, inputs_.elements());
   }
 
+  // After the trainer's start.
+  void begin_and_enqueue(compute::Backend& by) const {
+    model_.initialize(by);
+    spread_constants(trainer_.backend(), trainer_.parameters());
+    enqueue(by);
+  }
+
   Outcome outcome(compute::Backend& by, double loss_scale) const {
     compute::Backend& backend = trainer_.backend();
     trainer_.start(loss_scale);
-    model_.initialize(by);
-    spread_constants(backend, trainer_.parameters());
-    enqueue(by);
+    begin_and_enqueue(by);
     backend.synchronize();
     Outcome outcome;
     float loss = 0;
@@ -70,7 +75,7 @@ Verified compare_at(DecoderTrainer& trainer, std::int64_t batch) {
   Outcome found;
   {
     const Path timed(trainer, config);
-    loss_scale = find_finite_gradients(trainer, [&] { timed.enqueue(trainer.backend()); });
+    loss_scale = find_finite_gradients(trainer, [&] { timed.begin_and_enqueue(trainer.backend()); });
     found = timed.outcome(audited, loss_scale);
   }
   std::optional<Path> other;

@@ -19,6 +19,8 @@ class AuditedBackend::Judge {
   // Whether the operation that is to come is looked at; `signature` tells kinds and shapes apart, `cost` counts as
   // AuditLimits does. Nothing in Mode::prepare.
   bool begins(const std::string& operation, const Tensor& of, double cost, const std::string& signature = "");
+  // Something of an operation that is looked at otherwise, and that nobody can check here.
+  void leave_out(const std::string& what) { left_out_.insert(what); }
   // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
   // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
   void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,

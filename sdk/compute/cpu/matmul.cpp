@@ -322,6 +322,7 @@ Tensor widened(const Tensor& t, void* address) {
 // A number in bf16 is one in fp32 as well, and a product of bf16 is summed in fp32 in any case: only the last bits of
 // the sum can differ, by its order.
 void CpuBackend::matmul_widened(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
+  require_matmul_bias(c, options);
   const Tensor bias = options.bias ? options.bias : Tensor();
   std::size_t taken = 0;
   const auto place = [&](const Tensor& t) {

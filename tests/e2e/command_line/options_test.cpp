@@ -46,6 +46,9 @@ TEST_F(CommandLine, ThreadsOfCasesInThisProcessAreInTheRecord) {
     EXPECT_EQ(record["threads"]["count"], 2) << record;
     EXPECT_GT(record["threads"]["spin_count"], 0) << record;
   }
+  text.run = "threads = 1";
+  for (const nlohmann::json& record : records_of(text, 0, {"--in-process"}))
+    EXPECT_NE(record["device"]["libraries"].get<std::string>().find(", 1 thread;"), std::string::npos) << record;
   set_variable("OMP_WAIT_POLICY", "passive");
   for (const nlohmann::json& record : records_of(text, 0, {"--in-process"}))
     EXPECT_EQ(record["threads"]["waiting"], "OMP_WAIT_POLICY=passive") << record;
