@@ -13,9 +13,9 @@ extern "C" {
 
 typedef struct assay_memory_account {
   size_t struct_size;
-  /* [any-thread] From here on account->report is told, in bytes and as ASSAY_MEMORY_WORKSPACE, of what the library takes
-   * and gives up: buffers on which algorithms are timed, captured graphs, handles of libraries. It is called on whatever
-   * thread uses the device. NULL: nobody is told any more. The account must live until then. */
+  /* [any-thread] From here on account->report is told, in bytes and as ASSAY_MEMORY_WORKSPACE, of what the library
+   * takes and gives up: buffers on which algorithms are timed, captured graphs, handles of libraries. It is called on
+   * whatever thread uses the device. NULL: nobody is told any more. The account must live until then. */
   void (*tell)(struct assay_device*, const assay_memory* account) ASSAY_NOEXCEPT;
 } assay_memory_account;
 #define ASSAY_EXT_MEMORY_ACCOUNT "assay.memory_account/1"

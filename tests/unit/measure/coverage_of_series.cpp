@@ -6,7 +6,8 @@
 //
 // Reads the time of one step a line, of a case of many thousand steps (docs/performance.md has the experiment and what
 // was found). The true mean is that of the whole series, and, since a machine changes within minutes, also that of the
-// `around` measurements' worth of steps about each measurement: an interval speaks of the time in which it was measured.
+// `around` measurements' worth of steps about each measurement: an interval speaks of the time in which it was
+// measured.
 #include <algorithm>
 #include <iostream>
 #include <iterator>
@@ -66,8 +67,8 @@ int main() {
   const std::vector<double> steps{std::istream_iterator<double>(std::cin), {}};
   if (steps.size() < 1000) return std::cerr << "expected the times of at least 1000 steps, one a line\n", 2;
   const Statistics s = summarize(steps);
-  std::cout << steps.size() << " steps, mean " << s.mean << ", cv " << 100 * s.cv
-            << "%, correlation of neighbours " << correlation_of(steps).lag1 << '\n';
+  std::cout << steps.size() << " steps, mean " << s.mean << ", cv " << 100 * s.cv << "%, correlation of neighbours "
+            << correlation_of(steps).lag1 << '\n';
   MeasurePlan until;
   until.until.emplace();
   report("until 1%", until, steps);
