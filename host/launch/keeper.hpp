@@ -22,7 +22,7 @@ enum class KeeperWord : std::int32_t {
   gone,     // keeper: nothing is left; it exits
 };
 
-// What the worker had left running when it ended, not counting what shared its process group and was killed with it.
+// LeftRunning names what the worker had left running when it ended, without what was killed with its process group.
 struct LeftRunning {
   static constexpr std::size_t names_max = 8;
   std::uint64_t count = 0;
@@ -37,8 +37,8 @@ struct KeeperMessage {
   LeftRunning left{};                // `gone`
 };
 
-// What a forked child of the host does to become a keeper. `become_worker` is called in the worker's process with the
-// keeper's process id, and does not return; `report_failure` in the keeper, when there can be no further process.
+// run_keeper() makes a keeper of a forked child of the host. It calls `become_worker` in the worker's process with the
+// keeper's process id, which does not return, and `report_failure` in the keeper when there can be no further process.
 struct KeeperPlan {
   int channel_fd;  // the keeper's end
   int null_fd;
@@ -48,7 +48,7 @@ struct KeeperPlan {
 };
 [[noreturn]] void run_keeper(const KeeperPlan& plan);
 
-// What `ps` shows it as.
+// `ps` shows a keeper by this name.
 constexpr const char* keeper_name = "assay-keeper";
 
 }  // namespace assay::host::launch

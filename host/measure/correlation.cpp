@@ -18,7 +18,7 @@ class Series {
         mean_(std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size())),
         variance_(covariance(0)) {}
 
-  // Of samples `lag` apart, over n of them as is usual: the few of a large lag weigh less.
+  // The sum over samples `lag` apart is divided by n, as is usual, so that the few of a large lag weigh less.
   double covariance(std::size_t lag) const {
     double sum = 0;
     for (std::size_t i = lag; i < samples_.size(); ++i) sum += (samples_[i] - mean_) * (samples_[i - lag] - mean_);

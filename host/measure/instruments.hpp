@@ -1,4 +1,4 @@
-// What measuring itself costs, and how many steps a sample needs for it not to matter.
+// Measuring costs time itself: how much, and how many steps a sample needs so that it does not matter.
 #pragma once
 #include "measure/recorder.hpp"
 

@@ -13,7 +13,6 @@
 #include "run/run_records.hpp"
 #include "run/thread_plan.hpp"
 #include "telemetry/environment.hpp"
-#include "worker/device_probe.hpp"
 
 namespace assay::host::run {
 namespace {

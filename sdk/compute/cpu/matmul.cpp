@@ -307,7 +307,9 @@ std::vector<PrimitiveInfo> MatmulCache::primitives() const {
   return list;
 }
 
-// Of 64 bytes, as oneDNN likes them.
+namespace {
+
+// Rounds up to the 64 bytes at which oneDNN likes its operands to begin.
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // `t` in fp32 and without gaps, at `address`.
@@ -319,18 +321,20 @@ Tensor widened(const Tensor& t, void* address) {
   return wide;
 }
 
+}  // namespace
+
 // A number in bf16 is one in fp32 as well, and a product of bf16 is summed in fp32 in any case: only the last bits of
 // the sum can differ, by its order.
 void CpuBackend::matmul_widened(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
   require_matmul_bias(c, options);
-  const Tensor bias = options.bias ? options.bias : Tensor();
+  const Tensor& bias = options.bias;
   std::size_t taken = 0;
   const auto place = [&](const Tensor& t) {
     const std::size_t offset = taken;
     taken += aligned(static_cast<std::size_t>(t.elements()) * sizeof(float));
     return offset;
   };
-  const bool narrow_c = c.dtype == DType::bf16, narrow_bias = bias && bias.dtype == DType::bf16;
+  const bool narrow_c = c.dtype == DType::bf16, narrow_bias = bias && narrow_c;
   const std::size_t at_a = place(a), at_b = place(b), at_c = narrow_c ? place(c) : 0,
                     at_bias = narrow_bias ? place(bias) : 0;
   MatmulOptions wide_options = options;

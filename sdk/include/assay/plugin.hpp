@@ -1,5 +1,6 @@
 // assay/plugin.hpp - the C++20 layer over assay/abi.h. Header-only: it is compiled into the plugin, and nothing of it
-// crosses the border. A complete plugin:
+// crosses the border. The header is long because a plugin includes it alone, and each part fills the table of the next.
+// A complete plugin:
 //
 //   struct Axpy {
 //     static constexpr auto id = "axpy", summary = "y += a x over one vector", item_unit = "elements";
