@@ -197,6 +197,7 @@ struct Device {
   Number memory_total_mib;
   std::string libraries;
   std::string bus_address;  // "" where the hardware has none
+  std::string uuid;         // "GPU-...", "MIG-..." of a part of one; "" where the hardware has none
   std::string driver;
   Number max_sm_clock_mhz, max_memory_clock_mhz, application_sm_clock_mhz, application_memory_clock_mhz;
   Number power_limit_w, default_power_limit_w;
@@ -252,12 +253,15 @@ struct WallTimes {
 
 // What was to be run: known before the case starts.
 struct CaseIdentity {
-  std::int64_t index = -1;  // in the experiment, from 0
+  std::int64_t index = -1;             // in the experiment, from 0
+  std::optional<std::int64_t> repeat;  // which time of [run] repeat, from 1; absent where each case runs once
   std::string hash;
   Named<Value> axes;
   std::optional<std::int32_t> ranks;
   std::string workload;
   std::optional<Plugin> plugin;
+  Named<std::string>
+      files;  // SHA-256 of what makes the number: "host", "plugin", "device", "comm.gloo", "input.weights"
   Named<Value> params, settings;
 };
 
@@ -270,6 +274,8 @@ struct CaseResult {
   std::string phase;
   std::optional<std::int32_t> rank;  // of several, the one that ended the case
   std::optional<Device> device;
+  Named<std::string> libraries;                   // that the worker had loaded: the build id of each, by its name
+  Named<std::string> algorithms;                  // that libraries have chosen, by what they were chosen for
   std::optional<std::vector<std::string>> notes;  // absent when no worker reported
   WallTimes wall;
   std::optional<Work> work;
@@ -310,7 +316,9 @@ struct CaseResult {
 struct CaseRecord {
   CaseIdentity identity;
   CaseResult result;
-  std::string started;  // UTC
+  std::string started;      // UTC
+  std::string host;         // the name of the machine that led the case
+  std::string environment;  // the id of the environment it ran in: environments/ID.json of the run folder
   // Of a case that the experiment has no more. Not part of the file: a later run of the experiment decides it.
   bool is_former = false;
 };

@@ -237,6 +237,7 @@ struct Fields<Device> {
     field("memory_total_mib", d.memory_total_mib);
     field.unless_empty("libraries", d.libraries);
     field.unless_empty("bus_address", d.bus_address);
+    field.unless_empty("uuid", d.uuid);
     field.unless_empty("driver", d.driver);
     field("max_sm_clock_mhz", d.max_sm_clock_mhz);
     field("max_memory_clock_mhz", d.max_memory_clock_mhz);
@@ -332,6 +333,8 @@ void visit_end(auto&& field, auto& r) {
 }
 
 void visit_findings(auto&& field, auto& r) {
+  field.unless_empty("libraries", r.libraries);
+  field.unless_empty("algorithms", r.algorithms);
   field("notes", r.notes);
   field.unless_empty("wall_s", r.wall);
   field("work", r.work);
@@ -375,17 +378,21 @@ struct Fields<CaseRecord> {
     auto& id = record.identity;
     auto& result = record.result;
     field("index", id.index);
+    field("repeat", id.repeat);
     field("hash", id.hash);
     field("axes", id.axes);
     visit_end(field, result);
     field("ranks", id.ranks);
     field("workload", id.workload);
     field("plugin", id.plugin);
+    field.unless_empty("files", id.files);
     field("device", result.device);
     field("params", id.params);
     field("settings", id.settings);
     visit_findings(field, result);
     field.unless_empty("started", record.started);
+    field.unless_empty("host", record.host);
+    field.unless_empty("environment", record.environment);
   }
 };
 
