@@ -103,7 +103,8 @@ int collect_parts(const std::vector<fs::path>& folders, const po::variables_map&
       dir = std::get<fs::path>(place);
   fs::path run;
   {
-    const auto folder = results::RunFolder::create(dir, loaded.loaded->experiment.name, *experiment_text, "{}");
+    auto folder = results::RunFolder::create(dir, loaded.loaded->experiment.name, *experiment_text, "{}");
+    folder.become_latest();
     for (const std::string& note : folder.notes()) fmt::print(stderr, "note: {}\n", note);
     run = folder.path();
   }

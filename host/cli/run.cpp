@@ -18,11 +18,13 @@
 #include "cli/reporter.hpp"
 #include "cli/set_instead.hpp"
 #include "common/files.hpp"
-#include "experiment/hash.hpp"
+#include "common/sha256.hpp"
 #include "results/case_text.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
 #include "run/plan.hpp"
+#include "run/preview.hpp"
+#include "run/resumption.hpp"
 #include "run/shard_run.hpp"
 #include "shard/shard_plan.hpp"
 
@@ -47,9 +49,14 @@ po::options_description visible_options() {
   const auto texts = [] { return po::value<Arguments>()->composing(); };
   visible.add_options()("set", texts(),
                         "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
-      "filter", texts(), "key=value: run only the cases that match; repeatable")("dry-run",
-                                                                                 "print the cases, start nothing")(
-      "resume", "go on with the newest run of this experiment: finished cases are not run again")(
+      "filter", texts(), "key=value: run only the cases that match; repeatable")(
+      "dry-run", "print the cases, with --resume which of them are done, and run nothing")(
+      "resume",
+      "go on with the newest run of this experiment, which may have grown by values of its axes: finished cases are "
+      "not "
+      "run again, unless other code or another machine has made them")(
+      "new", "with --resume: start a new run where the experiment differs otherwise from that of the newest one")(
+      "any-machine", "with --resume: cases that another machine has finished count")(
       "output", text(),
       "folder for results instead of [output] dir; or a file that ends in .csv, .md or .json: that view of the run "
       "goes there, too")("plugin-path", texts(), "folder with plugins, searched first; repeatable")(
@@ -62,12 +69,50 @@ po::options_description visible_options() {
   return visible;
 }
 
+std::string label_of(const experiment::Case& c) {
+  const std::string label = results::case_label(c.axes);
+  return label.empty() ? "(no sweep)" : label;
+}
+
+std::string count_of_cases(std::size_t count) { return fmt::format("{} case{}", count, count == 1 ? "" : "s"); }
+
 void print_cases(const experiment::Experiment& experiment) {
-  fmt::print("{}: {} cases\n", experiment.name, experiment.cases.size());
-  for (const experiment::Case& c : experiment.cases) {
-    const std::string label = results::case_label(c.axes);
-    fmt::print("  {:>3}  {}\n", c.index + 1, label.empty() ? "(no sweep)" : label);
+  fmt::print("{}: {}\n", experiment.name, count_of_cases(experiment.cases.size()));
+  for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
+}
+
+// What --resume would do with each case.
+void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
+  using State = run::PreviewedCase::State;
+  const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
+                                  [](const run::PreviewedCase& c) { return c.state == State::done; });
+  fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
+             preview.run_folder.empty() ? "a new run" : "goes on with " + preview.run_folder);
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    const experiment::Case& c = experiment.cases[i];
+    const run::PreviewedCase& found = preview.cases[i];
+    fmt::print("  {:>3}  {:<7}  {}{}\n", c.index + 1, found.state == State::done ? "done" : "pending", label_of(c),
+               found.why.empty() ? "" : fmt::format(" (runs again: {})", found.why));
   }
+}
+
+run::RunOptions options_of_run(const po::variables_map& values, const std::optional<results::ViewFile>& view_file,
+                               const std::optional<wireup::LaunchedRank>& launched,
+                               const std::optional<run::SweepPart>& part) {
+  run::RunOptions options;
+  options.resume = values.count("resume") > 0;
+  options.start_new = values.count("new") > 0;
+  options.any_machine = values.count("any-machine") > 0;
+  options.in_process = values.count("in-process") > 0;
+  options.view_file = view_file, options.launched = launched, options.part = part;
+  return options;
+}
+
+void show_cases(const LoadedExperiment& loaded, const run::RunOptions& options) {
+  if (options.resume)
+    print_resumption(loaded.experiment, run::preview_resumption(loaded.experiment, loaded.target, options));
+  else
+    print_cases(loaded.experiment);
 }
 
 // Of the processes of a launch one speaks for all.
@@ -133,7 +178,7 @@ int run_shard_of_batch(const po::variables_map& values, const std::vector<fs::pa
   // What cannot be mended by another start must not look like a job that was killed.
   try {
     options.plan = shard::read_shard_plan(folder);
-    options.experiment_hash = experiment::hash_file(files.front());
+    options.experiment_hash = sha256_of_file(files.front());
     LoadResult result = load_submitted(files.front(), options.plan.experiment_file, options.plan.plugin_file);
     if (!result.loaded) {
       run::write_verdict(folder, options.start, run::Verdict::failed);
@@ -156,13 +201,14 @@ std::optional<wireup::LaunchedRank> nth_launch(std::optional<wireup::LaunchedRan
   return launched;
 }
 
-}  // namespace
-
-int run_command(const Arguments& arguments) {
+int run_experiments(const Arguments& arguments) {
   const ParsedOptions options = parsed_options(arguments);
   if (options.help) return run::exit_ok;
   const po::variables_map& values = options.values;
   if (!values.count("experiment")) throw UsageError("run needs an experiment file");
+  for (const char* option : {"new", "any-machine"})
+    if (values.count(option) && !values.count("resume"))
+      throw UsageError(fmt::format("--{} goes with --resume; without it each run is a new one", option));
   if (values.count("quiet") && values.count("json")) throw UsageError("--quiet and --json exclude each other");
   std::vector<fs::path> files;
   for (const std::string& file : list_of(values, "experiment")) files.emplace_back(file);
@@ -199,7 +245,8 @@ int run_command(const Arguments& arguments) {
     for (LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
   if (values.count("dry-run")) {
     if (!follows)
-      for (const LoadedExperiment& each : experiments) print_cases(each.experiment);
+      for (const LoadedExperiment& each : experiments)
+        show_cases(each, options_of_run(values, std::nullopt, launched, part));
     return run::exit_ok;
   }
   if (view_file && !follows) check_writable(*view_file);
@@ -213,14 +260,22 @@ int run_command(const Arguments& arguments) {
       code = run::follow(*ranks, experiment.output.dir, run::run_wide_settings(experiment).wireup_timeout);
     } else {
       Reporter reporter(report_mode(values));
-      code = run::run_experiment(experiment, experiments[i].target,
-                                 {values.count("resume") > 0, values.count("in-process") > 0, view_file, ranks, part},
+      code = run::run_experiment(experiment, experiments[i].target, options_of_run(values, view_file, ranks, part),
                                  reporter);
     }
     worst = std::max(worst, code);
     if (code == run::exit_interrupted) break;
   }
   return worst;
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments) try {
+  return run_experiments(arguments);
+} catch (const run::ResumeRefused& e) {
+  fmt::print(stderr, "assay: {}\n", e.what());
+  return run::exit_usage;
 }
 
 }  // namespace assay::host::cli

@@ -15,8 +15,8 @@
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
 #include "common/files.hpp"
+#include "common/sha256.hpp"
 #include "common/suggest.hpp"
-#include "experiment/hash.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
@@ -252,13 +252,14 @@ class SubmitCommand {
     batch::Submission submission;
     fs::path run;
     {
-      const auto folder = results::RunFolder::create(experiment.output.dir, experiment.name, experiment.resolved_toml,
-                                                     record::json_text(telemetry::capture_environment(), 2));
+      auto folder = results::RunFolder::create(experiment.output.dir, experiment.name, experiment.resolved_toml,
+                                               record::json_text(telemetry::capture_environment(), 2));
+      folder.become_latest();
       for (const std::string& note : folder.notes()) fmt::print("note: {}\n", note);
       run = fs::absolute(folder.path()).lexically_normal();
     }
     submission.experiment_file = fs::absolute(each.loaded.file).lexically_normal().string();
-    submission.experiment_hash = experiment::hash_file(run / "experiment.toml");
+    submission.experiment_hash = sha256_of_file(run / "experiment.toml");
     submission.plugin_file = each.loaded.target.plugin_file.string(),
     submission.plugin_hash = each.loaded.target.file_hash;
     submission.site = fs::absolute(site.file).lexically_normal().string(),

@@ -6,11 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
-#include <fstream>
 #include <string_view>
-#include <system_error>
 
 namespace assay::host::experiment {
 namespace {
@@ -69,23 +66,6 @@ std::string case_hash(const Case& c, const std::string& workload_id,
   auto sorted = identity;
   std::sort(sorted.begin(), sorted.end());
   for (const auto& [key, text] : sorted) add_entry(hash, "identity", key, text);
-  return hash.hex();
-}
-
-std::string hash_file(const std::filesystem::path& path) {
-  const auto fail = [&](int error) {
-    return std::system_error(error, std::generic_category(), "cannot read " + path.string());
-  };
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw fail(errno ? errno : EIO);
-  Fnv1a hash;
-  std::array<char, 65536> block;
-  do {
-    file.read(block.data(), block.size());
-    hash.add({block.data(), static_cast<std::size_t>(file.gcount())});
-  } while (file);
-  if (!file.eof()) throw fail(errno ? errno : EIO);
   return hash.hex();
 }
 

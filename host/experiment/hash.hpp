@@ -3,7 +3,6 @@
 #pragma once
 #include "experiment/experiment.hpp"
 
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,14 +10,11 @@
 namespace assay::host::experiment {
 
 // The hash of all that decides what the case measures: the workload, its parameters, the settings whose row says so
-// (Setting::identity), and `identity` (plugin file hash, device name, library versions). It does not depend on any
+// (Setting::identity), and `identity` (hashes of files, device name, library versions). It does not depend on any
 // order, nor on index and axes. `run.ranks` counts as the case has it, "auto" as 1: where a job decides how many there
 // are, the caller has to put its number into the case or into `identity`. The hash is the same on every machine and in
 // every build; a test holds one literal.
 std::string case_hash(const Case& c, const std::string& workload_id,
                       const std::vector<std::pair<std::string, std::string>>& identity);
-
-// Of a file's bytes. Throws std::system_error when it cannot be read.
-std::string hash_file(const std::filesystem::path& path);
 
 }  // namespace assay::host::experiment

@@ -37,7 +37,7 @@ DeviceLibrary::~DeviceLibrary() = default;
 
 std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::path& file) {
   auto handle = std::make_unique<Handle>();
-  handle->library = open_shared_object(file, "install what this device backend needs");
+  handle->library = open_shared_object(file, file.string(), "install what this device backend needs");
   if (!handle->library.has(ASSAY_DEVICE_SYMBOL))
     throw PluginError(
         fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend", file.string()));

@@ -11,17 +11,38 @@ struct PluginLibrary::Handle {
   boost::dll::shared_library library;
 };
 
-PluginLibrary::PluginLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_entry* entry)
-    : file_(std::move(file)), handle_(std::move(handle)), entry_(entry) {}
+namespace {
+
+std::filesystem::path plugin_file(const std::filesystem::path& given) {
+  std::error_code status;
+  std::filesystem::path file = std::filesystem::absolute(given, status).lexically_normal();
+  if (!std::filesystem::is_regular_file(file, status))
+    throw PluginError(fmt::format("{}: no such plugin file", file.string()));
+  return file;
+}
+
+}  // namespace
+
+PluginLibrary::PluginLibrary(std::filesystem::path file, std::optional<LibraryCopy> copy,
+                             std::unique_ptr<Handle> handle, const assay_entry* entry)
+    : file_(std::move(file)), copy_(std::move(copy)), handle_(std::move(handle)), entry_(entry) {}
 PluginLibrary::~PluginLibrary() = default;
 
 std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::path& given) {
-  std::error_code status;
-  const std::filesystem::path file = std::filesystem::absolute(given, status).lexically_normal();
-  if (!std::filesystem::is_regular_file(file, status))
-    throw PluginError(fmt::format("{}: no such plugin file", file.string()));
+  return open(plugin_file(given), std::nullopt);
+}
+
+std::shared_ptr<const PluginLibrary> PluginLibrary::open_copy(const std::filesystem::path& given) {
+  std::filesystem::path file = plugin_file(given);
+  LibraryCopy copy = LibraryCopy::take(file);
+  return open(std::move(file), std::move(copy));
+}
+
+std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path file, std::optional<LibraryCopy> copy) {
   auto handle = std::make_unique<Handle>();
-  handle->library = open_shared_object(file, "rebuild it against this SDK, or install what it needs");
+  if (copy) open_libraries_beside(file);
+  handle->library = open_shared_object(copy ? copy->name_to_open() : file, file.string(),
+                                       "rebuild it against this SDK, or install what it needs");
   if (!handle->library.has(ASSAY_ENTRY_SYMBOL))
     throw PluginError(fmt::format("{}: does not export '" ASSAY_ENTRY_SYMBOL
                                   "'; either it is no assay plugin (ASSAY_PLUGIN is missing), or it was built for "
@@ -29,7 +50,8 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::
                                   file.string(), ASSAY_ABI_MAJOR));
   const assay_entry* entry = &handle->library.get<const assay_entry>(ASSAY_ENTRY_SYMBOL);
   check_entry(file.string(), *entry);
-  return std::shared_ptr<const PluginLibrary>(new PluginLibrary(file, std::move(handle), entry));
+  return std::shared_ptr<const PluginLibrary>(
+      new PluginLibrary(std::move(file), std::move(copy), std::move(handle), entry));
 }
 
 std::vector<std::string> PluginLibrary::workload_ids() const {

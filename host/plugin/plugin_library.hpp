@@ -3,9 +3,11 @@
 #include <assay/abi.h>
 
 #include "plugin/entry_check.hpp"
+#include "plugin/library_copy.hpp"
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,11 @@ class PluginLibrary {
  public:
   // Opens, finds `assay_entry_v1`, negotiates. Throws PluginError. No plugin code runs beyond static constructors.
   static std::shared_ptr<const PluginLibrary> open(const std::filesystem::path& file);
+  // The same with a copy of the file: what is written to the file, or moved over it, changes nothing of what is open.
+  static std::shared_ptr<const PluginLibrary> open_copy(const std::filesystem::path& file);
 
+  // Of what was opened by open_copy().
+  const LibraryCopy& copy() const { return copy_.value(); }
   const assay_entry& entry() const { return *entry_; }
   const std::filesystem::path& file() const { return file_; }
   // By id; with an empty id the only workload. Throws PluginError that lists what there is.
@@ -28,9 +34,12 @@ class PluginLibrary {
 
  private:
   struct Handle;
-  PluginLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_entry* entry);
+  PluginLibrary(std::filesystem::path file, std::optional<LibraryCopy> copy, std::unique_ptr<Handle> handle,
+                const assay_entry* entry);
+  static std::shared_ptr<const PluginLibrary> open(std::filesystem::path file, std::optional<LibraryCopy> copy);
 
   std::filesystem::path file_;
+  std::optional<LibraryCopy> copy_;
   std::unique_ptr<Handle> handle_;
   const assay_entry* entry_;
 };

@@ -68,7 +68,7 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   const std::string stem = name.substr(0, colon);
   const std::string id = colon == std::string::npos ? "" : name.substr(colon + 1);
   const auto take = [&](const fs::path& file) {
-    auto library = PluginLibrary::open(file);
+    auto library = PluginLibrary::open_copy(file);
     const assay_workload* workload = &library->workload(id);
     return FoundWorkload{std::move(library), workload};
   };
@@ -87,7 +87,7 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
       if (!contents.problem.empty()) problems.push_back(contents.problem);
       for (const std::string& workload : contents.workload_ids) {
         if (workload == stem && id.empty()) {
-          auto library = PluginLibrary::open(file);
+          auto library = PluginLibrary::open_copy(file);
           const assay_workload* found = &library->workload(workload);
           return {std::move(library), found};
         }
@@ -109,7 +109,7 @@ std::vector<ListedPlugin> list_plugins(const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders)
     for (const fs::path& file : shared_objects(folder)) {
       try {
-        plugins.push_back({file, PluginLibrary::open(file), ""});
+        plugins.push_back({file, PluginLibrary::open_copy(file), ""});
       } catch (const PluginError& e) {
         plugins.push_back({file, nullptr, e.what()});
       }
@@ -117,17 +117,21 @@ std::vector<ListedPlugin> list_plugins(const std::vector<fs::path>& folders) {
   return plugins;
 }
 
-std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind) {
+fs::path device_file(const std::string& kind) {
   std::vector<std::string> places;
   for (const fs::path& folder : device_folders()) {
     const fs::path file = folder / (device_prefix + kind + ".so");
-    if (std::error_code error; fs::is_regular_file(file, error)) return DeviceLibrary::open(file);
+    if (std::error_code error; fs::is_regular_file(file, error)) return file;
     places.push_back(folder.string());
   }
   throw PluginError(
       fmt::format("no backend for device '{}': {}{}.so is in none of: {}; this installation was built without "
                   "it",
                   kind, device_prefix, kind, fmt::join(places, ", ")));
+}
+
+std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind) {
+  return DeviceLibrary::open(device_file(kind));
 }
 
 std::vector<std::string> installed_device_kinds() {

@@ -24,7 +24,8 @@ struct FoundWorkload {
 
 // `name`: a workload's id ("decoder"), a plugin file's stem ("decoder", or "myplugin:second" for one of several
 // workloads), or a path with a slash ("./x.so", "./x.so:second"), relative to `base`. Throws PluginError that says
-// where was looked and what the nearest names are. No library but the one that was meant is opened in this process.
+// where was looked and what the nearest names are. No library but the one that was meant is opened in this process, and
+// of that a copy.
 FoundWorkload find_workload(const std::string& name, const std::vector<std::filesystem::path>& folders,
                             const std::filesystem::path& base);
 
@@ -35,8 +36,9 @@ struct ListedPlugin {
 };
 std::vector<ListedPlugin> list_plugins(const std::vector<std::filesystem::path>& folders);
 
-// Throws PluginError when there is no backend library of that kind.
-std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind);
-std::vector<std::string> installed_device_kinds();  // by file name; opens nothing
+// The backend library of that kind. Throws PluginError when there is none.
+std::filesystem::path device_file(const std::string& kind);
+std::shared_ptr<const DeviceLibrary> find_device(const std::string& kind);  // opens it
+std::vector<std::string> installed_device_kinds();                          // by file name; opens nothing
 
 }  // namespace assay::host::plugin

@@ -7,14 +7,16 @@
 #include <filesystem>
 
 #include "plugin/entry_check.hpp"
+#include "plugin/library_copy.hpp"
 
 namespace assay::host::plugin {
 
 // NOW: an undefined symbol is an error at loading, not a crash in the middle of a measurement. NODELETE: code that
 // registered itself somewhere (OpenMP, CUDA) must not be unmapped while the process lives. Boost has no name for the
 // last flag; its load modes are the dlopen flags, so the cast is exact on Linux. Throws PluginError with the loader's
-// own words.
-inline boost::dll::shared_library open_shared_object(const std::filesystem::path& file, const char* remedy) {
+// own words, in which `name` stands for the file.
+inline boost::dll::shared_library open_shared_object(const std::filesystem::path& file, const std::string& name,
+                                                     const char* remedy) {
   const auto mode = static_cast<boost::dll::load_mode::type>(
       static_cast<int>(boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local) | RTLD_NODELETE);
   boost::dll::shared_library library;
@@ -23,7 +25,16 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
   if (!error && library.is_loaded()) return library;
   // Boost reports a bare errno and has taken the loader's text: ask again.
   const char* why = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) ? nullptr : dlerror();
-  throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", file.string(), why ? why : error.message(), remedy));
+  std::string text = why ? why : error.message();
+  if (text.starts_with(file.string())) text.replace(0, file.string().size(), name);
+  throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", name, text, remedy));
+}
+
+// Opens what a library finds by its own place, before a copy of it is opened, which has another: the loader takes what
+// is open already for what the copy needs. What cannot be opened is left to the loader's own words about the copy.
+inline void open_libraries_beside(const std::filesystem::path& file) {
+  for (const std::filesystem::path& library : libraries_beside(file))
+    dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
 }  // namespace assay::host::plugin

@@ -7,8 +7,8 @@
 namespace assay::host::record {
 namespace {
 
-constexpr std::array<const char*, 8> status_names{"ok",          "oom",          "timeout", "crashed",
-                                                  "unsupported", "wrong_result", "failed",  "unknown"};
+constexpr std::array<const char*, 9> status_names{"ok",           "oom",    "timeout",  "crashed", "unsupported",
+                                                  "wrong_result", "failed", "outdated", "unknown"};
 constexpr std::array<const char*, 4> verification_names{"ok", "partial", "wrong_result", "not checked"};
 constexpr std::array<const char*, 5> verdict_names{"valid", "power_limited", "unknown", "throttled", "contended"};
 
@@ -26,7 +26,7 @@ const char* name_of(ValidityVerdict verdict) { return verdict_names[static_cast<
 
 std::optional<Status> status_of(std::string_view name) { return find_in<Status>(status_names, name); }
 std::vector<std::string> status_words() {
-  return {status_names.begin(), status_names.begin() + static_cast<std::ptrdiff_t>(Status::unknown)};
+  return {status_names.begin(), status_names.begin() + static_cast<std::ptrdiff_t>(Status::outdated)};
 }
 std::optional<Verification> verification_of(std::string_view name) {
   return find_in<Verification>(verification_names, name);

@@ -7,11 +7,13 @@
 
 namespace assay::host::record {
 
-// `unknown` is the status of a record from an assay that knows more of them: it is never ok, and never finished.
-enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed, unknown };
+// `outdated` is the status of a record whose case other code or another machine had made: a run that is gone on with
+// says so before it runs the case again. `unknown` is that of a record from an assay that knows more of them. Both are
+// never ok, and never finished.
+enum class Status { ok, oom, timeout, crashed, unsupported, wrong_result, failed, outdated, unknown };
 const char* name_of(Status status);  // "ok", "wrong_result"
 std::optional<Status> status_of(std::string_view name);
-std::vector<std::string> status_words();  // of all but `unknown`, which no case ends with
+std::vector<std::string> status_words();  // of all but `outdated` and `unknown`, which no case ends with
 
 // `partial`: what was checked is right, and a part that ought to be checked was not.
 enum class Verification { ok, partial, wrong_result, not_checked };

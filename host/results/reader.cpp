@@ -125,6 +125,16 @@ std::string suffix_of_run(const std::filesystem::path& run_folder) {
   return suffix == std::string::npos ? "" : name.substr(suffix);
 }
 
+namespace {
+
+bool has_records(const std::filesystem::path& run_folder) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(run_folder / "cases.jsonl", error);
+  return !error && bytes > 0;
+}
+
+}  // namespace
+
 std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
                                                      const std::string& suffix) {
   const std::filesystem::path parent = dir / name;
@@ -136,7 +146,7 @@ std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path
     const std::optional<std::string> stamp = stamp_of_run(it->path());
     std::error_code ignored;
     if (!stamp || suffix_of_run(it->path()) != suffix ||
-        !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored))
+        !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored) || !has_records(it->path()))
       continue;
     const bool newer = *stamp > newest_stamp || (*stamp == newest_stamp && it->path().filename() == latest) ||
                        (*stamp == newest_stamp && newest->filename() != latest && it->path() > *newest);

@@ -34,9 +34,9 @@ struct SummaryFile {
 // Nothing when the file is no JSON object with records. Throws StorageError when it cannot be read.
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);
 
-// The newest run of the experiment below `dir`/`name` that holds an experiment.toml. Among runs of one second, the one
-// that `latest` points at. `suffix`: that of a part of a run ("-part-2-of-8"); others are no candidates then, nor are
-// parts without one.
+// The newest run of the experiment below `dir`/`name` that holds an experiment.toml and a record. Among runs of one
+// second, the one that `latest` points at. `suffix`: that of a part of a run ("-part-2-of-8"); others are no candidates
+// then, nor are parts without one.
 std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
                                                      const std::string& suffix = "");
 

@@ -67,9 +67,7 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
   // Last, and waited for, with all names before it: a folder that holds it can be resumed.
   flush_name(run.path_);
   run.replace_experiment(resolved_toml);
-  if (const int failed = suffix.empty() ? point_latest_at(run.path_) : 0)
-    run.notes_.push_back(fmt::format("{} could not be pointed at {}: {}", (parent / "latest").string(),
-                                     run.path_.filename().string(), std::generic_category().message(failed)));
+  run.becomes_latest_ = suffix.empty();
   if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
   return run;
 }
@@ -107,6 +105,13 @@ RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::s
   return run;
 }
 
+void RunFolder::become_latest() {
+  becomes_latest_ = false;
+  if (const int failed = point_latest_at(path_))
+    notes_.push_back(fmt::format("{} could not be pointed at {}: {}", (path_.parent_path() / "latest").string(),
+                                 path_.filename().string(), std::generic_category().message(failed)));
+}
+
 void RunFolder::open_cases() {
   for (;;) {
     cases_ = Fd(::open(cases_path().c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -141,7 +146,10 @@ void RunFolder::append(const record::CaseRecord& record) {
   // EINVAL, EROFS: a file that cannot be flushed, such as a pipe.
   if (outcome.error_number == 0 && ::fdatasync(cases_.get()) != 0 && errno != EINVAL && errno != EROFS)
     outcome.error_number = errno;
-  if (outcome.error_number == 0) return;
+  if (outcome.error_number == 0) {
+    if (becomes_latest_) become_latest();
+    return;
+  }
 
   const bool whole = ::ftruncate(cases_.get(), before.st_size) == 0;
   const std::optional<std::uint64_t> free = free_bytes(path_);

@@ -1,7 +1,7 @@
 // The folder of one run, while it is being written.
 //
 //   <dir>/<name>/<UTC stamp>-<4 hex digits>/   experiment.toml  environment.json  cases.jsonl  logs/  and the views
-//   <dir>/<name>/latest                        a link to the newest
+//   <dir>/<name>/latest                        a link to the newest that has a record
 #pragma once
 #include "common/fd.hpp"
 #include "common/files.hpp"
@@ -19,7 +19,8 @@ namespace assay::host::results {
 // Holds the lock on its cases.jsonl: two hosts never append to one run. Everything that fails throws StorageError.
 class RunFolder {
  public:
-  // `suffix` ends the folder's name: "-part-2-of-8". With one, `latest` stays where it points: a part is not the run.
+  // `suffix` ends the folder's name: "-part-2-of-8". `latest` points there with the first record, so that a run that
+  // was interrupted before is nobody's latest. With a suffix it stays where it points: a part is not the run.
   static RunFolder create(const std::filesystem::path& dir, const std::string& name, const std::string& resolved_toml,
                           const std::string& environment_json, WallTime now = std::chrono::system_clock::now(),
                           const std::string& suffix = "");
@@ -30,6 +31,9 @@ class RunFolder {
 
   // An existing folder that holds a part of a run's records, and nothing of its experiment: an attempt of a shard.
   static RunFolder open_part(const std::filesystem::path& folder, const std::string& environment_json);
+
+  // Points `latest` there, for a run whose records come from elsewhere. What stands in the way becomes a note.
+  void become_latest();
 
   // One line, on the disk when this returns. On failure the file is as it was before the call.
   void append(const record::CaseRecord& record);
@@ -49,6 +53,7 @@ class RunFolder {
   void open_cases();
 
   std::filesystem::path path_;
+  bool becomes_latest_ = false;  // with its first record
   Fd cases_;
   std::vector<std::string> notes_;
 };

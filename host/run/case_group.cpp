@@ -64,6 +64,7 @@ class CaseGroup {
     places_ = crew_.places(planned_.ranks);
     const RankMeeting meeting = alone ? RankMeeting{} : RankMeeting{crew_.endpoint(), prefix_};
     for (worker::CaseSpec& spec : specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting)) {
+      context_.files.say_in(spec);
       if (spec.ranks.rank == 0 || !crew_.is_launched()) {
         here_.push_back(std::move(spec));
         continue;

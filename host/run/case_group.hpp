@@ -8,6 +8,7 @@
 #include "run/crew.hpp"
 #include "run/plan.hpp"
 #include "run/stage_progress.hpp"
+#include "run/taken_files.hpp"
 #include "run/target.hpp"
 
 namespace assay::host::run {
@@ -15,6 +16,7 @@ namespace assay::host::run {
 // All cases of a run share this.
 struct CaseContext {
   const RunTarget& target;
+  TakenFiles& files;
   const launch::InterruptHandler& interrupts;
   Crew& crew;
   std::filesystem::path run_folder;

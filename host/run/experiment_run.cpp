@@ -1,6 +1,7 @@
 #include "run/experiment_run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "launch/signals.hpp"
 #include "record/json.hpp"
@@ -9,7 +10,9 @@
 #include "run/exit_code.hpp"
 #include "run/found_device.hpp"
 #include "run/nsys_note.hpp"
+#include "run/plan_basis.hpp"
 #include "run/recorded_case.hpp"
+#include "run/resumption.hpp"
 #include "run/run_records.hpp"
 #include "run/thread_plan.hpp"
 #include "telemetry/environment.hpp"
@@ -34,7 +37,8 @@ class ExperimentRun {
     open_folder();
     const RunPlan plan = planned();
     const std::vector<const CasePlan*> to_run = plan.to_run();
-    listener_.run_started(experiment_, folder_->path().string(), is_resumed_, plan.cases.size() - to_run.size());
+    listener_.run_started(experiment_, folder_->path().string(), earlier_.has_value(),
+                          plan.cases.size() - to_run.size());
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
     const bool interrupted = run_cases(to_run);
@@ -59,49 +63,64 @@ class ExperimentRun {
                               : std::make_unique<Crew>();
   }
 
-  std::string suffix() const {
-    return options_.part ? fmt::format("-part-{}-of-{}", options_.part->number, options_.part->count) : "";
-  }
-
   void open_folder() {
-    if (options_.resume) {
-      if (const auto newest = results::find_newest_run(experiment_.output.dir, experiment_.name, suffix())) {
-        folder_ = results::RunFolder::reopen(*newest);
-        folder_->replace_experiment(experiment_.resolved_toml);
-        is_resumed_ = true;
-      } else {
-        listener_.message(fmt::format("--resume: no earlier run of '{}' below {}; starting one", experiment_.name,
-                                      experiment_.output.dir.string()));
-      }
+    if (options_.resume) earlier_ = find_earlier_run(experiment_, suffix_of_part(options_.part));
+    if (options_.resume && !earlier_)
+      listener_.message(fmt::format("--resume: no earlier run of '{}' below {} has a finished case; starting one",
+                                    experiment_.name, experiment_.output.dir.string()));
+    if (earlier_ && !earlier_->differences.empty()) {
+      if (!options_.start_new) throw ResumeRefused(refusal_text(*earlier_));
+      listener_.message(fmt::format("a new run, since {} is of another experiment: {}", earlier_->folder.string(),
+                                    fmt::join(earlier_->differences, "; ")));
+      earlier_.reset();
     }
-    if (!folder_)
+    if (earlier_) {
+      folder_ = results::RunFolder::reopen(earlier_->folder);
+      earlier_->records = results::read_cases(folder_->cases_path()).records;  // under the lock
+      folder_->replace_experiment(experiment_.resolved_toml);
+    } else {
       folder_ = results::RunFolder::create(experiment_.output.dir, experiment_.name, experiment_.resolved_toml,
                                            record::json_text(telemetry::capture_environment(), 2),
-                                           std::chrono::system_clock::now(), suffix());
+                                           std::chrono::system_clock::now(), suffix_of_part(options_.part));
+    }
     for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
+    files_.emplace(target_, folder_->path());
   }
 
   RunPlan planned() {
-    PlanBasis basis{target_.schema, target_.file_hash, options_.launched, options_.in_process, {}, {}};
-    if (is_resumed_) {
-      const std::vector<record::CaseRecord> records = results::read_cases(folder_->cases_path()).records;
-      basis.finished = finished_keys(records, run_wide_settings(experiment_).allow);
-      for (const record::CaseRecord& record : records)
+    PlanBasis basis = plan_basis(target_, *files_, options_.launched, options_.in_process);
+    const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
+    if (earlier_) {
+      basis.finished = finished_cases(earlier_->records, allow, options_.any_machine);
+      for (const record::CaseRecord& record : earlier_->records)
         if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
     }
     basis.ask_device = [this](const std::string& wanted) {
       // In a process of its own also where the cases run in this one: opening the CPU's device starts OpenMP's runtime,
       // which would be too early for the threads of the first case.
-      worker::FoundDevice found = ask_for_device(wanted, folder_->logs_path() / "devices.log", interrupts_);
+      worker::FoundDevice found =
+          ask_for_device(wanted, files_->take_devices(wanted), folder_->logs_path() / "devices.log", interrupts_);
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
-    return make_plan(experiment_, basis);
+    RunPlan plan = make_plan(experiment_, basis);
+    if (earlier_) set_aside_outdated(outdated_cases(plan, earlier_->records, allow));
+    return plan;
+  }
+
+  // Before anything runs: figures of other code must not stand among those of this run, however it ends.
+  void set_aside_outdated(const std::vector<OutdatedCase>& cases) {
+    for (const OutdatedCase& each : cases) folder_->append(each.record);
+    for (const std::string& note : outdated_notes(cases)) listener_.message("note: " + note);
   }
 
   // Returns whether the run was interrupted.
   bool run_cases(const std::vector<const CasePlan*>& to_run) {
-    const CaseContext context{target_, interrupts_, *crew_, folder_->path(),
+    const CaseContext context{target_,
+                              *files_,
+                              interrupts_,
+                              *crew_,
+                              folder_->path(),
                               [this](const char* stage, std::int64_t step, std::int64_t total,
                                      const std::string& phase) { listener_.progress(stage, step, total, phase); }};
     for (std::size_t i = 0; i < to_run.size(); ++i) {
@@ -125,10 +144,15 @@ class ExperimentRun {
   launch::InterruptHandler interrupts_;
   std::unique_ptr<Crew> crew_;
   std::optional<results::RunFolder> folder_;
-  bool is_resumed_ = false;
+  std::optional<EarlierRun> earlier_;  // which is gone on with
+  std::optional<TakenFiles> files_;
 };
 
 }  // namespace
+
+std::string suffix_of_part(const std::optional<SweepPart>& part) {
+  return part ? fmt::format("-part-{}-of-{}", part->number, part->count) : "";
+}
 
 int run_experiment(const experiment::Experiment& experiment, const RunTarget& target, const RunOptions& options,
                    RunListener& listener) {

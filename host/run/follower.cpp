@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/files.hpp"
 #include "launch/signals.hpp"
 #include "run/crew_keys.hpp"
 #include "run/exit_code.hpp"
@@ -15,6 +16,7 @@
 #include "run/rank_place.hpp"
 #include "run/rank_report.hpp"
 #include "run/stop_at_signal.hpp"
+#include "run/taken_files.hpp"
 #include "wireup/rendezvous.hpp"
 
 namespace assay::host::run {
@@ -66,11 +68,12 @@ bool is_over(wireup::KeyValueClient& service, const std::string& prefix) {
 }
 
 // Runs this rank of a case, and reports what became of it unless the run was interrupted.
-void carry_out(const worker::CaseSpec& spec, const launch::InterruptHandler& interrupts,
+void carry_out(const worker::CaseSpec& spec, FollowedFiles& files, const launch::InterruptHandler& interrupts,
                wireup::KeyValueClient& service) {
   if (is_over(service, spec.ranks.prefix)) return;
   RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, launch::FailureKind::died};
   try {
+    files.bring(spec);
     const KeyWatcher abort(service.endpoint(), abort_key(spec.ranks.prefix));
     const std::vector<worker::CaseSpec> here = {spec};
     launch::GroupRequest request = group_request(here, interrupts);
@@ -80,6 +83,10 @@ void carry_out(const worker::CaseSpec& spec, const launch::InterruptHandler& int
     if (outcome.interrupted) return;
     report = reports_of(outcome, here, begin).front();
   } catch (const launch::LaunchError& e) {
+    report.result = record::result_without_worker(record::Status::failed, e.what());
+  } catch (const plugin::PluginError& e) {
+    report.result = record::result_without_worker(record::Status::failed, e.what());
+  } catch (const StorageError& e) {
     report.result = record::result_without_worker(record::Status::failed, e.what());
   }
   service.set(spec.ranks.prefix + report_key(spec.ranks.rank), to_text(report));
@@ -98,6 +105,7 @@ int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& re
         wireup::meet_rank0(launched, rendezvous_folder,
                            {.member = wireup::Member{crew_group, launched.rank, place.host}, .stop = stop}, patience);
     client->exchange(hello_name, launched.rank, launched.size, to_text(place), patience);
+    FollowedFiles files;
     for (std::int64_t number = 0;; ++number) {
       const nlohmann::json text =
           nlohmann::json::parse(client->get(order_key(launched.rank, number), wireup::KeyValue::without_end));
@@ -105,7 +113,7 @@ int follow(const wireup::LaunchedRank& launched, const std::filesystem::path& re
         client->leave();
         return *exit_code;
       }
-      carry_out(worker::case_spec_from_json(text), interrupts, *client);
+      carry_out(worker::case_spec_from_json(text), files, interrupts, *client);
     }
   } catch (const std::exception& e) {
     if (interrupts.count()->load() > 0) return exit_interrupted;

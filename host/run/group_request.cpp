@@ -1,5 +1,8 @@
 #include "run/group_request.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -46,6 +49,12 @@ std::vector<int> own_processors(const worker::RankSpec& rank) {
           all.begin() + static_cast<std::ptrdiff_t>((place + 1) * all.size() / sharers)};
 }
 
+// These folders before those that the loader searches already.
+std::string library_path(const std::vector<std::string>& folders) {
+  const char* inherited = std::getenv("LD_LIBRARY_PATH");
+  return fmt::format("{}{}{}", fmt::join(folders, ":"), inherited && *inherited ? ":" : "", inherited ? inherited : "");
+}
+
 launch::WorkerRequest worker_request(const nlohmann::json& spec, const std::filesystem::path& log_file,
                                      const std::string& threads) {
   launch::WorkerRequest request;
@@ -65,6 +74,7 @@ launch::WorkerRequest worker_request(const worker::CaseSpec& spec, bool minds_ne
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
   request.teardown_timeout = spec.values.run.teardown_timeout;
+  if (!spec.library_folders.empty()) request.environment["LD_LIBRARY_PATH"] = library_path(spec.library_folders);
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
   if (spec.values.profile.nsys && spec.device_kind == "cuda") put_under_nsys(request, spec);
   return request;
@@ -92,11 +102,15 @@ launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
   return request;
 }
 
-launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
-                                   const launch::InterruptHandler& interrupts) {
+launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& device_folder,
+                                   const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts) {
   launch::GroupRequest request;
   request.wake_fd = interrupts.wake_fd();
   request.workers = {worker_request(worker::probe_to_json(wanted_device), log_file, thread_setting({}))};
+  if (!device_folder.empty()) {
+    request.workers.front().environment["ASSAY_DEVICE_PATH"] = device_folder.string();
+    request.workers.front().environment["LD_LIBRARY_PATH"] = library_path({device_folder.string()});
+  }
   request.ranks = {0};
   request.timeout = probe_timeout;
   return request;

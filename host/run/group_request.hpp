@@ -16,7 +16,8 @@ launch::GroupRequest group_request(const std::vector<worker::CaseSpec>& here,
                                    const launch::InterruptHandler& interrupts);
 
 // One worker that opens a device and tells what it found.
-launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& log_file,
-                                   const launch::InterruptHandler& interrupts);
+// `device_folder`: where backends are looked for first; empty: in the folders of this process alone.
+launch::GroupRequest probe_request(const std::string& wanted_device, const std::filesystem::path& device_folder,
+                                   const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts);
 
 }  // namespace assay::host::run

@@ -27,6 +27,8 @@ class Planner {
     } else {
       planned.refusal = Refusal{device.status, device.reason};
     }
+    planned.files = basis_.files_of(device.is_usable() ? device.device.kind : "", planned.ranks);
+    add_inputs(planned);
     planned.hash = hash_of(planned);
     planned.is_finished = basis_.finished.contains(finished_key(planned.hash, c.axes));
     return planned;
@@ -95,32 +97,31 @@ class Planner {
   }
 
   std::string hash_of(const CasePlan& planned) {
-    std::vector<std::pair<std::string, std::string>> identity = {{"plugin", basis_.plugin_hash}};
+    std::vector<std::pair<std::string, std::string>> identity;
+    for (const auto& [role, hash] : planned.files) identity.emplace_back("file:" + role, hash);
     if (const worker::FoundDevice& device = planned.device; device.is_usable()) {
       identity.emplace_back("device.kind", device.device.kind);
       identity.emplace_back("device.name", device.device.name);
       identity.emplace_back("device.libraries", device.device.libraries);
+      identity.emplace_back("device.driver", device.device.driver);
     }
     // "all" is another number on another machine.
     if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));
-    // An input is its content, not its path.
-    for (const plugin::ParamSpec& p : basis_.schema.params)
-      if (const auto* path = p.input_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
-          path && !path->empty())
-        identity.emplace_back("input:" + p.name, hash_of_input(*path));
     return experiment::case_hash(planned.values, basis_.schema.id, identity);
   }
 
-  // A sweep names the same weights in every case.
-  const std::string& hash_of_input(const std::string& path) {
-    const auto [known, is_new] = input_hashes_.try_emplace(path);
-    if (is_new) known->second = experiment::hash_file(path);
-    return known->second;
+  // An input is its content, not its path.
+  void add_inputs(CasePlan& planned) const {
+    for (const plugin::ParamSpec& p : basis_.schema.params)
+      if (const auto* path = p.input_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
+          path && !path->empty()) {
+        planned.files.emplace_back("input." + p.name, basis_.hash_of_input(*path));
+        planned.inputs.push_back(*path);
+      }
   }
 
   const PlanBasis& basis_;
   RunPlan& plan_;
-  std::map<std::string, std::string> input_hashes_;  // by path
 };
 
 }  // namespace

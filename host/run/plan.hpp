@@ -32,6 +32,8 @@ struct CasePlan {
   experiment::Case values;  // the experiment's, with what its choices stand for on the device
   const worker::FoundDevice& device;
   std::int32_t ranks = 1;
+  record::Named<std::string> files;  // SHA-256 of what makes its numbers, by role: record/case_record.hpp
+  std::vector<std::string> inputs;   // the files that its parameters name
   std::string hash;
   bool in_process = false;   // no worker: the case runs in this process
   bool is_finished = false;  // by the run that is resumed: nothing is left to do
@@ -59,11 +61,13 @@ std::string finished_key(const std::string& hash, const record::Named<Value>& ax
 // A plan depends on these beside the experiment.
 struct PlanBasis {
   const plugin::WorkloadSchema& schema;
-  std::string plugin_hash;
   std::optional<wireup::LaunchedRank> launched;  // the launcher that has started this process with others
   bool in_process = false;                       // --in-process
   std::set<std::string> finished;                // finished_key() of the cases that the resumed run has finished
   std::function<worker::FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
+  // The hashes of the libraries behind a case on such a device, by role, and that of a file which a parameter names.
+  std::function<record::Named<std::string>(const std::string& device_kind, std::int32_t ranks)> files_of;
+  std::function<std::string(const std::string& path)> hash_of_input;
 };
 
 // Throws std::system_error when an input file cannot be read, and what `ask_device` throws.

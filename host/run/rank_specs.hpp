@@ -17,7 +17,8 @@ struct RankMeeting {
   std::string prefix;  // of the case's keys
 };
 
-// One for each place, in the order of ranks. Files and logs lie in the run folder.
+// One for each place, in the order of ranks. Files and logs lie in the run folder. The plugin is the original: which
+// copies a case opens is for TakenFiles to say.
 std::vector<worker::CaseSpec> specs_of_ranks(const CasePlan& planned, const RunTarget& target,
                                              const std::filesystem::path& run_folder,
                                              const std::vector<RankPlace>& places, const RankMeeting& meeting);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,8 +13,24 @@
 namespace assay::host::run {
 namespace {
 
+// A case whose input changes is of no input that could be named.
+std::optional<std::string> change_of_inputs(const CasePlan& planned, TakenFiles& files) {
+  for (const std::string& path : planned.inputs)
+    if (auto change = files.change_of_input(path)) return change;
+  return std::nullopt;
+}
+
+CaseOutcome carry_out_with_inputs(const CasePlan& planned, const CaseContext& context) {
+  if (const auto change = change_of_inputs(planned, context.files))
+    return {record::result_without_worker(record::Status::failed, *change)};
+  CaseOutcome outcome = carry_out(planned, context);
+  if (const auto change = change_of_inputs(planned, context.files); change && outcome.result)
+    outcome.result = record::result_without_worker(record::Status::failed, *change);
+  return outcome;
+}
+
 CaseOutcome carry_out_or_say_why_not(const CasePlan& planned, const CaseContext& context) try {
-  return carry_out(planned, context);
+  return carry_out_with_inputs(planned, context);
 } catch (const launch::LaunchError& e) {
   return {record::result_without_worker(record::Status::failed, e.what())};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "common/host_name.hpp"
+
 namespace assay::host::run {
 namespace {
 
@@ -22,22 +24,15 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
   identity.axes = c.axes;
   identity.ranks = planned.ranks;
   identity.workload = target.schema.id;
+  identity.files = planned.files;
   identity.plugin = {target.plugin_id, target.plugin_version, target.plugin_build, target.file_hash};
   for (const plugin::ParamSpec& p : target.schema.params) identity.params.emplace_back(p.name, c.params.at(p.name));
   for (const auto& [name, value] : c.settings()) identity.settings.emplace_back(name, value);
   record.result = std::move(result);
   if (!record.result.device && planned.device.is_usable()) record.result.device = planned.device.device;
   record.started = started;
+  record.host = host_name();
   return record;
-}
-
-std::set<std::string> finished_keys(const std::vector<record::CaseRecord>& records,
-                                    const std::vector<std::string>& allow) {
-  std::set<std::string> finished;
-  for (const record::CaseRecord& record : records)
-    if (is_ok_or_allowed(record, allow) || record.result.status == record::Status::unsupported)
-      finished.insert(finished_key(record.identity.hash, record.identity.axes));
-  return finished;
 }
 
 bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const experiment::Experiment& experiment,

@@ -22,6 +22,7 @@
 #include "results/store.hpp"
 #include "run/exit_code.hpp"
 #include "run/found_device.hpp"
+#include "run/plan_basis.hpp"
 #include "run/recorded_case.hpp"
 #include "run/run_records.hpp"
 #include "shard/journal.hpp"
@@ -187,9 +188,10 @@ class ShardRun {
     std::erase_if(part.cases, [&](const experiment::Case& c) {
       return std::find(order.begin(), order.end(), c.index) == order.end();
     });
-    PlanBasis basis{target_.schema, target_.file_hash, options_.launched, false, {}, {}};
+    PlanBasis basis = plan_basis(target_, *files_, options_.launched, false);
     basis.ask_device = [this](const std::string& wanted) {
-      worker::FoundDevice found = ask_for_device(wanted, folder_ / "logs" / "devices.log", interrupts_);
+      worker::FoundDevice found =
+          ask_for_device(wanted, files_->take_devices(wanted), folder_ / "logs" / "devices.log", interrupts_);
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
@@ -198,10 +200,15 @@ class ShardRun {
 
   Ended run_cases(const std::vector<std::int64_t>& order, const shard::ShardState& state, results::RunFolder& part,
                   shard::Journal& journal) {
+    files_.emplace(target_, folder_);
     const RunPlan plan = planned(order);
     std::map<std::int64_t, const CasePlan*> by_index;
     for (const CasePlan& each : plan.cases) by_index[each.values.index] = &each;
-    const CaseContext context{target_, interrupts_, *crew_, part.path(),
+    const CaseContext context{target_,
+                              *files_,
+                              interrupts_,
+                              *crew_,
+                              part.path(),
                               [this](const char* stage, std::int64_t step, std::int64_t steps,
                                      const std::string& phase) { show(stage, step, steps, phase); }};
     bool is_first = true;
@@ -397,6 +404,7 @@ class ShardRun {
   TimeLimit limit_{options_.until};
   FinishRequest finish_;
   fs::path folder_;  // of this attempt
+  std::optional<TakenFiles> files_;
   std::unique_ptr<Crew> crew_;
   std::int64_t number_ = 0;
   shard::AttemptClaim holder_;

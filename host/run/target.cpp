@@ -1,7 +1,5 @@
 #include "run/target.hpp"
 
-#include "experiment/hash.hpp"
-
 namespace assay::host::run {
 
 RunTarget open_target(plugin::FoundWorkload found) {
@@ -12,7 +10,7 @@ RunTarget open_target(plugin::FoundWorkload found) {
   target.plugin_version = entry.version;
   target.plugin_build = entry.build;
   target.plugin_file = std::filesystem::absolute(found.library->file()).lexically_normal();
-  target.file_hash = experiment::hash_file(found.library->file());
+  target.file_hash = found.library->copy().sha256();
   target.found = std::move(found);
   return target;
 }

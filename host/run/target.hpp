@@ -12,10 +12,9 @@ struct RunTarget {
   plugin::WorkloadSchema schema;
   std::string plugin_id, plugin_version, plugin_build;
   std::filesystem::path plugin_file;  // absolute
-  std::string file_hash;
+  std::string file_hash;              // SHA-256 of the copy that is open
 };
 
-// Reads the plugin's file once, for its hash. Throws std::system_error when that cannot be done.
 RunTarget open_target(plugin::FoundWorkload found);
 
 }  // namespace assay::host::run

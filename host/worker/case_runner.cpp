@@ -13,7 +13,8 @@
 
 #include "launch/process.hpp"
 #include "measure/statistics.hpp"
-#include "plugin/search.hpp"
+#include "plugin/device_library.hpp"
+#include "plugin/plugin_library.hpp"
 #include "record/efficiency.hpp"
 #include "record/figures.hpp"
 #include "telemetry/contention.hpp"
@@ -104,7 +105,8 @@ class CaseRun {
     schema_ = plugin::copy_schema(*workload_, library_->entry().abi_minor);
     refuse_device();
     tell_rank_kind(spec_, schema_, library_->entry().abi_minor, result_);
-    device_ = std::make_unique<plugin::OpenDevice>(plugin::find_device(spec_.device_kind), spec_.device_ordinal);
+    device_ =
+        std::make_unique<plugin::OpenDevice>(plugin::DeviceLibrary::open(spec_.device_file), spec_.device_ordinal);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api().kind, spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());

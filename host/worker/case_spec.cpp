@@ -76,6 +76,13 @@ experiment::Case values_from_json(const json& found) {
   return c;
 }
 
+json copies_to_json(const std::vector<CopiedFile>& copies) {
+  json list = json::array();
+  for (const CopiedFile& each : copies)
+    list.push_back({{"copy", each.copy}, {"original", each.original}, {"sha256", each.sha256}});
+  return list;
+}
+
 }  // namespace
 
 std::string CaseSpec::file_stem() const {
@@ -92,6 +99,10 @@ std::filesystem::path CaseSpec::log_file() const { return file_of_run("logs/" + 
 json to_json(const CaseSpec& spec) {
   return {{"values", values_to_json(spec.values)},
           {"plugin_file", spec.plugin_file},
+          {"device_file", spec.device_file},
+          {"comm_folder", spec.comm_folder},
+          {"library_folders", spec.library_folders},
+          {"copies", copies_to_json(spec.copies)},
           {"workload", spec.workload},
           {"phase_names", spec.phase_names},
           {"device_kind", spec.device_kind},
@@ -104,6 +115,12 @@ CaseSpec case_spec_from_json(const json& found) {
   CaseSpec spec;
   spec.values = values_from_json(found.at("values"));
   found.at("plugin_file").get_to(spec.plugin_file);
+  found.at("device_file").get_to(spec.device_file);
+  found.at("comm_folder").get_to(spec.comm_folder);
+  found.at("library_folders").get_to(spec.library_folders);
+  for (const json& each : found.at("copies"))
+    spec.copies.push_back({each.at("copy").get<std::string>(), each.at("original").get<std::string>(),
+                           each.at("sha256").get<std::string>()});
   found.at("workload").get_to(spec.workload);
   found.at("phase_names").get_to(spec.phase_names);
   found.at("device_kind").get_to(spec.device_kind);

@@ -24,9 +24,17 @@ struct RankSpec {
   std::string prefix;        // of the case's keys
 };
 
+// A copy of a library, and what it is a copy of: where the run folder is not shared, another machine makes its own.
+struct CopiedFile {
+  std::string copy, original, sha256;
+};
+
 struct CaseSpec {
   experiment::Case values;  // parameters (an output file by its absolute path) and settings; the axes stay behind
-  std::string plugin_file;
+  std::string plugin_file, device_file;  // the copies that belong to the run
+  std::string comm_folder;
+  std::vector<std::string> library_folders;  // where what they need is looked for, beside the loader's own places
+  std::vector<CopiedFile> copies;            // that the case may open
   std::string workload;
   std::vector<std::string> phase_names;  // for the words of whoever watches the worker
   std::string device_kind;               // "cpu", "cuda": resolved, never "auto"

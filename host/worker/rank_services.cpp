@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "plugin/search.hpp"
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_store.hpp"
 
@@ -66,7 +65,7 @@ RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
     const Waiting waiting(observer_);
     service_->exchange("start", spec_.rank, spec_.count, "", wireup_timeout);
   }
-  library_folder_ = plugin::comm_folder().string();
+  library_folder_ = spec.comm_folder;
   comm_.struct_size = sizeof comm_;
   comm_.impl = this;
   comm_.rank = spec_.rank, comm_.rank_count = spec_.count;

@@ -65,7 +65,7 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::train::compare_paths(
       what, timed, loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
-      assay::train::path_tolerance(model().precision, model().layers), trainer_.parameters(),
+      assay::train::path_tolerance(model().precision, model().layers, model().rows()), trainer_.parameters(),
       model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 

@@ -164,7 +164,7 @@ Verified check_against_float64(const Host& host, DecoderTrainer& trainer, double
                            std::to_string(trainer.config().model.layers) + " layers against float64";
   return compare_paths(
              what, found, exact.loss, [&](std::size_t i) { return exact.gradients[i]; },
-             path_tolerance(shape.precision, shape.layers), set, "") +
+             path_tolerance(shape.precision, shape.layers, shape.rows()), set, "") +
          "; ";
 }
 

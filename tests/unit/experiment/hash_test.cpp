@@ -104,16 +104,5 @@ TEST(CaseHash, KeepsNeighbouringTextsApart) {
   EXPECT_NE(case_hash({}, "demo", {{"ab", "c"}}), case_hash({}, "demo", {{"a", "bc"}}));
 }
 
-TEST(HashFile, IsFnv1aOfTheBytes) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "assay_hash_file_test";
-  std::ofstream(path, std::ios::binary) << "";
-  EXPECT_EQ(hash_file(path), "cbf29ce484222325");
-  std::ofstream(path, std::ios::binary) << "foobar";
-  EXPECT_EQ(hash_file(path), "85944171f73967e8");  // the published test vector
-  std::filesystem::remove(path);
-  EXPECT_THROW(hash_file(path), std::system_error);
-  EXPECT_THROW(hash_file(testing::TempDir()), std::system_error) << "a folder";
-}
-
 }  // namespace
 }  // namespace assay::host::experiment::test

@@ -11,8 +11,11 @@ namespace assay::host::run::test {
 namespace {
 
 using Identity = std::vector<std::pair<std::string, std::string>>;
-const Identity plain_identity = {
-    {"plugin", "00ff"}, {"device.kind", "cpu"}, {"device.name", "a device"}, {"device.libraries", "demo 1.0"}};
+const Identity plain_identity = {{"file:plugin", "00ff"},
+                                 {"device.kind", "cpu"},
+                                 {"device.name", "a device"},
+                                 {"device.libraries", "demo 1.0"},
+                                 {"device.driver", ""}};
 
 Identity with(Identity identity, const std::string& key, const std::string& text) {
   identity.emplace_back(key, text);
@@ -182,8 +185,7 @@ TEST(PlanHash, TakesAnInputByItsContent) {
   experiment::Case c = small_case(0);
   c.params["weights"] = path;
   const std::string before = plan_one(machine, c).hash;
-  EXPECT_EQ(before,
-            experiment::case_hash(c, "demo", with(plain_identity, "input:weights", experiment::hash_file(path))));
+  EXPECT_EQ(before, experiment::case_hash(c, "demo", with(plain_identity, "file:input.weights", sha256_of_file(path))));
   std::ofstream(path) << "other bytes";
   EXPECT_NE(plan_one(machine, c).hash, before);
 }
@@ -198,7 +200,8 @@ TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
 TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
   Machine machine;
   machine.device.status = record::Status::unsupported;
-  EXPECT_EQ(plan_one(machine, small_case(0)).hash, experiment::case_hash(small_case(0), "demo", {{"plugin", "00ff"}}));
+  EXPECT_EQ(plan_one(machine, small_case(0)).hash,
+            experiment::case_hash(small_case(0), "demo", {{"file:plugin", "00ff"}}));
 }
 
 TEST(PlanSkips, ACaseThatDiffersInASettingWithoutHashIsAnother) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/sha256.hpp"
 #include "run/plan.hpp"
 
 namespace assay::host::run::test {
@@ -62,10 +63,18 @@ struct Machine {
   plugin::WorkloadSchema schema = small_schema();
   worker::FoundDevice device = device_of("cpu", 1);
   mutable std::vector<std::string> asked;
-  PlanBasis basis{schema, "00ff", std::nullopt, false, {}, [this](const std::string& wanted) {
+  PlanBasis basis{schema,
+                  std::nullopt,
+                  false,
+                  {},
+                  [this](const std::string& wanted) {
                     asked.push_back(wanted);
                     return device;
-                  }};
+                  },
+                  [](const std::string&, std::int32_t) {
+                    return record::Named<std::string>{{"plugin", "00ff"}};
+                  },
+                  [](const std::string& path) { return sha256_of_file(path); }};
 
   Machine() = default;
   Machine(const Machine&) = delete;

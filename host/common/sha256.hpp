@@ -1,0 +1,30 @@
+// SHA-256, as `sha256sum` prints it: what a record says of a file can be checked by hand.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void add(std::string_view bytes);
+  std::string hex();  // 64 digits; once, at the end
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Throws std::system_error whose text names the file.
+std::string sha256_of_file(const std::filesystem::path& path);
+
+// The first digits of a hash, for people.
+std::string short_hash(const std::string& hash);
+
+}  // namespace assay::host

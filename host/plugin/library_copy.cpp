@@ -1,0 +1,84 @@
+#include "plugin/library_copy.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+#include "plugin/entry_check.hpp"
+
+namespace assay::host::plugin {
+namespace {
+
+constexpr int tries = 3;
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+bool is_as_before(const struct stat& before, const struct stat& after) {
+  return before.st_size == after.st_size && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+         before.st_mtim.tv_nsec == after.st_mtim.tv_nsec && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&
+         before.st_ctim.tv_nsec == after.st_ctim.tv_nsec;
+}
+
+// Appends all that can be read from `from` to `to`. Returns 0, or the errno.
+int copy_all(int from, int to, Sha256& hash) {
+  std::array<char, 65536> block;
+  for (;;) {
+    const ssize_t n = ::read(from, block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return 0;
+    const std::string_view bytes(block.data(), static_cast<std::size_t>(n));
+    hash.add(bytes);
+    if (const int failed = write_all(to, bytes).error_number) return failed;
+  }
+}
+
+}  // namespace
+
+LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
+  const auto fail = [&](const std::string& why) { return PluginError(fmt::format("{}: {}", file.string(), why)); };
+  for (int i = 0; i < tries; ++i) {
+    const Fd from(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!from) throw fail(fmt::format("cannot be read: {}", error_text(errno)));
+    Fd memory(::memfd_create(file.filename().c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!memory) throw fail(fmt::format("cannot be copied into memory: {}", error_text(errno)));
+    struct stat before {
+    }, after{};
+    if (::fstat(from.get(), &before) != 0) throw fail(fmt::format("cannot be read: {}", error_text(errno)));
+    Sha256 hash;
+    if (const int failed = copy_all(from.get(), memory.get(), hash))
+      throw fail(fmt::format("cannot be copied into memory: {}", error_text(failed)));
+    if (::fstat(from.get(), &after) != 0 || !is_as_before(before, after)) continue;
+    ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    return {file, memory.release(), hash.hex()};
+  }
+  throw fail("it is being written; start again when that is done");
+}
+
+std::filesystem::path LibraryCopy::name_to_open() const { return fmt::format("/proc/self/fd/{}", memory_); }
+
+void LibraryCopy::write_to(const std::filesystem::path& path) const {
+  ::unlink(path.c_str());
+  Fd to(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500));
+  if (!to) throw_storage_error("create", path, errno);
+  std::array<char, 65536> block;
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(memory_, block.data(), block.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_storage_error("copy a library to", path, errno);
+    if (n == 0) return;
+    if (const int failed = write_all(to.get(), {block.data(), static_cast<std::size_t>(n)}).error_number)
+      throw_storage_error("copy a library to", path, failed);
+    at += n;
+  }
+}
+
+}  // namespace assay::host::plugin

@@ -1,0 +1,36 @@
+// The bytes of a shared library as they were when a run began, whatever becomes of its file.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/fd.hpp"
+
+namespace assay::host::plugin {
+
+class LibraryCopy {
+ public:
+  // Reads the file once. Throws PluginError where it cannot be read, or is being written meanwhile.
+  static LibraryCopy take(const std::filesystem::path& file);
+
+  const std::filesystem::path& file() const { return file_; }  // which it is a copy of
+  const std::string& sha256() const { return sha256_; }
+  // By this name this process opens the copy. A name must not come to mean another copy while the library is loaded,
+  // and libraries stay loaded: what was opened once stays open.
+  std::filesystem::path name_to_open() const;
+  // Writes the copy to a file of its own, which may be executed but not written. Throws StorageError.
+  void write_to(const std::filesystem::path& path) const;
+
+ private:
+  LibraryCopy(std::filesystem::path file, int memory, std::string sha256)
+      : file_(std::move(file)), memory_(memory), sha256_(std::move(sha256)) {}
+  std::filesystem::path file_;
+  int memory_;  // a sealed memory file, for the life of the process
+  std::string sha256_;
+};
+
+// The libraries that `file` finds by its own place: those of its needs that lie where its run path says $ORIGIN. A copy
+// in another place would not find them. None where the file is no library of this machine's kind.
+std::vector<std::filesystem::path> libraries_beside(const std::filesystem::path& file);
+
+}  // namespace assay::host::plugin

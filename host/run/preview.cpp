@@ -1,0 +1,68 @@
+#include "run/preview.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+
+#include <cerrno>
+
+#include "common/files.hpp"
+#include "launch/signals.hpp"
+#include "run/found_device.hpp"
+#include "run/plan_basis.hpp"
+#include "run/resumption.hpp"
+
+namespace assay::host::run {
+namespace {
+
+// For the log of the process that opens the device.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "assay-XXXXXX").string()) {
+    if (!::mkdtemp(path_.data())) throw_storage_error("create the temporary folder", path_, errno);
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  std::filesystem::path path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+Preview preview_resumption(const experiment::Experiment& experiment, const RunTarget& target,
+                           const RunOptions& options) {
+  Preview preview;
+  preview.cases.resize(experiment.cases.size());
+  const auto earlier = find_earlier_run(experiment, suffix_of_part(options.part));
+  if (!earlier) return preview;
+  if (!earlier->differences.empty()) {
+    if (!options.start_new) throw ResumeRefused(refusal_text(*earlier));
+    return preview;
+  }
+  preview.run_folder = earlier->folder.string();
+
+  const launch::InterruptHandler interrupts;
+  const ScratchFolder scratch;
+  TakenFiles files(target, std::nullopt);
+  const std::vector<std::string> allow = run_wide_settings(experiment).allow;
+  PlanBasis basis = plan_basis(target, files, options.launched, options.in_process);
+  basis.finished = finished_cases(earlier->records, allow, options.any_machine);
+  basis.ask_device = [&](const std::string& wanted) {
+    return ask_for_device(wanted, files.take_devices(wanted), scratch.path() / "devices.log", interrupts);
+  };
+  const RunPlan plan = make_plan(experiment, basis);
+  for (std::size_t i = 0; i < plan.cases.size(); ++i)
+    if (plan.cases[i].is_finished) preview.cases[i].state = PreviewedCase::State::done;
+  for (const OutdatedCase& each : outdated_cases(plan, earlier->records, allow))
+    preview.cases[static_cast<std::size_t>(each.planned - plan.cases.data())] = {
+        PreviewedCase::State::again, fmt::format("{}", fmt::join(each.changes, "; "))};
+  return preview;
+}
+
+}  // namespace assay::host::run

@@ -1,0 +1,142 @@
+#include "run/resumption.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common/files.hpp"
+#include "common/host_name.hpp"
+#include "common/sha256.hpp"
+#include "experiment/growth.hpp"
+#include "results/reader.hpp"
+
+namespace assay::host::run {
+namespace {
+
+using Records = std::vector<record::CaseRecord>;
+
+// The axes and nothing of what made the figures: by this a case is the same one, whatever has run it.
+std::string key_of_values(const record::Named<Value>& axes) { return finished_key("", axes); }
+
+// By their values, the last record of each case.
+std::map<std::string, const record::CaseRecord*> last_records(const Records& records) {
+  std::map<std::string, const record::CaseRecord*> last;
+  for (const record::CaseRecord& record : records) last[key_of_values(record.identity.axes)] = &record;
+  return last;
+}
+
+bool is_finished(const record::CaseRecord& record, const std::vector<std::string>& allow) {
+  return record.result.is_ok() || record.result.status == record::Status::unsupported ||
+         std::find(allow.begin(), allow.end(), name_of(record.result.status)) != allow.end();
+}
+
+// Results of an assay that did not name the machine are told apart by their files, which it did not name either.
+bool is_of_this_machine(const record::CaseRecord& record) { return record.host.empty() || record.host == host_name(); }
+
+void add_change(std::vector<std::string>& changes, const std::string& what, const std::string& then,
+                const std::string& now) {
+  if (then != now)
+    changes.push_back(
+        fmt::format("{}: {} then, {} now", what, then.empty() ? "not told" : then, now.empty() ? "none" : now));
+}
+
+std::string hash_of_role(const record::Named<std::string>& files, const std::string& role) {
+  const std::string* hash = record::find(files, role);
+  return hash ? "SHA-256 " + short_hash(*hash) : "";
+}
+
+std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record) {
+  std::vector<std::string> changes;
+  std::vector<std::string> roles;
+  for (const auto* files : {&planned.files, &record.identity.files})
+    for (const auto& [role, hash] : *files)
+      if (std::find(roles.begin(), roles.end(), role) == roles.end()) roles.push_back(role);
+  for (const std::string& role : roles)
+    add_change(changes, role, hash_of_role(record.identity.files, role), hash_of_role(planned.files, role));
+  if (record.result.device && planned.device.is_usable()) {
+    const record::Device &then = *record.result.device, &now = planned.device.device;
+    add_change(changes, "device", then.kind + " " + then.name, now.kind + " " + now.name);
+    add_change(changes, "libraries", then.libraries, now.libraries);
+    add_change(changes, "driver", then.driver, now.driver);
+  }
+  if (!is_of_this_machine(record)) add_change(changes, "machine", record.host, host_name());
+  if (changes.empty()) changes.emplace_back("what decides its figures is told by no field of its record");
+  return changes;
+}
+
+record::CaseRecord outdated_record(const CasePlan& planned, const record::CaseRecord& earlier,
+                                   const std::vector<std::string>& changes) {
+  record::CaseRecord record;
+  record.identity = earlier.identity;
+  record.identity.index = planned.values.index;
+  record.result.status = record::Status::outdated;
+  record.result.reason =
+      fmt::format("its figures were made by something else ({}); it is to run again", fmt::join(changes, "; "));
+  record.result.device = earlier.result.device;
+  record.started = earlier.started, record.host = earlier.host, record.environment = earlier.environment;
+  return record;
+}
+
+}  // namespace
+
+std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix) {
+  const auto newest = results::find_newest_run(experiment.output.dir, experiment.name, suffix);
+  if (!newest) return std::nullopt;
+  EarlierRun earlier;
+  earlier.folder = *newest;
+  try {
+    earlier.differences =
+        experiment::differences_but_growth(read_file(*newest / "experiment.toml"), experiment.resolved_toml);
+  } catch (const std::invalid_argument& e) {
+    throw StorageError(fmt::format("{}: {}; restore its experiment.toml, or start a new run without --resume",
+                                   newest->string(), e.what()));
+  }
+  earlier.records = results::read_cases(*newest / "cases.jsonl").records;
+  return earlier;
+}
+
+std::string refusal_text(const EarlierRun& earlier) {
+  return fmt::format(
+      "{} is a run of another experiment: an experiment may grow by values of its axes before it is gone on with, and "
+      "this one differs in\n  {}\nundo that, or give --new beside --resume to start a new run",
+      earlier.folder.string(), fmt::join(earlier.differences, "\n  "));
+}
+
+std::set<std::string> finished_cases(const Records& records, const std::vector<std::string>& allow, bool any_machine) {
+  std::set<std::string> finished;
+  for (const auto& [values, record] : last_records(records))
+    if (is_finished(*record, allow) && (any_machine || is_of_this_machine(*record)))
+      finished.insert(finished_key(record->identity.hash, record->identity.axes));
+  return finished;
+}
+
+std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& records,
+                                         const std::vector<std::string>& allow) {
+  const auto last = last_records(records);
+  std::vector<OutdatedCase> outdated;
+  for (const CasePlan& planned : plan.cases) {
+    const auto found = last.find(key_of_values(planned.values.axes));
+    if (planned.is_finished || found == last.end() || !is_finished(*found->second, allow)) continue;
+    std::vector<std::string> changes = changes_of(planned, *found->second);
+    record::CaseRecord record = outdated_record(planned, *found->second, changes);
+    outdated.push_back({&planned, std::move(record), std::move(changes)});
+  }
+  return outdated;
+}
+
+std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases) {
+  std::vector<std::string> changes;
+  std::map<std::string, std::size_t> counts;
+  for (const OutdatedCase& each : cases)
+    for (const std::string& change : each.changes)
+      if (counts[change]++ == 0) changes.push_back(change);
+  std::vector<std::string> notes;
+  for (const std::string& change : changes)
+    notes.push_back(
+        fmt::format("{} finished case{} again: {}", counts[change], counts[change] == 1 ? " runs" : "s run", change));
+  return notes;
+}
+
+}  // namespace assay::host::run

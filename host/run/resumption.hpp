@@ -1,0 +1,52 @@
+// Going on with an earlier run: which one, whether it is one of this experiment, and which of its results count.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.hpp"
+#include "record/case_record.hpp"
+#include "run/plan.hpp"
+
+namespace assay::host::run {
+
+// --resume, and the newest run is of another experiment of that name. The text lists what differs, and the remedies.
+class ResumeRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct EarlierRun {
+  std::filesystem::path folder;
+  std::vector<record::CaseRecord> records;  // as they stand in the file
+  std::vector<std::string> differences;  // what it and the experiment differ in; none: the experiment has grown at most
+};
+
+// The newest run of the experiment's name that has anything to go on with; nothing when there is none. Throws
+// StorageError.
+std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix);
+
+// The text of ResumeRefused.
+std::string refusal_text(const EarlierRun& earlier);
+
+// finished_key() of the cases that another run could not make better: the last record of each is ok, allowed or
+// unsupported. What another machine has made counts only with `any_machine`.
+std::set<std::string> finished_cases(const std::vector<record::CaseRecord>& records,
+                                     const std::vector<std::string>& allow, bool any_machine);
+
+// A case that the run has finished, and that runs again, since other code or another machine had made its figures.
+struct OutdatedCase {
+  const CasePlan* planned;
+  record::CaseRecord record;         // the record that says so: to be appended before anything runs
+  std::vector<std::string> changes;  // "device: SHA-256 1a2b3c then, 4d5e6f now"
+};
+std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
+                                         const std::vector<std::string>& allow);
+
+// What the user is told of them, a line for each thing that has changed.
+std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases);
+
+}  // namespace assay::host::run

@@ -1,0 +1,188 @@
+#include "run/taken_files.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <system_error>
+
+#include "common/files.hpp"
+#include "common/sha256.hpp"
+
+namespace assay::host::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* plugins = "plugins";
+constexpr const char* devices = "devices";
+constexpr const char* communicators = "comm";
+
+fs::path folder_of_copies(const fs::path& folder) { return fs::absolute(folder).lexically_normal() / "files"; }
+
+// What a library needs and finds by its own place, and what that needs in turn.
+std::vector<fs::path> all_beside(const fs::path& library) {
+  std::vector<fs::path> found = plugin::libraries_beside(library);
+  std::set<fs::path> known(found.begin(), found.end());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (fs::path& more : plugin::libraries_beside(found[i]))
+      if (known.insert(more).second) found.push_back(std::move(more));
+  return found;
+}
+
+// Size and times: as long as they stay, so does the content.
+std::string state_of(const fs::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return "";
+  return fmt::format("{} {} {} {}.{:09} {}.{:09}", found.st_dev, found.st_ino, found.st_size, found.st_mtim.tv_sec,
+                     found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
+}
+
+}  // namespace
+
+TakenFiles::TakenFiles(const RunTarget& target, const std::optional<fs::path>& folder)
+    : host_hash_(sha256_of_file("/proc/self/exe")), plugin_(target.plugin_file), comm_folder_(plugin::comm_folder()) {
+  const plugin::LibraryCopy& of_plugin = target.found.library->copy();
+  plugin_hashes_.emplace_back("plugin", of_plugin.sha256());
+  if (folder) {
+    folder_ = folder_of_copies(*folder);
+    // An earlier process that was killed may have left its own.
+    std::error_code error;
+    fs::remove_all(*folder_, error);
+    copy(of_plugin, plugins, false);
+    plugin_ = *folder_ / plugins / target.plugin_file.filename();
+  }
+  for (const fs::path& library : all_beside(target.plugin_file)) {
+    const plugin::LibraryCopy beside = plugin::LibraryCopy::take(library);
+    plugin_hashes_.emplace_back("plugin/" + library.filename().string(), beside.sha256());
+    if (!folder_) continue;
+    copy(beside, plugins, false);
+    searched_ = {(*folder_ / plugins).string()};
+  }
+}
+
+TakenFiles::~TakenFiles() {
+  std::error_code error;
+  if (folder_) fs::remove_all(*folder_, error);
+}
+
+// With what it needs as links: vendors' libraries are large, and have versions, which the record tells.
+void TakenFiles::copy(const plugin::LibraryCopy& copy, const std::string& group, bool with_needs) {
+  const fs::path to = *folder_ / group;
+  create_folders(to);
+  copy.write_to(to / copy.file().filename());
+  copies_.push_back({(to / copy.file().filename()).string(), copy.file().string(), copy.sha256()});
+  if (!with_needs) return;
+  for (const fs::path& library : all_beside(copy.file())) {
+    std::error_code error;
+    fs::create_symlink(library, to / library.filename(), error);
+    if (error && error != std::errc::file_exists)
+      throw_storage_error("make the link", to / library.filename(), error.value());
+    if (std::find(searched_.begin(), searched_.end(), to) == searched_.end()) searched_.push_back(to.string());
+  }
+}
+
+fs::path TakenFiles::take_devices(const std::string& wanted) {
+  const std::vector<std::string> installed = plugin::installed_device_kinds();
+  for (const std::string& kind : installed) {
+    if ((wanted != "auto" && wanted != kind) || devices_.contains(kind)) continue;
+    const plugin::LibraryCopy backend = plugin::LibraryCopy::take(plugin::device_file(kind));
+    devices_[kind] = backend.sha256();
+    if (folder_) copy(backend, devices, true);
+  }
+  return folder_ ? *folder_ / devices : fs::path();
+}
+
+void TakenFiles::take_communicators() {
+  comm_.emplace();
+  const std::string prefix = "libassay_comm_";
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator i(comm_folder_, error), end; !error && i != end; i.increment(error))
+    if (i->path().extension() == ".so" && i->path().filename().string().starts_with(prefix)) found.push_back(i->path());
+  for (const fs::path& file : found) {
+    const plugin::LibraryCopy library = plugin::LibraryCopy::take(file);
+    (*comm_)[file.stem().string().substr(prefix.size())] = library.sha256();
+    if (folder_) copy(library, communicators, true);
+  }
+  if (folder_ && !found.empty()) comm_folder_ = *folder_ / communicators;
+}
+
+record::Named<std::string> TakenFiles::hashes(const std::string& device_kind, std::int32_t ranks) {
+  record::Named<std::string> files{{"host", host_hash_}};
+  files.insert(files.end(), plugin_hashes_.begin(), plugin_hashes_.end());
+  if (const auto device = devices_.find(device_kind); device != devices_.end())
+    files.emplace_back("device", device->second);
+  if (ranks == 1) return files;
+  if (!comm_) take_communicators();
+  // NCCL is for GPUs alone; which of the others a workload takes is its own business.
+  for (const auto& [name, hash] : *comm_)
+    if (name != "nccl" || device_kind != "cpu") files.emplace_back("comm." + name, hash);
+  return files;
+}
+
+void TakenFiles::say_in(worker::CaseSpec& spec) const {
+  spec.plugin_file = plugin_.string();
+  spec.comm_folder = comm_folder_.string();
+  spec.library_folders = searched_;
+  spec.copies = copies_;
+  if (!devices_.contains(spec.device_kind)) return;
+  const fs::path original = plugin::device_file(spec.device_kind);
+  spec.device_file = (folder_ ? *folder_ / devices / original.filename() : original).string();
+}
+
+const std::string& TakenFiles::input_hash(const std::string& path) {
+  const auto [known, is_new] = inputs_.try_emplace(path);
+  if (is_new) try {
+      known->second.state = state_of(path);
+      known->second.hash = sha256_of_file(path);
+    } catch (...) {
+      inputs_.erase(known);
+      throw;
+    }
+  return known->second.hash;
+}
+
+std::optional<std::string> TakenFiles::change_of_input(const std::string& path) {
+  const auto known = inputs_.find(path);
+  if (known == inputs_.end()) return std::nullopt;
+  const std::string state = state_of(path);
+  if (state == known->second.state) return std::nullopt;
+  const char* remedy = "; put it back, or start a new run with what it is now";
+  std::string hash;
+  try {
+    hash = sha256_of_file(path);
+  } catch (const std::system_error& e) {
+    return fmt::format("{}, which it could when the run began{}", e.what(), remedy);
+  }
+  if (hash != known->second.hash)
+    return fmt::format("{} has changed while the run went on (SHA-256 {} when it began, {} now){}", path,
+                       short_hash(known->second.hash), short_hash(hash), remedy);
+  known->second.state = state;  // touched, and the same
+  return std::nullopt;
+}
+
+FollowedFiles::~FollowedFiles() {
+  std::error_code error;
+  for (const fs::path& file : made_) fs::remove(file, error);
+}
+
+void FollowedFiles::bring(const worker::CaseSpec& spec) {
+  for (const worker::CopiedFile& wanted : spec.copies) {
+    std::error_code error;
+    if (fs::exists(wanted.copy, error)) continue;
+    const plugin::LibraryCopy own = plugin::LibraryCopy::take(wanted.original);
+    if (own.sha256() != wanted.sha256)
+      throw plugin::PluginError(fmt::format(
+          "{} on {} is another file than on the machine that leads the run (SHA-256 {}, {} there); install the same on "
+          "all of them",
+          wanted.original, spec.ranks.host_name, short_hash(own.sha256()), short_hash(wanted.sha256)));
+    create_folders(fs::path(wanted.copy).parent_path());
+    own.write_to(wanted.copy);
+    made_.insert(wanted.copy);
+  }
+}
+
+}  // namespace assay::host::run
