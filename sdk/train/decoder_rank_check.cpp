@@ -94,8 +94,8 @@ Verified compare_at(DecoderTrainer& trainer, std::int64_t batch) {
   return {audited.text() + "; " +
               compare_paths(sequences + ", " + (config.fused ? "fused" : "unfused") + " path against the " +
                                 (config.fused ? "unfused" : "fused") + " one",
-                            found, expected, path_tolerance(config.precision, config.layers, config.rows()), trainer.parameters(),
-                            trainer.parameters().all()[trainer.ids().embeddings].name) +
+                            found, expected, path_tolerance(config.precision, config.layers, config.rows()),
+                            trainer.parameters(), trainer.parameters().all()[trainer.ids().embeddings].name) +
               ", of " + share_text(sampled_share(trainer.parameters())),
           in_part};
 }

@@ -27,8 +27,8 @@ struct PathTolerance {
   double factor;          // by which a whole, large tensor is too large or too small
   double few = 0;         // of n elements by so much over the root of n more
 };
-// Of a model of so many layers: from the rounding that is expected, at most five times what is found. `rows`: the tokens
-// whose losses the loss is the mean of; that of few is off by more.
+// Of a model of so many layers: from the rounding that is expected, at most five times what is found. `rows`: the
+// tokens whose losses the loss is the mean of; that of few is off by more.
 PathTolerance path_tolerance(const PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
 // The tolerance for a model with ReLUs is wider. A hidden state so near 0 that rounding decides on which side it falls
 // passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
