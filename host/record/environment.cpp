@@ -21,9 +21,14 @@ void add_facts(Named<std::string>& facts, const Json& json, const std::string& p
 }  // namespace
 
 std::optional<Environment> Environment::parse(std::string text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   Environment environment;
+  if (const auto invocations = json.find("invocations"); invocations != json.end() && invocations->is_array()) {
+    for (const Json& each : *invocations)
+      if (each.is_object()) add_facts(environment.invocations_.emplace_back(), each, "");
+    json.erase(invocations);
+  }
   add_facts(environment.facts_, json, "");
   environment.json_ = std::move(text);
   return environment;

@@ -1,10 +1,11 @@
-// What machine and software a run was made with, as its environment.json tells it.
+// What machine and software a record was made with, as environments/ID.json or environment.json of its run tell it.
 #pragma once
 #include "record/case_record.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host::record {
 
@@ -16,6 +17,9 @@ class Environment {
   static std::optional<Environment> parse(std::string json_text);
 
   const Named<std::string>& facts() const { return facts_; }
+  // Of environments/ID.json: what was so at one invocation alone, in lists of their own. None in environment.json,
+  // which is of one invocation and has these among its facts.
+  const std::vector<Named<std::string>>& invocations() const { return invocations_; }
   // The text of a fact, or `otherwise` where it is not told.
   std::string fact_or(std::string_view name, const std::string& otherwise) const;
   const std::string& json() const { return json_; }
@@ -23,6 +27,7 @@ class Environment {
  private:
   std::string json_ = "{}";
   Named<std::string> facts_;
+  std::vector<Named<std::string>> invocations_;
 };
 
 }  // namespace assay::host::record

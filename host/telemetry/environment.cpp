@@ -1,8 +1,10 @@
 #include "telemetry/environment.hpp"
 
 #include "assay_revision.hpp"  // made by revision.cmake at each build
+#include "common/utc.hpp"
 #include "telemetry/cgroup.hpp"
 #include "telemetry/contention.hpp"
+#include "telemetry/recorded_texts.hpp"
 #include "telemetry/text_files.hpp"
 
 #include <gnu/libc-version.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -22,10 +24,6 @@ namespace assay::host::telemetry {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 10> kRecordedVariables{
-    "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES",           "OMP_WAIT_POLICY", "OMP_DYNAMIC",
-    "GOMP_SPINCOUNT",  "KMP_AFFINITY",  "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID",    "SLURM_STEP_ID"};
 
 std::string trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\n\"");
@@ -142,18 +140,14 @@ std::vector<std::pair<std::string, std::string>> variables_of_process() {
 
 EnvironmentSource::EnvironmentSource() : variables(variables_of_process) {}
 
-bool is_recorded_variable(const std::string& name) {
-  return name.starts_with("NCCL_") ||
-         std::find(kRecordedVariables.begin(), kRecordedVariables.end(), name) != kRecordedVariables.end();
-}
-
 nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
   utsname names{};
   const utsname* system = ::uname(&names) == 0 ? &names : nullptr;
-  Json environment = {{"schema", 1},
-                      {"cpu", cpu_json(source.root, system)},
-                      {"memory", memory_json(source.root)},
-                      {"os", os_json(source.root, system)}};
+  Json environment = {{"schema", 1}, {"captured", utc_text(std::chrono::system_clock::now())}};
+  set_if(environment, "command", command_line(read_text(source.root / "proc/self/cmdline").value_or("")));
+  environment.emplace("cpu", cpu_json(source.root, system));
+  environment.emplace("memory", memory_json(source.root));
+  environment.emplace("os", os_json(source.root, system));
   if (const auto driver = nvidia_driver(source.root)) environment.emplace("gpu", Json{{"driver", *driver}});
   if (const auto text = read_text(source.root / "proc/loadavg")) {
     Json loads = Json::array();
@@ -174,7 +168,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
   if (Json job = job_json(variables); !job.is_null()) environment.emplace("job", std::move(job));
   Json recorded = Json::object();
   for (const auto& [name, value] : variables)
-    if (is_recorded_variable(name)) recorded[name] = value;
+    if (is_recorded_variable(name)) recorded[name] = without_passwords(value);
   environment.emplace("variables", std::move(recorded));
   return environment;
 }

@@ -17,12 +17,9 @@ struct EnvironmentSource {
   EnvironmentSource();
 };
 
-// Keys: cpu, memory, os, gpu, load_average, assay, variables. What this machine does not tell is absent. Clocks and
-// power limits are those of a device, which a case opens: they stand in its record.
+// Keys: captured, command, cpu, memory, os, gpu, load_average, assay, job, variables. What this machine does not tell
+// is absent. Clocks and power limits are those of a device, which a case opens: they stand in its record.
 nlohmann::ordered_json capture_environment(const EnvironmentSource& source = {});
-
-// True for the variables that change what is measured: OMP_*, NCCL_*, CUDA_VISIBLE_DEVICES, ... by a fixed list.
-bool is_recorded_variable(const std::string& name);
 
 std::string assay_version();   // "1.0.0"
 std::string assay_revision();  // the source's git revision, "+changes" when it had uncommitted ones; "unknown"

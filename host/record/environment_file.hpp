@@ -1,0 +1,35 @@
+// environments/ID.json of a run folder: one environment, and the invocations of assay that have measured in it.
+//
+// A run may be gone on with another day, on another machine, with another driver. Each record names the environment it
+// ran in, so that no record is taken for one of a place where it was not made.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace assay::host::record {
+
+// How long a fact of an environment ("cpu.model", "load_average") holds.
+enum class FactLife {
+  lasting,        // what the machine and its software are: it makes the id
+  of_invocation,  // how assay was started, and where the scheduler put it
+  of_moment       // what differs each time and says nothing of the result: load, free memory, numbers of jobs
+};
+FactLife life_of_fact(std::string_view name);
+
+struct EnvironmentFile {
+  std::string id;    // 16 hexadecimal digits over the lasting facts, in whatever order they were captured
+  std::string text;  // the lasting facts, and as "invocations" a list of all others
+};
+// Of what was captured at one invocation. Nothing when the text is no JSON object.
+std::optional<EnvironmentFile> environment_file(const std::string& captured);
+
+// The text with the invocations of both, each once. They are of the same id. A text that is no such file counts as
+// empty.
+std::string with_invocations_of(const std::string& text, const std::string& other);
+
+// The id under which a run keeps the environment of records that name none: those of a run that was begun by an
+// earlier version of assay, and gone on with by this one.
+inline constexpr const char* unnamed_environment = "unnamed";
+
+}  // namespace assay::host::record

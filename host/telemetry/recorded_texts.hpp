@@ -1,0 +1,19 @@
+// Which texts of the user's are recorded, and in which form: variables by an allow-list, the command line, and of
+// neither anything that is there to prove who somebody is.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace assay::host::telemetry {
+
+// True for the variables that change what is measured: whole families (OMP_*, CUDA_*, NCCL_*, ...) and some names.
+// False for a name with a word like TOKEN or SECRET in it, whatever its family.
+bool is_recorded_variable(std::string_view name);
+
+// The text with "***" in place of what stands before the @ of an address ("https://user:word@host/").
+std::string without_passwords(std::string_view text);
+
+// One line that a shell would take, of the arguments in /proc/PID/cmdline (each ended by a 0).
+std::string command_line(std::string_view cmdline);
+
+}  // namespace assay::host::telemetry
