@@ -2,6 +2,7 @@
 
 #include "common/files.hpp"
 #include "record/environment.hpp"
+#include "results/environments.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
 #include "shard/attempt.hpp"
@@ -115,6 +116,8 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
     std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.started < b.started; });
   collected.records = static_cast<std::int64_t>(lines.size());
   collected.added = static_cast<std::int64_t>(lines.size() - before);
+  // Before the records that name them.
+  for (const Part& part : parts) results::merge_environments(run, part.folder, collected.notes);
   if (collected.added > 0) write_lines(held.cases_path(), lines);
   return collected;
 }

@@ -17,7 +17,8 @@ struct Collected {
   std::vector<std::string> notes;
 };
 
-// Writes the run's cases.jsonl and environment.json anew. Records that are there already and come from no shard stay
+// Writes the run's cases.jsonl, environments/ and environment.json anew. Records that are there already and come from
+// no shard stay
 // (`--resume` made them). Can be called at any time, while jobs write, and again. Throws StorageError.
 Collected collect_batch(const std::filesystem::path& run, const Submission& submission);
 

@@ -103,6 +103,10 @@ std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file) 
   if (const auto metadata = json.find("metadata"); metadata != json.end() && metadata->is_object()) {
     if (const auto environment = metadata->find("environment"); environment != metadata->end())
       summary.environment = record::Environment::parse(record::json_text(*environment));
+    if (const auto by_id = metadata->find("environments"); by_id != metadata->end() && by_id->is_object())
+      for (const auto& [id, json] : by_id->items())
+        if (auto environment = record::Environment::parse(record::json_text(json)))
+          summary.environments.emplace(id, std::move(*environment));
     if (const auto name = metadata->find("experiment"); name != metadata->end() && name->is_string())
       summary.experiment = name->get<std::string>();
   }

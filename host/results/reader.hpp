@@ -1,6 +1,6 @@
 // Reading runs back: their records, and which run is the newest.
 #pragma once
-#include "record/environment.hpp"
+#include "results/environments.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +29,8 @@ CasesFile read_last_case(const std::filesystem::path& cases_jsonl);
 struct SummaryFile {
   std::vector<record::CaseRecord> records;
   std::optional<record::Environment> environment;
-  std::string experiment;  // its name; "" where the file does not say
+  Environments environments;  // by the ids that records name
+  std::string experiment;     // its name; "" where the file does not say
 };
 // Nothing when the file is no JSON object with records. Throws StorageError when it cannot be read.
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);

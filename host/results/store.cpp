@@ -1,6 +1,7 @@
 #include "results/store.hpp"
 
 #include "record/json.hpp"
+#include "results/environments.hpp"
 #include "results/reader.hpp"
 
 #include <fcntl.h>
@@ -63,7 +64,7 @@ RunFolder RunFolder::create(const std::filesystem::path& dir, const std::string&
       parent, utc_stamp(now), [&random] { return random(); }, suffix));
   if (::mkdir(run.logs_path().c_str(), 0777) != 0) throw_storage_error("create the folder", run.logs_path(), errno);
   run.open_cases();
-  write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
+  run.begin_invocation(environment_json);
   // Last, and waited for, with all names before it: a folder that holds it can be resumed.
   flush_name(run.path_);
   run.replace_experiment(resolved_toml);
@@ -100,7 +101,7 @@ RunFolder RunFolder::open_part(const std::filesystem::path& folder, const std::s
   create_folders(run.logs_path());
   run.open_cases();
   flush_folder(run.path_);  // what is appended to the records must have a name
-  write_file_atomically(run.path_ / "environment.json", environment_json + "\n");
+  run.begin_invocation(environment_json);
   if (auto note = low_space_note(run.path_)) run.notes_.push_back(std::move(*note));
   return run;
 }
@@ -110,6 +111,10 @@ void RunFolder::become_latest() {
   if (const int failed = point_latest_at(path_))
     notes_.push_back(fmt::format("{} could not be pointed at {}: {}", (path_.parent_path() / "latest").string(),
                                  path_.filename().string(), std::generic_category().message(failed)));
+}
+
+void RunFolder::begin_invocation(const std::string& environment_json) {
+  environment_id_ = add_invocation(path_, environment_json);
 }
 
 void RunFolder::open_cases() {

@@ -1,6 +1,7 @@
 // The folder of one run, while it is being written.
 //
-//   <dir>/<name>/<UTC stamp>-<4 hex digits>/   experiment.toml  environment.json  cases.jsonl  logs/  and the views
+//   <dir>/<name>/<UTC stamp>-<4 hex digits>/   experiment.toml  environment.json  environments/  cases.jsonl  logs/
+//                                              and the views
 //   <dir>/<name>/latest                        a link to the newest that has a record
 #pragma once
 #include "common/fd.hpp"
@@ -35,6 +36,12 @@ class RunFolder {
   // Points `latest` there, for a run whose records come from elsewhere. What stands in the way becomes a note.
   void become_latest();
 
+  // Of a run that was reopened: what is appended from here on was made in this environment, the newest one. create()
+  // and open_part() do so themselves. Each invocation stands in environments/ID.json.
+  void begin_invocation(const std::string& environment_json);
+  // The id of that environment, for records; "" before it is known.
+  const std::string& environment_id() const { return environment_id_; }
+
   // One line, on the disk when this returns. On failure the file is as it was before the call.
   void append(const record::CaseRecord& record);
 
@@ -55,6 +62,7 @@ class RunFolder {
   std::filesystem::path path_;
   bool becomes_latest_ = false;  // with its first record
   Fd cases_;
+  std::string environment_id_;
   std::vector<std::string> notes_;
 };
 

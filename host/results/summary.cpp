@@ -125,9 +125,10 @@ void remove_other_summaries(const std::filesystem::path& run_folder, const std::
 struct RunFacts {
   std::string stamp;
   record::Environment environment;
+  Environments environments;  // by the ids that records name
 };
 
-RunFacts facts_of(const std::filesystem::path& run_folder) {
+RunFacts facts_of(const std::filesystem::path& run_folder, std::vector<std::string>& warnings) {
   const std::optional<std::string> stamp = stamp_of_run(std::filesystem::absolute(run_folder).lexically_normal());
   if (!stamp)
     throw StorageError(
@@ -139,15 +140,26 @@ RunFacts facts_of(const std::filesystem::path& run_folder) {
   if (!environment)
     throw StorageError(
         fmt::format("{} is no JSON object; expected what the run wrote; restore it", environment_path.string()));
-  return {*stamp, std::move(*environment)};
+  return {*stamp, std::move(*environment), read_environments(run_folder, warnings)};
+}
+
+// Those that the records name, so that the summary tells as much of each as the run's folder.
+Json environments_json(const Records& records, const Environments& environments) {
+  Json json = Json::object();
+  for (const record::CaseRecord& record : records)
+    if (const auto found = environments.find(record.environment);
+        found != environments.end() && !json.contains(record.environment))
+      json[record.environment] = Json::parse(found->second.json());
+  return json;
 }
 
 std::string text_of_view(ViewFormat format, const std::filesystem::path& run_folder,
-                         const experiment::Experiment& experiment, const Views& views) {
+                         const experiment::Experiment& experiment, Views& views) {
   if (format == ViewFormat::csv) return to_csv(views.table);
   if (format == ViewFormat::markdown) return to_markdown(views.table);
-  const RunFacts facts = facts_of(run_folder);
-  return summary_json(experiment, whole_run(experiment, views.records), views.records, facts.environment, facts.stamp);
+  const RunFacts facts = facts_of(run_folder, views.warnings);
+  return summary_json(experiment, whole_run(experiment, views.records), views.records, facts.environment, facts.stamp,
+                      facts.environments);
 }
 
 }  // namespace
@@ -174,21 +186,24 @@ std::string summary_file_name(const SummaryPart& part, const Records& of_run, co
 }
 
 std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part, const Records& of_run,
-                         const record::Environment& environment, const std::string& stamp) {
+                         const record::Environment& environment, const std::string& stamp,
+                         const Environments& environments) {
   constexpr int indent = 2;
   const std::vector<record::CaseRecord>& records = part.records;
   const std::optional<WallTime> started = parse_utc(stamp);
   const std::optional<WallTime> finished = finished_at(records);
-  const Json metadata{{"experiment", experiment.name},
-                      {"description", experiment.description},
-                      {"plugin", experiment.plugin},
-                      {"started", started ? Json(utc_text(*started)) : Json()},
-                      {"finished", finished ? Json(utc_text(*finished)) : Json()},
-                      {"host_version", environment.fact_or("assay.version", "unknown")},
-                      {"hardware", hardware_of(part, of_run, environment)},
-                      {"gpus", part.gpus()},
-                      {"ranks", part.ranks},
-                      {"environment", Json::parse(environment.json())}};
+  Json metadata{{"experiment", experiment.name},
+                {"description", experiment.description},
+                {"plugin", experiment.plugin},
+                {"started", started ? Json(utc_text(*started)) : Json()},
+                {"finished", finished ? Json(utc_text(*finished)) : Json()},
+                {"host_version", environment.fact_or("assay.version", "unknown")},
+                {"hardware", hardware_of(part, of_run, environment)},
+                {"gpus", part.gpus()},
+                {"ranks", part.ranks},
+                {"environment", Json::parse(environment.json())}};
+  if (Json by_id = environments_json(records, environments); !by_id.empty())
+    metadata.emplace("environments", std::move(by_id));
   const auto pretty = [](const Json& json) { return record::json_text(json, indent); };
   std::string text = "{\n\"schema\": 1,\n\"metadata\": " + pretty(metadata);
   Json config = config_json(experiment.resolved_toml);
@@ -228,11 +243,12 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
   if (wants("csv")) write(run_folder / "table.csv", to_csv(views.table));
   if (wants("markdown")) write(run_folder / "table.md", to_markdown(views.table));
   if (wants("json")) {
-    const RunFacts facts = facts_of(run_folder);
+    const RunFacts facts = facts_of(run_folder, views.warnings);
     std::set<std::string> names;
     for (const SummaryPart& part : summary_parts(experiment, views.records)) {
       const std::string name = summary_file_name(part, views.records, facts.environment, facts.stamp);
-      write(run_folder / name, summary_json(experiment, part, views.records, facts.environment, facts.stamp));
+      write(run_folder / name,
+            summary_json(experiment, part, views.records, facts.environment, facts.stamp, facts.environments));
       names.insert(name);
     }
     remove_other_summaries(run_folder, names, facts.stamp);

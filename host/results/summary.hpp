@@ -25,10 +25,11 @@ std::string file_name_part(const std::string& model);
 std::string summary_file_name(const SummaryPart& part, const std::vector<record::CaseRecord>& of_run,
                               const record::Environment& environment, const std::string& stamp);
 
-// The summary's text: {"schema", "metadata", "config", "cases", "summary"}, one line per case.
+// The summary's text: {"schema", "metadata", "config", "cases", "summary"}, one line per case. `environment` is the
+// run's newest, `environments` those that its records may name.
 std::string summary_json(const experiment::Experiment& experiment, const SummaryPart& part,
                          const std::vector<record::CaseRecord>& of_run, const record::Environment& environment,
-                         const std::string& stamp);
+                         const std::string& stamp, const Environments& environments = {});
 
 struct Views {
   std::vector<std::filesystem::path> files;  // written

@@ -76,6 +76,7 @@ class ExperimentRun {
     }
     if (earlier_) {
       folder_ = results::RunFolder::reopen(earlier_->folder);
+      folder_->begin_invocation(record::json_text(telemetry::capture_environment(), 2));
       earlier_->records = results::read_cases(folder_->cases_path()).records;  // under the lock
       folder_->replace_experiment(experiment_.resolved_toml);
     } else {
@@ -127,8 +128,9 @@ class ExperimentRun {
       const CasePlan& planned = *to_run[i];
       if (interrupts_.count()->load() > 0) return true;
       listener_.case_started(planned.values, i, to_run.size());
-      const RecordedCase ran = run_and_record(planned, context);
+      RecordedCase ran = run_and_record(planned, context);
       if (ran.record) {
+        ran.record->environment = folder_->environment_id();
         folder_->append(*ran.record);
         listener_.case_finished(*ran.record);
       }

@@ -238,6 +238,7 @@ class ShardRun {
       if (has_losses && ran.record && !ran.record->result.is_ok() && !ran.interrupted)
         return {Verdict::more, "another process of the job is gone: " + ran.record->result.reason};
       if (ran.record) {
+        ran.record->environment = part.environment_id();
         part.append(*ran.record);
         journal.append(
             {JournalEntry::Event::end, order[i], shard::seconds_since_1970(), ran.record->result.status_text()});
@@ -356,8 +357,9 @@ class ShardRun {
     auto result = record::result_without_worker(
         record::Status::crashed, fmt::format("quarantined: it has taken its job with it {} times ({})",
                                              unfinished_of(state, planned.values.index), fmt::join(jobs, "; ")));
-    const record::CaseRecord record =
+    record::CaseRecord record =
         full_record(planned, target_, std::move(result), utc_text(std::chrono::system_clock::now()));
+    record.environment = part.environment_id();
     part.append(record);
     journal.append({JournalEntry::Event::quarantine, planned.values.index, shard::seconds_since_1970(), "crashed"});
     listener_.case_finished(record);

@@ -26,6 +26,12 @@ RECORD = [
     Rule("plugin/version", IDENTITY),
     Rule("plugin/build", IDENTITY),
     Rule("plugin/file_hash", IDENTITY),
+    Rule("files", IDENTITY, may_be_absent=True),
+    Rule("libraries", IDENTITY, may_be_absent=True),
+    Rule("algorithms", IDENTITY, may_be_absent=True),
+    Rule("environment", "names what may differ below", may_be_absent=True),
+    Rule("host", "the name of the machine", may_be_absent=True),
+    Rule("device/uuid", "the name of the machine's GPU", may_be_absent=True),
     Rule("started", TIME),
     Rule("wall_s/*", TIME),
     Rule("rates/*", TIME),
@@ -75,6 +81,8 @@ RECORD = [
 ]
 
 ENVIRONMENT = [
+    Rule("captured", TIME, may_be_absent=True),
+    Rule("command", "has the folder of the set in it", may_be_absent=True),
     Rule("memory/available_mib", NOISE),
     Rule("load_average/*", NOISE),
     Rule("assay/version", IDENTITY),
@@ -86,6 +94,7 @@ SUMMARY = [
     Rule("metadata/started", TIME),
     Rule("metadata/finished", TIME),
     Rule("metadata/host_version", IDENTITY),
+    Rule("metadata/environments", "by ids that follow the build; environment is the same", may_be_absent=True),
     *(Rule(f"metadata/environment/{rule.pattern}", rule.reason) for rule in ENVIRONMENT),
     *(rule._replace(pattern=f"cases/*/{rule.pattern}") for rule in RECORD),
     *(Rule(f"epochs/*/{figure}", TIME) for figure in "wall_time_s samples_per_s data_wait_ms".split()),
@@ -152,6 +161,9 @@ FILES_LEFT_OUT = {
     "_verified": "has the times of the data set's files",
     "roots.json": "says where the set was made",
 }
+FOLDERS_LEFT_OUT = {
+    "environments": "has what environment.json has, by ids that follow the build",
+}
 
 SNAPSHOT = [
     *(
@@ -213,6 +225,7 @@ def explain():
             lines.append(f"  {rule.pattern}: {rule.reason}{absent}")
     lines.append("files left out:")
     lines += [f"  {name}: {reason}" for name, reason in FILES_LEFT_OUT.items()]
+    lines += [f"  {name}/: {reason}" for name, reason in FOLDERS_LEFT_OUT.items()]
     lines.append("notes left out:")
     lines += [f"  {pattern}" for pattern in NOTES_OF_NOISE]
     lines.append("within texts:")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "batch_run.hpp"
+#include "results/environments.hpp"
 #include "results/reader.hpp"
 #include "unit/record/sample_record.hpp"
 
@@ -110,6 +111,24 @@ TEST_F(Collect, TheEnvironmentNamesEveryMachineAndJob) {
   EXPECT_FALSE(environment.contains("job"));
   EXPECT_EQ(environment["collected_from"],
             Json::parse(R"([{"host":"n1","jobs":["70","71"]},{"host":"n2","jobs":["70"]}])"));
+}
+
+TEST_F(Collect, EveryEnvironmentOfTheAttemptsIsThere) {
+  submit({{0}, {1}});
+  const auto begin = [](const std::filesystem::path& folder, const std::string& driver, const std::string& job) {
+    return results::add_invocation(folder, Json{{"gpu", {{"driver", driver}}}, {"job", {{"id", job}}}}.dump());
+  };
+  const std::string first = begin(attempt(0, 0, 1, {}), "580.1", "70");
+  begin(attempt(0, 0, 2, {}), "580.1", "71");
+  const std::string other = begin(attempt(0, 1, 1, {}), "590.2", "72");
+  for (int time = 0; time < 2; ++time) {
+    collect();
+    std::vector<std::string> warnings;
+    const results::Environments all = results::read_environments(run_, warnings);
+    ASSERT_EQ(all.size(), 3U) << "with that of the login node, which made the folder";
+    EXPECT_EQ(all.at(first).invocations().size(), 2U);
+    EXPECT_EQ(all.at(other).fact_or("gpu.driver", ""), "590.2");
+  }
 }
 
 TEST_F(Collect, PartsOfASweepBecomeOneRun) {

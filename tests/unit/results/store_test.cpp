@@ -87,6 +87,22 @@ TEST_F(Store, CreatesTheFolderAndItsFiles) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
 }
 
+TEST_F(Store, EachInvocationHasItsEnvironment) {
+  std::filesystem::path path;
+  std::string first;
+  {
+    const RunFolder run = create();
+    path = run.path(), first = run.environment_id();
+    EXPECT_TRUE(std::filesystem::exists(path / "environments" / (first + ".json")));
+  }
+  RunFolder again = RunFolder::reopen(path);
+  EXPECT_EQ(again.environment_id(), "") << "whoever collects measures nothing";
+  again.begin_invocation(R"({"cpu": "y"})");
+  EXPECT_NE(again.environment_id(), first);
+  EXPECT_TRUE(std::filesystem::exists(path / "environments" / (again.environment_id() + ".json")));
+  EXPECT_EQ(Json::parse(read_file(path / "environment.json")), Json({{"cpu", "y"}}));
+}
+
 TEST_F(Store, LatestMovesToTheNewestRun) {
   const RunFolder first = create();
   const RunFolder second = create();

@@ -83,6 +83,22 @@ TEST(Summary, HoldsMetadataConfigCasesAndTotals) {
   EXPECT_EQ(summary["summary"], totals);
 }
 
+TEST(Summary, TellsTheEnvironmentsThatItsRecordsName) {
+  Json record = ok_record();
+  record["environment"] = "0123";
+  const Environments environments{{"0123", *record::Environment::parse(R"({"gpu": {"driver": "580.1"}})")},
+                                  {"4567", kEnvironment}};
+  const std::vector<record::CaseRecord> records{typed(record), typed(oom_record())};
+  const std::string text = summary_json(sweep(), part(records), records, kEnvironment, kStamp, environments);
+  EXPECT_EQ(Json::parse(text)["metadata"]["environments"], Json::parse(R"({"0123": {"gpu": {"driver": "580.1"}}})"));
+  TemporaryFolder folder;
+  put_file(folder.path() / "bench_x.json", text);
+  const auto summary = read_summary_file(folder.path() / "bench_x.json");
+  ASSERT_TRUE(summary);
+  ASSERT_EQ(summary->environments.size(), 1u);
+  EXPECT_EQ(summary->environments.at("0123").fact_or("gpu.driver", ""), "580.1");
+}
+
 TEST(Summary, AnExperimentThatDoesNotParseIsNamed) {
   experiment::Experiment experiment = sweep();
   experiment.resolved_toml = "schema = 1\nsteps = = 3\n";

@@ -1,0 +1,81 @@
+#include "results/environments.hpp"
+
+#include "common/files.hpp"
+#include "record/environment_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace assay::host::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_in(const fs::path& run) { return run / "environments"; }
+
+fs::path file_of(const fs::path& run, const std::string& id) { return folder_in(run) / (id + ".json"); }
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// With the invocations that the file has already.
+void add_file(const fs::path& run, const std::string& id, const std::string& text) {
+  create_folders(folder_in(run));
+  const fs::path file = file_of(run, id);
+  const std::string before = is_file(file) ? read_file(file) : "";
+  write_file_atomically(file, (before.empty() ? text : record::with_invocations_of(before, text)) + "\n", Durable::yes);
+}
+
+std::vector<fs::path> files_in(const fs::path& run) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_in(run), error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".json" && is_file(it->path())) files.push_back(it->path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string not_understood(const fs::path& file) {
+  return fmt::format("{}: no JSON object; what it says about the machine is left out", file.string());
+}
+
+}  // namespace
+
+std::string add_invocation(const fs::path& run, const std::string& captured) {
+  const fs::path newest = run / "environment.json";
+  const auto file = record::environment_file(captured);
+  std::error_code ignored;
+  if (file && is_file(newest) && !fs::exists(folder_in(run), ignored))
+    if (const auto before = record::environment_file(read_file(newest)))
+      add_file(run, record::unnamed_environment, before->text);
+  if (file) add_file(run, file->id, file->text);
+  write_file_atomically(newest, captured + "\n");
+  return file ? file->id : "";
+}
+
+void merge_environments(const fs::path& into, const fs::path& from, std::vector<std::string>& notes) {
+  for (const fs::path& file : files_in(from)) {
+    const std::string text = read_file(file);
+    if (record::Environment::parse(text))
+      add_file(into, file.stem().string(), text);
+    else
+      notes.push_back(not_understood(file));
+  }
+}
+
+Environments read_environments(const fs::path& run, std::vector<std::string>& warnings) {
+  Environments environments;
+  for (const fs::path& file : files_in(run)) {
+    if (auto environment = record::Environment::parse(read_file(file)))
+      environments.emplace(file.stem().string(), std::move(*environment));
+    else
+      warnings.push_back(not_understood(file));
+  }
+  return environments;
+}
+
+}  // namespace assay::host::results
