@@ -1,11 +1,13 @@
 #include "compare/differences.hpp"
 
+#include "record/environment_file.hpp"
 #include "record/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -20,12 +22,46 @@ void say(Said& said, const std::string& item, const std::string& value) {
   if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-// What changes from hour to hour is none of the machine's properties.
-bool is_passing(const std::string& item) { return item == "memory.available_mib" || item == "load_average"; }
+// Lists that are whole: what one side has and another has not is a difference, and not something that it does not say.
+struct WholeList {
+  std::string prefix;  // of its items: "variables."
+  const char* absent;  // "not set"
+};
+const std::array<WholeList, 2> kWholeLists{{{"variables.", "not set"}, {"library ", "not loaded"}}};
+
+void say_facts(Said& said, const record::Named<std::string>& facts) {
+  for (const auto& [name, text] : facts)
+    if (name != "schema" && record::life_of_fact(name) != record::FactLife::of_moment) say(said, name, text);
+}
+
+// Says of each item of the list that some side has, and these do not: absent.
+void say_absent(Said& said, const WholeList& list, const std::set<std::string>& items,
+                const record::Named<std::string>& told, const std::string& told_prefix) {
+  for (auto item = items.lower_bound(list.prefix); item != items.end() && item->starts_with(list.prefix); ++item)
+    if (record::life_of_fact(*item) != record::FactLife::of_moment &&
+        !record::find(told, told_prefix + item->substr(list.prefix.size())))
+      say(said, *item, list.absent);
+}
+
+// Earlier versions of assay looked for fewer variables, and said no time.
+bool has_all_variables(const record::Environment& environment) {
+  return !environment.invocations().empty() || record::find(environment.facts(), "captured");
+}
 
 void say_environment(Said& said, const record::Environment& environment) {
-  for (const auto& [name, text] : environment.facts())
-    if (!is_passing(name) && name != "schema") say(said, name, text);
+  say_facts(said, environment.facts());
+  for (const record::Named<std::string>& invocation : environment.invocations()) say_facts(said, invocation);
+}
+
+// Each once, the first first: thousands of records may be of one environment.
+std::vector<const record::Environment*> environments_of(const ComparedRun& run) {
+  std::vector<const record::Environment*> all;
+  const auto add = [&all](const record::Environment* environment) {
+    if (environment && std::find(all.begin(), all.end(), environment) == all.end()) all.push_back(environment);
+  };
+  for (const record::CaseRecord& record : run.records) add(run.environment_of(record));
+  if (all.empty() && run.environment) add(&*run.environment);
+  return all;
 }
 
 // "oneDNN 2.6.3; OpenMP 4.5, 2 threads" -> each by itself, so that only those that differ are shown.
@@ -77,9 +113,24 @@ void say_record(Said& said, const record::CaseRecord& record, const std::set<std
     say(said, "plugin.build", plugin->build);
     say(said, "plugin.file_hash", plugin->file_hash);
   }
+  // As the environment calls it, which of several ranks is that of the first.
+  if (!record.host.empty()) say(said, "os.hostname", record.host);
+  for (const auto& [name, hash] : record.identity.files) say(said, "file " + name, hash);
+  for (const auto& [name, build] : record.result.libraries) say(said, kWholeLists[1].prefix + name, build);
+  for (const auto& [made_for, algorithm] : record.result.algorithms) say(said, "algorithm of " + made_for, algorithm);
   for (const auto& [name, value] : record.identity.settings) {
     // The device and the number of ranks stand elsewhere, as what they became.
     if (!axes.contains(name) && name != "run.device" && name != "run.ranks") say(said, name, record::plain_text(value));
+  }
+}
+
+void say_what_is_absent(Said& said, const Side& side, const std::set<std::string>& items) {
+  const auto& [variables, libraries] = kWholeLists;
+  for (const ComparedRun& run : side.runs) {
+    for (const record::Environment* environment : environments_of(run))
+      if (has_all_variables(*environment)) say_absent(said, variables, items, environment->facts(), variables.prefix);
+    for (const record::CaseRecord& record : run.records)
+      if (!record.result.libraries.empty()) say_absent(said, libraries, items, record.result.libraries, "");
   }
 }
 
@@ -109,12 +160,13 @@ Differences find_differences(const std::vector<Side>& sides) {
   for (const Side& side : sides) {
     Said of_side;
     for (const ComparedRun& run : side.runs) {
-      if (run.environment) say_environment(of_side, *run.environment);
+      for (const record::Environment* environment : environments_of(run)) say_environment(of_side, *environment);
       for (const record::CaseRecord& record : run.records) say_record(of_side, record, axes);
     }
     for (const auto& [item, values] : of_side) names.insert(item);
     said.push_back(std::move(of_side));
   }
+  for (std::size_t i = 0; i < sides.size(); ++i) say_what_is_absent(said[i], sides[i], names);
   // The device and what drives it come first, then the settings and versions by name.
   std::vector<std::string> order;
   for (const auto* first : {"device.kind", "device.name", kLibraries})
@@ -125,7 +177,7 @@ Differences find_differences(const std::vector<Side>& sides) {
   result.untold.resize(sides.size());
   for (const std::string& item : order) {
     Difference difference{item, {}};
-    std::set<std::string> told;
+    std::set<std::set<std::string>> told;
     for (std::size_t i = 0; i < said.size(); ++i) {
       const auto found = said[i].find(item);
       if (found == said[i].end()) {
@@ -133,7 +185,8 @@ Differences find_differences(const std::vector<Side>& sides) {
         result.untold[i].push_back(item);
         continue;
       }
-      told.insert(joined(found->second, " | "));
+      // In whatever order its runs and cases have said it.
+      told.emplace(found->second.begin(), found->second.end());
       difference.values.push_back(item == kLibraries ? joined(without_common(found->second, said), ", ")
                                                      : joined(found->second, " | "));
     }

@@ -1,6 +1,7 @@
 #include "compare/sides.hpp"
 
 #include "common/files.hpp"
+#include "record/environment_file.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +53,20 @@ ComparedRun read_summary(const fs::path& file) {
         fmt::format("{} has no records: expected the summary that a run writes, a JSON object with \"cases\"; give the "
                     "run's folder instead",
                     file.string()));
-  return {file.string(), std::move(summary->records), std::move(summary->environment), std::move(summary->experiment)};
+  return {file.string(), std::move(summary->records), std::move(summary->environment), std::move(summary->experiment),
+          std::move(summary->environments)};
+}
+
+// A record whose environment is gone is compared as if it were of the run's newest one, which may be another machine.
+void warn_of_missing_environments(const ComparedRun& run, std::vector<std::string>& warnings) {
+  std::map<std::string, std::size_t> missing;
+  for (const record::CaseRecord& record : run.records)
+    if (!record.environment.empty() && !run.environments.contains(record.environment)) ++missing[record.environment];
+  for (const auto& [id, count] : missing)
+    warnings.push_back(
+        fmt::format("{}: {} record(s) were made in the environment {}, and environments/{}.json is not there; what "
+                    "environment.json says is taken instead. Restore the file",
+                    run.path, count, id, id));
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
@@ -67,6 +81,8 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
       warnings.push_back(
           fmt::format("{}: no JSON object; what it says about the machine is not compared", environment.string()));
   }
+  run.environments = results::read_environments(cases_jsonl.parent_path(), warnings);
+  warn_of_missing_environments(run, warnings);
   return run;
 }
 
@@ -126,6 +142,12 @@ std::vector<std::string> split_at_commas(const std::string& given) {
 }
 
 }  // namespace
+
+const record::Environment* ComparedRun::environment_of(const record::CaseRecord& record) const {
+  const auto named = environments.find(record.environment.empty() ? record::unnamed_environment : record.environment);
+  if (named != environments.end()) return &named->second;
+  return environment ? &*environment : nullptr;
+}
 
 std::string side_label(std::size_t index) {
   std::string label;

@@ -1,6 +1,7 @@
 // From the arguments of a comparison to the runs of each side.
 #pragma once
 #include "record/environment.hpp"
+#include "results/environments.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -21,6 +22,10 @@ struct ComparedRun {
   std::vector<record::CaseRecord> records;         // the last one of each case, in the order of the file
   std::optional<record::Environment> environment;  // nothing where the run has none
   std::string experiment = "";                     // of a run folder its place tells, of a summary its text
+  results::Environments environments = {};         // by the ids that records name
+
+  // What the record ran in. That of the run where the record names none, or one that is not there; null without one.
+  const record::Environment* environment_of(const record::CaseRecord& record) const;
 };
 
 // One side of a comparison: a run, or several of the same thing.

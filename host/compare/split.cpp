@@ -225,7 +225,7 @@ class Splitter {
     Side part{label_of(combination), fmt::format("{}", fmt::join(texts, ", ")), {}};
     for (std::size_t run = 0; run < side_.runs.size(); ++run) {
       const ComparedRun& whole = side_.runs[run];
-      ComparedRun of_part{whole.path, {}, whole.environment};
+      ComparedRun of_part{whole.path, {}, whole.environment, whole.experiment, whole.environments};
       for (const SplitCase& c : cases_)
         if (c.run == run && values_of(c.inputs, keys_) == combination) of_part.records.push_back(*c.record);
       if (!of_part.records.empty()) part.runs.push_back(std::move(of_part));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -70,6 +72,35 @@ TEST_F(Compare, ASummaryStandsForItsRun) {
     if (entry.path().filename().string().starts_with("bench_")) summary = fs::relative(entry.path(), folder()).string();
   ASSERT_FALSE(summary.empty());
   EXPECT_EQ(compared({summary, b})["metrics"][0]["cases"][0]["sides"][1]["state"], "compared");
+}
+
+// The second day is played by changed files.
+TEST_F(Compare, WhatHasChangedBetweenTwoDaysIsListedWhole) {
+  const std::string a = measured("a"), b = measured("b");
+  const fs::path run = folder() / b;
+  for (const auto& entry : fs::directory_iterator(run / "environments")) {
+    nlohmann::ordered_json environment = nlohmann::ordered_json::parse(text_of(entry.path()));
+    environment["os"]["kernel"] = "another kernel";
+    environment["gpu"]["driver"] = "590.2";
+    environment["variables"]["NVIDIA_TF32_OVERRIDE"] = "0";
+    environment["invocations"][0]["load_average"] = {90, 90, 90};
+    environment["invocations"][0]["command"] = "assay run b.toml";
+    std::ofstream(entry.path()) << environment.dump();
+  }
+  nlohmann::ordered_json record = nlohmann::ordered_json::parse(text_of(run / "cases.jsonl"));
+  record["libraries"]["libpreloaded.so"] = "00ff";
+  record["device"]["uuid"] = "GPU-2";
+  std::ofstream(run / "cases.jsonl") << record.dump() << "\n";
+  std::map<std::string, std::string> found;
+  for (const auto& difference : compared({a, b})["differences"])
+    found[difference["item"]] = difference["values"][1].is_string() ? difference["values"][1] : "";
+  // A driver and a GPU that the first run does not tell are none of the differences: it has no GPU.
+  const std::map<std::string, std::string> expected{{"command", "assay run b.toml"},
+                                                    {"library libpreloaded.so", "00ff"},
+                                                    {"os.kernel", "another kernel"},
+                                                    {"variables.NVIDIA_TF32_OVERRIDE", "0"}};
+  EXPECT_EQ(found, expected);
+  EXPECT_TRUE(contains(compare({a, b}).output, "not set")) << output();
 }
 
 TEST_F(Compare, OtherWorkIsRefusedUnlessAskedFor) {

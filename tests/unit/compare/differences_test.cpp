@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 namespace assay::host::compare {
 namespace {
@@ -78,6 +79,93 @@ TEST(DifferencesOfEnvironment, RunsOfOneSideThatDifferAmongThemselves) {
                         side_of(1, {run_of({record_of({}, {1})}, environment("Linux 6.1", 0))})});
   ASSERT_EQ(items_of(differences), std::vector<std::string>{"os.kernel"});
   EXPECT_EQ(differences.items[0].values[0], "Linux 6.1 | Linux 6.2");
+}
+
+// One case on two days. In between came a driver, a library, a variable, a backend, another part of a GPU.
+class TwoDays : public ::testing::Test {
+ protected:
+  static Json environment_of(const Json& invocation) {
+    return {{"cpu", {{"model", "AMD EPYC"}}},
+            {"os", {{"hostname", "n1"}, {"kernel", "Linux 6.1"}}},
+            {"gpu", {{"driver", "580.1"}}},
+            {"variables", {{"OMP_NUM_THREADS", "2"}}},
+            {"invocations", Json::array({invocation})}};
+  }
+  static Json record() {
+    Json record = record_of({}, {1, 2});
+    record["host"] = "n1", record["environment"] = "first";
+    record["device"]["uuid"] = "GPU-1", record["device"]["driver"] = "580.1";
+    record["files"] = {{"host", "h1"}, {"plugin", "p1"}, {"device", "d1"}};
+    record["libraries"] = {{"libcudnn.so.9", "b1"}, {"libc.so.6", "c1"}};
+    record["algorithms"] = {{"matmul 8x8", "tile 16"}};
+    return record;
+  }
+  static Json first_invocation() {
+    return {{"captured", "2026-11-20T12:00:00Z"}, {"command", "assay run x.toml"}, {"load_average", {0, 0, 0}}};
+  }
+  static Side side(std::size_t index, const Json& record, const Json& environment) {
+    ComparedRun run = run_of({record}, {{"os", {{"kernel", "of the newest invocation"}}}});
+    run.environments.emplace(record["environment"], *record::Environment::parse(environment.dump()));
+    return side_of(index, {run});
+  }
+};
+
+TEST_F(TwoDays, WhatDiffersIsListedWhole) {
+  Json later = record(), moved = environment_of({{"captured", "2026-11-21T12:00:00Z"},
+                                                 {"command", "assay run x.toml --device cuda"},
+                                                 {"load_average", {9, 9, 9}}});
+  later["environment"] = "second", later["host"] = "n2";
+  later["device"]["uuid"] = "MIG-2", later["device"]["driver"] = "590.2";
+  later["files"]["device"] = "d2", later["files"]["plugin"] = "p2";
+  later["libraries"] = {{"libcudnn.so.9", "b2"}, {"libc.so.6", "c1"}, {"libtcmalloc.so.4", "t1"}};
+  later["algorithms"]["matmul 8x8"] = "tile 32";
+  moved["os"] = {{"hostname", "n2"}, {"kernel", "Linux 6.2"}}, moved["gpu"]["driver"] = "590.2";
+  moved["variables"] = {{"NVIDIA_TF32_OVERRIDE", "0"}, {"OMP_NUM_THREADS", "4"}};
+  const Differences differences =
+      find_differences({side(0, record(), environment_of(first_invocation())), side(1, later, moved)});
+  std::map<std::string, std::vector<std::string>> found;
+  for (const Difference& difference : differences.items) found[difference.item] = difference.values;
+  using Pair = std::vector<std::string>;
+  const std::map<std::string, Pair> expected{{"algorithm of matmul 8x8", Pair{"tile 16", "tile 32"}},
+                                             {"command", Pair{"assay run x.toml", "assay run x.toml --device cuda"}},
+                                             {"device.driver", Pair{"580.1", "590.2"}},
+                                             {"device.uuid", Pair{"GPU-1", "MIG-2"}},
+                                             {"file device", Pair{"d1", "d2"}},
+                                             {"file plugin", Pair{"p1", "p2"}},
+                                             {"gpu.driver", Pair{"580.1", "590.2"}},
+                                             {"library libcudnn.so.9", Pair{"b1", "b2"}},
+                                             {"library libtcmalloc.so.4", Pair{"not loaded", "t1"}},
+                                             {"os.hostname", Pair{"n1", "n2"}},
+                                             {"os.kernel", Pair{"Linux 6.1", "Linux 6.2"}},
+                                             {"variables.NVIDIA_TF32_OVERRIDE", Pair{"not set", "0"}},
+                                             {"variables.OMP_NUM_THREADS", Pair{"2", "4"}}};
+  EXPECT_EQ(found, expected);
+  for (const std::vector<std::string>& untold : differences.untold) EXPECT_TRUE(untold.empty()) << untold[0];
+}
+
+TEST_F(TwoDays, TheSameAgainHasNone) {
+  Json again = first_invocation();
+  again["captured"] = "2026-11-21T12:00:00Z", again["load_average"] = {9, 9, 9};
+  const Differences differences = find_differences(
+      {side(0, record(), environment_of(first_invocation())), side(1, record(), environment_of(again))});
+  EXPECT_TRUE(differences.items.empty()) << differences.items[0].item;
+}
+
+TEST_F(TwoDays, AnEarlierVersionLookedForFewerVariables) {
+  Json of_before = environment_of({}), now = environment_of(first_invocation());
+  of_before.erase("invocations");
+  now["variables"]["LD_PRELOAD"] = "libx.so";
+  const Differences differences = find_differences({side(0, record(), of_before), side(1, record(), now)});
+  EXPECT_TRUE(differences.items.empty()) << differences.items[0].item;
+  EXPECT_EQ(differences.untold[0], (std::vector<std::string>{"command", "variables.LD_PRELOAD"}));
+}
+
+TEST_F(TwoDays, TheOrderInWhichARunSaysThingsIsNone) {
+  Json other = record();
+  other["environment"] = "second", other["files"]["plugin"] = "p2", other["axes"] = {{"x", 1}};
+  ComparedRun one = run_of({record(), other}), turned = run_of({other, record()});
+  const Differences differences = find_differences({side_of(0, {one}), side_of(1, {turned})});
+  EXPECT_TRUE(differences.items.empty()) << differences.items[0].item;
 }
 
 }  // namespace

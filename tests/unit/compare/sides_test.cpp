@@ -102,6 +102,39 @@ TEST_F(SidesOfAComparison, WhatIsNoRunIsNamedWithTheRemedy) {
     EXPECT_NE(complaint({at(name)}).find("has no records"), std::string::npos) << name;
 }
 
+TEST_F(SidesOfAComparison, ARecordsEnvironmentIsTheOneThatItNames) {
+  Json first = record_of({{"size", "small"}}, {1, 2}), second = record_of({{"size", "large"}}, {1, 2}),
+       before = record_of({{"size", "tiny"}}, {1, 2});
+  first["environment"] = "0123", second["environment"] = "4567";
+  put_run("x");
+  put("x/cases.jsonl", first.dump() + "\n" + second.dump() + "\n" + before.dump() + "\n");
+  put("x/environments/0123.json", R"({"cpu": {"model": "first"}})");
+  put("x/environments/4567.json", R"({"cpu": {"model": "second"}})");
+  const auto model_of = [&](std::size_t record) {
+    const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);
+    EXPECT_TRUE(sides.warnings.empty());
+    const ComparedRun& run = sides.sides[0].runs[0];
+    return run.environment_of(run.records[record])->fact_or("cpu.model", "");
+  };
+  EXPECT_EQ(model_of(0), "first");
+  EXPECT_EQ(model_of(1), "second");
+  EXPECT_EQ(model_of(2), "X") << "it names none";
+  put("x/environments/unnamed.json", R"({"cpu": {"model": "of before"}})");
+  EXPECT_EQ(model_of(2), "of before");
+}
+
+TEST_F(SidesOfAComparison, AnEnvironmentThatIsGoneIsTold) {
+  Json record = record_of({{"size", "small"}}, {1, 2});
+  record["environment"] = "0123";
+  put_run("x");
+  put("x/cases.jsonl", record.dump() + "\n");
+  const Sides sides = read_sides({at("x")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.warnings.size(), 1u);
+  EXPECT_NE(sides.warnings[0].find("environments/0123.json is not there"), std::string::npos) << sides.warnings[0];
+  const ComparedRun& run = sides.sides[0].runs[0];
+  EXPECT_EQ(run.environment_of(run.records[0])->fact_or("cpu.model", ""), "X");
+}
+
 TEST_F(SidesOfAComparison, TornLinesAndEmptyRunsAreTold) {
   put("torn/cases.jsonl", record_of({}, {1, 2}).dump() + "\n{\"schema\":");
   put("none/cases.jsonl", "");
