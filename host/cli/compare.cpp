@@ -94,12 +94,13 @@ po::options_description options() {
        "percent by which single runs of one thing differ beyond what their steps tell; several runs a side "
        "measure it instead")  //
       ("statistic", po::value<std::string>()->default_value("p05"),
-       "or median, or mean: of a run's steps")                                            //
-      ("across", texts(), "inputs that may differ, such as execution or context_length")  //
-      ("any", "compare cases of other numbers of ranks, too")                             //
+       "or lower-quartile, median, mean: of a run's steps; rates are always compared by their means")  //
+      ("across", texts(), "inputs that may differ, such as execution or context_length")               //
+      ("any", "compare cases of other numbers of ranks, too")                                          //
       ("cost", po::value<std::vector<double>>()->multitoken(),
        "dollars per GPU and hour, one per side in their order: adds items per dollar")               //
       ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")  //
+      ("explain", "say how it was tested, below the tables")                                         //
       ("format", po::value<std::string>()->default_value("terminal"), "or markdown, csv, json");
   return visible;
 }
@@ -151,6 +152,7 @@ Request request_of(const po::variables_map& values) {
   if (request.split.baseline && request.split.keys.empty())
     throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
   request.report.side_by_side = values.count("side-by-side") > 0;
+  request.report.tells_test = values.count("explain") > 0;
   compare::ComparisonOptions& options = request.options;
   if (const auto metrics = split(texts("metric")); !metrics.empty()) options.metrics = metrics;
   options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99),
@@ -176,8 +178,8 @@ int compare_overview(compare::Overview overview, const Request& request) {
   std::vector<std::string> parts, reasons, without_metric;
   std::string missing_metric;
   Request of_group = request;
-  of_group.report.tells_test = false;
   for (std::size_t group = 0; group < overview.groups.size(); ++group) {
+    of_group.report.tells_test = request.report.tells_test && group + 1 == overview.groups.size();
     const std::string title = compare::group_title(overview, group);
     try {
       const compare::Comparison comparison = compare::compare_group(overview, group, request.options);

@@ -3,6 +3,7 @@
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "compare/assumptions.hpp"
+#include "compare/family.hpp"
 #include "record/columns.hpp"
 #include "results/case_text.hpp"
 
@@ -220,6 +221,10 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   entry.by_samples = result.by_samples;
   entry.runs = result.runs_b;
   entry.notes = result.notes;
+  entry.chance = result.chance;
+  entry.runs_to_settle = result.runs_to_settle;
+  entry.scatter = result.scatter;
+  entry.objected = result.objected;
   for (std::string& note : verification_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   return entry;
@@ -311,6 +316,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
   const std::vector<std::string> metrics = wanted_metrics(comparison.sides, options.metrics);
   for (const std::string& metric : metrics) require_metric(comparison.sides, metric);
   comparison.differences = find_differences(comparison.sides);
+  comparison.side_facts = facts_of(comparison.sides, options.rules);
 
   std::vector<const record::CaseRecord*> all;
   for (const Side& side : comparison.sides)
@@ -361,6 +367,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     }
     comparison.metrics.push_back(std::move(compared_metric));
   }
+  control_family(comparison, options.test);
   std::set<std::string> units;
   for (const record::CaseRecord* record : all)
     if (record->result.work && !record::cell_of(*record, "items_per_s").empty())
@@ -388,42 +395,6 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     if (const std::string assumed = assumptions_of(records_of(side)); !assumed.empty())
       comparison.unknown.push_back(fmt::format("{} assumes what its source does not say: {}", side.label, assumed));
   return comparison;
-}
-
-std::string case_name(const Comparison& comparison, const ComparedCase& c) {
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < comparison.axes.size(); ++i)
-    if (!c.axis_values[i].empty()) texts.push_back(fmt::format("{}={}", comparison.axes[i], c.axis_values[i]));
-  return texts.empty() ? c.workload : fmt::format("{}", fmt::join(texts, " "));
-}
-
-std::vector<std::string> reasons_to_fail(const Comparison& comparison, const FailIf& fail_if) {
-  std::vector<std::string> reasons;
-  bool compared_any = false;
-  for (const ComparedMetric& metric : comparison.metrics)
-    for (const ComparedCase& c : metric.cases)
-      for (std::size_t s = 1; s < c.entries.size(); ++s) {
-        const Entry& entry = c.entries[s];
-        const std::string where =
-            fmt::format("{} of {}, {}", metric.name, comparison.sides[s].label, case_name(comparison, c));
-        const bool is_compared = entry.kind == Entry::Kind::compared;
-        compared_any = compared_any || is_compared;
-        if (is_compared && fail_if.slower && entry.worse)
-          reasons.push_back(fmt::format("{}: {}", where, entry.verdict));
-        if (is_compared && fail_if.differs && entry.outcome == Outcome::differs)
-          reasons.push_back(
-              fmt::format("{}: differs: {} / {}", where, c.entries[0].word.value_or(""), entry.word.value_or("")));
-        if (is_compared && fail_if.cannot_tell && entry.outcome == Outcome::cannot_tell)
-          reasons.push_back(fmt::format("{}: cannot tell", where));
-        if (entry.failed && (fail_if.slower || fail_if.unmatched || fail_if.differs))
-          reasons.push_back(fmt::format("{}: {}", where, entry.reason));
-        else if (!is_compared && fail_if.unmatched)
-          reasons.push_back(fmt::format("{}: {}", where, entry.reason.empty() ? "no such case" : entry.reason));
-      }
-  if (fail_if.unmatched)
-    for (const std::string& line : comparison.unmatched) reasons.push_back(line);
-  if (fail_if.asks() && !compared_any && reasons.empty()) reasons.emplace_back("nothing could be compared");
-  return reasons;
 }
 
 }  // namespace assay::host::compare

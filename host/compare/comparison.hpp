@@ -3,6 +3,7 @@
 #include "compare/differences.hpp"
 #include "compare/matching.hpp"
 #include "compare/metric.hpp"
+#include "compare/side_facts.hpp"
 #include "compare/sides.hpp"
 #include "compare/verdict.hpp"
 #include "record/cell.hpp"
@@ -44,6 +45,11 @@ struct Entry {
   std::size_t runs = 0;    // of this side that took part
   std::optional<double> items_per_dollar;
   std::vector<std::string> notes;
+  // As in TestResult; the adjusted chance is that among all verdicts of the comparison.
+  std::optional<double> chance, adjusted_chance;
+  std::optional<std::size_t> runs_to_settle;
+  std::optional<Scatter> scatter;
+  bool objected = false;  // the means objected to what the percentiles say
 };
 
 struct ComparedCase {
@@ -61,10 +67,12 @@ struct ComparedMetric {
 
 struct Comparison {
   std::vector<Side> sides;
+  std::vector<SideFacts> side_facts;    // one per side
   std::vector<std::string> side_notes;  // how the sides were made
   Differences differences;
   std::vector<std::string> axes;  // that tell the cases apart
   std::vector<ComparedMetric> metrics;
+  std::size_t family = 0;              // measured verdicts, among which each one has to hold
   std::string item_unit;               // of items per dollar: "tokens"; "items" where workloads differ
   std::vector<std::string> unmatched;  // a line per case that only one side has
   std::vector<std::string> unknown;    // a line per side with inputs that it or the baseline does not say

@@ -1,6 +1,7 @@
 #include "compare/report.hpp"
 
 #include "common/text_format.hpp"
+#include "compare/notes.hpp"
 #include "compare/report_tables.hpp"
 
 #include <fmt/format.h>
@@ -57,21 +58,50 @@ void add_list(std::string& out, const std::vector<std::string>& lines, const Sty
                                         : fmt::format("- {}\n", one_line(line));
 }
 
+// "2026-11-20T12:00" of "2026-11-20T12:00:31Z"
+std::string to_the_minute(const std::string& started) { return started.substr(0, 16); }
+
+std::string devices_text(const Side& side) {
+  std::set<std::string> devices;
+  for (const ComparedRun& run : side.runs)
+    for (const record::CaseRecord& record : run.records)
+      if (record.result.device && !record.result.device->name.empty())
+        devices.insert(one_line(record.result.device->name));
+  return fmt::format("{}", fmt::join(devices, " | "));
+}
+
+// Of a side that is a part of a run, its inputs are its name: then the run.
+std::string from_text(const Side& side, const std::string& inputs) {
+  if (side.name != inputs) return side.name;
+  std::vector<std::string> paths;
+  for (const ComparedRun& run : side.runs) paths.push_back(run.path);
+  return fmt::format("{}", fmt::join(paths, ","));
+}
+
 std::string sides_text(const Comparison& comparison, const Style& style) {
+  const auto any = [&comparison](auto&& has) {
+    return std::any_of(comparison.side_facts.begin(), comparison.side_facts.end(), has);
+  };
+  const bool inputs_differ = any([](const SideFacts& facts) { return !facts.inputs.empty(); });
+  const bool dated = any([](const SideFacts& facts) { return !facts.started.empty(); });
   results::Table table;
-  table.columns = {"side", "runs", "cases", "device", "from"};
-  for (const Side& side : comparison.sides) {
-    std::set<std::string> devices;
-    std::size_t cases = 0;
-    for (const ComparedRun& run : side.runs) {
-      cases = std::max(cases, run.records.size());
-      for (const record::CaseRecord& record : run.records)
-        if (record.result.device && !record.result.device->name.empty())
-          devices.insert(one_line(record.result.device->name));
-    }
-    table.rows.push_back({text_cell(side.label), record::count_cell(static_cast<std::int64_t>(side.runs.size())),
-                          record::count_cell(static_cast<std::int64_t>(cases)),
-                          text_cell(fmt::format("{}", fmt::join(devices, " | "))), text_cell(side.name)});
+  table.columns = {"side"};
+  if (inputs_differ) table.columns.emplace_back("inputs");
+  for (const char* column : {"runs", "cases"}) table.columns.emplace_back(column);
+  if (dated) table.columns.emplace_back("started");
+  for (const char* column : {"device", "from"}) table.columns.emplace_back(column);
+  for (std::size_t s = 0; s < comparison.sides.size(); ++s) {
+    const Side& side = comparison.sides[s];
+    const SideFacts& facts = comparison.side_facts[s];
+    const std::string inputs = fmt::format("{}", fmt::join(facts.inputs, ", "));
+    std::vector<record::Cell> row{text_cell(side.label)};
+    if (inputs_differ) row.push_back(text_cell(one_line(inputs)));
+    row.push_back(record::count_cell(static_cast<std::int64_t>(side.runs.size())));
+    row.push_back(record::count_cell(static_cast<std::int64_t>(facts.cases)));
+    if (dated) row.push_back(text_cell(to_the_minute(facts.started)));
+    row.push_back(text_cell(devices_text(side)));
+    row.push_back(text_cell(from_text(side, inputs)));
+    table.rows.push_back(std::move(row));
   }
   std::string out =
       heading(fmt::format("Sides (the baseline is {})", comparison.sides[0].label), style) + spelt(table, style);
@@ -83,7 +113,11 @@ std::string sides_text(const Comparison& comparison, const Style& style) {
 std::string differences_text(const Comparison& comparison, const Style& style) {
   std::string out = heading("What differs about machine, versions and settings", style);
   if (comparison.differences.items.empty()) {
-    add_list(out, {"nothing that the records say"}, style);
+    const bool inputs_differ = std::any_of(comparison.side_facts.begin(), comparison.side_facts.end(),
+                                           [](const SideFacts& facts) { return !facts.inputs.empty(); });
+    add_list(out,
+             {inputs_differ ? "beside the inputs above, nothing that the records say" : "nothing that the records say"},
+             style);
   } else {
     results::Table table;
     table.columns = {"item"};
@@ -134,77 +168,55 @@ std::string metric_heading(const ComparedMetric& metric) {
   return text;
 }
 
-struct NotedCases {
-  std::string text;
+struct Refusal {
+  std::string reason;
   std::vector<std::string> cases;
 };
 
-// Cases of one note stand in one line.
-// `all`: how many cases there are that a note may be about.
-std::vector<std::string> gathered(const std::vector<NotedCases>& notes, std::size_t all) {
-  std::vector<std::string> lines;
-  for (const NotedCases& note : notes) {
-    const bool is_of_all = note.cases.size() == all && all > 1;
-    lines.push_back(
-        fmt::format("{}: {}", is_of_all ? "all" : fmt::format("{}", fmt::join(note.cases, "; ")), note.text));
-  }
-  return lines;
-}
-
-void note(std::vector<NotedCases>& notes, const std::string& text, const std::string& name) {
-  const auto found = std::find_if(notes.begin(), notes.end(), [&](const NotedCases& n) { return n.text == text; });
-  if (found == notes.end())
-    notes.push_back({text, {name}});
-  else if (std::find(found->cases.begin(), found->cases.end(), name) == found->cases.end())
-    found->cases.push_back(name);
-}
-
-// What is said of the cases below their tables: notes, and why some were not compared.
-class Remarks {
- public:
-  // `prefix` begins the name of a case in a note: the metric, where several stand in one table. A case is refused for
-  // the same reason in all of them.
-  void add(const Comparison& comparison, const ComparedMetric& metric, const std::string& prefix) {
+// Why cases were not compared: those of one reason in one line. A case is refused for the same reason in every metric.
+std::vector<std::string> refusals_of(const Comparison& comparison) {
+  std::vector<Refusal> refusals;
+  std::set<std::string> all;
+  for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
-      for (std::size_t s = 0; s < c.entries.size(); ++s) {
+      for (std::size_t s = 1; s < c.entries.size(); ++s) {
         const Entry& entry = c.entries[s];
         const std::string name = comparison.sides.size() == 2
                                      ? case_name(comparison, c)
                                      : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
-        compared_ += is_compared(entry) ? 1 : 0;
-        if (s > 0) cases_.insert(name);
-        if (is_compared(entry) && !entry.by_samples && entry.low && *entry.low != *entry.high)
-          note(notes_, "no samples on one side: tested by mean, standard deviation and number of steps", prefix + name);
-        for (const std::string& text : entry.notes) note(notes_, text, prefix + name);
-        if (s > 0 && entry.kind == Entry::Kind::refused) note(refusals_, entry.reason, name);
+        all.insert(name);
+        if (entry.kind != Entry::Kind::refused) continue;
+        auto found = std::find_if(refusals.begin(), refusals.end(),
+                                  [&entry](const Refusal& refusal) { return refusal.reason == entry.reason; });
+        if (found == refusals.end()) found = refusals.insert(found, {entry.reason, {}});
+        if (std::find(found->cases.begin(), found->cases.end(), name) == found->cases.end())
+          found->cases.push_back(name);
       }
+  std::vector<std::string> lines;
+  for (const Refusal& refusal : refusals) {
+    const bool is_of_all = refusal.cases.size() == all.size() && all.size() > 1;
+    lines.push_back(
+        fmt::format("{}: {}", is_of_all ? "all" : fmt::format("{}", fmt::join(refusal.cases, "; ")), refusal.reason));
   }
+  return lines;
+}
 
-  void write(std::string& out, const Style& style) const {
-    if (style.form == Form::markdown && !notes_.empty()) out += "\n";
-    add_list(out, gathered(notes_, compared_), style);
-    if (refusals_.empty()) return;
-    out += style.form == Form::markdown ? "\nNot compared:\n\n" : "Not compared\n";
-    add_list(out, gathered(refusals_, cases_.size()), style);
-  }
-
- private:
-  std::vector<NotedCases> notes_, refusals_;
-  std::size_t compared_ = 0;
-  std::set<std::string> cases_;  // compared or not
-};
+void add_part(std::vector<std::string>& parts, const std::string& title, const std::vector<std::string>& lines,
+              const Style& style) {
+  if (lines.empty()) return;
+  std::string part = heading(title, style);
+  add_list(part, lines, style);
+  parts.push_back(std::move(part));
+}
 
 std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
-                        const Style& style) {
+                        const NumberedNotes& notes, const Style& style) {
   std::string out = heading(metric_heading(metric), style);
-  const results::Table table = metric_table(comparison, metric, test);
+  const results::Table table = metric_table(comparison, metric, test, notes);
   if (table.rows.empty())
     add_list(out, {"nothing could be compared"}, style);
   else
     out += spelt(table, style);
-  Remarks remarks;
-  remarks.add(comparison, metric, "");
-  remarks.write(out, style);
   return out;
 }
 
@@ -215,7 +227,7 @@ bool fits_width(const results::Table& table, std::size_t width_columns) {
   return true;
 }
 
-std::string side_by_side_text(const Comparison& comparison, const Style& style) {
+std::string side_by_side_text(const Comparison& comparison, const NumberedNotes& notes, const Style& style) {
   std::vector<std::string> metrics;
   for (const ComparedMetric& metric : comparison.metrics) {
     const std::set<std::string> units = units_of(metric);
@@ -224,43 +236,35 @@ std::string side_by_side_text(const Comparison& comparison, const Style& style) 
   }
   std::string out = heading(fmt::format("Metrics side by side: {}", fmt::join(metrics, ", ")), style);
   std::vector<std::string> tables;
-  for (const results::Table& table : tables_side_by_side(comparison, [&style](const results::Table& wider) {
+  for (const results::Table& table : tables_side_by_side(comparison, notes, [&style](const results::Table& wider) {
          return style.form == Form::markdown || fits_width(wider, style.width_columns);
        }))
     if (!table.rows.empty()) tables.push_back(spelt(table, style));
   if (tables.empty()) add_list(out, {"nothing could be compared"}, style);
   out += fmt::format("{}", fmt::join(tables, "\n"));
-  Remarks remarks;
-  for (const ComparedMetric& metric : comparison.metrics) remarks.add(comparison, metric, metric.name + " of ");
-  remarks.write(out, style);
   return out;
 }
 
 std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style,
                     const ReportOptions& options) {
   std::vector<std::string> parts{sides_text(comparison, style), differences_text(comparison, style)};
+  const NumberedNotes notes(comparison);
   if (comparison.metrics.empty()) {  // "all" of them, where no case of two sides has one
     std::string part = heading("Metrics", style);
     add_list(part, {"nothing could be compared: no two sides have a metric in common"}, style);
     parts.push_back(std::move(part));
   } else if (options.side_by_side) {
-    parts.push_back(side_by_side_text(comparison, style));
+    parts.push_back(side_by_side_text(comparison, notes, style));
   } else {
     for (const ComparedMetric& metric : comparison.metrics)
-      parts.push_back(metric_text(comparison, metric, test, style));
+      parts.push_back(metric_text(comparison, metric, test, notes, style));
   }
+  add_part(parts, "Notes", notes.lines(), style);
+  add_part(parts, "Not compared", refusals_of(comparison), style);
   std::vector<std::string> rest = comparison.unmatched;
   rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
-  if (!rest.empty()) {
-    std::string part = heading("Cases without a partner, and inputs that one side does not say", style);
-    add_list(part, rest, style);
-    parts.push_back(std::move(part));
-  }
-  if (options.tells_test) {
-    std::string part = heading("How it was tested", style);
-    add_list(part, test_lines(test), style);
-    parts.push_back(std::move(part));
-  }
+  add_part(parts, "Cases without a partner, and inputs that one side does not say", rest, style);
+  if (options.tells_test) add_part(parts, "How it was tested", test_lines(test), style);
   return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
@@ -271,9 +275,15 @@ std::vector<std::string> test_lines(const TestOptions& test) {
                       "leaves out 1; else cannot tell",
                       test.confidence * 100, test.threshold * 100),
           fmt::format("interval: by leaving out stretches of steps (jackknife); runs of one thing are taken to differ "
-                      "by {:g}%, more where steps are restless, unless both sides have several runs: then by what they "
-                      "do differ (Student's t)",
+                      "by {:g}%, more where steps are restless, and with several runs on both sides by what they do "
+                      "differ (Student's t), if that is more",
                       test.run_to_run * 100),
+          "means: where they contradict the statistic of the steps, the verdict is cannot tell; rates are tested by "
+          "their means",
+          fmt::format("many cases: faster and slower hold among all verdicts of the comparison (Holm, at {:g}%); the "
+                      "intervals are those of each case by itself",
+                      (1 - test.confidence) * 100),
+          "runs needed: so many a side, in all and in turns, would probably settle what cannot be told",
           "one run a side cannot tell a slower program from a machine that was slower at that hour; three or more, "
           "taken in turns, can"};
 }
@@ -289,14 +299,14 @@ std::string comparison_markdown(const Comparison& comparison, const TestOptions&
 
 std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {
   if (options.side_by_side) {
-    const auto tables = tables_side_by_side(comparison, [](const results::Table&) { return true; });
+    const auto tables = tables_side_by_side(comparison, {}, [](const results::Table&) { return true; });
     return tables.empty() ? "" : results::to_csv(tables.front());
   }
   results::Table table;
   table.columns = {"metric", "workload"};
   table.columns.insert(table.columns.end(), comparison.axes.begin(), comparison.axes.end());
   for (const char* column : {"unit", "side", "from", "value", "ratio", "low", "high", "verdict", "statistic", "runs",
-                             "items_per_dollar", "reason", "notes"})
+                             "items_per_dollar", "reason", "notes", "p_value", "p_adjusted", "runs_to_settle"})
     table.columns.emplace_back(column);
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
@@ -311,7 +321,9 @@ std::string comparison_csv(const Comparison& comparison, const ReportOptions& op
                  record::number_cell(entry.high), text_cell(entry.verdict),
                  text_cell(entry.value ? statistic_name(entry.statistic) : ""),
                  record::count_cell(static_cast<std::int64_t>(entry.runs)), record::number_cell(entry.items_per_dollar),
-                 text_cell(missing), text_cell(fmt::format("{}", fmt::join(entry.notes, "; ")))})
+                 text_cell(missing), text_cell(fmt::format("{}", fmt::join(entry.notes, "; "))),
+                 record::number_cell(entry.chance), record::number_cell(entry.adjusted_chance),
+                 runs_needed_cell(entry)})
           row.push_back(std::move(cell));
         table.rows.push_back(std::move(row));
       }

@@ -8,7 +8,7 @@ namespace assay::host::compare {
 
 struct ReportOptions {
   bool side_by_side = false;  // the metrics in one table, without their intervals, in place of a table each
-  bool tells_test = true;     // how it was tested stands at the end
+  bool tells_test = false;    // how it was tested stands at the end
 };
 
 // For people; at most `width_columns` wide where the tables allow it.

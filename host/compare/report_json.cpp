@@ -24,6 +24,9 @@ Json entry_json(const Comparison& comparison, const Entry& entry, std::size_t si
           {"statistic", entry.value ? statistic_name(entry.statistic) : ""},
           {"from_samples", entry.by_samples},
           {"runs", entry.runs},
+          {"p_value", number(entry.chance)},
+          {"p_adjusted", number(entry.adjusted_chance)},
+          {"runs_to_settle", entry.runs_to_settle ? Json(*entry.runs_to_settle) : Json()},
           {"items_per_dollar", number(entry.items_per_dollar)},
           {"reason", entry.reason},
           {"notes", entry.notes}};
@@ -41,10 +44,16 @@ Json case_json(const Comparison& comparison, const ComparedCase& c) {
 
 std::string comparison_json(const Comparison& comparison, const TestOptions& test) {
   Json sides = Json::array(), differences = Json::array(), metrics = Json::array();
-  for (const Side& side : comparison.sides) {
+  for (std::size_t s = 0; s < comparison.sides.size(); ++s) {
+    const Side& side = comparison.sides[s];
+    const SideFacts& facts = comparison.side_facts[s];
     Json runs = Json::array();
     for (const ComparedRun& run : side.runs) runs.push_back(run.path);
-    sides.push_back({{"label", side.label}, {"from", side.name}, {"runs", std::move(runs)}});
+    sides.push_back({{"label", side.label},
+                     {"from", side.name},
+                     {"inputs", facts.inputs},
+                     {"started", facts.started},
+                     {"runs", std::move(runs)}});
   }
   for (const Difference& difference : comparison.differences.items)
     differences.push_back({{"item", difference.item}, {"values", difference.values}});
@@ -61,6 +70,7 @@ std::string comparison_json(const Comparison& comparison, const TestOptions& tes
                   {{"threshold", test.threshold},
                    {"confidence", test.confidence},
                    {"run_to_run", test.run_to_run},
+                   {"family", comparison.family},
                    {"statistic", statistic_name(test.statistic)}}},
                  {"metrics", std::move(metrics)},
                  {"unmatched", comparison.unmatched},

@@ -21,6 +21,10 @@ std::string interval_text(const Entry& entry) {
   return fmt::format("{:.4g} .. {:.4g}", *entry.low, *entry.high);
 }
 
+record::Cell runs_needed_cell(const Entry& entry) {
+  return entry.runs_to_settle ? record::count_cell(static_cast<std::int64_t>(*entry.runs_to_settle)) : record::Cell{};
+}
+
 bool is_compared(const Entry& entry) { return entry.kind == Entry::Kind::compared; }
 bool compares_any(const ComparedCase& c) { return std::any_of(c.entries.begin(), c.entries.end(), is_compared); }
 
@@ -34,6 +38,15 @@ std::set<std::string> units_of(const ComparedMetric& metric) {
 namespace {
 
 std::string interval_header(const TestOptions& test) { return fmt::format("{:g}% interval", test.confidence * 100); }
+
+constexpr const char* kRunsNeeded = "runs needed";
+
+bool needs_runs(const ComparedMetric& metric) {
+  for (const ComparedCase& c : metric.cases)
+    for (const Entry& entry : c.entries)
+      if (entry.runs_to_settle) return true;
+  return false;
+}
 
 bool has_costs(const Comparison& comparison) {
   for (const ComparedMetric& metric : comparison.metrics)
@@ -67,14 +80,16 @@ struct CaseColumns {
 };
 
 // Two sides: a line per case.
-results::Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+results::Table table_of_two(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                            const NumberedNotes& notes) {
   const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
   const CaseColumns names(metric);
-  const bool costs = has_costs(comparison);
+  const bool costs = has_costs(comparison), runs_needed = needs_runs(metric);
   results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
     table.columns.push_back(column);
+  if (runs_needed) table.columns.emplace_back(kRunsNeeded);
   if (costs)
     for (const std::string& side : {a, b}) table.columns.push_back(fmt::format("{}/$ {}", comparison.item_unit, side));
   for (const ComparedCase& c : metric.cases) {
@@ -86,7 +101,8 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
     row.push_back(value_cell(of_b));
     row.push_back(record::number_cell(of_b.ratio));
     row.push_back(text_cell(interval_text(of_b)));
-    row.push_back(text_cell(of_b.verdict));
+    row.push_back(text_cell(of_b.verdict + notes.marks(of_b)));
+    if (runs_needed) row.push_back(runs_needed_cell(of_b));
     if (costs)
       for (const Entry* entry : {&of_a, &of_b}) row.push_back(record::number_cell(entry->items_per_dollar));
     table.rows.push_back(std::move(row));
@@ -95,14 +111,16 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
 }
 
 // More sides: a line per case and side.
-results::Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+results::Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                             const NumberedNotes& notes) {
   const CaseColumns names(metric);
-  const bool costs = has_costs(comparison);
+  const bool costs = has_costs(comparison), runs_needed = needs_runs(metric);
   results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
                                     interval_header(test), std::string("verdict")})
     table.columns.push_back(column);
+  if (runs_needed) table.columns.emplace_back(kRunsNeeded);
   if (costs) table.columns.push_back(fmt::format("{}/$", comparison.item_unit));
   for (const ComparedCase& c : metric.cases) {
     if (!compares_any(c)) continue;
@@ -115,7 +133,8 @@ results::Table table_of_many(const Comparison& comparison, const ComparedMetric&
       row.push_back(record::number_cell(entry.ratio));
       row.push_back(text_cell(interval_text(entry)));
       const bool refused = entry.kind == Entry::Kind::refused;
-      row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict));
+      row.push_back(text_cell(s == 0 ? "(baseline)" : refused ? "not compared" : entry.verdict + notes.marks(entry)));
+      if (runs_needed) row.push_back(runs_needed_cell(entry));
       if (costs) row.push_back(record::number_cell(entry.items_per_dollar));
       table.rows.push_back(std::move(row));
     }
@@ -156,7 +175,8 @@ std::vector<SideBySideRow> rows_side_by_side(const Comparison& comparison) {
   return rows;
 }
 
-void add_metric_columns(const Comparison& comparison, const ComparedMetric& metric, results::Table& table) {
+void add_metric_columns(const Comparison& comparison, const ComparedMetric& metric, const NumberedNotes& notes,
+                        results::Table& table) {
   const bool two = comparison.sides.size() == 2;
   const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
   const std::vector<std::string> columns = two ? std::vector<std::string>{a, b, fmt::format("{}/{}", b, a), "verdict"}
@@ -173,7 +193,7 @@ void add_metric_columns(const Comparison& comparison, const ComparedMetric& metr
     const bool refused = entry.kind == Entry::Kind::refused;
     row.push_back(text_cell(entry.kind == Entry::Kind::baseline ? "(baseline)"
                             : refused                           ? "not compared"
-                                                                : entry.verdict));
+                                                                : entry.verdict + notes.marks(entry)));
   }
 }
 
@@ -199,9 +219,11 @@ results::Table names_side_by_side(const Comparison& comparison) {
 
 }  // namespace
 
-results::Table metric_table(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test) {
+results::Table metric_table(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                            const NumberedNotes& notes) {
   const bool two = comparison.sides.size() == 2;
-  results::Table table = two ? table_of_two(comparison, metric, test) : table_of_many(comparison, metric, test);
+  results::Table table =
+      two ? table_of_two(comparison, metric, test, notes) : table_of_many(comparison, metric, test, notes);
   if (is_of_words(metric)) {
     drop_column(table, interval_header(test));
     drop_column(table, two ? fmt::format("{}/{}", comparison.sides[1].label, comparison.sides[0].label)
@@ -210,7 +232,7 @@ results::Table metric_table(const Comparison& comparison, const ComparedMetric& 
   return table;
 }
 
-std::vector<results::Table> tables_side_by_side(const Comparison& comparison,
+std::vector<results::Table> tables_side_by_side(const Comparison& comparison, const NumberedNotes& notes,
                                                 const std::function<bool(const results::Table&)>& fits) {
   std::vector<results::Table> tables;
   if (comparison.metrics.empty()) return tables;
@@ -218,14 +240,14 @@ std::vector<results::Table> tables_side_by_side(const Comparison& comparison,
   for (const ComparedMetric& metric : comparison.metrics) {
     if (!tables.empty()) {
       results::Table wider = tables.back();
-      add_metric_columns(comparison, metric, wider);
+      add_metric_columns(comparison, metric, notes, wider);
       if (fits(wider)) {
         tables.back() = std::move(wider);
         continue;
       }
     }
     tables.push_back(names);
-    add_metric_columns(comparison, metric, tables.back());
+    add_metric_columns(comparison, metric, notes, tables.back());
   }
   return tables;
 }

@@ -1,6 +1,7 @@
 // The tables of a comparison, before they are spelt.
 #pragma once
 #include "compare/comparison.hpp"
+#include "compare/notes.hpp"
 #include "results/table.hpp"
 
 #include <functional>
@@ -17,16 +18,20 @@ record::Cell value_cell(const Entry& entry);
 // "0.98 .. 1.01", "exact", "not known", or nothing.
 std::string interval_text(const Entry& entry);
 
+// How many runs a side would settle it; empty where there is a verdict.
+record::Cell runs_needed_cell(const Entry& entry);
+
 bool is_compared(const Entry& entry);
 bool compares_any(const ComparedCase& c);
 std::set<std::string> units_of(const ComparedMetric& metric);
 
 // One metric: a line per case with two sides, a line per case and side with more.
-results::Table metric_table(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test);
+results::Table metric_table(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                            const NumberedNotes& notes);
 
 // All metrics in one table, or in as few as make each one fit: a line per case, and with more than two sides one per
 // case and side.
-std::vector<results::Table> tables_side_by_side(const Comparison& comparison,
+std::vector<results::Table> tables_side_by_side(const Comparison& comparison, const NumberedNotes& notes,
                                                 const std::function<bool(const results::Table&)>& fits);
 
 }  // namespace assay::host::compare

@@ -31,13 +31,15 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// A case that was run again stands twice in a file; the last line of its values counts (docs/record.md).
+// A case that was run again stands twice in a file; the last line of its values counts (docs/record.md). Where a run
+// has every case several times, each of these times is a case of its own here.
 std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records) {
   using Values = std::map<std::string, Value>;
-  std::map<std::tuple<std::string, Values, Values>, std::size_t> last;
+  std::map<std::tuple<std::string, Values, Values, std::int64_t>, std::size_t> last;
   const auto values_of = [](const record::CaseRecord& record) {
     const record::CaseIdentity& id = record.identity;
-    return std::tuple(id.workload, Values(id.axes.begin(), id.axes.end()), Values(id.params.begin(), id.params.end()));
+    return std::tuple(id.workload, Values(id.axes.begin(), id.axes.end()), Values(id.params.begin(), id.params.end()),
+                      id.repeat.value_or(0));
   };
   for (std::size_t i = 0; i < records.size(); ++i) last[values_of(records[i])] = i;
   std::vector<record::CaseRecord> result;

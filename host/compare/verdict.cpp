@@ -1,14 +1,14 @@
 #include "compare/verdict.hpp"
 
+#include "compare/interval.hpp"
+#include "compare/location.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 
 namespace assay::host::compare {
 namespace {
@@ -19,160 +19,13 @@ constexpr double kContendedShare = 0.05;
 constexpr double kWaitAmplification = 2.0;
 // From here on a time says nothing about the program.
 constexpr double kHopelessShare = 0.25;
-// So many consecutive steps may resemble each other so much that they are worth one.
-constexpr double kStepsWorthOne = 5;
-// From so many steps on there are some beyond the 5th percentile.
-constexpr std::size_t kStepsWithATail = 40;
-// Of a normal distribution, in standard deviations: from the 5th percentile to the quartile, and from there to the
-// median.
-constexpr double kTailToQuartile = 0.9704;
-constexpr double kQuartileToMedian = 0.6745;
-// What remains however many runs a side has: it was another hour, the binary lies elsewhere.
-constexpr double kFloorOfGroup = 0.002;
-// The fewest steps that have a standard deviation: what an unknown number of them is taken for.
-constexpr std::size_t kFewestWithSpread = 2;
-
-struct Located {
-  double log_value = 0;
-  double variance = 0;  // of log_value, by the run's own steps
-  double freedom = 1;   // degrees, of that variance
-  double restless = 0;  // how far its steps, few as they are, let the run itself be off
-  bool spread_known = true;
-};
-
-double quantile(std::vector<double>& x, double q) {
-  const double position = q * static_cast<double>(x.size() - 1);
-  const auto below = x.begin() + static_cast<std::ptrdiff_t>(position);
-  std::nth_element(x.begin(), below, x.end());
-  const double rest = position - std::floor(position);
-  return rest > 0 ? *below + rest * (*std::min_element(below + 1, x.end()) - *below) : *below;
-}
-
-// Consecutive steps resemble each other: whole stretches of them are left out, one after the other. At most twenty, at
-// least five, else about as many as each has steps.
-std::size_t stretches(std::size_t n) {
-  if (n < 5) return n;
-  return std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(static_cast<double>(n))), 5, 20);
-}
-
-// Delete-a-group jackknife.
-double variance_of_location(const std::vector<double>& samples, Statistic statistic) {
-  const std::size_t n = samples.size(), groups = stretches(n);
-  std::vector<double> without;
-  for (std::size_t g = 0; g < groups; ++g) {
-    const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(g * n / groups);
-    const auto end = samples.begin() + static_cast<std::ptrdiff_t>((g + 1) * n / groups);
-    std::vector<double> rest(samples.begin(), begin);
-    rest.insert(rest.end(), end, samples.end());
-    without.push_back(std::log(location(std::move(rest), statistic)));
-  }
-  const double count = static_cast<double>(groups);
-  const double mean = std::accumulate(without.begin(), without.end(), 0.0) / count;
-  double squares = 0;
-  for (const double x : without) squares += (x - mean) * (x - mean);
-  return (count - 1) / count * squares;
-}
-
-double of_few_steps(double deviation, std::size_t n) {
-  return deviation * std::sqrt(std::min(1.0, kStepsWorthOne / static_cast<double>(n)));
-}
-
-Located locate(const RunFigure& run, Statistic statistic) {
-  Located l;
-  if (run.exact) {
-    l.log_value = std::log(run.mean);
-  } else if (run.samples.size() >= kFewestWithSpread) {
-    l.log_value = std::log(location(run.samples, statistic));
-    l.variance = variance_of_location(run.samples, statistic);
-    l.freedom = static_cast<double>(stretches(run.samples.size()) - 1);
-    // By the steps that were disturbed least: the quarter of them, or the half where that is but a few.
-    const double quartile = location(run.samples, Statistic::lower_quartile);
-    const double deviation = run.samples.size() >= kStepsWithATail
-                                 ? std::log(quartile / location(run.samples, Statistic::p05)) / kTailToQuartile
-                                 : std::log(location(run.samples, Statistic::median) / quartile) / kQuartileToMedian;
-    l.restless = of_few_steps(deviation, run.samples.size());
-  } else {
-    l.log_value = std::log(run.samples.empty() ? run.mean : run.samples.front());
-    const std::size_t n = run.n.value_or(kFewestWithSpread);
-    l.spread_known = run.samples.empty() && run.std && n >= kFewestWithSpread;
-    if (l.spread_known) {
-      const double cv = *run.std / run.mean;
-      l.variance = cv * cv / static_cast<double>(n);
-      l.freedom = static_cast<double>(n - 1);
-      l.restless = of_few_steps(cv, n);
-    }
-  }
-  if (run.scale) l.log_value = std::log(*run.scale) - l.log_value;
-  return l;
-}
-
-struct Interval {
-  double center = 0, half = 0;  // of log(B/A)
-  bool known = true;
-};
-
-double mean_of(const std::vector<Located>& runs) {
-  double sum = 0;
-  for (const Located& run : runs) sum += run.log_value;
-  return sum / static_cast<double>(runs.size());
-}
-
-double t_quantile(double freedom, double confidence) {
-  constexpr double kAsGoodAsNormal = 1e6;
-  const double p = 0.5 + confidence / 2;
-  if (!(freedom < kAsGoodAsNormal)) return boost::math::quantile(boost::math::normal_distribution<>(), p);
-  return boost::math::quantile(boost::math::students_t_distribution<>(std::max(freedom, 1.0)), p);
-}
-
-// Several runs on both sides: what runs differ by is measured.
-Interval interval_of_groups(const std::vector<Located>& a, const std::vector<Located>& b, const TestOptions& options) {
-  double squares = 0, variance = 0;
-  for (const auto* side : {&a, &b}) {
-    const double mean = mean_of(*side);
-    for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
-  }
-  const double freedom = static_cast<double>(a.size() + b.size() - 2);
-  // Few runs may agree by chance.
-  const double between = std::max(squares / freedom, options.run_to_run * options.run_to_run);
-  for (const auto* side : {&a, &b}) {
-    double within = 0;
-    for (const Located& run : *side) within += run.variance / static_cast<double>(side->size());
-    variance += std::max(between, within) / static_cast<double>(side->size());
-  }
-  const double half = t_quantile(freedom, options.confidence) * std::sqrt(variance + 2 * kFloorOfGroup * kFloorOfGroup);
-  return {mean_of(b) - mean_of(a), half, true};
-}
-
-// A single run on a side: what runs differ by is assumed, more of it where the steps themselves are restless.
-// Degrees of freedom as Welch and Satterthwaite have them, the assumed part counting as known.
-Interval interval_of_single_runs(const std::vector<Located>& a, const std::vector<Located>& b,
-                                 const TestOptions& options) {
-  double variance = 0, per_freedom = 0;
-  bool known = true;
-  for (const auto* side : {&a, &b}) {
-    const double share = 1.0 / static_cast<double>(side->size() * side->size());
-    for (const Located& run : *side) {
-      const double assumed = std::max(options.run_to_run, run.restless);
-      variance += share * (run.variance + assumed * assumed);
-      per_freedom += share * share * run.variance * run.variance / run.freedom;
-      known = known && run.spread_known;
-    }
-  }
-  const double freedom = per_freedom > 0 ? variance * variance / per_freedom : INFINITY;
-  return {mean_of(b) - mean_of(a), t_quantile(freedom, options.confidence) * std::sqrt(variance), known};
-}
-
-Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
-                     const TestOptions& options) {
-  std::vector<Located> located_a, located_b;
-  for (const RunFigure& run : a) located_a.push_back(locate(run, statistic));
-  for (const RunFigure& run : b) located_b.push_back(locate(run, statistic));
-  const auto exact = [](const RunFigure& run) { return run.exact; };
-  if (std::all_of(a.begin(), a.end(), exact) && std::all_of(b.begin(), b.end(), exact))
-    return {mean_of(located_b) - mean_of(located_a), 0, true};
-  return a.size() > 1 && b.size() > 1 ? interval_of_groups(located_a, located_b, options)
-                                      : interval_of_single_runs(located_a, located_b, options);
-}
+// The means only object to a verdict: for that it is enough that they would be wrong in one of five such cases.
+constexpr double kConfidenceOfMeans = 0.8;
+// From so many times the steps on, a note says that the longer runs were taken in parts.
+constexpr std::size_t kManyTimesTheSteps = 2;
+// The number of runs is estimated so that they settle it in four of five attempts: in standard deviations of a normal
+// distribution.
+constexpr double kFourOfFive = 0.8416;
 
 bool is_contended(const RunFigure& run) {
   return run.timed && (run.waited_share > kContendedShare || run.shared_device);
@@ -216,9 +69,98 @@ bool have_samples(const std::vector<RunFigure>& runs) {
 }
 
 double geometric_mean(const std::vector<RunFigure>& runs, Statistic statistic) {
-  std::vector<Located> located;
-  for (const RunFigure& run : runs) located.push_back(locate(run, statistic));
-  return std::exp(mean_of(located));
+  double sum = 0;
+  for (const RunFigure& run : runs) sum += locate(run, statistic).log_value;
+  return std::exp(sum / static_cast<double>(runs.size()));
+}
+
+// By what waiting cost, the interval is longer in either direction.
+struct Room {
+  double below = 0, above = 0;
+};
+
+Room room_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b) {
+  // A run that waited could have been faster, not slower. Of a rate, faster is more.
+  const bool is_rate = a.front().scale.has_value();
+  const double gain_a = possible_gain(a), gain_b = possible_gain(b);
+  return is_rate ? Room{gain_a, gain_b} : Room{gain_b, gain_a};
+}
+
+Outcome outcome_of(double low, double high, double threshold) {
+  if (low >= -threshold && high <= threshold) return Outcome::same;
+  if (low > 0) return Outcome::higher;
+  return high < 0 ? Outcome::lower : Outcome::cannot_tell;
+}
+
+// Slow steps that only one side has do not show in a low percentile: what it says does not stand against the means.
+class GuardByMeans {
+ public:
+  GuardByMeans(const Interval& percentiles, const Interval& means, const Room& room, bool few_runs,
+               const TestOptions& options)
+      : percentiles_(percentiles), means_(means), room_(room), few_runs_(few_runs), options_(options) {}
+
+  bool objects_to(Outcome outcome) const {
+    if (outcome == Outcome::same) return differ_beyond_threshold();
+    return (outcome == Outcome::lower || outcome == Outcome::higher) && (point_elsewhere(outcome) || fall_short());
+  }
+
+ private:
+  double threshold() const { return std::log1p(options_.threshold); }
+
+  bool differ_beyond_threshold() const {
+    const double half = means_.half(kConfidenceOfMeans);
+    return means_.center - half - room_.below > threshold() || means_.center + half + room_.above < -threshold();
+  }
+
+  // How far the means lie in the other direction than the outcome. Of single runs nobody knows how far the means of
+  // runs scatter: the threshold decides.
+  bool point_elsewhere(Outcome outcome) const {
+    const double by = outcome == Outcome::lower ? means_.center - room_.below : -means_.center - room_.above;
+    return by > (few_runs_ ? threshold() : means_.half(kConfidenceOfMeans));
+  }
+
+  // They differ less than the percentiles, by more than chance, and perhaps not at all.
+  bool fall_short() const {
+    const double half = means_.half(options_.confidence) + std::max(room_.below, room_.above);
+    const bool other_ratio = std::abs(means_.center - percentiles_.center) > half;
+    const bool same_direction = means_.center * percentiles_.center > 0;
+    const bool farther = same_direction && std::abs(means_.center) > std::abs(percentiles_.center);
+    const bool differ_too = same_direction && std::abs(means_.center) > half;
+    return other_ratio && !farther && !differ_too;
+  }
+
+  const Interval& percentiles_;
+  const Interval& means_;
+  Room room_;
+  bool few_runs_;
+  const TestOptions& options_;
+};
+
+Scatter scatter_with(Scatter scatter, const Room& room) {
+  scatter.room_below = room.below, scatter.room_above = room.above;
+  return scatter;
+}
+
+bool settles(const Scatter& scatter, const TestOptions& options, double confidence, std::size_t runs) {
+  const Interval expected = expected_interval(scatter, runs);
+  const double margin = kFourOfFive * std::sqrt(scatter.measured_variance / static_cast<double>(runs));
+  const double half = expected.half(options.confidence) + margin, threshold = std::log1p(options.threshold);
+  const double low = scatter.center - half - scatter.room_below, high = scatter.center + half + scatter.room_above;
+  if (low >= -threshold && high <= threshold) return true;
+  const double distance =
+      scatter.center > 0 ? scatter.center - scatter.room_below : -scatter.center - scatter.room_above;
+  return expected.chance_of(distance - margin) < 1 - confidence;
+}
+
+// Runs of many more steps are taken in parts: see locate().
+void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, TestResult& result) {
+  const std::size_t fewest = fewest_steps(a, b);
+  std::size_t most = 0;
+  for (const auto* side : {&a, &b})
+    for (const RunFigure& run : *side) most = std::max(most, run.samples.size());
+  if (fewest > 0 && most >= kManyTimesTheSteps * fewest)
+    result.notes.push_back(
+        fmt::format("runs of {} to {} steps: the longer ones count by stretches of {} steps", fewest, most, fewest));
 }
 
 }  // namespace
@@ -233,10 +175,11 @@ const char* statistic_name(Statistic statistic) {
   return "";
 }
 
-double location(std::vector<double> samples, Statistic statistic) {
-  if (statistic == Statistic::mean)
-    return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
-  return quantile(samples, statistic == Statistic::median ? 0.5 : statistic == Statistic::lower_quartile ? 0.25 : 0.05);
+std::optional<std::size_t> runs_to_settle(const Scatter& scatter, const TestOptions& options, double confidence) {
+  constexpr std::size_t kFewestRuns = 2;
+  for (std::size_t runs = std::max(kFewestRuns, scatter.runs + 1); runs <= most_runs_to_settle; ++runs)
+    if (settles(scatter, options, confidence, runs)) return runs;
+  return std::nullopt;
 }
 
 TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, const TestOptions& options) {
@@ -244,7 +187,9 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   const std::vector<RunFigure> a = undisturbed(side_a, result), b = undisturbed(side_b, result);
   result.runs_a = a.size(), result.runs_b = b.size();
   const bool by_samples = result.by_samples = have_samples(a) && have_samples(b);
-  result.statistic = by_samples ? options.statistic : Statistic::mean;
+  // What a rate is worth, slow steps decide as well.
+  const bool is_rate = a.front().scale.has_value();
+  result.statistic = by_samples && !is_rate ? options.statistic : Statistic::mean;
   result.value_a = geometric_mean(a, result.statistic), result.value_b = geometric_mean(b, result.statistic);
   const Interval interval = interval_of(a, b, result.statistic, options);
   result.ratio = std::exp(interval.center);
@@ -252,29 +197,32 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
     result.notes.emplace_back("a single figure without its spread");
     return result;
   }
-  // A run that waited could have been faster, not slower. Of a rate, faster is more.
-  const bool rate = a.front().scale.has_value();
-  const double gain_a = possible_gain(a), gain_b = possible_gain(b);
-  const double low = interval.center - interval.half - (rate ? gain_a : gain_b);
-  const double high = interval.center + interval.half + (rate ? gain_b : gain_a);
+  const Room room = room_of(a, b);
+  const double half = interval.half(options.confidence);
+  const double low = interval.center - half - room.below, high = interval.center + half + room.above;
   result.low = std::exp(low), result.high = std::exp(high);
-  const double threshold = std::log1p(options.threshold);
-  if (low >= -threshold && high <= threshold)
-    result.outcome = Outcome::same;
-  else if (low > 0)
-    result.outcome = Outcome::higher;
-  else if (high < 0)
-    result.outcome = Outcome::lower;
+  result.outcome = outcome_of(low, high, std::log1p(options.threshold));
+  if (a.front().exact) return result;
 
-  if (!by_samples || result.statistic == Statistic::mean || gain_a > 0 || gain_b > 0 || a.front().exact) return result;
-  // Slow steps that only one side has do not show in a low percentile.
+  result.chance =
+      interval.chance_of(interval.center > 0 ? interval.center - room.below : -interval.center - room.above);
+  result.scatter = scatter_with(scatter_of(a, b, result.statistic, options), room);
+  const bool by_percentile = by_samples && result.statistic != Statistic::mean;
+  if (by_percentile) note_steps(a, b, result);
+  if (result.outcome == Outcome::cannot_tell)
+    result.runs_to_settle = runs_to_settle(*result.scatter, options, options.confidence);
+  if (!by_percentile) return result;
   const Interval means = interval_of(a, b, Statistic::mean, options);
-  const bool means_differ = means.center - means.half > threshold || means.center + means.half < -threshold;
-  if (means_differ && result.outcome == Outcome::same) {
-    result.outcome = Outcome::cannot_tell;
-    result.notes.push_back(
-        fmt::format("the means differ (ratio {:.4g}): one side has more slow steps", std::exp(means.center)));
-  }
+  if (!GuardByMeans(interval, means, room, a.size() < 2 || b.size() < 2, options).objects_to(result.outcome))
+    return result;
+  result.notes.push_back(fmt::format(
+      "the means differ from what the {} says (ratio {:.4g}): one side has more slow steps; --statistic mean "
+      "compares the means",
+      statistic_name(result.statistic), std::exp(means.center)));
+  result.outcome = Outcome::cannot_tell;
+  result.objected = true;
+  result.runs_to_settle =
+      runs_to_settle(scatter_with(scatter_of(a, b, Statistic::mean, options), room), options, options.confidence);
   return result;
 }
 

@@ -32,6 +32,15 @@ struct RunFigure {
   bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
 };
 
+// How runs of two sides scatter, in logarithms: what an estimate of further runs goes by.
+struct Scatter {
+  double center = 0;  // of log(B / A)
+  // Of one run of A plus one run of B: as measured between runs, and as assumed however well they agree.
+  double measured_variance = 0, assumed_variance = 0;
+  double room_below = 0, room_above = 0;  // by what waiting cost, the interval is longer
+  std::size_t runs = 1;                   // a side, that have shown it
+};
+
 enum class Outcome { lower, higher, same, differs, cannot_tell };  // differs: of words
 
 struct TestResult {
@@ -43,6 +52,13 @@ struct TestResult {
   bool by_samples = true;                  // else from the means and standard deviations in the records
   std::size_t runs_a = 0, runs_b = 0;      // that took part
   std::vector<std::string> notes;          // what a reader of the verdict should know
+  // The chance of such a ratio, or one farther from 1, where the sides do not differ; none where nothing is by chance.
+  std::optional<double> chance;
+  // Of "cannot tell": with about so many runs a side in all, taken in turns, there would be a verdict, by what these
+  // runs have shown. None where more runs would not help: the spread is not known, or others use the GPU.
+  std::optional<std::size_t> runs_to_settle;
+  std::optional<Scatter> scatter;  // of the statistic
+  bool objected = false;           // the means objected to what the statistic says: "cannot tell" for that reason
 };
 
 // One side of a test: its runs, at least one, and its name in the notes.
@@ -52,6 +68,12 @@ struct TestedSide {
 };
 
 TestResult compare_figures(const TestedSide& a, const TestedSide& b, const TestOptions& options);
+
+// How many runs a side, in all, would give a verdict in four of five attempts, if the sides differ by as much as now.
+// `confidence` is that of faster and slower, which is higher where a comparison has many cases; "same" is by
+// options.confidence. Nothing where no number up to `most_runs_to_settle` does.
+inline constexpr std::size_t most_runs_to_settle = 500;
+std::optional<std::size_t> runs_to_settle(const Scatter& scatter, const TestOptions& options, double confidence);
 
 // The statistic of one run's samples.
 double location(std::vector<double> samples, Statistic statistic);

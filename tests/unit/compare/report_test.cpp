@@ -47,7 +47,7 @@ TEST_F(Report, TheTerminalsWidthIsKept) {
 }
 
 TEST_F(Report, DifferencesComeBeforeVerdicts) {
-  const std::string text = comparison_text(comparison(2), {}, 120);
+  const std::string text = comparison_text(comparison(2), {}, 120, {false, true});
   const std::size_t difference = text.find("cpu.model"), verdict = text.find("slower");
   ASSERT_NE(difference, std::string::npos);
   ASSERT_NE(verdict, std::string::npos);
@@ -55,6 +55,7 @@ TEST_F(Report, DifferencesComeBeforeVerdicts) {
   EXPECT_TRUE(has(text, "step, ms: 5th percentile of the steps; lower is better")) << text;
   EXPECT_TRUE(has(text, "Not compared\n  size=large: B: oom: wanted")) << text;
   EXPECT_TRUE(has(text, "95% interval of the ratio lies within 2%"));
+  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "interval of the ratio")) << "only where it is asked for";
 }
 
 TEST_F(Report, ManySidesHaveALineEach) {
@@ -68,7 +69,7 @@ TEST_F(Report, MarkdownHasTablesAndHeadings) {
   const std::string text = comparison_markdown(comparison(2, {3.0, 5.5}), {});
   EXPECT_TRUE(has(text, "## Sides (the baseline is A)\n\n| side"));
   EXPECT_TRUE(has(text, "tokens/$ B"));
-  EXPECT_TRUE(has(text, "\nNot compared:\n\n- size=large"));
+  EXPECT_TRUE(has(text, "\n## Not compared\n\n- size=large"));
 }
 
 TEST_F(Report, CsvHasALinePerMetricCaseAndSide) {
@@ -93,6 +94,20 @@ TEST_F(Report, JsonHasEverything) {
   const Json& large = json["metrics"][0]["cases"][2];
   EXPECT_EQ(large["sides"][1]["state"], "refused");
   EXPECT_TRUE(large["sides"][1]["ratio"].is_null());
+}
+
+TEST_F(Report, WhatCannotBeToldHasTheRunsThatWouldSettleIt) {
+  std::vector<Side> sides;
+  for (std::size_t i = 0; i < 2; ++i)
+    sides.push_back(side_of(i, {run_of({record_of({}, machine_.steps(100, 30, {0, 0.08, 0, 0}))})}));
+  const Comparison unclear = compare_sides(std::move(sides), {});
+  const std::string text = comparison_text(unclear, {}, 120);
+  ASSERT_TRUE(has(text, "cannot tell")) << text;
+  EXPECT_TRUE(has(text, "runs needed")) << text;
+  const Json entry = Json::parse(comparison_json(unclear, {}))["metrics"][0]["cases"][0]["sides"][1];
+  EXPECT_GE(entry["runs_to_settle"], 2);
+  EXPECT_GT(entry["p_value"], 0.05);
+  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "runs needed"));
 }
 
 TEST_F(Report, MetricsSideBySideHaveALineForEachCase) {

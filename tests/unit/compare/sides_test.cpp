@@ -1,5 +1,6 @@
 #include "compare/sides.hpp"
 
+#include "compare/comparison.hpp"
 #include "noisy_records.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -52,6 +53,27 @@ TEST_F(SidesOfAComparison, RunFoldersFilesAndSummaries) {
     EXPECT_TRUE(side.runs[0].environment.has_value());
   }
   EXPECT_EQ(sides.sides[2].runs[0].environment->fact_or("cpu.model", ""), "Y");
+}
+
+TEST_F(SidesOfAComparison, EveryTimeOfACaseThatRunsSeveralTimesIsKept) {
+  std::string lines;
+  // The second time ran again, as when a run goes on.
+  for (const int repeat : {1, 2, 3, 2}) {
+    Json record = record_of({{"size", "small"}}, {1, 2, 3});
+    record["repeat"] = repeat;
+    record["index"] = repeat;
+    lines += record.dump() + "\n";
+  }
+  put("x/20261120T120000Z-0001/cases.jsonl", lines);
+  const Sides sides = read_sides({at("x/20261120T120000Z-0001")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides.size(), 1u);
+  EXPECT_EQ(sides.sides[0].runs[0].records.size(), 3u);
+  // Each is a run of its side.
+  std::vector<Side> both{sides.sides[0], sides.sides[0]};
+  both[1].label = "B";
+  const Comparison comparison = compare_sides(both, {});
+  ASSERT_EQ(comparison.metrics[0].cases.size(), 1u);
+  EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].runs, 3u);
 }
 
 TEST_F(SidesOfAComparison, AFolderOfRunsIsSortedAndLeavesLatestOut) {

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <random>
+#include <utility>
 
 namespace assay::host::compare {
 namespace {
@@ -144,6 +147,148 @@ TEST(Verdict, SlowStepsThatAQuartileHidesAreNotTheSame) {
   TestOptions by_mean;
   by_mean.statistic = Statistic::mean;
   EXPECT_EQ(test(steady, stalling, by_mean).outcome, Outcome::higher);
+}
+
+// The steps of a program with a fast and a slow path.
+std::vector<double> two_modes(double fast_ms, double slow_ms, double slow_share, std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::bernoulli_distribution is_slow(slow_share);
+  std::vector<double> steps;
+  for (std::size_t i = 0; i < n; ++i) steps.push_back(is_slow(random) ? slow_ms : fast_ms);
+  return steps;
+}
+
+TEST(Verdict, FastStepsDoNotMakeUpForSlowOnes) {
+  // 4% less in four steps of five, 4.8% more in the mean.
+  for (const std::size_t runs : {1u, 3u})
+    // The means of three runs of 20 such steps may scatter by as much as they differ.
+    for (const std::size_t n : {runs == 1 ? 20u : 40u, 100u, 1000u})
+      for (unsigned seed = 1; seed <= 20; ++seed) {
+        TestedSide a{"A", {}}, b{"B", {}};
+        for (std::size_t r = 0; r < runs; ++r) {
+          a.runs.push_back(measured(std::vector<double>(n, 10.0)));
+          b.runs.push_back(measured(two_modes(9.6, 14.0, 0.2, n, seed * 10 + static_cast<unsigned>(r))));
+        }
+        double mean_of_b = 0;
+        for (const RunFigure& run : b.runs) mean_of_b += run.mean / static_cast<double>(runs);
+        if (mean_of_b < 10.3) continue;  // so few slow steps by chance
+        const TestResult result = compare_figures(a, b, {});
+        EXPECT_EQ(result.outcome, Outcome::cannot_tell) << runs << " runs of " << n << " steps, seed " << seed;
+        EXPECT_TRUE(result.objected);
+        ASSERT_FALSE(result.notes.empty());
+        EXPECT_NE(result.notes.back().find("the means differ"), std::string::npos) << result.notes.back();
+        // Nor does the other direction stand.
+        EXPECT_EQ(compare_figures(b, a, {}).outcome, Outcome::cannot_tell);
+      }
+}
+
+TEST(Verdict, ALossOfThroughputIsOneOfTheMeans) {
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (unsigned r = 0; r < 3; ++r) {
+    a.runs.push_back(measured(std::vector<double>(500, 10.0)));
+    b.runs.push_back(measured(two_modes(9.6, 14.0, 0.2, 500, r + 1)));
+    a.runs.back().scale = b.runs.back().scale = 2048e3;
+  }
+  const TestResult result = compare_figures(a, b, {});
+  EXPECT_EQ(result.statistic, Statistic::mean);
+  EXPECT_EQ(result.outcome, Outcome::lower);
+  EXPECT_NEAR(result.ratio, 10 / 10.48, 0.01);
+}
+
+TEST(Verdict, MeansThatScatterDoNotHinderForEver) {
+  NoisyRuns machine(21);
+  std::mt19937 random(22);
+  std::uniform_real_distribution<double> stall_share(0, 0.4);
+  int found = 0, wrong = 0;
+  constexpr int kTrials = 200;
+  for (int i = 0; i < kTrials; ++i) {
+    TestedSide a{"A", {}}, b{"B", {}};
+    for (int r = 0; r < 3; ++r) {
+      a.runs.push_back(measured(machine.steps(100, 200, {0.002, 0.002, 0.3, stall_share(random)})));
+      b.runs.push_back(measured(machine.steps(103, 200, {0.002, 0.002, 0.3, stall_share(random)})));
+    }
+    const Outcome outcome = compare_figures(a, b, {}).outcome;
+    found += outcome == Outcome::higher ? 1 : 0;
+    wrong += outcome == Outcome::lower || outcome == Outcome::same ? 1 : 0;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(found, kTrials * 9 / 10);
+}
+
+// Of 10 steps the 5th percentile is close to the shortest; of 200 it lies below by as much again.
+TEST(Verdict, OtherNumbersOfStepsAreNoDifference) {
+  NoisyRuns machine(31);
+  for (const double resemblance : {0.0, 0.6}) {
+    double sum = 0;
+    int apart = 0;
+    constexpr int kTrials = 300;
+    for (int i = 0; i < kTrials; ++i) {
+      TestedSide a{"A", {}}, b{"B", {}};
+      for (int r = 0; r < 3; ++r) {
+        a.runs.push_back(measured(machine.steps(100, 10, {0, 0.05, resemblance, 0})));
+        b.runs.push_back(measured(machine.steps(100, 200, {0, 0.05, resemblance, 0})));
+      }
+      const TestResult result = compare_figures(a, b, {});
+      sum += std::log(result.ratio);
+      apart += result.outcome == Outcome::lower || result.outcome == Outcome::higher ? 1 : 0;
+      EXPECT_NE(result.notes.front().find("runs of 10 to 200 steps"), std::string::npos) << result.notes.front();
+    }
+    EXPECT_NEAR(sum / kTrials, 0, 0.005) << resemblance;
+    EXPECT_LE(apart, kTrials * 3 / 100) << resemblance;
+  }
+}
+
+TEST(Verdict, TheNumberOfRunsThatWouldSettleItSettlesIt) {
+  struct Told {
+    double slowdown, of_run;
+  };
+  for (const Told& told : {Told{0, 0.03}, Told{0, 0.012}, Told{0.05, 0.03}}) {
+    NoisyRuns machine(41);
+    const Noise noise{told.of_run, 0.005, 0.3, 0};
+    const auto sides_of = [&](std::size_t runs) {
+      std::pair<TestedSide, TestedSide> sides{{"A", {}}, {"B", {}}};
+      for (std::size_t r = 0; r < runs; ++r) {
+        sides.first.runs.push_back(measured(machine.steps(100, 40, noise)));
+        sides.second.runs.push_back(measured(machine.steps(100 * (1 + told.slowdown), 40, noise)));
+      }
+      return sides;
+    };
+    // What is known of the machine exactly, so that the estimate itself is held against the simulation.
+    Scatter scatter;
+    scatter.center = std::log1p(told.slowdown);
+    scatter.measured_variance = scatter.assumed_variance = 2 * told.of_run * told.of_run;
+    scatter.runs = 3;
+    const auto runs = runs_to_settle(scatter, {}, 0.95);
+    ASSERT_TRUE(runs.has_value());
+    int settled = 0, settled_by_half = 0;
+    constexpr int kTrials = 100;
+    for (int i = 0; i < kTrials; ++i) {
+      const auto [a, b] = sides_of(*runs);
+      settled += compare_figures(a, b, {}).outcome == Outcome::cannot_tell ? 0 : 1;
+      const auto [half_a, half_b] = sides_of(std::max<std::size_t>(2, *runs / 2));
+      settled_by_half += compare_figures(half_a, half_b, {}).outcome == Outcome::cannot_tell ? 0 : 1;
+    }
+    EXPECT_GE(settled, 65) << *runs << " runs";
+    EXPECT_LE(settled_by_half, 60) << "half of " << *runs << " runs";
+  }
+}
+
+TEST(Verdict, CannotTellSaysHowManyRunsWould) {
+  NoisyRuns machine(42);
+  const Noise restless{0.01, 0.05, 0.3, 0};
+  const TestResult unclear =
+      test(measured(machine.steps(100, 30, restless)), measured(machine.steps(100, 30, restless)));
+  ASSERT_EQ(unclear.outcome, Outcome::cannot_tell);
+  ASSERT_TRUE(unclear.runs_to_settle.has_value());
+  EXPECT_GE(*unclear.runs_to_settle, 3u);
+  EXPECT_LE(*unclear.runs_to_settle, 100u);
+  const RunFigure calm = measured(machine.steps(100, 100, {0, 0.001, 0, 0}));
+  EXPECT_FALSE(test(calm, calm).runs_to_settle);
+  // More runs do not help where others have the device, or the spread is not known.
+  RunFigure shared = calm;
+  shared.shared_device = true;
+  EXPECT_FALSE(test(shared, shared).runs_to_settle);
+  EXPECT_FALSE(test(published(100, std::nullopt, std::nullopt), calm).runs_to_settle);
 }
 
 TEST(Verdict, FiguresWithoutSamplesAreTestedByMeanAndDeviation) {

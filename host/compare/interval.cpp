@@ -1,0 +1,168 @@
+#include "compare/interval.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+
+namespace assay::host::compare {
+namespace {
+
+// What remains however many runs a side has: it was another hour, the binary lies elsewhere.
+constexpr double kFloorOfGroup = 0.002;
+constexpr double kVarianceOfFloors = 2 * kFloorOfGroup * kFloorOfGroup;
+// From so many degrees of freedom on Student's t is as good as normal.
+constexpr double kAsGoodAsNormal = 1e6;
+
+double t_quantile(double freedom, double confidence) {
+  const double p = 0.5 + confidence / 2;
+  if (!(freedom < kAsGoodAsNormal)) return boost::math::quantile(boost::math::normal_distribution<>(), p);
+  return boost::math::quantile(boost::math::students_t_distribution<>(std::max(freedom, 1.0)), p);
+}
+
+double beyond(double freedom, double deviations) {
+  if (!(freedom < kAsGoodAsNormal))
+    return 2 * boost::math::cdf(boost::math::complement(boost::math::normal_distribution<>(), deviations));
+  const boost::math::students_t_distribution<> t(std::max(freedom, 1.0));
+  return 2 * boost::math::cdf(boost::math::complement(t, deviations));
+}
+
+double mean_of(const std::vector<Located>& runs) {
+  double sum = 0;
+  for (const Located& run : runs) sum += run.log_value;
+  return sum / static_cast<double>(runs.size());
+}
+
+std::vector<Located> located(const std::vector<RunFigure>& runs, Statistic statistic, std::size_t steps_each) {
+  std::vector<Located> result;
+  for (const RunFigure& run : runs) result.push_back(locate(run, statistic, steps_each));
+  return result;
+}
+
+// Both sides, each run by the statistic of as many steps.
+struct Pair {
+  std::vector<Located> a, b;
+  Pair(const std::vector<RunFigure>& of_a, const std::vector<RunFigure>& of_b, Statistic statistic)
+      : a(located(of_a, statistic, fewest_steps(of_a, of_b))), b(located(of_b, statistic, fewest_steps(of_a, of_b))) {}
+  bool are_groups() const { return a.size() > 1 && b.size() > 1; }
+  double center() const { return mean_of(b) - mean_of(a); }
+};
+
+// Of a single run, by its own steps and by what runs are taken to differ.
+double trusted_variance(const Located& run, const TestOptions& options) {
+  const double assumed = std::max(options.run_to_run, run.restless);
+  return run.variance + assumed * assumed;
+}
+
+// Of one run among several, the least that runs are taken to differ. What their means differ by is measured then,
+// however many slow steps each of them has.
+double least_variance(const Located& run, Statistic statistic, const TestOptions& options) {
+  if (statistic != Statistic::mean) return trusted_variance(run, options);
+  return run.variance + options.run_to_run * options.run_to_run;
+}
+
+double mean_least_variance(const std::vector<Located>& runs, Statistic statistic, const TestOptions& options) {
+  double sum = 0;
+  for (const Located& run : runs) sum += least_variance(run, statistic, options);
+  return sum / static_cast<double>(runs.size());
+}
+
+double mean_trusted_variance(const std::vector<Located>& runs, const TestOptions& options) {
+  double sum = 0;
+  for (const Located& run : runs) sum += trusted_variance(run, options);
+  return sum / static_cast<double>(runs.size());
+}
+
+// Of a run of either side: how far runs of one side lie apart, pooled.
+double variance_between(const Pair& pair) {
+  double squares = 0;
+  for (const auto* side : {&pair.a, &pair.b}) {
+    const double mean = mean_of(*side);
+    for (const Located& run : *side) squares += (run.log_value - mean) * (run.log_value - mean);
+  }
+  return squares / static_cast<double>(pair.a.size() + pair.b.size() - 2);
+}
+
+// Of a run of this side: what its steps tell is the least that runs differ by.
+double measured_variance(const std::vector<Located>& side, double between) {
+  double within = 0;
+  for (const Located& run : side) within += run.variance / static_cast<double>(side.size());
+  return std::max(between, within);
+}
+
+// Several runs on both sides: what runs differ by is measured. Few runs agree by chance, so that they are not trusted
+// more than so many single runs would be.
+Interval interval_of_groups(const Pair& pair, Statistic statistic, const TestOptions& options) {
+  const double between = variance_between(pair);
+  double measured = kVarianceOfFloors, assumed = kVarianceOfFloors;
+  for (const auto* side : {&pair.a, &pair.b}) {
+    measured += measured_variance(*side, between) / static_cast<double>(side->size());
+    assumed += mean_least_variance(*side, statistic, options) / static_cast<double>(side->size());
+  }
+  return {pair.center(), std::sqrt(measured), static_cast<double>(pair.a.size() + pair.b.size() - 2),
+          std::sqrt(assumed), true};
+}
+
+// A single run on a side: what runs differ by is assumed, more of it where the steps themselves are restless.
+// Degrees of freedom as Welch and Satterthwaite have them, the assumed part counting as known.
+Interval interval_of_single_runs(const Pair& pair, const TestOptions& options) {
+  double variance = 0, per_freedom = 0;
+  bool known = true;
+  for (const auto* side : {&pair.a, &pair.b}) {
+    const double share = 1.0 / static_cast<double>(side->size() * side->size());
+    for (const Located& run : *side) {
+      variance += share * trusted_variance(run, options);
+      per_freedom += share * share * run.variance * run.variance / run.freedom;
+      known = known && run.spread_known;
+    }
+  }
+  const double freedom = per_freedom > 0 ? variance * variance / per_freedom : INFINITY;
+  return {pair.center(), std::sqrt(variance), freedom, 0, known};
+}
+
+bool all_exact(const std::vector<RunFigure>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.exact; });
+}
+
+}  // namespace
+
+double Interval::half(double confidence) const {
+  return std::max(t_quantile(freedom, confidence) * measured_error, t_quantile(INFINITY, confidence) * assumed_error);
+}
+
+double Interval::chance_of(double distance) const {
+  if (!(distance > 0)) return 1;
+  const double measured = measured_error > 0 ? beyond(freedom, distance / measured_error) : 0;
+  return std::max(measured, assumed_error > 0 ? beyond(INFINITY, distance / assumed_error) : 0);
+}
+
+Interval interval_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
+                     const TestOptions& options) {
+  const Pair pair(a, b, statistic);
+  if (all_exact(a) && all_exact(b)) return {pair.center(), 0, 1, 0, true};
+  return pair.are_groups() ? interval_of_groups(pair, statistic, options) : interval_of_single_runs(pair, options);
+}
+
+Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b, Statistic statistic,
+                   const TestOptions& options) {
+  const Pair pair(a, b, statistic);
+  Scatter scatter;
+  scatter.runs = std::max(a.size(), b.size());
+  scatter.center = pair.center();
+  scatter.assumed_variance =
+      mean_least_variance(pair.a, statistic, options) + mean_least_variance(pair.b, statistic, options);
+  scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
+  if (pair.are_groups()) {
+    const double between = variance_between(pair);
+    scatter.measured_variance = measured_variance(pair.a, between) + measured_variance(pair.b, between);
+  }
+  return scatter;
+}
+
+Interval expected_interval(const Scatter& scatter, std::size_t runs) {
+  const double n = static_cast<double>(runs);
+  return {scatter.center, std::sqrt(scatter.measured_variance / n + kVarianceOfFloors), 2 * n - 2,
+          std::sqrt(scatter.assumed_variance / n + kVarianceOfFloors), true};
+}
+
+}  // namespace assay::host::compare

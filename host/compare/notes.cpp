@@ -1,0 +1,70 @@
+#include "compare/notes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace assay::host::compare {
+namespace {
+
+// "B waited 20% of its time" and "B waited 31% of its time" are one note.
+std::string without_figures(const std::string& note) {
+  std::string rest;
+  for (const char c : note) {
+    const bool is_figure = c >= '0' && c <= '9';
+    if (!is_figure && !(c == '.' && !rest.empty() && rest.back() == '#'))
+      rest += c;
+    else if (rest.empty() || rest.back() != '#')
+      rest += '#';
+  }
+  return rest;
+}
+
+std::vector<std::string> all_notes(const Entry& entry) {
+  std::vector<std::string> notes;
+  if (entry.kind == Entry::Kind::compared && !entry.by_samples && entry.low && *entry.low != *entry.high)
+    notes.emplace_back("no samples on one side: tested by mean, standard deviation and number of steps");
+  notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
+  return notes;
+}
+
+}  // namespace
+
+NumberedNotes::NumberedNotes(const Comparison& comparison) {
+  std::size_t compared_count = 0;
+  for (const ComparedMetric& metric : comparison.metrics)
+    for (const ComparedCase& c : metric.cases)
+      for (const Entry& entry : c.entries) {
+        compared_count += entry.kind == Entry::Kind::compared ? 1 : 0;
+        for (const std::string& text : all_notes(entry)) {
+          const auto [place, is_new] = places_.emplace(without_figures(text), notes_.size());
+          if (is_new) notes_.push_back({text});
+          Noted& noted = notes_[place->second];
+          ++noted.entries;
+          noted.others += text == noted.first ? 0 : 1;
+        }
+      }
+  std::size_t number = 0;
+  for (Noted& noted : notes_)
+    if (noted.entries < compared_count || compared_count == 1) noted.number = ++number;
+}
+
+std::string NumberedNotes::marks(const Entry& entry) const {
+  std::set<std::size_t> numbers;
+  for (const std::string& text : all_notes(entry))
+    if (const auto found = places_.find(without_figures(text)); found != places_.end())
+      if (const std::size_t number = notes_[found->second].number; number > 0) numbers.insert(number);
+  return numbers.empty() ? "" : fmt::format(" [{}]", fmt::join(numbers, ","));
+}
+
+std::vector<std::string> NumberedNotes::lines() const {
+  std::vector<std::string> lines;
+  for (const Noted& noted : notes_)
+    lines.push_back(fmt::format("{} {}{}", noted.number > 0 ? fmt::format("[{}]", noted.number) : "all:", noted.first,
+                                noted.others > 0 ? fmt::format("; with other figures in {} more", noted.others) : ""));
+  return lines;
+}
+
+}  // namespace assay::host::compare

@@ -1,0 +1,20 @@
+// What tells one side of a comparison from another, for the line that introduces it.
+#pragma once
+#include "compare/matching.hpp"
+#include "compare/sides.hpp"
+
+#include <string>
+#include <vector>
+
+namespace assay::host::compare {
+
+struct SideFacts {
+  std::vector<std::string> inputs;  // "execution=graph": what this side has and another has not
+  std::string started;              // its first case, UTC; "" where the records do not say
+  std::size_t cases = 0;            // of a run, several times of one case counted once
+};
+
+// Of the inputs, those that may differ by the rules, and those that have one value in each side and not the same.
+std::vector<SideFacts> facts_of(const std::vector<Side>& sides, const MatchRules& rules);
+
+}  // namespace assay::host::compare
