@@ -1,5 +1,6 @@
 #include "experiment/parse.hpp"
 
+#include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/relative_to.hpp"
 #include "experiment/resolved.hpp"
@@ -97,6 +98,22 @@ void check_cold_start(const Node& root, const plugin::WorkloadSchema& schema, co
                                   schema.id));
 }
 
+void check_outputs(const Node& root, const plugin::WorkloadSchema& schema, const std::vector<Case>& cases,
+                   Mistakes& mistakes) {
+  for (const auto& c : cases) {
+    const auto conflict = outputs_in_conflict(c, schema);
+    if (!conflict) continue;
+    const auto& [param, other] = *conflict;
+    const TableMember* workload = root.find("workload");
+    const TableMember* params = workload ? workload->node.find("params") : nullptr;
+    const TableMember* written = params ? params->node.find(param) : nullptr;
+    const auto place = written ? written->node.place : swept_place(root, param).value_or(Place{});
+    mistakes.add(place, fmt::format("'{}' is {}, and '{}' is {}: one is in the other's way; expected a file for each",
+                                    param, shown(c.params.at(param)), other, shown(c.params.at(other))));
+    return;
+  }
+}
+
 }  // namespace
 
 ExperimentFile ExperimentFile::read(const std::filesystem::path& file, const std::vector<std::string>& set) {
@@ -165,6 +182,8 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
   check_rule(*root_, cases, mistakes);
   check_cold_start(*root_, *schema, cases, mistakes);
   check_cold_cache(*root_, cases, mistakes);
+  check_outputs(*root_, *schema, cases, mistakes);
+  for (Case& c : cases) c.is_one_of_several = cases.size() > 1;
   if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
   if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 

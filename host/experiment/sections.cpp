@@ -255,11 +255,11 @@ class SectionReader {
         missing(fmt::format("'{}' in [workload.params]", spec.name), expectation(spec), near);
         continue;
       }
-      Node written;  // an input file named by a default has to exist like any other
+      Node written;  // a file named by a default is held to the same as any other
       written.kind = Node::Kind::scalar;
       written.place = near ? near->place : Place{draft_.experiment.file.string(), 1, 1};
       written.value = spec.default_value;
-      const bool names_file = spec.input_path && spec.default_value != Value(std::string());
+      const bool names_file = (spec.input_path || spec.output_path) && spec.default_value != Value(std::string());
       const auto value = names_file ? vocabulary_.check(spec.name, written, "the default of " + spec.name, mistakes_)
                                     : spec.default_value;
       if (value) draft_.base.params[spec.name] = *value;

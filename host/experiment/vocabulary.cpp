@@ -1,6 +1,7 @@
 #include "experiment/vocabulary.hpp"
 
 #include "common/suggest.hpp"
+#include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/synonyms.hpp"
 
@@ -56,6 +57,16 @@ std::optional<Value> typed(const plugin::ParamSpec& spec, const Value& found) {
           return found;
       break;
   }
+  return std::nullopt;
+}
+
+std::optional<Value> check_output(const std::string& name, const Node& node, const std::string& label,
+                                  Mistakes& mistakes) {
+  const auto problem = problem_of_output(name);
+  if (!problem) return Value(name);
+  mistakes.add(node.place, fmt::format("{} is {}, which {}; expected the name of a file below the run folder, as "
+                                       "\"x.bin\" or \"dumps/x.bin\", or \"\" for none",
+                                       label, node.shown(), *problem));
   return std::nullopt;
 }
 
@@ -133,7 +144,9 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
     return std::nullopt;
   }
   const auto* path = std::get_if<std::string>(&*value);
-  if (!spec.input_path || !path || path->empty()) return value;
+  if (!path || path->empty()) return value;
+  if (spec.output_path) return check_output(*path, node, label, mistakes);
+  if (!spec.input_path) return value;
   const auto absolute = (folder_ / *path).lexically_normal();
   std::error_code error;
   const auto status = std::filesystem::status(absolute, error);

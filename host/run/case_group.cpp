@@ -9,6 +9,7 @@
 #include "run/crew_keys.hpp"
 #include "run/group_request.hpp"
 #include "run/in_process_case.hpp"
+#include "run/output_files.hpp"
 #include "run/rank_specs.hpp"
 
 namespace assay::host::run {
@@ -29,12 +30,15 @@ class CaseGroup {
  public:
   CaseGroup(const CasePlan& planned, const CaseContext& context)
       : planned_(planned), context_(context), crew_(context.crew), prefix_(unique_prefix()) {}
-  ~CaseGroup() { crew_.store().erase_prefix(prefix_); }
+  ~CaseGroup() {
+    crew_.store().erase_prefix(prefix_);
+    remove_half_written(here_);
+  }
   CaseGroup(const CaseGroup&) = delete;
   CaseGroup& operator=(const CaseGroup&) = delete;
 
   CaseOutcome run() {
-    assign_ranks();
+    if (const auto obstacle = assign_ranks()) return {record::result_without_worker(record::Status::failed, *obstacle)};
     launch::GroupRequest request = group_request(here_, context_.interrupts);
     request.on_failure = [&](const launch::GroupFailure& failure) { abort_others(failure.told); };
     if (!elsewhere_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
@@ -58,12 +62,16 @@ class CaseGroup {
   }
 
  private:
-  // In a launch each rank has a process of assay that starts it; without one, all are started here.
-  void assign_ranks() {
+  // In a launch each rank has a process of assay that starts it; without one, all are started here. Returns what stands
+  // in the way of a file that a rank is to write; then no rank was assigned.
+  std::optional<std::string> assign_ranks() {
     const bool alone = planned_.ranks == 1;
     places_ = crew_.places(planned_.ranks);
     const RankMeeting meeting = alone ? RankMeeting{} : RankMeeting{crew_.endpoint(), prefix_};
-    for (worker::CaseSpec& spec : specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting)) {
+    std::vector<worker::CaseSpec> specs =
+        specs_of_ranks(planned_, context_.target, context_.run_folder, places_, meeting);
+    if (auto obstacle = obstacle_to_outputs(specs)) return obstacle;
+    for (worker::CaseSpec& spec : specs) {
       context_.files.say_in(spec);
       if (spec.ranks.rank == 0 || !crew_.is_launched()) {
         here_.push_back(std::move(spec));
@@ -72,6 +80,7 @@ class CaseGroup {
       crew_.give_order(spec);
       elsewhere_.push_back(spec.ranks.rank);
     }
+    return std::nullopt;
   }
 
   void show(const launch::BoardView& view) const {
@@ -160,7 +169,10 @@ class CaseGroup {
 CaseOutcome carry_out_in_this_process(const CasePlan& planned, const CaseContext& context) {
   const std::vector<worker::CaseSpec> specs =
       specs_of_ranks(planned, context.target, context.run_folder, context.crew.places(1), {});
+  if (const auto obstacle = obstacle_to_outputs(specs))
+    return {record::result_without_worker(record::Status::failed, *obstacle)};
   record::CaseResult result = run_in_this_process(specs.front(), context.on_progress);
+  remove_half_written(specs);
   return {std::move(result), context.interrupts.count()->load() > 0};
 }
 

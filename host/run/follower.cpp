@@ -13,6 +13,7 @@
 #include "run/crew_keys.hpp"
 #include "run/exit_code.hpp"
 #include "run/group_request.hpp"
+#include "run/output_files.hpp"
 #include "run/rank_place.hpp"
 #include "run/rank_report.hpp"
 #include "run/stop_at_signal.hpp"
@@ -80,6 +81,7 @@ void carry_out(const worker::CaseSpec& spec, FollowedFiles& files, const launch:
     request.poll_outside = [&] { return abort.seen(); };
     const auto begin = std::chrono::steady_clock::now();
     const launch::GroupOutcome outcome = launch::supervise_group(request, {}, interrupts.count());
+    remove_half_written(here);
     if (outcome.interrupted) return;
     report = reports_of(outcome, here, begin).front();
   } catch (const launch::LaunchError& e) {

@@ -86,13 +86,6 @@ class Planner {
                      fmt::format("run.copies: ranks of workload '{}' work together and are no copies of one another; "
                                  "leave out run.copies",
                                  schema.id)};
-    if (!wants_copies) return std::nullopt;
-    for (const plugin::ParamSpec& p : schema.params)
-      if (const auto* path = p.output_path ? std::get_if<std::string>(&planned.values.params.at(p.name)) : nullptr;
-          path && !path->empty())
-        return Refusal{record::Status::unsupported,
-                       fmt::format("run.copies: {} copies would all write the file that '{}' names; leave it out",
-                                   planned.ranks, p.name)};
     return std::nullopt;
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "experiment/output_path.hpp"
+
 namespace assay::host::run {
 namespace {
 
@@ -15,12 +17,19 @@ worker::CaseSpec common_spec(const CasePlan& planned, const RunTarget& target,
   spec.phase_names = target.schema.phases;
   spec.device_kind = planned.device.device.kind;
   spec.run_folder = std::filesystem::absolute(run_folder).lexically_normal().string();
-  for (const plugin::ParamSpec& p : target.schema.params) {
-    std::string* path = p.output_path ? std::get_if<std::string>(&spec.values.params[p.name]) : nullptr;
-    // Relative to the run folder, whatever the process that writes it takes as its own folder.
-    if (path && !path->empty()) *path = spec.file_of_run(*path).string();
-  }
   return spec;
+}
+
+// Relative to the run folder, whatever the process that writes takes as its own folder. No other case or rank writes
+// the same file.
+void name_output_files(worker::CaseSpec& spec, const plugin::WorkloadSchema& schema) {
+  const bool has_others = spec.values.is_one_of_several || !spec.is_alone();
+  for (const plugin::ParamSpec& p : schema.params) {
+    std::string* path = p.output_path ? std::get_if<std::string>(&spec.values.params[p.name]) : nullptr;
+    if (!path || path->empty()) continue;
+    *path = spec.file_of_run(has_others ? experiment::own_output_name(*path, spec.file_stem()) : *path).string();
+    spec.output_files.push_back(*path);
+  }
 }
 
 worker::RankSpec rank_among(const std::vector<RankPlace>& places, std::size_t rank) {
@@ -48,6 +57,7 @@ std::vector<worker::CaseSpec> specs_of_ranks(const CasePlan& planned, const RunT
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     worker::CaseSpec& spec = specs[rank];
     spec.ranks = rank_among(places, rank);
+    name_output_files(spec, target.schema);
     if (spec.is_alone()) continue;
     spec.ranks.host_name = places[rank].host;
     spec.ranks.service = meeting.service;

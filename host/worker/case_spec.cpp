@@ -108,6 +108,7 @@ json to_json(const CaseSpec& spec) {
           {"device_kind", spec.device_kind},
           {"device_ordinal", spec.device_ordinal},
           {"run_folder", spec.run_folder},
+          {"output_files", spec.output_files},
           {"ranks", rank_to_json(spec.ranks)}};
 }
 
@@ -126,6 +127,7 @@ CaseSpec case_spec_from_json(const json& found) {
   found.at("device_kind").get_to(spec.device_kind);
   found.at("device_ordinal").get_to(spec.device_ordinal);
   found.at("run_folder").get_to(spec.run_folder);
+  found.at("output_files").get_to(spec.output_files);
   spec.ranks = rank_spec_from_json(found.at("ranks"));
   return spec;
 }

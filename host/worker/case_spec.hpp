@@ -39,7 +39,8 @@ struct CaseSpec {
   std::vector<std::string> phase_names;  // for the words of whoever watches the worker
   std::string device_kind;               // "cpu", "cuda": resolved, never "auto"
   std::int32_t device_ordinal = 0;
-  std::string run_folder;  // absolute
+  std::string run_folder;                 // absolute
+  std::vector<std::string> output_files;  // that the parameters name: absolute, and no other rank's or case's
   RankSpec ranks;
 
   bool is_alone() const { return ranks.count == 1; }

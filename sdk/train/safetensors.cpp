@@ -139,6 +139,9 @@ void SafetensorsWriter::begin() {
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // readers that map the file want aligned data
   std::error_code ignored;
+  // Found now, and not when all is written and is to get its name.
+  if (std::filesystem::is_directory(file_, ignored))
+    fail(file_, "is a folder; name another file, or remove the folder");
   std::filesystem::create_directories(file_.parent_path(), ignored);
   fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) fail_errno(partial_, "opening for writing");
@@ -159,11 +162,12 @@ void SafetensorsWriter::write(const std::string& name, const void* data, std::si
 void SafetensorsWriter::finish() {
   if (fd_ < 0) begin();
   if (next_ != tensors_.size()) throw Error(ASSAY_INTERNAL, file_.string() + ": not all declared tensors were written");
-  const int fd = std::exchange(fd_, -1);
-  if (::fsync(fd) != 0 || ::close(fd) != 0) fail_errno(partial_, "closing");
+  // While it is open, the destructor takes back what a failure leaves.
+  if (::fsync(fd_) != 0) fail_errno(partial_, "flushing to the disk");
   std::error_code error;
   std::filesystem::rename(partial_, file_, error);
   if (error) throw Error(ASSAY_INTERNAL, file_.string() + ": " + error.message());
+  if (::close(std::exchange(fd_, -1)) != 0) fail_errno(file_, "closing");
 }
 
 }  // namespace assay::train

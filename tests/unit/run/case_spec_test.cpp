@@ -73,6 +73,7 @@ TEST(CaseSpecText, PlaceAndRankArrive) {
   spec.device_kind = "cuda";
   spec.device_ordinal = 3;
   spec.run_folder = "/runs/demo";
+  spec.output_files = {"/runs/demo/x.case-0042.rank2.bin"};
   spec.ranks = {2, 4, 1, 2, 0, 3, "n2", {{"10.0.0.1", "::1"}, 99, "secret"}, "case/5/"};
   const worker::CaseSpec arrived = travelled(spec);
   EXPECT_EQ(to_json(arrived), to_json(spec));
@@ -82,6 +83,7 @@ TEST(CaseSpecText, PlaceAndRankArrive) {
   EXPECT_EQ(arrived.ranks.prefix, "case/5/");
   EXPECT_EQ(arrived.file_stem(), "case-0042.rank2");
   EXPECT_EQ(arrived.device_ordinal, 3);
+  EXPECT_EQ(arrived.output_files, spec.output_files);
 }
 
 TEST(CaseSpecText, ASettingOfAnotherVersionIsNamed) {

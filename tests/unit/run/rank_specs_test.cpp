@@ -60,6 +60,28 @@ TEST_F(RankSpecs, AnOutputFileLiesInTheRunFolder) {
   EXPECT_EQ(std::get<std::string>(spec.values.params.at("weights")), "weights.bin");
 }
 
+// Two cases of a sweep wrote one file, and the last one was left.
+TEST_F(RankSpecs, NoTwoCasesOrRanksWriteOneFile) {
+  case_.params["trace"] = std::string("a/trace.json");
+  const auto files = [this](const std::vector<RankPlace>& places) {
+    std::vector<std::string> named;
+    for (const worker::CaseSpec& spec : specs(places)) {
+      for (const std::string& file : spec.output_files)
+        EXPECT_EQ(file, std::get<std::string>(spec.values.params.at("trace")));
+      named.insert(named.end(), spec.output_files.begin(), spec.output_files.end());
+    }
+    return named;
+  };
+  EXPECT_EQ(files({{"n1", 0, ""}}), std::vector<std::string>{"/runs/demo/1/a/trace.json"});
+  EXPECT_EQ(files({{"n1", 0, ""}, {"n1", 1, ""}}),
+            (std::vector<std::string>{"/runs/demo/1/a/trace.case-0007.rank0.json",
+                                      "/runs/demo/1/a/trace.case-0007.rank1.json"}));
+  case_.is_one_of_several = true;
+  EXPECT_EQ(files({{"n1", 0, ""}}), std::vector<std::string>{"/runs/demo/1/a/trace.case-0007.json"});
+  case_.params["trace"] = std::string();
+  EXPECT_TRUE(files({{"n1", 0, ""}}).empty());
+}
+
 TEST_F(RankSpecs, RanksAreCountedOnEachMachine) {
   const std::vector<worker::CaseSpec> all =
       specs({{"n1", -1, "0,1,"}, {"n2", -1, "0,1,"}, {"n1", -1, "0,1,"}, {"n2", -1, "2,3,"}, {"n1", -1, "0,1,"}});

@@ -82,6 +82,28 @@ TEST_F(Safetensors, AnUnfinishedFileDoesNotAppear) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(Safetensors, AFolderInTheWayLeavesNothingBehind) {
+  const float zeros[4] = {};
+  std::filesystem::create_directory(file("before"));
+  SafetensorsWriter early(file("before"));
+  early.declare("a", DType::f32, {4});
+  try {
+    early.write("a", zeros, 16);
+    FAIL() << "a folder was written";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(e.what(), file("before").string() + ": is a folder; name another file, or remove the folder");
+  }
+  {
+    SafetensorsWriter late(file("meanwhile"));
+    late.declare("a", DType::f32, {4});
+    late.write("a", zeros, 16);
+    std::filesystem::create_directory(file("meanwhile"));
+    EXPECT_THROW(late.finish(), Error);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) EXPECT_TRUE(entry.is_directory()) << entry;
+}
+
 TEST_F(Safetensors, BrokenFilesAreNamed) {
   EXPECT_NE(message_of(file("absent")).find("cannot be opened"), std::string::npos);
   std::ofstream(file("short")) << "abc";
