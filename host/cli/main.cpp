@@ -25,6 +25,7 @@ struct Command {
 constexpr Command commands[] = {
     {"run", "run an experiment file and write its results", run_command},
     {"list", "list the plugins and devices that this host finds", list_command},
+    {"table", "make a table of one run or several, with other columns or in another form", table_command},
     {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},

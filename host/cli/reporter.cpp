@@ -9,7 +9,8 @@
 #include "profile/kernel_table.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
-#include "results/table.hpp"
+#include "results/notes.hpp"
+#include "results/table_page.hpp"
 #include "run/plan.hpp"
 
 namespace assay::host::cli {
@@ -85,7 +86,7 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (mode_ != ReportMode::people) return;
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
-    fmt::print("{}", results::to_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
+    fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
   for (const std::string& line : results::problem_lines(views.records, run::run_wide_settings(experiment).allow))
     fmt::print("{}\n", line);
   for (const std::string& line : results::note_lines(views.records)) fmt::print("{}\n", line);

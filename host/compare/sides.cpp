@@ -2,24 +2,19 @@
 
 #include "common/files.hpp"
 #include "record/environment_file.hpp"
+#include "results/case_order.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <system_error>
-#include <tuple>
 
 namespace assay::host::compare {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kExpected =
-    "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder with some of these "
-    "below it";
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -29,23 +24,6 @@ bool is_there(const fs::path& path) {
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
-}
-
-// A case that was run again stands twice in a file; the last line of its values counts (docs/record.md). Where a run
-// has every case several times, each of these times is a case of its own here.
-std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records) {
-  using Values = std::map<std::string, Value>;
-  std::map<std::tuple<std::string, Values, Values, std::int64_t>, std::size_t> last;
-  const auto values_of = [](const record::CaseRecord& record) {
-    const record::CaseIdentity& id = record.identity;
-    return std::tuple(id.workload, Values(id.axes.begin(), id.axes.end()), Values(id.params.begin(), id.params.end()),
-                      id.repeat.value_or(0));
-  };
-  for (std::size_t i = 0; i < records.size(); ++i) last[values_of(records[i])] = i;
-  std::vector<record::CaseRecord> result;
-  for (std::size_t i = 0; i < records.size(); ++i)
-    if (last[values_of(records[i])] == i) result.push_back(std::move(records[i]));
-  return result;
 }
 
 ComparedRun read_summary(const fs::path& file) {
@@ -88,44 +66,16 @@ ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::v
   return run;
 }
 
-// The runs below a folder, or else its summaries. A run folder holds no others.
-void add_runs_below(const fs::path& folder, std::vector<fs::path>& runs) {
-  std::vector<fs::path> folders, summaries;
-  bool holds_runs = false;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    // `latest` is one of the others.
-    if (it->is_symlink()) continue;
-    if (is_there(it->path() / "cases.jsonl")) {
-      runs.push_back(it->path());
-      holds_runs = true;
-    } else if (is_folder(it->path())) {
-      folders.push_back(it->path());
-    } else if (name.starts_with("bench_") && name.ends_with(".json")) {
-      summaries.push_back(it->path());
-    }
-  }
-  for (const fs::path& below : folders) add_runs_below(below, runs);
-  // Beside runs they are the summaries of these.
-  if (!holds_runs) runs.insert(runs.end(), summaries.begin(), summaries.end());
-}
-
 std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::string>& warnings) {
-  const fs::path path = given;
-  if (!is_there(path)) throw NoRunError(fmt::format("{} is not there; {}", given, kExpected));
   std::vector<ComparedRun> runs;
-  if (!is_folder(path)) {
-    runs.push_back(path.extension() == ".jsonl" ? read_lines(path, path, warnings) : read_summary(path));
-  } else if (is_there(path / "cases.jsonl")) {
-    runs.push_back(read_lines(path, path / "cases.jsonl", warnings));
-  } else {
-    for (const fs::path& run : runs_below(path))
-      runs.push_back(is_folder(run) ? read_lines(run, run / "cases.jsonl", warnings) : read_summary(run));
-    if (runs.empty()) throw NoRunError(fmt::format("{} holds no run; {}", given, kExpected));
+  for (const fs::path& path : results::runs_of(given)) {
+    if (is_folder(path))
+      runs.push_back(read_lines(path, path / "cases.jsonl", warnings));
+    else
+      runs.push_back(path.extension() == ".jsonl" ? read_lines(path, path, warnings) : read_summary(path));
   }
   for (ComparedRun& run : runs) {
-    run.records = last_of_each_case(std::move(run.records));
+    run.records = results::last_of_each_case(std::move(run.records));
     if (run.records.empty()) warnings.push_back(fmt::format("{}: no case has finished there", run.path));
   }
   return runs;
@@ -156,13 +106,6 @@ std::string side_label(std::size_t index) {
   for (std::size_t rest = index + 1; rest > 0; rest = (rest - 1) / 26)
     label.insert(label.begin(), static_cast<char>('A' + (rest - 1) % 26));
   return label;
-}
-
-std::vector<fs::path> runs_below(const fs::path& folder) {
-  std::vector<fs::path> runs;
-  if (is_folder(folder) && !is_there(folder / "cases.jsonl")) add_runs_below(folder, runs);
-  std::sort(runs.begin(), runs.end());
-  return runs;
 }
 
 ComparedRun read_run(const fs::path& path, std::vector<std::string>& warnings) {

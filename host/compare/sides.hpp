@@ -2,20 +2,17 @@
 #pragma once
 #include "record/environment.hpp"
 #include "results/environments.hpp"
+#include "results/find_runs.hpp"
 
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace assay::host::compare {
 
-// What was given is no run. The text names it and the remedy.
-class NoRunError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using results::NoRunError;
+using results::runs_below;
 
 struct ComparedRun {
   std::string path;                                // as given, or below what was given
@@ -45,10 +42,7 @@ enum class FolderOfRuns {
   one_side  // they are several runs of one side
 };
 
-// Run folders below a folder, however deep, and summaries where no run lies beside them; sorted. Links are not
-// followed. None where the folder is itself a run.
-std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folder);
-// One of these. Throws as read_sides() does.
+// One of runs_below(). Throws as read_sides() does.
 ComparedRun read_run(const std::filesystem::path& path, std::vector<std::string>& warnings);
 
 // Each argument is a run folder, a cases.jsonl, a summary (bench_*.json), a folder with several of these below it, or

@@ -13,7 +13,9 @@ std::vector<std::string> column_names(const plugin::WorkloadSchema& schema) {
     (metric.per_step ? names.step_metrics : names.case_metrics).push_back(metric.name);
   names.phases = schema.phases;
   names.item_unit = schema.item_unit;
-  return record::column_names(names);
+  std::vector<std::string> columns = record::column_names(names);
+  columns.insert(columns.end(), record::run_columns.begin(), record::run_columns.end());
+  return columns;
 }
 
 }  // namespace assay::host::experiment

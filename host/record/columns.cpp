@@ -1,6 +1,7 @@
 #include "record/columns.hpp"
 
 #include "common/memory_kinds.hpp"
+#include "record/identity_columns.hpp"
 #include "record/memory_columns.hpp"
 #include "record/merge_telemetry.hpp"
 
@@ -351,6 +352,8 @@ ColumnValue measured_value(R r, std::string_view column) {
   }
   if (const Column* row = row_named(later, column))
     return {row->cell(r), std::string(row->unit), row->direction, row->exact};
+  if (const Column* row = row_named(identity_columns(), column)) return {row->cell(r)};
+  if (is_file_column(column)) return {file_cell(r, column)};
   if (column == item_rate_name(r)) return value_of(r, "items_per_s");
   if (r.result.work && !r.result.work->item_unit.empty()) {
     if (column == energy_per_item_name(r.result.work->item_unit)) return value_of(r, "j_per_item");
@@ -385,7 +388,8 @@ std::span<const StepMetricStatistic> step_metric_statistics() { return statistic
 bool is_text_column(std::string_view column) {
   const Column* row = row_named(first, column);
   if (!row) row = row_named(later, column);
-  return row && row->is_text;
+  if (!row) row = row_named(identity_columns(), column);
+  return (row && row->is_text) || is_file_column(column);
 }
 
 std::optional<std::string_view> column_of_ratio(std::string_view column) {
@@ -425,6 +429,7 @@ std::vector<std::string> column_names(const WorkloadNames& workload) {
     names.push_back(workload.item_unit + "_per_j");
   }
   for (const Column& column : later) names.emplace_back(column.name);
+  for (const Column& column : identity_columns()) names.emplace_back(column.name);
   for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
     names.push_back(fmt::format("memory.{}.peak_mib", memory_kind_name(kind)));
   for (const TelemetryFigure& figure : telemetry_figures)
@@ -437,7 +442,7 @@ bool is_column(std::string_view column, const std::vector<std::string>& names) {
   const auto is_named = [&names](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (is_named(column)) return true;
+  if (is_named(column) || is_file_column(column)) return true;
   if (const DottedName name = split_last(column); name.head.find('+') != std::string_view::npos)
     return is_sum_of_phases(name.head, name.tail, is_named);
   return column.starts_with(memory_prefix) && is_memory_column(column.substr(memory_prefix.size()));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace assay::host::results {
@@ -60,6 +61,20 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
   std::stable_sort(result.begin(), result.end(), [](const record::CaseRecord& a, const record::CaseRecord& b) {
     return a.identity.index < b.identity.index;
   });
+  return result;
+}
+
+std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records) {
+  using Key = std::tuple<std::string, Inputs, std::int64_t>;
+  const auto key_of = [](const record::CaseRecord& record) {
+    const record::CaseIdentity& id = record.identity;
+    return Key(id.workload, inputs_of(id.axes, id.params), id.repeat.value_or(1));
+  };
+  std::map<Key, std::size_t> last;
+  for (std::size_t i = 0; i < records.size(); ++i) last[key_of(records[i])] = i;
+  std::vector<record::CaseRecord> result;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (last[key_of(records[i])] == i) result.push_back(std::move(records[i]));
   return result;
 }
 

@@ -17,4 +17,8 @@ namespace assay::host::results {
 std::vector<record::CaseRecord> current_records(const experiment::Experiment& experiment,
                                                 std::vector<record::CaseRecord> records);
 
+// The last record of each case where its experiment is not known: of each workload, axes, parameters and repeat. In the
+// order of the file.
+std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records);
+
 }  // namespace assay::host::results

@@ -9,16 +9,12 @@
 #include <algorithm>
 
 namespace assay::host::results {
-namespace {
 
-// "case 3 (size=xl)"
 std::string case_name(const record::CaseRecord& record) {
   std::string name = record.identity.index >= 0 ? fmt::format("case {}", record.identity.index + 1) : "case";
   if (const std::string label = case_label(record.identity.axes); !label.empty()) name += fmt::format(" ({})", label);
   return name;
 }
-
-}  // namespace
 
 std::string case_label(const record::Named<Value>& axes) {
   std::vector<std::string> texts;
@@ -60,15 +56,6 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
                                 reason.empty() ? "no reason was given" : reason));
     if (!where.empty()) lines.back() += fmt::format(" [{}]", fmt::join(where, ", "));
   }
-  return lines;
-}
-
-std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records) {
-  std::vector<std::string> lines;
-  for (const record::CaseRecord& record : records)
-    if (record.result.notes)
-      for (const std::string& note : *record.result.notes)
-        lines.push_back(fmt::format("{}: note: {}", case_name(record), one_line(note)));
   return lines;
 }
 

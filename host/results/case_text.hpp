@@ -11,6 +11,8 @@ namespace assay::host::results {
 
 // "size=small pass=forward"; "" without axes.
 std::string case_label(const record::Named<Value>& axes);
+// "case 3 (size=xl)"; cases count from 1, as in the progress line.
+std::string case_name(const record::CaseRecord& record);
 
 // "ok step 1243 ms ± 0.8%", or the status with its reason.
 std::string case_summary(const record::CaseRecord& record);
@@ -19,7 +21,5 @@ std::string case_summary(const record::CaseRecord& record);
 // 1, as in the progress line. A status in `allow` is marked as expected.
 std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& records,
                                        const std::vector<std::string>& allow);
-// One line per note of a case: "case 2 (size=large): note: <text>".
-std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records);
 
 }  // namespace assay::host::results

@@ -109,11 +109,12 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   const bool is_accounted = columns.any(
       [](const record::CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
   columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
-  // A record that says nothing of a verification, as of another program, is not taken for one of a right result.
-  const bool is_all_verified = !columns.any([](const record::CaseRecord& r) {
-    return r.result.is_ok() && !(r.result.verify && r.result.verify->status == record::Verification::ok);
-  });
-  if (!is_all_verified) columns.add("verify");
+  // What a figure is worth. A record that says nothing of a verification, as of another program, is not taken for one
+  // of a right result: its cell is empty.
+  columns.add_if_any("validity");
+  if (columns.any([](const record::CaseRecord& r) { return r.result.is_ok() || r.result.verify; }))
+    columns.add("verify");
+  columns.add_if_any("device");
   columns.add("status");
   return columns.take();
 }

@@ -10,6 +10,9 @@
 #include "results/default_columns.hpp"
 #include "results/epochs.hpp"
 #include "results/reader.hpp"
+#include "results/run_source.hpp"
+#include "results/shared_columns.hpp"
+#include "results/table_page.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -153,10 +156,15 @@ Json environments_json(const Records& records, const Environments& environments)
   return json;
 }
 
-std::string text_of_view(ViewFormat format, const std::filesystem::path& run_folder,
+std::string page_of(const RunSource& source, const experiment::Experiment& experiment, const Views& views) {
+  const auto allow = experiment.cases.empty() ? std::vector<std::string>{} : experiment.cases.front().run.allow;
+  return table_page(views.table, views.records, allow, source);
+}
+
+std::string text_of_view(ViewFormat format, const std::filesystem::path& run_folder, const RunSource& source,
                          const experiment::Experiment& experiment, Views& views) {
-  if (format == ViewFormat::csv) return to_csv(views.table);
-  if (format == ViewFormat::markdown) return to_markdown(views.table);
+  if (format == ViewFormat::csv) return to_csv(views.full_table);
+  if (format == ViewFormat::markdown) return page_of(source, experiment, views);
   const RunFacts facts = facts_of(run_folder, views.warnings);
   return summary_json(experiment, whole_run(experiment, views.records), views.records, facts.environment, facts.stamp,
                       facts.environments);
@@ -232,7 +240,13 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
   Views views;
   views.records = current_records(experiment, std::move(cases.records));
   views.warnings = std::move(cases.warnings);
-  views.table = make_table(table_columns(experiment, views.records), views.records, experiment.output.relative_to);
+  RunSource source = run_source(run_folder, views.warnings);
+  source.experiment = experiment.name;
+  const auto& relative_to = experiment.output.relative_to;
+  views.table = make_table(table_columns(experiment, views.records), views.records, relative_to, &source);
+  views.full_table = without_empty_columns(
+      make_table(shared_columns(views.table.columns, views.records), views.records, relative_to, &source),
+      views.table.columns.size());
   const auto wants = [&formats = experiment.output.formats](const char* format) {
     return std::find(formats.begin(), formats.end(), format) != formats.end();
   };
@@ -240,8 +254,8 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
     write_file_atomically(path, text);
     views.files.push_back(path);
   };
-  if (wants("csv")) write(run_folder / "table.csv", to_csv(views.table));
-  if (wants("markdown")) write(run_folder / "table.md", to_markdown(views.table));
+  if (wants("csv")) write(run_folder / "table.csv", to_csv(views.full_table));
+  if (wants("markdown")) write(run_folder / "table.md", page_of(source, experiment, views));
   if (wants("json")) {
     const RunFacts facts = facts_of(run_folder, views.warnings);
     std::set<std::string> names;
@@ -254,7 +268,7 @@ Views write_views(const std::filesystem::path& run_folder, const experiment::Exp
     remove_other_summaries(run_folder, names, facts.stamp);
   }
   if (named) try {
-      write(named->path, text_of_view(named->format, run_folder, experiment, views));
+      write(named->path, text_of_view(named->format, run_folder, source, experiment, views));
       views.named_file = named->path;
     } catch (const StorageError& e) {
       views.named_file_error = e.what();  // the run itself is told all the same

@@ -37,6 +37,7 @@ struct Views {
   std::string named_file_error;              // why it could not be written
   std::vector<record::CaseRecord> records;   // the newest of each case, in the order of the cases
   Table table;
+  Table full_table;                   // with all that rows of several runs are put together by: table.csv
   std::vector<std::string> warnings;  // lines of cases.jsonl that do not count
 };
 

@@ -1,8 +1,10 @@
 #include "results/table.hpp"
 
+#include "common/parallel.hpp"
 #include "common/text_format.hpp"
 #include "record/json.hpp"
 #include "results/baselines.hpp"
+#include "results/run_source.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,17 +96,19 @@ void add_line(std::string& out, std::string line) {
 }  // namespace
 
 Table make_table(std::vector<std::string> columns, const std::vector<record::CaseRecord>& records,
-                 const record::Named<Value>& relative_to) {
+                 const record::Named<Value>& relative_to, const RunSource* source) {
   const bool some_not_ok =
       std::any_of(records.begin(), records.end(), [](const record::CaseRecord& r) { return !r.result.is_ok(); });
   if (some_not_ok && std::find(columns.begin(), columns.end(), "status") == columns.end()) columns.push_back("status");
   Table table{std::move(columns), {}};
   const Baselines baselines(records, relative_to);
-  for (const record::CaseRecord& record : records) {
-    std::vector<record::Cell> row;
-    for (const std::string& column : table.columns) row.push_back(baselines.cell_of(record, column));
-    table.rows.push_back(std::move(row));
-  }
+  table.rows.resize(records.size());
+  for_each_in_parallel(records.size(), [&](std::size_t i) {
+    for (const std::string& column : table.columns) {
+      std::optional<record::Cell> of_run = source ? source->cell_of(records[i], column) : std::nullopt;
+      table.rows[i].push_back(of_run ? std::move(*of_run) : baselines.cell_of(records[i], column));
+    }
+  });
   return table;
 }
 
@@ -114,7 +118,7 @@ std::string to_csv(const Table& table) {
   std::string out = fmt::format("{}\n", fmt::join(fields, ","));
   for (const std::vector<record::Cell>& row : table.rows) {
     fields.clear();
-    for (const record::Cell& cell : row) fields.push_back(csv_field(record::csv_text(cell)));
+    for (const record::Cell& cell : row) fields.push_back(csv_field(one_line(record::csv_text(cell))));
     // To a reader an empty line is no row at all.
     if (fields.size() == 1 && fields[0].empty()) fields[0] = "\"\"";
     out += fmt::format("{}\n", fmt::join(fields, ","));

@@ -33,7 +33,7 @@ def columns_that_stay(text):
     """Rows of a table, without what differs from one run to the next: times and memory."""
     rows = list(csv.DictReader(io.StringIO(text)))
     kept = [name for name in rows[0] if not name.endswith(("_ms", "_s", "_percent", "_mib", "_us", ".ratio"))
-            and name not in ("speedup", "started")]
+            and name not in ("speedup", "started", "run", "host", "environment", "notes", "validity")]
     return sorted(tuple((name, row[name]) for name in kept) for row in rows)
 
 

@@ -25,7 +25,7 @@ TEST_F(VerificationBorder, APartIsNeitherAllNorNothing) {
   EXPECT_EQ(records[1]["verify"], (json{{"status", "partial"}, {"text", "checked part"}}));
   EXPECT_EQ(records[2]["verify"], (json{{"status", "not checked"}, {"text", "no reference"}}));
   EXPECT_PRED2(contains, output(), "verified in part");
-  EXPECT_PRED2(contains, text_of(run_folder() / "table.md"), "| partial     | ok     |");
+  EXPECT_PRED2(contains, text_of(run_folder() / "table.md"), "| partial     | cpu    | ok     |");
 }
 
 // The adapter of plugin.hpp in front of a host that is made by hand.

@@ -1,4 +1,5 @@
 #include "record/columns.hpp"
+#include "record/identity_columns.hpp"
 
 #include "sample_record.hpp"
 
@@ -216,6 +217,12 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
          {"mean_ms", "std_ms", "cv", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "ci_low_ms",
           "ci_high_ms", "host_mean_ms", "share", "device_mean_ms", "autocorrelation", "effective_n"})
       record["phases"][phase][figure] = 1.0;
+  record["device"].update(
+      {{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"kind", "cuda"}, {"name", "a GPU"}});
+  record["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}};
+  record["host"] = "n0";
+  record["environment"] = "00aa";
+  record["repeat"] = 1;
   record::WorkloadNames workload;
   workload.params = {"batch_size"};
   workload.settings = {"run.seed"};
@@ -249,6 +256,10 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   json["sampling"] = {{"rule", "until"}, {"mode", "waited"}, {"cold", true}};
   json["efficiency"] = {{"stated", {{"text", "a source"}}}, {"measured", {{"text", "by trial"}}}};
   json["rank"] = 1;
+  json["device"].update({{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}});
+  json["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}};
+  json["host"] = "n0";
+  json["environment"] = "00aa";
   const record::CaseRecord record = json;
   const auto check = [&record](std::span<const record::Column> columns) {
     for (const record::Column& column : columns) {
@@ -260,7 +271,23 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   };
   check(record::first_columns());
   check(record::later_columns());
+  check(record::identity_columns());
+  EXPECT_TRUE(record::is_text_column("files.plugin"));
   EXPECT_FALSE(record::is_text_column("step.mean_ms"));
+}
+
+TEST(Columns, TheHashOfEachFileIsAColumn) {
+  Json json = ok_record();
+  json["files"] = {{"host", "11"}, {"plugin", "22"}, {"input.weights", "33"}};
+  EXPECT_EQ(cell_of(json, "files.plugin"), record::text_cell("22"));
+  EXPECT_EQ(cell_of(json, "files.input.weights"), record::text_cell("33"));
+  EXPECT_TRUE(cell_of(json, "files.device").empty());
+  EXPECT_EQ(record::file_columns({typed(ok_record()), typed(json), typed(json)}),
+            (std::vector<std::string>{"files.host", "files.plugin", "files.input.weights"}));
+  for (const char* name : {"files.host", "files.plugin", "files.device", "files.comm.gloo", "files.input.weights"})
+    EXPECT_TRUE(record::is_column(name, {})) << name;
+  for (const char* name : {"files.", "files.hosts", "files.input.", "files.comm", "file.host"})
+    EXPECT_FALSE(record::is_column(name, {})) << name;
 }
 
 TEST(Columns, ARatioNamesTheColumnThatItIsOf) {

@@ -19,33 +19,32 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   record["metrics"].erase("ratio");
   EXPECT_EQ(default_columns(experiment, {oom_record(), record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "forward.mean_ms", "backward.mean_ms",
-                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.peak_mib", "status"}));
+                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.peak_mib", "verify",
+                                      "device", "status"}));
   EXPECT_EQ(default_columns(experiment, {oom_record()}),
-            (std::vector<std::string>{"size", "measure.warmup", "status"}));
+            (std::vector<std::string>{"size", "measure.warmup", "device", "status"}));
   record["phases"].erase("forward");
   record["phases"].erase("backward");
   record["memory"]["peak_total_mib"] = 0.0;  // the workload asks the host for no memory
   EXPECT_EQ(default_columns(experiment::Experiment{}, {record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
-                                      "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "status"}));
+                                      "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "verify", "device",
+                                      "status"}));
 }
 
-TEST(Columns, TheVerificationShowsWhereItIsLessThanWhole) {
-  const Json whole = ok_record();
-  const auto has_verify = [&](const Json& other) {
-    const auto columns = default_columns(experiment::Experiment{}, {whole, other});
-    return std::find(columns.begin(), columns.end(), "verify") != columns.end();
+TEST(Columns, WhatAFigureIsWorthIsShown) {
+  const auto names_of = [](const std::vector<record::CaseRecord>& records) {
+    const auto columns = default_columns(experiment::Experiment{}, records);
+    return std::vector<std::string>(std::find(columns.begin(), columns.end(), "memory.peak_mib") + 1, columns.end());
   };
-  EXPECT_FALSE(has_verify(whole));
-  EXPECT_FALSE(has_verify(oom_record()));
-  for (const char* word : {"partial", "not checked"}) {
-    Json less = ok_record();
-    less["verify"]["status"] = word;
-    EXPECT_TRUE(has_verify(less)) << word;
-  }
-  Json silent = ok_record();
-  silent.erase("verify");
-  EXPECT_TRUE(has_verify(silent)) << "a record without a verification must not pass for a verified one";
+  Json record = ok_record();
+  EXPECT_EQ(names_of({record}), (std::vector<std::string>{"verify", "device", "status"}));
+  record["validity"] = {{"verdict", "contended"}, {"text", "others"}};
+  EXPECT_EQ(names_of({record}), (std::vector<std::string>{"validity", "verify", "device", "status"}));
+  record.erase("verify");
+  record.erase("device");
+  EXPECT_EQ(names_of({record}), (std::vector<std::string>{"validity", "verify", "status"}))
+      << "a record without a verification must not pass for a verified one";
 }
 
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {

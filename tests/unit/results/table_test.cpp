@@ -4,6 +4,7 @@
 #include "experiment/experiment.hpp"
 #include "results/case_text.hpp"
 #include "results/default_columns.hpp"
+#include "results/table_page.hpp"
 #include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
@@ -91,8 +92,15 @@ TEST(Table, DefaultsOfATrainingSweepFit120Columns) {
   }
   experiment::Experiment experiment;
   const Table table = make_table(default_columns(experiment, records), records);
-  ASSERT_EQ(table.columns.size(), 11u);
-  for (const std::string& line : lines_of(to_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
+  ASSERT_EQ(table.columns.size(), 13u);
+  for (const std::string& line : lines_of(table_on_terminal(table, 120))) EXPECT_LE(display_width(line), 120u) << line;
+}
+
+TEST(Table, CsvHasALineForEachRow) {
+  Json record = oom_record();
+  record["notes"] = {"two\nlines"};
+  EXPECT_EQ(to_csv(make_table({"reason", "notes"}, {record})),
+            "reason,notes,status\n\"wanted 31,250 MiB of 24,000 MiB\",two lines,oom\n");
 }
 
 TEST(Table, NoRecordsIsAHeader) {
@@ -130,9 +138,6 @@ TEST(CaseText, SummaryAndLabel) {
   EXPECT_EQ(case_label(typed(ok_record()).identity.axes), "size=small measure.warmup=5");
   const std::vector<std::pair<std::string, Value>> axes{{"size", std::string("xl")}, {"lr", 0.0001}};
   EXPECT_EQ(case_label(axes), "size=xl lr=0.0001");
-  EXPECT_EQ(note_lines({ok_record()}),
-            (std::vector<std::string>{"case 1 (size=small measure.warmup=5): note: one, with comma",
-                                      "case 1 (size=small measure.warmup=5): note: two"}));
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// Which columns a table of runs shows: from what the user asks for to names.
+#pragma once
+#include "results/tabled_runs.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace assay::host::results {
+
+// A name or a pattern that no record has a column for. The text says what was meant.
+class UnknownColumnError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// `wanted`: names, patterns ("step.*"), `all` (what some record has a value for) and `default`. With several runs `run`
+// comes first. Throws UnknownColumnError.
+std::vector<std::string> chosen_columns(const std::vector<std::string>& wanted, const std::vector<TabledRun>& runs);
+
+// What is shown when nothing is asked for: as in the table of a run; of several runs also what tells them apart, be it
+// a machine or a parameter.
+std::vector<std::string> default_columns_of_runs(const std::vector<TabledRun>& runs);
+
+// Throws UnknownColumnError unless some record could have a column of this name.
+void check_column(const std::string& column, const std::vector<TabledRun>& runs);
+
+}  // namespace assay::host::results

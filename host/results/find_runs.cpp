@@ -1,0 +1,68 @@
+#include "results/find_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace assay::host::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExpected =
+    "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder with some of these "
+    "below it";
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// The runs below a folder, or else its summaries. A run folder holds no others.
+void add_runs_below(const fs::path& folder, std::vector<fs::path>& runs) {
+  std::vector<fs::path> folders, summaries;
+  bool holds_runs = false;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    // `latest` is one of the others.
+    if (it->is_symlink()) continue;
+    if (is_there(it->path() / "cases.jsonl")) {
+      runs.push_back(it->path());
+      holds_runs = true;
+    } else if (is_folder(it->path())) {
+      folders.push_back(it->path());
+    } else if (name.starts_with("bench_") && name.ends_with(".json")) {
+      summaries.push_back(it->path());
+    }
+  }
+  for (const fs::path& below : folders) add_runs_below(below, runs);
+  // Beside runs they are the summaries of these.
+  if (!holds_runs) runs.insert(runs.end(), summaries.begin(), summaries.end());
+}
+
+}  // namespace
+
+std::vector<fs::path> runs_below(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  if (is_folder(folder) && !is_there(folder / "cases.jsonl")) add_runs_below(folder, runs);
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+std::vector<fs::path> runs_of(const std::string& given) {
+  const fs::path path = given;
+  if (!is_there(path)) throw NoRunError(fmt::format("{} is not there; {}", given, kExpected));
+  if (!is_folder(path) || is_there(path / "cases.jsonl")) return {path};
+  std::vector<fs::path> runs = runs_below(path);
+  if (runs.empty()) throw NoRunError(fmt::format("{} holds no run; {}", given, kExpected));
+  return runs;
+}
+
+}  // namespace assay::host::results

@@ -1,0 +1,24 @@
+// From what a user gives to the runs that it names.
+#pragma once
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace assay::host::results {
+
+// What was given is no run. The text names it and the remedy.
+class NoRunError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Run folders below a folder, however deep, and summaries where no run lies beside them; sorted. Links are not
+// followed. None where the folder is itself a run.
+std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folder);
+
+// `given` is a run folder, a cases.jsonl, a summary (bench_*.json), or a folder with several of these below it. Throws
+// NoRunError.
+std::vector<std::filesystem::path> runs_of(const std::string& given);
+
+}  // namespace assay::host::results

@@ -1,0 +1,91 @@
+#include "results/notes.hpp"
+
+#include "common/text_format.hpp"
+#include "results/case_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace assay::host::results {
+namespace {
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_of_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The note with '#' for each figure: 7.1, 1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is a
+// rank's number.
+std::string without_figures(std::string_view note) {
+  std::string text;
+  for (std::size_t i = 0; i < note.size();) {
+    const bool in_word = i > 0 && (is_of_word(note[i - 1]) || is_digit(note[i - 1]));
+    if (!is_digit(note[i]) || in_word || text.ends_with("rank ")) {
+      text += note[i++];
+      continue;
+    }
+    while (i < note.size() &&
+           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1]))))
+      ++i;
+    text += '#';
+  }
+  return text;
+}
+
+struct Group {
+  std::string text;
+  const record::CaseRecord* first = nullptr;
+  std::set<std::int64_t> cases;
+  bool has_other_figures = false;
+};
+
+// "1-3, 5"
+std::string ranges_of(const std::set<std::int64_t>& indices) {
+  std::vector<std::string> ranges;
+  for (auto it = indices.begin(); it != indices.end();) {
+    const std::int64_t begin = *it;
+    std::int64_t end = begin;
+    while (++it != indices.end() && *it == end + 1) end = *it;
+    ranges.push_back(begin == end ? fmt::format("{}", begin + 1) : fmt::format("{}-{}", begin + 1, end + 1));
+  }
+  return fmt::format("{}", fmt::join(ranges, ", "));
+}
+
+std::string line_of(const Group& group, std::size_t all_cases) {
+  const std::string figures =
+      group.has_other_figures ? fmt::format(" (figures of case {})", group.first->identity.index + 1) : "";
+  if (group.cases.size() == 1) return fmt::format("{}: note: {}{}", case_name(*group.first), group.text, figures);
+  const std::string cases = group.cases.size() == all_cases ? fmt::format("all {} cases", all_cases)
+                                                            : fmt::format("cases {}", ranges_of(group.cases));
+  return fmt::format("{}: note: {}{}", cases, group.text, figures);
+}
+
+}  // namespace
+
+std::vector<std::string> note_lines(const std::vector<record::CaseRecord>& records) {
+  std::vector<Group> groups;
+  std::map<std::pair<std::string, int>, std::size_t> places;
+  std::set<std::int64_t> all;
+  for (const record::CaseRecord& record : records) {
+    all.insert(record.identity.index);
+    if (!record.result.notes) continue;
+    std::map<std::string, int> told;  // a case may have two that differ in their figures: both are told
+    for (const std::string& note : *record.result.notes) {
+      const std::string text = one_line(note), kind = without_figures(text);
+      const auto [place, is_new] = places.try_emplace({kind, told[kind]++}, groups.size());
+      if (is_new) groups.push_back({text, &record, {}, false});
+      Group& group = groups[place->second];
+      group.cases.insert(record.identity.index);
+      group.has_other_figures |= text != group.text;
+    }
+  }
+  std::vector<std::string> lines;
+  for (const Group& group : groups) lines.push_back(line_of(group, all.size()));
+  return lines;
+}
+
+}  // namespace assay::host::results

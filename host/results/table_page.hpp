@@ -1,0 +1,23 @@
+// A table for people, with what must be known beside its figures.
+#pragma once
+#include "results/run_source.hpp"
+#include "results/table.hpp"
+
+#include <string>
+#include <vector>
+
+namespace assay::host::results {
+
+// The table as Markdown, below it why cases are not ok, their notes, and in a line where they were made. `allow`:
+// statuses that are expected.
+std::string table_page(const Table& table, const std::vector<record::CaseRecord>& records,
+                       const std::vector<std::string>& allow, const RunSource& source);
+// The part of it that is below the table; "" when there is nothing to tell.
+std::string below_table(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& allow,
+                        const RunSource& source);
+
+// As to_terminal(). Where that would be wider than the terminal, what is the same of every row (validity, verification,
+// device) is a line below the table in place of columns.
+std::string table_on_terminal(const Table& table, std::size_t width_columns);
+
+}  // namespace assay::host::results
