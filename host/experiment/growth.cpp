@@ -97,23 +97,16 @@ std::string text_of(const Resolved& resolved, const std::string& name) {
 std::vector<std::string> differences_but_growth(const std::string& of_run, const std::string& now) {
   const Resolved before = read(of_run, "of the run"), after = read(now, "as it is now");
   std::set<std::string> names;
-  for (const Resolved* each : {&before, &after})
+  for (const Resolved* each : {&before, &after}) {
     for (const auto& [name, text] : each->values) names.insert(name);
+    for (const std::string& axis : each->axes) names.insert(setting_of(axis) ? axis : std::string(params) + axis);
+  }
   std::vector<std::string> lines;
-  std::set<std::string> told;
   for (const std::string& name : names) {
     if (changes_no_figure(name)) continue;
     const std::string was = text_of(before, name), is = text_of(after, name);
-    if (was == is) continue;
-    lines.push_back(fmt::format("{}: {} in the run, {} now", name, was, is));
-    told.insert(axis_name(name));
+    if (was != is) lines.push_back(fmt::format("{}: {} in the run, {} now", name, was, is));
   }
-  // A key that the other side says nothing of at all, since a preset decides it there.
-  for (const auto& [mine, other, text] : {std::tuple(&before, &after, "swept in the run, not swept now"),
-                                          std::tuple(&after, &before, "not swept in the run, swept now")})
-    for (const std::string& axis : mine->axes)
-      if (!other->axes.contains(axis) && !told.contains(axis) && !changes_no_figure(axis))
-        lines.push_back(fmt::format("{}: {}", axis, text));
   return lines;
 }
 

@@ -167,8 +167,9 @@ class CaseGroup {
 };
 
 CaseOutcome carry_out_in_this_process(const CasePlan& planned, const CaseContext& context) {
-  const std::vector<worker::CaseSpec> specs =
+  std::vector<worker::CaseSpec> specs =
       specs_of_ranks(planned, context.target, context.run_folder, context.crew.places(1), {});
+  context.files.say_in(specs.front());
   if (const auto obstacle = obstacle_to_outputs(specs))
     return {record::result_without_worker(record::Status::failed, *obstacle)};
   record::CaseResult result = run_in_this_process(specs.front(), context.on_progress);

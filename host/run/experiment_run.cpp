@@ -84,8 +84,14 @@ class ExperimentRun {
                                            record::json_text(telemetry::capture_environment(), 2),
                                            std::chrono::system_clock::now(), suffix_of_part(options_.part));
     }
-    for (const std::string& note : folder_->notes()) listener_.message("note: " + note);
+    tell_notes();
     files_.emplace(target_, folder_->path());
+  }
+
+  // Those of the run folder that were not told yet.
+  void tell_notes() {
+    for (; notes_told_ < folder_->notes().size(); ++notes_told_)
+      listener_.message("note: " + folder_->notes()[notes_told_]);
   }
 
   RunPlan planned() {
@@ -132,6 +138,7 @@ class ExperimentRun {
       if (ran.record) {
         ran.record->environment = folder_->environment_id();
         folder_->append(*ran.record);
+        tell_notes();
         listener_.case_finished(*ran.record);
       }
       if (ran.interrupted) return true;
@@ -146,6 +153,7 @@ class ExperimentRun {
   launch::InterruptHandler interrupts_;
   std::unique_ptr<Crew> crew_;
   std::optional<results::RunFolder> folder_;
+  std::size_t notes_told_ = 0;         // of the run folder's
   std::optional<EarlierRun> earlier_;  // which is gone on with
   std::optional<TakenFiles> files_;
 };

@@ -17,11 +17,12 @@ class Paced {
                    assay::Param::integer("nap_ms", 0).at_least(0).unit("ms").help("how long a step sleeps"),
                    assay::Param::input_path("input").help("a file; it is not read"));
   static constexpr auto phases = assay::names("nap");
-  static constexpr auto metrics =
-      assay::table(assay::Metric::metric("build", "", "of the plugin"),
-                   assay::Metric::metric("helper", "", "the build of the library beside it"));
+  static constexpr auto metrics = assay::table(
+      assay::Metric::per_case("build", "", ASSAY_NEITHER_IS_BETTER, "of the plugin"),
+      assay::Metric::per_case("helper", "", ASSAY_NEITHER_IS_BETTER, "the build of the library beside it"));
 
   explicit Paced(const assay::Case& c) : nap_(c.get<std::int64_t>("nap_ms")) {}
+  void setup(const assay::Launch&) {}
   void run(const assay::Launch& launch) {
     const auto phase = launch.phase(0);
     launch.metric(0, BUILD);

@@ -41,8 +41,7 @@ TEST(Growth, AnAxisThatComesOrGoesIsNamedOnce) {
   const std::string swept = head + "[sweep]\nbatch_size = [1, 2]\n";
   EXPECT_EQ(between(head, swept), Lines{"workload.params.batch_size: 4 in the run, swept now"});
   EXPECT_EQ(between(swept, head), Lines{"workload.params.batch_size: swept in the run, 4 now"});
-  EXPECT_EQ(between(head, head + "[sweep]\n\"measure.warmup\" = [1, 2]\n"),
-            Lines{"measure.warmup: 5 in the run, swept now"});
+  EXPECT_EQ(between(head, head + "[sweep]\n\"run.seed\" = [1, 2]\n"), Lines{"run.seed: 1234 in the run, swept now"});
   EXPECT_EQ(between(head, head + "[sweep]\n\"measure.timeout\" = [\"1s\", \"2s\"]\n"), Lines{});
 }
 

@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 
 const fs::path folder = PLUGINS;
 
-// Whether this process has the library open.
+// Whether this process has the library open, or a copy of it in memory.
 bool is_open_here(const std::string& name) {
-  return read_file("/proc/self/maps").find("/" + name + ".so") != std::string::npos;
+  return read_file("/proc/self/maps").find(name + ".so") != std::string::npos;
 }
 std::string refusal(const std::string& name) {
   try {

@@ -82,7 +82,7 @@ TEST_F(Store, CreatesTheFolderAndItsFiles) {
   EXPECT_EQ(read_file(run.path() / "experiment.toml"), "schema = 1\n");
   EXPECT_EQ(Json::parse(read_file(run.path() / "environment.json")), Json({{"cpu", "x"}}));
   EXPECT_TRUE(std::filesystem::is_directory(run.logs_path()));
-  EXPECT_EQ(std::filesystem::read_symlink(folder_.path() / "sweep/latest"), run.path().filename());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "sweep/latest")) << "it has no record yet";
   for (const auto& entry : std::filesystem::directory_iterator(run.path()))
     EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
 }
@@ -103,10 +103,13 @@ TEST_F(Store, EachInvocationHasItsEnvironment) {
   EXPECT_EQ(Json::parse(read_file(path / "environment.json")), Json({{"cpu", "y"}}));
 }
 
-TEST_F(Store, LatestMovesToTheNewestRun) {
-  const RunFolder first = create();
-  const RunFolder second = create();
+TEST_F(Store, LatestMovesToTheNewestRunWithItsFirstRecord) {
+  RunFolder first = create();
+  first.append(ok_record());
+  RunFolder second = create();
   EXPECT_NE(first.path(), second.path());
+  EXPECT_EQ(std::filesystem::read_symlink(folder_.path() / "sweep/latest"), first.path().filename());
+  second.append(ok_record());
   EXPECT_EQ(std::filesystem::read_symlink(folder_.path() / "sweep/latest"), second.path().filename());
 }
 
@@ -122,16 +125,18 @@ TEST_F(Store, LatestIsOnTheDiskWithTheRunThatItNames) {
       latest_on_the_disk = std::filesystem::read_symlink(parent_of_runs / "latest", none);
     return 0;
   });
-  const RunFolder run = create();
+  RunFolder run = create();
+  run.append(ok_record());
   set_flush_call(nullptr);
   EXPECT_EQ(latest_on_the_disk, run.path().filename());
 }
 
 TEST_F(Store, AFolderCalledLatestIsToldNotReplaced) {
   put_file(folder_.path() / "sweep/latest/keep", "");
-  const RunFolder run = create();
+  RunFolder run = create();
+  run.append(ok_record());
   ASSERT_FALSE(run.notes().empty());
-  expect_has(run.notes()[0], "latest could not be pointed at");
+  expect_has(run.notes().back(), "latest could not be pointed at");
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "sweep/latest/keep"));
 }
 

@@ -80,7 +80,7 @@ TEST_F(GroupRequests, BoundRanksCutTheProcessorsIntoPieces) {
 }
 
 TEST_F(GroupRequests, AProbeIsAGroupOfOne) {
-  const launch::GroupRequest request = probe_request("auto", "/runs/demo/logs/devices.log", interrupts_);
+  const launch::GroupRequest request = probe_request("auto", "", "/runs/demo/logs/devices.log", interrupts_);
   ASSERT_EQ(request.workers.size(), 1u);
   EXPECT_EQ(request.timeout, 60s);
   EXPECT_EQ(worker::probe_from_json(nlohmann::json::parse(request.workers.front().spec)), "auto");
