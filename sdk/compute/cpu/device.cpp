@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "cache_flush.hpp"
+#include "common/chosen_algorithms.hpp"
 #include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
@@ -120,6 +121,7 @@ assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
   return guard([&] {
     if (ordinal != 0)
       throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CPU device {}; expected 0, the only one", ordinal));
+    assay::compute::forget_algorithms();
     *out = new assay_device;
   });
 }
@@ -144,6 +146,7 @@ assay_status info(assay_device*, assay_device_info* out) noexcept {
     out->compute_units = threads;
     out->reserved = 0;
     copy_text(out->name, assay::cpu::read_cpu_model());
+    if (ASSAY_HAS(out, assay_device_info, uuid)) out->uuid[0] = '\0';
     copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}{}", v->major, v->minor,
                                           v->patch, openmp_version(), threads, threads == 1 ? "" : "s",
                                           assay::cpu::name_of(assay::cpu::machine_isa()),
@@ -215,6 +218,7 @@ constexpr assay_cache cache{sizeof(assay_cache), flush_caches};
 const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   return assay::cpu::telemetry_extension(id, guard_call);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "common/chosen_algorithms.hpp"
 #include "cpu_backend.hpp"
 
 namespace assay::cpu {
@@ -269,6 +270,7 @@ MatmulCache::Plan& MatmulCache::find(const Tensor& a, const Tensor& b, const Ten
   if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) return *found->second;
   Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem)).first->second;
   impl_->in_order.push_back(&plan);
+  compute::note_algorithm(plan.operation, "oneDNN " + plan.implementation);
   return plan;
 }
 

@@ -15,9 +15,11 @@
 #include <string>
 #include <unordered_set>
 
+#include "common/chosen_algorithms.hpp"
 #include "common/device_guard.hpp"
 #include "cuda_backend.hpp"
 #include "cuda_handles.hpp"
+#include "device_uuid.hpp"
 #include "memory_account.hpp"
 #include "profiling.hpp"
 #include "telemetry.hpp"
@@ -85,6 +87,28 @@ std::string libraries() {
                      lt % 100, dnn / 10000, dnn / 100 % 100, dnn % 100);
 }
 
+template <class Function>
+Function driver_function(const char* name, unsigned version) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+  if (status == cudaSuccess && found == cudaDriverEntryPointSuccess) return reinterpret_cast<Function>(function);
+  (void)cudaGetLastError();
+  return nullptr;
+}
+
+// Of a part of a GPU the part's own, which the driver tells since CUDA 11.4 alone. The runtime's name of such a part
+// ends with its kind: "NVIDIA H200 MIG 1g.18gb".
+std::string uuid_of(int ordinal, const cudaDeviceProp& properties) {
+  cudaUUID_t uuid = properties.uuid;
+  const auto device_of = driver_function<int (*)(int* device, int ordinal)>("cuDeviceGet", 2000);
+  const auto uuid_of_device = driver_function<int (*)(cudaUUID_t*, int device)>("cuDeviceGetUuid", 11040);
+  int device = 0;
+  cudaUUID_t own{};
+  if (device_of && uuid_of_device && device_of(&device, ordinal) == 0 && uuid_of_device(&own, device) == 0) uuid = own;
+  return assay::cuda::uuid_text(uuid.bytes, std::strstr(properties.name, " MIG ") != nullptr);
+}
+
 template <std::size_t N>
 void copy_text(char (&target)[N], const std::string& text) {
   std::snprintf(target, N, "%s", text.c_str());
@@ -121,6 +145,7 @@ assay_status open(std::int32_t ordinal, assay_device** out) noexcept {
       throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("there is no CUDA device {}; expected 0 to {}, as {} {} here",
                                                       ordinal, devices - 1, devices, devices == 1 ? "is" : "are"));
     check(cudaSetDevice(ordinal), "open the device");
+    assay::compute::forget_algorithms();
     *out = new assay_device{ordinal, {}, nullptr, 0};
   });
 }
@@ -149,6 +174,7 @@ assay_status info(assay_device* device, assay_device_info* out) noexcept {
     copy_text(out->libraries, libraries());
     if (ASSAY_HAS(out, assay_device_info, bus_address))
       check(cudaDeviceGetPCIBusId(out->bus_address, sizeof out->bus_address, device->ordinal), "read the bus address");
+    if (ASSAY_HAS(out, assay_device_info, uuid)) copy_text(out->uuid, uuid_of(device->ordinal, properties));
   });
 }
 
@@ -247,6 +273,7 @@ constexpr assay_cache cache{sizeof(assay_cache), flush_caches};
 const void* get_extension(const char* id) noexcept {
   if (std::strcmp(id, ASSAY_EXT_CACHE) == 0) return &cache;
   if (std::strcmp(id, "assay.compute/1") == 0) return &factory;
+  if (const void* algorithms = assay::compute::algorithms_extension(id, guard_call)) return algorithms;
   if (const void* account = assay::cuda::memory_account_extension(id)) return account;
   if (const void* telemetry = assay::cuda::telemetry_extension(id, guard_call)) return telemetry;
   return assay::cuda::profiling_extension(id, guard_call);

@@ -13,7 +13,7 @@
 #include <assay/abi.h>
 
 #define ASSAY_DEVICE_ABI_MAJOR 1u
-#define ASSAY_DEVICE_ABI_MINOR 0u
+#define ASSAY_DEVICE_ABI_MINOR 1u /* counts appended fields */
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +33,9 @@ typedef struct assay_device_info {
   /* The hardware's address, the same in every process: "0000:18:00.0", or "" where there is none. (An ordinal counts
    * the devices that a process may see.) */
   char bus_address[32];
+  /* The hardware's own name, whatever slot it is in: "GPU-..." of a GPU, "MIG-..." of a part of one, or "" where there
+   * is none. */
+  char uuid[96];
 } assay_device_info;
 
 typedef struct assay_device_api {

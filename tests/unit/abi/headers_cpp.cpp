@@ -1,6 +1,7 @@
 // The C headers from C++: they ask for no more than C++17. assay/abi.h comes twice, the second time through
 // assay/device.h, and is guarded.
 #include <assay/abi.h>
+#include <assay/algorithms.h>
 #include <assay/device.h>
 #include <assay/memory_account.h>
 #include <assay/profiling.h>

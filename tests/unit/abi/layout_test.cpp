@@ -3,6 +3,7 @@
 // these numbers. A line here never changes; a field appended at a struct's end adds its line, raises that struct's SIZE
 // and ASSAY_ABI_MINOR. Types count too: a changed signature keeps the layout and still breaks every plugin.
 #include <assay/abi.h>
+#include <assay/algorithms.h>
 #include <assay/cache.h>
 #include <assay/comm.h>
 #include <assay/device.h>
@@ -217,7 +218,17 @@ SIZE(16, assay_memory_account);
 FIELD(0, assay_memory_account, struct_size, size_t);
 FIELD(8, assay_memory_account, tell, void (*)(assay_device*, const assay_memory*) noexcept);
 
-SIZE(832, assay_device_info);
+SIZE(24, assay_algorithm);
+FIELD(0, assay_algorithm, struct_size, size_t);
+FIELD(8, assay_algorithm, made_for, const char*);
+FIELD(16, assay_algorithm, algorithm, const char*);
+
+SIZE(24, assay_algorithms);
+FIELD(0, assay_algorithms, struct_size, size_t);
+FIELD(8, assay_algorithms, count, assay_status (*)(assay_device*, uint64_t*) noexcept);
+FIELD(16, assay_algorithms, get, assay_status (*)(assay_device*, uint64_t, assay_algorithm*) noexcept);
+
+SIZE(928, assay_device_info);
 FIELD(0, assay_device_info, struct_size, size_t);
 FIELD(8, assay_device_info, memory_total_bytes, uint64_t);
 FIELD(16, assay_device_info, memory_free_bytes, uint64_t);
@@ -226,6 +237,7 @@ FIELD(28, assay_device_info, reserved, int32_t);
 FIELD(32, assay_device_info, name, char[256]);
 FIELD(288, assay_device_info, libraries, char[512]);
 FIELD(800, assay_device_info, bus_address, char[32]);
+FIELD(832, assay_device_info, uuid, char[96]);
 
 SIZE(176, assay_device_api);
 FIELD(0, assay_device_api, struct_size, size_t);
@@ -323,7 +335,7 @@ VALUE(ASSAY_ABI_MINOR, 3u);
 VALUE(ASSAY_WORKLOAD_COLD_START, 1u);
 VALUE(ASSAY_WORKLOAD_RANKS_COOPERATE, 2u);
 VALUE(ASSAY_DEVICE_ABI_MAJOR, 1u);
-VALUE(ASSAY_DEVICE_ABI_MINOR, 0u);
+VALUE(ASSAY_DEVICE_ABI_MINOR, 1u);
 
 VALUE(ASSAY_OK, 0);
 VALUE(ASSAY_INVALID_ARGUMENT, 1);
@@ -425,6 +437,7 @@ TEST(Layout, SymbolsAndExtensionsKeepTheirNames) {
   EXPECT_STREQ(ASSAY_EXT_PROFILER, "assay.profiler/1");
   EXPECT_STREQ(ASSAY_EXT_KERNEL_TRACE, "assay.kernel_trace/1");
   EXPECT_STREQ(ASSAY_EXT_CACHE, "assay.cache/1");
+  EXPECT_STREQ(ASSAY_EXT_ALGORITHMS, "assay.algorithms/1");
   EXPECT_STREQ(ASSAY_EXT_TELEMETRY, "assay.telemetry/1");
 }
 
