@@ -218,6 +218,7 @@ class OkRanks {
     std::vector<std::string> texts = notes.texts(ranks_.front()->rank);
     for (std::string& text : steadiness_notes(step_ms)) texts.push_back(std::move(text));
     for (std::string& text : device_notes(ranks_)) texts.push_back(std::move(text));
+    for (std::string& text : provenance_notes(ranks_)) texts.push_back(std::move(text));
     return texts;
   }
 

@@ -218,6 +218,39 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
   return notes;
 }
 
+namespace {
+
+// In what `own` differs from `first`: "libx.so (b2, not b1), liby.so (missing)". "" where they are the same.
+std::string differing(const Named<std::string>& first, const Named<std::string>& own) {
+  constexpr std::size_t most_shown = 4;
+  std::vector<std::string> texts;
+  for (const auto& [name, text] : own)
+    if (const std::string* of_first = find(first, name); !of_first || *of_first != text)
+      texts.push_back(of_first ? fmt::format("{} ({}, not {})", name, text, *of_first) : fmt::format("{} (too)", name));
+  for (const auto& [name, text] : first)
+    if (!find(own, name)) texts.push_back(fmt::format("{} (missing)", name));
+  const std::size_t more = texts.size() - std::min(texts.size(), most_shown);
+  texts.resize(texts.size() - more);
+  return fmt::format("{}{}", fmt::join(texts, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+}  // namespace
+
+std::vector<std::string> provenance_notes(const std::vector<const RankPart*>& ranks) {
+  const std::pair<const char*, Named<std::string> CaseResult::*> lists[] = {
+      {"has loaded other libraries", &CaseResult::libraries}, {"has chosen other algorithms", &CaseResult::algorithms}};
+  std::vector<std::string> notes;
+  for (const auto& [what, list] : lists) {
+    const Named<std::string>& first = ranks.front()->result.*list;
+    for (const RankPart* rank : ranks)
+      if (const std::string text =
+              first.empty() || (rank->result.*list).empty() ? "" : differing(first, rank->result.*list);
+          !text.empty())
+        notes.push_back(fmt::format("rank {} {} than rank {}: {}", rank->rank, what, ranks.front()->rank, text));
+  }
+  return notes;
+}
+
 void RankNotes::add(std::int32_t rank, const std::string& text) {
   const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& note) { return note.first == text; });
   if (known == notes_.end())

@@ -37,6 +37,9 @@ std::string device_id_of(const RankPart& rank);
 // Ranks whose devices differ in name, or are the same GPU.
 std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks);
 
+// Ranks that have loaded other libraries, or chosen other algorithms, than the first, whose ones the record has.
+std::vector<std::string> provenance_notes(const std::vector<const RankPart*>& ranks);
+
 // The notes of all ranks: those of the first as they are, and what only others say with their numbers before it.
 class RankNotes {
  public:

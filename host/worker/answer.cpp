@@ -28,13 +28,16 @@ std::string to_event(const CaseTeardown& teardown) {
 }
 
 std::string to_event(const FoundDevice& answer) {
+  Json libraries = Json::object();
+  for (const auto& [name, build] : answer.libraries) libraries[name] = build;
   return record::json_text({{"event", "result"},
                             {"probe",
                              {{"status", name_of(answer.status)},
                               {"reason", answer.reason},
                               {"device", record::to_json(answer.device)},
                               {"count", answer.count},
-                              {"note", answer.note}}}});
+                              {"note", answer.note},
+                              {"libraries", std::move(libraries)}}}});
 }
 
 std::optional<CaseAnswer> case_answer_from(std::string_view event_line) {
@@ -57,8 +60,12 @@ std::optional<FoundDevice> found_device_from(std::string_view event_line) {
   const Json& probe = event.at("probe");
   const std::optional<record::Status> status = record::status_of(probe.value("status", ""));
   if (!status) return std::nullopt;
-  return FoundDevice{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
-                     probe.value("count", std::int32_t{1}), probe.value("note", "")};
+  FoundDevice found{*status, probe.value("reason", ""), record::device_from_json(probe.at("device")),
+                    probe.value("count", std::int32_t{1}), probe.value("note", "")};
+  if (const auto libraries = probe.find("libraries"); libraries != probe.end() && libraries->is_object())
+    for (const auto& [name, build] : libraries->items())
+      if (build.is_string()) found.libraries.emplace_back(name, build.get<std::string>());
+  return found;
 }
 
 }  // namespace assay::host::worker

@@ -30,6 +30,8 @@ struct FoundDevice {
   record::Device device;
   std::int32_t count = 1;  // of the devices of that kind
   std::string note;        // for the user: why "auto" is not what may have been expected
+  // What opening the device has loaded, beside its backend: the build id of each, by name (loaded_libraries.hpp).
+  record::Named<std::string> libraries = {};
   bool is_usable() const { return status == record::Status::ok; }
 };
 

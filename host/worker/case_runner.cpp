@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -21,11 +22,13 @@
 #include "telemetry/sampler.hpp"
 #include "telemetry/validity.hpp"
 #include "worker/case_profiler.hpp"
+#include "worker/chosen_algorithms.hpp"
 #include "worker/cold_cache.hpp"
 #include "worker/device_memory.hpp"
 #include "worker/device_timeline.hpp"
 #include "worker/findings.hpp"
 #include "worker/host_services.hpp"
+#include "worker/loaded_libraries.hpp"
 #include "worker/measured_steps.hpp"
 #include "worker/peak_probe.hpp"
 #include "worker/rank_kind.hpp"
@@ -181,6 +184,7 @@ class CaseRun {
     measure::LoopResult result = measured();
     services_->ledger().moment("after_measure");
     memory_use_->look(services_->ledger());
+    tell_what_ran();  // before the verification, which loads and chooses for itself
     // A plugin that was promised that no step follows `finish` may release there what a step needs.
     const bool ends_with_finish = library_->entry().abi_minor < first_minor_with_steps_after_finish;
     if (ends_with_finish) trace_kernels(result.iterations);
@@ -364,9 +368,16 @@ class CaseRun {
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
     if (!result_.memory) note_memory();
+    if (result_.libraries.empty()) tell_what_ran();
     std::vector<std::string> warnings = services_->warnings();
     warnings_noted_ = warnings.size();
     for (std::string& warning : warnings) result_.note(std::move(warning));
+  }
+
+  void tell_what_ran() {
+    const std::array<const void*, 2> recorded_as_files{workload_, reinterpret_cast<const void*>(device_->api().open)};
+    result_.libraries = loaded_libraries(recorded_as_files);
+    tell_algorithms(*device_, result_);
   }
 
   void note_memory() {

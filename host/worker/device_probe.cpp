@@ -1,9 +1,11 @@
 #include "worker/device_probe.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "plugin/search.hpp"
 #include "worker/findings.hpp"
+#include "worker/loaded_libraries.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -22,6 +24,8 @@ FoundDevice probe_kind(const std::string& kind) {
     device.check(device.api().count(&answer.count), "counting devices");
     answer.status = record::Status::ok;
     answer.device = device_of(device.api().kind, 0, device.info());
+    const std::array<const void*, 1> recorded_as_file{reinterpret_cast<const void*>(device.api().open)};
+    answer.libraries = loaded_libraries(recorded_as_file);
     return answer;
   } catch (const plugin::DeviceError& e) {
     return refused(e.status() == ASSAY_UNSUPPORTED ? record::Status::unsupported : record::Status::failed, e.what());

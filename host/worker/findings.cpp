@@ -81,6 +81,7 @@ record::Device device_of(const char* kind, std::int32_t ordinal, const assay_dev
   device.memory_total_mib = static_cast<double>(info.memory_total_bytes) / mib;
   device.libraries = info.libraries;
   device.bus_address = info.bus_address;
+  device.uuid = info.uuid;
   return device;
 }
 

@@ -39,6 +39,11 @@ TEST_F(Decoder, TheDumpOfOneStepEqualsPyTorch) {
   const auto records = run_cases(reference_params + "dump = \"step.safetensors\"\npass = \"forward_backward\"");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["verify"]["status"], "ok");
+  EXPECT_FALSE(records[0]["algorithms"].empty()) << "what runs its products";
+  for (const auto& [product, algorithm] : records[0]["algorithms"].items()) {
+    EXPECT_TRUE(product.starts_with("matmul ")) << product;
+    EXPECT_TRUE(algorithm.get<std::string>().starts_with("oneDNN ")) << algorithm;
+  }
   const SafetensorsReader dump(run_folder() / "step.safetensors");
   EXPECT_EQ(dump.at("logits").dims, (std::vector<std::int64_t>{2, 21, 97}));
   for (const char* what : {"logits", "loss", "grad."}) EXPECT_LE(worst_error(dump, what), 1e-5) << what;

@@ -242,6 +242,27 @@ TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
   EXPECT_TRUE(merge_ranks(three_ranks(), 0.95)["notes"].empty()) << "one processor is nothing to share";
 }
 
+TEST(MergeRanks, ANoteSaysWhichLibrariesAndAlgorithmsDiffer) {
+  Json first = part_of({1, 2}, {1, 2}), other = first;
+  first["libraries"] = {{"liba.so", "b1"}, {"libc.so.6", "c1"}, {"libonly.so", "o1"}};
+  first["algorithms"] = {{"matmul 8x8", "tile 16"}};
+  other["libraries"] = {{"liba.so", "b2"}, {"libc.so.6", "c1"}, {"libmore.so", "m1"}};
+  other["algorithms"] = {{"matmul 8x8", "tile 32"}};
+  const Json merged = merge_ranks({{0, "n1", first}, {1, "n1", first}, {2, "n2", other}}, 0.95);
+  EXPECT_EQ(merged["libraries"], first["libraries"]);
+  EXPECT_EQ(merged["algorithms"], first["algorithms"]);
+  const auto notes = merged["notes"].get<std::vector<std::string>>();
+  const auto has = [&](const std::string& note) { return std::find(notes.begin(), notes.end(), note) != notes.end(); };
+  EXPECT_TRUE(
+      has("rank 2 has loaded other libraries than rank 0: liba.so (b2, not b1), libmore.so (too), libonly.so "
+          "(missing)"))
+      << merged["notes"];
+  EXPECT_TRUE(has("rank 2 has chosen other algorithms than rank 0: matmul 8x8 (tile 32, not tile 16)"));
+  EXPECT_EQ(std::count_if(notes.begin(), notes.end(),
+                          [](const std::string& note) { return note.find(" other ") != std::string::npos; }),
+            2);
+}
+
 TEST(MergeRanks, FilesOfProfilesAreTheFirstRanks) {
   auto ranks = three_ranks();
   ranks[0].part["memory_snapshot"] = "memory_case-0001.pickle";
