@@ -92,7 +92,8 @@ TEST_F(Compare, WhatHasChangedBetweenTwoDaysIsListedWhole) {
   record["device"]["uuid"] = "GPU-2";
   std::ofstream(run / "cases.jsonl") << record.dump() << "\n";
   std::map<std::string, std::string> found;
-  for (const auto& difference : compared({a, b})["differences"])
+  const nlohmann::json comparison = compared({a, b});
+  for (const auto& difference : comparison["differences"])
     found[difference["item"]] = difference["values"][1].is_string() ? difference["values"][1] : "";
   // A driver and a GPU that the first run does not tell are none of the differences: it has no GPU.
   const std::map<std::string, std::string> expected{{"command", "assay run b.toml"},
