@@ -125,7 +125,7 @@ std::vector<std::string> default_columns_of_runs(const std::vector<TabledRun>& r
   const std::vector<record::CaseRecord> records = all_records(runs);
   const Names shown = default_columns(experiment::Experiment{}, records);
   if (runs.size() < 2) return shown;
-  Names candidates{"host", "device.name", "workload", "plugin.version", "assay.revision"};
+  Names candidates{"experiment", "host", "device.name", "workload", "plugin.version", "assay.revision"};
   for (const record::CaseRecord& record : records) add_keys(candidates, record.identity.params);
   for (const record::CaseRecord& record : records) add_keys(candidates, record.identity.settings);
   Names columns{"run"};

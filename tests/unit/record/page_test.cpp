@@ -164,7 +164,7 @@ TEST(RecordPage, WhatIsCalledAColumnIsOne) {
   names.insert(names.end(), run_columns.begin(), run_columns.end());
   const Words parts = statistics_and_figures();
   // Words of the list that explain a column, and are none.
-  const Words others{"step", "files", "power_cap 40%", "busy_ms"};
+  const Words others{"step", "setup", "files", "power_cap 40%", "busy_ms"};
   const std::vector<std::string> told = told_columns();
   ASSERT_GT(told.size(), 120u);
   for (const std::string& name : told)
