@@ -188,11 +188,11 @@ Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
 }
 
 experiment::Experiment as_recorded(experiment::Experiment experiment, const std::vector<record::CaseRecord>& records) {
-  std::map<std::int64_t, experiment::Case*> by_index;
-  for (experiment::Case& c : experiment.cases) by_index[c.index] = &c;
+  std::map<std::pair<std::int64_t, std::int64_t>, experiment::Case*> by_number;  // index and repeat
+  for (experiment::Case& c : experiment.cases) by_number[{c.index, c.repeat.value_or(1)}] = &c;
   for (const record::CaseRecord& record : records) {
-    const auto found = by_index.find(record.identity.index);
-    if (found == by_index.end() || record.identity.axes != found->second->axes) continue;
+    const auto found = by_number.find({record.identity.index, record.identity.repeat.value_or(1)});
+    if (found == by_number.end() || record.identity.axes != found->second->axes) continue;
     experiment::Case& c = *found->second;
     if (!c.params_of_any_device) c.params_of_any_device = c.params;
     c.params = {record.identity.params.begin(), record.identity.params.end()};

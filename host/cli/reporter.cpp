@@ -45,9 +45,11 @@ void Reporter::run_started(const experiment::Experiment& experiment, const std::
 void Reporter::case_started(const experiment::Case& c, std::size_t position, std::size_t count) {
   Json axes = Json::object();
   for (const auto& [key, value] : c.axes) axes.emplace(key, to_json(value));
-  emit({{"event", "case_started"}, {"index", c.index}, {"axes", axes}});
+  Json event{{"event", "case_started"}, {"index", c.index}, {"axes", axes}};
+  if (c.repeat) event.emplace("repeat", *c.repeat);
+  emit(event);
   progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count),
-                         results::case_label(c.axes));
+                         results::case_label(c.axes, c.repeat));
   stage_.clear();
 }
 

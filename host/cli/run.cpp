@@ -70,7 +70,7 @@ po::options_description visible_options() {
 }
 
 std::string label_of(const experiment::Case& c) {
-  const std::string label = results::case_label(c.axes);
+  const std::string label = results::case_label(c.axes, c.repeat);
   return label.empty() ? "(no sweep)" : label;
 }
 

@@ -113,6 +113,13 @@ class SubmitCommand {
     settings.insert(settings.end(), more_settings.begin(), more_settings.end());
     LoadResult result =
         load_experiment({file, std::nullopt, settings, list_of(values_, "filter"), list_of(values_, "plugin-path")});
+    if (result.loaded && result.loaded->experiment.output.repeat > 1)
+      return {
+          std::nullopt,
+          {{file, 0, 0,
+            fmt::format("[run] repeat is {}, but a batch has a record for each case; expected repeat = 1: submit it "
+                        "as often as it is to run, and give the runs to `assay compare` as one side",
+                        result.loaded->experiment.output.repeat)}}};
     if (result.loaded && values_.count("output")) {
       const auto place = output_place(values_["output"].as<std::string>());
       if (!std::holds_alternative<fs::path>(place))

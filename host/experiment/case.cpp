@@ -1,6 +1,8 @@
 #include "experiment/experiment.hpp"
 #include "experiment/settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace assay::host::experiment {
@@ -26,6 +28,10 @@ std::optional<Value> Case::find(const std::string& key) const {
   if (const auto param = params.find(key); param != params.end()) return param->second;
   const Setting* setting = find_setting(key);
   return setting ? setting->read(*this) : std::nullopt;
+}
+
+std::string repeat_suffix(const std::optional<std::int64_t>& repeat) {
+  return repeat.value_or(1) == 1 ? "" : fmt::format(".repeat{}", *repeat);
 }
 
 }  // namespace assay::host::experiment

@@ -58,7 +58,10 @@ struct ClusterSettings {
   bool says_ranks() const { return nodes > 1 || ranks_per_node != ranks_per_node_auto; }
 };
 
+// [output], and what else is of the run as a whole.
 struct OutputSettings {
+  std::int64_t repeat = 1;             // how often each case runs, a record each
+  std::string repeat_order = "turns";  // turns | together
   std::filesystem::path dir = "results";
   std::vector<std::string> formats = {"json", "csv", "markdown"};
   std::vector<std::string> columns;  // empty: chosen from the workload's tables
@@ -77,6 +80,7 @@ struct ProfileSettings {
 // One resolved set of values: what a worker process is started for.
 struct Case {
   std::int64_t index = 0;               // 0-based, in sweep order
+  std::optional<std::int64_t> repeat;   // which time of [run] repeat, from 1; nothing where each case runs once
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
   MeasureSettings measure;
   RunSettings run;
@@ -95,6 +99,10 @@ struct Case {
   // Axis, parameter or setting by name; nothing when there is none.
   std::optional<Value> find(const std::string& key) const;
 };
+
+// ".repeat2", for the names of files: a repeat overwrites none of another one. The first repeat, which a run may have
+// begun with before there were others, has the names of a case that runs once: "".
+std::string repeat_suffix(const std::optional<std::int64_t>& repeat);
 
 struct Experiment {
   std::int64_t schema = 1;

@@ -114,6 +114,13 @@ void check_outputs(const Node& root, const plugin::WorkloadSchema& schema, const
   }
 }
 
+void check_repeats(const Node& root, std::size_t cases, std::int64_t repeat, Mistakes& mistakes) {
+  if (cases * static_cast<std::uint64_t>(repeat) <= most_cases) return;
+  const TableMember* written = member_at(root, "run", "repeat");
+  mistakes.add(written ? written->place : Place{},
+               fmt::format("[run] repeat is {} of {} cases; expected at most {} in all", repeat, cases, most_cases));
+}
+
 }  // namespace
 
 ExperimentFile ExperimentFile::read(const std::filesystem::path& file, const std::vector<std::string>& set) {
@@ -185,11 +192,12 @@ ParseResult ExperimentFile::finish(const plugin::WorkloadSchema* schema, const s
   check_outputs(*root_, *schema, cases, mistakes);
   for (Case& c : cases) c.is_one_of_several = cases.size() > 1;
   if (mistakes.empty()) filter_cases(cases, filters, argument_count_ + 1, vocabulary, mistakes);
+  check_repeats(*root_, cases.size(), draft.experiment.output.repeat, mistakes);
   if (!mistakes.empty()) return {std::nullopt, mistakes.sorted()};
 
   Experiment experiment = std::move(draft.experiment);
   experiment.resolved_toml = resolved_toml(experiment, draft.base, plan, *schema);
-  experiment.cases = std::move(cases);
+  experiment.cases = repeated(cases, experiment.output.repeat, experiment.output.repeat_order);
   return {std::move(experiment), {}};
 }
 

@@ -14,8 +14,9 @@ namespace {
 
 using StoppingRuleOf = decltype(MeasureSettings::until)::value_type;
 
-constexpr std::int64_t most_processes = 65536;      // far above any machine, far below where a count overflows
-constexpr std::int64_t most_nodes = 65536;          // as many processes, one on each
+constexpr std::int64_t most_processes = 65536;  // far above any machine, far below where a count overflows
+constexpr std::int64_t most_nodes = 65536;      // as many processes, one on each
+constexpr std::int64_t most_repeats = 10'000;
 constexpr std::uint64_t smallest_log_bytes = 4096;  // room for the last lines, which the record of a failed case has
 
 // The member that keeps a setting.
@@ -235,6 +236,10 @@ std::vector<Setting> make_table() {
           "of the CPU device, for each rank; 0: OMP_NUM_THREADS, or the free cores / local ranks"),
       row("run", "memory_limit", size_above_0(), run(&RunSettings::memory_limit_bytes), counts,
           "the most resident memory of a worker and what it starts; absent: no limit"),
+      row("run", "repeat", integer(1, most_repeats), in(&OutputSettings::repeat), ignored,
+          "how often each case runs, with a record each time (\"Repeats\")"),
+      row("run", "order", word({"turns", "together"}), in(&OutputSettings::repeat_order), ignored,
+          "of repeats. turns: all cases, then all again; together: a case's repeats one after the other"),
       row("run", "log_limit", size_from(smallest_log_bytes), run(&RunSettings::log_limit_bytes), ignored,
           "of a worker's log; what exceeds it is dropped between its beginning and its end"),
       row("cluster", "nodes", integer(1, most_nodes), cluster(&ClusterSettings::nodes), counts_unless_default,

@@ -100,4 +100,21 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
   cases = std::move(kept);
 }
 
+std::vector<Case> repeated(const std::vector<Case>& cases, std::int64_t times, const std::string& order) {
+  if (times == 1) return cases;
+  std::vector<Case> all;
+  const auto add = [&all](const Case& c, std::int64_t repeat) {
+    all.push_back(c);
+    all.back().repeat = repeat;
+  };
+  if (order == "together") {
+    for (const Case& c : cases)
+      for (std::int64_t repeat = 1; repeat <= times; ++repeat) add(c, repeat);
+  } else {
+    for (std::int64_t repeat = 1; repeat <= times; ++repeat)
+      for (const Case& c : cases) add(c, repeat);
+  }
+  return all;
+}
+
 }  // namespace assay::host::experiment

@@ -40,6 +40,9 @@ std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabula
 void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& arguments, int first_position,
                   const Vocabulary& vocabulary, Mistakes& mistakes);
 
+// Every case so often, each with its number; in `order` "turns" all cases stand once before any stands again.
+std::vector<Case> repeated(const std::vector<Case>& cases, std::int64_t times, const std::string& order);
+
 // A sweep above this many cases is taken for a slip.
 inline constexpr std::uint64_t most_cases = 100'000;
 

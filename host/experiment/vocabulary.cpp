@@ -70,6 +70,13 @@ std::optional<Value> check_output(const std::string& name, const Node& node, con
   return std::nullopt;
 }
 
+bool is_of_whole_run(const std::string& key) {
+  const std::vector<Setting>& all = all_settings();
+  return std::any_of(all.begin(), all.end(), [&](const Setting& setting) {
+    return setting.name == key && std::holds_alternative<Storage<OutputSettings>>(setting.storage);
+  });
+}
+
 }  // namespace
 
 std::string expectation(const plugin::ParamSpec& spec) {
@@ -128,6 +135,11 @@ std::vector<std::string> Vocabulary::names() const {
 }
 
 std::string Vocabulary::unknown_key(const std::string& key, const std::string& where) const {
+  if (is_of_whole_run(key))
+    return fmt::format(
+        "'{}'{}{} is of the run as a whole: its cases do not differ in it; expected it as a fixed value "
+        "in its section, or by --set {}=...",
+        key, where.empty() ? "" : " in ", where, key);
   const bool as_setting = is_layout_key(key) || !schema_;
   const std::string expected = as_setting ? fmt::format("a setting: {}", fmt::join(setting_names(), ", "))
                                           : fmt::format("a parameter ({}) or a dotted setting as measure.warmup",

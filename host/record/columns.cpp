@@ -158,6 +158,12 @@ constexpr std::array first{
              cell.verbatim = true;
              return cell;
            }},
+    Column{"repeat",
+           [](R r) {
+             Cell cell = integer_cell(r.identity.repeat);
+             cell.verbatim = true;
+             return cell;
+           }},
     text_column("hash", [](R r) { return text_cell(r.identity.hash); }),
     text_column("verify", [](R r) { return r.result.verify ? text_cell(name_of(r.result.verify->status)) : Cell{}; }),
     Column{"drift", [](R r) { return number_cell(r.result.drift); }},

@@ -8,15 +8,19 @@ Baselines::Baselines(const std::vector<record::CaseRecord>& records, const recor
     : relative_to_(relative_to) {
   if (relative_to.empty()) return;
   for (const record::CaseRecord& record : records)
-    if (!record.is_former) by_axes_.emplace(Axes(record.identity.axes.begin(), record.identity.axes.end()), &record);
+    if (!record.is_former) by_axes_.emplace(key_of(record, {}), &record);
+}
+
+Baselines::Key Baselines::key_of(const record::CaseRecord& record, const record::Named<Value>& other) {
+  Key key{{record.identity.axes.begin(), record.identity.axes.end()}, record.identity.repeat.value_or(1)};
+  for (const auto& [name, value] : other) key.first[name] = value;
+  return key;
 }
 
 const record::CaseRecord* Baselines::baseline_of(const record::CaseRecord& record) const {
   // Its parameters may be others than those of the cases that are there now.
   if (relative_to_.empty() || record.is_former) return nullptr;
-  Axes axes(record.identity.axes.begin(), record.identity.axes.end());
-  for (const auto& [key, value] : relative_to_) axes[key] = value;
-  const auto found = by_axes_.find(axes);
+  const auto found = by_axes_.find(key_of(record, relative_to_));
   return found == by_axes_.end() ? nullptr : found->second;
 }
 

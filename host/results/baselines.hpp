@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::host::results {
@@ -20,11 +21,13 @@ class Baselines {
   record::Cell cell_of(const record::CaseRecord& record, const std::string& column) const;
 
  private:
-  using Axes = std::map<std::string, Value>;
+  using Key = std::pair<std::map<std::string, Value>, std::int64_t>;  // axes, and the repeat
+  // Of a record whose axes were these others. A repeat's baseline is that of its turn.
+  static Key key_of(const record::CaseRecord& record, const record::Named<Value>& other);
   const record::CaseRecord* baseline_of(const record::CaseRecord& record) const;
 
   const record::Named<Value>& relative_to_;
-  std::map<Axes, const record::CaseRecord*> by_axes_;
+  std::map<Key, const record::CaseRecord*> by_axes_;
 };
 
 }  // namespace assay::host::results

@@ -11,12 +11,13 @@
 namespace assay::host::results {
 namespace {
 
-// What tells cases apart: equal for equal values, however their keys were ordered.
-using Inputs = std::pair<std::map<std::string, Value>, std::map<std::string, Value>>;
+// What tells cases apart: equal for equal values, however their keys were ordered. A case that ran once has had the
+// first of its repeats.
+using Inputs = std::tuple<std::map<std::string, Value>, std::map<std::string, Value>, std::int64_t>;
 
 template <class Axes, class Params>
-Inputs inputs_of(const Axes& axes, const Params& params) {
-  return {{axes.begin(), axes.end()}, {params.begin(), params.end()}};
+Inputs inputs_of(const Axes& axes, const Params& params, const std::optional<std::int64_t>& repeat) {
+  return {{axes.begin(), axes.end()}, {params.begin(), params.end()}, repeat.value_or(1)};
 }
 
 }  // namespace
@@ -26,15 +27,15 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
   std::map<Inputs, std::vector<std::size_t>> places;  // a sweep may name the same values twice
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
-    places[inputs_of(c.axes, c.params)].push_back(i);
+    places[inputs_of(c.axes, c.params, c.repeat)].push_back(i);
     // A record of a case that reached no device has what the experiment says.
-    if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device)].push_back(i);
+    if (c.params_of_any_device) places[inputs_of(c.axes, *c.params_of_any_device, c.repeat)].push_back(i);
   }
 
   std::vector<record::CaseRecord*> of_case(experiment.cases.size(), nullptr);
   std::map<std::pair<std::int64_t, Inputs>, record::CaseRecord*> others;
   for (record::CaseRecord& record : records) {
-    Inputs inputs = inputs_of(record.identity.axes, record.identity.params);
+    Inputs inputs = inputs_of(record.identity.axes, record.identity.params, record.identity.repeat);
     const auto found = places.find(inputs);
     if (found == places.end()) {
       others[{record.identity.index, std::move(inputs)}] = &record;
@@ -53,6 +54,7 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
     if (of_case[i]) {
       result.push_back(std::move(*of_case[i]));
       result.back().identity.index = experiment.cases[i].index;
+      result.back().identity.repeat = experiment.cases[i].repeat;
     }
   for (const auto& [key, record] : others) {
     result.push_back(std::move(*record));

@@ -12,13 +12,15 @@ namespace assay::host::results {
 
 std::string case_name(const record::CaseRecord& record) {
   std::string name = record.identity.index >= 0 ? fmt::format("case {}", record.identity.index + 1) : "case";
-  if (const std::string label = case_label(record.identity.axes); !label.empty()) name += fmt::format(" ({})", label);
+  if (const std::string label = case_label(record.identity.axes, record.identity.repeat); !label.empty())
+    name += fmt::format(" ({})", label);
   return name;
 }
 
-std::string case_label(const record::Named<Value>& axes) {
+std::string case_label(const record::Named<Value>& axes, const std::optional<std::int64_t>& repeat) {
   std::vector<std::string> texts;
   for (const auto& [key, value] : axes) texts.push_back(fmt::format("{}={}", key, one_line(to_text(value))));
+  if (repeat) texts.push_back(fmt::format("repeat {}", *repeat));
   return fmt::format("{}", fmt::join(texts, " "));
 }
 

@@ -9,8 +9,8 @@
 
 namespace assay::host::results {
 
-// "size=small pass=forward"; "" without axes.
-std::string case_label(const record::Named<Value>& axes);
+// "size=small pass=forward", "size=small repeat 2"; "" without either.
+std::string case_label(const record::Named<Value>& axes, const std::optional<std::int64_t>& repeat = std::nullopt);
 // "case 3 (size=xl)"; cases count from 1, as in the progress line.
 std::string case_name(const record::CaseRecord& record);
 

@@ -89,6 +89,7 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
     for (const auto& axis : c.axes) columns.add(axis.first);
   for (const record::CaseRecord& r : records)  // of runs whose experiment has changed since
     for (const auto& axis : r.identity.axes) columns.add_if_any(axis.first);
+  columns.add_if_any("repeat");
   if (columns.any(has_untold_ranks)) columns.add("ranks");
   columns.add_if_any("copies");
   for (const record::CaseRecord& r : records)
@@ -128,6 +129,7 @@ std::vector<std::string> table_columns(const experiment::Experiment& experiment,
     const bool is_told = names(named, axis) || (axis == "run.ranks" && names(named, "ranks"));
     if (!is_told && tells_rows_apart(axis, records)) columns.push_back(axis);
   }
+  if (!records.empty() && !names(named, "repeat") && tells_rows_apart("repeat", records)) columns.push_back("repeat");
   columns.insert(columns.end(), named.begin(), named.end());
   if (!experiment.output.relative_to.empty() && std::none_of(columns.begin(), columns.end(), is_relative))
     add_speedup(columns);

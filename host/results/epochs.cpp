@@ -53,6 +53,7 @@ Json epochs_json(const std::vector<record::CaseRecord>& records) {
     for (std::size_t i = 0; i < step->samples_ms.size(); ++i) {
       const double wall_time_s = step->samples_ms[i] / 1e3;
       Json epoch{{"case", case_number(record)}, {"epoch", i + 1}, {"wall_time_s", wall_time_s}};
+      if (record.identity.repeat) epoch.emplace("repeat", *record.identity.repeat);
       if (items > 0 && wall_time_s > 0) epoch.emplace(rate_name(record), items / wall_time_s);
       if (const auto peak_mib = peak_memory_of_step(record, i, step->samples_ms.size()))
         epoch.emplace("peak_memory_mib", *peak_mib);

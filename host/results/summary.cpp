@@ -100,7 +100,7 @@ Json totals_json(const SummaryPart& part) {
   for (const record::CaseRecord& record : part.records) {
     ++by_status[record.result.status_text()];
     wall_s += record.result.wall.case_s.value_or(0);
-    const std::string label = case_label(record.identity.axes);
+    const std::string label = case_label(record.identity.axes, record.identity.repeat);
     lines.push_back(fmt::format("{}{}{}", label, label.empty() ? "" : ": ", case_summary(record)));
   }
   return {{"planned", part.planned},

@@ -23,12 +23,14 @@ bool is_any_on_gpu(const std::vector<record::CaseRecord>& records) {
   return std::any_of(records.begin(), records.end(), is_on_gpu);
 }
 
+using CaseNumber = std::pair<std::int64_t, std::int64_t>;  // index and repeat
+
 // Of the cases without a record, those of this number of ranks, and in the first part those of an unknown number.
-std::size_t count_waiting(const experiment::Experiment& experiment, const std::set<std::int64_t>& with_record,
+std::size_t count_waiting(const experiment::Experiment& experiment, const std::set<CaseNumber>& with_record,
                           std::int64_t ranks, bool is_first) {
   return static_cast<std::size_t>(
       std::count_if(experiment.cases.begin(), experiment.cases.end(), [&](const experiment::Case& c) {
-        if (with_record.contains(c.index)) return false;
+        if (with_record.contains({c.index, c.repeat.value_or(1)})) return false;
         return c.run.ranks > 0 ? c.run.ranks == ranks : is_first;
       }));
 }
@@ -40,9 +42,9 @@ std::vector<SummaryPart> summary_parts(const experiment::Experiment& experiment,
   // A case that reached no device belongs with the others of its number of ranks.
   const bool run_has_gpus = is_any_on_gpu(records);
   std::map<std::pair<bool, std::int64_t>, SummaryPart> by_place;
-  std::set<std::int64_t> with_record;
+  std::set<CaseNumber> with_record;
   for (const record::CaseRecord& record : records) {
-    with_record.insert(record.identity.index);
+    with_record.insert({record.identity.index, record.identity.repeat.value_or(1)});
     const bool on_gpu = record.result.device ? is_on_gpu(record) : run_has_gpus;
     SummaryPart& part = by_place[{on_gpu, ranks_of(record)}];
     part.on_gpu = on_gpu, part.ranks = ranks_of(record);

@@ -30,7 +30,7 @@ class Planner {
     planned.files = basis_.files_of(device.is_usable() ? device.device.kind : "", planned.ranks);
     add_inputs(planned);
     planned.hash = hash_of(planned);
-    planned.is_finished = basis_.finished.contains(finished_key(planned.hash, c.axes));
+    planned.is_finished = basis_.finished.contains(finished_key(planned.hash, c.axes, c.repeat));
     return planned;
   }
 
@@ -119,12 +119,13 @@ class Planner {
 
 }  // namespace
 
-std::string finished_key(const std::string& hash, const record::Named<Value>& axes) {
+std::string finished_key(const std::string& hash, const record::Named<Value>& axes,
+                         const std::optional<std::int64_t>& repeat) {
   std::map<std::string, std::string> sorted;
   for (const auto& [name, value] : axes) sorted[name] = host::to_text(value);
   std::string key = hash;
   for (const auto& [name, text] : sorted) key += fmt::format("\n{}={}", name, text);
-  return key;
+  return repeat.value_or(1) == 1 ? key : fmt::format("{}\n\n{}", key, *repeat);
 }
 
 RunWideSettings run_wide_settings(const experiment::Experiment& experiment) {

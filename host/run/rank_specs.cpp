@@ -20,10 +20,10 @@ worker::CaseSpec common_spec(const CasePlan& planned, const RunTarget& target,
   return spec;
 }
 
-// Relative to the run folder, whatever the process that writes takes as its own folder. No other case or rank writes
-// the same file.
+// Relative to the run folder, whatever the process that writes takes as its own folder. No other case, rank or
+// repeat writes the same file.
 void name_output_files(worker::CaseSpec& spec, const plugin::WorkloadSchema& schema) {
-  const bool has_others = spec.values.is_one_of_several || !spec.is_alone();
+  const bool has_others = spec.values.is_one_of_several || !spec.is_alone() || spec.values.repeat.value_or(1) > 1;
   for (const plugin::ParamSpec& p : schema.params) {
     std::string* path = p.output_path ? std::get_if<std::string>(&spec.values.params[p.name]) : nullptr;
     if (!path || path->empty()) continue;

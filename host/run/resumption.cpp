@@ -17,13 +17,17 @@ namespace {
 
 using Records = std::vector<record::CaseRecord>;
 
-// The axes and nothing of what made the figures: by this a case is the same one, whatever has run it.
-std::string key_of_values(const record::Named<Value>& axes) { return finished_key("", axes); }
+// The axes, which time of its repeats it is, and nothing of what made the figures: by this a case is the same one,
+// whatever has run it.
+std::string key_of_values(const record::Named<Value>& axes, const std::optional<std::int64_t>& repeat) {
+  return finished_key("", axes, repeat);
+}
 
 // By their values, the last record of each case.
 std::map<std::string, const record::CaseRecord*> last_records(const Records& records) {
   std::map<std::string, const record::CaseRecord*> last;
-  for (const record::CaseRecord& record : records) last[key_of_values(record.identity.axes)] = &record;
+  for (const record::CaseRecord& record : records)
+    last[key_of_values(record.identity.axes, record.identity.repeat)] = &record;
   return last;
 }
 
@@ -108,7 +112,7 @@ std::set<std::string> finished_cases(const Records& records, const std::vector<s
   std::set<std::string> finished;
   for (const auto& [values, record] : last_records(records))
     if (is_finished(*record, allow) && (any_machine || is_of_this_machine(*record)))
-      finished.insert(finished_key(record->identity.hash, record->identity.axes));
+      finished.insert(finished_key(record->identity.hash, record->identity.axes, record->identity.repeat));
   return finished;
 }
 
@@ -117,7 +121,7 @@ std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& rec
   const auto last = last_records(records);
   std::vector<OutdatedCase> outdated;
   for (const CasePlan& planned : plan.cases) {
-    const auto found = last.find(key_of_values(planned.values.axes));
+    const auto found = last.find(key_of_values(planned.values.axes, planned.values.repeat));
     if (planned.is_finished || found == last.end() || !is_finished(*found->second, allow)) continue;
     std::vector<std::string> changes = changes_of(planned, *found->second);
     record::CaseRecord record = outdated_record(planned, *found->second, changes);

@@ -20,6 +20,7 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
   record::CaseRecord record;
   record::CaseIdentity& identity = record.identity;
   identity.index = c.index;
+  identity.repeat = c.repeat;
   identity.hash = planned.hash;
   identity.axes = c.axes;
   identity.ranks = planned.ranks;
@@ -37,10 +38,12 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
 
 bool are_ok_or_allowed(const std::vector<record::CaseRecord>& records, const experiment::Experiment& experiment,
                        const std::vector<std::string>& allow) {
-  std::map<std::int64_t, bool> is_good;  // by index; a case without a record is not
-  for (const experiment::Case& c : experiment.cases) is_good[c.index] = false;
+  // By index and repeat; a case without a record is not.
+  std::map<std::pair<std::int64_t, std::int64_t>, bool> is_good;
+  for (const experiment::Case& c : experiment.cases) is_good[{c.index, c.repeat.value_or(1)}] = false;
   for (const record::CaseRecord& record : records)
-    if (const auto found = is_good.find(record.identity.index); found != is_good.end())
+    if (const auto found = is_good.find({record.identity.index, record.identity.repeat.value_or(1)});
+        found != is_good.end())
       found->second = is_ok_or_allowed(record, allow);
   return std::all_of(is_good.begin(), is_good.end(), [](const auto& entry) { return entry.second; });
 }

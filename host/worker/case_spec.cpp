@@ -48,7 +48,9 @@ json values_to_json(const experiment::Case& c) {
     json& list = settings[name] = json::array();
     for (const Value& value : values) list.push_back(host::to_json(value));
   }
-  return {{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
+  json values{{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
+  if (c.repeat) values["repeat"] = *c.repeat;
+  return values;
 }
 
 // False for a setting that is not known here, or does not take the value.
@@ -66,6 +68,7 @@ bool apply_setting(const std::string& name, const json& value, experiment::Case&
 experiment::Case values_from_json(const json& found) {
   experiment::Case c;
   found.at("index").get_to(c.index);
+  if (found.contains("repeat")) c.repeat = found.at("repeat").get<std::int64_t>();
   for (const auto& [name, value] : found.at("params").items()) c.params[name] = value_from_json(value);
   for (const auto& [name, value] : found.at("settings").items()) {
     if (!apply_setting(name, value, c))
@@ -86,7 +89,7 @@ json copies_to_json(const std::vector<CopiedFile>& copies) {
 }  // namespace
 
 std::string CaseSpec::file_stem() const {
-  const std::string stem = fmt::format("case-{:04}", values.index + 1);
+  const std::string stem = fmt::format("case-{:04}{}", values.index + 1, experiment::repeat_suffix(values.repeat));
   return is_alone() ? stem : fmt::format("{}.rank{}", stem, ranks.rank);
 }
 

@@ -46,7 +46,7 @@ struct CaseSpec {
   bool is_alone() const { return ranks.count == 1; }
   bool shares_processors() const { return ranks.sharer_count > 1 && values.run.bind == "none"; }
   const measure::MeasurePlan& plan() const { return values.measure; }
-  // "case-0001", "case-0001.rank2": the files that belong to this rank are named so.
+  // "case-0001", "case-0001.repeat2", "case-0001.rank2": the files that belong to this rank are named so.
   std::string file_stem() const;
   std::filesystem::path file_of_run(const std::string& name) const;
   std::filesystem::path log_file() const;

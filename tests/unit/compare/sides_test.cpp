@@ -157,6 +157,21 @@ TEST_F(SidesOfAComparison, AnEnvironmentThatIsGoneIsTold) {
   EXPECT_EQ(run.environment_of(run.records[0])->fact_or("cpu.model", ""), "X");
 }
 
+TEST_F(SidesOfAComparison, RepeatsOfACaseAreSeveralRunsOfIt) {
+  std::string lines;
+  for (const int repeat : {1, 2, 2}) {
+    nlohmann::ordered_json record = record_of({}, {1, 2});
+    if (repeat > 1) record["repeat"] = repeat;
+    lines += record.dump() + "\n";
+  }
+  put("a/cases.jsonl", lines);
+  const Sides sides = read_sides({at("a")}, FolderOfRuns::sides);
+  ASSERT_EQ(sides.sides.size(), 1u);
+  const auto& records = sides.sides[0].runs[0].records;
+  ASSERT_EQ(records.size(), 2u) << "the second repeat ran again: its last line counts";
+  EXPECT_EQ(records[1].identity.repeat, 2);
+}
+
 TEST_F(SidesOfAComparison, TornLinesAndEmptyRunsAreTold) {
   put("torn/cases.jsonl", record_of({}, {1, 2}).dump() + "\n{\"schema\":");
   put("none/cases.jsonl", "");

@@ -128,5 +128,51 @@ TEST(Filter, ReportsAnUnknownKeyAndAnEmptyChoice) {
       << messages[3];
 }
 
+// "case.repeat" of each.
+std::vector<std::string> numbers_of(const Experiment& experiment) {
+  std::vector<std::string> numbers;
+  for (const Case& c : experiment.cases)
+    numbers.push_back(std::to_string(c.index) + "." + (c.repeat ? std::to_string(*c.repeat) : "none"));
+  return numbers;
+}
+
+TEST(Repeats, OfEveryCaseStandInTurnsOrTogether) {
+  const std::string sweep = "[sweep]\nbatch_size = [1, 2]\n[run]\n";
+  EXPECT_EQ(numbers_of(good(experiment_text(sweep))), (Axes{"0.none", "1.none"}));
+  EXPECT_EQ(numbers_of(good(experiment_text(sweep + "repeat = 1\n"))), (Axes{"0.none", "1.none"}));
+  EXPECT_EQ(numbers_of(good(experiment_text(sweep + "repeat = 2\n"))), (Axes{"0.1", "1.1", "0.2", "1.2"}));
+  EXPECT_EQ(numbers_of(good(experiment_text(sweep + "repeat = 2\norder = \"together\"\n"))),
+            (Axes{"0.1", "0.2", "1.1", "1.2"}));
+}
+
+TEST(Repeats, AreOfTheCasesThatAFilterLeaves) {
+  const std::string text = experiment_text("[sweep]\nbatch_size = [1, 2]\n[run]\nrepeat = 2\n");
+  EXPECT_EQ(numbers_of(good(text, {}, {"batch_size=2"})), (Axes{"1.1", "1.2"}));
+}
+
+TEST(Repeats, StandInTheResolvedFileOnceAndComeBack) {
+  const auto first = good(experiment_text("[run]\nrepeat = 3\norder = \"together\"\n"));
+  const auto again = good(first.resolved_toml);
+  EXPECT_EQ(numbers_of(again), numbers_of(first));
+  EXPECT_EQ(again.resolved_toml, first.resolved_toml);
+}
+
+TEST(Repeats, AreNoAxis) {
+  for (const std::string key : {"repeat", "order"}) {
+    const auto messages = lines(parse(experiment_text("[sweep]\n\"run." + key + "\" = [1, 2]\n")));
+    ASSERT_EQ(messages.size(), 1u);
+    EXPECT_NE(messages[0].find("'run." + key + "' in [sweep] is of the run as a whole"), std::string::npos)
+        << messages[0];
+  }
+}
+
+TEST(Repeats, TooManyAreASlip) {
+  const auto messages =
+      lines(parse(experiment_text("[sweep]\nbatch_size = { min = 1, max = 1000, step = 1 }\n[run]\nrepeat = 1000\n")));
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_NE(messages[0].find("[run] repeat is 1000 of 1000 cases; expected at most 100000 in all"), std::string::npos)
+      << messages[0];
+}
+
 }  // namespace
 }  // namespace assay::host::experiment::test

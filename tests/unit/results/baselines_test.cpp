@@ -77,5 +77,12 @@ TEST(Baselines, WithoutOneTheColumnsAreEmpty) {
   EXPECT_EQ(to_csv(make_table({"size", "speedup"}, {timed("small", "graph", 8)})), "size,speedup\nsmall,\n");
 }
 
+TEST(Baselines, ARepeatIsSetAgainstTheBaselineOfItsTurn) {
+  std::vector<record::CaseRecord> records{timed("small", "eager", 10), timed("small", "graph", 8),
+                                          timed("small", "eager", 20), timed("small", "graph", 10)};
+  records[2].identity.repeat = records[3].identity.repeat = 2;
+  EXPECT_EQ(to_csv(make_table({"speedup"}, records, kEager)), "speedup\n1.0\n1.25\n1.0\n2.0\n");
+}
+
 }  // namespace
 }  // namespace assay::host::results

@@ -91,5 +91,32 @@ TEST(CaseOrder, ARecordWithoutAnIndexIsKept) {
   EXPECT_EQ(record::to_json(kept[0]), as_read(record));
 }
 
+TEST(CaseOrder, ARepeatIsNoLaterLineOfItsCase) {
+  experiment::Experiment twice = sweep({"small", "xl"});
+  for (const std::size_t i : {0u, 1u}) {
+    twice.cases.push_back(twice.cases[i]);
+    twice.cases[i].repeat = 1;
+    twice.cases.back().repeat = 2;
+  }
+  Json second = record_of(0, "small", "failed"), again = record_of(0, "small", "oom");
+  second["repeat"] = 2, again["repeat"] = 2;
+  // The first is of a run that had no repeats yet.
+  const auto records = current_records(twice, {record_of(0, "small", "ok"), second, again, record_of(1, "xl", "ok")});
+  EXPECT_EQ(told(records), (Told{"0 small ok", "0 small oom", "1 xl ok"}));
+  EXPECT_EQ(records[0].identity.repeat, 1);
+  EXPECT_EQ(records[1].identity.repeat, 2);
+  for (const auto& record : records) EXPECT_FALSE(record.is_former);
+}
+
+TEST(CaseOrder, RepeatsThatTheExperimentHasNoMoreAreFormerOnes) {
+  Json first = record_of(0, "small", "ok"), second = record_of(0, "small", "ok");
+  first["repeat"] = 1, second["repeat"] = 2;
+  const auto records = current_records(sweep({"small"}), {first, second});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_FALSE(records[0].is_former);
+  EXPECT_FALSE(records[0].identity.repeat);
+  EXPECT_TRUE(records[1].is_former);
+}
+
 }  // namespace
 }  // namespace assay::host::results

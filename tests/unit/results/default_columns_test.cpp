@@ -118,5 +118,14 @@ TEST_F(ColumnsOfATable, ABaselineGivesASpeedupUnlessAColumnSaysMore) {
   EXPECT_EQ(*(place + 1), "speedup");
 }
 
+TEST_F(ColumnsOfATable, RepeatsAreTold) {
+  cold_["axes"] = warm_["axes"] = {{"size", "small"}};
+  warm_["repeat"] = 1, cold_["repeat"] = 2;
+  EXPECT_EQ(columns().front(), "repeat");
+  experiment_.output.columns.clear();
+  const auto chosen = columns();
+  EXPECT_EQ(std::count(chosen.begin(), chosen.end(), "repeat"), 1);
+}
+
 }  // namespace
 }  // namespace assay::host::results

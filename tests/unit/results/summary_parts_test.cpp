@@ -81,5 +81,12 @@ TEST(SummaryParts, TheWholeRunHasTheMostGpusOfACase) {
   EXPECT_EQ(told({whole_run(of_ranks({8, 2}), {on_cpu(0, 8), on_gpus(1, 2)})}), "2gpu 2ranks: 0 1 of 2\n");
 }
 
+TEST(SummaryParts, EveryRepeatIsPlanned) {
+  experiment::Experiment experiment = of_ranks({1, 1});
+  experiment.cases[1].index = 0;
+  experiment.cases[0].repeat = 1, experiment.cases[1].repeat = 2;
+  EXPECT_EQ(told(summary_parts(experiment, {on_gpus(0, 1)})), "1gpu 1ranks: 0 of 2\n");
+}
+
 }  // namespace
 }  // namespace assay::host::results

@@ -67,6 +67,7 @@ TEST(CaseSpecText, ParametersKeepTheirTypes) {
 TEST(CaseSpecText, PlaceAndRankArrive) {
   worker::CaseSpec spec;
   spec.values.index = 41;
+  spec.values.repeat = 3;
   spec.plugin_file = "/plugins/libdemo.so";
   spec.workload = "demo";
   spec.phase_names = {"forward"};
@@ -81,7 +82,7 @@ TEST(CaseSpecText, PlaceAndRankArrive) {
   EXPECT_EQ(arrived.ranks.sharer_count, 3);
   EXPECT_EQ(arrived.ranks.service.addresses, (std::vector<std::string>{"10.0.0.1", "::1"}));
   EXPECT_EQ(arrived.ranks.prefix, "case/5/");
-  EXPECT_EQ(arrived.file_stem(), "case-0042.rank2");
+  EXPECT_EQ(arrived.file_stem(), "case-0042.repeat3.rank2");
   EXPECT_EQ(arrived.device_ordinal, 3);
   EXPECT_EQ(arrived.output_files, spec.output_files);
 }

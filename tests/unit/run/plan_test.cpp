@@ -215,6 +215,19 @@ TEST(PlanSkips, ACaseThatDiffersInASettingWithoutHashIsAnother) {
   EXPECT_FALSE(plan.cases[1].is_finished);
 }
 
+TEST(PlanSkips, ARepeatByItsNumber) {
+  Machine machine;
+  std::vector<experiment::Case> cases(3, small_case(0));
+  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].repeat = static_cast<std::int64_t>(i + 1);
+  const std::string hash = experiment::case_hash(cases[0], "demo", plain_identity);
+  // The run began without repeats, and has had the third since.
+  machine.basis.finished = {finished_key(hash, {}), finished_key(hash, {}, 3)};
+  const experiment::Experiment experiment = experiment_of(cases);
+  const RunPlan plan = make_plan(experiment, machine.basis);
+  ASSERT_EQ(plan.to_run().size(), 1u);
+  EXPECT_EQ(plan.to_run().front()->values.repeat, 2);
+}
+
 TEST(PlanSkips, WhatTheResumedRunHasFinished) {
   Machine machine;
   const experiment::Case finished = small_case(1, 2);

@@ -82,6 +82,19 @@ TEST_F(RankSpecs, NoTwoCasesOrRanksWriteOneFile) {
   EXPECT_TRUE(files({{"n1", 0, ""}}).empty());
 }
 
+TEST_F(RankSpecs, ARepeatHasItsOwnFiles) {
+  case_.params["trace"] = std::string("out.d/trace.json");
+  const auto files = [this](std::int64_t repeat) {
+    case_.repeat = repeat;
+    const worker::CaseSpec spec = specs({{"n1", 0, ""}}).front();
+    return std::pair(spec.log_file().string(), std::get<std::string>(spec.values.params.at("trace")));
+  };
+  EXPECT_EQ(files(1),
+            (std::pair<std::string, std::string>("/runs/demo/1/logs/case-0007.log", "/runs/demo/1/out.d/trace.json")));
+  EXPECT_EQ(files(2), (std::pair<std::string, std::string>("/runs/demo/1/logs/case-0007.repeat2.log",
+                                                           "/runs/demo/1/out.d/trace.case-0007.repeat2.json")));
+}
+
 TEST_F(RankSpecs, RanksAreCountedOnEachMachine) {
   const std::vector<worker::CaseSpec> all =
       specs({{"n1", -1, "0,1,"}, {"n2", -1, "0,1,"}, {"n1", -1, "0,1,"}, {"n2", -1, "2,3,"}, {"n1", -1, "0,1,"}});
