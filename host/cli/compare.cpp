@@ -155,7 +155,7 @@ Request request_of(const po::variables_map& values) {
   request.report.tells_test = values.count("explain") > 0;
   compare::ComparisonOptions& options = request.options;
   if (const auto metrics = split(texts("metric")); !metrics.empty()) options.metrics = metrics;
-  options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99),
+  options.test = {percent(values, "threshold", 0, 100), percent(values, "confidence", 50, 99.99999),
                   percent(values, "run-to-run", 0, 100), statistic_of(values["statistic"].as<std::string>())};
   const auto across = split(texts("across"));
   options.rules = {{across.begin(), across.end()}, values.count("any") > 0};

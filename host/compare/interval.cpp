@@ -8,11 +8,16 @@
 namespace assay::host::compare {
 namespace {
 
-// What remains however many runs a side has: it was another hour, the binary lies elsewhere.
-constexpr double kFloorOfGroup = 0.002;
-constexpr double kVarianceOfFloors = 2 * kFloorOfGroup * kFloorOfGroup;
+// What remains however many runs a side has (it was another hour, the binary lies elsewhere), as a share of what runs
+// differ by at least: 0.2% of 0.5%. `assay ab`, whose sides have the same hours, asks for less of both.
+constexpr double kFloorOfGroup = 0.4;
 // From so many degrees of freedom on Student's t is as good as normal.
 constexpr double kAsGoodAsNormal = 1e6;
+
+double variance_of_floors(const TestOptions& options) {
+  const double floor = kFloorOfGroup * options.run_to_run;
+  return 2 * floor * floor;
+}
 
 double t_quantile(double freedom, double confidence) {
   const double p = 0.5 + confidence / 2;
@@ -94,7 +99,7 @@ double measured_variance(const std::vector<Located>& side, double between) {
 // more than so many single runs would be.
 Interval interval_of_groups(const Pair& pair, Statistic statistic, const TestOptions& options) {
   const double between = variance_between(pair);
-  double measured = kVarianceOfFloors, assumed = kVarianceOfFloors;
+  double measured = variance_of_floors(options), assumed = measured;
   for (const auto* side : {&pair.a, &pair.b}) {
     measured += measured_variance(*side, between) / static_cast<double>(side->size());
     assumed += mean_least_variance(*side, statistic, options) / static_cast<double>(side->size());
@@ -149,6 +154,7 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
   Scatter scatter;
   scatter.runs = std::max(a.size(), b.size());
   scatter.center = pair.center();
+  scatter.variance_of_floors = variance_of_floors(options);
   scatter.assumed_variance =
       mean_least_variance(pair.a, statistic, options) + mean_least_variance(pair.b, statistic, options);
   scatter.measured_variance = mean_trusted_variance(pair.a, options) + mean_trusted_variance(pair.b, options);
@@ -161,8 +167,8 @@ Scatter scatter_of(const std::vector<RunFigure>& a, const std::vector<RunFigure>
 
 Interval expected_interval(const Scatter& scatter, std::size_t runs) {
   const double n = static_cast<double>(runs);
-  return {scatter.center, std::sqrt(scatter.measured_variance / n + kVarianceOfFloors), 2 * n - 2,
-          std::sqrt(scatter.assumed_variance / n + kVarianceOfFloors), true};
+  return {scatter.center, std::sqrt(scatter.measured_variance / n + scatter.variance_of_floors), 2 * n - 2,
+          std::sqrt(scatter.assumed_variance / n + scatter.variance_of_floors), true};
 }
 
 }  // namespace assay::host::compare

@@ -37,6 +37,7 @@ struct Scatter {
   double center = 0;  // of log(B / A)
   // Of one run of A plus one run of B: as measured between runs, and as assumed however well they agree.
   double measured_variance = 0, assumed_variance = 0;
+  double variance_of_floors = 0;          // what remains however many runs there are
   double room_below = 0, room_above = 0;  // by what waiting cost, the interval is longer
   std::size_t runs = 1;                   // a side, that have shown it
 };
