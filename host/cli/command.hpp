@@ -10,6 +10,7 @@ namespace assay::host::cli {
 using Arguments = std::vector<std::string>;
 
 int run_command(const Arguments& arguments);
+int ab_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
 int table_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);

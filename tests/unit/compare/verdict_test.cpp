@@ -257,6 +257,7 @@ TEST(Verdict, TheNumberOfRunsThatWouldSettleItSettlesIt) {
     Scatter scatter;
     scatter.center = std::log1p(told.slowdown);
     scatter.measured_variance = scatter.assumed_variance = 2 * told.of_run * told.of_run;
+    scatter.variance_of_floors = 2 * 0.002 * 0.002;
     scatter.runs = 3;
     const auto runs = runs_to_settle(scatter, {}, 0.95);
     ASSERT_TRUE(runs.has_value());

@@ -1,0 +1,29 @@
+// What a session shows.
+#pragma once
+#include "ab/session.hpp"
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay::host::ab {
+
+// "runs 5 + 5: step 1.0304 [1.0121, 1.0491]", or with several cases how many have a verdict.
+std::string pair_line(const PairTold& told, std::int64_t min_runs);
+
+// What is said at the end, beside the session itself.
+struct SessionNames {
+  std::vector<std::filesystem::path> folders;  // of both sides
+  std::set<std::string> across;
+  std::string metric;
+  compare::TestOptions test;
+};
+
+// The command that shows the whole comparison, with the verdicts that the session ended with.
+std::string compare_command(const SessionNames& names, double confidence);
+
+std::string result_text(const SessionResult& result, const SessionNames& names);
+std::string result_json(const SessionResult& result, const SessionNames& names, int exit_code);
+
+}  // namespace assay::host::ab

@@ -1,0 +1,56 @@
+#include "ab/side_runs.hpp"
+
+#include <map>
+
+#include "compare/inputs.hpp"
+#include "results/case_text.hpp"
+#include "results/reader.hpp"
+
+namespace assay::host::ab {
+namespace {
+
+std::map<std::string, const record::CaseRecord*> first_of_each_case(const compare::Side& side) {
+  std::map<std::string, const record::CaseRecord*> first;
+  for (const compare::ComparedRun& run : side.runs)
+    for (const record::CaseRecord& record : run.records)
+      first.emplace(results::case_label(record.identity.axes), &record);
+  return first;
+}
+
+}  // namespace
+
+std::set<std::string> differing_inputs(const compare::Side& a, const compare::Side& b) {
+  std::set<std::string> differing;
+  const auto of_b = first_of_each_case(b);
+  for (const auto& [label, record] : first_of_each_case(a)) {
+    const auto other = of_b.find(label);
+    if (other == of_b.end()) continue;
+    const compare::CaseInputs inputs_a(*record), inputs_b(*other->second);
+    for (const std::string& key : inputs_a.keys()) {
+      const auto value_a = inputs_a.value(key), value_b = inputs_b.value(key);
+      if (value_a && value_b && *value_a != *value_b) differing.insert(key);
+    }
+  }
+  return differing;
+}
+
+SidesCompared compare_folders(const std::filesystem::path& a, const std::filesystem::path& b,
+                              const compare::ComparisonOptions& options) {
+  compare::Sides read = compare::read_sides({a.string(), b.string()}, compare::FolderOfRuns::one_side);
+  compare::ComparisonOptions with_across = options;
+  with_across.rules.across = differing_inputs(read.sides.at(0), read.sides.at(1));
+  SidesCompared compared;
+  compared.across = with_across.rules.across;
+  compared.comparison = compare::compare_sides(std::move(read.sides), with_across);
+  return compared;
+}
+
+std::vector<std::string> failures_below(const std::filesystem::path& folder) {
+  std::vector<std::string> lines;
+  for (const std::filesystem::path& run : compare::runs_below(folder))
+    for (std::string& line : results::problem_lines(results::read_cases(run / "cases.jsonl").records, {}))
+      lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace assay::host::ab

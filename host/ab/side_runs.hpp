@@ -1,0 +1,27 @@
+// What the turns of two sides have left on the disk, set against each other as `assay compare` does.
+#pragma once
+#include "compare/comparison.hpp"
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay::host::ab {
+
+// The inputs in which cases of the same axes differ between two sides: what the sides are about.
+std::set<std::string> differing_inputs(const compare::Side& a, const compare::Side& b);
+
+struct SidesCompared {
+  compare::Comparison comparison;
+  std::set<std::string> across;
+};
+
+// Each folder holds one run. Throws compare::NoRunError, compare::NoMetricError, StorageError.
+SidesCompared compare_folders(const std::filesystem::path& a, const std::filesystem::path& b,
+                              const compare::ComparisonOptions& options);
+
+// A line for each case of the run below the folder that is not ok.
+std::vector<std::string> failures_below(const std::filesystem::path& folder);
+
+}  // namespace assay::host::ab
