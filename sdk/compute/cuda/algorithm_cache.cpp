@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <assay/plugin.hpp>
 
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -20,26 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int format_version = 1;
-
-std::string to_hex(const std::array<std::byte, 64>& blob) {
-  std::string text;
-  for (const std::byte b : blob) text += fmt::format("{:02x}", static_cast<unsigned>(b));
-  return text;
-}
-
-std::array<std::byte, 64> from_hex(std::string_view text) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    throw std::runtime_error("an algorithm is not hexadecimal");
-  };
-  std::array<std::byte, 64> blob{};
-  if (text.size() != 2 * blob.size()) throw std::runtime_error("an algorithm is not 64 bytes long");
-  for (std::size_t i = 0; i < blob.size(); ++i)
-    blob[i] = static_cast<std::byte>(digit(text[2 * i]) * 16 + digit(text[2 * i + 1]));
-  return blob;
-}
+constexpr int format_version = 2;
 
 // A name that every file system takes.
 std::string slug(std::string_view text) {
@@ -48,14 +30,25 @@ std::string slug(std::string_view text) {
   return name;
 }
 
+// Of what a name would be too long for. FNV-1a, 8 digits: two that share them are told apart by what is in the file.
+std::string digest(const std::string& text) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("{:08x}", hash);
+}
+
 void warn(const fs::path& file, const std::string& what) noexcept {
-  std::fprintf(stderr, "assay: warning: the cache of matrix-product algorithms %s %s; going on without it\n",
-               file.c_str(), what.c_str());
+  std::fprintf(stderr, "assay: warning: the cache of algorithms %s %s; going on without it\n", file.c_str(),
+               what.c_str());
+}
+
+TuningConditions conditions_in(const json& document) {
+  const auto text = [&](const char* key) { return document.at(key).get<std::string>(); };
+  return {text("device"), text("library"), text("driver"), text("limits")};
 }
 
 // Throws what says how the file is not one of ours. A file that is not there holds nothing.
-std::map<std::string, CachedAlgorithm> read(const fs::path& file, const std::string& device,
-                                            const std::string& library) {
+std::map<std::string, CachedAlgorithm> read(const fs::path& file, const TuningConditions& conditions) {
   std::map<std::string, CachedAlgorithm> entries;
   std::ifstream in(file);
   if (!in) {
@@ -65,11 +58,11 @@ std::map<std::string, CachedAlgorithm> read(const fs::path& file, const std::str
   }
   const json document = json::parse(in);
   if (document.at("format").get<int>() != format_version) throw std::runtime_error("it has another format");
-  if (document.at("device").get<std::string>() != device || document.at("library").get<std::string>() != library)
-    throw std::runtime_error("it is of another device or library");
+  if (conditions_in(document) != conditions)
+    throw std::runtime_error("it is of another device, library, driver or limit");
   for (const auto& [key, entry] : document.at("algorithms").items()) {
-    CachedAlgorithm algorithm{from_hex(entry.at("algorithm").get<std::string>()),
-                              entry.at("microseconds").get<double>()};
+    CachedAlgorithm algorithm{entry.at("algorithm").get<std::string>(), entry.at("microseconds").get<double>()};
+    if (algorithm.algorithm.empty()) throw std::runtime_error("an algorithm is empty");
     if (!std::isfinite(algorithm.microseconds) || algorithm.microseconds < 0.0)
       throw std::runtime_error("a time is not a number above 0");
     entries.emplace(key, algorithm);
@@ -103,12 +96,42 @@ fs::path AlgorithmCache::default_folder() {
   return {};
 }
 
-AlgorithmCache::AlgorithmCache(fs::path folder, std::string device, std::string library)
-    : device_(std::move(device)), library_(std::move(library)) {
+AlgorithmMode algorithm_mode() {
+  const char* const given = std::getenv("ASSAY_ALGORITHMS");
+  const std::string_view word = given ? given : "";
+  if (word.empty()) return AlgorithmMode::kept;
+  if (word == "fixed") return AlgorithmMode::fixed;
+  if (word == "anew") return AlgorithmMode::anew;
+  throw Error(ASSAY_INVALID_ARGUMENT,
+              fmt::format("ASSAY_ALGORITHMS is \"{}\"; expected \"fixed\" (those of the file alone), \"anew\" (timed "
+                          "again), or nothing",
+                          word));
+}
+
+std::string to_hex(const std::array<std::byte, 64>& blob) {
+  std::string text;
+  for (const std::byte b : blob) text += fmt::format("{:02x}", static_cast<unsigned>(b));
+  return text;
+}
+
+std::optional<std::array<std::byte, 64>> from_hex(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::array<std::byte, 64> blob{};
+  if (text.size() != 2 * blob.size() || text.find_first_not_of(digits) != std::string_view::npos) return std::nullopt;
+  for (std::size_t i = 0; i < blob.size(); ++i)
+    blob[i] = static_cast<std::byte>(digits.find(text[2 * i]) * 16 + digits.find(text[2 * i + 1]));
+  return blob;
+}
+
+AlgorithmCache::AlgorithmCache(fs::path folder, std::string kind, TuningConditions conditions, AlgorithmMode mode)
+    : conditions_(std::move(conditions)), mode_(mode) {
   if (folder.empty()) return;
-  file_ = std::move(folder) / fmt::format("matmul_{}_{}.json", slug(device_), slug(library_));
+  file_ = std::move(folder) / fmt::format("{}_{}_{}_{}.json", slug(kind), slug(conditions_.device),
+                                          slug(conditions_.library),
+                                          digest(conditions_.driver + "; " + conditions_.limits));
+  if (mode_ == AlgorithmMode::anew) return;
   try {
-    entries_ = read(file_, device_, library_);
+    entries_ = read(file_, conditions_);
   } catch (const std::exception& e) {
     warn(file_, fmt::format("was not read: {}", e.what()));
   }
@@ -122,6 +145,19 @@ std::optional<CachedAlgorithm> AlgorithmCache::find(const std::string& key) cons
   return found->second;
 }
 
+void AlgorithmCache::refuse_to_choose(const std::string& key) const {
+  if (mode_ != AlgorithmMode::fixed) return;
+  throw Error(
+      ASSAY_UNSUPPORTED,
+      fmt::format("{}: ASSAY_ALGORITHMS=fixed, and {} has no algorithm for it (device {}, {}, driver {}, {}); "
+                  "run the case once without ASSAY_ALGORITHMS under these conditions, on a GPU with free memory "
+                  "that nobody else uses, or with the "
+                  "ASSAY_CACHE_DIR in which that was done",
+                  key, file_.empty() ? "no folder for files of algorithms is known" : file_.string(),
+                  conditions_.device, conditions_.library, conditions_.driver.empty() ? "unknown" : conditions_.driver,
+                  conditions_.limits.empty() ? "limits unknown" : conditions_.limits));
+}
+
 void AlgorithmCache::store(const std::string& key, const CachedAlgorithm& algorithm) {
   entries_[key] = algorithm;
   changes_[key] = algorithm;
@@ -133,11 +169,11 @@ void AlgorithmCache::forget(const std::string& key) {
 }
 
 void AlgorithmCache::save() noexcept {
-  if (file_.empty() || changes_.empty()) return;
+  if (file_.empty() || changes_.empty() || mode_ == AlgorithmMode::fixed) return;
   try {
     std::map<std::string, CachedAlgorithm> merged;
     try {
-      merged = read(file_, device_, library_);
+      merged = read(file_, conditions_);
     } catch (const std::exception&) {
       merged = entries_;  // said when it was opened; what is written now replaces it
     }
@@ -149,10 +185,12 @@ void AlgorithmCache::save() noexcept {
     }
     json algorithms = json::object();
     for (const auto& [key, a] : merged)
-      algorithms[key] = {{"algorithm", to_hex(a.blob)}, {"microseconds", a.microseconds}};
+      algorithms[key] = {{"algorithm", a.algorithm}, {"microseconds", a.microseconds}};
     write(file_, {{"format", format_version},
-                  {"device", device_},
-                  {"library", library_},
+                  {"device", conditions_.device},
+                  {"library", conditions_.library},
+                  {"driver", conditions_.driver},
+                  {"limits", conditions_.limits},
                   {"algorithms", std::move(algorithms)}});
     changes_.clear();
   } catch (const std::exception& e) {

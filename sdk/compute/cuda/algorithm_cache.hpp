@@ -1,7 +1,9 @@
-// Which algorithm won for which matrix product, kept between runs: timing the candidates of a model's products takes
-// seconds, and its outcome depends on the GPU and the library alone. Plain C++: tested without a GPU.
+// Which algorithm won for which operation, kept between runs: timing the candidates of a model's products takes
+// seconds, and two processes that time them anew may choose differently. Plain C++: tested without a GPU.
 //
-// The file is a help and never a condition: one that is corrupt, or cannot be written, is a warning on stderr.
+// What is fastest depends on the GPU, its driver and clocks, and the library: each combination has a file of its own,
+// and is timed anew. The file is a help and no condition, unless it is asked for (ASSAY_ALGORITHMS=fixed): one that is
+// corrupt, or cannot be written, is a warning on stderr.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -9,13 +11,35 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace assay::cuda {
 
-struct CachedAlgorithm {
-  std::array<std::byte, 64> blob{};  // opaque: for the same version of the library on the same GPU
-  double microseconds = 0.0;         // as measured
+// What a choice was made under.
+struct TuningConditions {
+  std::string device, library;  // "NVIDIA H200", "cublasLt 13.1.0"
+  std::string driver;           // "580.95.05"; "" where it is not told
+  std::string limits;           // of clocks and power (limits_text()); "" where they are not told
+  bool operator==(const TuningConditions&) const = default;
 };
+
+// What the user wants of the file: $ASSAY_ALGORITHMS.
+enum class AlgorithmMode {
+  kept,   // not set: read it, and add what is not in it
+  fixed,  // "fixed": read it, change nothing, and refuse what is not in it
+  anew    // "anew": time everything again in this process, and replace what is in it
+};
+// Throws INVALID_ARGUMENT with the words that there are.
+AlgorithmMode algorithm_mode();
+
+struct CachedAlgorithm {
+  std::string algorithm;      // as the library's user writes it: for the same version of the library on the same GPU
+  double microseconds = 0.0;  // as measured
+};
+
+// cuBLASLt's algorithms are 64 opaque bytes.
+std::string to_hex(const std::array<std::byte, 64>& blob);
+std::optional<std::array<std::byte, 64>> from_hex(std::string_view text);  // nothing when it is not 64 bytes
 
 class AlgorithmCache {
  public:
@@ -23,13 +47,17 @@ class AlgorithmCache {
   // set to nothing, or no home is known: then nothing is read or written.
   static std::filesystem::path default_folder();
 
-  // Reads the file of this device and library in `folder`, if there is one.
-  AlgorithmCache(std::filesystem::path folder, std::string device, std::string library);
+  // Reads the file of these conditions in `folder`, if there is one. `kind`: "matmul", the first part of its name.
+  AlgorithmCache(std::filesystem::path folder, std::string kind, TuningConditions conditions,
+                 AlgorithmMode mode = AlgorithmMode::kept);
   ~AlgorithmCache();  // saves
   AlgorithmCache(const AlgorithmCache&) = delete;
   AlgorithmCache& operator=(const AlgorithmCache&) = delete;
 
+  // With AlgorithmMode::anew what this process has stored.
   std::optional<CachedAlgorithm> find(const std::string& key) const;
+  // Where what is not found must not be timed: throws UNSUPPORTED, naming the key, the file and the remedy.
+  void refuse_to_choose(const std::string& key) const;
   void store(const std::string& key, const CachedAlgorithm& algorithm);
   void forget(const std::string& key);  // an entry that turned out not to work
 
@@ -40,7 +68,8 @@ class AlgorithmCache {
 
  private:
   std::filesystem::path file_;
-  std::string device_, library_;
+  TuningConditions conditions_;
+  AlgorithmMode mode_;
   std::map<std::string, CachedAlgorithm> entries_;
   std::map<std::string, std::optional<CachedAlgorithm>> changes_;  // since the last save; none: forgotten
 };

@@ -9,8 +9,11 @@
 #include <optional>
 #include <unordered_map>
 
+#include "algorithm_cache.hpp"
 #include "attention_plans.hpp"
+#include "common/chosen_algorithms.hpp"
 #include "cuda_error.hpp"
+#include "gpu_use.hpp"
 #include "memory_account.hpp"
 
 // Older ones lack the interface used here, newer ones are not tested against cuDNN 9.19 (some broke attention on it).
@@ -232,6 +235,7 @@ struct Plan {
   std::int64_t candidate = 0;
   std::size_t workspace_bytes = 0;
   std::optional<double> microseconds;
+  std::vector<double> times_us;  // of the rounds of the candidate that was chosen; empty where nothing was compared
   // By cuDNN's names; the values are set anew for each launch.
   std::unordered_map<std::int64_t, void*> pointers;
 
@@ -287,22 +291,58 @@ void try_out(Plan& plan, const std::vector<std::int64_t>& built, const Attention
     if (!one_runs) plan.candidate = index;
     one_runs = true;
     if (built.size() == 1) break;
-    double best = std::numeric_limits<double>::infinity();
+    std::vector<double> times_us;
     for (int round = 0; round < rounds; ++round) {
       watch.start(stream);
       for (int i = 0; i < launches_per_round; ++i) plan.launch(handle, workspace, index, key);
-      best = std::min(best, watch.stop_us(stream) / launches_per_round);
+      times_us.push_back(watch.stop_us(stream) / launches_per_round);
     }
+    const double best = *std::min_element(times_us.begin(), times_us.end());
     if (!plan.microseconds || best < *plan.microseconds) {
       plan.microseconds = best;
       plan.candidate = index;
+      plan.times_us = std::move(times_us);
     }
   }
   check(cudaStreamSynchronize(stream), "time attention");  // before the memory goes
   if (!one_runs) throw Error(ASSAY_DEVICE_ERROR, last_error);
 }
 
-Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
+std::string name_of_plan(const fe::graph::Graph& graph, std::int64_t index) {
+  std::string name;
+  return graph.get_plan_name_at_index(index, name).is_bad() || name.empty() ? "unnamed engine" : name;
+}
+
+// What is needed to choose among candidates, and to choose the same in the next process.
+struct Chooser {
+  GpuUse gpu;
+  AlgorithmCache cache;
+
+  explicit Chooser(int ordinal)
+      : gpu(ordinal),
+        cache(AlgorithmCache::default_folder(), "attention", gpu.conditions(library()), algorithm_mode()) {}
+  static std::string library() {
+    const std::size_t version = cudnnGetVersion();
+    return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+
+  // Of the candidates the one that was kept, alone; all of them where none was. One alone is no choice.
+  std::vector<std::int64_t> narrowed(const Plan& plan, const AttentionKey& key,
+                                     const std::vector<std::int64_t>& built) const {
+    if (built.size() == 1) return built;
+    if (const auto kept = cache.find(key.text_with_strides()))
+      for (const std::int64_t index : built)
+        if (name_of_plan(*plan.graph, index) == kept->algorithm) return {index};
+    cache.refuse_to_choose(key.text_with_strides());
+    return built;
+  }
+  void keep(const Plan& plan, const AttentionKey& key) {
+    if (plan.microseconds && gpu.may_keep(plan.times_us))
+      cache.store(key.text_with_strides(), {name_of_plan(*plan.graph, plan.candidate), *plan.microseconds});
+  }
+};
+
+Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
   const auto unsupported = [&](const std::string& text) {
     return Error(ASSAY_UNSUPPORTED,
                  fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
@@ -312,7 +352,8 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
   if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
   // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
   // choice for each pass is what everybody runs together.
-  const int wanted = tuning_wanted() && key.dropout == 0.0F ? most_candidates : 1;
+  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
+  const int wanted = is_choice ? most_candidates : 1;
   std::vector<std::int64_t> built;
   std::string last_error = "no plan could be built";
   const std::int64_t count = plan.graph->get_execution_plan_count();
@@ -328,8 +369,10 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
     built.push_back(i);
   }
   if (built.empty()) throw unsupported(last_error);
+  if (is_choice) built = chooser.narrowed(plan, key, built);
   plan.candidate = built.front();
   try_out(plan, built, key, handle, stream);
+  if (is_choice) chooser.keep(plan, key);
   plan.workspace_bytes =
       (plan.workspace_of(plan.candidate) + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
   return plan;
@@ -340,6 +383,7 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream) {
 struct AttentionPlans::Impl {
   cudaStream_t stream;
   std::optional<Handle> handle;
+  std::optional<Chooser> chooser;
   std::map<AttentionKey, Plan> plans;
 
   Plan& at(const AttentionKey& key) {
@@ -358,7 +402,15 @@ AttentionPlans::~AttentionPlans() = default;
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
   if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return found->second.workspace_bytes;
   if (!impl_->handle) impl_->handle.emplace(impl_->stream);
-  return impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream)).first->second.workspace_bytes;
+  if (!impl_->chooser) {
+    int ordinal = 0;
+    check(cudaGetDevice(&ordinal), "ask for the current device");
+    impl_->chooser.emplace(ordinal);
+  }
+  const Plan& plan =
+      impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream, *impl_->chooser)).first->second;
+  compute::note_algorithm(key.text(), "cuDNN " + name_of_plan(*plan.graph, plan.candidate));
+  return plan.workspace_bytes;
 }
 
 std::size_t AttentionPlans::workspace_bytes(const AttentionKey& key) const { return impl_->at(key).workspace_bytes; }
@@ -373,9 +425,7 @@ void AttentionPlans::execute(const AttentionKey& key, const AttentionPointers& p
 std::vector<compute::PrimitiveInfo> AttentionPlans::primitives() const {
   std::vector<compute::PrimitiveInfo> all;
   for (const auto& [key, plan] : impl_->plans) {
-    std::string name;
-    if (plan.graph->get_plan_name_at_index(plan.candidate, name).is_bad() || name.empty()) name = "unnamed engine";
-    all.push_back({key.text(), fmt::format("cuDNN {}{}", name,
+    all.push_back({key.text(), fmt::format("cuDNN {}{}", name_of_plan(*plan.graph, plan.candidate),
                                            plan.microseconds ? fmt::format(" {:.1f} us", *plan.microseconds) : "")});
   }
   return all;

@@ -17,4 +17,12 @@ std::string AttentionKey::text() const {
                      dropout > 0.0F ? fmt::format(" dropout {}", dropout) : "");
 }
 
+std::string AttentionKey::text_with_strides() const {
+  std::string all = text() + " strides";
+  const std::size_t used = backward ? attention_operands : static_cast<std::size_t>(AttentionOperand::dout);
+  for (std::size_t i = 0; i < used; ++i)
+    all += fmt::format(" {}/{}/{}", strides[i].batch, strides[i].time, strides[i].head);
+  return all;
+}
+
 }  // namespace assay::cuda

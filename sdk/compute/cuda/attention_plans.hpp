@@ -40,6 +40,8 @@ struct AttentionKey {
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
   std::string text() const;  // "attention_backward bf16 4x12 heads, 512x512x64 causal dropout 0.1"
+  // And how the operands lie in memory, on which a kernel's speed may depend as well.
+  std::string text_with_strides() const;
 };
 
 using AttentionPointers = std::array<void*, attention_operands>;
@@ -54,8 +56,9 @@ class AttentionPlans {
   AttentionPlans& operator=(const AttentionPlans&) = delete;
 
   // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
-  // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first.
-  // Returns the bytes of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
+  // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first. What
+  // was chosen is kept on disk (algorithm_cache.hpp), so that the next process runs the same. Returns the bytes of
+  // workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
   std::size_t prepare(const AttentionKey& key);
   // The same without building: INVALID_ARGUMENT for a key that was never prepared.
   std::size_t workspace_bytes(const AttentionKey& key) const;

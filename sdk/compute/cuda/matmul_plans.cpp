@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,8 @@
 
 #include "algorithm_cache.hpp"
 #include "common/checks.hpp"
+#include "common/chosen_algorithms.hpp"
+#include "gpu_use.hpp"
 #include "lt_problem.hpp"
 #include "matmul_tuner.hpp"
 
@@ -26,12 +29,6 @@ bool tuning_wanted() {
   return !wanted || std::string_view(wanted) != "0";
 }
 
-std::string device_name(int ordinal) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, ordinal), "read the properties of the device");
-  return properties.name;
-}
-
 std::string library_name() {
   const std::size_t version = cublasLtGetVersion();
   return fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -43,7 +40,8 @@ LtHandle make_handle() {
   return LtHandle(handle);
 }
 
-static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(CachedAlgorithm::blob));
+using AlgorithmBytes = std::array<std::byte, 64>;
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(AlgorithmBytes));
 
 }  // namespace
 
@@ -60,10 +58,13 @@ struct MatmulPlans::Impl {
   struct Tools {
     LtHandle handle = make_handle();
     MatmulTuner tuner;
+    GpuUse gpu;
     AlgorithmCache cache;
 
     explicit Tools(int ordinal)
-        : tuner(ordinal), cache(AlgorithmCache::default_folder(), device_name(ordinal), library_name()) {}
+        : tuner(ordinal),
+          gpu(ordinal),
+          cache(AlgorithmCache::default_folder(), "matmul", gpu.conditions(library_name()), algorithm_mode()) {}
   };
 
   int ordinal = 0;
@@ -76,9 +77,10 @@ struct MatmulPlans::Impl {
   bool take_cached(Plan& plan, const MatmulKey& key) {
     const std::optional<CachedAlgorithm> cached = tools->cache.find(plan.operation);
     if (!cached) return false;
+    const std::optional<AlgorithmBytes> bytes = from_hex(cached->algorithm);
     LtAlgorithm algorithm;
-    std::memcpy(&algorithm.algorithm, cached->blob.data(), cached->blob.size());
-    if (!plan.problem.accepts(tools->handle.get(), algorithm) ||
+    if (bytes) std::memcpy(&algorithm.algorithm, bytes->data(), bytes->size());
+    if (!bytes || !plan.problem.accepts(tools->handle.get(), algorithm) ||
         !tools->tuner.warm_up(tools->handle.get(), plan.problem, key, algorithm)) {
       tools->cache.forget(plan.operation);
       return false;
@@ -95,10 +97,10 @@ struct MatmulPlans::Impl {
     if (!chosen) return false;
     plan.algorithm = chosen->algorithm;
     plan.origin = fmt::format("{:.1f} us, best of {}", chosen->microseconds, chosen->candidates);
-    CachedAlgorithm kept;
-    std::memcpy(kept.blob.data(), &chosen->algorithm.algorithm, kept.blob.size());
-    kept.microseconds = chosen->microseconds;
-    tools->cache.store(plan.operation, kept);
+    AlgorithmBytes bytes;
+    std::memcpy(bytes.data(), &chosen->algorithm.algorithm, bytes.size());
+    if (tools->gpu.may_keep(chosen->times_us))
+      tools->cache.store(plan.operation, {to_hex(bytes), chosen->microseconds});
     return true;
   }
 
@@ -106,6 +108,7 @@ struct MatmulPlans::Impl {
     if (!tools) tools.emplace(ordinal);
     auto plan = std::make_unique<Plan>(key);
     if (tune && take_cached(*plan, key)) return plan;
+    if (tune) tools->cache.refuse_to_choose(plan->operation);
     const std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
     if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
     for (const LtAlgorithm& candidate : candidates) {
@@ -133,6 +136,8 @@ const MatmulPlans::Plan& MatmulPlans::prepare(const MatmulKey& key) {
   if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return *found->second;
   const Plan& plan = *impl_->plans.emplace(key, impl_->make(key)).first->second;
   impl_->in_order.push_back(&plan);
+  compute::note_algorithm(plan.operation, fmt::format("cublasLt {} workspace {} KiB", describe(plan.algorithm),
+                                                      plan.algorithm.workspace_bytes / 1024));
   return plan;
 }
 

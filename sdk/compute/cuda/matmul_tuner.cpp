@@ -220,7 +220,9 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
       for (Entry& e : entries) e.times_us.push_back(contest.time(*e.algorithm, runs));
     std::stable_sort(entries.begin(), entries.end(), by_time);
   }
-  return MeasuredAlgorithm{*entries[0].algorithm, median(entries[0].times_us), measured};
+  std::vector<double> deciding = entries[0].times_us;
+  if (deciding.size() > 1) deciding.erase(deciding.begin());  // of the first round, with another number of runs
+  return MeasuredAlgorithm{*entries[0].algorithm, median(entries[0].times_us), measured, std::move(deciding)};
 }
 
 bool MatmulTuner::warm_up(cublasLtHandle_t handle, const LtProblem& problem, const MatmulKey& key,

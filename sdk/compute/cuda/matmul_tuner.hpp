@@ -14,7 +14,8 @@ namespace assay::cuda {
 struct MeasuredAlgorithm {
   LtAlgorithm algorithm;
   double microseconds = 0.0;
-  std::size_t candidates = 0;  // that were measured
+  std::size_t candidates = 0;    // that were measured
+  std::vector<double> times_us;  // of the rounds that decided; one alone where there was no rival
 };
 
 class MatmulTuner {
