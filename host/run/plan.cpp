@@ -97,6 +97,7 @@ class Planner {
       identity.emplace_back("device.name", device.device.name);
       identity.emplace_back("device.libraries", device.device.libraries);
       identity.emplace_back("device.driver", device.device.driver);
+      for (const auto& [name, build] : device.libraries) identity.emplace_back("library:" + name, build);
     }
     // "all" is another number on another machine.
     if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));

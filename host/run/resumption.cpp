@@ -64,6 +64,9 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
     add_change(changes, "device", then.kind + " " + then.name, now.kind + " " + now.name);
     add_change(changes, "libraries", then.libraries, now.libraries);
     add_change(changes, "driver", then.driver, now.driver);
+    for (const auto& [name, build] : planned.device.libraries)
+      if (const std::string* before = record::find(record.result.libraries, name))
+        add_change(changes, name, *before, build);
   }
   if (!is_of_this_machine(record)) add_change(changes, "machine", record.host, host_name());
   if (changes.empty()) changes.emplace_back("what decides its figures is told by no field of its record");

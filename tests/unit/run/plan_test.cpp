@@ -193,6 +193,16 @@ TEST(PlanHash, AnInputThatCannotBeReadEndsThePlanning) {
   EXPECT_THROW(make_plan(experiment_of({c}), machine.basis), std::system_error);
 }
 
+// Two builds of a library may have one version.
+TEST(PlanHash, KnowsTheBuildsOfTheLibrariesThatTheDeviceBrings) {
+  Machine machine;
+  machine.device.libraries = {{"libdnnl.so.2", "0a"}};
+  const std::string before = plan_one(machine, small_case(0)).hash;
+  EXPECT_EQ(before, experiment::case_hash(small_case(0), "demo", with(plain_identity, "library:libdnnl.so.2", "0a")));
+  machine.device.libraries = {{"libdnnl.so.2", "0b"}};
+  EXPECT_NE(plan_one(machine, small_case(0)).hash, before);
+}
+
 TEST(PlanHash, KnowsNothingOfADeviceThatIsNone) {
   Machine machine;
   machine.device.status = record::Status::unsupported;
