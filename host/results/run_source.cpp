@@ -60,11 +60,7 @@ RunSource run_source(const fs::path& run_folder, std::vector<std::string>& warni
   source.run = folder.filename().string();
   source.experiment = (stamp_of_run(folder) ? folder.parent_path() : folder).filename().string();
   source.environment = read_environment(folder / "environment.json", warnings);
-  std::error_code error;
-  for (fs::directory_iterator it(folder / "environments", error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == ".json")
-      if (auto environment = read_environment(it->path(), warnings))
-        source.environments.emplace(it->path().stem().string(), std::move(*environment));
+  source.environments = read_environments(folder, warnings);
   return source;
 }
 

@@ -36,6 +36,7 @@ TabledRun read_summary(const fs::path& file) {
   source.run = file.stem().string();
   source.experiment = std::move(summary->experiment);
   source.environment = std::move(summary->environment);
+  source.environments = std::move(summary->environments);
   return {std::move(source), std::move(summary->records)};
 }
 
