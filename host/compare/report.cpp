@@ -70,12 +70,11 @@ std::string devices_text(const Side& side) {
   return fmt::format("{}", fmt::join(devices, " | "));
 }
 
-// Of a side that is a part of a run, its inputs are its name: then the run.
-std::string from_text(const Side& side, const std::string& inputs) {
-  if (side.name != inputs) return side.name;
-  std::vector<std::string> paths;
-  for (const ComparedRun& run : side.runs) paths.push_back(run.path);
-  return fmt::format("{}", fmt::join(paths, ","));
+// Of several runs the first, and how many more there are. A part of a run is named by its inputs: then by the run.
+std::string from_text(const Side& side) {
+  if (side.runs.empty()) return side.name;
+  const std::string& first = side.runs.front().path;
+  return side.runs.size() == 1 ? first : fmt::format("{} and {} more", first, side.runs.size() - 1);
 }
 
 std::string sides_text(const Comparison& comparison, const Style& style) {
@@ -100,7 +99,7 @@ std::string sides_text(const Comparison& comparison, const Style& style) {
     row.push_back(record::count_cell(static_cast<std::int64_t>(facts.cases)));
     if (dated) row.push_back(text_cell(to_the_minute(facts.started)));
     row.push_back(text_cell(devices_text(side)));
-    row.push_back(text_cell(from_text(side, inputs)));
+    row.push_back(text_cell(from_text(side)));
     table.rows.push_back(std::move(row));
   }
   std::string out =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::host::compare {
 
@@ -18,7 +19,11 @@ record::Cell value_cell(const Entry& entry) {
 std::string interval_text(const Entry& entry) {
   if (!entry.low || !entry.high) return entry.ratio ? "not known" : "";
   if (*entry.low == *entry.high) return "exact";
-  return fmt::format("{:.4g} .. {:.4g}", *entry.low, *entry.high);
+  // Where nobody knows what waiting cost, an end is open.
+  const bool open_below = *entry.low <= 0, open_above = !std::isfinite(*entry.high);
+  if (open_below && open_above) return "not known";
+  return fmt::format("{} .. {}", open_below ? "?" : fmt::format("{:.4g}", *entry.low),
+                     open_above ? "?" : fmt::format("{:.4g}", *entry.high));
 }
 
 record::Cell runs_needed_cell(const Entry& entry) {

@@ -54,6 +54,8 @@ TEST_F(Compare, TwoRunsOfOneExperiment) {
   const RunResult text = compare({a, b});
   EXPECT_TRUE(contains(text.output, "Sides (the baseline is A)")) << text.output;
   EXPECT_TRUE(contains(text.output, "batch_size")) << text.output;
+  EXPECT_FALSE(contains(text.output, "How it was tested")) << text.output;
+  EXPECT_TRUE(contains(compare({a, b, "--explain"}).output, "How it was tested"));
 }
 
 TEST_F(Compare, RunsOfOneExperimentSideBySideOrAsOneSide) {
@@ -109,7 +111,11 @@ TEST_F(Compare, OtherWorkIsRefusedUnlessAskedFor) {
   const nlohmann::json refused = compared({a, b});
   EXPECT_EQ(refused["metrics"][0]["cases"][0]["sides"][1]["reason"],
             "other inputs: elements 4096 / 8192; compare all the same with --across elements");
-  EXPECT_EQ(compared({a, b, "--across", "elements"})["metrics"][0]["cases"][0]["sides"][1]["state"], "compared");
+  const nlohmann::json across = compared({a, b, "--across", "elements"});
+  EXPECT_EQ(across["metrics"][0]["cases"][0]["sides"][1]["state"], "compared");
+  EXPECT_EQ(across["sides"][1]["inputs"], nlohmann::json::array({"elements=8192"}));
+  const RunResult text = compare({a, b, "--across", "elements"});
+  EXPECT_TRUE(contains(text.output, "elements=4096") && contains(text.output, "elements=8192")) << text.output;
 }
 
 TEST_F(Compare, AFailedVerificationIsNoFigureAndFailsTheGate) {

@@ -110,6 +110,19 @@ TEST_F(Report, WhatCannotBeToldHasTheRunsThatWouldSettleIt) {
   EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "runs needed"));
 }
 
+TEST_F(Report, ASideOfSeveralRunsAndAnOpenInterval) {
+  Json waiting = record_of({}, machine_.steps(100, 30, {0, 0.002, 0, 0}));
+  waiting["contention"] = {{"wait_share", 0.6}};
+  const Json calm = record_of({}, machine_.steps(100, 30, {0, 0.002, 0, 0}));
+  std::vector<Side> sides{side_of(0, {run_of({calm}), run_of({calm}), run_of({calm})}),
+                          side_of(1, {run_of({waiting}), run_of({waiting})})};
+  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 120);
+  EXPECT_TRUE(has(text, "run and 2 more")) << text;
+  // B could have been faster, nobody knows by how much.
+  EXPECT_TRUE(has(text, "? .. 1.0")) << text;
+  EXPECT_FALSE(has(text, "inf")) << text;
+}
+
 TEST_F(Report, MetricsSideBySideHaveALineForEachCase) {
   const std::string text = comparison_markdown(comparison(2), {}, {true, false});
   EXPECT_TRUE(has(text, "## Metrics side by side: step in ms, memory in MiB\n")) << text;

@@ -70,6 +70,30 @@ TEST(Verdict, ASlowdownOfThreePercentIsFound) {
   EXPECT_GE(rates(-0.03, 3, 60, {0.004, 0.02, 0.3, 0.1}).lower, 0.9);
 }
 
+// docs/compare.md has the shares of a longer simulation: those of a few hundred trials scatter around them.
+TEST(Verdict, ThreeRunsASideAreSeldomWrongAndFindThreePercent) {
+  std::mt19937 random(71);
+  std::uniform_real_distribution<double> stall_share(0, 0.1);
+  NoisyRuns machine(72);
+  constexpr int kTrials = 300;
+  for (const double of_run : {0.003, 0.005, 0.01}) {
+    int wrong = 0, found = 0;
+    for (int i = 0; i < kTrials; ++i) {
+      TestedSide a{"A", {}}, b{"B", {}}, slower{"B", {}};
+      for (int r = 0; r < 3; ++r)
+        for (TestedSide* side : {&a, &b, &slower})
+          side->runs.push_back(
+              measured(machine.steps(side == &slower ? 103 : 100, 200, {of_run, 0.01, 0.5, stall_share(random)})));
+      const Outcome of_same = compare_figures(a, b, {}).outcome;
+      wrong += of_same == Outcome::lower || of_same == Outcome::higher ? 1 : 0;
+      found += compare_figures(a, slower, {}).outcome == Outcome::higher ? 1 : 0;
+    }
+    const bool is_steady = of_run < 0.01;
+    EXPECT_LE(wrong, kTrials * (is_steady ? 2 : 5) / 100) << of_run;
+    EXPECT_GE(found, is_steady ? kTrials * 95 / 100 : kTrials / 2) << of_run;
+  }
+}
+
 TEST(Verdict, SameIsSaidOfWhatIsTheSame) {
   EXPECT_GE(rates(0, 1, 300, {0.002, 0.01, 0.3, 0.05}).same, 0.85);
   EXPECT_GE(rates(0, 5, 60, {0.004, 0.02, 0.3, 0.1}).same, 0.8);
