@@ -189,6 +189,7 @@ TEST(ColumnTable, NoNameStandsTwice) {
 TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   Json record = ok_record();
   record["rank"] = 1;
+  record["repeat"] = 2;
   record["ranks"] = 2;
   record["copies"] = 2;
   record["spread"] = 0.1;
