@@ -67,10 +67,10 @@ std::vector<record::CaseRecord> current_records(const experiment::Experiment& ex
 }
 
 std::vector<record::CaseRecord> last_of_each_case(std::vector<record::CaseRecord> records) {
-  using Key = std::tuple<std::string, Inputs, std::int64_t>;
+  using Key = std::pair<std::string, Inputs>;
   const auto key_of = [](const record::CaseRecord& record) {
     const record::CaseIdentity& id = record.identity;
-    return Key(id.workload, inputs_of(id.axes, id.params), id.repeat.value_or(1));
+    return Key(id.workload, inputs_of(id.axes, id.params, id.repeat));
   };
   std::map<Key, std::size_t> last;
   for (std::size_t i = 0; i < records.size(); ++i) last[key_of(records[i])] = i;
