@@ -42,19 +42,21 @@ double possible_gain(const std::vector<RunFigure>& runs) {
   return -std::log(1 - kWaitAmplification * worst);
 }
 
-// Runs that had the machine to themselves, where a side has such; the others say little.
+// Runs that had the machine to themselves, where a side has at least two of them; the others say little. With one of
+// several left, nobody would know any more how far runs differ on a machine that is restless, as the others show.
 std::vector<RunFigure> undisturbed(const TestedSide& side, TestResult& result) {
   const std::vector<RunFigure>& runs = side.runs;
   std::vector<RunFigure> kept;
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(kept), [](const RunFigure& r) { return !is_contended(r); });
   if (kept.size() == runs.size()) return runs;
-  if (!kept.empty()) {
+  if (kept.size() > 1) {
     result.notes.push_back(fmt::format("{} of {} runs of {} left out: others used the machine meanwhile",
                                        runs.size() - kept.size(), runs.size(), side.label));
     return kept;
   }
   double least = 1;
-  for (const RunFigure& run : runs) least = std::min(least, run.waited_share);
+  for (const RunFigure& run : runs)
+    if (is_contended(run)) least = std::min(least, run.waited_share);
   const bool shared = std::any_of(runs.begin(), runs.end(), [](const RunFigure& run) { return run.shared_device; });
   result.notes.push_back(
       shared ? fmt::format("others computed on the GPU of {} meanwhile; repeat it when it is free", side.label)

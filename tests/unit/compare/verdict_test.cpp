@@ -173,6 +173,21 @@ TEST(Verdict, SlowStepsThatAQuartileHidesAreNotTheSame) {
   EXPECT_EQ(test(steady, stalling, by_mean).outcome, Outcome::higher);
 }
 
+TEST(Verdict, OneRunThatIsLeftOfSeveralIsNotTrustedAlone) {
+  NoisyRuns machine(10);
+  TestedSide a{"A", {}}, b{"B", {}};
+  for (int i = 0; i < 3; ++i) {
+    a.runs.push_back(measured(machine.steps(100, 50, {0.001, 0.002, 0, 0})));
+    b.runs.push_back(measured(machine.steps(i == 1 ? 104 : 130, 50, {0.001, 0.002, 0, 0})));
+    if (i != 1) b.runs.back().waited_share = 0.2;
+  }
+  const TestResult result = compare_figures(a, b, {});
+  EXPECT_EQ(result.outcome, Outcome::cannot_tell);
+  EXPECT_EQ(result.runs_b, 3u);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes[0].find("B waited for the processor 20%"), std::string::npos) << result.notes[0];
+}
+
 // The steps of a program with a fast and a slow path.
 std::vector<double> two_modes(double fast_ms, double slow_ms, double slow_share, std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
