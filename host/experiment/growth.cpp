@@ -87,8 +87,8 @@ std::optional<std::string> unsaid(const std::string& name) {
 std::string axis_name(const std::string& name) { return name.starts_with(params) ? name.substr(params.size()) : name; }
 
 std::string text_of(const Resolved& resolved, const std::string& name) {
+  if (resolved.axes.contains(axis_name(name))) return "swept";  // the file may have its own value beside the axis
   if (const auto found = resolved.values.find(name); found != resolved.values.end()) return found->second;
-  if (resolved.axes.contains(axis_name(name))) return "swept";
   return unsaid(name).value_or("not set");
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,8 +20,6 @@ namespace fs = std::filesystem;
 constexpr const char* plugins = "plugins";
 constexpr const char* devices = "devices";
 constexpr const char* communicators = "comm";
-
-fs::path folder_of_copies(const fs::path& folder) { return fs::absolute(folder).lexically_normal() / "files"; }
 
 // What a library needs and finds by its own place, and what that needs in turn.
 std::vector<fs::path> all_beside(const fs::path& library) {
@@ -40,37 +39,61 @@ std::string state_of(const fs::path& path) {
                      found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
 }
 
+// Where a file system executes nothing, the loader's own words would be a riddle.
+void require_executables(const fs::path& folder) {
+  struct statvfs found {};
+  if (::statvfs(folder.c_str(), &found) == 0 && (found.f_flag & ST_NOEXEC))
+    throw StorageError(
+        fmt::format("{} lies on a file system from which nothing may be executed (it is mounted with noexec), and the "
+                    "libraries that "
+                    "a run takes with it are opened from there; choose another folder with --output DIR",
+                    folder.string()));
+}
+
 }  // namespace
+
+class TakenFiles::CopiesFolder {
+ public:
+  explicit CopiesFolder(const fs::path& of_run) : path_(fs::absolute(of_run).lexically_normal() / "files") {
+    require_executables(of_run);
+    remove();  // what an earlier process has left that was killed
+  }
+  ~CopiesFolder() { remove(); }
+  CopiesFolder(const CopiesFolder&) = delete;
+  CopiesFolder& operator=(const CopiesFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  void remove() const {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  fs::path path_;
+};
 
 TakenFiles::TakenFiles(const RunTarget& target, const std::optional<fs::path>& folder)
     : host_hash_(sha256_of_file("/proc/self/exe")), plugin_(target.plugin_file), comm_folder_(plugin::comm_folder()) {
   const plugin::LibraryCopy& of_plugin = target.found.library->copy();
   plugin_hashes_.emplace_back("plugin", of_plugin.sha256());
   if (folder) {
-    folder_ = folder_of_copies(*folder);
-    // An earlier process that was killed may have left its own.
-    std::error_code error;
-    fs::remove_all(*folder_, error);
+    folder_ = std::make_unique<CopiesFolder>(*folder);
     copy(of_plugin, plugins, false);
-    plugin_ = *folder_ / plugins / target.plugin_file.filename();
+    plugin_ = folder_->path() / plugins / target.plugin_file.filename();
   }
   for (const fs::path& library : all_beside(target.plugin_file)) {
     const plugin::LibraryCopy beside = plugin::LibraryCopy::take(library);
     plugin_hashes_.emplace_back("plugin/" + library.filename().string(), beside.sha256());
     if (!folder_) continue;
     copy(beside, plugins, false);
-    searched_ = {(*folder_ / plugins).string()};
+    searched_ = {(folder_->path() / plugins).string()};
   }
 }
 
-TakenFiles::~TakenFiles() {
-  std::error_code error;
-  if (folder_) fs::remove_all(*folder_, error);
-}
+TakenFiles::~TakenFiles() = default;
 
 // With what it needs as links: vendors' libraries are large, and have versions, which the record tells.
 void TakenFiles::copy(const plugin::LibraryCopy& copy, const std::string& group, bool with_needs) {
-  const fs::path to = *folder_ / group;
+  const fs::path to = folder_->path() / group;
   create_folders(to);
   copy.write_to(to / copy.file().filename());
   copies_.push_back({(to / copy.file().filename()).string(), copy.file().string(), copy.sha256()});
@@ -92,7 +115,7 @@ fs::path TakenFiles::take_devices(const std::string& wanted) {
     devices_[kind] = backend.sha256();
     if (folder_) copy(backend, devices, true);
   }
-  return folder_ ? *folder_ / devices : fs::path();
+  return folder_ ? folder_->path() / devices : fs::path();
 }
 
 void TakenFiles::take_communicators() {
@@ -107,7 +130,7 @@ void TakenFiles::take_communicators() {
     (*comm_)[file.stem().string().substr(prefix.size())] = library.sha256();
     if (folder_) copy(library, communicators, true);
   }
-  if (folder_ && !found.empty()) comm_folder_ = *folder_ / communicators;
+  if (folder_ && !found.empty()) comm_folder_ = folder_->path() / communicators;
 }
 
 record::Named<std::string> TakenFiles::hashes(const std::string& device_kind, std::int32_t ranks) {
@@ -130,7 +153,7 @@ void TakenFiles::say_in(worker::CaseSpec& spec) const {
   spec.copies = copies_;
   if (!devices_.contains(spec.device_kind)) return;
   const fs::path original = plugin::device_file(spec.device_kind);
-  spec.device_file = (folder_ ? *folder_ / devices / original.filename() : original).string();
+  spec.device_file = (folder_ ? folder_->path() / devices / original.filename() : original).string();
 }
 
 const std::string& TakenFiles::input_hash(const std::string& path) {

@@ -7,6 +7,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,7 +25,7 @@ class TakenFiles {
   // `folder`: of the run, or of an attempt at a shard; nothing: the files are hashed where they are and not copied, for
   // a look at what a run would do. Throws StorageError and PluginError.
   TakenFiles(const RunTarget& target, const std::optional<std::filesystem::path>& folder);
-  ~TakenFiles();  // removes the copies
+  ~TakenFiles();
   TakenFiles(const TakenFiles&) = delete;
   TakenFiles& operator=(const TakenFiles&) = delete;
 
@@ -47,10 +48,12 @@ class TakenFiles {
   struct Input {
     std::string hash, state;  // the state: size and times, by which a change shows without reading
   };
+  // FOLDER/files: empty at first, and gone with this, also where taking fails halfway.
+  class CopiesFolder;
   void copy(const plugin::LibraryCopy& copy, const std::string& group, bool with_needs);
   void take_communicators();
 
-  std::optional<std::filesystem::path> folder_;  // FOLDER/files
+  std::unique_ptr<CopiesFolder> folder_;
   std::string host_hash_;
   std::filesystem::path plugin_, comm_folder_;
   record::Named<std::string> plugin_hashes_;                // the plugin's, and those of what lies beside it

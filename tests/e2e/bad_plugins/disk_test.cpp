@@ -20,12 +20,16 @@ TEST_F(Disk, AnOutputFolderThatCannotBeMadeStopsBeforeTheFirstCase) {
   EXPECT_PRED2(contains, result.output, "--output");
 }
 
-// A file system of a few hundred KiB; needs the right to mount.
+// A file system of a few hundred KiB more than the libraries that a run takes with it; needs the right to mount.
 class FullDisk : public BadPluginSandbox {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(folder() / "out");
-    if (mount("assay-test", (folder() / "out").c_str(), "tmpfs", 0, "size=256k") != 0)
+    const std::uintmax_t taken =
+        std::filesystem::file_size(CPU_DEVICE) +
+        std::filesystem::file_size(std::filesystem::path(BAD_PLUGINS) / "bad_sometimes_bad.so");
+    const std::string size = "size=" + std::to_string(taken / 1024 + 300) + "k";
+    if (mount("assay-test", (folder() / "out").c_str(), "tmpfs", 0, size.c_str()) != 0)
       GTEST_SKIP() << "mounting a small file system is not permitted here";
   }
   void TearDown() override { umount2((folder() / "out").c_str(), MNT_DETACH); }
@@ -46,6 +50,17 @@ TEST_F(FullDisk, KeepsTheFinishedCasesWhole) {
   EXPECT_LT(records.size(), 40u);
   const std::string text = text_of(run_folders().back() / "cases.jsonl");
   EXPECT_TRUE(text.ends_with('\n')) << "a torn line was left behind";
+}
+
+// Copies of libraries are what a run needs first.
+TEST_F(FullDisk, WithoutRoomForTheLibrariesNothingIsStarted) {
+  std::ofstream(folder() / "out/in_the_way") << std::string(512 * 1024, ' ');
+  const RunResult result = run_experiment({.plugin = "bad_sometimes_bad", .params = "bad_at = -1\ni = 0"});
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  EXPECT_PRED2(contains, result.output, "cannot copy a library to ");
+  EXPECT_PRED2(contains, result.output, "free some space there, or choose another folder with --output DIR");
+  EXPECT_TRUE(cases().empty());
+  EXPECT_FALSE(std::filesystem::exists(run_folders().back() / "files"));
 }
 
 }  // namespace

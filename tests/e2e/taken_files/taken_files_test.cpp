@@ -1,4 +1,6 @@
 // Whatever becomes of a file while a run goes on, its cases are made by what it was when the run began, and say so.
+#include <sys/mount.h>
+
 #include <fstream>
 
 #include "e2e/taken_files/builds.hpp"
@@ -106,6 +108,17 @@ TEST_F(TakenFiles, AnInputThatChangesEndsItsCasesWithAReason) {
   EXPECT_EQ(records[3]["status"], "failed");
   EXPECT_PRED2(contains, records[3]["reason"].get<std::string>(), "input has changed while the run went on (SHA-256 ");
   EXPECT_FALSE(records[3].contains("phases"));
+}
+
+TEST_F(TakenFiles, AFolderFromWhichNothingIsExecutedIsNamedWithTheRemedy) {
+  fs::create_directory(folder() / "out");
+  if (mount("assay-test", (folder() / "out").c_str(), "tmpfs", MS_NOEXEC, "size=16m") != 0)
+    GTEST_SKIP() << "mounting a file system is not permitted here";
+  const RunResult result = run_experiment(sweep_of_four());
+  umount2((folder() / "out").c_str(), MNT_DETACH);
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  EXPECT_PRED2(contains, result.output, "it is mounted with noexec");
+  EXPECT_PRED2(contains, result.output, "choose another folder with --output DIR");
 }
 
 }  // namespace

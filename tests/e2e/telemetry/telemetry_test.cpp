@@ -65,7 +65,7 @@ TEST_F(Telemetry, AGpuAtItsPowerCapIsInRecordAndTable) {
   EXPECT_EQ(telemetry.at("foreign_processes"), 0);
   EXPECT_EQ(record.at("validity").at("verdict"), "power_limited") << record.at("validity");
   EXPECT_PRED2(contains, record.at("validity").at("text"), "at the power cap of 600 W in 100% of the time");
-  EXPECT_EQ(second_line_of_the_table(), "87.0,power_limited,650.5,power_cap 100%");
+  EXPECT_TRUE(second_line_of_the_table().starts_with("87.0,power_limited,650.5,power_cap 100%,"));
   const json& device = record.at("device");
   EXPECT_EQ(device.at("driver"), "580.95.05");
   EXPECT_EQ(device.at("max_sm_clock_mhz"), 1980.0);
@@ -103,7 +103,7 @@ TEST_F(Telemetry, AnNvmlThatRefusesIsANoteAndNoFailure) {
   EXPECT_FALSE(record.contains("telemetry"));
   EXPECT_EQ(record.at("validity").at("verdict"), "unknown");
   EXPECT_EQ(notes_with(record, "NVML does not start: Not Supported").size(), 1u) << record.at("notes");
-  EXPECT_EQ(second_line_of_the_table(), ",unknown,,");
+  EXPECT_TRUE(second_line_of_the_table().starts_with(",unknown,,,"));
 }
 
 TEST_F(Telemetry, WithMigTheRestIsThereWithOneNote) {
