@@ -1,7 +1,9 @@
 #include "batch/collect.hpp"
 
 #include "common/files.hpp"
+#include "common/sha256.hpp"
 #include "record/environment.hpp"
+#include "results/case_order.hpp"
 #include "results/environments.hpp"
 #include "results/reader.hpp"
 #include "results/store.hpp"
@@ -87,6 +89,59 @@ void write_lines(const fs::path& cases_jsonl, const std::vector<Line>& lines) {
   write_file_atomically(cases_jsonl, text, Durable::yes);
 }
 
+// By what a record names in `files`, with the kind of its device: the hashes, and a folder with each. Inputs are the
+// experiment's business, and may be several.
+using Builds = std::map<std::string, std::map<std::string, fs::path>>;
+
+void add_build(Builds& builds, const std::string& role, const std::string& device_kind, const std::string& hash,
+               const fs::path& folder) {
+  if (role.starts_with("input.") || hash.empty()) return;
+  builds[role == "device" ? "device " + device_kind : role].emplace(hash, folder);
+}
+
+// Two builds of one thing are two things that are measured.
+void check_one_build(const std::vector<fs::path>& folders) {
+  Builds builds;
+  for (const fs::path& folder : folders)
+    for (const record::CaseRecord& record :
+         results::last_of_each_case(results::read_cases(folder / "cases.jsonl").records)) {
+      const std::string kind = record.result.device ? record.result.device->kind : "";
+      for (const auto& [role, hash] : record.identity.files) add_build(builds, role, kind, hash, folder);
+      if (record.identity.files.empty() && record.identity.plugin)
+        add_build(builds, "plugin", kind, record.identity.plugin->file_hash, folder);
+    }
+  for (const auto& [what, hashes] : builds)
+    if (hashes.size() > 1)
+      throw StorageError(fmt::format(
+          "{} and {} were run with different builds of the {}: SHA-256 {} and {}; expected parts of one run",
+          hashes.begin()->second.string(), std::next(hashes.begin())->second.string(), what,
+          short_hash(hashes.begin()->first), short_hash(std::next(hashes.begin())->first)));
+}
+
+// The same of a batch, whose records are there already: a note. Few records differ in what they say of files, so that
+// few are parsed.
+void note_builds(const std::vector<Line>& lines, const fs::path& run, std::vector<std::string>& notes) {
+  std::set<std::pair<std::string, std::string>> told;  // by kind of device
+  for (const Line& line : lines) {
+    const std::size_t begin = line.text.find("\"files\":{");
+    const std::size_t end = begin == std::string::npos ? begin : line.text.find('}', begin);
+    if (end == std::string::npos) continue;
+    const std::size_t object = begin + std::string_view("\"files\":").size();
+    told.emplace(text_after(line.text, "\"device\":{\"kind\":\""), line.text.substr(object, end + 1 - object));
+  }
+  Builds builds;
+  for (const auto& [kind, text] : told)
+    if (const Json files = Json::parse(text, nullptr, false); files.is_object())
+      for (const auto& [role, hash] : files.items())
+        if (hash.is_string()) add_build(builds, role, kind, hash.get<std::string>(), run);
+  for (const auto& [what, hashes] : builds)
+    if (hashes.size() > 1)
+      notes.push_back(
+          fmt::format("its records were made with {} builds of the {}; `assay table --columns run,index,files.*` "
+                      "says which",
+                      hashes.size(), what));
+}
+
 // The last record of a case in the file counts. Parts come in the order in which they were submitted, whatever the
 // clocks of their machines say; what the run has from elsewhere (`--resume`) was made after a collection, and stays
 // last.
@@ -114,6 +169,7 @@ Collected merge_into(const fs::path& run, const std::vector<Part>& parts, bool b
     if (!known.contains(line.text)) lines.push_back(std::move(line));
   if (by_time)
     std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.started < b.started; });
+  note_builds(lines, run, collected.notes);
   collected.records = static_cast<std::int64_t>(lines.size());
   collected.added = static_cast<std::int64_t>(lines.size() - before);
   // Before the records that name them.
@@ -126,17 +182,6 @@ std::vector<fs::path> folders_of(const std::vector<Part>& parts) {
   std::vector<fs::path> folders;
   for (const Part& part : parts) folders.push_back(part.folder);
   return folders;
-}
-
-// Two builds of a plugin are two things that are measured.
-void check_one_plugin(const std::vector<fs::path>& folders) {
-  std::map<std::string, fs::path> by_hash;
-  for (const fs::path& folder : folders)
-    for (const Line& line : lines_of(folder / "cases.jsonl"))
-      by_hash.emplace(text_after(line.text, "\"file_hash\":\""), folder);
-  if (by_hash.size() < 2) return;
-  throw StorageError(fmt::format("{} and {} were run with different builds of the plugin; expected parts of one run",
-                                 by_hash.begin()->second.string(), std::next(by_hash.begin())->second.string()));
 }
 
 // Writes the environment of the first part, with the machines of all of them: a batch's run folder was made on a login
@@ -177,7 +222,7 @@ Collected collect_batch(const fs::path& run, const Submission& submission) {
   return collected;
 }
 
-void check_parts(const std::vector<fs::path>& folders) { check_one_plugin(folders); }
+void check_parts(const std::vector<fs::path>& folders) { check_one_build(folders); }
 
 Collected merge_runs(const fs::path& into, const std::vector<fs::path>& from) {
   std::vector<Part> parts;

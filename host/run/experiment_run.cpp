@@ -111,7 +111,8 @@ class ExperimentRun {
       return found;
     };
     RunPlan plan = make_plan(experiment_, basis);
-    if (earlier_) set_aside_outdated(outdated_cases(plan, earlier_->records, allow));
+    if (earlier_)
+      set_aside_outdated(outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));
     return plan;
   }
 

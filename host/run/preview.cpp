@@ -59,9 +59,10 @@ Preview preview_resumption(const experiment::Experiment& experiment, const RunTa
   const RunPlan plan = make_plan(experiment, basis);
   for (std::size_t i = 0; i < plan.cases.size(); ++i)
     if (plan.cases[i].is_finished) preview.cases[i].state = PreviewedCase::State::done;
-  for (const OutdatedCase& each : outdated_cases(plan, earlier->records, allow))
-    preview.cases[static_cast<std::size_t>(each.planned - plan.cases.data())] = {
-        PreviewedCase::State::again, fmt::format("{}", fmt::join(each.changes, "; "))};
+  for (const OutdatedCase& each : outdated_cases(plan, earlier->records, {allow, options.any_machine, basis.files_of}))
+    if (each.planned)
+      preview.cases[static_cast<std::size_t>(each.planned - plan.cases.data())] = {
+          PreviewedCase::State::again, fmt::format("{}", fmt::join(each.changes, "; "))};
   return preview;
 }
 

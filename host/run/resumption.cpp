@@ -51,14 +51,18 @@ std::string hash_of_role(const record::Named<std::string>& files, const std::str
   return hash ? "SHA-256 " + short_hash(*hash) : "";
 }
 
-std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record) {
-  std::vector<std::string> changes;
+void add_changes_of_files(std::vector<std::string>& changes, const record::Named<std::string>& then,
+                          const record::Named<std::string>& now) {
   std::vector<std::string> roles;
-  for (const auto* files : {&planned.files, &record.identity.files})
+  for (const auto* files : {&now, &then})
     for (const auto& [role, hash] : *files)
       if (std::find(roles.begin(), roles.end(), role) == roles.end()) roles.push_back(role);
-  for (const std::string& role : roles)
-    add_change(changes, role, hash_of_role(record.identity.files, role), hash_of_role(planned.files, role));
+  for (const std::string& role : roles) add_change(changes, role, hash_of_role(then, role), hash_of_role(now, role));
+}
+
+std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseRecord& record) {
+  std::vector<std::string> changes;
+  add_changes_of_files(changes, record.identity.files, planned.files);
   if (record.result.device && planned.device.is_usable()) {
     const record::Device &then = *record.result.device, &now = planned.device.device;
     add_change(changes, "device", then.kind + " " + then.name, now.kind + " " + now.name);
@@ -73,11 +77,21 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
   return changes;
 }
 
-record::CaseRecord outdated_record(const CasePlan& planned, const record::CaseRecord& earlier,
-                                   const std::vector<std::string>& changes) {
+// Of a case that is not planned: as far as it can be told without asking its device.
+std::vector<std::string> changes_without_plan(const record::CaseRecord& record, const OutdatedBy& by) {
+  std::vector<std::string> changes;
+  const std::string kind = record.result.device ? record.result.device->kind : "";
+  record::Named<std::string> now = by.files_of(kind, record.identity.ranks.value_or(1));
+  for (const auto& [role, hash] : record.identity.files)  // whose content was looked at for planned cases alone
+    if (role.starts_with("input.")) now.emplace_back(role, hash);
+  add_changes_of_files(changes, record.identity.files, now);
+  if (!by.any_machine && !is_of_this_machine(record)) add_change(changes, "machine", record.host, host_name());
+  return changes;
+}
+
+record::CaseRecord outdated_record(const record::CaseRecord& earlier, const std::vector<std::string>& changes) {
   record::CaseRecord record;
   record.identity = earlier.identity;
-  record.identity.index = planned.values.index;
   record.result.status = record::Status::outdated;
   record.result.reason =
       fmt::format("its figures were made by something else ({}); it is to run again", fmt::join(changes, "; "));
@@ -119,30 +133,44 @@ std::set<std::string> finished_cases(const Records& records, const std::vector<s
   return finished;
 }
 
-std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& records,
-                                         const std::vector<std::string>& allow) {
-  const auto last = last_records(records);
+std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& records, const OutdatedBy& by) {
+  auto left = last_records(records);
   std::vector<OutdatedCase> outdated;
+  const auto add = [&outdated](const CasePlan* planned, const record::CaseRecord& record,
+                               std::vector<std::string> changes) {
+    outdated.push_back({planned, outdated_record(record, changes), std::move(changes)});
+    if (planned) outdated.back().record.identity.index = planned->values.index;
+  };
   for (const CasePlan& planned : plan.cases) {
-    const auto found = last.find(key_of_values(planned.values.axes, planned.values.repeat));
-    if (planned.is_finished || found == last.end() || !is_finished(*found->second, allow)) continue;
-    std::vector<std::string> changes = changes_of(planned, *found->second);
-    record::CaseRecord record = outdated_record(planned, *found->second, changes);
-    outdated.push_back({&planned, std::move(record), std::move(changes)});
+    const auto found = left.find(key_of_values(planned.values.axes, planned.values.repeat));
+    if (found == left.end()) continue;
+    const record::CaseRecord& record = *found->second;
+    left.erase(found);
+    if (!planned.is_finished && is_finished(record, by.allow)) add(&planned, record, changes_of(planned, record));
   }
+  for (const auto& [values, record] : left)
+    if (is_finished(*record, by.allow))
+      if (auto changes = changes_without_plan(*record, by); !changes.empty()) add(nullptr, *record, std::move(changes));
   return outdated;
 }
 
 std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases) {
   std::vector<std::string> changes;
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, std::size_t> again, left_out;
   for (const OutdatedCase& each : cases)
-    for (const std::string& change : each.changes)
-      if (counts[change]++ == 0) changes.push_back(change);
+    for (const std::string& change : each.changes) {
+      if (again[change] + left_out[change] == 0) changes.push_back(change);
+      ++(each.planned ? again : left_out)[change];
+    }
   std::vector<std::string> notes;
-  for (const std::string& change : changes)
-    notes.push_back(
-        fmt::format("{} finished case{} again: {}", counts[change], counts[change] == 1 ? " runs" : "s run", change));
+  for (const std::string& change : changes) {
+    if (const std::size_t count = again[change])
+      notes.push_back(fmt::format("{} finished case{} again: {}", count, count == 1 ? " runs" : "s run", change));
+    if (const std::size_t count = left_out[change])
+      notes.push_back(fmt::format("{} that this command leaves out {} outdated: {}",
+                                  count == 1 ? "1 finished case" : fmt::format("{} finished cases", count),
+                                  count == 1 ? "is" : "are", change));
+  }
   return notes;
 }
 

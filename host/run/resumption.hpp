@@ -1,6 +1,7 @@
 // Going on with an earlier run: which one, whether it is one of this experiment, and which of its results count.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -37,14 +38,25 @@ std::string refusal_text(const EarlierRun& earlier);
 std::set<std::string> finished_cases(const std::vector<record::CaseRecord>& records,
                                      const std::vector<std::string>& allow, bool any_machine);
 
-// A case that the run has finished, and that runs again, since other code or another machine had made its figures.
+// A case that the run has finished, and whose figures other code or another machine had made.
 struct OutdatedCase {
-  const CasePlan* planned;
+  const CasePlan* planned;           // which runs again; null: this command leaves the case out
   record::CaseRecord record;         // the record that says so: to be appended before anything runs
   std::vector<std::string> changes;  // "device: SHA-256 1a2b3c then, 4d5e6f now"
 };
+
+// What a case is outdated by.
+struct OutdatedBy {
+  const std::vector<std::string>& allow;
+  bool any_machine = false;
+  // The files behind a case on such a device as they are now, by role.
+  std::function<record::Named<std::string>(const std::string& device_kind, std::int32_t ranks)> files_of;
+};
+
+// Those of the plan, and those that the experiment or a filter leaves out: tables would show their figures beside the
+// new ones.
 std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
-                                         const std::vector<std::string>& allow);
+                                         const OutdatedBy& by);
 
 // What the user is told of them, a line for each thing that has changed.
 std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases);

@@ -134,6 +134,8 @@ void TakenFiles::take_communicators() {
 }
 
 record::Named<std::string> TakenFiles::hashes(const std::string& device_kind, std::int32_t ranks) {
+  if (!device_kind.empty())
+    take_devices(device_kind);  // asked for a case of an earlier run, whose device no case has now
   record::Named<std::string> files{{"host", host_hash_}};
   files.insert(files.end(), plugin_hashes_.begin(), plugin_hashes_.end());
   if (const auto device = devices_.find(device_kind); device != devices_.end())

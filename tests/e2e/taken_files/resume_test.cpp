@@ -130,6 +130,26 @@ TEST_F(Resume, WhatIsOutdatedHasNoFiguresInTheTables) {
   EXPECT_EQ(metric(last, "build"), 2) << last;
 }
 
+// Their figures would stand beside those of the new code.
+TEST_F(Resume, WhatAFilterOrTheExperimentLeavesOutIsOutdatedToo) {
+  run_whole(sweep_of_four());
+  install(2);
+  ExperimentText text = sweep_of_four();
+  text.sweep = "i = [0, 1, 2]";
+  write_experiment(text);
+  const RunResult result = resume({"--filter", "i=1"});
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_PRED2(contains, result.output, "1 finished case runs again: plugin: SHA-256 ");
+  EXPECT_PRED2(contains, result.output, "3 finished cases that this command leaves out are outdated: plugin: SHA-256 ");
+  const std::vector<nlohmann::json> all = cases();
+  ASSERT_EQ(all.size(), 9u);
+  EXPECT_EQ(metric(all.back(), "build"), 2);
+  for (std::size_t i = 4; i < 8; ++i) EXPECT_EQ(all[i]["status"], "outdated") << all[i];
+  const RunResult rest = resume();
+  EXPECT_EQ(rest.exit.code, 0) << rest.output;
+  EXPECT_EQ(cases().size(), 11u) << "the two that were left out, and not the one that the experiment has no more";
+}
+
 TEST_F(Resume, ARunWithoutARecordIsNobodysLatest) {
   run_whole(sweep_of_four());
   const std::string whole = fs::read_symlink(run_folder().parent_path() / "latest");

@@ -138,5 +138,46 @@ TEST_F(Collect, PartsOfASweepBecomeOneRun) {
   EXPECT_EQ(cases(), line(1, "2026-11-20T12:00:00Z") + line(0, "2026-11-20T12:00:01Z"));
 }
 
+// A line with the hashes of its files, of a case on such a device.
+std::string line_of_build(int index, const std::string& kind, const Json& files) {
+  Json record = Json::parse(line(index, "2026-11-20T12:00:00Z"));
+  record["axes"] = Json{{"i", index}};
+  record["files"] = files, record["device"] = Json{{"kind", kind}};
+  return record.dump() + "\n";
+}
+
+TEST_F(Collect, PartsThatWereMadeByDifferentBuildsAreRefused) {
+  const auto complaint = [&] {
+    try {
+      check_parts({folder_ / "a", folder_ / "b"});
+    } catch (const StorageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  test::put_file(folder_ / "a/cases.jsonl",
+                 line_of_build(0, "cpu", {{"host", "h"}, {"device", "0123456789abcdef"}, {"input.w", "1"}}));
+  test::put_file(folder_ / "b/cases.jsonl",
+                 line_of_build(1, "cuda", {{"host", "h"}, {"device", "2"}, {"input.w", "2"}}));
+  EXPECT_EQ(complaint(), "") << "another kind of device has another backend";
+  test::put_file(folder_ / "b/cases.jsonl", line_of_build(1, "cpu", {{"host", "h"}, {"device", "2"}}));
+  EXPECT_NE(complaint().find("different builds of the device cpu: SHA-256 0123456789ab and 2;"), std::string::npos)
+      << complaint();
+  // What was run again counts as it is now.
+  test::put_file(folder_ / "b/cases.jsonl",
+                 line_of_build(1, "cpu", {{"host", "h"}, {"device", "2"}}) +
+                     line_of_build(1, "cpu", {{"host", "h"}, {"device", "0123456789abcdef"}}));
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(Collect, ABatchWhoseRecordsWereMadeByDifferentBuildsSaysSo) {
+  submit({{0}, {1}});
+  attempt(0, 0, 1, {}, "done", line_of_build(0, "cpu", {{"host", "h"}, {"device", "1"}}));
+  attempt(0, 1, 1, {}, "done", line_of_build(1, "cpu", {{"host", "h"}, {"device", "2"}}));
+  const Collected collected = collect();
+  ASSERT_EQ(collected.notes.size(), 1U);
+  EXPECT_NE(collected.notes[0].find("2 builds of the device cpu"), std::string::npos) << collected.notes[0];
+}
+
 }  // namespace
 }  // namespace assay::host::batch
