@@ -86,7 +86,7 @@ std::vector<std::string> parts_of(const std::string& libraries) {
 constexpr const char* kLibraries = "driver and libraries";
 
 // What a side sweeps tells its cases apart, and is compared there: `axes` are those of all sides.
-std::set<std::string> axes_of(const std::vector<Side>& sides) {
+std::set<std::string> swept_in(const std::vector<Side>& sides) {
   std::set<std::string> axes;
   for (const Side& side : sides)
     for (const ComparedRun& run : side.runs)
@@ -156,7 +156,7 @@ std::vector<std::string> without_common(const std::vector<std::string>& parts, c
 Differences find_differences(const std::vector<Side>& sides) {
   std::vector<Said> said;
   std::set<std::string> names;
-  const std::set<std::string> axes = axes_of(sides);
+  const std::set<std::string> axes = swept_in(sides);
   for (const Side& side : sides) {
     Said of_side;
     for (const ComparedRun& run : side.runs) {
