@@ -26,6 +26,18 @@ const char* name_of(Verdict verdict) {
   return "";
 }
 
+void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs) {
+  for (compare::ComparedMetric& metric : comparison.metrics)
+    for (compare::ComparedCase& c : metric.cases) {
+      const Entry& a = c.entries.at(0);
+      Entry& b = c.entries.at(1);
+      const auto fewest = static_cast<std::int64_t>(std::min(a.runs, b.runs));
+      if (b.kind != Entry::Kind::compared || fewest >= min_runs) continue;
+      b.outcome = Outcome::cannot_tell, b.verdict = "cannot tell", b.worse = false;
+      b.notes.push_back(fmt::format("{} runs of A and {} of B count, and --min-runs is {}", a.runs, b.runs, min_runs));
+    }
+}
+
 Judgement judge(const compare::Comparison& comparison, std::int64_t min_runs) {
   Judgement judgement;
   if (!comparison.unmatched.empty()) {

@@ -4,10 +4,10 @@
 
 namespace assay::host::ab {
 
-double Looks::confidence_at(std::int64_t runs, std::size_t comparisons) const {
+double Looks::confidence_at(std::int64_t runs) const {
   const auto fresh = static_cast<double>(std::max<std::int64_t>(runs - last_, 1));
   const double share = fresh / static_cast<double>(std::max(plan_.max_runs, runs));
-  return 1 - (1 - plan_.confidence) * share / static_cast<double>(std::max<std::size_t>(comparisons, 1));
+  return 1 - (1 - plan_.confidence) * share;
 }
 
 void Looks::looked(std::int64_t runs) {

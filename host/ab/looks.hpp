@@ -5,7 +5,6 @@
 // the error of a look is (1 - confidence) * new runs / most runs. However many looks there are, and whatever the
 // figures have in common, their errors add up to 1 - confidence at most (Bonferroni's inequality).
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace assay::host::ab {
@@ -23,8 +22,9 @@ class Looks {
   // at the most. A look with hardly more runs than the one before would cost confidence and tell nothing new.
   bool is_due(std::int64_t runs) const { return runs >= next_ || runs >= plan_.max_runs; }
 
-  // The confidence that each of so many intervals needs in a look after so many runs.
-  double confidence_at(std::int64_t runs, std::size_t comparisons) const;
+  // The confidence of a comparison in a look after so many runs. Several cases share what it may err by, as those of
+  // every comparison do (compare/family.hpp).
+  double confidence_at(std::int64_t runs) const;
 
   // There was one. What it was allowed to err is spent.
   void looked(std::int64_t runs);

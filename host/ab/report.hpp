@@ -9,7 +9,7 @@
 
 namespace assay::host::ab {
 
-// "runs 5 + 5: step 1.0304 [1.0121, 1.0491]", or with several cases how many have a verdict.
+// "5 + 5 runs: step ratio 1.0304 [1.0121, 1.0491]", or with several cases how many have a verdict.
 std::string pair_line(const PairTold& told, std::int64_t min_runs);
 
 // What is said at the end, beside the session itself.

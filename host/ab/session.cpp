@@ -37,14 +37,9 @@ class Session {
     const bool time_spent = parts_.seconds() >= plan_.max_time_s;
     const bool is_last = runs_spent || time_spent;
     const bool is_look = looks_.is_due(result_.runs) || is_last;
-    result_.confidence = looks_.confidence_at(result_.runs, comparisons_);
+    result_.confidence = looks_.confidence_at(result_.runs);
     result_.comparison = parts_.compare(result_.confidence);
     const Judgement judgement = judge(*result_.comparison, plan_.looks.min_runs);
-    if (comparisons_ == 0) {
-      // How many cases share the error that is allowed, the first comparison has shown.
-      comparisons_ = judgement.cases;
-      if (comparisons_ > 1) return is_over();
-    }
     parts_.tell({result_.runs, is_look, *result_.comparison});
     if (!judgement.problem.empty()) {
       result_.end = End::failed, result_.failed_side = 1, result_.failure = judgement.problem;
@@ -61,7 +56,6 @@ class Session {
   const SessionPlan& plan_;
   const SessionParts& parts_;
   Looks looks_;
-  std::size_t comparisons_ = 0;  // 0: not yet known
   SessionResult result_;
 };
 

@@ -45,6 +45,15 @@ SidesCompared compare_folders(const std::filesystem::path& a, const std::filesys
   return compared;
 }
 
+bool is_empty(const std::filesystem::path& folder) { return compare::runs_below(folder).empty(); }
+
+std::string change_below(const std::filesystem::path& folder) {
+  for (const std::filesystem::path& run : compare::runs_below(folder))
+    for (const record::CaseRecord& record : results::read_cases(run / "cases.jsonl").records)
+      if (record.result.status == record::Status::outdated) return record.result.reason;
+  return "";
+}
+
 std::vector<std::string> failures_below(const std::filesystem::path& folder) {
   std::vector<std::string> lines;
   for (const std::filesystem::path& run : compare::runs_below(folder))

@@ -22,6 +22,11 @@ SidesCompared compare_folders(const std::filesystem::path& a, const std::filesys
                               const compare::ComparisonOptions& options);
 
 // A line for each case of the run below the folder that is not ok.
+// Whether no run lies there.
+bool is_empty(const std::filesystem::path& folder);
+// That the side's code has become another one since its first run, in words; "" while it is the same. What was measured
+// before ran again then, and not in turns.
+std::string change_below(const std::filesystem::path& folder);
 std::vector<std::string> failures_below(const std::filesystem::path& folder);
 
 }  // namespace assay::host::ab

@@ -251,7 +251,14 @@ class AbRun {
     const ab::SideSpec& side = request_.sides[index];
     const ab::ChildEnd end = children_.run(turn_command(side, request_.common, repeat), side.environment);
     if (children_.is_interrupted()) return {true, ""};
-    if (end.exit_code == run::exit_ok) return {};
+    if (end.exit_code == run::exit_ok) {
+      if (ab::is_empty(side.folder))
+        return {false, fmt::format("{} has left no run; expected a program that understands `run`", side.executable)};
+      const std::string change = ab::change_below(side.folder);
+      if (change.empty()) return {};
+      return {false,
+              fmt::format("it has changed while the session went on: {}; start again when it stays as it is", change)};
+    }
     std::string why = end.said;
     for (const std::string& line : ab::failures_below(side.folder)) why += (why.empty() ? "" : "\n") + line;
     return {false,
@@ -265,6 +272,7 @@ class AbRun {
     options.test.confidence = confidence;
     ab::SidesCompared compared = ab::compare_folders(request_.sides[0].folder, request_.sides[1].folder, options);
     request_.names.across = std::move(compared.across);
+    ab::hold_to_fewest_runs(compared.comparison, request_.plan.looks.min_runs);
     return std::move(compared.comparison);
   }
 

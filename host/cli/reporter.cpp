@@ -93,8 +93,9 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
     fmt::print("{}\n", line);
   for (const std::string& line : results::note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)
-    fmt::print("interrupted: {} of {} cases are finished; --resume runs the rest\n", views.records.size(),
-               experiment.cases.size());
+    fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
+               experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),
+               views.records.empty() ? "there is nothing to go on with: start it again" : "--resume runs the rest");
   fmt::print("results: {}\n", run_folder);
   if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
   if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 namespace assay::host::compare {
@@ -112,6 +113,25 @@ ComparedRun read_run(const fs::path& path, std::vector<std::string>& warnings) {
   return std::move(read_runs(path.string(), warnings).front());
 }
 
+namespace {
+
+// A run that is named twice would count as two that agree.
+void check_each_once(const std::vector<ComparedRun>& runs) {
+  std::map<fs::path, std::string> known;
+  for (const ComparedRun& run : runs) {
+    std::error_code error;
+    fs::path place = fs::weakly_canonical(run.path, error);
+    if (place.filename().empty()) place = place.parent_path();
+    if (place.filename() == "cases.jsonl") place = place.parent_path();
+    const auto [first, is_new] = known.emplace(place, run.path);
+    if (!is_new)
+      throw NoRunError(fmt::format("{} and {} are one run, and are named for one side; name each run once",
+                                   first->second, run.path));
+  }
+}
+
+}  // namespace
+
 Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders) {
   Sides result;
   const auto add = [&result](std::string name, std::vector<ComparedRun> runs) {
@@ -123,6 +143,7 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
     for (const std::string& part : parts)
       for (ComparedRun& run : read_runs(part, result.warnings)) runs.push_back(std::move(run));
     if (parts.size() > 1 || folders == FolderOfRuns::one_side) {
+      check_each_once(runs);
       add(argument, std::move(runs));
       continue;
     }

@@ -115,10 +115,12 @@ class GuardByMeans {
   }
 
   // How far the means lie in the other direction than the outcome. Of single runs nobody knows how far the means of
-  // runs scatter: the threshold decides.
+  // runs scatter: theirs have to differ at least half as much, in the same direction.
   bool point_elsewhere(Outcome outcome) const {
+    if (few_runs_)
+      return means_.center * percentiles_.center <= 0 || 2 * std::abs(means_.center) < std::abs(percentiles_.center);
     const double by = outcome == Outcome::lower ? means_.center - room_.below : -means_.center - room_.above;
-    return by > (few_runs_ ? threshold() : means_.half(kConfidenceOfMeans));
+    return by > means_.half(kConfidenceOfMeans);
   }
 
   // They differ less than the percentiles, by more than chance, and perhaps not at all.
@@ -163,6 +165,18 @@ void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b
   if (fewest > 0 && most >= kManyTimesTheSteps * fewest)
     result.notes.push_back(
         fmt::format("runs of {} to {} steps: the longer ones count by stretches of {} steps", fewest, most, fewest));
+}
+
+// Where several runs a side show by their means that they differ by more than the threshold, it is the slow steps that
+// do, and more runs would not bring the percentiles to say so.
+std::optional<TestResult> sure_by_means(const TestedSide& a, const TestedSide& b, TestOptions options) {
+  options.statistic = Statistic::mean;
+  TestResult result = compare_figures(a, b, options);
+  const double threshold = 1 + options.threshold;
+  const bool is_beyond = result.low && result.high && (*result.low > threshold || *result.high < 1 / threshold);
+  if (!is_beyond) return std::nullopt;
+  result.notes.emplace_back("the sides differ in their slow steps, which a low percentile does not see: by the means");
+  return result;
 }
 
 }  // namespace
@@ -217,6 +231,8 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   const Interval means = interval_of(a, b, Statistic::mean, options);
   if (!GuardByMeans(interval, means, room, a.size() < 2 || b.size() < 2, options).objects_to(result.outcome))
     return result;
+  if (result.outcome == Outcome::same && a.size() > 1 && b.size() > 1)
+    if (auto by_means = sure_by_means(side_a, side_b, options)) return *by_means;
   result.notes.push_back(fmt::format(
       "the means differ from what the {} says (ratio {:.4g}): one side has more slow steps; --statistic mean "
       "compares the means",

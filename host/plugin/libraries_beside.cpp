@@ -1,11 +1,15 @@
 // Reads the dynamic section of an ELF file, as far as the loader's search by $ORIGIN goes.
 #include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
+
+#include "common/fd.hpp"
 
 #include "plugin/library_copy.hpp"
 
@@ -14,12 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Reads a few places of a file that may be large.
 class ElfFile {
  public:
-  explicit ElfFile(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  explicit ElfFile(const fs::path& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
   // What the dynamic section says, or nothing where this is no such file.
   std::vector<Elf64_Dyn> dynamic_section() {
@@ -46,10 +48,12 @@ class ElfFile {
   std::string text(Elf64_Addr table, Elf64_Xword offset) const {
     for (const Elf64_Phdr& segment : loaded_) {
       if (table < segment.p_vaddr || table - segment.p_vaddr >= segment.p_filesz) continue;
-      const std::size_t begin = segment.p_offset + (table - segment.p_vaddr) + offset;
-      if (begin >= bytes_.size()) return "";
-      const std::size_t end = bytes_.find('\0', begin);
-      return end == std::string::npos ? "" : bytes_.substr(begin, end - begin);
+      std::string text(longest_text, '\0');
+      const ssize_t read = ::pread(file_.get(), text.data(), text.size(),
+                                   static_cast<off_t>(segment.p_offset + (table - segment.p_vaddr) + offset));
+      text.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+      const std::size_t end = text.find('\0');
+      return end == std::string::npos ? "" : text.substr(0, end);
     }
     return "";
   }
@@ -57,13 +61,13 @@ class ElfFile {
  private:
   template <class T>
   std::optional<T> at(std::size_t offset) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return std::nullopt;
     T value;
-    std::memcpy(&value, bytes_.data() + offset, sizeof value);
-    return value;
+    const ssize_t read = ::pread(file_.get(), &value, sizeof value, static_cast<off_t>(offset));
+    return read == static_cast<ssize_t>(sizeof value) ? std::optional(value) : std::nullopt;
   }
 
-  std::string bytes_;
+  static constexpr std::size_t longest_text = 8192;  // of a run path
+  Fd file_;
   std::vector<Elf64_Phdr> loaded_;
 };
 
@@ -84,9 +88,7 @@ std::vector<fs::path> folders_by_origin(const std::string& run_path, const std::
   return folders;
 }
 
-}  // namespace
-
-std::vector<fs::path> libraries_beside(const fs::path& file) {
+std::vector<fs::path> found_beside(const fs::path& file) {
   ElfFile elf(file);
   const std::vector<Elf64_Dyn> entries = elf.dynamic_section();
   Elf64_Addr table = 0;
@@ -109,6 +111,17 @@ std::vector<fs::path> libraries_beside(const fs::path& file) {
         found.push_back((folder / need).lexically_normal());
         break;
       }
+  return found;
+}
+
+}  // namespace
+
+std::vector<fs::path> libraries_beside(const fs::path& file) {
+  std::vector<fs::path> found = found_beside(file);
+  std::set<fs::path> known(found.begin(), found.end());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (fs::path& more : found_beside(fs::path(found[i])))
+      if (known.insert(more).second) found.push_back(std::move(more));
   return found;
 }
 

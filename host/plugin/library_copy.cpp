@@ -41,7 +41,31 @@ int copy_all(int from, int to, Sha256& hash) {
   }
 }
 
+// From the beginning of `from`, wherever it stands. Returns 0, or the errno.
+int copy_from(int from, int to) {
+  std::array<char, 65536> block;
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(from, block.data(), block.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return 0;
+    if (const int failed = write_all(to, {block.data(), static_cast<std::size_t>(n)}).error_number) return failed;
+    at += n;
+  }
+}
+
 }  // namespace
+
+struct LibraryCopy::Memory {
+  explicit Memory(Fd file) : fd(std::move(file)) {}
+  ~Memory() {
+    if (is_kept) fd.release();
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  Fd fd;
+  bool is_kept = false;
+};
 
 LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
   const auto fail = [&](const std::string& why) { return PluginError(fmt::format("{}: {}", file.string(), why)); };
@@ -58,27 +82,26 @@ LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
       throw fail(fmt::format("cannot be copied into memory: {}", error_text(failed)));
     if (::fstat(from.get(), &after) != 0 || !is_as_before(before, after)) continue;
     ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
-    return {file, memory.release(), hash.hex()};
+    return {file, std::make_shared<Memory>(std::move(memory)), hash.hex()};
   }
   throw fail("it is being written; start again when that is done");
 }
 
-std::filesystem::path LibraryCopy::name_to_open() const { return fmt::format("/proc/self/fd/{}", memory_); }
+std::filesystem::path LibraryCopy::name_to_open() const {
+  memory_->is_kept = true;
+  return fmt::format("/proc/self/fd/{}", memory_->fd.get());
+}
 
 void LibraryCopy::write_to(const std::filesystem::path& path) const {
-  ::unlink(path.c_str());
-  Fd to(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500));
+  const std::string half = fmt::format("{}.{}.half", path.string(), ::getpid());
+  ::unlink(half.c_str());
+  Fd to(::open(half.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500));
   if (!to) throw_storage_error("create", path, errno);
-  std::array<char, 65536> block;
-  for (off_t at = 0;;) {
-    const ssize_t n = ::pread(memory_, block.data(), block.size(), at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_storage_error("copy a library to", path, errno);
-    if (n == 0) return;
-    if (const int failed = write_all(to.get(), {block.data(), static_cast<std::size_t>(n)}).error_number)
-      throw_storage_error("copy a library to", path, failed);
-    at += n;
-  }
+  int failed = copy_from(memory_->fd.get(), to.get());
+  if (failed == 0 && ::rename(half.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed == 0) return;
+  ::unlink(half.c_str());
+  throw_storage_error("copy a library to", path, failed);
 }
 
 }  // namespace assay::host::plugin

@@ -23,25 +23,28 @@ std::filesystem::path plugin_file(const std::filesystem::path& given) {
 
 }  // namespace
 
-PluginLibrary::PluginLibrary(std::filesystem::path file, std::optional<LibraryCopy> copy,
+PluginLibrary::PluginLibrary(std::filesystem::path file, std::vector<LibraryCopy> copies,
                              std::unique_ptr<Handle> handle, const assay_entry* entry)
-    : file_(std::move(file)), copy_(std::move(copy)), handle_(std::move(handle)), entry_(entry) {}
+    : file_(std::move(file)), copies_(std::move(copies)), handle_(std::move(handle)), entry_(entry) {}
 PluginLibrary::~PluginLibrary() = default;
 
 std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::path& given) {
-  return open(plugin_file(given), std::nullopt);
+  return open(plugin_file(given), {});
 }
 
 std::shared_ptr<const PluginLibrary> PluginLibrary::open_copy(const std::filesystem::path& given) {
   std::filesystem::path file = plugin_file(given);
-  LibraryCopy copy = LibraryCopy::take(file);
-  return open(std::move(file), std::move(copy));
+  std::vector<LibraryCopy> copies = {LibraryCopy::take(file)};
+  for (const std::filesystem::path& library : libraries_beside(file)) copies.push_back(LibraryCopy::take(library));
+  return open(std::move(file), std::move(copies));
 }
 
-std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path file, std::optional<LibraryCopy> copy) {
+std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path file, std::vector<LibraryCopy> copies) {
   auto handle = std::make_unique<Handle>();
-  if (copy) open_libraries_beside(file);
-  handle->library = open_shared_object(copy ? copy->name_to_open() : file, file.string(),
+  // The loader takes what is open already for what the plugin needs, so that what others need comes first. What cannot
+  // be opened is left to its words about the plugin.
+  for (std::size_t i = copies.size(); i-- > 1;) keep_open(copies[i].name_to_open());
+  handle->library = open_shared_object(copies.empty() ? file : copies.front().name_to_open(), file.string(),
                                        "rebuild it against this SDK, or install what it needs");
   if (!handle->library.has(ASSAY_ENTRY_SYMBOL))
     throw PluginError(fmt::format("{}: does not export '" ASSAY_ENTRY_SYMBOL
@@ -51,7 +54,7 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path f
   const assay_entry* entry = &handle->library.get<const assay_entry>(ASSAY_ENTRY_SYMBOL);
   check_entry(file.string(), *entry);
   return std::shared_ptr<const PluginLibrary>(
-      new PluginLibrary(std::move(file), std::move(copy), std::move(handle), entry));
+      new PluginLibrary(std::move(file), std::move(copies), std::move(handle), entry));
 }
 
 std::vector<std::string> PluginLibrary::workload_ids() const {

@@ -7,7 +7,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,11 +17,13 @@ class PluginLibrary {
  public:
   // Opens, finds `assay_entry_v1`, negotiates. Throws PluginError. No plugin code runs beyond static constructors.
   static std::shared_ptr<const PluginLibrary> open(const std::filesystem::path& file);
-  // The same with a copy of the file: what is written to the file, or moved over it, changes nothing of what is open.
+  // The same with copies of the file and of the libraries that it finds by its own place: what is written to them, or
+  // moved over them, changes nothing of what is open.
   static std::shared_ptr<const PluginLibrary> open_copy(const std::filesystem::path& file);
 
-  // Of what was opened by open_copy().
-  const LibraryCopy& copy() const { return copy_.value(); }
+  // Of what was opened by open_copy(): the plugin's own, and those of the libraries beside it.
+  const LibraryCopy& copy() const { return copies_.front(); }
+  std::span<const LibraryCopy> copies_beside() const { return std::span(copies_).subspan(1); }
   const assay_entry& entry() const { return *entry_; }
   const std::filesystem::path& file() const { return file_; }
   // By id; with an empty id the only workload. Throws PluginError that lists what there is.
@@ -34,12 +36,12 @@ class PluginLibrary {
 
  private:
   struct Handle;
-  PluginLibrary(std::filesystem::path file, std::optional<LibraryCopy> copy, std::unique_ptr<Handle> handle,
+  PluginLibrary(std::filesystem::path file, std::vector<LibraryCopy> copies, std::unique_ptr<Handle> handle,
                 const assay_entry* entry);
-  static std::shared_ptr<const PluginLibrary> open(std::filesystem::path file, std::optional<LibraryCopy> copy);
+  static std::shared_ptr<const PluginLibrary> open(std::filesystem::path file, std::vector<LibraryCopy> copies);
 
   std::filesystem::path file_;
-  std::optional<LibraryCopy> copy_;
+  std::vector<LibraryCopy> copies_;
   std::unique_ptr<Handle> handle_;
   const assay_entry* entry_;
 };

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "plugin/entry_check.hpp"
-#include "plugin/library_copy.hpp"
 
 namespace assay::host::plugin {
 
@@ -30,11 +29,9 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
   throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", name, text, remedy));
 }
 
-// Opens what a library finds by its own place, before a copy of it is opened, which has another: the loader takes what
-// is open already for what the copy needs. What cannot be opened is left to the loader's own words about the copy.
-inline void open_libraries_beside(const std::filesystem::path& file) {
-  for (const std::filesystem::path& library : libraries_beside(file))
-    dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+// For the loader to find when it opens what needs it.
+inline void keep_open(const std::filesystem::path& library) {
+  dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
 }  // namespace assay::host::plugin

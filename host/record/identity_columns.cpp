@@ -40,7 +40,7 @@ constexpr std::array identity{word_column("device.uuid", of_device<&Device::uuid
 
 // The kinds of files: those of which a case has one, and those of which it may have several, by name.
 constexpr std::array<std::string_view, 3> single_files{"host", "plugin", "device"};
-constexpr std::array<std::string_view, 2> named_files{"comm.", "input."};
+constexpr std::array<std::string_view, 3> named_files{"plugin/", "comm.", "input."};
 
 }  // namespace
 

@@ -99,6 +99,7 @@ class ExperimentRun {
     const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
     if (earlier_) {
       basis.finished = finished_cases(earlier_->records, allow, options_.any_machine);
+      basis.cases_of_index = cases_of_index(earlier_->records);
       for (const record::CaseRecord& record : earlier_->records)
         if (const auto taken = record.result.threads.taken_processors) keep_taken_processors(*taken);
     }
@@ -112,14 +113,19 @@ class ExperimentRun {
     };
     RunPlan plan = make_plan(experiment_, basis);
     if (earlier_)
-      set_aside_outdated(outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));
+      set_aside_outdated(plan, outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));
     return plan;
   }
 
   // Before anything runs: figures of other code must not stand among those of this run, however it ends.
-  void set_aside_outdated(const std::vector<OutdatedCase>& cases) {
+  void set_aside_outdated(const RunPlan& plan, const std::vector<OutdatedCase>& cases) {
     for (const OutdatedCase& each : cases) folder_->append(each.record);
+    if (!cases.empty()) results::write_views(folder_->path(), as_planned(experiment_, plan));
     for (const std::string& note : outdated_notes(cases)) listener_.message("note: " + note);
+    std::vector<std::string> ignored;  // read again with the views, which tell them
+    for (const std::string& note : notes_on_kept_cases(
+             plan, earlier_->records, results::read_environments(folder_->path(), ignored), folder_->environment_id()))
+      listener_.message("note: " + note);
   }
 
   // Returns whether the run was interrupted.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
 
 #include "common/files.hpp"
@@ -74,9 +75,9 @@ void carry_out(const worker::CaseSpec& spec, FollowedFiles& files, const launch:
   if (is_over(service, spec.ranks.prefix)) return;
   RankReport report{spec.ranks.rank, spec.ranks.host_name, {}, launch::FailureKind::died};
   try {
-    files.bring(spec);
+    const worker::CaseSpec seen = files.seen_from_here(spec);
     const KeyWatcher abort(service.endpoint(), abort_key(spec.ranks.prefix));
-    const std::vector<worker::CaseSpec> here = {spec};
+    const std::vector<worker::CaseSpec> here = {seen};
     launch::GroupRequest request = group_request(here, interrupts);
     request.poll_outside = [&] { return abort.seen(); };
     const auto begin = std::chrono::steady_clock::now();
@@ -87,6 +88,8 @@ void carry_out(const worker::CaseSpec& spec, FollowedFiles& files, const launch:
   } catch (const launch::LaunchError& e) {
     report.result = record::result_without_worker(record::Status::failed, e.what());
   } catch (const plugin::PluginError& e) {
+    report.result = record::result_without_worker(record::Status::failed, e.what());
+  } catch (const std::system_error& e) {
     report.result = record::result_without_worker(record::Status::failed, e.what());
   } catch (const StorageError& e) {
     report.result = record::result_without_worker(record::Status::failed, e.what());

@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "launch/supervise_group.hpp"
+#include "plugin/search.hpp"
 #include "run/group_request.hpp"
 
 namespace assay::host::run {
 
-worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
-                                   const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts) {
+namespace {
+
+worker::FoundDevice ask_for_kind(const std::string& wanted, const std::filesystem::path& device_folder,
+                                 const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts) {
   const launch::GroupOutcome outcome =
       launch::supervise_group(probe_request(wanted, device_folder, log_file, interrupts), {}, interrupts.count());
   const launch::WorkerOutcome& worker = outcome.workers.front();
@@ -17,6 +22,23 @@ worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesys
   worker::FoundDevice none;
   none.reason = fmt::format("asking for device '{}': {}", wanted, worker.reason);
   return none;
+}
+
+}  // namespace
+
+worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
+                                   const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts) {
+  if (wanted != "auto") return ask_for_kind(wanted, device_folder, log_file, interrupts);
+  const std::vector<std::string> kinds = plugin::installed_device_kinds();
+  std::string note = "no cuda backend is installed";
+  if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
+    worker::FoundDevice cuda = ask_for_kind("cuda", device_folder, log_file, interrupts);
+    if (cuda.is_usable()) return cuda;
+    note = cuda.reason;
+  }
+  worker::FoundDevice cpu = ask_for_kind("cpu", device_folder, log_file, interrupts);
+  if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
+  return cpu;
 }
 
 }  // namespace assay::host::run

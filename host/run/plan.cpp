@@ -18,6 +18,7 @@ class Planner {
   CasePlan plan(const experiment::Case& c) {
     const worker::FoundDevice& device = device_for(c.run.device);
     CasePlan planned{c, device};
+    planned.values.namesake = namesake_of(c);
     planned.in_process = basis_.in_process || !c.run.isolate;
     if (device.is_usable()) {
       experiment::apply_presets(basis_.schema, device.device.kind, planned.values);
@@ -39,6 +40,13 @@ class Planner {
     const auto known = plan_.devices.find(wanted);
     if (known != plan_.devices.end()) return known->second;
     return plan_.devices.emplace(wanted, basis_.ask_device(wanted)).first->second;
+  }
+
+  std::int64_t namesake_of(const experiment::Case& c) const {
+    const auto known = basis_.cases_of_index.find(c.index);
+    if (known == basis_.cases_of_index.end()) return 1;
+    const std::vector<std::string>& cases = known->second;
+    return 1 + (std::find(cases.begin(), cases.end(), finished_key("", c.axes)) - cases.begin());
   }
 
   // The number that [run] ranks means here.
@@ -99,6 +107,7 @@ class Planner {
       identity.emplace_back("device.driver", device.device.driver);
       for (const auto& [name, build] : device.libraries) identity.emplace_back("library:" + name, build);
     }
+    if (planned.in_process) identity.emplace_back("in_process", "true");
     // "all" is another number on another machine.
     if (planned.ranks > 1) identity.emplace_back("ranks", std::to_string(planned.ranks));
     return experiment::case_hash(planned.values, basis_.schema.id, identity);

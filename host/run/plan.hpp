@@ -66,6 +66,7 @@ struct PlanBasis {
   std::optional<wireup::LaunchedRank> launched;  // the launcher that has started this process with others
   bool in_process = false;                       // --in-process
   std::set<std::string> finished;                // finished_key() of the cases that the resumed run has finished
+  std::map<std::int64_t, std::vector<std::string>> cases_of_index;  // of the resumed run: finished_key("", axes)
   std::function<worker::FoundDevice(const std::string& wanted)> ask_device;  // called once for each [run] device
   // The hashes of the libraries behind a case on such a device, by role, and that of a file which a parameter names.
   std::function<record::Named<std::string>(const std::string& device_kind, std::int32_t ranks)> files_of;

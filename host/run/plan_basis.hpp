@@ -15,6 +15,7 @@ inline PlanBasis plan_basis(const RunTarget& target, TakenFiles& files,
           in_process,
           {},
           {},
+          {},
           [&files](const std::string& device_kind, std::int32_t ranks) { return files.hashes(device_kind, ranks); },
           [&files](const std::string& path) { return files.input_hash(path); }};
 }

@@ -66,7 +66,7 @@ std::vector<std::string> changes_of(const CasePlan& planned, const record::CaseR
   if (record.result.device && planned.device.is_usable()) {
     const record::Device &then = *record.result.device, &now = planned.device.device;
     add_change(changes, "device", then.kind + " " + then.name, now.kind + " " + now.name);
-    add_change(changes, "libraries", then.libraries, now.libraries);
+    if (record.result.libraries.empty()) add_change(changes, "libraries", then.libraries, now.libraries);
     add_change(changes, "driver", then.driver, now.driver);
     for (const auto& [name, build] : planned.device.libraries)
       if (const std::string* before = record::find(record.result.libraries, name))
@@ -133,6 +133,16 @@ std::set<std::string> finished_cases(const Records& records, const std::vector<s
   return finished;
 }
 
+std::map<std::int64_t, std::vector<std::string>> cases_of_index(const Records& records) {
+  std::map<std::int64_t, std::vector<std::string>> cases;
+  for (const record::CaseRecord& record : records) {
+    std::vector<std::string>& of_index = cases[record.identity.index];
+    std::string key = finished_key("", record.identity.axes);
+    if (std::find(of_index.begin(), of_index.end(), key) == of_index.end()) of_index.push_back(std::move(key));
+  }
+  return cases;
+}
+
 std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& records, const OutdatedBy& by) {
   auto left = last_records(records);
   std::vector<OutdatedCase> outdated;
@@ -171,6 +181,37 @@ std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases) 
                                   count == 1 ? "1 finished case" : fmt::format("{} finished cases", count),
                                   count == 1 ? "is" : "are", change));
   }
+  return notes;
+}
+
+std::vector<std::string> notes_on_kept_cases(const RunPlan& plan, const Records& records,
+                                             const results::Environments& environments,
+                                             const std::string& environment) {
+  const auto last = last_records(records);
+  const auto now = environments.find(environment);
+  std::map<std::string, std::size_t> counts;  // by what differs
+  for (const CasePlan& planned : plan.cases) {
+    const auto found = last.find(key_of_values(planned.values.axes, planned.values.repeat));
+    if (!planned.is_finished || found == last.end()) continue;
+    const record::CaseRecord& record = *found->second;
+    std::vector<std::string> changes;
+    if (record.result.device && !record.result.device->uuid.empty() && planned.device.is_usable())
+      add_change(changes, "device.uuid", record.result.device->uuid, planned.device.device.uuid);
+    const auto then = environments.find(record.environment);
+    if (then != environments.end() && now != environments.end() && then != now) {
+      std::set<std::string> names;
+      for (const auto* each : {&then->second, &now->second})
+        for (const auto& [name, text] : each->facts()) names.insert(name);
+      for (const std::string& name : names)
+        if (!name.starts_with("invocations"))
+          add_change(changes, name, then->second.fact_or(name, "not set"), now->second.fact_or(name, "not set"));
+    }
+    for (const std::string& change : changes) ++counts[change];
+  }
+  std::vector<std::string> notes;
+  for (const auto& [change, count] : counts)
+    notes.push_back(fmt::format("{} finished case{} kept, and had other conditions: {}", count,
+                                count == 1 ? " is" : "s are", change));
   return notes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 
 #include "experiment/experiment.hpp"
 #include "record/case_record.hpp"
+#include "results/environments.hpp"
 #include "run/plan.hpp"
 
 namespace assay::host::run {
@@ -38,6 +40,9 @@ std::string refusal_text(const EarlierRun& earlier);
 std::set<std::string> finished_cases(const std::vector<record::CaseRecord>& records,
                                      const std::vector<std::string>& allow, bool any_machine);
 
+// The cases that have had each index, the first one first: an experiment that grows numbers its cases anew.
+std::map<std::int64_t, std::vector<std::string>> cases_of_index(const std::vector<record::CaseRecord>& records);
+
 // A case that the run has finished, and whose figures other code or another machine had made.
 struct OutdatedCase {
   const CasePlan* planned;           // which runs again; null: this command leaves the case out
@@ -58,7 +63,12 @@ struct OutdatedBy {
 std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
                                          const OutdatedBy& by);
 
-// What the user is told of them, a line for each thing that has changed.
+// What the user is told of finished cases that are kept although they ran in another environment, or on another GPU of
+// the same kind: a line for each thing that differs. `environment`: the id of today's.
+std::vector<std::string> notes_on_kept_cases(const RunPlan& plan, const std::vector<record::CaseRecord>& records,
+                                             const results::Environments& environments, const std::string& environment);
+
+// What the user is told of outdated cases, a line for each thing that has changed.
 std::vector<std::string> outdated_notes(const std::vector<OutdatedCase>& cases);
 
 }  // namespace assay::host::run

@@ -28,7 +28,8 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
   identity.files = planned.files;
   identity.plugin = {target.plugin_id, target.plugin_version, target.plugin_build, target.file_hash};
   for (const plugin::ParamSpec& p : target.schema.params) identity.params.emplace_back(p.name, c.params.at(p.name));
-  for (const auto& [name, value] : c.settings()) identity.settings.emplace_back(name, value);
+  for (const auto& [name, value] : c.settings())
+    identity.settings.emplace_back(name, name == "run.isolate" ? Value(!planned.in_process) : value);
   record.result = std::move(result);
   if (!record.result.device && planned.device.is_usable()) record.result.device = planned.device.device;
   record.started = started;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,16 +21,6 @@ namespace fs = std::filesystem;
 constexpr const char* plugins = "plugins";
 constexpr const char* devices = "devices";
 constexpr const char* communicators = "comm";
-
-// What a library needs and finds by its own place, and what that needs in turn.
-std::vector<fs::path> all_beside(const fs::path& library) {
-  std::vector<fs::path> found = plugin::libraries_beside(library);
-  std::set<fs::path> known(found.begin(), found.end());
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (fs::path& more : plugin::libraries_beside(found[i]))
-      if (known.insert(more).second) found.push_back(std::move(more));
-  return found;
-}
 
 // Size and times: as long as they stay, so does the content.
 std::string state_of(const fs::path& path) {
@@ -80,9 +71,8 @@ TakenFiles::TakenFiles(const RunTarget& target, const std::optional<fs::path>& f
     copy(of_plugin, plugins, false);
     plugin_ = folder_->path() / plugins / target.plugin_file.filename();
   }
-  for (const fs::path& library : all_beside(target.plugin_file)) {
-    const plugin::LibraryCopy beside = plugin::LibraryCopy::take(library);
-    plugin_hashes_.emplace_back("plugin/" + library.filename().string(), beside.sha256());
+  for (const plugin::LibraryCopy& beside : target.found.library->copies_beside()) {
+    plugin_hashes_.emplace_back("plugin/" + beside.file().filename().string(), beside.sha256());
     if (!folder_) continue;
     copy(beside, plugins, false);
     searched_ = {(folder_->path() / plugins).string()};
@@ -98,7 +88,7 @@ void TakenFiles::copy(const plugin::LibraryCopy& copy, const std::string& group,
   copy.write_to(to / copy.file().filename());
   copies_.push_back({(to / copy.file().filename()).string(), copy.file().string(), copy.sha256()});
   if (!with_needs) return;
-  for (const fs::path& library : all_beside(copy.file())) {
+  for (const fs::path& library : plugin::libraries_beside(copy.file())) {
     std::error_code error;
     fs::create_symlink(library, to / library.filename(), error);
     if (error && error != std::errc::file_exists)
@@ -153,6 +143,7 @@ void TakenFiles::say_in(worker::CaseSpec& spec) const {
   spec.comm_folder = comm_folder_.string();
   spec.library_folders = searched_;
   spec.copies = copies_;
+  spec.host_sha256 = host_hash_;
   if (!devices_.contains(spec.device_kind)) return;
   const fs::path original = plugin::device_file(spec.device_kind);
   spec.device_file = (folder_ ? folder_->path() / devices / original.filename() : original).string();
@@ -191,23 +182,58 @@ std::optional<std::string> TakenFiles::change_of_input(const std::string& path) 
 
 FollowedFiles::~FollowedFiles() {
   std::error_code error;
-  for (const fs::path& file : made_) fs::remove(file, error);
+  if (!own_folder_.empty()) fs::remove_all(own_folder_, error);
 }
 
-void FollowedFiles::bring(const worker::CaseSpec& spec) {
-  for (const worker::CopiedFile& wanted : spec.copies) {
+bool FollowedFiles::sees(const worker::CopiedFile& file) {
+  const auto [known, is_new] = hashes_.try_emplace(file.copy);
+  if (is_new) try {
+      known->second = sha256_of_file(file.copy);
+    } catch (const std::system_error&) {  // it is not there
+    }
+  return known->second == file.sha256;
+}
+
+void FollowedFiles::make(const worker::CopiedFile& file, const fs::path& own, const std::string& host) {
+  if (!made_.insert(own).second) return;
+  const plugin::LibraryCopy taken = plugin::LibraryCopy::take(file.original);
+  if (taken.sha256() != file.sha256)
+    throw plugin::PluginError(
+        fmt::format("{} on {} is another file than on the machine that leads the run (SHA-256 {}, {} there); install "
+                    "the same on all "
+                    "of them",
+                    file.original, host, short_hash(taken.sha256()), short_hash(file.sha256)));
+  create_folders(own.parent_path());
+  taken.write_to(own);
+  if (own.parent_path().filename() == plugins) return;
+  for (const fs::path& library : plugin::libraries_beside(file.original)) {
     std::error_code error;
-    if (fs::exists(wanted.copy, error)) continue;
-    const plugin::LibraryCopy own = plugin::LibraryCopy::take(wanted.original);
-    if (own.sha256() != wanted.sha256)
-      throw plugin::PluginError(fmt::format(
-          "{} on {} is another file than on the machine that leads the run (SHA-256 {}, {} there); install the same on "
-          "all of them",
-          wanted.original, spec.ranks.host_name, short_hash(own.sha256()), short_hash(wanted.sha256)));
-    create_folders(fs::path(wanted.copy).parent_path());
-    own.write_to(wanted.copy);
-    made_.insert(wanted.copy);
+    fs::create_symlink(library, own.parent_path() / library.filename(), error);
   }
+}
+
+worker::CaseSpec FollowedFiles::seen_from_here(worker::CaseSpec spec) {
+  if (own_host_hash_.empty()) own_host_hash_ = sha256_of_file("/proc/self/exe");
+  if (own_host_hash_ != spec.host_sha256)
+    throw plugin::PluginError(
+        fmt::format("assay on {} is another build than the one that leads the run (SHA-256 {}, {} there); install the "
+                    "same on all machines",
+                    spec.ranks.host_name, short_hash(own_host_hash_), short_hash(spec.host_sha256)));
+  if (std::all_of(spec.copies.begin(), spec.copies.end(), [this](const auto& file) { return sees(file); })) return spec;
+  const std::string theirs = fs::path(spec.plugin_file).parent_path().parent_path().string();
+  own_folder_ = fmt::format("{}-{}-{}", theirs, spec.ranks.host_name, ::getpid());
+  const auto here = [&](std::string& path) {
+    if (path.starts_with(theirs + "/")) path.replace(0, theirs.size(), own_folder_.string());
+  };
+  for (worker::CopiedFile& file : spec.copies) {
+    std::string own = file.copy;
+    here(own);
+    make(file, own, spec.ranks.host_name);
+    file.copy = own;
+  }
+  for (std::string* path : {&spec.plugin_file, &spec.device_file, &spec.comm_folder}) here(*path);
+  for (std::string& folder : spec.library_folders) here(folder);
+  return spec;
 }
 
 }  // namespace assay::host::run

@@ -1,9 +1,10 @@
 // The files that make a run's numbers, as they are when the run begins.
 //
 // Libraries are copied to FOLDER/files, and workers open the copies: whatever is written to the originals or moved over
-// them meanwhile changes no case of this run. The copies are real files, so that a debugger, a profiler and a
-// sanitizer find them; they go when the run ends. Input files, which may be large, stay where they are: their content
-// is hashed when the run begins, and looked at again before and after each case.
+// them meanwhile changes no case of this run. (What a backend or a communicator finds by its own place is linked:
+// vendors' libraries are large.) The copies are real files, so that a debugger, a profiler and a sanitizer find them;
+// they go when the run ends. Input files, which may be large, stay where they are: their content is hashed when the run
+// begins, and looked at again before and after each case.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -64,20 +65,26 @@ class TakenFiles {
   std::map<std::string, Input> inputs_;  // by path
 };
 
-// What a process that follows another one opens: the copies of the leading one, or, where it does not see that one's
-// folder, its own, if they are the same.
+// What a process that follows another one opens: the copies of the leading one, or, where it does not see them, its
+// own, if they are the same.
 class FollowedFiles {
  public:
   FollowedFiles() = default;
   ~FollowedFiles();  // removes its own
   FollowedFiles(const FollowedFiles&) = delete;
   FollowedFiles& operator=(const FollowedFiles&) = delete;
-  // Makes what is missing. Throws PluginError where this machine has other files than the leading one, and
-  // StorageError.
-  void bring(const worker::CaseSpec& spec);
+  // The specification with names that mean the same files here. Throws PluginError where this machine has other files
+  // than the leading one, or another build of assay, and StorageError.
+  worker::CaseSpec seen_from_here(worker::CaseSpec spec);
 
  private:
+  bool sees(const worker::CopiedFile& file);
+  void make(const worker::CopiedFile& file, const std::filesystem::path& own, const std::string& host);
+
+  std::string own_host_hash_;
+  std::map<std::string, std::string> hashes_;  // of the leading one's copies, by path
   std::set<std::filesystem::path> made_;
+  std::filesystem::path own_folder_;  // empty: none was needed
 };
 
 }  // namespace assay::host::run

@@ -35,17 +35,30 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "ASSAY_ALGORITHMS",
 });
 
-constexpr auto kSecretWords =
-    std::to_array<std::string_view>({"TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "KEY", "KEYS",
-                                     "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE", "JWT"});
+// Wherever they stand in a name, however it is written. (PAT stands alone: PATH is none.)
+constexpr auto kSecretParts =
+    std::to_array<std::string_view>({"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "PWD", "KEY", "CREDENTIAL", "AUTH",
+                                     "COOKIE", "JWT", "BEARER", "SIGNATURE"});
 
-bool has_secret_word(std::string_view name) {
-  while (!name.empty()) {
-    const std::size_t end = std::min(name.find('_'), name.size());
-    if (std::find(kSecretWords.begin(), kSecretWords.end(), name.substr(0, end)) != kSecretWords.end()) return true;
-    name.remove_prefix(std::min(end + 1, name.size()));
+bool names_a_secret(std::string_view name) {
+  std::string upper;
+  for (const char c : name) upper += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const auto is_in = [&upper](std::string_view part) { return upper.find(part) != std::string::npos; };
+  return std::any_of(kSecretParts.begin(), kSecretParts.end(), is_in) || upper.ends_with("_PAT") || upper == "SIG";
+}
+
+// "?token=abc&x=1" -> "?token=***&x=1"
+std::string without_secret_queries(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; (at = text.find_first_of("?&")) != std::string_view::npos;) {
+    result += text.substr(0, at + 1);
+    text.remove_prefix(at + 1);
+    const std::size_t equals = text.find_first_of("=&? \t\n'\"");
+    if (equals == std::string_view::npos || text[equals] != '=' || !names_a_secret(text.substr(0, equals))) continue;
+    result.append(text.substr(0, equals + 1)).append("***");
+    text.remove_prefix(std::min(text.find_first_of("& \t\n'\"", equals), text.size()));
   }
-  return false;
+  return result.append(text);
 }
 
 // As a shell takes it back.
@@ -60,7 +73,7 @@ std::string as_shell_word(std::string_view argument) {
 }  // namespace
 
 bool is_recorded_variable(std::string_view name) {
-  if (has_secret_word(name)) return false;
+  if (names_a_secret(name)) return false;
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
          std::any_of(kFamilies.begin(), kFamilies.end(), [&](std::string_view family) {
            return name.starts_with(family) && (name.size() > family.size() || !family.ends_with('_'));
@@ -74,13 +87,18 @@ std::string without_passwords(std::string_view text) {
     at += before.size();
     result += text.substr(0, at);
     text.remove_prefix(at);
-    const std::string_view place = text.substr(0, text.find_first_of("/?# \t\n'\""));
+    const std::string_view rest = text.substr(0, text.find_first_of(" \t\n'\""));
+    std::string_view place = rest.substr(0, rest.find_first_of("/?#"));
+    // A password may have a slash in it: "user:p/word@host", which is no port.
+    const std::size_t colon = place.find(':');
+    if (colon != std::string_view::npos && place.find_first_not_of("0123456789", colon + 1) != std::string_view::npos)
+      place = place.find('@') == std::string_view::npos ? rest : place;
     if (const std::size_t sign = place.rfind('@'); sign != std::string_view::npos) {
       result += "***";
       text.remove_prefix(sign);
     }
   }
-  return result.append(text);
+  return without_secret_queries(result.append(text));
 }
 
 std::string command_line(std::string_view cmdline) {

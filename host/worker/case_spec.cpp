@@ -48,7 +48,8 @@ json values_to_json(const experiment::Case& c) {
     json& list = settings[name] = json::array();
     for (const Value& value : values) list.push_back(host::to_json(value));
   }
-  json values{{"index", c.index}, {"params", std::move(params)}, {"settings", std::move(settings)}};
+  json values{
+      {"index", c.index}, {"namesake", c.namesake}, {"params", std::move(params)}, {"settings", std::move(settings)}};
   if (c.repeat) values["repeat"] = *c.repeat;
   return values;
 }
@@ -68,6 +69,7 @@ bool apply_setting(const std::string& name, const json& value, experiment::Case&
 experiment::Case values_from_json(const json& found) {
   experiment::Case c;
   found.at("index").get_to(c.index);
+  found.at("namesake").get_to(c.namesake);
   if (found.contains("repeat")) c.repeat = found.at("repeat").get<std::int64_t>();
   for (const auto& [name, value] : found.at("params").items()) c.params[name] = value_from_json(value);
   for (const auto& [name, value] : found.at("settings").items()) {
@@ -89,7 +91,9 @@ json copies_to_json(const std::vector<CopiedFile>& copies) {
 }  // namespace
 
 std::string CaseSpec::file_stem() const {
-  const std::string stem = fmt::format("case-{:04}{}", values.index + 1, experiment::repeat_suffix(values.repeat));
+  const std::string namesake = values.namesake > 1 ? fmt::format("-{}", values.namesake) : "";
+  const std::string stem =
+      fmt::format("case-{:04}{}{}", values.index + 1, namesake, experiment::repeat_suffix(values.repeat));
   return is_alone() ? stem : fmt::format("{}.rank{}", stem, ranks.rank);
 }
 
@@ -100,19 +104,13 @@ std::filesystem::path CaseSpec::file_of_run(const std::string& name) const {
 std::filesystem::path CaseSpec::log_file() const { return file_of_run("logs/" + file_stem() + ".log"); }
 
 json to_json(const CaseSpec& spec) {
-  return {{"values", values_to_json(spec.values)},
-          {"plugin_file", spec.plugin_file},
-          {"device_file", spec.device_file},
-          {"comm_folder", spec.comm_folder},
-          {"library_folders", spec.library_folders},
-          {"copies", copies_to_json(spec.copies)},
-          {"workload", spec.workload},
-          {"phase_names", spec.phase_names},
-          {"device_kind", spec.device_kind},
-          {"device_ordinal", spec.device_ordinal},
-          {"run_folder", spec.run_folder},
-          {"output_files", spec.output_files},
-          {"ranks", rank_to_json(spec.ranks)}};
+  return {{"values", values_to_json(spec.values)},   {"plugin_file", spec.plugin_file},
+          {"device_file", spec.device_file},         {"comm_folder", spec.comm_folder},
+          {"library_folders", spec.library_folders}, {"copies", copies_to_json(spec.copies)},
+          {"host_sha256", spec.host_sha256},         {"workload", spec.workload},
+          {"phase_names", spec.phase_names},         {"device_kind", spec.device_kind},
+          {"device_ordinal", spec.device_ordinal},   {"run_folder", spec.run_folder},
+          {"output_files", spec.output_files},       {"ranks", rank_to_json(spec.ranks)}};
 }
 
 CaseSpec case_spec_from_json(const json& found) {
@@ -122,6 +120,7 @@ CaseSpec case_spec_from_json(const json& found) {
   found.at("device_file").get_to(spec.device_file);
   found.at("comm_folder").get_to(spec.comm_folder);
   found.at("library_folders").get_to(spec.library_folders);
+  found.at("host_sha256").get_to(spec.host_sha256);
   for (const json& each : found.at("copies"))
     spec.copies.push_back({each.at("copy").get<std::string>(), each.at("original").get<std::string>(),
                            each.at("sha256").get<std::string>()});

@@ -35,6 +35,7 @@ struct CaseSpec {
   std::string comm_folder;
   std::vector<std::string> library_folders;  // where what they need is looked for, beside the loader's own places
   std::vector<CopiedFile> copies;            // that the case may open
+  std::string host_sha256;                   // of the assay that leads the run
   std::string workload;
   std::vector<std::string> phase_names;  // for the words of whoever watches the worker
   std::string device_kind;               // "cpu", "cuda": resolved, never "auto"

@@ -1,6 +1,5 @@
 #include "worker/device_probe.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "plugin/search.hpp"
@@ -17,7 +16,9 @@ FoundDevice refused(record::Status status, const char* reason) {
   return answer;
 }
 
-FoundDevice probe_kind(const std::string& kind) {
+}  // namespace
+
+FoundDevice probe_device(const std::string& kind) {
   try {
     const plugin::OpenDevice device(plugin::find_device(kind), 0);
     FoundDevice answer;
@@ -32,22 +33,6 @@ FoundDevice probe_kind(const std::string& kind) {
   } catch (const plugin::PluginError& e) {
     return refused(record::Status::unsupported, e.what());
   }
-}
-
-}  // namespace
-
-FoundDevice probe_device(const std::string& wanted) {
-  if (wanted != "auto") return probe_kind(wanted);
-  const std::vector<std::string> kinds = plugin::installed_device_kinds();
-  std::string note = "no cuda backend is installed";
-  if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
-    FoundDevice cuda = probe_kind("cuda");
-    if (cuda.is_usable()) return cuda;
-    note = cuda.reason;
-  }
-  FoundDevice cpu = probe_kind("cpu");
-  if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
-  return cpu;
 }
 
 }  // namespace assay::host::worker

@@ -6,8 +6,8 @@
 
 namespace assay::host::worker {
 
-// `wanted`: "cpu", "cuda", or "auto" (cuda where its backend finds a device, else cpu; `note` says why not cuda). The
-// answer's status is ok, unsupported or failed.
-FoundDevice probe_device(const std::string& wanted);
+// `kind`: "cpu", "cuda". The answer's status is ok, unsupported or failed. Once in a process: what another backend has
+// loaded stays, and would stand among the libraries of this one.
+FoundDevice probe_device(const std::string& kind);
 
 }  // namespace assay::host::worker

@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <fstream>
+#include <sstream>
 
 #include "e2e/taken_files/builds.hpp"
 
@@ -125,7 +127,14 @@ TEST_F(Resume, WhatIsOutdatedHasNoFiguresInTheTables) {
   ASSERT_TRUE(exit.has_value());
   EXPECT_EQ(exit->code, 130) << output();
   const std::string table = text_of(run_folder() / "table.csv");
-  EXPECT_PRED2(contains, table, ",outdated") << table;
+  std::istringstream rows(table);
+  int outdated = 0;
+  for (std::string row; std::getline(rows, row);)
+    if (row.find(",outdated") != std::string::npos) {
+      ++outdated;
+      EXPECT_EQ(row.substr(1, 2), ",,") << "figures: " << row;
+    }
+  EXPECT_GE(outdated, 1) << table;
   const nlohmann::json last = cases().back();
   EXPECT_EQ(metric(last, "build"), 2) << last;
 }

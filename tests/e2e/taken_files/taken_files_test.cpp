@@ -74,6 +74,31 @@ TEST_F(TakenFiles, APluginThatIsRemovedWithWhatItNeeds) {
   expect_all_by_build_1(run_and_meanwhile([&] { fs::remove_all(plugins()); }));
 }
 
+TEST_F(TakenFiles, ALibraryBesideThePluginThatIsOverwrittenOrTruncatedInItsPlace) {
+  for (const bool truncates : {false, true}) {
+    install(1);
+    std::filesystem::remove_all(folder() / "out");
+    expect_all_by_build_1(run_and_meanwhile([&] {
+      std::ofstream to(plugins() / "needs/libpace_helper.so", std::ios::binary);
+      if (!truncates) to << std::ifstream(built(2, "libpace_helper.so"), std::ios::binary).rdbuf();
+    }));
+  }
+}
+
+TEST_F(TakenFiles, ADeviceBackendThatIsOverwrittenInItsPlace) {
+  install_other_device(1);
+  ExperimentText text = sweep_of_four("100");
+  text.device = "cuda";
+  write_experiment(text);
+  HostProcess host = start(run_arguments());
+  ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << output();
+  fs::resize_file(devices() / "libassay_device_cuda.so", 100);
+  const std::optional<HostExit> exit = host.wait();
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 0) << output();
+  EXPECT_EQ(cases().size(), 4u);
+}
+
 TEST_F(TakenFiles, TheRecordsHashIsThatOfSha256sum) {
   write_experiment(sweep_of_four());
   ASSERT_EQ(run(run_arguments()).exit.code, 0);
@@ -96,7 +121,7 @@ TEST_F(TakenFiles, AnInputThatChangesEndsItsCasesWithAReason) {
   write_experiment(text);
   HostProcess host = start(run_arguments());
   ASSERT_TRUE(wait_until([&] { return !case_lines().empty(); })) << output();
-  std::ofstream(folder() / "input") << "one";
+  fs::last_write_time(folder() / "input", fs::file_time_type::clock::now());
   ASSERT_TRUE(wait_until([&] { return case_lines().size() >= 2; })) << output();
   std::ofstream(folder() / "input") << "two";
   const std::optional<HostExit> exit = host.wait();
@@ -105,6 +130,7 @@ TEST_F(TakenFiles, AnInputThatChangesEndsItsCasesWithAReason) {
   const std::vector<nlohmann::json> records = cases();
   ASSERT_EQ(records.size(), 4u);
   EXPECT_EQ(records[0]["status"], "ok");
+  EXPECT_EQ(records[1]["status"], "ok") << "it was touched, and is the same";
   EXPECT_EQ(records[3]["status"], "failed");
   EXPECT_PRED2(contains, records[3]["reason"].get<std::string>(), "input has changed while the run went on (SHA-256 ");
   EXPECT_FALSE(records[3].contains("phases"));

@@ -285,9 +285,10 @@ TEST(Columns, TheHashOfEachFileIsAColumn) {
   EXPECT_TRUE(cell_of(json, "files.device").empty());
   EXPECT_EQ(record::file_columns({typed(ok_record()), typed(json), typed(json)}),
             (std::vector<std::string>{"files.host", "files.plugin", "files.input.weights"}));
-  for (const char* name : {"files.host", "files.plugin", "files.device", "files.comm.gloo", "files.input.weights"})
+  for (const char* name :
+       {"files.host", "files.plugin", "files.device", "files.plugin/libx.so", "files.comm.gloo", "files.input.weights"})
     EXPECT_TRUE(record::is_column(name, {})) << name;
-  for (const char* name : {"files.", "files.hosts", "files.input.", "files.comm", "file.host"})
+  for (const char* name : {"files.", "files.hosts", "files.plugin/", "files.input.", "files.comm", "file.host"})
     EXPECT_FALSE(record::is_column(name, {})) << name;
 }
 

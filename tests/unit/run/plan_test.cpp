@@ -238,6 +238,24 @@ TEST(PlanSkips, ARepeatByItsNumber) {
   EXPECT_EQ(plan.to_run().front()->values.repeat, 2);
 }
 
+// Growth at the front gives a new case the number of an old one, whose files must stay.
+TEST(Plan, CasesThatHaveHadOneNumberHaveFilesOfTheirOwn) {
+  Machine machine;
+  experiment::Case first = small_case(0, 1), second = small_case(1, 2), third = small_case(0, 3);
+  first.axes = {{"batch_size", std::int64_t{1}}}, second.axes = {{"batch_size", std::int64_t{2}}};
+  third.axes = {{"batch_size", std::int64_t{3}}};
+  machine.basis.cases_of_index = {{0, {finished_key("", first.axes)}}, {1, {finished_key("", second.axes)}}};
+  EXPECT_EQ(plan_one(machine, first).values.namesake, 1);
+  EXPECT_EQ(plan_one(machine, third).values.namesake, 2);
+  first.index = 1, second.index = 2;
+  EXPECT_EQ(plan_one(machine, first).values.namesake, 2);
+  EXPECT_EQ(plan_one(machine, second).values.namesake, 1) << "nobody has had that number";
+  worker::CaseSpec spec;
+  spec.values = third;
+  spec.values.namesake = 2, spec.values.repeat = 3;
+  EXPECT_EQ(spec.file_stem(), "case-0001-2.repeat3");
+}
+
 TEST(PlanSkips, WhatTheResumedRunHasFinished) {
   Machine machine;
   const experiment::Case finished = small_case(1, 2);

@@ -67,6 +67,7 @@ struct Machine {
                   std::nullopt,
                   false,
                   {},
+                  {},
                   [this](const std::string& wanted) {
                     asked.push_back(wanted);
                     return device;

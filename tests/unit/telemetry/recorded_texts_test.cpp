@@ -51,8 +51,9 @@ TEST(RecordedVariables, NothingElse) {
 }
 
 TEST(RecordedVariables, NoSecretWhateverItsFamily) {
-  for (const char* name : {"ASSAY_RENDEZVOUS_TOKEN", "ASSAY_RENDEZVOUS_TOKEN_FILE", "NCCL_AUTH", "NCCL_API_KEY",
-                           "UCX_SECRET_WORD", "CUDA_LICENSE_TOKEN", "MKL_PASSWORD"})
+  for (const char* name :
+       {"ASSAY_RENDEZVOUS_TOKEN", "ASSAY_RENDEZVOUS_TOKEN_FILE", "NCCL_AUTH", "NCCL_API_KEY", "UCX_SECRET_WORD",
+        "CUDA_LICENSE_TOKEN", "MKL_PASSWORD", "NCCL_MYTOKEN", "OMP_X_Api_Key", "UCX_BEARER", "MKL_PWD", "GLOO_PAT"})
     EXPECT_FALSE(is_recorded_variable(name)) << name;
 }
 
@@ -60,6 +61,10 @@ TEST(RecordedTexts, PasswordsInAddresses) {
   EXPECT_EQ(without_passwords("https://me:word@host:80/a@b"), "https://***@host:80/a@b");
   EXPECT_EQ(without_passwords("a=s3://k:s@x,b=s3://k@y/z"), "a=s3://***@x,b=s3://***@y/z");
   EXPECT_EQ(without_passwords("http://host/ me@there"), "http://host/ me@there");
+  EXPECT_EQ(without_passwords("postgres://user:p/word@host/db"), "postgres://***@host/db");
+  EXPECT_EQ(without_passwords("https://host:80/x?token=abc&x=1&sig=d 'a'"),
+            "https://host:80/x?token=***&x=1&sig=*** 'a'");
+  EXPECT_EQ(without_passwords("a?b&c=d"), "a?b&c=d");
   EXPECT_EQ(without_passwords("://"), "://");
   EXPECT_EQ(without_passwords(""), "");
 }
