@@ -156,6 +156,8 @@ std::vector<OutdatedCase> outdated_cases(const RunPlan& plan, const Records& rec
     if (found == left.end()) continue;
     const record::CaseRecord& record = *found->second;
     left.erase(found);
+    // Of a device that did not answer, as when the run is interrupted meanwhile, nobody knows what it is now.
+    if (!planned.device.is_usable()) continue;
     if (!planned.is_finished && is_finished(record, by.allow)) add(&planned, record, changes_of(planned, record));
   }
   for (const auto& [values, record] : left)

@@ -11,8 +11,6 @@ ln -s "$assay" "$folder/bin/assay"
 export PATH=$folder/bin:$PATH
 # The step as the page has it, outside of what is bisected.
 sed -n '/^#!\/bin\/sh$/,/^```$/{/^```/d;p}' "$page" >"$folder/bisect-step"
-# By a figure that no busy machine changes.
-sed -i 's/ --bisect$/ --metric turns --bisect/' "$folder/bisect-step"
 [[ -s $folder/bisect-step ]] || { echo "$page has no script that begins with #!/bin/sh"; exit 1; }
 chmod +x "$folder/bisect-step"
 cat >"$folder/bench.toml" <<'TOML'
@@ -44,8 +42,13 @@ for what in "$plugins" "$plugins" broken "$plugins" "$slow" "$slow" "$slow"; do 
 cp "$plugins/measured_work.so" "$folder/good/"
 
 export GOOD_PLUGINS=$folder/good BENCH=$folder/bench.toml
-git bisect start HEAD "$(git rev-list --max-parents=0 HEAD)" >/dev/null
-git bisect run "$folder/bisect-step" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
-grep -q 'is the first bad commit' "$folder/log" && [[ $(git show -s --format=%s refs/bisect/bad) == "commit 5: plugins_slow" ]] ||
+# On a busy machine a step cannot tell, and the commit is skipped, as it should be: then once more.
+finds_it() {
+  git bisect reset >/dev/null 2>&1 || true
+  git bisect start HEAD "$(git rev-list --max-parents=0 HEAD)" >/dev/null
+  git bisect run "$folder/bisect-step" >"$folder/log" 2>&1 && grep -q 'is the first bad commit' "$folder/log"
+}
+finds_it || finds_it || finds_it || { cat "$folder/log"; exit 1; }
+[[ $(git show -s --format=%s refs/bisect/bad) == "commit 5: plugins_slow" ]] ||
   { cat "$folder/log"; echo 'expected commit 5 to be found'; exit 1; }
 echo 'bisected to commit 5'

@@ -1,0 +1,60 @@
+#include "run/resumption.hpp"
+
+#include "planned_runs.hpp"
+
+namespace assay::host::run::test {
+namespace {
+
+record::CaseRecord finished_record(const std::string& hash, const std::string& plugin) {
+  record::CaseRecord record;
+  record.identity.index = 0, record.identity.hash = hash;
+  record.identity.files = {{"plugin", plugin}};
+  record.result.device = record::Device{};
+  record.result.device->kind = "cpu", record.result.device->name = "a device";
+  record.result.device->libraries = "demo 1.0";
+  return record;
+}
+
+class Resumption : public ::testing::Test {
+ protected:
+  std::vector<OutdatedCase> outdated(const std::vector<record::CaseRecord>& records) {
+    experiment_ = experiment_of({small_case(0)});
+    plan_ = make_plan(experiment_, machine_.basis);
+    return outdated_cases(plan_, records, {allow_, false, machine_.basis.files_of});
+  }
+  Machine machine_;
+  std::vector<std::string> allow_;
+  experiment::Experiment experiment_;
+  RunPlan plan_;
+};
+
+TEST_F(Resumption, WhatOtherCodeHasMadeIsOutdatedAndSaysWhy) {
+  const auto cases = outdated({finished_record("of before", "11ff")});
+  ASSERT_EQ(cases.size(), 1u);
+  EXPECT_EQ(cases[0].changes, std::vector<std::string>{"plugin: SHA-256 11ff then, SHA-256 00ff now"});
+  EXPECT_EQ(cases[0].record.result.status, record::Status::outdated);
+  EXPECT_TRUE(outdated({finished_record(plan_.cases[0].hash, "00ff")}).size() == 1)
+      << "unless it is told to be finished";
+  machine_.basis.finished = finished_cases({finished_record(plan_.cases[0].hash, "00ff")}, allow_, false);
+  EXPECT_TRUE(outdated({finished_record(plan_.cases[0].hash, "00ff")}).empty());
+}
+
+// An interruption ends the process that is asked for the device.
+TEST_F(Resumption, WhileItsDeviceDoesNotAnswerNothingIsOutdated) {
+  machine_.device.status = record::Status::failed;
+  EXPECT_TRUE(outdated({finished_record("of before", "11ff")}).empty());
+}
+
+TEST_F(Resumption, TheLastRecordOfACaseCounts) {
+  record::CaseRecord other = finished_record("other", "22ff");
+  EXPECT_EQ(finished_cases({finished_record("of before", "11ff"), other}, allow_, false),
+            (std::set<std::string>{finished_key("other", {})}));
+  other.result.status = record::Status::outdated;
+  EXPECT_TRUE(finished_cases({finished_record("of before", "11ff"), other}, allow_, false).empty());
+  other = finished_record("other", "22ff"), other.host = "elsewhere";
+  EXPECT_TRUE(finished_cases({other}, allow_, false).empty());
+  EXPECT_EQ(finished_cases({other}, allow_, true).size(), 1u);
+}
+
+}  // namespace
+}  // namespace assay::host::run::test
