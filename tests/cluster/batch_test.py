@@ -470,10 +470,10 @@ class Disk(batch.BatchTestCase):
 
     @classmethod
     def setUpClass(cls):
-        # Before the nodes, which see what is mounted when they begin.
+        # Before the nodes, which see what is mounted when they begin. There is room for the libraries that an attempt takes.
         cls.disk = pathlib.Path(tempfile.mkdtemp(prefix="assay-disk-"))
         cls.addClassCleanup(cls.disk.rmdir)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(cls.disk)], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(cls.disk)], check=True)
         cls.addClassCleanup(subprocess.run, ["umount", "-l", str(cls.disk)], check=True)
         super().setUpClass()
 
