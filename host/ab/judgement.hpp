@@ -1,4 +1,4 @@
-// What a comparison of two sides means for a session: whether it goes on, and the verdict.
+// Says what a comparison of two sides means for a session: whether it goes on, and the verdict.
 #pragma once
 #include "compare/comparison.hpp"
 
@@ -16,13 +16,13 @@ struct Judgement {
   std::string problem;                         // why the two cannot be compared at all, or ""
 };
 
-// Of the first metric. A case has a verdict only with `min_runs` on both sides, counting those that take part: runs
-// that had to wait for the processor may have been left out. The verdict is `slower` if one case is worse,
-// `cannot_tell` if none is and one is open, `faster` if one is better, else `same`; `differs` where neither is better
-// (a count, a word). Cases that are ok on neither side (of an allowed status) count for nothing.
 // Makes a verdict of fewer runs than `min_runs` on a side `cannot tell`, and notes it: few runs may agree by chance.
 void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs);
 
+// Judges by the first metric. A case has a verdict only with `min_runs` on both sides, counting those that take part:
+// runs that had to wait for the processor may have been left out. The verdict is `slower` if one case is worse,
+// `cannot_tell` if none is and one is open, `faster` if one is better, else `same`; `differs` where neither is better
+// (a count, a word). Cases that are ok on neither side (of an allowed status) count for nothing.
 Judgement judge(const compare::Comparison& comparison, std::int64_t min_runs);
 
 }  // namespace assay::host::ab

@@ -18,8 +18,8 @@ class Looks {
  public:
   explicit Looks(const LookPlan& plan) : plan_(plan), next_(plan.min_runs) {}
 
-  // Whether there is a look after so many runs a side: at the fewest, then each time when there are a third more, and
-  // at the most. A look with hardly more runs than the one before would cost confidence and tell nothing new.
+  // Says whether there is a look after so many runs a side: at the fewest, then each time when there are a third more,
+  // and at the most. A look with hardly more runs than the one before would cost confidence and tell nothing new.
   bool is_due(std::int64_t runs) const { return runs >= next_ || runs >= plan_.max_runs; }
 
   // The confidence of a comparison in a look after so many runs. Several cases share what it may err by, as those of

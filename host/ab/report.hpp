@@ -1,4 +1,4 @@
-// What a session shows.
+// Spells what a session shows on the terminal and as JSON.
 #pragma once
 #include "ab/session.hpp"
 
@@ -12,7 +12,7 @@ namespace assay::host::ab {
 // "5 + 5 runs: step ratio 1.0304 [1.0121, 1.0491]", or with several cases how many have a verdict.
 std::string pair_line(const PairTold& told, std::int64_t min_runs);
 
-// What is said at the end, beside the session itself.
+// Holds what is said at the end, beside the session itself.
 struct SessionNames {
   std::vector<std::filesystem::path> folders;  // of both sides
   std::set<std::string> across;

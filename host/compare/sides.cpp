@@ -17,15 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
+using results::is_folder;
+using results::is_there;
 
 ComparedRun read_summary(const fs::path& file) {
   std::optional<results::SummaryFile> summary = results::read_summary_file(file);

@@ -14,16 +14,6 @@ constexpr const char* kExpected =
     "expected a run folder (with cases.jsonl), a cases.jsonl, a summary bench_*.json, or a folder with some of these "
     "below it";
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // The runs below a folder, or else its summaries. A run folder holds no others.
 void add_runs_below(const fs::path& folder, std::vector<fs::path>& runs) {
   std::vector<fs::path> folders, summaries;
@@ -48,6 +38,16 @@ void add_runs_below(const fs::path& folder, std::vector<fs::path>& runs) {
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
 
 std::vector<fs::path> runs_below(const fs::path& folder) {
   std::vector<fs::path> runs;

@@ -13,6 +13,10 @@ class NoRunError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What cannot be looked at is not there, and no folder.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 // Run folders below a folder, however deep, and summaries where no run lies beside them; sorted. Links are not
 // followed. None where the folder is itself a run.
 std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folder);
