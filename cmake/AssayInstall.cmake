@@ -5,6 +5,8 @@
 #   include/assay/             the SDK's headers
 #   lib/cmake/assay/           find_package(assay)
 #   share/assay/configs/       the experiments
+#   share/assay/templates/     what `assay new plugin` writes
+#   share/doc/assay/           README.md and the pages that it leads to
 #
 # The host, the plugins and the devices are installed by their own folders; the SDK and its package are installed here,
 # included last by the top CMakeLists.txt, when all targets exist. Always lib/, never lib64/ or lib/<triplet>/: the host
@@ -53,14 +55,15 @@ endforeach()
 # The package's files lie in the build tree as they do in the installed one, so that CMAKE_PREFIX_PATH may name either:
 # what `assay new plugin` writes builds against a host that was never installed.
 set(ASSAY_HOST_PATH bin/assay)
+set(ASSAY_LIBRARY_PATH lib/assay)
 set(assay_package_build_dir "${PROJECT_BINARY_DIR}/${assay_package_dir}")
 configure_package_config_file(cmake/assayConfig.cmake.in "${assay_package_build_dir}/assayConfig.cmake"
-                              INSTALL_DESTINATION ${assay_package_dir} PATH_VARS ASSAY_HOST_PATH)
+                              INSTALL_DESTINATION ${assay_package_dir} PATH_VARS ASSAY_HOST_PATH ASSAY_LIBRARY_PATH)
 write_basic_package_version_file("${assay_package_build_dir}/assayConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
-foreach(file AssayAddPlugin.cmake assay_plugin.map)
+foreach(file AssayAddPlugin.cmake AssayPluginTest.cmake assay_plugin.map)
   configure_file(cmake/${file} "${assay_package_build_dir}/${file}" COPYONLY)
 endforeach()
 export(EXPORT assayTargets NAMESPACE assay:: FILE "${assay_package_build_dir}/assayTargets.cmake")
-foreach(file assayConfig.cmake assayConfigVersion.cmake AssayAddPlugin.cmake assay_plugin.map)
+foreach(file assayConfig.cmake assayConfigVersion.cmake AssayAddPlugin.cmake AssayPluginTest.cmake assay_plugin.map)
   install(FILES "${assay_package_build_dir}/${file}" DESTINATION ${assay_package_dir})
 endforeach()

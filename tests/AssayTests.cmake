@@ -1,6 +1,7 @@
 # How tests are built and registered.
 #
-#   assay_unit_test(NAME source... [LABEL label] [LIBS target...] [ALONE] [PROCESSORS n] [TIMEOUT s] [LOCKS resource...])
+#   assay_unit_test(NAME source... [LABEL label] [LIBS target...] [ALONE] [PROCESSORS n] [COST s] [TIMEOUT s]
+#                   [LOCKS resource...])
 #       a GoogleTest program and a test of the same name, labelled `unit` unless LABEL says otherwise
 #   assay_note_test(NAME label [TARGETS target...])
 #       a test made by add_test: its label, and what must be built before it runs
@@ -12,8 +13,9 @@
 # There is a target for each folder and for each label, tests_in_FOLDER and tests_labelled_LABEL: what its tests need.
 #
 # ctest may run several tests at once. ALONE: nothing runs beside it, as it measures times. PROCESSORS: how many cores it
-# keeps busy. TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name the
-# same resource run together.
+# keeps busy. COST: seconds that it takes, roughly, said of those that take longest: they start first, so that none runs on
+# alone in the end. TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name
+# the same resource run together.
 #
 # One test of ctest is a whole program; with ASSAY_TEST_EACH each of its test cases is one. No program runs while building.
 option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a test of ctest of its own" OFF)
@@ -24,7 +26,7 @@ include(GoogleTest)
 set(assay_test_optimisation "$<$<CONFIG:Release>:-O1>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>")
 
 function(assay_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "LABEL;PROCESSORS;TIMEOUT" "LIBS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "LABEL;PROCESSORS;COST;TIMEOUT" "LIBS;LOCKS")
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -42,6 +44,9 @@ function(assay_unit_test name)
   endif()
   if(arg_PROCESSORS)
     list(APPEND properties PROCESSORS ${arg_PROCESSORS})
+  endif()
+  if(arg_COST)
+    list(APPEND properties COST ${arg_COST})
   endif()
   if(arg_TIMEOUT)
     list(APPEND properties TIMEOUT ${arg_TIMEOUT})

@@ -14,6 +14,12 @@ constexpr double kFloorOfGroup = 0.4;
 // From so many degrees of freedom on Student's t is as good as normal.
 constexpr double kAsGoodAsNormal = 1e6;
 
+// In double throughout. By default Boost computes in long double, which takes many times as long for digits that no
+// interval shows.
+using InDouble = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+using Normal = boost::math::normal_distribution<double, InDouble>;
+using StudentsT = boost::math::students_t_distribution<double, InDouble>;
+
 double variance_of_floors(const TestOptions& options) {
   const double floor = kFloorOfGroup * options.run_to_run;
   return 2 * floor * floor;
@@ -21,14 +27,13 @@ double variance_of_floors(const TestOptions& options) {
 
 double t_quantile(double freedom, double confidence) {
   const double p = 0.5 + confidence / 2;
-  if (!(freedom < kAsGoodAsNormal)) return boost::math::quantile(boost::math::normal_distribution<>(), p);
-  return boost::math::quantile(boost::math::students_t_distribution<>(std::max(freedom, 1.0)), p);
+  if (!(freedom < kAsGoodAsNormal)) return boost::math::quantile(Normal(), p);
+  return boost::math::quantile(StudentsT(std::max(freedom, 1.0)), p);
 }
 
 double beyond(double freedom, double deviations) {
-  if (!(freedom < kAsGoodAsNormal))
-    return 2 * boost::math::cdf(boost::math::complement(boost::math::normal_distribution<>(), deviations));
-  const boost::math::students_t_distribution<> t(std::max(freedom, 1.0));
+  if (!(freedom < kAsGoodAsNormal)) return 2 * boost::math::cdf(boost::math::complement(Normal(), deviations));
+  const StudentsT t(std::max(freedom, 1.0));
   return 2 * boost::math::cdf(boost::math::complement(t, deviations));
 }
 

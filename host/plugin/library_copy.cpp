@@ -89,6 +89,14 @@ LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
 
 std::filesystem::path LibraryCopy::name_to_open() const {
   memory_->is_kept = true;
+  // By this process's number, where /proc has it under that: a debugger opens the name, too, and to it "self" is
+  // itself, whose descriptor of this number may be a pipe that it waits at for ever.
+  std::string by_number = fmt::format("/proc/{}/fd/{}", ::getpid(), memory_->fd.get());
+  struct stat named {
+  }, own{};
+  if (::stat(by_number.c_str(), &named) == 0 && ::fstat(memory_->fd.get(), &own) == 0 && named.st_dev == own.st_dev &&
+      named.st_ino == own.st_ino)
+    return by_number;
   return fmt::format("/proc/self/fd/{}", memory_->fd.get());
 }
 

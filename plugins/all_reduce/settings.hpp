@@ -22,18 +22,28 @@ struct Settings {
   assay::comm::Message message;
 };
 
-// These are in the order of the enumerations.
-inline constexpr auto collective_names = assay::names("all_reduce", "reduce_scatter", "all_gather", "broadcast");
-inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
-inline constexpr auto reduction_names = assay::names("sum", "average", "max");
+inline constexpr auto collectives = [] {
+  using enum assay::comm::Collective;
+  return assay::choices<assay::comm::Collective>({{"all_reduce", all_reduce},
+                                                  {"reduce_scatter", reduce_scatter},
+                                                  {"all_gather", all_gather},
+                                                  {"broadcast", broadcast}});
+}();
+inline constexpr auto dtypes = assay::choices<assay::compute::DType>({{"fp32", assay::compute::DType::f32},
+                                                                      {"bf16", assay::compute::DType::bf16},
+                                                                      {"fp16", assay::compute::DType::f16}});
+inline constexpr auto reductions = assay::choices<assay::comm::Reduction>({{"sum", assay::comm::Reduction::sum},
+                                                                           {"average", assay::comm::Reduction::average},
+                                                                           {"max", assay::comm::Reduction::max}});
 inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
-inline constexpr auto stream_names = assay::names("own", "compute");
+enum class Stream { own, compute };
+inline constexpr auto streams = assay::choices<Stream>({{"own", Stream::own}, {"compute", Stream::compute}});
 
 using assay::Param;
 inline constexpr auto params = assay::table(
-    Param::choice("collective", "all_reduce", collective_names).help("what a step does, once"),
+    Param::choice("collective", assay::comm::Collective::all_reduce, collectives).help("what a step does, once"),
     Param::choice("backend", "auto", backend_names).help("auto: nccl on cuda, gloo on the CPU"),
-    Param::choice("dtype", "fp32", dtype_names).help("of the elements; gloo reduces no fp16"),
+    Param::choice("dtype", assay::compute::DType::f32, dtypes).help("of the elements; gloo reduces no fp16"),
     Param::real("size_mb", 1)
         .at_least(0)
         .at_most(1 << 20)
@@ -45,13 +55,13 @@ inline constexpr auto params = assay::table(
         .unit("bytes")
         .help("the same in bytes; 0: as size_mb says"),
     Param::boolean("in_place", true).help("one buffer, send and receive at once; a broadcast always has one"),
-    Param::choice("reduction", "sum", reduction_names).help("of all_reduce and reduce_scatter"),
+    Param::choice("reduction", assay::comm::Reduction::sum, reductions).help("of all_reduce and reduce_scatter"),
     Param::integer("root", 0).at_least(0).at_most(65535).help("of broadcast: the rank whose data all get"),
     Param::integer("max_channels", 0)
         .at_least(0)
         .at_most(64)
         .help("nccl: the most thread blocks that a collective may take; 0: as many as NCCL likes"),
-    Param::choice("stream", "own", stream_names)
+    Param::choice("stream", Stream::own, streams)
         .help("nccl: own: beside the computation, as in training; compute: on its stream, as nccl-tests does"));
 
 }  // namespace all_reduce

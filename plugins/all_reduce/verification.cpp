@@ -93,7 +93,7 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
   return result;
 }
 
-std::string Workload::verify(const assay::Launch& launch) {
+std::string Workload::verify(const Launch& launch) {
   const ExactData exact = exact_data();
   const bool one_buffer = settings_.collective == Collective::broadcast;
   Comparison mine;
@@ -124,7 +124,7 @@ std::string Workload::verify(const assay::Launch& launch) {
     total.checked += of_ranks[rank].checked, total.wrong += of_ranks[rank].wrong;
     if (of_ranks[rank].wrong > 0) wrong_ranks += (wrong_ranks.empty() ? "" : ", ") + std::to_string(rank);
   }
-  launch.metric(wrong_elements_metric, static_cast<double>(total.wrong));
+  launch.report(wrong_elements_metric, total.wrong);
 
   std::string what = settings_.collective_name;
   if (settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter)

@@ -41,10 +41,10 @@ Ticket Workload::enqueue(const Buffers& b) {
   return communicator_->broadcast(b.send, settings_.root);
 }
 
-void Workload::setup(const assay::Launch& launch) {
+void Workload::setup(const Launch& launch) {
   const Message& m = settings_.message;
-  launch.metric(message_bytes_metric, static_cast<double>(m.bytes));
-  launch.metric(element_count_metric, static_cast<double>(m.count));
+  launch.report(message_bytes_metric, m.bytes);
+  launch.report(element_count_metric, m.count);
   backend_ = assay::train::open_backend(host_, launch);
   time_ = assay::comm::CollectiveTime(*backend_);
   communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
@@ -65,7 +65,7 @@ void Workload::setup(const assay::Launch& launch) {
   communicator_->take_totals();
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   {
     const auto phase = launch.phase(collective_phase);
     time_.run(launch, *communicator_, [&] { return enqueue(timed_); });
@@ -73,11 +73,11 @@ void Workload::run(const assay::Launch& launch) {
   assay::comm::CollectiveTime::end_step(launch, *communicator_);
 }
 
-void Workload::finish(const assay::Launch& launch) {
+void Workload::finish(const Launch& launch) {
   const double ms = time_.mean_ms(*communicator_);
   const double bandwidth = assay::comm::algorithm_bandwidth_gbs(settings_.message.bytes, ms);
-  launch.metric(algorithm_bandwidth_metric, bandwidth);
-  launch.metric(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(settings_.collective, settings_.ranks));
+  launch.report(algorithm_bandwidth_metric, bandwidth);
+  launch.report(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(settings_.collective, settings_.ranks));
 }
 
 }  // namespace all_reduce

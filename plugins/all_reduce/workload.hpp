@@ -19,31 +19,35 @@ class Workload {
   static constexpr auto summary = "a collective between ranks: time, algorithm and bus bandwidth, wrong elements";
   static constexpr auto params = all_reduce::params;
   static constexpr bool ranks_cooperate = true;
-  enum Phase { collective_phase };
-  static constexpr auto phases = assay::names("collective");
-  enum Metric {
-    message_bytes_metric,
-    element_count_metric,
-    algorithm_bandwidth_metric,
-    bus_bandwidth_metric,
-    wrong_elements_metric
-  };
-  static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("message_bytes", "bytes", ASSAY_NEITHER_IS_BETTER, "size of the larger buffer of a rank"),
-      assay::Metric::per_case("element_count", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "elements as the call counts them: of a rank's part for reduce_scatter and all_gather"),
-      assay::Metric::per_case("algorithm_bandwidth_gbs", "GB/s", ASSAY_HIGHER_IS_BETTER,
-                              "message_bytes by the mean time of a measured collective on this rank"),
-      assay::Metric::per_case("bus_bandwidth_gbs", "GB/s", ASSAY_HIGHER_IS_BETTER,
-                              "algorithm bandwidth times the collective's bus factor"),
-      assay::Metric::per_case("wrong_elements", "elements", ASSAY_LOWER_IS_BETTER,
-                              "found by the verification, over all ranks"));
+  static constexpr auto collective_phase = assay::phase("collective");
+  static constexpr auto phases = assay::table(collective_phase);
+  static constexpr auto message_bytes_metric =
+      assay::Metric::per_case("message_bytes").unit("bytes").help("size of the larger buffer of a rank");
+  static constexpr auto element_count_metric =
+      assay::Metric::per_case("element_count")
+          .help("elements as the call counts them: of a rank's part for reduce_scatter and all_gather");
+  static constexpr auto algorithm_bandwidth_metric =
+      assay::Metric::per_case("algorithm_bandwidth_gbs")
+          .unit("GB/s")
+          .higher_is_better()
+          .help("message_bytes by the mean time of a measured collective on this rank");
+  static constexpr auto bus_bandwidth_metric = assay::Metric::per_case("bus_bandwidth_gbs")
+                                                   .unit("GB/s")
+                                                   .higher_is_better()
+                                                   .help("algorithm bandwidth times the collective's bus factor");
+  static constexpr auto wrong_elements_metric = assay::Metric::per_case("wrong_elements")
+                                                    .unit("elements")
+                                                    .lower_is_better()
+                                                    .help("found by the verification, over all ranks");
+  static constexpr auto metrics = assay::table(message_bytes_metric, element_count_metric, algorithm_bandwidth_metric,
+                                               bus_bandwidth_metric, wrong_elements_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  std::string verify(const Launch& launch);
   assay::Work work() const;
 
  private:

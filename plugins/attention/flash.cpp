@@ -3,6 +3,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::AttentionShape;
 using assay::compute::Backend;
 using assay::compute::DType;
@@ -22,13 +24,27 @@ class Flash final : public Algorithm {
   Slots kept() override { return differentiable_ ? Slots{&lse_} : Slots{}; }
 
   void forward(Backend& b) const override {
-    say_what_serves(
-        [&] { b.attention_forward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, shape_); });
+    say_what_serves([&] {
+      b.run(op::AttentionForward{.q = by_time(at_.q),
+                                 .k = by_time(at_.k),
+                                 .v = by_time(at_.v),
+                                 .out = by_time(at_.out),
+                                 .lse = lse_,
+                                 .shape = shape_});
+    });
   }
   void backward(Backend& b) const override {
     say_what_serves([&] {
-      b.attention_backward(by_time(at_.q), by_time(at_.k), by_time(at_.v), by_time(at_.out), lse_, by_time(at_.dout),
-                           by_time(at_.dq), by_time(at_.dk), by_time(at_.dv), shape_);
+      b.run(op::AttentionBackward{.q = by_time(at_.q),
+                                  .k = by_time(at_.k),
+                                  .v = by_time(at_.v),
+                                  .out = by_time(at_.out),
+                                  .lse = lse_,
+                                  .dout = by_time(at_.dout),
+                                  .dq = by_time(at_.dq),
+                                  .dk = by_time(at_.dk),
+                                  .dv = by_time(at_.dv),
+                                  .shape = shape_});
     });
   }
 

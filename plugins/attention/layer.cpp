@@ -2,6 +2,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::Backend;
 
 namespace {
@@ -21,9 +23,9 @@ class Alone final : public Layer {
   Slots backward_only() override { return algorithm_->backward_only(); }
 
   void initialize_inputs(Backend& b, std::uint64_t seed) const override {
-    b.random_normal(at_.q, seed, q_stream, 0, 1);
-    b.random_normal(at_.k, seed, k_stream, 0, 1);
-    b.random_normal(at_.v, seed, v_stream, 0, 1);
+    b.run(op::RandomNormal{.x = at_.q, .seed = seed, .stream = q_stream, .mean = 0, .std = 1});
+    b.run(op::RandomNormal{.x = at_.k, .seed = seed, .stream = k_stream, .mean = 0, .std = 1});
+    b.run(op::RandomNormal{.x = at_.v, .seed = seed, .stream = v_stream, .mean = 0, .std = 1});
     algorithm_->initialize(b);
   }
   void forward(Backend& b) const override { algorithm_->forward(b); }

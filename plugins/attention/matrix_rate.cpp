@@ -7,6 +7,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::Backend;
 using assay::compute::Mode;
 using assay::compute::ProductMath;
@@ -70,14 +72,15 @@ double measure_matrix_rate(const assay::Host& host, const assay::Launch& launch,
   const auto matrix = [&](std::size_t i) {
     return Tensor(static_cast<char*>(memory.data()) + i * bytes, precision.activation, {n, n});
   };
-  const auto product = [&] { backend->matmul(matrix(0), matrix(1), matrix(2)); };
+  const auto product = [&] { backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)}); };
 
   backend->set_mode(Mode::prepare);
   product();
   backend->set_mode(Mode::execute);
   const Scratch workspace(access, std::max<std::size_t>(1, backend->workspace_bytes()));
   backend->set_workspace(workspace.data(), backend->workspace_bytes());
-  for (const std::size_t i : {0, 1}) backend->random_normal(matrix(i), 1, i, 0, 1);
+  for (const std::size_t i : {0, 1})
+    backend->run(op::RandomNormal{.x = matrix(i), .seed = 1, .stream = i, .mean = 0, .std = 1});
   product();
   return 2e-9 * static_cast<double>(n * n * n) / median_ms(*backend, product);
 }

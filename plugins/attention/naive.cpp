@@ -6,6 +6,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::Backend;
 using assay::compute::Tensor;
 
@@ -35,10 +37,10 @@ class Eager final : public Algorithm {
   // 0 where the key is visible, -infinity elsewhere.
   void initialize(Backend& b) const override {
     if (!problem_.causal) return;
-    b.fill(mask_, -INFINITY);
+    b.run(op::Fill{.x = mask_, .value = -INFINITY});
     const Tensor& mask = mask_;
     for (std::int64_t row = 0; row < problem_.seq; ++row)
-      b.fill(mask.slice(0, row, 1).view({problem_.seq}).slice(0, 0, row + 1), 0.0);
+      b.run(op::Fill{.x = mask.slice(0, row, 1).view({problem_.seq}).slice(0, 0, row + 1), .value = 0.0});
   }
 
   void forward(Backend& b) const override {
@@ -46,26 +48,28 @@ class Eager final : public Algorithm {
     const Tensor& probabilities = probabilities_;
     const std::int64_t matrices = problem_.head_count(), elements = problem_.seq * problem_.seq;
     if (problem_.causal) {
-      b.matmul(at_.q, at_.k, scores, {.transpose_b = true});
-      b.scale(scores, problem_.scale(), probabilities);
+      b.run(op::Matmul{.a = at_.q, .b = at_.k, .c = scores, .transpose_b = true});
+      b.run(op::Scale{.x = scores, .factor = problem_.scale(), .out = probabilities});
       // A bias of a row for every row of a matrix: the mask for every score matrix.
-      b.bias_add(probabilities.view({matrices, elements}), mask_->view({elements}), scores.view({matrices, elements}));
+      b.run(op::BiasAdd{.x = probabilities.view({matrices, elements}),
+                        .bias = mask_->view({elements}),
+                        .y = scores.view({matrices, elements})});
     } else {
-      b.matmul(at_.q, at_.k, probabilities, {.transpose_b = true});
-      b.scale(probabilities, problem_.scale(), scores);
+      b.run(op::Matmul{.a = at_.q, .b = at_.k, .c = probabilities, .transpose_b = true});
+      b.run(op::Scale{.x = probabilities, .factor = problem_.scale(), .out = scores});
     }
-    b.softmax_forward(scores, probabilities, 1.0F, false);
-    b.matmul(probabilities, at_.v, at_.out);
+    b.run(op::SoftmaxForward{.x = scores, .y = probabilities, .scale = 1.0F, .causal = false});
+    b.run(op::Matmul{.a = probabilities, .b = at_.v, .c = at_.out});
   }
 
   // Adding a mask has the gradient of its sum: no pass.
   void backward(Backend& b) const override {
-    b.matmul(probabilities_, at_.dout, at_.dv, {.transpose_a = true});
-    b.matmul(at_.dout, at_.v, scores_, {.transpose_b = true});
-    b.softmax_backward(probabilities_, scores_, dscores_, 1.0F);
-    b.scale(dscores_, problem_.scale(), scores_);
-    b.matmul(scores_, at_.k, at_.dq);
-    b.matmul(scores_, at_.q, at_.dk, {.transpose_a = true});
+    b.run(op::Matmul{.a = probabilities_, .b = at_.dout, .c = at_.dv, .transpose_a = true});
+    b.run(op::Matmul{.a = at_.dout, .b = at_.v, .c = scores_, .transpose_b = true});
+    b.run(op::SoftmaxBackward{.y = probabilities_, .dy = scores_, .dx = dscores_, .scale = 1.0F});
+    b.run(op::Scale{.x = dscores_, .factor = problem_.scale(), .out = scores_});
+    b.run(op::Matmul{.a = scores_, .b = at_.k, .c = at_.dq});
+    b.run(op::Matmul{.a = scores_, .b = at_.q, .c = at_.dk, .transpose_a = true});
   }
 
  private:
@@ -90,17 +94,17 @@ class Fused final : public Algorithm {
   Slots backward_only() override { return {&dscores_}; }
 
   void forward(Backend& b) const override {
-    b.matmul(at_.q, at_.k, scores_, {.transpose_b = true});
-    b.softmax_forward(scores_, scores_, problem_.scale(), problem_.causal);
-    b.matmul(scores_, at_.v, at_.out);
+    b.run(op::Matmul{.a = at_.q, .b = at_.k, .c = scores_, .transpose_b = true});
+    b.run(op::SoftmaxForward{.x = scores_, .y = scores_, .scale = problem_.scale(), .causal = problem_.causal});
+    b.run(op::Matmul{.a = scores_, .b = at_.v, .c = at_.out});
   }
 
   void backward(Backend& b) const override {
-    b.matmul(scores_, at_.dout, at_.dv, {.transpose_a = true});
-    b.matmul(at_.dout, at_.v, dscores_, {.transpose_b = true});
-    b.softmax_backward(scores_, dscores_, dscores_, problem_.scale());
-    b.matmul(dscores_, at_.k, at_.dq);
-    b.matmul(dscores_, at_.q, at_.dk, {.transpose_a = true});
+    b.run(op::Matmul{.a = scores_, .b = at_.dout, .c = at_.dv, .transpose_a = true});
+    b.run(op::Matmul{.a = at_.dout, .b = at_.v, .c = dscores_, .transpose_b = true});
+    b.run(op::SoftmaxBackward{.y = scores_, .dy = dscores_, .dx = dscores_, .scale = problem_.scale()});
+    b.run(op::Matmul{.a = dscores_, .b = at_.k, .c = at_.dq});
+    b.run(op::Matmul{.a = dscores_, .b = at_.q, .c = at_.dk, .transpose_a = true});
   }
 
  private:

@@ -8,6 +8,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::Backend;
 using assay::compute::Tensor;
 
@@ -52,29 +54,30 @@ class Projected final : public Layer {
   void initialize_model(Backend& b, std::uint64_t seed) const override {
     const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(problem_.width())));
     std::uint64_t stream = first_weight_stream;
-    for (const Slot* w : {&wq_, &wk_, &wv_, &wo_}) b.random_normal(*w, seed, stream++, 0, deviation);
+    for (const Slot* w : {&wq_, &wk_, &wv_, &wo_})
+      b.run(op::RandomNormal{.x = *w, .seed = seed, .stream = stream++, .mean = 0, .std = deviation});
   }
   void initialize_inputs(Backend& b, std::uint64_t seed) const override {
-    b.random_normal(x_, seed, x_stream, 0, 1);
+    b.run(op::RandomNormal{.x = x_, .seed = seed, .stream = x_stream, .mean = 0, .std = 1});
     algorithm_->initialize(b);
   }
 
   void forward(Backend& b) const override {
-    b.matmul(x_, wq_, rows_of(at_.q), {.transpose_b = true});
-    b.matmul(x_, wk_, rows_of(at_.k), {.transpose_b = true});
-    b.matmul(x_, wv_, rows_of(at_.v), {.transpose_b = true});
+    b.run(op::Matmul{.a = x_, .b = wq_, .c = rows_of(at_.q), .transpose_b = true});
+    b.run(op::Matmul{.a = x_, .b = wk_, .c = rows_of(at_.k), .transpose_b = true});
+    b.run(op::Matmul{.a = x_, .b = wv_, .c = rows_of(at_.v), .transpose_b = true});
     algorithm_->forward(b);
-    b.matmul(rows_of(at_.out), wo_, y_, {.transpose_b = true});
+    b.run(op::Matmul{.a = rows_of(at_.out), .b = wo_, .c = y_, .transpose_b = true});
   }
 
   void backward(Backend& b) const override {
-    b.matmul(dy_, rows_of(at_.out), dwo_, {.transpose_a = true});
-    b.matmul(dy_, wo_, rows_of(at_.dout));
+    b.run(op::Matmul{.a = dy_, .b = rows_of(at_.out), .c = dwo_, .transpose_a = true});
+    b.run(op::Matmul{.a = dy_, .b = wo_, .c = rows_of(at_.dout)});
     algorithm_->backward(b);
-    b.matmul(rows_of(at_.dq), x_, dwq_, {.transpose_a = true});
-    b.matmul(rows_of(at_.dk), x_, dwk_, {.transpose_a = true});
-    b.matmul(rows_of(at_.dv), x_, dwv_, {.transpose_a = true});
-    b.matmul(rows_of(at_.dq), wq_, dx_);
+    b.run(op::Matmul{.a = rows_of(at_.dq), .b = x_, .c = dwq_, .transpose_a = true});
+    b.run(op::Matmul{.a = rows_of(at_.dk), .b = x_, .c = dwk_, .transpose_a = true});
+    b.run(op::Matmul{.a = rows_of(at_.dv), .b = x_, .c = dwv_, .transpose_a = true});
+    b.run(op::Matmul{.a = rows_of(at_.dq), .b = wq_, .c = dx_});
     add_to_dx(b, at_.dk, wk_);
     add_to_dx(b, at_.dv, wv_);
   }
@@ -135,9 +138,9 @@ class Projected final : public Layer {
 
   // One operation at a time makes each part of a sum before it adds it.
   void add_to_dx(Backend& b, const Tensor& gradient, const Tensor& weight) const {
-    if (!eager_) return b.matmul(rows_of(gradient), weight, dx_, {.accumulate = true});
-    b.matmul(rows_of(gradient), weight, part_);
-    b.add(dx_, part_, dx_);
+    if (!eager_) return b.run(op::Matmul{.a = rows_of(gradient), .b = weight, .c = dx_, .accumulate = true});
+    b.run(op::Matmul{.a = rows_of(gradient), .b = weight, .c = part_});
+    b.run(op::Add{.a = dx_, .b = part_, .out = dx_});
   }
 
   static Matrix matrix(Backend& b, const Tensor& t) {

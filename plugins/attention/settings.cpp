@@ -1,16 +1,9 @@
 #include "settings.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace attention {
 namespace {
-
-template <class Enum, std::size_t N>
-Enum chosen(const assay::Case& c, const char* key, const std::array<const char*, N>& names) {
-  const auto value = c.get<std::string_view>(key);
-  return static_cast<Enum>(std::find(names.begin(), names.end(), value) - names.begin());
-}
 
 assay::train::PrecisionPolicy precision_of(const assay::Case& c) {
   const auto name = c.get<std::string_view>("dtype");
@@ -25,9 +18,9 @@ assay::train::PrecisionPolicy precision_of(const assay::Case& c) {
 
 Settings::Settings(const assay::Case& c)
     : precision(precision_of(c)),
-      implementation(chosen<Implementation>(c, "impl", implementation_names)),
-      execution(chosen<Execution>(c, "execution", execution_names)),
-      pass(chosen<Pass>(c, "pass", pass_names)),
+      implementation(c.choice("impl", implementations)),
+      execution(c.choice("execution", assay::train::executions)),
+      pass(c.choice("pass", passes)),
       seed(c.seed()) {
   problem.batch = c.get<std::int64_t>("batch_size");
   problem.heads = c.get<std::int64_t>("heads");

@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/plugin.hpp>
 
+#include <assay/train/execution.hpp>
 #include <assay/train/precision.hpp>
 
 #include "problem.hpp"
@@ -9,7 +10,7 @@
 namespace attention {
 
 enum class Implementation { naive, flash };
-enum class Execution { eager, graph };
+using assay::train::Execution;
 enum class Pass { forward, backward, both };
 
 struct Settings {
@@ -23,11 +24,11 @@ struct Settings {
   std::uint64_t seed = 0;
 };
 
-// These are in the order of the enumerations.
 inline constexpr auto dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
-inline constexpr auto implementation_names = assay::names("naive", "flash");
-inline constexpr auto execution_names = assay::names("eager", "graph");
-inline constexpr auto pass_names = assay::names("forward", "backward", "both");
+inline constexpr auto implementations =
+    assay::choices<Implementation>({{"naive", Implementation::naive}, {"flash", Implementation::flash}});
+inline constexpr auto passes =
+    assay::choices<Pass>({{"forward", Pass::forward}, {"backward", Pass::backward}, {"both", Pass::both}});
 
 // Settings refuses what together makes more operations than can be counted.
 using assay::Param;
@@ -45,12 +46,12 @@ inline constexpr auto params = assay::table(
     Param::boolean("causal", true).help("key j is visible to query i when j <= i"),
     Param::choice("dtype", "fp32", dtype_names)
         .help("of all tensors; tf32: fp32 tensors, the inputs of products rounded; tf32, fp16: cuda"),
-    Param::choice("impl", "flash", implementation_names)
+    Param::choice("impl", Implementation::flash, implementations)
         .help("naive: with the matrix of all scores; flash: tiled, without it"),
-    Param::choice("execution", "graph", execution_names)
+    Param::choice("execution", Execution::graph, assay::train::executions)
         .help("eager: one operation at a time; graph: naive with scale, mask and softmax in one pass, in place; a pass "
               "is captured as one graph on CUDA"),
-    Param::choice("pass", "both", pass_names)
+    Param::choice("pass", Pass::both, passes)
         .help("what a step does; backward: the forward ran once in set-up; both: one after the other"));
 
 }  // namespace attention

@@ -16,6 +16,8 @@
 
 namespace attention {
 
+namespace op = assay::compute::op;
+
 using assay::compute::DType;
 using assay::compute::ProductMath;
 using assay::compute::Tensor;
@@ -138,16 +140,16 @@ void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std
     for (const std::int64_t query : queries) stay.insert(layer_->row_of(head.index, query));
   std::int64_t cleared = 0;
   for (const std::int64_t row : stay) {
-    if (row > cleared) backend_->fill(rows.slice(0, cleared, row - cleared), 0.0);
+    if (row > cleared) backend_->run(op::Fill{.x = rows.slice(0, cleared, row - cleared), .value = 0.0});
     cleared = row + 1;
   }
 }
 
 // Of the step once more, into results that were filled with NaN.
-std::vector<Layer::ProductError> Workload::errors_of_projections(const assay::Launch& launch) {
+std::vector<Layer::ProductError> Workload::errors_of_projections(const Launch& launch) {
   if (!settings_.problem.projections) return {};
   const auto invalidate = [&](const Slots& slots) {
-    for (const Slot* slot : slots) backend_->fill(slot->in_memory_order(), NAN);
+    for (const Slot* slot : slots) backend_->run(op::Fill{.x = slot->in_memory_order(), .value = NAN});
   };
   if (has_forward()) invalidate(joined(layer_->results(), {&operands_.q, &operands_.k, &operands_.v, &operands_.out}));
   if (has_backward())
@@ -160,7 +162,7 @@ std::vector<Layer::ProductError> Workload::errors_of_projections(const assay::La
   return errors;
 }
 
-std::string Workload::verify(const assay::Launch& launch) {
+std::string Workload::verify(const Launch& launch) {
   const Problem& p = settings_.problem;
   const std::vector<std::int64_t> indices = spread_rows(p.head_count(), most_heads);
   const auto head_count = static_cast<std::int64_t>(indices.size());
@@ -183,7 +185,7 @@ std::string Workload::verify(const assay::Launch& launch) {
   if (has_backward()) {
     keep_gradient_of(heads, queries);
     for (const Slot* gradient : {&operands_.dq, &operands_.dk, &operands_.dv})
-      backend_->fill(gradient->in_memory_order(), NAN);
+      backend_->run(op::Fill{.x = gradient->in_memory_order(), .value = NAN});
     repeat_step(launch);
     backend_->synchronize();
     for (const SampledHead& head : heads) {

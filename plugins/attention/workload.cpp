@@ -8,7 +8,8 @@
 
 namespace attention {
 
-using assay::compute::Mode;
+namespace op = assay::compute::op;
+
 using assay::compute::ProductMath;
 
 Workload::Workload(const assay::Case& c)
@@ -27,11 +28,11 @@ assay::Work Workload::work() const {
   return work;
 }
 
-assay::Peak Workload::peak(const assay::Launch& launch) {
+assay::Peak Workload::peak(const Launch& launch) {
   return assay::train::measure_peak(host_, launch, settings_.precision);
 }
 
-void Workload::setup(const assay::Launch& launch) {
+void Workload::setup(const Launch& launch) {
   if (!starts_cold_) measure_matrices(launch);  // which prepares the device as well
   open(launch);
   make_model();
@@ -43,26 +44,18 @@ void Workload::setup(const assay::Launch& launch) {
   if (settings_.execution == Execution::graph) capture(launch);
 }
 
-void Workload::measure_matrices(const assay::Launch& launch) {
+void Workload::measure_matrices(const Launch& launch) {
   matrix_tflop_per_s_ = measure_matrix_rate(host_, launch, settings_.precision);
-  launch.metric(matrix_rate_metric, matrix_tflop_per_s_);
+  launch.report(matrix_rate_metric, matrix_tflop_per_s_);
 }
 
-void Workload::open(const assay::Launch& launch) {
+void Workload::open(const Launch& launch) {
   backend_ = assay::train::open_backend(host_, launch);
   if (settings_.precision.product_math != ProductMath::exact)
     backend_->set_product_math(settings_.precision.product_math);
 }
 
-void Workload::prepare(const std::function<void()>& enqueue) {
-  backend_->set_mode(Mode::prepare);
-  enqueue();
-  backend_->set_mode(Mode::execute);
-  const std::size_t bytes = backend_->workspace_bytes();
-  backend_->synchronize();  // in a cold start an earlier phase may still be at work in the workspace
-  if (bytes > 0) workspace_ = assay::DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, bytes, "workspace");
-  backend_->set_workspace(workspace_.data(), bytes);
-}
+void Workload::prepare(const std::function<void()>& enqueue) { workspace_.prepare(host_, *backend_, enqueue); }
 
 void Workload::make_model() {
   take(host_, layer_->model());
@@ -87,21 +80,22 @@ void Workload::run_forward_once() {
 
 void Workload::first_forward() {
   run_forward_once();
-  workspace_.reset();
+  workspace_.reset(*backend_);
   release(layer_->forward_only());
   assay::memory_moment(host_, "after_forward");
 }
 
 void Workload::first_backward() {
   layer_->result_gradient().take(host_);
-  backend_->random_normal(layer_->result_gradient(), settings_.seed, result_gradient_stream, 0, 1);
+  backend_->run(op::RandomNormal{
+      .x = layer_->result_gradient(), .seed = settings_.seed, .stream = result_gradient_stream, .mean = 0, .std = 1});
   assay::memory_moment(host_, "before_backward");
   take(host_, layer_->gradients());
   take(host_, layer_->backward_only());
   prepare([&] { layer_->backward(*backend_); });
   layer_->backward(*backend_);
   backend_->synchronize();
-  workspace_.reset();
+  workspace_.reset(*backend_);
   release(layer_->backward_only());
   // A backward that is to be repeated keeps what the forward left for it.
   if (settings_.pass == Pass::both) release(layer_->kept());
@@ -119,7 +113,7 @@ void Workload::hold_for_steps() {
   });
 }
 
-void Workload::capture(const assay::Launch& launch) {
+void Workload::capture(const Launch& launch) {
   if (std::string_view(backend_->kind()) == "cpu") return;
   const assay::CaptureMarks marks(host_);
   graph_ = backend_->capture([&] { enqueue_step(launch); });
@@ -128,7 +122,8 @@ void Workload::capture(const assay::Launch& launch) {
 void Workload::setup_cold() {
   if (has_backward()) {
     layer_->result_gradient().take(host_);
-    backend_->random_normal(layer_->result_gradient(), settings_.seed, result_gradient_stream, 0, 1);
+    backend_->run(op::RandomNormal{
+        .x = layer_->result_gradient(), .seed = settings_.seed, .stream = result_gradient_stream, .mean = 0, .std = 1});
   }
   if (!has_forward()) {  // the step's backward is of this one
     run_forward_once();
@@ -137,7 +132,7 @@ void Workload::setup_cold() {
   backend_->synchronize();
 }
 
-void Workload::take_first_step(const assay::Launch& launch) {
+void Workload::take_first_step(const Launch& launch) {
   if (has_forward()) {
     const auto phase = launch.phase(forward_phase);
     take(host_, layer_->forward_only());
@@ -156,15 +151,15 @@ void Workload::take_first_step(const assay::Launch& launch) {
   if (settings_.execution == Execution::graph) capture(launch);
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   if (starts_cold_ && launch.iteration() == 0) return take_first_step(launch);
   repeat_step(launch);
   if (graph_) assay::mark_replayed(host_);
 }
 
-void Workload::repeat_step(const assay::Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
+void Workload::repeat_step(const Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
 
-void Workload::enqueue_step(const assay::Launch& launch) {
+void Workload::enqueue_step(const Launch& launch) {
   if (has_forward()) {
     const auto phase = launch.phase(forward_phase);
     layer_->forward(*backend_);
@@ -175,11 +170,11 @@ void Workload::enqueue_step(const assay::Launch& launch) {
   }
 }
 
-void Workload::finish(const assay::Launch& launch) {
+void Workload::finish(const Launch& launch) {
   if (starts_cold_) measure_matrices(launch);
   const double tflop_per_s =
       1e-9 * static_cast<double>(work().flops) / median_ms(*backend_, [&] { repeat_step(launch); });
-  launch.metric(share_metric, tflop_per_s / matrix_tflop_per_s_);
+  launch.report(share_metric, tflop_per_s / matrix_tflop_per_s_);
 }
 
 }  // namespace attention

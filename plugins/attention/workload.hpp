@@ -3,6 +3,7 @@
 #include <assay/plugin.hpp>
 
 #include <assay/compute/backend.hpp>
+#include <assay/compute/workspace.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,21 +21,27 @@ class Workload {
   static constexpr auto item_unit = "tokens";
   static constexpr auto params = attention::params;
   static constexpr bool cold_start = true;
-  enum Phase { forward_phase, backward_phase };
-  static constexpr auto phases = assay::names("forward", "backward");
-  enum Metric { matrix_rate_metric, share_metric };
-  static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("matrix_tflop_per_s", "TFLOP/s", ASSAY_HIGHER_IS_BETTER,
-                              "rate of a large square matrix product of the dtype, measured in set-up"),
-      assay::Metric::per_case("share_of_matrix_rate", nullptr, ASSAY_HIGHER_IS_BETTER,
-                              "the step's rate, of some more steps after the measured ones, by matrix_tflop_per_s"));
+  static constexpr auto forward_phase = assay::phase("forward");
+  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto phases = assay::table(forward_phase, backward_phase);
+  static constexpr auto matrix_rate_metric =
+      assay::Metric::per_case("matrix_tflop_per_s")
+          .unit("TFLOP/s")
+          .higher_is_better()
+          .help("rate of a large square matrix product of the dtype, measured in set-up");
+  static constexpr auto share_metric =
+      assay::Metric::per_case("share_of_matrix_rate")
+          .higher_is_better()
+          .help("the step's rate, of some more steps after the measured ones, by matrix_tflop_per_s");
+  static constexpr auto metrics = assay::table(matrix_rate_metric, share_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  std::string verify(const assay::Launch& launch);
-  assay::Peak peak(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  std::string verify(const Launch& launch);
+  assay::Peak peak(const Launch& launch);
   assay::Work work() const;
 
  private:
@@ -42,23 +49,23 @@ class Workload {
   bool has_backward() const { return settings_.pass != Pass::forward; }
 
   // Setup goes once through what a framework's user would do, with a moment of the account after each part.
-  void open(const assay::Launch& launch);
+  void open(const Launch& launch);
   void make_model();
   void make_inputs();
   void run_forward_once();  // with memory taken and kernels found; to its end
   void first_forward();
   void first_backward();
   void hold_for_steps();
-  void prepare(const std::function<void()>& enqueue);  // and gives the backend its workspace
-  void capture(const assay::Launch& launch);
-  void measure_matrices(const assay::Launch& launch);
+  void prepare(const std::function<void()>& enqueue);
+  void capture(const Launch& launch);
+  void measure_matrices(const Launch& launch);
 
   // A cold start makes model and inputs in set-up; each phase of the first step takes and prepares what it needs.
   void setup_cold();
-  void take_first_step(const assay::Launch& launch);
+  void take_first_step(const Launch& launch);
 
-  void enqueue_step(const assay::Launch& launch);
-  void repeat_step(const assay::Launch& launch);  // as the timed one, outside the timed window
+  void enqueue_step(const Launch& launch);
+  void repeat_step(const Launch& launch);  // as the timed one, outside the timed window
 
   // verification.cpp
   struct SampledHead {
@@ -72,14 +79,14 @@ class Workload {
                              const std::vector<std::int64_t>& rows);
   double error_of_value_sums(const SampledHead& sampled);
   void keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries);
-  std::vector<Layer::ProductError> errors_of_projections(const assay::Launch& launch);
+  std::vector<Layer::ProductError> errors_of_projections(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;
   std::unique_ptr<assay::compute::Backend> backend_;
   Operands operands_;
   std::unique_ptr<Layer> layer_;
-  assay::DeviceMemory workspace_;
+  assay::compute::Workspace workspace_;
   bool starts_cold_;
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
   double matrix_tflop_per_s_ = 0;

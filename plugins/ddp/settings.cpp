@@ -4,7 +4,7 @@ namespace ddp {
 
 Settings::Settings(const assay::Case& c)
     : trainer(assay::train::decoder_trainer_config(c)),
-      strategy(assay::train::strategy_of(c.get<std::string_view>("strategy"))),
+      strategy(c.choice("strategy", assay::train::strategies)),
       communication(c) {}
 
 }  // namespace ddp

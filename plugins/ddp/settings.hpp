@@ -15,7 +15,7 @@ struct Settings {
 
 using assay::Param;
 inline constexpr auto params = assay::train::join(
-    assay::table(Param::choice("strategy", "overlap_bucketed", assay::train::strategy_names)
+    assay::table(Param::choice("strategy", assay::train::Strategy::overlap_bucketed, assay::train::strategies)
                      .help("when and in what pieces gradients are averaged. naive: one blocking "
                            "all-reduce for each parameter after backward; flat: one for all of them "
                            "after backward; overlap_individual: one for each parameter, started as "

@@ -46,7 +46,7 @@ std::string Workload::check_updates() {
          assay::train::check_same_weights(host_, "ddp.weights", hash_of_weights(trainer_), verified_steps);
 }
 
-assay::Verified Workload::verify(const assay::Launch&) {
+assay::Verified Workload::verify(const Launch&) {
   const std::string finite = assay::train::check_finite(trainer_, trainer_.model());
   assay::train::check_parts(host_, "ddp.parts", trainer_);
   const double loss_scale = assay::train::find_finite_gradients_of_ranks(host_, "ddp.loss_scale", trainer_, [&] {

@@ -22,13 +22,13 @@ assay::Work Workload::work() const {
           .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
 }
 
-assay::Peak Workload::peak(const assay::Launch& launch) {
+assay::Peak Workload::peak(const Launch& launch) {
   return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
-void Workload::setup(const assay::Launch& launch) {
-  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
-  launch.metric(collectives_metric, static_cast<double>(average_.collectives_in_step()));
+void Workload::setup(const Launch& launch) {
+  report_parameters(launch, trainer_);
+  launch.report(collectives_metric, average_.collectives_in_step());
   trainer_.setup(launch, [&] {
     trainer_.forward();
     trainer_.backward();
@@ -55,7 +55,7 @@ void Workload::average_gradients() {
   average_.finish();
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   average_.begin_step();
   {
     const auto phase = launch.phase(forward_phase);
@@ -85,15 +85,15 @@ void Workload::silence(bool silent) {
   average_.use(*communicator_);
 }
 
-void Workload::finish(const assay::Launch& launch) {
-  launch.metric(loss_metric, trainer_.last_loss());
+void Workload::finish(const Launch& launch) {
+  launch.report(loss_metric, trainer_.last_loss());
   const assay::comm::Totals totals = communicator_->take_totals();
   if (measured_steps_ == 0) return;
   const auto steps = static_cast<double>(measured_steps_);
-  launch.metric(communication_ms_metric, totals.busy_ms / steps);
-  launch.metric(exposed_ms_metric, totals.exposed_ms / steps);
-  launch.metric(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  if (totals.busy_ms > 0) launch.metric(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+  launch.report(communication_ms_metric, totals.busy_ms / steps);
+  launch.report(exposed_ms_metric, totals.exposed_ms / steps);
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
 }
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 // The ddp workload: one step of a decoder that several ranks train, each on its part of the batch.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/train/training_metrics.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -15,40 +16,47 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = ddp::params;
   static constexpr auto presets = assay::train::model_presets;
-  enum Phase { forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
-  static constexpr auto phases = assay::names("forward", "backward", "communication_wait", "optimizer");
-  enum Metric {
-    parameters_metric,
-    loss_metric,
-    communication_ms_metric,
-    exposed_ms_metric,
-    overlap_share_metric,
-    communication_bytes_metric,
-    collectives_metric
-  };
-  static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "cross-entropy of the last step on this rank's part of the batch, nats"),
-      assay::Metric::per_case("communication_ms", "ms", ASSAY_LOWER_IS_BETTER,
-                              "time that collectives were under way, mean of the measured steps; includes waiting for "
-                              "ranks that come later"),
-      assay::Metric::per_case("exposed_ms", "ms", ASSAY_LOWER_IS_BETTER,
-                              "of it, what held up the computation, mean of the measured steps"),
-      assay::Metric::per_case("overlap_share", nullptr, ASSAY_HIGHER_IS_BETTER,
-                              "1 - exposed_ms / communication_ms, not below 0"),
-      assay::Metric::per_case("communication_bytes", "bytes", ASSAY_LOWER_IS_BETTER,
-                              "bytes of gradients that this rank gave to collectives in a step"),
-      assay::Metric::per_case("collectives", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "all-reduces in a step: parameters, buckets, or 1"));
+  static constexpr auto forward_phase = assay::phase("forward");
+  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto communication_wait_phase = assay::phase("communication_wait");
+  static constexpr auto optimizer_phase = assay::phase("optimizer");
+  static constexpr auto phases = assay::table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
+  static constexpr auto loss_metric =
+      assay::Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
+  static constexpr auto communication_ms_metric =
+      assay::Metric::per_case("communication_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help(
+              "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
+              "later");
+  static constexpr auto exposed_ms_metric =
+      assay::Metric::per_case("exposed_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help("of it, what held up the computation, mean of the measured steps");
+  static constexpr auto overlap_share_metric = assay::Metric::per_case("overlap_share")
+                                                   .higher_is_better()
+                                                   .help("1 - exposed_ms / communication_ms, not below 0");
+  static constexpr auto communication_bytes_metric =
+      assay::Metric::per_case("communication_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("bytes of gradients that this rank gave to collectives in a step");
+  static constexpr auto collectives_metric =
+      assay::Metric::per_case("collectives").help("all-reduces in a step: parameters, buckets, or 1");
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, communication_ms_metric, exposed_ms_metric,
+                   overlap_share_metric, communication_bytes_metric, collectives_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  assay::Verified verify(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
-  assay::Peak peak(const assay::Launch& launch);
+  assay::Peak peak(const Launch& launch);
   void silence(bool silent);
 
  private:

@@ -3,13 +3,10 @@
 namespace decoder {
 
 Settings::Settings(const assay::Case& c) : trainer(assay::train::decoder_trainer_config(c)) {
-  const auto pass_name = c.get<std::string_view>("pass");
-  pass = pass_name == "forward"            ? Pass::forward
-         : pass_name == "forward_backward" ? Pass::forward_backward
-                                           : Pass::train_step;
+  pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
   assay::train::DecoderConfig& model = trainer.model;
-  model.fused = c.get<std::string_view>("execution") == "graph";
+  model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
   model.backward = pass != Pass::forward;
   model.checkpointing = model.backward && model.checkpointing;
   model.keep_logits = !dump_file.empty();

@@ -16,18 +16,18 @@ struct Settings {
   std::string dump_file;  // "" is none
 };
 
-inline constexpr auto pass_names = assay::names("forward", "forward_backward", "train_step");
-inline constexpr auto execution_names = assay::names("eager", "graph");
+inline constexpr auto passes = assay::choices<Pass>(
+    {{"forward", Pass::forward}, {"forward_backward", Pass::forward_backward}, {"train_step", Pass::train_step}});
 
 using assay::Param;
 inline constexpr auto params = assay::train::join(
     assay::train::model_params,
     assay::table(
-        Param::choice("pass", "forward_backward", pass_names).help("what a step does; train_step adds the optimizer"),
+        Param::choice("pass", Pass::forward_backward, passes).help("what a step does; train_step adds the optimizer"),
         Param::choice("precision", "fp32", assay::train::precision_names)
             .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16; tf32, "
                   "fp16: cuda"),
-        Param::choice("execution", "graph", execution_names)
+        Param::choice("execution", assay::train::Execution::graph, assay::train::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
     assay::train::attention_params, assay::train::optimizer_params, assay::train::checkpointing_params,
     assay::table(

@@ -28,7 +28,7 @@ using assay::train::Outcome;
 using assay::train::ParameterSet;
 
 // By a graph, if the timed steps replayed one, else by the operations one by one.
-void Workload::enqueue_timed(const assay::Launch& launch) {
+void Workload::enqueue_timed(const Launch& launch) {
   if (graph_) return graph_->launch();
   enqueue_step(launch);
 }
@@ -81,7 +81,7 @@ std::vector<float> Workload::sample_of(const DecoderModel& of, std::size_t index
                               set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
 }
 
-Outcome Workload::timed_outcome(const assay::Launch& launch, std::string& text, double& loss_scale) {
+Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double& loss_scale) {
   Outcome out;
   trainer_.initialize();
   const bool updates = settings_.pass == Pass::train_step;
@@ -132,7 +132,7 @@ std::string Workload::check_start(double loss) const {
   return text + "; ";
 }
 
-assay::Verified Workload::verify(const assay::Launch& launch) {
+assay::Verified Workload::verify(const Launch& launch) {
   std::string text = model().backward ? assay::train::check_finite(trainer_, trainer_.model()) : "";
   double loss_scale = assay::train::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);

@@ -32,35 +32,35 @@ assay::Work Workload::work() const {
           .arithmetic = assay::train::arithmetic_of(model().precision)};
 }
 
-assay::Peak Workload::peak(const assay::Launch& launch) {
+assay::Peak Workload::peak(const Launch& launch) {
   return assay::train::measure_peak(host_, launch, model().precision);
 }
 
-void Workload::setup(const assay::Launch& launch) {
-  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
-  launch.metric(live_activations_metric, static_cast<double>(trainer_.model().plan().peak_live_bytes()) / (1 << 20));
+void Workload::setup(const Launch& launch) {
+  report_parameters(launch, trainer_);
+  report_live_activations(launch, trainer_.model().plan());
   if (starts_cold_) return trainer_.setup_cold(launch);
   trainer_.setup(launch, [&] { enqueue_step(launch); });
   if (model().fused) graph_ = trainer_.capture([&] { enqueue_step(launch); }, Marks::captured);
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   if (starts_cold_ && launch.iteration() == 0) return take_first_step(launch);
   if (!graph_) return enqueue_step(launch);
   graph_->launch();
   assay::mark_replayed(host_);
 }
 
-void Workload::take_first_step(const assay::Launch& launch) {
+void Workload::take_first_step(const Launch& launch) {
   enqueue_step(launch, Preparation::in_each_phase);
   if (model().fused) graph_ = trainer_.capture_as_is([&] { enqueue_step(launch); }, Marks::captured);
 }
 
-void Workload::enqueue_step(const assay::Launch& launch, Preparation preparation) {
+void Workload::enqueue_step(const Launch& launch, Preparation preparation) {
   const bool prepares = preparation == Preparation::in_each_phase;
-  const auto part = [&](Phase index, const std::function<void()>& enqueue) {
-    const auto phase = launch.phase(index);
-    if (prepares && index == forward_phase) trainer_.take_memory_cold();
+  const auto part = [&](assay::PhaseIn<Workload> which, const std::function<void()>& enqueue) {
+    const auto phase = launch.phase(which);
+    if (prepares && which == forward_phase) trainer_.take_memory_cold();
     if (prepares) trainer_.prepare(enqueue);
     enqueue();
   };
@@ -71,13 +71,9 @@ void Workload::enqueue_step(const assay::Launch& launch, Preparation preparation
   part(optimizer_phase, [this] { trainer_.update(); });
 }
 
-void Workload::finish(const assay::Launch& launch) {
-  const assay::train::LossScaler& scaler = trainer_.scaler();
-  if (model().backward) launch.metric(loss_metric, trainer_.last_loss());
-  if (scaler.active()) {
-    launch.metric(loss_scale_metric, scaler.scale(trainer_.backend()));
-    launch.metric(skipped_steps_metric, static_cast<double>(scaler.skipped_steps(trainer_.backend())));
-  }
+void Workload::finish(const Launch& launch) {
+  if (model().backward) launch.report(loss_metric, trainer_.last_loss());
+  report_loss_scaling(launch, trainer_);
   if (!settings_.dump_file.empty()) dump();
 }
 

@@ -3,6 +3,7 @@
 #include <assay/train/decoder_check.hpp>
 #include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
+#include <assay/train/training_metrics.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,36 +20,33 @@ class Workload {
   static constexpr auto params = decoder::params;
   static constexpr auto presets = assay::train::model_presets;
   static constexpr bool cold_start = true;
-  enum Phase { forward_phase, backward_phase, optimizer_phase };
-  static constexpr auto phases = assay::names("forward", "backward", "optimizer");
-  enum Metric { parameters_metric, loss_metric, loss_scale_metric, skipped_steps_metric, live_activations_metric };
-  static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last step, nats"),
-      assay::Metric::per_case("loss_scale", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "fp16: the loss scale after the last step"),
-      assay::Metric::per_case("skipped_steps", "steps", ASSAY_LOWER_IS_BETTER,
-                              "fp16: steps without an update, their gradients not being finite; warm-up included"),
-      assay::Metric::per_case("live_activations", "MiB", ASSAY_LOWER_IS_BETTER,
-                              "activations that are alive at the fullest moment of a step, wherever they lie"));
+  static constexpr auto forward_phase = assay::phase("forward");
+  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto optimizer_phase = assay::phase("optimizer");
+  static constexpr auto phases = assay::table(forward_phase, backward_phase, optimizer_phase);
+  static constexpr auto loss_metric = assay::Metric::per_case("loss").help("cross-entropy of the last step, nats");
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, assay::train::loss_scale_metric,
+                   assay::train::skipped_steps_metric, assay::train::live_activations_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  assay::Verified verify(const assay::Launch& launch);
-  assay::Peak peak(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
+  assay::Peak peak(const Launch& launch);
   assay::Work work() const;
 
  private:
   // In the first step of a cold start each phase prepares its operations before it enqueues them.
   enum class Preparation { done, in_each_phase };
-  void enqueue_step(const assay::Launch& launch, Preparation preparation = Preparation::done);
-  void take_first_step(const assay::Launch& launch);
+  void enqueue_step(const Launch& launch, Preparation preparation = Preparation::done);
+  void take_first_step(const Launch& launch);
   void dump();
 
   // verification.cpp; what returns text says what it found right, or throws WRONG_RESULT
-  void enqueue_timed(const assay::Launch& launch);
+  void enqueue_timed(const Launch& launch);
   void enqueue_with_loss(const assay::train::DecoderModel& of) const;
   void enqueue_with_loss(const assay::train::DecoderModel& of, assay::compute::Backend& by) const;
   std::string check_operations(assay::compute::Backend& audited, const assay::train::Outcome& timed, double loss_scale);
@@ -57,7 +55,7 @@ class Workload {
   double loss_of(const assay::train::DecoderModel& model) const;
   std::vector<float> sample_of(const assay::train::DecoderModel& model, std::size_t index) const;
   double compared_share() const;
-  assay::train::Outcome timed_outcome(const assay::Launch& launch, std::string& text, double& loss_scale);
+  assay::train::Outcome timed_outcome(const Launch& launch, std::string& text, double& loss_scale);
   std::string check_start(double loss) const;
 
   const assay::train::DecoderConfig& model() const { return settings_.trainer.model; }

@@ -1,22 +1,20 @@
 #include "settings.hpp"
 
-#include <algorithm>
-
 namespace encoder_decoder {
 namespace {
 
 constexpr std::int64_t quick_samples = 10'240;
 constexpr std::int64_t full_bytes = 30'000'000'000;
 
-const char* precision_of(std::string_view amp, std::string_view device_kind) {
-  if (amp == "auto") return device_kind == "cuda" ? "fp16" : "fp32";
-  if (amp == "fp16" && device_kind != "cuda")
+const char* precision_of(Amp amp, std::string_view device_kind) {
+  if (amp == Amp::automatic) return device_kind == "cuda" ? "fp16" : "fp32";
+  if (amp == Amp::fp16 && device_kind != "cuda")
     throw assay::Error(ASSAY_UNSUPPORTED, "amp \"fp16\" needs device \"cuda\"; device \"" + std::string(device_kind) +
                                               "\" has amp \"bf16\" and \"off\", and \"auto\" is off there");
-  return amp == "off" ? "fp32" : amp == "fp16" ? "fp16" : "bf16";
+  return amp == Amp::off ? "fp32" : amp == Amp::fp16 ? "fp16" : "bf16";
 }
 
-assay::train::EncoderDecoderConfig model_of(const assay::Case& c, const char* precision) {
+assay::train::EncoderDecoderConfig model_of(const assay::Case& c, std::string_view precision) {
   assay::train::EncoderDecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
   model.heads = c.get<std::int64_t>("heads");
@@ -29,8 +27,8 @@ assay::train::EncoderDecoderConfig model_of(const assay::Case& c, const char* pr
   model.dropout = c.get<float>("dropout");
   model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());
   model.precision = assay::train::precision_policy(precision, c.device_kind());
-  model.fused = c.get<std::string_view>("execution") == "graph";
-  model.flash = c.get<std::string_view>("attention") == "flash";
+  model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
+  model.flash = c.choice("attention", assay::train::attention_paths) == assay::train::AttentionPath::flash;
   model.validate();
   return model;
 }
@@ -41,13 +39,13 @@ DataSettings data_of(const assay::Case& c, const assay::train::EncoderDecoderCon
   data.dataset.seed = c.seed();
   data.dataset.shards = c.get<std::int64_t>("num_shards");
   data.dataset.samples = c.get<std::int64_t>("num_samples");
-  if (data.dataset.samples > 0 && c.get<std::string_view>("dataset") == "full")
+  const Dataset dataset = c.choice("dataset", datasets);
+  if (data.dataset.samples > 0 && dataset == Dataset::full)
     c.host().warn("dataset = \"full\" has no effect: num_samples = " + std::to_string(data.dataset.samples) +
                   " says how many samples there are; set num_samples = 0 for the full set");
   if (data.dataset.samples == 0)
-    data.dataset.samples = c.get<std::string_view>("dataset") == "quick"
-                               ? quick_samples
-                               : full_bytes / static_cast<std::int64_t>(data.dataset.shape.bytes());
+    data.dataset.samples =
+        dataset == Dataset::quick ? quick_samples : full_bytes / static_cast<std::int64_t>(data.dataset.shape.bytes());
   const std::int64_t in_step = model.batch_size * c.rank_count();
   // Known here, before a data set is written that cannot be used.
   if (data.dataset.samples < in_step)
@@ -71,12 +69,10 @@ DataSettings data_of(const assay::Case& c, const assay::train::EncoderDecoderCon
 
 Settings::Settings(const assay::Case& c)
     : communication(c),
-      unit(c.get<std::string_view>("unit") == "epoch" ? Unit::epoch : Unit::step),
+      precision(precision_of(c.choice("amp", amps), c.device_kind())),
+      unit(c.choice("unit", units)),
       ranks(c.rank_count()) {
-  const auto& names = assay::train::precision_names;
-  const char* const name = precision_of(c.get<std::string_view>("amp"), c.device_kind());
-  precision = static_cast<std::size_t>(std::find(names.begin(), names.end(), std::string_view(name)) - names.begin());
-  trainer.model = model_of(c, name);
+  trainer.model = model_of(c, precision);
   trainer.optimizer = assay::train::optimizer_config(c);
   trainer.seed = c.seed();
   trainer.weights_file = c.get<std::string>("weights");

@@ -6,11 +6,14 @@
 #include <assay/train/decoder_params.hpp>
 #include <assay/train/encoder_decoder_trainer.hpp>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 namespace encoder_decoder {
 
 enum class Unit { epoch, step };
+enum class Amp { automatic, fp16, bf16, off };
+enum class Dataset { quick, full };
 
 // Says where the samples come from.
 struct DataSettings {
@@ -25,7 +28,7 @@ struct Settings {
   assay::train::EncoderDecoderTrainerConfig trainer;
   DataSettings data;
   assay::train::CommunicationSettings communication;
-  std::size_t precision = 0;  // index in assay::train::precision_names
+  std::string_view precision;  // one of assay::train::precision_names, static
   Unit unit = Unit::epoch;
   std::int64_t ranks = 1;
 };
@@ -40,10 +43,10 @@ inline constexpr std::array<Size, 4> sizes{{{"3.5M", 128, 4, 3, 512, 256, 128},
                                             {"220M", 768, 12, 12, 3072, 256, 64},
                                             {"2.9B", 2048, 32, 24, 8192, 512, 8}}};
 inline constexpr auto preset_names = std::apply([](const auto&... size) { return assay::names(size.name...); }, sizes);
-inline constexpr auto amp_names = assay::names("auto", "fp16", "bf16", "off");
-inline constexpr auto execution_names = assay::names("eager", "graph");
-inline constexpr auto unit_names = assay::names("epoch", "step");
-inline constexpr auto dataset_names = assay::names("quick", "full");
+inline constexpr auto amps =
+    assay::choices<Amp>({{"auto", Amp::automatic}, {"fp16", Amp::fp16}, {"bf16", Amp::bf16}, {"off", Amp::off}});
+inline constexpr auto units = assay::choices<Unit>({{"epoch", Unit::epoch}, {"step", Unit::step}});
+inline constexpr auto datasets = assay::choices<Dataset>({{"quick", Dataset::quick}, {"full", Dataset::full}});
 
 // What `preset` and `amp = "auto"` stand for.
 inline constexpr auto presets = [] {
@@ -99,14 +102,14 @@ inline constexpr auto params = assay::train::join(
             .at_least(0)
             .at_most(0.9)
             .help("share of elements that are dropped, as in nn.Transformer"),
-        Param::choice("amp", "auto", amp_names)
+        Param::choice("amp", Amp::automatic, amps)
             .help("mixed precision. fp16: with dynamic loss scaling (cuda); bf16; off: fp32; auto: fp16 on cuda, off "
                   "on the cpu"),
-        Param::choice("execution", "graph", execution_names)
+        Param::choice("execution", assay::train::Execution::graph, assay::train::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, on CUDA and one rank captured as "
                   "one graph"),
-        Param::choice("unit", "epoch", unit_names).help("what is measured: one pass over the samples, or one batch"),
-        Param::choice("dataset", "quick", dataset_names)
+        Param::choice("unit", Unit::epoch, units).help("what is measured: one pass over the samples, or one batch"),
+        Param::choice("dataset", Dataset::quick, datasets)
             .help("how many samples: quick: 10,240; full: about 30 GB of them"),
         Param::integer("num_samples", 0).at_least(0).help("samples of all ranks in an epoch; 0: as dataset says"),
         Param::text("data_dir", "")

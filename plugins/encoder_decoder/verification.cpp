@@ -114,10 +114,10 @@ std::string Workload::check_start(double loss) const {
 }
 
 // As the timed one, outside the timed window.
-void Workload::repeat_step(const assay::Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
+void Workload::repeat_step(const Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
 
 // Each rank looks at its own; all of them know what one has found, as those that go on would wait for it.
-std::string Workload::check_batches(const assay::Launch& launch) {
+std::string Workload::check_batches(const Launch& launch) {
   assay::compute::Backend& backend = trainer_.backend();
   std::int32_t wrong = -1;
   for (std::int32_t i = 0; i <= verified_batches; ++i) {
@@ -159,7 +159,7 @@ std::string Workload::check_operations(assay::compute::Backend& audited) {
 }
 
 // Of the timed step, with dropout and, on several ranks, with their average.
-std::string Workload::check_optimizer(const assay::Launch& launch) {
+std::string Workload::check_optimizer(const Launch& launch) {
   const auto step = [&] { repeat_step(launch); };
   if (!communicator_) return assay::train::check_updates(trainer_, step);
   start(loss_scale_);
@@ -197,7 +197,7 @@ assay::Verified Workload::check_average_of_ranks() {
       {assay::train::hash_of(backend, trainer_.batch()), trainer_.batch().elements(), model().vocab_size});
 }
 
-assay::Verified Workload::check_ranks(const assay::Launch& launch) {
+assay::Verified Workload::check_ranks(const Launch& launch) {
   if (!communicator_) return std::string();
   assay::train::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, loss_scale_);
   const assay::Verified average = check_average_of_ranks();
@@ -212,7 +212,7 @@ assay::Verified Workload::check_ranks(const assay::Launch& launch) {
   return {average.text + weights, average.in_part};
 }
 
-assay::Verified Workload::verify(const assay::Launch& launch) {
+assay::Verified Workload::verify(const Launch& launch) {
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
   text += check_batches(launch);
   // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.

@@ -26,17 +26,17 @@ assay::Work Workload::work() const {
           .arithmetic = assay::train::arithmetic_of(model().precision)};
 }
 
-assay::Peak Workload::peak(const assay::Launch& launch) {
+assay::Peak Workload::peak(const Launch& launch) {
   return assay::train::measure_peak(host_, launch, model().precision);
 }
 
-void Workload::setup(const assay::Launch& launch) {
-  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
-  launch.metric(samples_per_batch_metric, static_cast<double>(model().batch_size));
-  launch.metric(precision_metric, static_cast<double>(settings_.precision));
-  launch.metric(batches_metric, static_cast<double>(batches()));
-  launch.metric(unit_metric, static_cast<double>(settings_.unit));
-  launch.metric(live_activations_metric, static_cast<double>(trainer_.model().plan().peak_live_bytes()) / (1 << 20));
+void Workload::setup(const Launch& launch) {
+  report_parameters(launch, trainer_);
+  launch.report(samples_per_batch_metric, model().batch_size);
+  launch.report(precision_metric, settings_.precision);
+  launch.report(batches_metric, batches());
+  launch.report(unit_metric, settings_.unit);
+  report_live_activations(launch, trainer_.model().plan());
   trainer_.setup(launch, [&] {
     trainer_.forward();
     trainer_.backward();
@@ -69,12 +69,12 @@ void Workload::start(double loss_scale) {
   communicator_->take_totals();
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   for (std::int64_t i = 0; i < batches(); ++i) {
     take_batch(launch);
     train_on_batch(launch);
   }
-  if (settings_.unit == Unit::epoch) launch.metric(epoch_loss_metric, trainer_.last_loss());
+  if (settings_.unit == Unit::epoch) launch.report(epoch_loss_metric, trainer_.last_loss());
   report_data(launch);
   if (!communicator_) return;
   // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
@@ -84,12 +84,12 @@ void Workload::run(const assay::Launch& launch) {
     communicator_->take_totals();
 }
 
-void Workload::take_batch(const assay::Launch& launch) {
+void Workload::take_batch(const Launch& launch) {
   const auto phase = launch.phase(data_wait_phase);
   data_->loader().next(trainer_.batch());
 }
 
-void Workload::train_on_batch(const assay::Launch& launch) {
+void Workload::train_on_batch(const Launch& launch) {
   if (!graph_) return enqueue_step(launch);
   if (settings_.unit == Unit::step) {
     graph_->launch();
@@ -99,7 +99,7 @@ void Workload::train_on_batch(const assay::Launch& launch) {
   graph_->launch();
 }
 
-void Workload::enqueue_step(const assay::Launch& launch) {
+void Workload::enqueue_step(const Launch& launch) {
   if (communicator_) average_.begin_step();
   {
     const auto phase = launch.phase(forward_phase);
@@ -117,9 +117,9 @@ void Workload::enqueue_step(const assay::Launch& launch) {
   trainer_.update();
 }
 
-void Workload::report_data(const assay::Launch& launch) {
+void Workload::report_data(const Launch& launch) {
   const assay::data::LoaderTotals totals = data_->loader().take_totals();
-  launch.metric(data_wait_metric, totals.wait_ms);
+  launch.report(data_wait_metric, totals.wait_ms);
   if (launch.stage() != ASSAY_STAGE_MEASURE) return;
   delivered_bytes_ += totals.bytes;
   read_ms_ += totals.read_ms;
@@ -130,16 +130,12 @@ void Workload::silence(bool silent) {
   average_.use(*communicator_);
 }
 
-void Workload::finish(const assay::Launch& launch) {
-  launch.metric(loss_metric, trainer_.last_loss());
-  if (read_ms_ > 0) launch.metric(data_rate_metric, static_cast<double>(delivered_bytes_) / 1e3 / read_ms_);
-  const assay::train::LossScaler& scaler = trainer_.scaler();
-  if (scaler.active()) {
-    launch.metric(loss_scale_metric, scaler.scale(trainer_.backend()));
-    launch.metric(skipped_steps_metric, static_cast<double>(scaler.skipped_steps(trainer_.backend())));
-  }
+void Workload::finish(const Launch& launch) {
+  launch.report(loss_metric, trainer_.last_loss());
+  if (read_ms_ > 0) launch.report(data_rate_metric, static_cast<double>(delivered_bytes_) / 1e3 / read_ms_);
+  report_loss_scaling(launch, trainer_);
   if (communicator_ && measured_ > 0)
-    launch.metric(exposed_ms_metric, communicator_->take_totals().exposed_ms / static_cast<double>(measured_));
+    launch.report(exposed_ms_metric, communicator_->take_totals().exposed_ms / static_cast<double>(measured_));
 }
 
 }  // namespace encoder_decoder

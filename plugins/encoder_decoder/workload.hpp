@@ -5,6 +5,7 @@
 #include <assay/train/gradient_average.hpp>
 #include <assay/train/optimizer_check.hpp>
 #include <assay/train/path_check.hpp>
+#include <assay/train/training_metrics.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -20,63 +21,60 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = encoder_decoder::params;
   static constexpr auto presets = encoder_decoder::presets;
-  enum Phase { data_wait_phase, train_phase, forward_phase, backward_phase, communication_wait_phase, optimizer_phase };
-  static constexpr auto phases =
-      assay::names("data_wait", "train", "forward", "backward", "communication_wait", "optimizer");
-  enum Metric {
-    parameters_metric,
-    samples_per_batch_metric,
-    precision_metric,
-    batches_metric,
-    loss_metric,
-    epoch_loss_metric,
-    data_wait_metric,
-    data_rate_metric,
-    loss_scale_metric,
-    skipped_steps_metric,
-    exposed_ms_metric,
-    unit_metric,
-    live_activations_metric
-  };
+  static constexpr auto data_wait_phase = assay::phase("data_wait");
+  static constexpr auto train_phase = assay::phase("train");
+  static constexpr auto forward_phase = assay::phase("forward");
+  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto communication_wait_phase = assay::phase("communication_wait");
+  static constexpr auto optimizer_phase = assay::phase("optimizer");
+  static constexpr auto phases = assay::table(data_wait_phase, train_phase, forward_phase, backward_phase,
+                                              communication_wait_phase, optimizer_phase);
+  static constexpr auto samples_per_batch_metric =
+      assay::Metric::per_case("samples_per_batch").unit("samples").help("samples in a step, on each rank");
+  static constexpr auto precision_metric =
+      assay::Metric::word("precision", assay::train::precision_names, "what amp came to on this device");
+  static constexpr auto batches_metric =
+      assay::Metric::per_case("batches").help("batches of each rank in what is measured");
+  static constexpr auto loss_metric = assay::Metric::per_case("loss").help("cross-entropy of the last batch, nats");
+  static constexpr auto epoch_loss_metric =
+      assay::Metric::per_step("epoch_loss").help("cross-entropy of each epoch's last batch, nats");
+  static constexpr auto data_wait_metric = assay::Metric::per_step("data_wait_ms")
+                                               .unit("ms")
+                                               .lower_is_better()
+                                               .help("time that the host waited for a batch that was not there yet");
+  static constexpr auto data_rate_metric =
+      assay::Metric::per_case("data_mb_per_s")
+          .unit("MB/s")
+          .higher_is_better()
+          .help("bytes of samples by the time that the workers spent reading them, one worker's rate");
+  static constexpr auto exposed_ms_metric =
+      assay::Metric::per_case("exposed_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help("several ranks: what collectives held up the computation, mean of what is measured");
+  static constexpr auto unit_metric = assay::Metric::word("measured_unit", units).help("what a measured step is");
   static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-      assay::Metric::per_case("samples_per_batch", "samples", ASSAY_NEITHER_IS_BETTER,
-                              "samples in a step, on each rank"),
-      assay::Metric::word("precision", assay::train::precision_names, "what amp came to on this device"),
-      assay::Metric::per_case("batches", nullptr, ASSAY_NEITHER_IS_BETTER, "batches of each rank in what is measured"),
-      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER, "cross-entropy of the last batch, nats"),
-      assay::Metric::per_step("epoch_loss", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "cross-entropy of each epoch's last batch, nats"),
-      assay::Metric::per_step("data_wait_ms", "ms", ASSAY_LOWER_IS_BETTER,
-                              "time that the host waited for a batch that was not there yet"),
-      assay::Metric::per_case("data_mb_per_s", "MB/s", ASSAY_HIGHER_IS_BETTER,
-                              "bytes of samples by the time that the workers spent reading them, one worker's rate"),
-      assay::Metric::per_case("loss_scale", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "fp16: the loss scale after the last step"),
-      assay::Metric::per_case("skipped_steps", "steps", ASSAY_LOWER_IS_BETTER,
-                              "fp16: steps without an update, their gradients not being finite; warm-up included"),
-      assay::Metric::per_case("exposed_ms", "ms", ASSAY_LOWER_IS_BETTER,
-                              "several ranks: what collectives held up the computation, mean of what is measured"),
-      assay::Metric::word("measured_unit", unit_names, "what a measured step is"),
-      assay::Metric::per_case("live_activations", "MiB", ASSAY_LOWER_IS_BETTER,
-                              "activations that are alive at the fullest moment of a step, wherever they lie"));
+      assay::train::parameters_metric, samples_per_batch_metric, precision_metric, batches_metric, loss_metric,
+      epoch_loss_metric, data_wait_metric, data_rate_metric, assay::train::loss_scale_metric,
+      assay::train::skipped_steps_metric, exposed_ms_metric, unit_metric, assay::train::live_activations_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  assay::Verified verify(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
-  assay::Peak peak(const assay::Launch& launch);
+  assay::Peak peak(const Launch& launch);
   void silence(bool silent);
 
  private:
   void start(
       double loss_scale = assay::train::LossScaler::start);  // the state before the first step, rank 0's on every rank
-  void take_batch(const assay::Launch& launch);
-  void train_on_batch(const assay::Launch& launch);
-  void enqueue_step(const assay::Launch& launch);
-  void report_data(const assay::Launch& launch);
+  void take_batch(const Launch& launch);
+  void train_on_batch(const Launch& launch);
+  void enqueue_step(const Launch& launch);
+  void report_data(const Launch& launch);
   std::int64_t batches() const;
 
   // verification.cpp
@@ -85,12 +83,12 @@ class Workload {
   void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
   void start_later();
   void spread_later();  // what start_later() does after the start
-  void repeat_step(const assay::Launch& launch);
+  void repeat_step(const Launch& launch);
   std::string check_start(double loss) const;
-  std::string check_batches(const assay::Launch& launch);
+  std::string check_batches(const Launch& launch);
   std::string check_operations(assay::compute::Backend& audited);
-  std::string check_optimizer(const assay::Launch& launch);
-  assay::Verified check_ranks(const assay::Launch& launch);
+  std::string check_optimizer(const Launch& launch);
+  assay::Verified check_ranks(const Launch& launch);
   assay::Verified check_average_of_ranks();
 
   const assay::train::EncoderDecoderConfig& model() const { return settings_.trainer.model; }

@@ -11,6 +11,8 @@
 
 namespace mixed_precision {
 
+namespace op = assay::compute::op;
+
 using assay::Error;
 using assay::compute::DType;
 using assay::compute::SumOptions;
@@ -22,16 +24,14 @@ namespace {
 
 constexpr std::uint64_t terms_stream = 1;
 
-DType dtype_of(std::string_view name) {
-  return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
-}
-
-SumOrder order_of(std::string_view name) {
-  return name == "chunked"       ? SumOrder::chunked
-         : name == "pairwise"    ? SumOrder::pairwise
-         : name == "compensated" ? SumOrder::compensated
-         : name == "cascade"     ? SumOrder::cascade
-                                 : SumOrder::sequential;
+SumOrder order_of(Order order) {
+  switch (order) {
+    case Order::chunked: return SumOrder::chunked;
+    case Order::pairwise: return SumOrder::pairwise;
+    case Order::compensated: return SumOrder::compensated;
+    case Order::cascade: return SumOrder::cascade;
+    default: return SumOrder::sequential;  // and what other operations add before they come to their own order
+  }
 }
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); }
@@ -41,23 +41,18 @@ SumOrder order_of(std::string_view name) {
 Accumulation::Accumulation(const assay::Case& c)
     : host_(c.host()),
       seed_(c.seed()),
-      operation_name_(c.get<std::string>("operation")),
-      order_name_(c.get<std::string>("order")),
-      data_(c.get<std::string>("data")),
-      tf32_(c.get<std::string_view>("terms_dtype") == "tf32"),
-      terms_dtype_(dtype_of(c.get<std::string_view>("terms_dtype"))),
-      stored_(dtype_of(c.get<std::string_view>("stored"))),
-      stores_(c.get<std::string_view>("stored") != "accumulator"),
+      operation_(c.choice("operation", operations)),
+      order_(c.choice("order", orders)),
+      data_(c.choice("data", data_kinds)),
+      tf32_(c.choice("terms_dtype", term_formats).is_tf32),
+      terms_dtype_(c.choice("terms_dtype", term_formats).dtype),
+      stored_(c.choice("stored", stored_formats).value_or(DType::f32)),
+      stores_(c.choice("stored", stored_formats).has_value()),
       terms_(c.get<std::int64_t>("terms")),
       ranks_(c.get<std::int64_t>("simulated_ranks")),
       term_(c.get<double>("term")) {
-  operation_ = operation_name_ == "dot"      ? Operation::dot
-               : operation_name_ == "matmul" ? Operation::matmul
-               : operation_name_ == "sum"    ? Operation::sum
-               : order_name_ == "ring"       ? Operation::ring
-                                             : Operation::tree;
-  options_ = {.accumulator = dtype_of(c.get<std::string_view>("accumulator")),
-              .order = order_of(order_name_),
+  options_ = {.accumulator = c.choice("accumulator", accumulators),
+              .order = order_of(order_),
               .chunk = c.get<std::int64_t>("chunk"),
               .upcast_terms = c.get<bool>("upcast"),
               .lanes = c.get<std::int64_t>("lanes")};
@@ -65,16 +60,17 @@ Accumulation::Accumulation(const assay::Case& c)
 }
 
 void Accumulation::check() const {
-  const auto one_of = [&](std::initializer_list<std::string_view> orders, const char* text) {
-    if (std::find(orders.begin(), orders.end(), order_name_) == orders.end())
-      refuse("order \"" + order_name_ + "\" is none of operation \"" + operation_name_ + "\"; set " + text);
+  const auto one_of = [&](std::initializer_list<Order> possible, const char* text) {
+    if (std::find(possible.begin(), possible.end(), order_) == possible.end())
+      refuse(std::string("order \"") + orders.name_of(order_) + "\" is none of operation \"" +
+             operations.name_of(operation_) + "\"; set " + text);
   };
-  if (operation_name_ == "all_reduce")
-    one_of({"ring", "tree"}, "ring or tree");
+  if (of_ranks())
+    one_of({Order::ring, Order::tree}, "ring or tree");
   else if (operation_ == Operation::matmul)
-    one_of({"library"}, "library: the device's library decides");
+    one_of({Order::library}, "library: the device's library decides");
   else
-    one_of({"sequential", "chunked", "pairwise", "compensated", "cascade"},
+    one_of({Order::sequential, Order::chunked, Order::pairwise, Order::compensated, Order::cascade},
            "sequential, chunked, pairwise, compensated or cascade");
   if (tf32_ && operation_ != Operation::matmul)
     refuse("terms_dtype \"tf32\" is how a matrix product reads fp32; set operation = \"matmul\", or \"fp32\"");
@@ -93,19 +89,15 @@ assay::Work Accumulation::work() const {
   return {.flops = of_products() ? 2 * n : n, .bytes = n * assay::compute::size_of(terms_dtype_), .items = 0};
 }
 
-void Accumulation::setup(const assay::Launch& launch) {
+void Accumulation::setup(const Launch& launch) {
   backend_ = assay::train::open_backend(host_, launch);
   if (tf32_) backend_->set_product_math(assay::compute::ProductMath::tf32);
   take_memory();
-  backend_->set_mode(assay::compute::Mode::prepare);
-  backend_->random_normal(scratch_, seed_, terms_stream, 0.0F, 1.0F);
-  backend_->copy(x_, scratch_);
-  enqueue();
-  backend_->set_mode(assay::compute::Mode::execute);
-  if (const std::size_t wanted = backend_->workspace_bytes(); wanted > 0) {
-    workspace_memory_ = assay::DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
-    backend_->set_workspace(workspace_memory_.data(), wanted);
-  }
+  workspace_.prepare(host_, *backend_, [this] {
+    backend_->run(op::RandomNormal{.x = scratch_, .seed = seed_, .stream = terms_stream, .mean = 0.0F, .std = 1.0F});
+    backend_->run(op::Copy{.to = x_, .from = scratch_});
+    enqueue();
+  });
   make_terms();
 }
 
@@ -138,44 +130,47 @@ void Accumulation::take_memory() {
 
 void Accumulation::make_terms() {
   const auto n = static_cast<std::size_t>(terms_);
-  if (data_ == "normal") {
-    backend_->random_normal(scratch_, seed_, terms_stream, 0.0F, static_cast<float>(term_));
+  if (data_ == Data::normal) {
+    backend_->run(op::RandomNormal{
+        .x = scratch_, .seed = seed_, .stream = terms_stream, .mean = 0.0F, .std = static_cast<float>(term_)});
     const std::vector<float> made = assay::train::download_f32(*backend_, scratch_);
     real_.assign(made.begin(), made.end());
   } else {
     real_.assign(n, term_);
-    if (data_ == "one_first") real_[0] = 1.0;
+    if (data_ == Data::one_first) real_[0] = 1.0;
     std::vector<float> rounded(n);
     std::transform(real_.begin(), real_.end(), rounded.begin(), [](double v) { return static_cast<float>(v); });
     backend_->upload(scratch_, rounded.data());
   }
-  backend_->copy(x_, scratch_);
+  backend_->run(op::Copy{.to = x_, .from = scratch_});
   on_host_ = assay::train::download_f32(*backend_, x_);
 }
 
 void Accumulation::enqueue() const {
   if (operation_ == Operation::sum) return enqueue_sum();
-  if (operation_ == Operation::dot) return backend_->ordered_dot(x_, x_, results_, options_);
+  if (operation_ == Operation::dot)
+    return backend_->run(op::OrderedDot{.x = x_, .y = x_, .out = results_, .options = options_});
   if (of_ranks()) return enqueue_ranks();
-  backend_->matmul(x_.view({1, terms_}), x_.view({terms_, 1}), product_.view({1, 1}));
-  backend_->copy(results_, product_);
+  backend_->run(op::Matmul{.a = x_.view({1, terms_}), .b = x_.view({terms_, 1}), .c = product_.view({1, 1})});
+  backend_->run(op::Copy{.to = results_, .from = product_});
 }
 
 void Accumulation::enqueue_sum() const {
-  if (!stores_) return backend_->ordered_sum(x_, results_, options_);
+  if (!stores_) return backend_->run(op::OrderedSum{.x = x_, .out = results_, .options = options_});
   const SumOptions in_turn{.accumulator = options_.accumulator, .upcast_terms = options_.upcast_terms};
   if (options_.order != SumOrder::chunked) {
-    backend_->ordered_sum(x_, partials_, options_);
-    backend_->copy(stored_partials_, partials_);
-    return backend_->copy(results_, stored_partials_);
+    backend_->run(op::OrderedSum{.x = x_, .out = partials_, .options = options_});
+    backend_->run(op::Copy{.to = stored_partials_, .from = partials_});
+    return backend_->run(op::Copy{.to = results_, .from = stored_partials_});
   }
   for (std::int64_t i = 0; i < partials_.elements(); ++i) {
     const std::int64_t begin = i * options_.chunk;
-    backend_->ordered_sum(x_.slice(0, begin, std::min(options_.chunk, terms_ - begin)), partials_.slice(0, i, 1),
-                          in_turn);
+    backend_->run(op::OrderedSum{.x = x_.slice(0, begin, std::min(options_.chunk, terms_ - begin)),
+                                 .out = partials_.slice(0, i, 1),
+                                 .options = in_turn});
   }
-  backend_->copy(stored_partials_, partials_);
-  backend_->ordered_sum(stored_partials_, results_, in_turn);
+  backend_->run(op::Copy{.to = stored_partials_, .from = partials_});
+  backend_->run(op::OrderedSum{.x = stored_partials_, .out = results_, .options = in_turn});
 }
 
 // Each rank adds its own terms in fp32. What goes from rank to rank has the accumulator's format, the ranks' own sums
@@ -183,16 +178,21 @@ void Accumulation::enqueue_sum() const {
 // piece from another rank on.
 void Accumulation::enqueue_ranks() const {
   for (std::int64_t r = 0; r < ranks_; ++r)
-    backend_->ordered_sum(x_.slice(0, first_of(r), first_of(r + 1) - first_of(r)), partials_.slice(0, r, 1), {});
-  if (operation_ == Operation::tree)
-    return backend_->ordered_sum(
-        partials_, results_.slice(0, 0, 1),
-        {.accumulator = options_.accumulator, .order = SumOrder::pairwise, .upcast_terms = true});
+    backend_->run(op::OrderedSum{
+        .x = x_.slice(0, first_of(r), first_of(r + 1) - first_of(r)), .out = partials_.slice(0, r, 1), .options = {}});
+  if (order_ == Order::tree)
+    return backend_->run(op::OrderedSum{
+        .x = partials_,
+        .out = results_.slice(0, 0, 1),
+        .options = {.accumulator = options_.accumulator, .order = SumOrder::pairwise, .upcast_terms = true}});
   for (std::int64_t first = 0; first < ranks_; ++first) {
-    backend_->copy(rotated_.slice(0, 0, ranks_ - first), partials_.slice(0, first, ranks_ - first));
-    if (first > 0) backend_->copy(rotated_.slice(0, ranks_ - first, first), partials_.slice(0, 0, first));
-    backend_->ordered_sum(rotated_, results_.slice(0, first, 1),
-                          {.accumulator = options_.accumulator, .upcast_terms = true});
+    backend_->run(
+        op::Copy{.to = rotated_.slice(0, 0, ranks_ - first), .from = partials_.slice(0, first, ranks_ - first)});
+    if (first > 0)
+      backend_->run(op::Copy{.to = rotated_.slice(0, ranks_ - first, first), .from = partials_.slice(0, 0, first)});
+    backend_->run(op::OrderedSum{.x = rotated_,
+                                 .out = results_.slice(0, first, 1),
+                                 .options = {.accumulator = options_.accumulator, .upcast_terms = true}});
   }
 }
 
@@ -210,22 +210,22 @@ double Accumulation::exact(const std::vector<double>& terms) const {
   return exact_sum(products);
 }
 
-void Accumulation::finish(const assay::Launch& launch) {
+void Accumulation::finish(const Launch& launch) {
   const auto result = static_cast<double>(download_result());
   const double stored = exact({on_host_.begin(), on_host_.end()});
   const double real = exact(real_);
   const double ulp = ulp_at(stored, options_.accumulator);
   const auto percent = [](double is, double should_be) { return (is - should_be) / std::abs(should_be) * 100; };
-  launch.metric(result_metric, result);
-  launch.metric(exact_stored_metric, stored);
-  launch.metric(exact_real_metric, real);
-  launch.metric(error_ulp_metric, (result - stored) / ulp);
-  if (stored != 0) launch.metric(rounding_error_metric, percent(result, stored));
-  if (real != 0) launch.metric(total_error_metric, percent(result, real));
-  if (operation_ == Operation::ring) {
+  launch.report(result_metric, result);
+  launch.report(exact_stored_metric, stored);
+  launch.report(exact_real_metric, real);
+  launch.report(error_ulp_metric, (result - stored) / ulp);
+  if (stored != 0) launch.report(rounding_error_metric, percent(result, stored));
+  if (real != 0) launch.report(total_error_metric, percent(result, real));
+  if (order_ == Order::ring) {
     const std::vector<float> rings = assay::train::download_f32(*backend_, results_);
     const auto [least, most] = std::minmax_element(rings.begin(), rings.end());
-    launch.metric(ring_spread_metric, (static_cast<double>(*most) - static_cast<double>(*least)) / ulp);
+    launch.report(ring_spread_metric, (static_cast<double>(*most) - static_cast<double>(*least)) / ulp);
   }
 }
 
@@ -238,7 +238,7 @@ float Accumulation::expected() const {
           terms.subspan(static_cast<std::size_t>(first_of(r)), static_cast<std::size_t>(first_of(r + 1) - first_of(r))),
           {}));
     return ordered_sum(sums, {.accumulator = options_.accumulator,
-                              .order = operation_ == Operation::tree ? SumOrder::pairwise : SumOrder::sequential,
+                              .order = order_ == Order::tree ? SumOrder::pairwise : SumOrder::sequential,
                               .upcast_terms = true});
   }
   if (operation_ == Operation::dot) {
@@ -274,7 +274,7 @@ void Accumulation::check_product(double result) const {
                                         number(bound));
 }
 
-std::string Accumulation::verify(const assay::Launch&) {
+std::string Accumulation::verify(const Launch&) {
   check_stored(std::vector<float>(real_.begin(), real_.end()), on_host_, terms_dtype_, "term");
   const float result = download_result();
   const std::string text = number(static_cast<double>(result), "%.9g");

@@ -2,11 +2,13 @@
 // exact value.
 #pragma once
 #include <assay/compute/backend.hpp>
+#include <assay/compute/workspace.hpp>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "settings.hpp"
 #include "study.hpp"
 
 namespace mixed_precision {
@@ -14,18 +16,16 @@ namespace mixed_precision {
 class Accumulation final : public Study {
  public:
   explicit Accumulation(const assay::Case& c);  // throws INVALID_ARGUMENT for what does not go together
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch&) override { enqueue(); }
-  void finish(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;
+  void setup(const Launch& launch) override;
+  void run(const Launch&) override { enqueue(); }
+  void finish(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
  private:
-  enum class Operation { sum, dot, matmul, ring, tree };
-
   void check() const;
   bool of_products() const { return operation_ == Operation::dot || operation_ == Operation::matmul; }
-  bool of_ranks() const { return operation_ == Operation::ring || operation_ == Operation::tree; }
+  bool of_ranks() const { return operation_ == Operation::all_reduce; }
   std::int64_t first_of(std::int64_t rank) const { return terms_ * rank / ranks_; }
 
   void take_memory();
@@ -41,9 +41,10 @@ class Accumulation final : public Study {
 
   assay::Host host_;
   std::uint64_t seed_;
-  Operation operation_ = Operation::sum;
-  std::string operation_name_, order_name_, data_;
-  bool tf32_ = false;
+  Operation operation_;
+  Order order_;
+  Data data_;
+  bool tf32_;
   assay::compute::DType terms_dtype_, stored_;
   bool stores_ = false;  // a finished sum in `stored_`
   assay::compute::SumOptions options_;
@@ -51,7 +52,8 @@ class Accumulation final : public Study {
   double term_;
 
   std::unique_ptr<assay::compute::Backend> backend_;
-  assay::DeviceMemory data_memory_, workspace_memory_;
+  assay::DeviceMemory data_memory_;
+  assay::compute::Workspace workspace_;
   // fp32 [n]: a scratch for what is converted; then the terms; the chunks' or the ranks' sums, those stored, those in
   // the order of a ring; the result of each ring; the product's result.
   assay::compute::Tensor scratch_, x_, partials_, stored_partials_, rotated_, results_, product_;

@@ -9,6 +9,7 @@
 
 #include "gradient_error.hpp"
 #include "rounding.hpp"
+#include "settings.hpp"
 
 namespace mixed_precision {
 
@@ -20,26 +21,11 @@ using assay::train::ParameterSet;
 
 namespace {
 
-constexpr double no_dtype = 3;  // index in dtype_words
-
-double word_of(const Tensor& t) {
-  switch (t.dtype) {
-    case DType::f32: return 0;
-    case DType::bf16: return 1;
-    case DType::f16: return 2;
-    default: throw Error(ASSAY_INTERNAL, std::string("a tensor of the toy model is ") + name_of(t.dtype));
-  }
-}
-
-Casting casting_of(const assay::Case& c) {
-  return c.get<std::string_view>("casting") == "autocast" ? Casting::autocast : Casting::policy;
-}
-
 assay::train::TrainerConfig trainer_config(const assay::Case& c) {
   assay::train::TrainerConfig config;
   const auto precision = c.get<std::string_view>("precision");
   config.precision = assay::train::precision_policy(precision, c.device_kind());
-  if (casting_of(c) == Casting::autocast) {
+  if (c.choice("casting", castings) == Casting::autocast) {
     if (precision != "bf16" && precision != "fp16")
       throw Error(ASSAY_INVALID_ARGUMENT, "casting = \"autocast\" is of precision bf16 or fp16; in " +
                                               std::string(precision) + " nothing is converted: leave it out");
@@ -51,14 +37,14 @@ assay::train::TrainerConfig trainer_config(const assay::Case& c) {
 
 }  // namespace
 
-Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c), casting_of(c)) {}
+Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c), c.choice("casting", castings)) {}
 
-void Dtypes::setup(const assay::Launch& launch) {
-  launch.metric(parameters_metric, static_cast<double>(trainer_.parameters().parameter_count()));
+void Dtypes::setup(const Launch& launch) {
+  report_parameters(launch, trainer_);
   trainer_.setup(launch, [&] { enqueue_step(launch); });
 }
 
-void Dtypes::enqueue_step(const assay::Launch& launch) const {
+void Dtypes::enqueue_step(const Launch& launch) const {
   {
     const auto phase = launch.phase(forward_phase);
     trainer_.forward();
@@ -71,16 +57,18 @@ void Dtypes::enqueue_step(const assay::Launch& launch) const {
   trainer_.update();
 }
 
-void Dtypes::finish(const assay::Launch& launch) {
+void Dtypes::finish(const Launch& launch) {
   const ParameterSet& set = trainer_.parameters();
   const ToyModel& model = trainer_.model();
-  const auto report = [&](Metric metric, const Tensor& t) { launch.metric(metric, word_of(t)); };
+  const auto report = [&](assay::WordIn<Reports, StoredAs> metric, const Tensor& t) {
+    launch.report(metric, StoredAs(t.dtype));
+  };
   report(parameters_dtype_metric, set.value(trainer_.ids().fc1));
   if (const Tensor copy = set.compute_copy())
     report(compute_copy_dtype_metric, copy);
   else
-    launch.metric(compute_copy_dtype_metric, no_dtype);
-  launch.metric(product_math_metric, static_cast<double>(set.policy().product_math));
+    launch.report(compute_copy_dtype_metric, StoredAs());
+  launch.report(product_math_metric, set.policy().product_math);
   report(fc1_output_dtype_metric, model.fc1_output());
   report(relu_output_dtype_metric, model.relu_output());
   report(layer_norm_statistics_dtype_metric, model.norm_mean());
@@ -110,7 +98,7 @@ std::string Dtypes::check_operations() const {
   return audited.text() + "; ";
 }
 
-std::string Dtypes::verify(const assay::Launch& launch) {
+std::string Dtypes::verify(const Launch& launch) {
   assay::compute::Backend& backend = trainer_.backend();
   const ParameterSet& set = trainer_.parameters();
   std::string text = assay::train::check_finite(trainer_, trainer_.model());
@@ -133,7 +121,7 @@ std::string Dtypes::verify(const assay::Launch& launch) {
   GradientError error;
   const double scale = trainer_.scaler().scale_of_gradients(backend);
   for (std::size_t id = 0; id < gradients.size(); ++id) error.add(gradients[id], exact[id], scale);
-  launch.metric(gradient_error_metric, error.relative() * 100);
+  launch.report(gradient_error_metric, error.relative() * 100);
   const double tolerance = gradient_tolerance(set.policy(), 1);
   text += "gradients differ by " + number(error.relative()) + " from float64 (tolerance " + number(tolerance) + ")";
   if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);

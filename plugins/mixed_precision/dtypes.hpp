@@ -11,13 +11,13 @@ namespace mixed_precision {
 class Dtypes final : public Study {
  public:
   explicit Dtypes(const assay::Case& c);
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch& launch) override { enqueue_step(launch); }
-  void finish(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;  // the gradients against those of float64
+  void setup(const Launch& launch) override;
+  void run(const Launch& launch) override { enqueue_step(launch); }
+  void finish(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;  // the gradients against those of float64
 
  private:
-  void enqueue_step(const assay::Launch& launch) const;
+  void enqueue_step(const Launch& launch) const;
   void check_inputs() const;
   std::string check_operations() const;
 

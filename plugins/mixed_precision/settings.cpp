@@ -15,21 +15,22 @@ bool is_default(const assay::Case& c, const assay_param& row) {
 }
 
 template <class Table>
-void refuse_changed(const assay::Case& c, const Table& table, std::string_view study, const char* owner) {
+void refuse_changed(const assay::Case& c, const Table& table, StudyKind study, StudyKind owner) {
   for (const Param& param : table)
     if (!is_default(c, param.row))
       throw assay::Error(ASSAY_INVALID_ARGUMENT, "'" + std::string(param.row.name) + "' is a parameter of study = \"" +
-                                                     owner + "\" and does nothing in \"" + std::string(study) +
-                                                     "\"; leave it out");
+                                                     studies.name_of(owner) + "\" and does nothing in \"" +
+                                                     studies.name_of(study) + "\"; leave it out");
 }
 
 }  // namespace
 
-void refuse_parameters_of_others(const assay::Case& c, std::string_view study) {
-  if (study != "accumulation") refuse_changed(c, accumulation_params, study, "accumulation");
-  if (study != "speed_accuracy") refuse_changed(c, speed_accuracy_params, study, "speed_accuracy");
-  if (study != "dtypes") refuse_changed(c, dtypes_params, study, "dtypes");
-  if (study == "accumulation") refuse_changed(c, precision_params, study, "dtypes");
+void refuse_parameters_of_others(const assay::Case& c, StudyKind study) {
+  using enum StudyKind;
+  if (study != accumulation) refuse_changed(c, accumulation_params, study, accumulation);
+  if (study != speed_accuracy) refuse_changed(c, speed_accuracy_params, study, speed_accuracy);
+  if (study != dtypes) refuse_changed(c, dtypes_params, study, dtypes);
+  if (study == accumulation) refuse_changed(c, precision_params, study, dtypes);
 }
 
 }  // namespace mixed_precision

@@ -1,34 +1,65 @@
 // The parameter table: a part for each study. A parameter of another study than the case's must keep its default.
 #pragma once
 #include <assay/train/decoder_params.hpp>
-#include <string_view>
+
+#include "study.hpp"
+#include "toy_model.hpp"
 
 namespace mixed_precision {
 
 using assay::Param;
 
-inline constexpr auto study_names = assay::names("accumulation", "dtypes", "speed_accuracy");
-inline constexpr auto operation_names = assay::names("sum", "dot", "matmul", "all_reduce");
-inline constexpr auto terms_dtype_names = assay::names("fp32", "tf32", "bf16", "fp16");
-inline constexpr auto dtype_names = assay::names("fp32", "bf16", "fp16");
-inline constexpr auto order_names =
-    assay::names("sequential", "chunked", "pairwise", "compensated", "cascade", "ring", "tree", "library");
-inline constexpr auto stored_names = assay::names("accumulator", "fp32", "bf16", "fp16");
-inline constexpr auto data_names = assay::names("constant", "one_first", "normal");
-inline constexpr auto execution_names = assay::names("eager", "graph");
-inline constexpr auto reference_names = assay::names("fp64", "fp32");
+using assay::compute::DType;
+
+enum class StudyKind { accumulation, dtypes, speed_accuracy };
+inline constexpr auto studies = assay::choices<StudyKind>({{"accumulation", StudyKind::accumulation},
+                                                           {"dtypes", StudyKind::dtypes},
+                                                           {"speed_accuracy", StudyKind::speed_accuracy}});
+enum class Operation { sum, dot, matmul, all_reduce };
+inline constexpr auto operations = assay::choices<Operation>({{"sum", Operation::sum},
+                                                              {"dot", Operation::dot},
+                                                              {"matmul", Operation::matmul},
+                                                              {"all_reduce", Operation::all_reduce}});
+struct TermFormat {
+  DType dtype;
+  bool is_tf32 = false;  // fp32, of which a product reads less
+  friend constexpr bool operator==(const TermFormat&, const TermFormat&) = default;
+};
+inline constexpr auto term_formats = assay::choices<TermFormat>(
+    {{"fp32", {DType::f32}}, {"tf32", {DType::f32, true}}, {"bf16", {DType::bf16}}, {"fp16", {DType::f16}}});
+inline constexpr auto accumulators =
+    assay::choices<DType>({{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}});
+// The order of a sum, and those that only another operation has.
+enum class Order { sequential, chunked, pairwise, compensated, cascade, ring, tree, library };
+inline constexpr auto orders = assay::choices<Order>({{"sequential", Order::sequential},
+                                                      {"chunked", Order::chunked},
+                                                      {"pairwise", Order::pairwise},
+                                                      {"compensated", Order::compensated},
+                                                      {"cascade", Order::cascade},
+                                                      {"ring", Order::ring},
+                                                      {"tree", Order::tree},
+                                                      {"library", Order::library}});
+// A finished sum is stored in this format; in none where it stays as the accumulator has it.
+inline constexpr auto stored_formats = assay::choices<StoredAs>(
+    {{"accumulator", std::nullopt}, {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}});
+enum class Data { constant, one_first, normal };
+inline constexpr auto data_kinds =
+    assay::choices<Data>({{"constant", Data::constant}, {"one_first", Data::one_first}, {"normal", Data::normal}});
+inline constexpr auto castings =
+    assay::choices<Casting>({{"policy", Casting::policy}, {"autocast", Casting::autocast}});
 
 inline constexpr auto study_params =
-    assay::table(Param::choice("study", "accumulation", study_names)
+    assay::table(Param::choice("study", StudyKind::accumulation, studies)
                      .help("accumulation: one sum; dtypes: a toy model's tensors; speed_accuracy: training a decoder"));
 
 inline constexpr auto accumulation_params = assay::table(
-    Param::choice("operation", "sum", operation_names)
+    Param::choice("operation", Operation::sum, operations)
         .help("dot: of two vectors; matmul: the same as a product [1, n] [n, 1]; all_reduce: partial sums over ranks"),
-    Param::choice("terms_dtype", "fp32", terms_dtype_names).help("what the terms are stored in; tf32: of matmul"),
-    Param::choice("accumulator", "fp32", dtype_names)
+    Param::choice("terms_dtype", TermFormat{DType::f32}, term_formats)
+        .help("what the terms are stored in; tf32: of matmul"),
+    Param::choice("accumulator", DType::f32, accumulators)
         .help("what partial results are rounded to; of all_reduce what travels between ranks, of matmul the result"),
-    Param::choice("order", "sequential", order_names)
+    Param::choice("order", Order::sequential, orders)
         .help(
             "of sum and dot the first five, of all_reduce ring or tree, of matmul library; cascade: as torch.sum on a "
             "CPU"),
@@ -39,11 +70,11 @@ inline constexpr auto accumulation_params = assay::table(
         .unit("terms")
         .help("of order cascade: terms of a vector; torch.sum of fp32 has 8"),
     Param::boolean("upcast", false).help("a term is converted to the accumulator's format before it is added"),
-    Param::choice("stored", "accumulator", stored_names)
+    Param::choice("stored", std::nullopt, stored_formats)
         .help("what a finished sum is stored in, of each chunk when chunked; of sum"),
     Param::integer("terms", 1000).at_least(1).at_most(1 << 24).help("number of terms"),
     Param::real("term", 0.01).help("a term's value; with data = normal the standard deviation"),
-    Param::choice("data", "constant", data_names)
+    Param::choice("data", Data::constant, data_kinds)
         .help("constant: every term the same; one_first: the first is 1; normal: random, mean 0"),
     Param::integer("simulated_ranks", 8).at_least(1).at_most(4096).help("of all_reduce, in equal parts of the terms"));
 
@@ -53,23 +84,22 @@ inline constexpr auto precision_params =
                      .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
                            "bf16; tf32, fp16: cuda"));
 
-inline constexpr auto casting_names = assay::names("policy", "autocast");
 inline constexpr auto dtypes_params = assay::table(
-    Param::choice("casting", "policy", casting_names)
+    Param::choice("casting", Casting::policy, castings)
         .help("of bf16 and fp16; policy: as assay trains; autocast: as PyTorch's autocast does, layer norm in fp32, "
               "gradients by parameters rounded to 16 bits and widened to fp32"));
 
 inline constexpr auto speed_accuracy_params = assay::train::join(
     assay::train::model_params, assay::train::attention_params, assay::train::optimizer_params,
     assay::train::checkpointing_params,
-    assay::table(Param::choice("execution", "graph", execution_names)
+    assay::table(Param::choice("execution", assay::train::Execution::graph, assay::train::executions)
                      .help("eager: one operation at a time, unfused; graph: fused, captured as one graph on CUDA"),
                  Param::integer("loss_steps", 20)
                      .at_least(1)
                      .at_most(1 << 20)
                      .unit("steps")
                      .help("updates before the loss that is compared"),
-                 Param::choice("reference", "fp64", reference_names)
+                 Param::choice("reference", Reference::fp64, references)
                      .help("of the gradients: fp64 on the host, of one sequence; or fp32 on the device"),
                  Param::integer("reference_context", 64)
                      .at_least(1)
@@ -88,6 +118,6 @@ inline constexpr auto params =
 
 // Throws INVALID_ARGUMENT when a parameter that `study` does not look at is not its default: whoever set it takes it to
 // do something.
-void refuse_parameters_of_others(const assay::Case& c, std::string_view study);
+void refuse_parameters_of_others(const assay::Case& c, StudyKind study);
 
 }  // namespace mixed_precision

@@ -23,7 +23,6 @@ using assay::train::ParameterSet;
 namespace {
 
 constexpr double most_reference_gflop = 1000;  // minutes on a few processors
-enum ReferenceWord { fp64_word, fp32_word };   // indices in reference_words
 
 }  // namespace
 
@@ -32,15 +31,15 @@ SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
       config_(assay::train::decoder_trainer_config(c)),
       loss_steps_(c.get<std::int64_t>("loss_steps")),
       reference_context_(c.get<std::int64_t>("reference_context")),
-      fp64_(c.get<std::string_view>("reference") == "fp64"),
+      reference_(c.choice("reference", references)),
       is_fp32_(c.get<std::string_view>("precision") == "fp32") {
   config_.rank = 0, config_.ranks = 1;  // ranks do not communicate: each takes the whole batch
-  config_.model.fused = c.get<std::string_view>("execution") == "graph";
+  config_.model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
   if (reference_context_ > model().context_length)
     throw Error(ASSAY_INVALID_ARGUMENT, "reference_context = " + std::to_string(reference_context_) +
                                             " is more than context_length = " + std::to_string(model().context_length) +
                                             "; the sequence that is compared is the beginning of the batch's first");
-  if (fp64_ && reference_gflop() > most_reference_gflop)
+  if (has_exact_reference() && reference_gflop() > most_reference_gflop)
     throw Error(ASSAY_INVALID_ARGUMENT, "a float64 reference of this model takes " + number(reference_gflop(), "%.0f") +
                                             " GFLOP on the host, more than " + number(most_reference_gflop, "%.0f") +
                                             "; set a smaller reference_context or size, or reference = \"fp32\"");
@@ -63,19 +62,19 @@ assay::Work SpeedAccuracy::work() const {
           .items = static_cast<std::uint64_t>(model().rows())};
 }
 
-void SpeedAccuracy::setup(const assay::Launch& launch) {
-  launch.metric(parameters_metric, static_cast<double>(trainer_->parameters().parameter_count()));
+void SpeedAccuracy::setup(const Launch& launch) {
+  report_parameters(launch, *trainer_);
   trainer_->setup(launch, [&] { enqueue_step(launch); });
   if (model().fused) graph_ = trainer_->capture([&] { enqueue_step(launch); }, assay::train::Trainer::Marks::captured);
 }
 
-void SpeedAccuracy::run(const assay::Launch& launch) {
+void SpeedAccuracy::run(const Launch& launch) {
   if (!graph_) return enqueue_step(launch);
   graph_->launch();
   assay::mark_replayed(host_);
 }
 
-void SpeedAccuracy::enqueue_step(const assay::Launch& launch) const {
+void SpeedAccuracy::enqueue_step(const Launch& launch) const {
   {
     const auto phase = launch.phase(forward_phase);
     trainer_->forward();
@@ -145,7 +144,7 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
   return assay::train::decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels).gradients;
 }
 
-std::string SpeedAccuracy::verify(const assay::Launch& launch) {
+std::string SpeedAccuracy::verify(const Launch& launch) {
   const assay::train::PrecisionPolicy policy = model().precision;
   std::string text = assay::train::check_finite(*trainer_, trainer_->model());
   text += assay::train::check_updates(trainer_.value(), [&] { graph_ ? graph_->launch() : enqueue_step(launch); });
@@ -166,24 +165,24 @@ std::string SpeedAccuracy::verify(const assay::Launch& launch) {
     fp32 = accuracy_of(*trainer_);
   }
   const double fp32_loss = is_fp32_ ? own.loss : fp32.loss;
-  launch.metric(loss_metric, own.loss);
-  launch.metric(loss_difference_metric, own.loss - fp32_loss);
-  if (policy.loss_scaling) launch.metric(skipped_steps_metric, own.skipped_steps);
+  launch.report(loss_metric, own.loss);
+  launch.report(loss_difference_metric, own.loss - fp32_loss);
+  if (policy.loss_scaling) launch.report(skipped_steps_metric, own.skipped_steps);
   if (!std::isfinite(own.loss))
     throw Error(ASSAY_WRONG_RESULT,
                 text + "the loss after " + std::to_string(loss_steps_) + " steps is " + number(own.loss));
-  launch.metric(gradient_reference_metric, fp64_ ? fp64_word : fp32_word);
+  launch.report(gradient_reference_metric, reference_);
   text += "loss after " + std::to_string(loss_steps_) + " steps " + number(own.loss, "%.6g") + ", in fp32 " +
           number(fp32_loss, "%.6g");
-  if (is_fp32_ && !fp64_) return text + "; fp32 is itself the reference of the gradients";
+  if (is_fp32_ && !has_exact_reference()) return text + "; fp32 is itself the reference of the gradients";
 
-  const Gradients exact = fp64_ ? exact_gradients(*trainer_) : fp32.gradients;
+  const Gradients exact = has_exact_reference() ? exact_gradients(*trainer_) : fp32.gradients;
   GradientError error;
   for (std::size_t id = 0; id < exact.size(); ++id) error.add(own.gradients[id], exact[id], own.scale);
-  launch.metric(gradient_error_metric, error.relative() * 100);
+  launch.report(gradient_error_metric, error.relative() * 100);
   const double tolerance = gradient_tolerance(policy, model().layers);
   text += "; gradients of " + std::to_string(reference_context_) + " tokens differ by " + number(error.relative()) +
-          " from " + (fp64_ ? "float64" : "fp32") + " (tolerance " + number(tolerance) + ")";
+          " from " + (has_exact_reference() ? "float64" : "fp32") + " (tolerance " + number(tolerance) + ")";
   if (!(error.relative() <= tolerance)) throw Error(ASSAY_WRONG_RESULT, text);
   return text;
 }

@@ -14,9 +14,9 @@ namespace mixed_precision {
 class SpeedAccuracy final : public Study {
  public:
   explicit SpeedAccuracy(const assay::Case& c);  // throws assay::Error
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;  // reports loss and errors
+  void setup(const Launch& launch) override;
+  void run(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;  // reports loss and errors
   assay::Work work() const override;
 
  private:
@@ -31,7 +31,8 @@ class SpeedAccuracy final : public Study {
   const assay::train::DecoderConfig& model() const { return config_.model; }
   assay::train::DecoderConfig compared_model(assay::train::DecoderConfig config) const;
   double reference_gflop() const;
-  void enqueue_step(const assay::Launch& launch) const;
+  bool has_exact_reference() const { return reference_ == Reference::fp64; }
+  void enqueue_step(const Launch& launch) const;
   std::string check_operations();
   Accuracy accuracy_of(assay::train::DecoderTrainer& trainer) const;
   Gradients exact_gradients(const assay::train::DecoderTrainer& fp32) const;
@@ -39,7 +40,7 @@ class SpeedAccuracy final : public Study {
   assay::Host host_;
   assay::train::DecoderTrainerConfig config_;
   std::int64_t loss_steps_, reference_context_;
-  bool fp64_;
+  Reference reference_;  // of the gradients
   bool is_fp32_;
   std::optional<assay::train::DecoderTrainer> trainer_;  // until verify makes room for the fp32 one
   std::unique_ptr<assay::compute::Graph> graph_;

@@ -4,6 +4,8 @@
 
 namespace mixed_precision {
 
+namespace op = assay::compute::op;
+
 using assay::compute::Activation;
 using assay::compute::Backend;
 using assay::compute::DType;
@@ -60,43 +62,58 @@ ToyModel::ToyModel(const ParameterSet& set, const ToyParameters& ids, Casting ca
 }
 
 void ToyModel::norm_forward(Backend& b) const {
-  if (widens_norm_) b.copy(plan_[wide_rectified_], plan_[rectified_]);
-  b.layer_norm_forward(plan_[widens_norm_ ? wide_rectified_ : rectified_], set_.value(ids_.norm_weight),
-                       set_.value(ids_.norm_bias), norm_output(), plan_[mean_], plan_[rstd_], norm_eps);
-  if (widens_norm_) b.copy(plan_[normed_], plan_[wide_normed_]);
+  if (widens_norm_) b.run(op::Copy{.to = plan_[wide_rectified_], .from = plan_[rectified_]});
+  b.run(op::LayerNormForward{.x = plan_[widens_norm_ ? wide_rectified_ : rectified_],
+                             .weight = set_.value(ids_.norm_weight),
+                             .bias = set_.value(ids_.norm_bias),
+                             .y = norm_output(),
+                             .mean = plan_[mean_],
+                             .rstd = plan_[rstd_],
+                             .eps = norm_eps});
+  if (widens_norm_) b.run(op::Copy{.to = plan_[normed_], .from = plan_[wide_normed_]});
 }
 
 void ToyModel::norm_backward(Backend& b) const {
-  if (widens_norm_) b.copy(plan_[wide_dnormed_], plan_[dnormed_]);
-  b.layer_norm_backward(plan_[widens_norm_ ? wide_dnormed_ : dnormed_],
-                        plan_[widens_norm_ ? wide_rectified_ : rectified_], set_.value(ids_.norm_weight), plan_[mean_],
-                        plan_[rstd_], {}, plan_[widens_norm_ ? wide_drectified_ : dhidden_],
-                        set_.gradient(ids_.norm_weight), set_.gradient(ids_.norm_bias), false);
-  if (widens_norm_) b.copy(plan_[dhidden_], plan_[wide_drectified_]);
+  if (widens_norm_) b.run(op::Copy{.to = plan_[wide_dnormed_], .from = plan_[dnormed_]});
+  b.run(op::LayerNormBackward{.dy = plan_[widens_norm_ ? wide_dnormed_ : dnormed_],
+                              .x = plan_[widens_norm_ ? wide_rectified_ : rectified_],
+                              .weight = set_.value(ids_.norm_weight),
+                              .mean = plan_[mean_],
+                              .rstd = plan_[rstd_],
+                              .dx = plan_[widens_norm_ ? wide_drectified_ : dhidden_],
+                              .dweight = set_.gradient(ids_.norm_weight),
+                              .dbias = set_.gradient(ids_.norm_bias)});
+  if (widens_norm_) b.run(op::Copy{.to = plan_[dhidden_], .from = plan_[wide_drectified_]});
 }
 
 void ToyModel::matrix_gradient(Backend& b, const Tensor& dy, const Tensor& x, ParameterSet::Id id,
                                Buffer rounded) const {
-  b.matmul(dy, x, widens_norm_ ? plan_[rounded] : set_.gradient(id), {.transpose_a = true});
-  if (widens_norm_) b.copy(set_.gradient(id), plan_[rounded]);
+  b.run(op::Matmul{.a = dy, .b = x, .c = widens_norm_ ? plan_[rounded] : set_.gradient(id), .transpose_a = true});
+  if (widens_norm_) b.run(op::Copy{.to = set_.gradient(id), .from = plan_[rounded]});
 }
 
 void ToyModel::forward(Backend& b, const Tensor& x, const Tensor& labels) const {
-  b.matmul(x, set_.compute(ids_.fc1), plan_[hidden_], {.transpose_b = true});
-  b.activation_forward(Activation::relu, plan_[hidden_], plan_[rectified_]);
+  b.run(op::Matmul{.a = x, .b = set_.compute(ids_.fc1), .c = plan_[hidden_], .transpose_b = true});
+  b.run(op::ActivationForward{.kind = Activation::relu, .x = plan_[hidden_], .y = plan_[rectified_]});
   norm_forward(b);
-  b.matmul(plan_[normed_], set_.compute(ids_.fc2), plan_[logits_], {.transpose_b = true});
-  b.cross_entropy_forward(plan_[logits_], labels, plan_[losses_], plan_[lse_]);
-  b.sum(plan_[losses_], plan_[loss_], 1.0F / static_cast<float>(toy_rows));
+  b.run(op::Matmul{.a = plan_[normed_], .b = set_.compute(ids_.fc2), .c = plan_[logits_], .transpose_b = true});
+  b.run(op::CrossEntropyForward{
+      .logits = plan_[logits_], .labels = labels, .losses = plan_[losses_], .lse = plan_[lse_]});
+  b.run(op::Sum{.x = plan_[losses_], .out = plan_[loss_], .factor = 1.0F / static_cast<float>(toy_rows)});
 }
 
 void ToyModel::backward(Backend& b, const Tensor& x, const Tensor& labels) const {
-  b.cross_entropy_backward(plan_[logits_], labels, plan_[lse_], 1.0F / static_cast<float>(toy_rows), loss_scale_,
-                           plan_[dlogits_]);
+  b.run(op::CrossEntropyBackward{.logits = plan_[logits_],
+                                 .labels = labels,
+                                 .lse = plan_[lse_],
+                                 .scale = 1.0F / static_cast<float>(toy_rows),
+                                 .loss_scale = loss_scale_,
+                                 .dlogits = plan_[dlogits_]});
   matrix_gradient(b, plan_[dlogits_], plan_[normed_], ids_.fc2, rounded_fc2_);
-  b.matmul(plan_[dlogits_], set_.compute(ids_.fc2), plan_[dnormed_]);
+  b.run(op::Matmul{.a = plan_[dlogits_], .b = set_.compute(ids_.fc2), .c = plan_[dnormed_]});
   norm_backward(b);
-  b.activation_backward(Activation::relu, plan_[hidden_], plan_[dhidden_], plan_[dhidden_]);
+  b.run(op::ActivationBackward{
+      .kind = Activation::relu, .x = plan_[hidden_], .dy = plan_[dhidden_], .dx = plan_[dhidden_]});
   matrix_gradient(b, plan_[dhidden_], x, ids_.fc1, rounded_fc1_);
 }
 
@@ -129,9 +146,9 @@ void ToyTrainer::setup(const assay::Launch& launch, const std::function<void()>&
 }
 
 void ToyTrainer::make_inputs(std::uint64_t seed) {
-  backend().random_normal(drawn_, seed, input_stream, 0.0F, 1.0F);
-  backend().copy(x_, drawn_);
-  backend().random_integers(labels_, seed, label_stream, 0, toy_classes);
+  backend().run(op::RandomNormal{.x = drawn_, .seed = seed, .stream = input_stream, .mean = 0.0F, .std = 1.0F});
+  backend().run(op::Copy{.to = x_, .from = drawn_});
+  backend().run(op::RandomIntegers{.x = labels_, .seed = seed, .stream = label_stream, .low = 0, .high = toy_classes});
 }
 
 }  // namespace mixed_precision

@@ -8,10 +8,10 @@ namespace mixed_precision {
 namespace {
 
 std::unique_ptr<Study> make_study(const assay::Case& c) {
-  const auto study = c.get<std::string_view>("study");
+  const StudyKind study = c.choice("study", studies);
   refuse_parameters_of_others(c, study);
-  if (study == "accumulation") return std::make_unique<Accumulation>(c);
-  if (study == "dtypes") return std::make_unique<Dtypes>(c);
+  if (study == StudyKind::accumulation) return std::make_unique<Accumulation>(c);
+  if (study == StudyKind::dtypes) return std::make_unique<Dtypes>(c);
   return std::make_unique<SpeedAccuracy>(c);
 }
 

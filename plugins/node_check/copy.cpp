@@ -11,6 +11,8 @@
 
 namespace node_check {
 
+namespace op = assay::compute::op;
+
 using assay::compute::DType;
 using assay::compute::Tensor;
 
@@ -56,8 +58,8 @@ assay::Work Copy::work() const {
   return {.bytes = static_cast<std::uint64_t>(2 * 3 * third_ * word_bytes * settings_.repeats)};
 }
 
-void Copy::setup(const assay::Launch& launch) {
-  launch.metric(message_bytes_metric, static_cast<double>(3 * third_ * word_bytes));
+void Copy::setup(const Launch& launch) {
+  launch.report(message_bytes_metric, 3 * third_ * word_bytes);
   pattern_ = assay::comm::exchange(host_, "node_check.pattern", pattern_)[0];  // one for all, so that a record names it
   backend_ = assay::train::open_backend(host_, launch);
   for (int i = 0; i < 2; ++i) {
@@ -82,11 +84,11 @@ std::uint64_t Copy::word(std::int64_t index, std::uint64_t copies) const {
 void Copy::enqueue_copy() {
   const Tensor& from = newest();
   const Tensor& to = buffers_[++copies_ % 2];
-  backend_->copy(to.slice(0, 0, 2 * third_), from.slice(0, third_, 2 * third_));
-  backend_->copy(to.slice(0, 2 * third_, third_), from.slice(0, 0, third_));
+  backend_->run(op::Copy{.to = to.slice(0, 0, 2 * third_), .from = from.slice(0, third_, 2 * third_)});
+  backend_->run(op::Copy{.to = to.slice(0, 2 * third_, third_), .from = from.slice(0, 0, third_)});
 }
 
-void Copy::run(const assay::Launch& launch) {
+void Copy::run(const Launch& launch) {
   {
     const auto phase = launch.phase(copy_phase);
     for (std::int64_t i = 0; i < settings_.repeats; ++i) enqueue_copy();
@@ -122,7 +124,7 @@ Findings Copy::compare(const Tensor& buffer, std::uint64_t copies) const {
   return found;
 }
 
-std::string Copy::verify(const assay::Launch& launch) {
+std::string Copy::verify(const Launch& launch) {
   Findings found = compare(newest(), copies_);
   found.add(compare(buffers_[(copies_ + 1) % 2], copies_ - 1));
   return verdict_of_ranks(host_, launch, found,

@@ -16,9 +16,9 @@ namespace node_check {
 class Copy final : public Check {
  public:
   Copy(const assay::Host& host, const Settings& settings);  // throws assay::Error
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;
+  void setup(const Launch& launch) override;
+  void run(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
  private:

@@ -3,8 +3,6 @@
 #include <assay/comm/exchange.hpp>
 #include <cstdio>
 
-#include "check.hpp"
-
 namespace node_check {
 
 void Findings::add(const Findings& more) {
@@ -18,7 +16,7 @@ std::string number(double x) {
   return text;
 }
 
-std::string verdict_of_ranks(const assay::Host& host, const assay::Launch& launch, const Findings& mine,
+std::string verdict_of_ranks(const assay::Host& host, const Launch& launch, const Findings& mine,
                              const std::string& what) {
   struct Counts {
     std::int64_t checked, wrong;
@@ -31,7 +29,7 @@ std::string verdict_of_ranks(const assay::Host& host, const assay::Launch& launc
     if (of_rank.wrong > 0) wrong_ranks += (wrong_ranks.empty() ? "" : ", ") + std::to_string(rank);
     ++rank;
   }
-  launch.metric(wrong_elements_metric, static_cast<double>(all.wrong));
+  launch.report(Reports::wrong_elements_metric, all.wrong);
   const std::string checked = std::to_string(all.checked) + " elements on " + std::to_string(rank) + " rank(s)";
   if (mine.wrong > 0)
     throw assay::Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(all.wrong) + " of " + checked +

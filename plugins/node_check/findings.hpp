@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "check.hpp"
+
 namespace node_check {
 
 struct Findings {
@@ -18,7 +20,7 @@ struct Findings {
 // Every rank calls it, once. Returns what the record says of a right result, or throws assay::Error(WRONG_RESULT): only
 // where this rank has found something wrong, so that the record is that of such a rank, with its host. `what`: the
 // subject of the text.
-std::string verdict_of_ranks(const assay::Host& host, const assay::Launch& launch, const Findings& mine,
+std::string verdict_of_ranks(const assay::Host& host, const Launch& launch, const Findings& mine,
                              const std::string& what);
 
 std::string number(double x);

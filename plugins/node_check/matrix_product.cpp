@@ -9,6 +9,8 @@
 
 namespace node_check {
 
+namespace op = assay::compute::op;
+
 using assay::DeviceMemory;
 using assay::compute::DType;
 using assay::compute::Tensor;
@@ -17,8 +19,8 @@ namespace {
 
 constexpr std::int64_t piece_elements = 1 << 22;  // of what is on the host at once
 
-DType dtype_of(const std::string& precision) {
-  return precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
+DType dtype_of(Precision precision) {
+  return precision == Precision::bf16 ? DType::bf16 : precision == Precision::fp16 ? DType::f16 : DType::f32;
 }
 
 // f(rows of x, index of the first one), a few rows at a time.
@@ -42,9 +44,9 @@ assay::Work MatrixProduct::work() const {
   return {.flops = 2 * n * n * n * static_cast<std::uint64_t>(settings_.repeats)};
 }
 
-void MatrixProduct::setup(const assay::Launch& launch) {
+void MatrixProduct::setup(const Launch& launch) {
   backend_ = assay::train::open_backend(host_, launch);
-  if (settings_.precision == "tf32") backend_->set_product_math(assay::compute::ProductMath::tf32);
+  if (settings_.precision == Precision::tf32) backend_->set_product_math(assay::compute::ProductMath::tf32);
   const std::int64_t n = settings_.size;
   const std::size_t bytes = Tensor(nullptr, dtype_, {n, n}).bytes();
   const std::size_t place = (bytes + 255) / 256 * 256;
@@ -55,18 +57,12 @@ void MatrixProduct::setup(const assay::Launch& launch) {
   result_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, c_.bytes(), "result");
   c_.data = result_memory_.data();
 
-  backend_->set_mode(assay::compute::Mode::prepare);
-  enqueue_product();
-  backend_->set_mode(assay::compute::Mode::execute);
-  if (const std::size_t wanted = backend_->workspace_bytes(); wanted > 0) {
-    workspace_memory_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
-    backend_->set_workspace(workspace_memory_.data(), wanted);
-  }
+  workspace_.prepare(host_, *backend_, [this] { enqueue_product(); });
   products_ = 0;
   write(a_, exact_.a(), 1);
   write(minus_a_, exact_.a(), -1);
   write(b_, exact_.b(), 1);
-  backend_->fill(c_, 0);
+  backend_->run(op::Fill{.x = c_, .value = 0});
 }
 
 void MatrixProduct::write(const Tensor& to, const IntegerMatrix& from, int sign) const {
@@ -85,10 +81,10 @@ void MatrixProduct::write(const Tensor& to, const IntegerMatrix& from, int sign)
 }
 
 void MatrixProduct::enqueue_product() {
-  backend_->matmul(products_++ % 2 == 0 ? a_ : minus_a_, b_, c_, {.accumulate = true});
+  backend_->run(op::Matmul{.a = products_++ % 2 == 0 ? a_ : minus_a_, .b = b_, .c = c_, .accumulate = true});
 }
 
-void MatrixProduct::run(const assay::Launch& launch) {
+void MatrixProduct::run(const Launch& launch) {
   {
     const auto phase = launch.phase(product_phase);
     for (std::int64_t i = 0; i < settings_.repeats; ++i) enqueue_product();
@@ -115,7 +111,7 @@ Findings MatrixProduct::compare() {
   return all;
 }
 
-std::string MatrixProduct::verify(const assay::Launch& launch) {
+std::string MatrixProduct::verify(const Launch& launch) {
   exact_.prepare();
   // With one product more. What a product does wrong each time in the same way is in the result after every second one.
   Findings found = compare();
@@ -124,7 +120,8 @@ std::string MatrixProduct::verify(const assay::Launch& launch) {
   const std::string size = std::to_string(settings_.size);
   return verdict_of_ranks(host_, launch, found,
                           "sum of " + std::to_string(products_) + " products of " + size + " x " + size + " in " +
-                              settings_.precision + " with alternating signs, after the last two of them");
+                              precisions.name_of(settings_.precision) +
+                              " with alternating signs, after the last two of them");
 }
 
 }  // namespace node_check

@@ -4,6 +4,7 @@
 // after an even one. So an error of any product of the run stays in the result, which is checked once, at the end.
 #pragma once
 #include <assay/compute/backend.hpp>
+#include <assay/compute/workspace.hpp>
 #include <memory>
 
 #include "check.hpp"
@@ -15,9 +16,9 @@ namespace node_check {
 class MatrixProduct final : public Check {
  public:
   MatrixProduct(const assay::Host& host, const Settings& settings);
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;
+  void setup(const Launch& launch) override;
+  void run(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
  private:
@@ -31,7 +32,8 @@ class MatrixProduct final : public Check {
   assay::compute::DType dtype_;
   IntegerProduct exact_;
   std::unique_ptr<assay::compute::Backend> backend_;
-  assay::DeviceMemory factors_memory_, result_memory_, workspace_memory_;
+  assay::DeviceMemory factors_memory_, result_memory_;
+  assay::compute::Workspace workspace_;
   // -a is a matrix of its own: both signs are the same kernel, and take the same time.
   assay::compute::Tensor a_, minus_a_, b_, c_;
   std::uint64_t products_ = 0;

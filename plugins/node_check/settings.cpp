@@ -1,12 +1,10 @@
 #include "settings.hpp"
 
-#include <algorithm>
-
 namespace node_check {
 
 Settings::Settings(const assay::Case& c)
-    : check(c.get<std::string>("check")),
-      precision(c.get<std::string>("precision")),
+    : check(c.choice("check", checks)),
+      precision(c.choice("precision", precisions)),
       size(c.get<std::int64_t>("size")),
       bytes(c.get<std::int64_t>("bytes")),
       repeats(c.get<std::int64_t>("repeats")),
@@ -14,10 +12,8 @@ Settings::Settings(const assay::Case& c)
       pattern(static_cast<std::uint64_t>(c.get<std::int64_t>("pattern"))),
       rank(c.rank()),
       ranks(c.rank_count()) {
-  const auto name = c.get<std::string_view>("fault");
-  if (rank == ranks - 1)
-    fault = static_cast<Fault>(std::find(fault_names.begin(), fault_names.end(), name) - fault_names.begin());
-  if (check == "all_reduce" && ranks == 1)
+  if (rank == ranks - 1) fault = c.choice("fault", faults);
+  if (check == CheckOf::all_reduce && ranks == 1)
     throw assay::Error(ASSAY_UNSUPPORTED,
                        "check = \"all_reduce\" is of the links between ranks, and the case has one rank; give it two "
                        "([run] ranks = 2, or \"all\" for one per GPU), or leave the check out");

@@ -10,21 +10,31 @@ namespace node_check {
 using assay::Param;
 using assay::Preset;
 
-inline constexpr auto check_names = assay::names("matrix_product", "copy", "all_reduce");
-inline constexpr auto precision_names = assay::names("auto", "fp32", "tf32", "bf16", "fp16");
-inline constexpr auto fault_names = assay::names("none", "wrong", "not_a_number");
+enum class CheckOf { matrix_product, copy, all_reduce };
+inline constexpr auto checks = assay::choices<CheckOf>(
+    {{"matrix_product", CheckOf::matrix_product}, {"copy", CheckOf::copy}, {"all_reduce", CheckOf::all_reduce}});
+// What "auto" is on a kind of device is among the presets: no case has it.
+enum class Precision { automatic, fp32, tf32, bf16, fp16 };
+inline constexpr auto precisions = assay::choices<Precision>({{"auto", Precision::automatic},
+                                                              {"fp32", Precision::fp32},
+                                                              {"tf32", Precision::tf32},
+                                                              {"bf16", Precision::bf16},
+                                                              {"fp16", Precision::fp16}});
+enum class Fault { none, wrong, not_a_number };
+inline constexpr auto faults =
+    assay::choices<Fault>({{"none", Fault::none}, {"wrong", Fault::wrong}, {"not_a_number", Fault::not_a_number}});
 
 // Beyond this the integers of a product would be few.
 inline constexpr std::int64_t largest_size = 32768;
 inline constexpr std::int64_t largest_pattern = 0x7fffffff;
 
 inline constexpr auto params = assay::table(
-    Param::choice("check", "matrix_product", check_names).help("what a step does: compute, memory, or the links"),
+    Param::choice("check", CheckOf::matrix_product, checks).help("what a step does: compute, memory, or the links"),
     Param::integer("size", 0)
         .at_least(0)
         .at_most(double(largest_size))
         .help("of matrix_product: rows and columns of the square matrices"),
-    Param::choice("precision", "auto", precision_names)
+    Param::choice("precision", Precision::automatic, precisions)
         .help("of matrix_product: of the factors; the sums are fp32. tf32, fp16: cuda"),
     Param::integer("bytes", 0)
         .at_least(0)
@@ -39,7 +49,7 @@ inline constexpr auto params = assay::table(
         .at_least(0)
         .at_most(double(largest_pattern))
         .help("of copy: the pattern of bytes; 0: another one in each run. The record names it"),
-    Param::choice("fault", "none", fault_names)
+    Param::choice("fault", Fault::none, faults)
         .help("tries the check itself: after the first step one element of the last rank is wrong, or no number"));
 
 inline constexpr auto presets = assay::table(Preset::text("precision", "auto", "precision", "fp32").on("cpu"),
@@ -57,12 +67,11 @@ inline constexpr auto presets = assay::table(Preset::text("precision", "auto", "
                                              Preset::integer("check", "all_reduce", "repeats", 1).on("cpu"),
                                              Preset::integer("check", "all_reduce", "repeats", 4).on("cuda"));
 
-enum class Fault { none, wrong, not_a_number };
-
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  std::string check, precision;
+  CheckOf check;
+  Precision precision;
   std::int64_t size = 0, bytes = 0, repeats = 1;
   std::uint64_t seed = 0, pattern = 0;
   Fault fault = Fault::none;  // of this rank

@@ -21,8 +21,8 @@ assay::Work SumOfRanks::work() const {
   return {.bytes = static_cast<std::uint64_t>(message_.bytes * settings_.repeats)};
 }
 
-void SumOfRanks::setup(const assay::Launch& launch) {
-  launch.metric(message_bytes_metric, static_cast<double>(message_.bytes));
+void SumOfRanks::setup(const Launch& launch) {
+  launch.report(message_bytes_metric, message_.bytes);
   backend_ = assay::train::open_backend(host_, launch);
   communicator_ = assay::comm::open_communicator(host_, launch, "auto");
   host_.info(communicator_->description());
@@ -44,7 +44,7 @@ void SumOfRanks::setup(const assay::Launch& launch) {
 
 assay::comm::Ticket SumOfRanks::enqueue() { return communicator_->all_reduce(send_, receive_, Reduction::sum); }
 
-void SumOfRanks::run(const assay::Launch& launch) {
+void SumOfRanks::run(const Launch& launch) {
   {
     const auto phase = launch.phase(all_reduce_phase);
     for (std::int64_t i = 0; i < settings_.repeats; ++i) time_.run(launch, *communicator_, [&] { return enqueue(); });
@@ -61,10 +61,10 @@ void SumOfRanks::spoil() const {
   backend_->upload(element, &value);
 }
 
-void SumOfRanks::finish(const assay::Launch& launch) {
+void SumOfRanks::finish(const Launch& launch) {
   const double bandwidth = assay::comm::algorithm_bandwidth_gbs(message_.bytes, time_.mean_ms(*communicator_));
-  launch.metric(algorithm_bandwidth_metric, bandwidth);
-  launch.metric(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(Collective::all_reduce, settings_.ranks));
+  launch.report(algorithm_bandwidth_metric, bandwidth);
+  launch.report(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(Collective::all_reduce, settings_.ranks));
 }
 
 Findings SumOfRanks::compare(const Tensor& x, const std::vector<std::int32_t>& expected, const char* what) const {
@@ -76,7 +76,7 @@ Findings SumOfRanks::compare(const Tensor& x, const std::vector<std::int32_t>& e
   return mine;
 }
 
-std::string SumOfRanks::verify(const assay::Launch& launch) {
+std::string SumOfRanks::verify(const Launch& launch) {
   // What the last measured step has left; then once more, where nothing of that is left.
   const std::vector<std::int32_t> sums = exact_.reduced();
   Findings found = compare(send_, exact_.sent_by(settings_.rank), "sent");

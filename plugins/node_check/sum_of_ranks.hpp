@@ -15,10 +15,10 @@ namespace node_check {
 class SumOfRanks final : public Check {
  public:
   SumOfRanks(const assay::Host& host, const Settings& settings);  // throws assay::Error
-  void setup(const assay::Launch& launch) override;
-  void run(const assay::Launch& launch) override;
-  void finish(const assay::Launch& launch) override;
-  std::string verify(const assay::Launch& launch) override;
+  void setup(const Launch& launch) override;
+  void run(const Launch& launch) override;
+  void finish(const Launch& launch) override;
+  std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
  private:

@@ -9,8 +9,8 @@ namespace {
 
 std::unique_ptr<Check> make_check(const assay::Case& c) {
   const Settings settings(c);
-  if (settings.check == "matrix_product") return std::make_unique<MatrixProduct>(c.host(), settings);
-  if (settings.check == "copy") return std::make_unique<Copy>(c.host(), settings);
+  if (settings.check == CheckOf::matrix_product) return std::make_unique<MatrixProduct>(c.host(), settings);
+  if (settings.check == CheckOf::copy) return std::make_unique<Copy>(c.host(), settings);
   return std::make_unique<SumOfRanks>(c.host(), settings);
 }
 

@@ -18,7 +18,7 @@ struct Settings {
 
 using assay::Param;
 inline constexpr auto params = assay::train::join(
-    assay::table(Param::choice("variant", "zero1", variant_names)
+    assay::table(Param::choice("variant", Variant::zero1, variants)
                      .help("who keeps optimizer state: baseline: every rank all of it; broadcast: each rank a part of "
                            "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
     assay::train::model_params, assay::train::rank_precision_params, assay::train::attention_params,

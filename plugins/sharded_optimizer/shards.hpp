@@ -4,10 +4,9 @@
 // A range is [begin, end) in elements of the arena. An arena that is shared out is padded to arena_multiple(), so that
 // every part of every range is as large as the others and begins on a line of memory.
 #pragma once
-#include <array>
+#include <assay/plugin/choices.hpp>
 #include <assay/train/element_range.hpp>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace sharded_optimizer {
@@ -15,8 +14,8 @@ namespace sharded_optimizer {
 using assay::train::ElementRange;
 
 enum class Variant : std::int32_t { baseline, broadcast, zero1 };
-inline constexpr std::array<const char*, 3> variant_names{"baseline", "broadcast", "zero1"};
-Variant variant_of(std::string_view name);  // one of variant_names
+inline constexpr auto variants = assay::choices<Variant>(
+    {{"baseline", Variant::baseline}, {"broadcast", Variant::broadcast}, {"zero1", Variant::zero1}});
 
 // Each rank's part of a bucket is a multiple of this many elements: 256 bytes of fp32, 128 of bf16.
 inline constexpr std::int64_t part_elements = 64;

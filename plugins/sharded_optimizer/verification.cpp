@@ -52,7 +52,7 @@ assay::Verified Workload::check_gradients() {
 
 // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is not
 // its owner's any more, or differs between ranks.
-std::string Workload::check_updates(const assay::Launch& launch) {
+std::string Workload::check_updates(const Launch& launch) {
   assay::train::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
     step(launch);
@@ -65,7 +65,7 @@ std::string Workload::check_updates(const assay::Launch& launch) {
                                           verified_steps);
 }
 
-assay::Verified Workload::verify(const assay::Launch& launch) {
+assay::Verified Workload::verify(const Launch& launch) {
   if (const double loss = trainer_.last_loss(); !std::isfinite(loss))
     throw assay::Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + assay::train::number(loss));
   assay::train::check_parts(host_, "sharded_optimizer.parts", trainer_);

@@ -7,6 +7,8 @@
 
 namespace sharded_optimizer {
 
+namespace op = assay::compute::op;
+
 using assay::comm::Reduction;
 using assay::compute::size_of;
 using assay::compute::Tensor;
@@ -47,12 +49,12 @@ assay::Work Workload::work() const {
           .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
 }
 
-assay::Peak Workload::peak(const assay::Launch& launch) {
+assay::Peak Workload::peak(const Launch& launch) {
   return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
-void Workload::setup(const assay::Launch& launch) {
+void Workload::setup(const Launch& launch) {
   const ParameterSet& parameters = trainer_.parameters();
   trainer_.open(launch);
   trainer_.take_parameter_memory();
@@ -82,12 +84,12 @@ void Workload::enqueue_without_communication() {
   for (const ElementRange& own : trainer_.optimizer().ranges()) refresh_copy_around(arena_, own);
 }
 
-void Workload::run(const assay::Launch& launch) {
+void Workload::run(const Launch& launch) {
   ++steps_;
   step(launch);
 }
 
-void Workload::step(const assay::Launch& launch) {
+void Workload::step(const Launch& launch) {
   {
     const auto phase = launch.phase(forward_phase);
     trainer_.forward();
@@ -128,21 +130,21 @@ void Workload::start_reduction(std::size_t bucket) {
 void Workload::clear_padding() {
   const ParameterSet& parameters = trainer_.parameters();
   if (const std::int64_t n = parameters.tail_elements(); n > 0)
-    trainer_.backend().fill(parameters.gradients({arena_.end - n, arena_.end}), 0.0);
+    trainer_.backend().run(op::Fill{.x = parameters.gradients({arena_.end - n, arena_.end}), .value = 0.0});
 }
 
-void Workload::wait_for_gradients(const assay::Launch& launch) {
+void Workload::wait_for_gradients(const Launch& launch) {
   const auto phase = launch.phase(gradient_wait_phase);
   communicator_->wait(reductions_.back());  // and with it for those before
 }
 
-void Workload::update_everything(const assay::Launch& launch) {
+void Workload::update_everything(const Launch& launch) {
   wait_for_gradients(launch);
   const auto phase = launch.phase(optimizer_phase);
   trainer_.update();
 }
 
-void Workload::update_and_broadcast(const assay::Launch& launch) {
+void Workload::update_and_broadcast(const Launch& launch) {
   update_everything(launch);
   const auto phase = launch.phase(parameter_wait_phase);
   for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
@@ -153,7 +155,7 @@ void Workload::update_and_broadcast(const assay::Launch& launch) {
 }
 
 // While a bucket's part is updated, the gradients of later buckets and the weights of earlier ones are on their way.
-void Workload::update_and_gather(const assay::Launch& launch) {
+void Workload::update_and_gather(const Launch& launch) {
   const ParameterSet& parameters = trainer_.parameters();
   const assay::train::Optimizer& optimizer = trainer_.optimizer();
   assay::compute::Backend& backend = trainer_.backend();
@@ -182,24 +184,24 @@ void Workload::refresh_copy_around(const ElementRange& whole, const ElementRange
   if (!copy) return;
   for (const ElementRange& range : {ElementRange{whole.begin, own.begin}, ElementRange{own.end, whole.end}})
     if (range.elements() > 0)
-      trainer_.backend().copy(copy.slice(0, range.begin, range.elements()), trainer_.parameters().values(range));
+      trainer_.backend().run(
+          op::Copy{.to = copy.slice(0, range.begin, range.elements()), .from = trainer_.parameters().values(range)});
 }
 
-void Workload::finish(const assay::Launch& launch) {
+void Workload::finish(const Launch& launch) {
   assay::memory_moment(host_, "after_step");
-  const ParameterSet& parameters = trainer_.parameters();
   const assay::comm::Totals totals = communicator_->take_totals();
   const auto steps = static_cast<double>(steps_);
   double loss = 0;
   for (const double of_rank : assay::comm::exchange(host_, "sharded_optimizer.loss", trainer_.last_loss()))
     loss += of_rank;
-  launch.metric(parameters_metric, static_cast<double>(parameters.parameter_count()));
-  launch.metric(loss_metric, loss / static_cast<double>(communicator_->size()));
-  launch.metric(optimizer_state_bytes_metric, static_cast<double>(trainer_.optimizer().moment_bytes()));
-  launch.metric(shard_padding_bytes_metric, static_cast<double>(padding_bytes()));
-  launch.metric(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  launch.metric(communication_ms_metric, totals.busy_ms / steps);
-  launch.metric(buckets_metric, static_cast<double>(buckets().size()));
+  report_parameters(launch, trainer_);
+  launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
+  launch.report(optimizer_state_bytes_metric, trainer_.optimizer().moment_bytes());
+  launch.report(shard_padding_bytes_metric, padding_bytes());
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  launch.report(communication_ms_metric, totals.busy_ms / steps);
+  launch.report(buckets_metric, buckets().size());
 }
 
 // The state of an element is what the optimizer keeps for all of its own, divided by their number.

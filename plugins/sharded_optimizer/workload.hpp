@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/train/gradient_buckets.hpp>
+#include <assay/train/training_metrics.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -16,51 +17,60 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = sharded_optimizer::params;
   static constexpr auto presets = assay::train::model_presets;
-  enum Phase { forward_phase, backward_phase, gradient_wait_phase, optimizer_phase, parameter_wait_phase };
-  static constexpr auto phases = assay::names("forward", "backward", "gradient_wait", "optimizer", "parameter_wait");
-  enum Metric {
-    parameters_metric,
-    loss_metric,
-    optimizer_state_bytes_metric,
-    shard_padding_bytes_metric,
-    communication_bytes_metric,
-    communication_ms_metric,
-    buckets_metric
-  };
-  static constexpr auto metrics = assay::table(
-      assay::Metric::per_case("parameters", nullptr, ASSAY_NEITHER_IS_BETTER, "number of trainable parameters"),
-      assay::Metric::per_case("loss", nullptr, ASSAY_NEITHER_IS_BETTER,
-                              "cross-entropy of the last step, nats, mean over the ranks"),
-      assay::Metric::per_case(
-          "optimizer_state_bytes", "bytes", ASSAY_LOWER_IS_BETTER,
-          "moments that a rank keeps; times the ranks it is the baseline's and shard_padding_bytes"),
-      assay::Metric::per_case("shard_padding_bytes", "bytes", ASSAY_LOWER_IS_BETTER,
-                              "state of elements that only make the parts equal, over all ranks"),
-      assay::Metric::per_case("communication_bytes", "bytes", ASSAY_LOWER_IS_BETTER,
-                              "of a rank in a step: the larger of what each collective sends and receives, summed"),
-      assay::Metric::per_case("communication_ms", "ms", ASSAY_LOWER_IS_BETTER,
-                              "that collectives were under way in a step, warm-up included; hidden or not"),
-      assay::Metric::per_case("buckets", nullptr, ASSAY_NEITHER_IS_BETTER, "number of buckets of gradients"));
+  static constexpr auto forward_phase = assay::phase("forward");
+  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto gradient_wait_phase = assay::phase("gradient_wait");
+  static constexpr auto optimizer_phase = assay::phase("optimizer");
+  static constexpr auto parameter_wait_phase = assay::phase("parameter_wait");
+  static constexpr auto phases =
+      assay::table(forward_phase, backward_phase, gradient_wait_phase, optimizer_phase, parameter_wait_phase);
+  static constexpr auto loss_metric =
+      assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");
+  static constexpr auto optimizer_state_bytes_metric =
+      assay::Metric::per_case("optimizer_state_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("moments that a rank keeps; times the ranks it is the baseline's and shard_padding_bytes");
+  static constexpr auto shard_padding_bytes_metric =
+      assay::Metric::per_case("shard_padding_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("state of elements that only make the parts equal, over all ranks");
+  static constexpr auto communication_bytes_metric =
+      assay::Metric::per_case("communication_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("of a rank in a step: the larger of what each collective sends and receives, summed");
+  static constexpr auto communication_ms_metric =
+      assay::Metric::per_case("communication_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help("that collectives were under way in a step, warm-up included; hidden or not");
+  static constexpr auto buckets_metric = assay::Metric::per_case("buckets").help("number of buckets of gradients");
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, optimizer_state_bytes_metric,
+                   shard_padding_bytes_metric, communication_bytes_metric, communication_ms_metric, buckets_metric);
+  using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
-  void run(const assay::Launch& launch);
-  void finish(const assay::Launch& launch);
-  assay::Verified verify(const assay::Launch& launch);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
-  assay::Peak peak(const assay::Launch& launch);
+  assay::Peak peak(const Launch& launch);
   void silence(bool silent) { communicator_.silence(silent); }
 
  private:
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
-  void step(const assay::Launch& launch);
+  void step(const Launch& launch);
   void average_gradients();  // forward and backward with the buckets' reductions, which are then waited for
   void start_reduction(std::size_t bucket);
   void clear_padding();
-  void wait_for_gradients(const assay::Launch& launch);
-  void update_everything(const assay::Launch& launch);
-  void update_and_broadcast(const assay::Launch& launch);
-  void update_and_gather(const assay::Launch& launch);
+  void wait_for_gradients(const Launch& launch);
+  void update_everything(const Launch& launch);
+  void update_and_broadcast(const Launch& launch);
+  void update_and_gather(const Launch& launch);
   // The bf16 copy of what other ranks have updated; the optimizer has written that of `own` itself.
   void refresh_copy_around(const assay::train::ElementRange& whole, const assay::train::ElementRange& own);
   void enqueue_without_communication();
@@ -68,7 +78,7 @@ class Workload {
 
   // verification.cpp
   assay::Verified check_gradients();
-  std::string check_updates(const assay::Launch& launch);
+  std::string check_updates(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;

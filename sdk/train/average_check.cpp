@@ -9,6 +9,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 
 namespace {
@@ -139,7 +141,7 @@ std::vector<ElementRange> average_pieces(const ParameterSet& set, std::vector<st
 
 void spoil_gradients(compute::Backend& backend, const ParameterSet& set) {
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
-    backend.fill(set.gradient(id), std::numeric_limits<double>::quiet_NaN());
+    backend.run(op::Fill{.x = set.gradient(id), .value = std::numeric_limits<double>::quiet_NaN()});
 }
 
 Verified check_average(const Host& host, std::string_view name, const ParameterSet& set,

@@ -9,6 +9,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 void broadcast_parameters(const Trainer& trainer, comm::Communicator& communicator) {
   communicator.wait(communicator.broadcast(trainer.parameters().all_values(), 0));
   trainer.parameters().refresh_compute_copy(trainer.backend());
@@ -20,7 +22,7 @@ void check_broadcast(const Host& host, std::string_view name, Trainer& trainer, 
                      double loss_scale) {
   trainer.start(loss_scale);
   // The ranks draw the same weights: without this a broadcast that does nothing would look right.
-  if (communicator.rank() != 0) trainer.backend().fill(trainer.parameters().all_values(), 0.0);
+  if (communicator.rank() != 0) trainer.backend().run(op::Fill{.x = trainer.parameters().all_values(), .value = 0.0});
   const std::uint64_t before = hash_of_weights(trainer);
   spoil_compute_copy(trainer.backend(), trainer.parameters());
   broadcast_parameters(trainer, communicator);

@@ -140,7 +140,7 @@ Verified check_against_float64(const Host& host, DecoderTrainer& trainer, double
     return {"not held against float64, since the device refuses so few tokens: " + std::string(e.what()) + "; ", true};
   }
   trainer.start(loss_scale);
-  // After the start, which clears the gradients: this model's tables may lie among those of layers that it leaves out.
+  // After the start, which clears the gradients, where activations of this model may lie.
   model.initialize(backend);
   spread_constants(backend, set, used);
   // The numbers that a product reads: rounding weights to their copy is no error of an operation.

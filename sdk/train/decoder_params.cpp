@@ -1,6 +1,5 @@
 #include "assay/train/decoder_params.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace assay::train {
@@ -14,15 +13,14 @@ DecoderConfig decoder_config(const Case& c) {
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");
   model.precision = precision_policy(c.get<std::string_view>("precision"), c.device_kind());
-  model.flash = c.get<std::string_view>("attention") == "flash";
+  model.flash = c.choice("attention", attention_paths) == AttentionPath::flash;
   model.checkpointing = c.get<bool>("activation_checkpointing");
   return model;
 }
 
 OptimizerConfig optimizer_config(const Case& c) {
   OptimizerConfig optimizer;
-  // The table's own text, which is static: the config keeps a view.
-  optimizer.name = *std::find(optimizer_names.begin(), optimizer_names.end(), c.get<std::string_view>("optimizer"));
+  optimizer.name = c.choice("optimizer", optimizer_names);  // the config keeps a view
   optimizer.lr = c.get<double>("lr");
   return optimizer;
 }

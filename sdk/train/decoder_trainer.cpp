@@ -7,6 +7,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 using compute::Tensor;
 
@@ -82,8 +84,10 @@ void DecoderTrainer::take_input_memory() {
 
 void DecoderTrainer::load_inputs() {
   if (!config_.inputs_file.empty()) return read_inputs();
-  backend().random_integers(global_inputs_, config_.seed, input_stream, 0, config_.model.vocab_size);
-  backend().random_integers(global_labels_, config_.seed, label_stream, 0, config_.model.vocab_size);
+  backend().run(op::RandomIntegers{
+      .x = global_inputs_, .seed = config_.seed, .stream = input_stream, .low = 0, .high = config_.model.vocab_size});
+  backend().run(op::RandomIntegers{
+      .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
   valid_rows_ = config_.model.rows();
   backend().download(&first_token_, inputs_.slice(0, 0, 1));
 }

@@ -3,6 +3,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::Backend;
 using compute::Tensor;
 
@@ -11,6 +13,10 @@ void EncoderDecoderModel::forward(Backend& b, const Tensor& batch) const {
     throw Error(ASSAY_INVALID_ARGUMENT,
                 "an encoder-decoder with dropout has no step number to draw its masks from; call set_dropout_step with "
                 "an int64 in device memory, or set dropout to 0");
+  forward_of(b, batch);
+}
+
+void EncoderDecoderModel::forward_of(Backend& b, const Tensor& batch) const {
   forward_embeddings(b, batch);
   Tensor x = source(plan_[embedded_]);
   for (const EncoderLayer& layer : encoder_) {
@@ -35,11 +41,12 @@ void EncoderDecoderModel::forward(Backend& b, const Tensor& batch) const {
 void EncoderDecoderModel::forward_embeddings(Backend& b, const Tensor& batch) const {
   const std::int64_t sequences = config_.batch_size, d = config_.d_model;
   const Tensor &tokens = plan_[tokens_], &embedded = plan_[embedded_];
-  b.embedding_forward(ids(batch), set_.compute(ids_.embedding), tokens);
+  b.run(op::EmbeddingForward{.ids = ids(batch), .table = set_.compute(ids_.embedding), .out = tokens});
   const Tensor positions = set_.value(ids_.positions);
   const auto add = [&](const Tensor& x, std::int64_t length, const Tensor& y) {
-    b.bias_add(x.view({sequences, length * d}), positions.slice(0, 0, length).view({length * d}),
-               y.view({sequences, length * d}));
+    b.run(op::BiasAdd{.x = x.view({sequences, length * d}),
+                      .bias = positions.slice(0, 0, length).view({length * d}),
+                      .y = y.view({sequences, length * d})});
   };
   add(source(tokens), config_.sequence_length, source(embedded));
   add(target(tokens), config_.target_length(), target(embedded));
@@ -48,12 +55,16 @@ void EncoderDecoderModel::forward_embeddings(Backend& b, const Tensor& batch) co
 void EncoderDecoderModel::forward_head(Backend& b, const Tensor& labels) const {
   const Tensor& logits = plan_[logits_];
   linear(b, plan_[decoder_norm_.y], set_.compute(ids_.head_weight), set_.compute(ids_.head_bias), raw_logits_, logits);
-  if (config_.keep_logits) b.copy(plan_[kept_logits_], logits);
+  if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_], .from = logits});
   if (config_.fused && config_.backward)
-    b.cross_entropy_in_place(logits, labels, plan_[losses_], loss_factor(), loss_scale_);
+    b.run(op::CrossEntropyInPlace{.logits = logits,
+                                  .labels = labels,
+                                  .losses = plan_[losses_],
+                                  .scale = loss_factor(),
+                                  .loss_scale = loss_scale_});
   else
-    b.cross_entropy_forward(logits, labels, plan_[losses_], plan_[lse_]);
-  b.sum(plan_[losses_], plan_[loss_], loss_factor());
+    b.run(op::CrossEntropyForward{.logits = logits, .labels = labels, .losses = plan_[losses_], .lse = plan_[lse_]});
+  b.run(op::Sum{.x = plan_[losses_], .out = plan_[loss_], .factor = loss_factor()});
 }
 
 void EncoderDecoderModel::backward(Backend& b, const Tensor& batch, GradientListener* listener) const {
@@ -82,11 +93,18 @@ void EncoderDecoderModel::backward(Backend& b, const Tensor& batch, GradientList
 void EncoderDecoderModel::backward_head(Backend& b, const Tensor& labels, const Tensor& dx,
                                         GradientListener* listener) const {
   const Tensor& dlogits = plan_[logits_];
-  if (!config_.fused) b.cross_entropy_backward(dlogits, labels, plan_[lse_], loss_factor(), loss_scale_, dlogits);
-  b.matmul(dlogits, plan_[decoder_norm_.y], set_.gradient(ids_.head_weight), {.transpose_a = true});
-  b.bias_backward(dlogits, set_.gradient(ids_.head_bias), false);
+  if (!config_.fused)
+    b.run(op::CrossEntropyBackward{.logits = dlogits,
+                                   .labels = labels,
+                                   .lse = plan_[lse_],
+                                   .scale = loss_factor(),
+                                   .loss_scale = loss_scale_,
+                                   .dlogits = dlogits});
+  b.run(
+      op::Matmul{.a = dlogits, .b = plan_[decoder_norm_.y], .c = set_.gradient(ids_.head_weight), .transpose_a = true});
+  b.run(op::BiasBackward{.dy = dlogits, .dbias = set_.gradient(ids_.head_bias)});
   tell(listener, ids_.head_bias + 1);
-  b.matmul(dlogits, set_.compute(ids_.head_weight), dx);
+  b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.head_weight), .c = dx});
 }
 
 // Source and target go through the shared table as one list of tokens. Positions add up over both: the source has one
@@ -96,12 +114,14 @@ void EncoderDecoderModel::backward_embeddings(Backend& b, const Tensor& batch, G
   const Tensor& dx = plan_[dstate_];
   const Tensor dpositions = set_.gradient(ids_.positions);
   const auto add = [&](const Tensor& dy, std::int64_t length, bool accumulate) {
-    b.bias_backward(dy.view({sequences, length * d}), dpositions.slice(0, 0, length).view({length * d}), accumulate);
+    b.run(op::BiasBackward{.dy = dy.view({sequences, length * d}),
+                           .dbias = dpositions.slice(0, 0, length).view({length * d}),
+                           .accumulate = accumulate});
   };
   add(source(dx), config_.sequence_length, false);
   add(target(dx), config_.target_length(), true);
   tell(listener, ids_.positions + 1);
-  b.embedding_backward(ids(batch), dx, set_.gradient(ids_.embedding), false);
+  b.run(op::EmbeddingBackward{.ids = ids(batch), .dout = dx, .dtable = set_.gradient(ids_.embedding)});
   tell(listener, ids_.embedding + 1);
 }
 

@@ -1,7 +1,5 @@
 #include "assay/train/gradient_average.hpp"
 
-#include <algorithm>
-
 namespace assay::train {
 namespace {
 
@@ -16,10 +14,6 @@ std::vector<ElementRange> pieces_of(Strategy strategy, const ParameterSet& set, 
 }
 
 }  // namespace
-
-Strategy strategy_of(std::string_view name) {
-  return static_cast<Strategy>(std::find(strategy_names.begin(), strategy_names.end(), name) - strategy_names.begin());
-}
 
 GradientAverage::GradientAverage(Strategy strategy, const ParameterSet& set, std::size_t bucket_bytes)
     : strategy_(strategy),

@@ -2,6 +2,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 
 compute::LossScale LossScaler::tensors() const {
@@ -11,21 +13,26 @@ compute::LossScale LossScaler::tensors() const {
 
 void LossScaler::reset(compute::Backend& backend, double scale) const {
   if (!active_) return;
-  backend.fill(tensors().scale, scale);
-  backend.fill(tensors().nonfinite, 0);
-  backend.fill(good_steps(), 0);
-  backend.fill(skipped(), 0);
-  backend.fill(used_scale(), scale);
+  backend.run(op::Fill{.x = tensors().scale, .value = scale});
+  backend.run(op::Fill{.x = tensors().nonfinite, .value = 0});
+  backend.run(op::Fill{.x = good_steps(), .value = 0});
+  backend.run(op::Fill{.x = skipped(), .value = 0});
+  backend.run(op::Fill{.x = used_scale(), .value = scale});
 }
 
 void LossScaler::inspect(compute::Backend& backend, const compute::Tensor& gradients) const {
   if (!active_) return;
-  backend.copy(used_scale(), tensors().scale);  // update() may change it
-  backend.count_nonfinite(gradients, tensors().nonfinite);
+  backend.run(op::Copy{.to = used_scale(), .from = tensors().scale});  // update() may change it
+  backend.run(op::CountNonfinite{.x = gradients, .out = tensors().nonfinite});
 }
 
 void LossScaler::update(compute::Backend& backend) const {
-  if (active_) backend.update_loss_scale(tensors(), good_steps(), skipped(), {});
+  if (active_)
+    backend.run(op::UpdateLossScale{.scale = tensors().scale,
+                                    .nonfinite = tensors().nonfinite,
+                                    .good_steps = good_steps(),
+                                    .skipped_steps = skipped(),
+                                    .options = {}});
 }
 
 double LossScaler::scale(compute::Backend& backend) const {

@@ -4,6 +4,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::Backend;
 using compute::Tensor;
 
@@ -50,8 +52,11 @@ Tensor NaiveAttention::scores_of(const Part& part, const Tensor& memory) const {
 
 void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q, const Tensor& k, const Tensor& scores,
                                    float scale) const {
-  b.matmul(rows_by_head(q, part.first, part.rows), rows_by_head(k, 0, part.keys), scores, {.transpose_b = true});
-  b.softmax_forward(scores, scores, scale, causal_);
+  b.run(op::Matmul{.a = rows_by_head(q, part.first, part.rows),
+                   .b = rows_by_head(k, 0, part.keys),
+                   .c = scores,
+                   .transpose_b = true});
+  b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = causal_});
 }
 
 void NaiveAttention::forward(Backend& b, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
@@ -59,7 +64,7 @@ void NaiveAttention::forward(Backend& b, const Tensor& q, const Tensor& k, const
   each_part([&](const Part& part) {
     const Tensor p = scores_of(part, scores);
     probabilities(b, part, q, k, p, scale);
-    b.matmul(p, rows_by_head(v, 0, part.keys), rows_by_head(out, part.first, part.rows));
+    b.run(op::Matmul{.a = p, .b = rows_by_head(v, 0, part.keys), .c = rows_by_head(out, part.first, part.rows)});
   });
 }
 
@@ -71,12 +76,16 @@ void NaiveAttention::backward(Backend& b, const Tensor& q, const Tensor& k, cons
     const Tensor dout_rows = rows_by_head(dout, part.first, part.rows);
     const bool adds = part.first + part.rows < queries_;
     probabilities(b, part, q, k, p, scale);
-    b.matmul(p, dout_rows, rows_by_head(dv, 0, part.keys), {.transpose_a = true, .accumulate = adds});
-    b.matmul(dout_rows, rows_by_head(v, 0, part.keys), dp, {.transpose_b = true});
-    b.softmax_backward(p, dp, dp, scale);
-    b.matmul(dp, rows_by_head(k, 0, part.keys), rows_by_head(dq, part.first, part.rows));
-    b.matmul(dp, rows_by_head(q, part.first, part.rows), rows_by_head(dk, 0, part.keys),
-             {.transpose_a = true, .accumulate = adds});
+    b.run(op::Matmul{
+        .a = p, .b = dout_rows, .c = rows_by_head(dv, 0, part.keys), .transpose_a = true, .accumulate = adds});
+    b.run(op::Matmul{.a = dout_rows, .b = rows_by_head(v, 0, part.keys), .c = dp, .transpose_b = true});
+    b.run(op::SoftmaxBackward{.y = p, .dy = dp, .dx = dp, .scale = scale});
+    b.run(op::Matmul{.a = dp, .b = rows_by_head(k, 0, part.keys), .c = rows_by_head(dq, part.first, part.rows)});
+    b.run(op::Matmul{.a = dp,
+                     .b = rows_by_head(q, part.first, part.rows),
+                     .c = rows_by_head(dk, 0, part.keys),
+                     .transpose_a = true,
+                     .accumulate = adds});
   });
 }
 

@@ -5,6 +5,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 using compute::Tensor;
 
@@ -72,14 +74,14 @@ Tensor Optimizer::moment_of_range(std::size_t index, std::size_t range) const {
 }
 
 void Optimizer::reset(compute::Backend& backend) const {
-  backend.fill(step_number(), 0);
-  backend.fill(learning_rate(), config_.lr);
-  for (std::size_t i = 0; i < moments_; ++i) backend.fill(moment(i), 0.0);
+  backend.run(op::Fill{.x = step_number(), .value = 0});
+  backend.run(op::Fill{.x = learning_rate(), .value = config_.lr});
+  for (std::size_t i = 0; i < moments_; ++i) backend.run(op::Fill{.x = moment(i), .value = 0.0});
 }
 
 void Optimizer::begin_step(compute::Backend& backend, const LossScaler& scaler) const {
   scaler.inspect(backend, parameters_.all_gradients());
-  backend.advance(step_number(), scaler.tensors());
+  backend.run(op::Advance{.step = step_number(), .loss_scale = scaler.tensors()});
 }
 
 void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
@@ -89,12 +91,24 @@ void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, 
   const Tensor copy = parameters_.compute_copy();
   const Tensor copied = copy ? copy.slice(0, range.begin, range.elements()) : Tensor();
   if (config_.name == "adamw")
-    backend.adamw(values, gradients, moment_of_range(0, index), moment_of_range(1, index), step_number(),
-                  learning_rate(), {config_.beta1, config_.beta2, config_.eps, config_.weight_decay}, copied,
-                  scaler.tensors());
+    backend.run(op::AdamW{.parameter = values,
+                          .gradient = gradients,
+                          .m = moment_of_range(0, index),
+                          .v = moment_of_range(1, index),
+                          .step = step_number(),
+                          .lr = learning_rate(),
+                          .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay},
+                          .compute_copy = copied,
+                          .loss_scale = scaler.tensors()});
   else
-    backend.sgd(values, gradients, moment_of_range(0, index), step_number(), learning_rate(),
-                {config_.momentum, config_.weight_decay}, copied, scaler.tensors());
+    backend.run(op::Sgd{.parameter = values,
+                        .gradient = gradients,
+                        .momentum = moment_of_range(0, index),
+                        .step = step_number(),
+                        .lr = learning_rate(),
+                        .options = {config_.momentum, config_.weight_decay},
+                        .compute_copy = copied,
+                        .loss_scale = scaler.tensors()});
 }
 
 void Optimizer::step(compute::Backend& backend, const LossScaler& scaler) const {

@@ -13,6 +13,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 using compute::Tensor;
 
@@ -252,7 +254,7 @@ void OptimizerCheck::set_visible_rate() {
     }
     if (all.tell()) rate = std::min(needed, all.rate(most_share));
   }
-  backend_.fill(optimizer_.learning_rate(), rate);
+  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
 }
 
 std::string OptimizerCheck::text() const {

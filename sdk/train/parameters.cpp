@@ -2,7 +2,11 @@
 
 #include <cassert>
 
+#include "unbound_memory.hpp"
+
 namespace assay::train {
+
+namespace op = compute::op;
 
 using compute::DType;
 using compute::Tensor;
@@ -12,11 +16,19 @@ namespace {
 constexpr std::int64_t group_alignment = 64;
 }  // namespace
 
+ParameterSet::ParameterSet(const PrecisionPolicy& policy)
+    : policy_(policy),
+      values_(unbound_place(UnboundMemory::parameters, 0)),
+      copy_(unbound_place(UnboundMemory::compute_copy, 0)),
+      gradients_(unbound_place(UnboundMemory::gradients, 0)) {}
+
 ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
   assert(tail_ == 0);
   const Id first = parameters_.size();
   groups_.push_back(first);
   for (Parameter& p : group) {
+    for (const Parameter& other : parameters_)
+      if (other.name == p.name) throw Error(ASSAY_INVALID_ARGUMENT, "two parameters are named '" + p.name + "'");
     p.offset = elements_;
     elements_ += p.elements();
     parameters_.push_back(std::move(p));
@@ -64,20 +76,20 @@ Tensor ParameterSet::compute_copy() const {
 
 void ParameterSet::initialize(compute::Backend& backend, std::uint64_t seed) const {
   // The padding too: optimizers walk over it.
-  backend.fill(all_values(), 0.0);
-  if (gradients_) backend.fill(all_gradients(), 0.0);
+  backend.run(op::Fill{.x = all_values(), .value = 0.0});
+  if (gradients_) backend.run(op::Fill{.x = all_gradients(), .value = 0.0});
   for (Id id = 0; id < parameters_.size(); ++id) {
     const Parameter& p = parameters_[id];
     if (p.init_std == 0)
-      backend.fill(value(id), p.init_mean);
+      backend.run(op::Fill{.x = value(id), .value = p.init_mean});
     else
-      backend.random_normal(value(id), seed, id, p.init_mean, p.init_std);
+      backend.run(op::RandomNormal{.x = value(id), .seed = seed, .stream = id, .mean = p.init_mean, .std = p.init_std});
   }
   refresh_compute_copy(backend);
 }
 
 void ParameterSet::refresh_compute_copy(compute::Backend& backend) const {
-  if (policy_.compute_copy()) backend.copy(compute_copy(), all_values());
+  if (policy_.compute_copy()) backend.run(op::Copy{.to = compute_copy(), .from = all_values()});
 }
 
 }  // namespace assay::train

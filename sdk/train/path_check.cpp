@@ -8,6 +8,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 using compute::DType;
 using compute::Tensor;
 
@@ -114,7 +116,7 @@ std::string check_finite(const Trainer& trainer, const TrainedModel& model) {
   const double loss = trainer.last_loss();
   if (!std::isfinite(loss)) throw Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + number(loss));
   float nonfinite = 0;
-  trainer.backend().count_nonfinite(trainer.parameters().all_gradients(), model.loss());
+  trainer.backend().run(op::CountNonfinite{.x = trainer.parameters().all_gradients(), .out = model.loss()});
   trainer.backend().download(&nonfinite, model.loss());
   if (nonfinite > 0 && trainer.scaler().active())
     return "last loss " + number(loss, "%.5g") + ", " + number(nonfinite, "%.0f") +
@@ -133,7 +135,7 @@ double find_finite_gradients(Trainer& trainer, const std::function<void()>& step
     trainer.start(scale);
     step();
     float nonfinite = 0;
-    backend.count_nonfinite(trainer.parameters().all_gradients(), count);
+    backend.run(op::CountNonfinite{.x = trainer.parameters().all_gradients(), .out = count});
     backend.download(&nonfinite, count);
     if (nonfinite == 0) return scale;
     if (scale <= 1)

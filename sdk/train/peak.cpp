@@ -10,6 +10,9 @@
 #include "assay/train/backend_access.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using compute::Backend;
@@ -68,20 +71,22 @@ Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy&
   const auto matrix = [&](std::size_t i) {
     return Tensor(memory.data() + i * matrix_bytes, precision.activation, {n, n});
   };
-  const auto product = [&] { backend->matmul(matrix(0), matrix(1), matrix(2)); };
+  const auto product = [&] { backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)}); };
   backend->set_mode(Mode::prepare);
   product();
   backend->set_mode(Mode::execute);
   const PeakMemory workspace(access, backend->workspace_bytes());
   backend->set_workspace(workspace.data(), backend->workspace_bytes());
-  for (const std::size_t i : {0, 1}) backend->random_normal(matrix(i), 1, i, 0, 1);
+  for (const std::size_t i : {0, 1})
+    backend->run(op::RandomNormal{.x = matrix(i), .seed = 1, .stream = i, .mean = 0, .std = 1});
   Peak peak;
   peak.flops_per_s = 2.0 * static_cast<double>(n * n * n) / shortest_s(*backend, product);
   const auto count = static_cast<std::int64_t>(copied_bytes / sizeof(float));
   const Tensor from(memory.data(), compute::DType::f32, {count});
   const Tensor to(memory.data() + copied_bytes, compute::DType::f32, {count});
-  backend->fill(from, 1.0);
-  peak.bytes_per_s = 2.0 * static_cast<double>(copied_bytes) / shortest_s(*backend, [&] { backend->copy(to, from); });
+  backend->run(op::Fill{.x = from, .value = 1.0});
+  peak.bytes_per_s = 2.0 * static_cast<double>(copied_bytes) /
+                     shortest_s(*backend, [&] { backend->run(op::Copy{.to = to, .from = from}); });
   peak.text = "the best of a few products " + std::to_string(n) + " wide, and of copies of " +
               std::to_string(copied_bytes >> 20) + " MiB";
   return peak;

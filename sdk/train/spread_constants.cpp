@@ -8,6 +8,8 @@
 
 namespace assay::train {
 
+namespace op = compute::op;
+
 void spread_constants(compute::Backend& backend, const ParameterSet& set, const std::vector<ParameterSet::Id>& ids) {
   for (const ParameterSet::Id id : ids) {
     const Parameter& p = set.all()[id];
@@ -27,7 +29,8 @@ void spread_constants(compute::Backend& backend, const ParameterSet& set) {
 }
 
 void spoil_compute_copy(compute::Backend& backend, const ParameterSet& set) {
-  if (const compute::Tensor copy = set.compute_copy()) backend.fill(copy, std::numeric_limits<double>::quiet_NaN());
+  if (const compute::Tensor copy = set.compute_copy())
+    backend.run(op::Fill{.x = copy, .value = std::numeric_limits<double>::quiet_NaN()});
 }
 
 }  // namespace assay::train

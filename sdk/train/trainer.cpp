@@ -3,14 +3,22 @@
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/memory_plan.hpp>
 
-namespace assay::train {
+#include <algorithm>
 
-using compute::Mode;
+namespace assay::train {
 
 Trainer::Trainer(const Host& host, const TrainerConfig& config)
     : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {}
 
 void Trainer::use(TrainedModel& model) {
+  // The loss is read after the step: nothing may lie in its place by then.
+  const BufferPlan& plan = model.plan();
+  int end = 0;
+  for (const BufferPlan::Buffer& buffer : plan.buffers()) end = std::max(end, buffer.last);
+  if (const std::size_t loss = plan.buffer_at(model.loss().data);
+      loss < plan.buffers().size() && plan.buffers()[loss].last < end)
+    throw Error(ASSAY_INVALID_ARGUMENT, "the loss '" + plan.buffers()[loss].name +
+                                            "' is no result of its plan; add it with BufferPlan::Use::result");
   model_ = &model;
   optimizer_.emplace(config_.optimizer, parameters_);
 }
@@ -56,16 +64,10 @@ void Trainer::bind_parameters() {
 }
 
 void Trainer::prepare(const std::function<void()>& enqueue) {
-  backend_->set_mode(Mode::prepare);
-  parameters_.initialize(*backend_, config_.seed);  // whatever they start from: no file is read for this
-  enqueue();
-  backend_->set_mode(Mode::execute);
-  if (const std::size_t wanted = backend_->workspace_bytes(); wanted > workspace_memory_.bytes()) {
-    backend_->synchronize();  // in a cold start an earlier phase may still be at work in it
-    workspace_memory_.reset();
-    workspace_memory_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
-    backend_->set_workspace(workspace_memory_.data(), wanted);
-  }
+  workspace_.prepare(host_, *backend_, [&] {
+    parameters_.initialize(*backend_, config_.seed);  // whatever they start from: no file is read for this
+    enqueue();
+  });
 }
 
 void Trainer::start(double loss_scale) {

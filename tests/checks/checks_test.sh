@@ -110,12 +110,19 @@ new_documents() {
 new_documents
 "$scripts/check-documents" "$work" >"$work/../said.txt" 2>&1 ||
   fail "check-documents refuses documents without a mistake: $(cat ../said.txt)"
+new_documents
+printf '[gone](docs/gone.md)\n' >>docs/experiments.md
+rm docs/pictures/training-step.svg
+said=$("$scripts/check-documents" --links "$work") && fail 'check-documents --links overlooks a link'
+[[ $said == "docs/experiments.md:4: links to 'docs/docs/gone.md', which does not exist"*'1 mistake(s)' ]] ||
+  fail "check-documents --links does not say where one link leads, but: $said"
 planted_in_documents README.md "$(printf 'x%.0s' {1..101})" 'README.md:8: has 101 columns'
 planted_in_documents README.md "$(printf 'x\n%.0s' {1..100})" 'README.md:101: has'
 planted_in_documents README.md '[gone](docs/gone.md)' "README.md:8: links to 'docs/gone.md', which does not exist"
 planted_in_documents README.md '<img src="docs/gone.svg">' "README.md:8: links to 'docs/gone.svg', which does not exist"
 planted_in_documents docs/experiments.md '[x](#other-heading)' 'docs/experiments.md:4: links to'
 planted_in_documents configs/two.toml 'schema = 1' 'configs/two.toml: is not listed'
+planted_in_documents docs/new.md '# New' 'docs/new.md: README.md does not lead to it'
 planted_in_documents docs/seeds/000.md '[gone](../gone.md)' "docs/seeds/000.md:4: links to 'docs/seeds/../gone.md'"
 planted_in_documents docs/seeds/000.md "$(printf 'x%.0s' {1..121})" 'docs/seeds/000.md:4: has more than 120 columns'
 planted_in_documents docs/seeds/005.md '# Five' 'docs/seeds/005.md: is not listed in docs/seeds/README.md'

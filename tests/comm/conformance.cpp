@@ -10,6 +10,8 @@
 
 #include "suite/suite.hpp"
 
+namespace op = assay::compute::op;
+
 namespace {
 
 using namespace assay;
@@ -38,7 +40,7 @@ class CommConformance {
     scratch_ = DeviceMemory(host_, ASSAY_MEMORY_WORKSPACE, scratch_elements * sizeof(float), "scratch");
     communicator_->register_memory(send_.data(), send_.bytes());
     communicator_->register_memory(receive_.data(), receive_.bytes());
-    compute_->fill(vector(send_.data(), 1024), 1.0);
+    compute_->run(op::Fill{.x = vector(send_.data(), 1024), .value = 1.0});
     host_.info(communicator_->description());
   }
   void run(const Launch&) {
@@ -58,7 +60,7 @@ class CommConformance {
     memory.download = [&](void* to, const void* device, std::size_t n) {
       if (n > 0) compute_->download(to, bytes_at(device, n));
     };
-    memory.compute = [&] { compute_->fill(vector(scratch_.data(), scratch_elements), 1.0); };
+    memory.compute = [&] { compute_->run(op::Fill{.x = vector(scratch_.data(), scratch_elements), .value = 1.0}); };
     test::CommunicatorSuite suite(*communicator_, comm::ranks_of(host_), std::move(memory), largest_bytes_);
     suite.run();
     if (!suite.passed()) throw Error(ASSAY_WRONG_RESULT, suite.text());

@@ -114,7 +114,7 @@ class AttentionOperand {
     view_ = layout == AttentionLayout::packed ? buffer_->slice(2, s.heads, s.heads) : buffer_->transposed(1, 2);
     if (!values) return;
     const DeviceTensor plain(type, {s.batch, times, s.heads, s.depth}, *values);
-    run([&] { backend().copy(view_, plain); });
+    run([&] { backend().run(op::Copy{.to = view_, .from = plain}); });
   }
   operator const Tensor&() const { return view_; }
   Values read() const { return buffer_.read(view_); }

@@ -94,10 +94,12 @@ class EncoderDecoderRun {
     forward_backward();
     optimizer_.step(backend(), scaler_);
   }
-  void set_step(std::int64_t step) const { backend().fill(optimizer_.step_number(), static_cast<double>(step)); }
+  void set_step(std::int64_t step) const {
+    backend().run(op::Fill{.x = optimizer_.step_number(), .value = static_cast<double>(step)});
+  }
   void set(const std::string& parameter, double value) const {
     for (std::size_t i = 0; i < set_.all().size(); ++i)
-      if (set_.all()[i].name == parameter) backend().fill(set_.value(i), value);
+      if (set_.all()[i].name == parameter) backend().run(op::Fill{.x = set_.value(i), .value = value});
     set_.refresh_compute_copy(backend());
   }
 

@@ -17,6 +17,8 @@
 
 namespace assay::conformance {
 
+namespace op = compute::op;
+
 using compute::DType;
 using compute::Mode;
 using compute::Tensor;

@@ -12,7 +12,7 @@ inline Values mask_of(const Shape& shape, const compute::Dropout& d) {
   if (d.probability == 0.0F) return {};
   const Values ones(static_cast<std::size_t>(elements(shape)), 1.0);
   const DeviceTensor x(DType::f32, shape, ones);
-  run([&] { backend().dropout(x, x, d.probability, d.seed, d.stream, d.step); });
+  run([&] { backend().run(op::ApplyDropout{.x = x, .y = x, .dropout = {d.probability, d.seed, d.stream, d.step}}); });
   return x.read();
 }
 

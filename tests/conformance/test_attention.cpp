@@ -36,7 +36,10 @@ TEST(Softmax, Forward) {
             const Values x = random_values(t, elements(shape), 1, 3.0, 8.0);
             const DeviceTensor x_there(t, shape, x), apart(t, shape);
             const DeviceTensor& y = in_place ? x_there : apart;
-            run([&] { backend().softmax_forward(x_there, y, static_cast<float>(scale), causal); });
+            run([&] {
+              backend().run(
+                  op::SoftmaxForward{.x = x_there, .y = y, .scale = static_cast<float>(scale), .causal = causal});
+            });
             const std::int64_t queries = shape.size() > 1 ? shape[shape.size() - 2] : 1;
             check("softmax_forward", t, y.read(), softmax(x, queries, shape.back(), scale, causal),
                   tolerance_of(t, 3e-6));
@@ -55,7 +58,7 @@ TEST(Softmax, BackwardByDifferences) {
       },
       x);
   const DeviceTensor y(DType::f32, shape, softmax(x, 3, 9, 0.7, true)), dx(DType::f32, shape, dy);
-  run([&] { backend().softmax_backward(y, dx, dx, 0.7F); });
+  run([&] { backend().run(op::SoftmaxBackward{.y = y, .dy = dx, .dx = dx, .scale = 0.7F}); });
   check("softmax_backward by differences", DType::f32, dx.read(), expected, 2e-6);
 }
 
@@ -73,7 +76,7 @@ TEST(Softmax, Backward) {
           expected[r * columns + c] = 0.25 * y[r * columns + c] * (dy[r * columns + c] - dot);
       }
       const DeviceTensor y_there(t, shape, y), dy_there(t, shape, dy), dx(t, shape);
-      run([&] { backend().softmax_backward(y_there, dy_there, dx, 0.25F); });
+      run([&] { backend().run(op::SoftmaxBackward{.y = y_there, .dy = dy_there, .dx = dx, .scale = 0.25F}); });
       // One row of one column has gradient y (dy - y dy), which is rounding alone.
       if (columns > 1) check("softmax_backward", t, dx.read(), expected, tolerance_of(t, 3e-6));
     }
@@ -123,9 +126,21 @@ void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayo
   const DeviceTensor step(DType::i64, {1}, {5});
   const AttentionShape shape{static_cast<float>(scale), causal, {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}}};
   const Values mask = mask_of({s.batch, s.heads, s.queries, s.keys}, shape.dropout);
-  const auto forward = [&] { backend().attention_forward(q_there, k_there, v_there, out, lse, shape); };
+  const auto forward = [&] {
+    backend().run(
+        op::AttentionForward{.q = q_there, .k = k_there, .v = v_there, .out = out, .lse = lse, .shape = shape});
+  };
   const auto backward = [&] {
-    backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
+    backend().run(op::AttentionBackward{.q = q_there,
+                                        .k = k_there,
+                                        .v = v_there,
+                                        .out = out,
+                                        .lse = lse,
+                                        .dout = dout_there,
+                                        .dq = dq,
+                                        .dk = dk,
+                                        .dv = dv,
+                                        .shape = shape});
   };
   if (refused(t, s, causal, false)) {
     EXPECT_EQ(status_of([&] { run(forward); }), ASSAY_UNSUPPORTED);
@@ -200,8 +215,18 @@ TEST(Attention, BackwardByDifferences) {
   const DeviceTensor dk(DType::f32, {1, 7, 2, 8}), dv(DType::f32, {1, 7, 2, 8});
   const AttentionShape shape{static_cast<float>(scale), true};
   run([&] {
-    backend().attention_forward(q_there, k_there, v_there, out, lse, shape);
-    backend().attention_backward(q_there, k_there, v_there, out, lse, dout_there, dq, dk, dv, shape);
+    backend().run(
+        op::AttentionForward{.q = q_there, .k = k_there, .v = v_there, .out = out, .lse = lse, .shape = shape});
+    backend().run(op::AttentionBackward{.q = q_there,
+                                        .k = k_there,
+                                        .v = v_there,
+                                        .out = out,
+                                        .lse = lse,
+                                        .dout = dout_there,
+                                        .dq = dq,
+                                        .dk = dk,
+                                        .dv = dv,
+                                        .shape = shape});
   });
   const char* const name = "attention_backward by differences";
   check(name, DType::f32, dq.read(), numerical_gradient([&](const Values& p) { return loss(p, k, v); }, q), 3e-6);
@@ -217,7 +242,10 @@ TEST(Attention, StandsLargeScores) {
   const DeviceTensor q_there(DType::f32, {1, 150, 1, 16}, q), k_there(DType::f32, {1, 300, 1, 16}, k);
   const DeviceTensor v_there(DType::f32, {1, 300, 1, 16}, v), out(DType::f32, {1, 150, 1, 16});
   const DeviceTensor lse(DType::f32, {1, 1, 150});
-  run([&] { backend().attention_forward(q_there, k_there, v_there, out, lse, {0.5F, false}); });
+  run([&] {
+    backend().run(
+        op::AttentionForward{.q = q_there, .k = k_there, .v = v_there, .out = out, .lse = lse, .shape = {0.5F, false}});
+  });
   const Attended expected = attend(s, q, k, v, 0.5, false);
   // A score of a thousand is known to 6e-5, and the probabilities with it.
   check("attention_forward of large scores", DType::f32, out.read(), expected.out, 3e-4);
@@ -229,7 +257,9 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   const DeviceTensor half(DType::f16, {1, 4, 2, 8}), lse(DType::f32, {1, 2, 4}), short_lse(DType::f32, {1, 2, 3});
   const DeviceTensor square(DType::f32, {1, 8, 2, 8});
   const auto call = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& out, const Tensor& l) {
-    return status_of([&] { backend().attention_forward(a, b, c, out, l, {1.0F, true}); });
+    return status_of([&] {
+      backend().run(op::AttentionForward{.q = a, .k = b, .v = c, .out = out, .lse = l, .shape = {1.0F, true}});
+    });
   };
   if (!is_cuda()) {
     EXPECT_EQ(call(half, half, half, half, lse), ASSAY_UNSUPPORTED);

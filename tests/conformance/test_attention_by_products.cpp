@@ -7,8 +7,6 @@
 namespace assay::conformance {
 namespace {
 
-using compute::MatmulOptions;
-
 // fp32 sums of so many products, of two numbers of deviation 1, measured by the largest result.
 constexpr double exact_products = 5e-5;
 
@@ -21,7 +19,7 @@ class ByHeads {
         view_(by_token ? tensor_->transposed(1, 2) : tensor_.tensor()) {
     if (!values) return;
     const DeviceTensor plain(type, {s.batch, s.queries, s.heads, s.depth}, *values);
-    run([&] { backend().copy(view_, plain->transposed(1, 2)); });
+    run([&] { backend().run(op::Copy{.to = view_, .from = plain->transposed(1, 2)}); });
   }
   operator const Tensor&() const { return view_; }
   Values read() const { return tensor_.read(view_.transposed(1, 2)); }  // [B, T, H, D]
@@ -45,14 +43,14 @@ void test_by_products(DType t, const AttentionSizes& s, bool causal, bool by_tok
   const DeviceTensor scores(t, square), dscores(t, square);
   run([&] {
     compute::Backend& b = backend();
-    b.matmul(q_there, k_there, scores, {.transpose_b = true});
-    b.softmax_forward(scores, scores, scale, causal);
-    b.matmul(scores, v_there, out);
-    b.matmul(scores, dout_there, dv, {.transpose_a = true});
-    b.matmul(dout_there, v_there, dscores, {.transpose_b = true});
-    b.softmax_backward(scores, dscores, dscores, scale);
-    b.matmul(dscores, k_there, dq);
-    b.matmul(dscores, q_there, dk, {.transpose_a = true});
+    b.run(op::Matmul{.a = q_there, .b = k_there, .c = scores, .transpose_b = true});
+    b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = causal});
+    b.run(op::Matmul{.a = scores, .b = v_there, .c = out});
+    b.run(op::Matmul{.a = scores, .b = dout_there, .c = dv, .transpose_a = true});
+    b.run(op::Matmul{.a = dout_there, .b = v_there, .c = dscores, .transpose_b = true});
+    b.run(op::SoftmaxBackward{.y = scores, .dy = dscores, .dx = dscores, .scale = scale});
+    b.run(op::Matmul{.a = dscores, .b = k_there, .c = dq});
+    b.run(op::Matmul{.a = dscores, .b = q_there, .c = dk, .transpose_a = true});
   });
   const auto exact_scale = static_cast<double>(scale);
   const Attended expected = attend(s, q, k, v, exact_scale, causal);
@@ -81,7 +79,9 @@ TEST(AttentionByProducts, TheTiledOneServesThemOrNamesItsLimit) {
     const auto values = [&](std::uint64_t salt) { return random_values(t, 16 * 1024, salt); };
     const DeviceTensor q(t, shape, values(40)), k(t, shape, values(41)), v(t, shape, values(42)), out(t, shape);
     const DeviceTensor lse(DType::f32, {1, 1, 16});
-    const auto forward = [&] { backend().attention_forward(q, k, v, out, lse, {1.0F / 32, true}); };
+    const auto forward = [&] {
+      backend().run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = {1.0F / 32, true}});
+    };
     if (!is_cuda()) {
       run(forward);
       check("attention_forward of a large head", t, out.read(),
@@ -123,10 +123,10 @@ TEST(AttentionByProducts, OfALayersWeights) {
     const DeviceTensor x_there(t, {tokens, width}, x), dq_there(t, {tokens, width}, dq), w_there(t, {width, width}, w);
     const DeviceTensor q(t, {tokens, width}), dw(t, {width, width}), dx(t, {tokens, width});
     run([&] {
-      backend().matmul(x_there, w_there, q, {.transpose_b = true});
-      backend().matmul(dq_there, x_there, dw, {.transpose_a = true});
-      backend().matmul(dq_there, w_there, dx);
-      backend().matmul(x_there, w_there, dx, {.accumulate = true});
+      backend().run(op::Matmul{.a = x_there, .b = w_there, .c = q, .transpose_b = true});
+      backend().run(op::Matmul{.a = dq_there, .b = x_there, .c = dw, .transpose_a = true});
+      backend().run(op::Matmul{.a = dq_there, .b = w_there, .c = dx});
+      backend().run(op::Matmul{.a = x_there, .b = w_there, .c = dx, .accumulate = true});
     });
     const double tolerance = tolerance_of(t, exact_products);
     check("layer q", t, q.read(), multiplied(x, w, tokens, width, width, false, true), tolerance);

@@ -25,7 +25,7 @@ struct Case {
   }
   DeviceTensor empty() const { return {type, {sizes.batch, sizes.queries, sizes.heads, sizes.depth}}; }
   Values forward(const Tensor& v) const {
-    run([&] { backend().attention_forward(q, k, v, out, lse, shape); });
+    run([&] { backend().run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = shape}); });
     return out.read();
   }
 };
@@ -85,7 +85,18 @@ TEST(AttentionDropout, BackwardHasTheForwardsMask) {
     const Case c(t);
     const DeviceTensor v = c.made(3), dout = c.made(4), dq = c.empty(), dk = c.empty(), dv = c.empty();
     c.forward(v);
-    run([&] { backend().attention_backward(c.q, c.k, v, c.out, c.lse, dout, dq, dk, dv, c.shape); });
+    run([&] {
+      backend().run(op::AttentionBackward{.q = c.q,
+                                          .k = c.k,
+                                          .v = v,
+                                          .out = c.out,
+                                          .lse = c.lse,
+                                          .dout = dout,
+                                          .dq = dq,
+                                          .dk = dk,
+                                          .dv = dv,
+                                          .shape = c.shape});
+    });
     const Values gradient = dv.read(), weight = dout.read();
     double apart = 0.0, whole = 0.0;
     for (std::uint64_t direction = 0; direction < 8; ++direction) {

@@ -15,11 +15,12 @@ using compute::AuditedBackend;
 class BreaksProducts final : public compute::ForwardingBackend {
  public:
   BreaksProducts(std::int64_t place, float by) : ForwardingBackend(backend()), place_(place), by_(by) {}
-  void matmul(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& options) override {
-    real().matmul(a, b, c, options);
-    if (!executes_) return;
+  void run_any(const compute::AnyOperation& any) override {
+    real().run_any(any);
+    const auto* const product = compute::operation_cast<op::Matmul>(any);
+    if (!product || !executes_) return;
     real().synchronize();
-    const Tensor one = c.view({c.elements()}).slice(0, place_, 1);
+    const Tensor one = product->c.view({product->c.elements()}).slice(0, place_, 1);
     float x = 0;
     real().download(&x, one);
     x += by_;
@@ -70,7 +71,7 @@ std::string reason_of(compute::Backend& broken, const std::function<void(compute
 TEST(Audit, ElementsOfProductsAreMissed) {
   const DeviceTensor a(DType::f32, {70, 33}, random_values(DType::f32, 70 * 33, 1));
   const DeviceTensor b(DType::f32, {33, 50}, random_values(DType::f32, 33 * 50, 2)), c(DType::f32, {70, 50});
-  const auto product = [&](compute::Backend& by) { by.matmul(a, b, c); };
+  const auto product = [&](compute::Backend& by) { by.run(op::Matmul{.a = a, .b = b, .c = c}); };
   for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1777}, std::int64_t{3499}})
     for (const float by : {0.001F, std::numeric_limits<float>::quiet_NaN()}) {
       BreaksProducts broken(place, by);
@@ -86,11 +87,11 @@ TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
   const std::int64_t m = 5000, k = 600, n = 400;
   const DeviceTensor a(DType::f32, {m, k}, random_values(DType::f32, m * k, 3));
   const DeviceTensor b(DType::f32, {n, k}, random_values(DType::f32, n * k, 4)), c(DType::f32, {m, n});
-  compute::MatmulOptions options;
-  options.transpose_b = true;
   for (const std::int64_t place : {std::int64_t{0}, m * n - 1}) {
     BreaksProducts broken(place, 1);
-    EXPECT_NE(reason_of(broken, [&](compute::Backend& by) { by.matmul(a, b, c, options); }).find("rounding explains"),
+    EXPECT_NE(reason_of(broken,
+                        [&](compute::Backend& by) { by.run(op::Matmul{.a = a, .b = b, .c = c, .transpose_b = true}); })
+                  .find("rounding explains"),
               std::string::npos);
   }
 }
@@ -98,22 +99,22 @@ TEST(Audit, OfLargeProductsTheFirstAndTheLastRowAreLookedAt) {
 TEST(Audit, SaysWhatWasTooLargeToLookAt) {
   const DeviceTensor a(DType::f32, {8, 8}, Values(64, 1)), c(DType::f32, {8, 8});
   BreaksProducts broken(0, 1);
-  const std::string text =
-      reason_of(broken, [&](compute::Backend& by) { by.matmul(a, a, c); }, {.total = 10, .each = 10});
+  const std::string text = reason_of(broken, [&](compute::Backend& by) { by.run(op::Matmul{.a = a, .b = a, .c = c}); },
+                                     {.total = 10, .each = 10});
   EXPECT_NE(text.find("0 of 1 operations"), std::string::npos) << text;
   EXPECT_NE(text.find("not looked at: matmul fp32 8x8"), std::string::npos) << text;
-  const Prepared prepared([&] { backend().matmul(a, a, c); });
+  const Prepared prepared([&] { backend().run(op::Matmul{.a = a, .b = a, .c = c}); });
   AuditedBackend audited(broken, compute::ProductMath::exact, {.total = 10, .each = 10});
-  audited.matmul(a, a, c, {});
+  audited.run(op::Matmul{.a = a, .b = a, .c = c});
   EXPECT_FALSE(audited.looked_at_all());
   EXPECT_TRUE(audited.verified().in_part);
 }
 
 TEST(Audit, OfManyAlikeTheFirstIsAlwaysLookedAt) {
   const DeviceTensor a(DType::f32, {8, 8}, Values(64, 1)), c(DType::f32, {8, 8});
-  const Prepared prepared([&] { backend().matmul(a, a, c); });
+  const Prepared prepared([&] { backend().run(op::Matmul{.a = a, .b = a, .c = c}); });
   AuditedBackend audited(backend(), compute::ProductMath::exact, {.total = 1, .each = 1e6});
-  for (int i = 0; i < 3; ++i) audited.matmul(a, a, c, {});
+  for (int i = 0; i < 3; ++i) audited.run(op::Matmul{.a = a, .b = a, .c = c});
   EXPECT_EQ(audited.text().rfind("1 of 3 operations", 0), 0U) << audited.text();
   EXPECT_TRUE(audited.looked_at_all());
   EXPECT_FALSE(audited.verified().in_part) << "those that are alike are a share of what was looked at";

@@ -25,7 +25,7 @@ TEST(Data, FillSetsEveryElement) {
       if (value != std::floor(value) && size_of(t) != 2 && t != DType::f32) continue;
       for (const std::int64_t n : {1, 63, 100003}) {
         const DeviceTensor x(t, {n});
-        run([&] { backend().fill(x, value); });
+        run([&] { backend().run(op::Fill{.x = x, .value = value}); });
         EXPECT_EQ(x.read(), Values(static_cast<std::size_t>(n), rounded(t, value))) << name_of(t) << " " << n;
       }
     }
@@ -45,7 +45,7 @@ TEST(Data, CopyConvertsByRoundingToNearest) {
       for (double& v : exact)  // beyond the range: another test
         if (std::isinf(rounded(to, v)) || std::isinf(v)) v = 1.0;
       const DeviceTensor x(from, {70001}, exact), y(to, {70001});
-      run([&] { backend().copy(y, x); });
+      run([&] { backend().run(op::Copy{.to = y, .from = x}); });
       EXPECT_EQ(y.read(), rounded(to, exact)) << name_of(from) << " to " << name_of(to);
     }
 }
@@ -55,7 +55,7 @@ TEST(Data, CopyKeepsInfinitiesAndNan) {
   const DeviceTensor x(DType::f32, {4}, {infinity, -infinity, std::nan(""), 1e6});
   for (const DType t : copied_types) {
     const DeviceTensor y(t, {4});
-    run([&] { backend().copy(y, x); });
+    run([&] { backend().run(op::Copy{.to = y, .from = x}); });
     const Values got = y.read();
     EXPECT_EQ(got[0], infinity) << name_of(t);
     EXPECT_EQ(got[1], -infinity) << name_of(t);
@@ -73,24 +73,24 @@ TEST(Data, CopyHonoursStrides) {
       // heads before positions, into the middle of wider rows
       const Tensor view = source->transposed(1, 2);
       const Tensor slot = target->slice(3, 9, 18);
-      run([&] { backend().fill(target, -1.0); });
-      run([&] { backend().copy(slot, view); });
+      run([&] { backend().run(op::Fill{.x = target, .value = -1.0}); });
+      run([&] { backend().run(op::Copy{.to = slot, .from = view}); });
       EXPECT_EQ(target.read(slot), rounded(to, source.read(view))) << name_of(from) << " to " << name_of(to);
       EXPECT_EQ(target.read(target->slice(3, 0, 9)), Values(3 * 7 * 5 * 9, -1.0)) << "left of the slot";
       EXPECT_EQ(target.read(target->slice(3, 27, 13)), Values(3 * 7 * 5 * 13, -1.0)) << "right of the slot";
       const DeviceTensor back(from, {18, 7, 5, 3});
-      run([&] { backend().copy(back, source->transposed(0, 3).transposed(1, 2)); });
+      run([&] { backend().run(op::Copy{.to = back, .from = source->transposed(0, 3).transposed(1, 2)}); });
       EXPECT_EQ(back.read(), source.read(source->transposed(0, 3).transposed(1, 2))) << "a full transpose";
     }
   const DeviceTensor ids(DType::i64, {4, 6}, random_ids(24, 5, -1000, 1000)), turned(DType::i64, {6, 4});
-  run([&] { backend().copy(turned, ids->transposed(0, 1)); });
+  run([&] { backend().run(op::Copy{.to = turned, .from = ids->transposed(0, 1)}); });
   EXPECT_EQ(turned.read(), ids.read(ids->transposed(0, 1)));
 }
 
 TEST(Data, CopyRefusesOtherShapesAndTypes) {
   const DeviceTensor a(DType::f32, {4}), b(DType::f32, {5}), ids(DType::i64, {4});
-  EXPECT_EQ(status_of([&] { backend().copy(a, b); }), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { backend().copy(a, ids); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Copy{.to = a, .from = b}); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::Copy{.to = a, .from = ids}); }), ASSAY_UNSUPPORTED);
 }
 
 // ---- random numbers ------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ TEST(Random, NormalIsBoxMullerOfPhilox) {
   for (const DType t : float_types())
     for (const std::int64_t n : {1, 2, 5, 63, 64, 65, 50021}) {
       const DeviceTensor x(t, {n});
-      run([&] { backend().random_normal(x, seed, stream, 0.5F, 0.02F); });
+      run([&] { backend().run(op::RandomNormal{.x = x, .seed = seed, .stream = stream, .mean = 0.5F, .std = 0.02F}); });
       check("random_normal", t, x.read(), normal_reference(n, 0.5F, 0.02F), tolerance_of(t, 1e-6));
     }
 }
@@ -147,7 +147,7 @@ TEST(Random, IntegersAreScaledPhilox) {
            {0, 10000}, {-5, 6}, {7, 8}, {-(1ll << 40), 1ll << 40}}) {
     const std::int64_t n = 20011;
     const DeviceTensor x(DType::i64, {n});
-    run([&] { backend().random_integers(x, seed, stream, low, high); });
+    run([&] { backend().run(op::RandomIntegers{.x = x, .seed = seed, .stream = stream, .low = low, .high = high}); });
     Values reference;
     __extension__ typedef unsigned __int128 Wide;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -160,13 +160,14 @@ TEST(Random, IntegersAreScaledPhilox) {
     EXPECT_EQ(x.read(), reference) << low << " " << high;
   }
   const DeviceTensor x(DType::i64, {4});
-  EXPECT_EQ(status_of([&] { backend().random_integers(x, 1, 2, 5, 5); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::RandomIntegers{.x = x, .seed = 1, .stream = 2, .low = 5, .high = 5}); }),
+            ASSAY_INVALID_ARGUMENT);
 }
 
 TEST(Random, StreamsDiffer) {
   const DeviceTensor x(DType::f32, {1000}), y(DType::f32, {1000});
-  run([&] { backend().random_normal(x, 1, 0, 0.0F, 1.0F); });
-  run([&] { backend().random_normal(y, 1, 1, 0.0F, 1.0F); });
+  run([&] { backend().run(op::RandomNormal{.x = x, .seed = 1, .stream = 0, .mean = 0.0F, .std = 1.0F}); });
+  run([&] { backend().run(op::RandomNormal{.x = y, .seed = 1, .stream = 1, .mean = 0.0F, .std = 1.0F}); });
   const Values a = x.read(), b = y.read();
   double product = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) product += a[i] * b[i];
@@ -182,7 +183,7 @@ TEST(Embedding, ForwardTakesRows) {
       const Values ids = random_ids(rows, 6, 0, vocabulary), table = random_values(table_type, vocabulary * width, 7);
       const DeviceTensor id(DType::i64, {rows}, ids), weights(table_type, {vocabulary, width}, table);
       const DeviceTensor out(t, {7, 43, width});
-      run([&] { backend().embedding_forward(id, weights, out); });
+      run([&] { backend().run(op::EmbeddingForward{.ids = id, .table = weights, .out = out}); });
       Values reference;
       for (const double i : ids)
         for (std::int64_t c = 0; c < width; ++c)
@@ -201,7 +202,9 @@ TEST(Embedding, BackwardAddsRows) {
             const Values start = random_values(table_type, vocabulary * width, 10);
             const DeviceTensor id(DType::i64, {rows}, ids), d(t, {rows, width}, dout);
             const DeviceTensor dtable(table_type, {vocabulary, width}, start);
-            run([&] { backend().embedding_backward(id, d, dtable, accumulate); });
+            run([&] {
+              backend().run(op::EmbeddingBackward{.ids = id, .dout = d, .dtable = dtable, .accumulate = accumulate});
+            });
             Values reference = accumulate ? start : Values(start.size());
             for (std::int64_t r = 0; r < rows; ++r)
               for (std::int64_t c = 0; c < width; ++c)
@@ -215,15 +218,19 @@ TEST(Embedding, RefusesAnIdOutsideTheTable) {
   if (std::string(backend().kind()) != "cpu") GTEST_SKIP() << "ids are on the device";
   const DeviceTensor ids(DType::i64, {3}, {0, 10, 1}), table(DType::f32, {10, 4}), out(DType::f32, {3, 4});
   std::string text;
-  EXPECT_EQ(status_of([&] { backend().embedding_forward(ids, table, out); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::EmbeddingForward{.ids = ids, .table = table, .out = out}); }, &text),
+            ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("id 10 at position 1"), std::string::npos) << text;
-  EXPECT_EQ(status_of([&] { backend().embedding_backward(ids, out, table, true); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] {
+              backend().run(op::EmbeddingBackward{.ids = ids, .dout = out, .dtable = table, .accumulate = true});
+            }),
+            ASSAY_INVALID_ARGUMENT);
 }
 
 TEST(Rotary, TableIsCosineAndSine) {
   const std::int64_t positions = 2049, pairs = 33;
   const DeviceTensor c(DType::f32, {positions, pairs}), s(DType::f32, {positions, pairs});
-  run([&] { backend().rotary_table(c, s, 10000.0); });
+  run([&] { backend().run(op::RotaryTable{.cos = c, .sin = s, .theta = 10000.0}); });
   Values cosine, sine;
   for (std::int64_t t = 0; t < positions; ++t)
     for (std::int64_t i = 0; i < pairs; ++i) {
@@ -242,7 +249,7 @@ TEST(Rotary, TurnsAdjacentPairsOfAStridedView) {
            {std::array<std::int64_t, 4>{1, 1, 1, 2}, {2, 9, 3, 10}, {2, 130, 4, 64}}) {
         const std::int64_t pairs = size / 2;
         const DeviceTensor c(DType::f32, {positions + 3, pairs}), s(DType::f32, {positions + 3, pairs});
-        run([&] { backend().rotary_table(c, s, 100.0); });
+        run([&] { backend().run(op::RotaryTable{.cos = c, .sin = s, .theta = 100.0}); });
         const Values cosine = c.read(), sine = s.read();
         const Shape shape = {batch, positions, 3 * heads, size};
         const DeviceTensor packed(t, shape, random_values(t, elements(shape), 11));
@@ -256,7 +263,7 @@ TEST(Rotary, TurnsAdjacentPairsOfAStridedView) {
           reference[p] = x[p] * cosine[at] - x[p + 1] * turn;
           reference[p + 1] = x[p] * turn + x[p + 1] * cosine[at];
         }
-        run([&] { backend().rotary(view, c, s, inverse); });
+        run([&] { backend().run(op::Rotary{.x = view, .cos = c, .sin = s, .inverse = inverse}); });
         check("rotary", t, packed.read(view), reference, tolerance_of(t, 1e-6));
         const Values after = packed.read();
         for (std::int64_t i = 0; i < elements(shape); ++i) {
@@ -271,14 +278,23 @@ TEST(Data, NothingAllocatesInASecondExecution) {
   for (const DType t : float_types()) {
     const DeviceTensor x(t, {2, 200, 6, 64}), y(t, {2, 200, 6, 64}), ids(DType::i64, {400});
     const DeviceTensor table(t, {50, 384}), rows(t, {400, 384}), c(DType::f32, {200, 32}), s(DType::f32, {200, 32});
-    EXPECT_EQ(allocations_in_second([&] { backend().fill(x, 1.0); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().copy(y, x); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().random_normal(x, 1, 2, 0.0F, 1.0F); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().random_integers(ids, 1, 2, 0, 50); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().embedding_forward(ids, table, rows); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().embedding_backward(ids, rows, table, true); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().rotary_table(c, s, 10000.0); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().rotary(x, c, s, false); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Fill{.x = x, .value = 1.0}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Copy{.to = y, .from = x}); }), 0u);
+    EXPECT_EQ(allocations_in_second(
+                  [&] { backend().run(op::RandomNormal{.x = x, .seed = 1, .stream = 2, .mean = 0.0F, .std = 1.0F}); }),
+              0u);
+    EXPECT_EQ(allocations_in_second(
+                  [&] { backend().run(op::RandomIntegers{.x = ids, .seed = 1, .stream = 2, .low = 0, .high = 50}); }),
+              0u);
+    EXPECT_EQ(
+        allocations_in_second([&] { backend().run(op::EmbeddingForward{.ids = ids, .table = table, .out = rows}); }),
+        0u);
+    EXPECT_EQ(allocations_in_second([&] {
+                backend().run(op::EmbeddingBackward{.ids = ids, .dout = rows, .dtable = table, .accumulate = true});
+              }),
+              0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::RotaryTable{.cos = c, .sin = s, .theta = 10000.0}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Rotary{.x = x, .cos = c, .sin = s}); }), 0u);
   }
 }
 

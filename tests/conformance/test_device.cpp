@@ -165,15 +165,15 @@ TEST(Backend, AsksForWorkspaceBeforeItUsesSome) {
   const DeviceTensor dbias(DType::f32, {width});
   EXPECT_EQ(fresh->workspace_bytes(), 0u);
   fresh->set_mode(Mode::prepare);
-  fresh->bias_backward(dy, dbias, false);
+  fresh->run(op::BiasBackward{.dy = dy, .dbias = dbias});
   fresh->set_mode(Mode::execute);
   if (fresh->workspace_bytes() == 0) GTEST_SKIP() << "this backend sums columns without workspace";
   std::string text;
-  EXPECT_EQ(status_of([&] { fresh->bias_backward(dy, dbias, false); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { fresh->run(op::BiasBackward{.dy = dy, .dbias = dbias}); }, &text), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("workspace"), std::string::npos) << text;
   const Buffer workspace(fresh->workspace_bytes());
   fresh->set_workspace(workspace.data(), fresh->workspace_bytes());
-  EXPECT_EQ(status_of([&] { fresh->bias_backward(dy, dbias, false); }), ASSAY_OK);
+  EXPECT_EQ(status_of([&] { fresh->run(op::BiasBackward{.dy = dy, .dbias = dbias}); }), ASSAY_OK);
   fresh->synchronize();
 }
 
@@ -181,10 +181,10 @@ TEST(Backend, PreparingTouchesNoTensor) {
   const Values before = random_values(DType::f32, 64, 2);
   const DeviceTensor x(DType::f32, {8, 8}, before), y(DType::f32, {8, 8}, before);
   backend().set_mode(Mode::prepare);
-  backend().fill(y, 1.0);
-  backend().add(x, x, y);
-  backend().matmul(x, x, y, {});
-  backend().random_normal(y, 1, 2, 0.0F, 1.0F);
+  backend().run(op::Fill{.x = y, .value = 1.0});
+  backend().run(op::Add{.a = x, .b = x, .out = y});
+  backend().run(op::Matmul{.a = x, .b = x, .c = y});
+  backend().run(op::RandomNormal{.x = y, .seed = 1, .stream = 2, .mean = 0.0F, .std = 1.0F});
   backend().set_mode(Mode::execute);
   EXPECT_EQ(y.read(), before);
 }

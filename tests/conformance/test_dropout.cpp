@@ -33,7 +33,10 @@ TEST(BiasReluDropout, ForwardAndBackward) {
           const DeviceTensor x_there(t, shape, x), b(bias_type, {width}, bias), apart(t, shape);
           const DeviceTensor& y = form == 2 ? x_there : apart;
           const Dropout dropout = dropout_of(p, step);
-          run([&] { backend().bias_relu_dropout_forward(x_there, form == 0 ? Tensor{} : b.tensor(), y, dropout); });
+          run([&] {
+            backend().run(op::BiasReluDropoutForward{
+                .x = x_there, .bias = form == 0 ? Tensor{} : b.tensor(), .y = y, .dropout = dropout});
+          });
           const Values mask = mask_of(shape, dropout);
           Values expected;
           for (std::size_t i = 0; i < x.size(); ++i)
@@ -52,7 +55,9 @@ TEST(BiasReluDropout, ForwardAndBackward) {
           for (std::size_t i = 0; i < got.size(); ++i) dx.push_back(got[i] > 0.0 ? dy[i] * factor : 0.0);
           const DeviceTensor dy_there(t, shape, dy), dx_apart(t, shape);
           const DeviceTensor& dx_there = form == 2 ? dy_there : dx_apart;
-          run([&] { backend().relu_dropout_backward(y, dy_there, dx_there, p); });
+          run([&] {
+            backend().run(op::ReluDropoutBackward{.y = y, .dy = dy_there, .dx = dx_there, .probability = p});
+          });
           check("relu_dropout_backward", t, dx_there.read(), dx, tolerance_of(t, 2.5e-7));
         }
 }
@@ -62,10 +67,10 @@ TEST(BiasReluDropout, IsTheThreeOperationsAfterEachOther) {
   const DeviceTensor step(DType::i64, {1}, {2}), bias(DType::f32, {100}, random_values(DType::f32, 100, 4));
   const DeviceTensor x(DType::f32, shape, random_values(DType::f32, 12900, 5)), fused(DType::f32, shape);
   run([&] {
-    backend().bias_relu_dropout_forward(x, bias, fused, {0.25F, 8, 9, step});
-    backend().bias_add(x, bias, x);
-    backend().activation_forward(compute::Activation::relu, x, x);
-    backend().dropout(x, x, 0.25F, 8, 9, step);
+    backend().run(op::BiasReluDropoutForward{.x = x, .bias = bias, .y = fused, .dropout = {0.25F, 8, 9, step}});
+    backend().run(op::BiasAdd{.x = x, .bias = bias, .y = x});
+    backend().run(op::ActivationForward{.kind = compute::Activation::relu, .x = x, .y = x});
+    backend().run(op::ApplyDropout{.x = x, .y = x, .dropout = {0.25F, 8, 9, step}});
   });
   check("bias_relu_dropout_forward", DType::f32, fused.read(), x.read(), 1.2e-7);
 }
@@ -76,7 +81,7 @@ TEST(BiasReluDropout, DropsItsShare) {
   const DeviceTensor x(DType::f32, {rows, width}, Values(700 * 129, 1.0));
   for (const float p : {0.1F, 0.5F}) {
     const DeviceTensor y(DType::f32, {rows, width});
-    run([&] { backend().bias_relu_dropout_forward(x, bias, y, {p, 1, 2, step}); });
+    run([&] { backend().run(op::BiasReluDropoutForward{.x = x, .bias = bias, .y = y, .dropout = {p, 1, 2, step}}); });
     std::int64_t dropped = 0;
     for (const double v : y.read()) dropped += v == 0.0;
     expect_share(dropped, rows * width, static_cast<double>(p));
@@ -86,13 +91,14 @@ TEST(BiasReluDropout, DropsItsShare) {
 TEST(BiasReluDropout, RefusesWhatItDoesNotServe) {
   const DeviceTensor x(DType::f32, {4, 5}), bias(DType::f32, {4}), step(DType::i64, {1}), wide(DType::i64, {2});
   const auto forward = [&](const Tensor& b, const Dropout& d) {
-    return status_of([&] { backend().bias_relu_dropout_forward(x, b, x, d); });
+    return status_of([&] { backend().run(op::BiasReluDropoutForward{.x = x, .bias = b, .y = x, .dropout = d}); });
   };
   EXPECT_EQ(forward(bias, {}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(forward({}, {1.0F, 1, 1, step}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(forward({}, {0.1F, 1, 1, wide}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(forward({}, {0.1F, 1, 1, bias}), ASSAY_UNSUPPORTED);
-  EXPECT_EQ(status_of([&] { backend().relu_dropout_backward(x, x, x, -0.1F); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::ReluDropoutBackward{.y = x, .dy = x, .dx = x, .probability = -0.1F}); }),
+            ASSAY_INVALID_ARGUMENT);
 }
 
 // ---- dropout, residual, layer normalisation ------------------------------------------------------------------------
@@ -115,8 +121,17 @@ TEST(DropoutAddLayerNorm, Forward) {
           const DeviceTensor& sum = place == 0 ? apart : place == 1 ? x_there : residual_there;
           const Dropout dropout = dropout_of(p, step);
           run([&] {
-            backend().dropout_add_layer_norm_forward(x_there, place == 0 ? Tensor{} : b.tensor(), residual_there,
-                                                     dropout, sum, w, nb, y, mean, rstd, static_cast<float>(norm_eps));
+            backend().run(op::DropoutAddLayerNormForward{.x = x_there,
+                                                         .bias = place == 0 ? Tensor{} : b.tensor(),
+                                                         .residual = residual_there,
+                                                         .dropout = dropout,
+                                                         .sum = sum,
+                                                         .weight = w,
+                                                         .norm_bias = nb,
+                                                         .y = y,
+                                                         .mean = mean,
+                                                         .rstd = rstd,
+                                                         .eps = static_cast<float>(norm_eps)});
           });
           Values branch = x;
           for (std::size_t i = 0; place > 0 && i < x.size(); ++i) branch[i] += bias[i % bias.size()];
@@ -154,9 +169,18 @@ void test_backward(const NormTypes& t, const Shape& shape, const Dropout& dropou
   const DeviceTensor& dsum = form.in_place ? dy_there : apart;
   const bool with_dx = form.with_dx && dropout.probability > 0.0F;
   run([&] {
-    backend().dropout_add_layer_norm_backward(
-        dy_there, sum_there, w, mean, rstd, dropout, dsum, with_dx ? dx.tensor() : Tensor{},
-        form.with_bias ? dbias.tensor() : Tensor{}, dweight, dnorm_bias, form.accumulate);
+    backend().run(op::DropoutAddLayerNormBackward{.dy = dy_there,
+                                                  .sum = sum_there,
+                                                  .weight = w,
+                                                  .mean = mean,
+                                                  .rstd = rstd,
+                                                  .dropout = dropout,
+                                                  .dsum = dsum,
+                                                  .dx = with_dx ? dx.tensor() : Tensor{},
+                                                  .dbias = form.with_bias ? dbias.tensor() : Tensor{},
+                                                  .dweight = dweight,
+                                                  .dnorm_bias = dnorm_bias,
+                                                  .accumulate = form.accumulate});
   });
   const NormGradients reference = normalise_backward(true, dy, sum, weight, n);
   const Values gradient = masked(mask_of(shape, dropout), reference.x);
@@ -204,21 +228,48 @@ TEST(DropoutAddLayerNorm, IsItsPartsAfterEachOther) {
   const DeviceTensor dsum(DType::f32, shape), dx(DType::f32, shape), dbias(DType::f32, {columns});
   const DeviceTensor dweight(DType::f32, {columns}), dnorm_bias(DType::f32, {columns});
   run([&] {
-    backend().dropout_add_layer_norm_forward(x, bias, residual, dropout, sum, weight, norm_bias, y, mean, rstd, 1e-5F);
-    backend().dropout_add_layer_norm_backward(dy, sum, weight, mean, rstd, dropout, dsum, dx, dbias, dweight,
-                                              dnorm_bias, false);
+    backend().run(op::DropoutAddLayerNormForward{.x = x,
+                                                 .bias = bias,
+                                                 .residual = residual,
+                                                 .dropout = dropout,
+                                                 .sum = sum,
+                                                 .weight = weight,
+                                                 .norm_bias = norm_bias,
+                                                 .y = y,
+                                                 .mean = mean,
+                                                 .rstd = rstd,
+                                                 .eps = 1e-5F});
+    backend().run(op::DropoutAddLayerNormBackward{.dy = dy,
+                                                  .sum = sum,
+                                                  .weight = weight,
+                                                  .mean = mean,
+                                                  .rstd = rstd,
+                                                  .dropout = dropout,
+                                                  .dsum = dsum,
+                                                  .dx = dx,
+                                                  .dbias = dbias,
+                                                  .dweight = dweight,
+                                                  .dnorm_bias = dnorm_bias});
   });
   const DeviceTensor y2(DType::f32, shape), dsum2(DType::f32, shape), dx2(DType::f32, shape),
       dbias2(DType::f32, {columns});
   const DeviceTensor dweight2(DType::f32, {columns}), dnorm_bias2(DType::f32, {columns});
   run([&] {
-    backend().bias_add(x, bias, x);
-    backend().dropout(x, x, 0.25F, 8, 9, step);
-    backend().add(x, residual, x);
-    backend().layer_norm_forward(x, weight, norm_bias, y2, mean, rstd, 1e-5F);
-    backend().layer_norm_backward(dy, x, weight, mean, rstd, {}, dsum2, dweight2, dnorm_bias2, false);
-    backend().dropout(dsum2, dx2, 0.25F, 8, 9, step);
-    backend().bias_backward(dx2, dbias2, false);
+    backend().run(op::BiasAdd{.x = x, .bias = bias, .y = x});
+    backend().run(op::ApplyDropout{.x = x, .y = x, .dropout = {0.25F, 8, 9, step}});
+    backend().run(op::Add{.a = x, .b = residual, .out = x});
+    backend().run(op::LayerNormForward{
+        .x = x, .weight = weight, .bias = norm_bias, .y = y2, .mean = mean, .rstd = rstd, .eps = 1e-5F});
+    backend().run(op::LayerNormBackward{.dy = dy,
+                                        .x = x,
+                                        .weight = weight,
+                                        .mean = mean,
+                                        .rstd = rstd,
+                                        .dx = dsum2,
+                                        .dweight = dweight2,
+                                        .dbias = dnorm_bias2});
+    backend().run(op::ApplyDropout{.x = dsum2, .y = dx2, .dropout = {0.25F, 8, 9, step}});
+    backend().run(op::BiasBackward{.dy = dx2, .dbias = dbias2});
   });
   const auto same = [](const char* what, const DeviceTensor& fused, const DeviceTensor& parts) {
     check(std::string("dropout_add_layer_norm ") + what, DType::f32, fused.read(), parts.read(), 2e-6);
@@ -237,7 +288,16 @@ TEST(DropoutAddLayerNorm, DropsItsShareAndOtherElementsInAnotherStep) {
   for (const double number : {1.0, 2.0}) {
     step.write({number});
     run([&] {
-      backend().dropout_add_layer_norm_forward(x, {}, zeros, {0.1F, 1, 2, step}, sum, w, w, y, mean, rstd, 1e-5F);
+      backend().run(op::DropoutAddLayerNormForward{.x = x,
+                                                   .residual = zeros,
+                                                   .dropout = {0.1F, 1, 2, step},
+                                                   .sum = sum,
+                                                   .weight = w,
+                                                   .norm_bias = w,
+                                                   .y = y,
+                                                   .mean = mean,
+                                                   .rstd = rstd,
+                                                   .eps = 1e-5F});
     });
     const Values got = sum.read();
     std::int64_t dropped = 0, differing = 0;
@@ -255,30 +315,81 @@ TEST(DropoutAddLayerNorm, RefusesWhatItDoesNotServe) {
   const DeviceTensor x(DType::f32, {4, 8}), y(DType::f32, {4, 8}), w(DType::f32, {8}), row(DType::f32, {4});
   const DeviceTensor half(DType::bf16, {8}), step(DType::i64, {1}, {1}), short_bias(DType::f32, {7});
   const auto forward = [&](const Tensor& bias, const Dropout& d) {
-    return status_of([&] { backend().dropout_add_layer_norm_forward(x, bias, x, d, y, w, w, y, row, row, 1e-5F); });
+    return status_of([&] {
+      backend().run(op::DropoutAddLayerNormForward{.x = x,
+                                                   .bias = bias,
+                                                   .residual = x,
+                                                   .dropout = d,
+                                                   .sum = y,
+                                                   .weight = w,
+                                                   .norm_bias = w,
+                                                   .y = y,
+                                                   .mean = row,
+                                                   .rstd = row,
+                                                   .eps = 1e-5F});
+    });
   };
   EXPECT_EQ(forward(half, {}), ASSAY_UNSUPPORTED);
   EXPECT_EQ(forward(short_bias, {}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(forward(w, {1.5F, 1, 1, step}), ASSAY_INVALID_ARGUMENT);
   std::string text;
-  EXPECT_EQ(status_of([&] { backend().dropout_add_layer_norm_backward(x, x, w, row, row, {}, x, y, {}, w, w, false); },
-                      &text),
+  EXPECT_EQ(status_of(
+                [&] {
+                  backend().run(op::DropoutAddLayerNormBackward{.dy = x,
+                                                                .sum = x,
+                                                                .weight = w,
+                                                                .mean = row,
+                                                                .rstd = row,
+                                                                .dropout = {},
+                                                                .dsum = x,
+                                                                .dx = y,
+                                                                .dweight = w,
+                                                                .dnorm_bias = w});
+                },
+                &text),
             ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("dsum is the gradient by x"), std::string::npos) << text;
 }
 
 TEST(DropoutAddLayerNorm, NothingAllocatesInASecondExecution) {
   for (const DType t : float_types()) {
-    const DeviceTensor x(t, {500, 300}), y(t, {500, 300}), w(t, {300}), row(DType::f32, {500}),
-        step(DType::i64, {1}, {1});
+    const DeviceTensor x(t, {500, 300}), y(t, {500, 300}), w(t, {300}), row(DType::f32, {500}), mean(DType::f32, {500}),
+        dx(t, {500, 300}), dbias(t, {300}), dweight(t, {300}), dnorm_bias(t, {300}), step(DType::i64, {1}, {1});
     const Dropout d{0.1F, 1, 2, step};
-    EXPECT_EQ(allocations_in_second([&] { backend().bias_relu_dropout_forward(x, w, y, d); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().relu_dropout_backward(x, y, y, 0.1F); }), 0u);
     EXPECT_EQ(allocations_in_second(
-                  [&] { backend().dropout_add_layer_norm_forward(x, w, x, d, x, w, w, y, row, row, 1e-5F); }),
+                  [&] { backend().run(op::BiasReluDropoutForward{.x = x, .bias = w, .y = y, .dropout = d}); }),
               0u);
     EXPECT_EQ(allocations_in_second(
-                  [&] { backend().dropout_add_layer_norm_backward(y, x, w, row, row, d, y, x, w, w, w, true); }),
+                  [&] { backend().run(op::ReluDropoutBackward{.y = x, .dy = y, .dx = y, .probability = 0.1F}); }),
+              0u);
+    EXPECT_EQ(allocations_in_second([&] {
+                backend().run(op::DropoutAddLayerNormForward{.x = x,
+                                                             .bias = w,
+                                                             .residual = x,
+                                                             .dropout = d,
+                                                             .sum = x,
+                                                             .weight = w,
+                                                             .norm_bias = w,
+                                                             .y = y,
+                                                             .mean = mean,
+                                                             .rstd = row,
+                                                             .eps = 1e-5F});
+              }),
+              0u);
+    EXPECT_EQ(allocations_in_second([&] {
+                backend().run(op::DropoutAddLayerNormBackward{.dy = y,
+                                                              .sum = x,
+                                                              .weight = w,
+                                                              .mean = mean,
+                                                              .rstd = row,
+                                                              .dropout = d,
+                                                              .dsum = y,
+                                                              .dx = dx,
+                                                              .dbias = dbias,
+                                                              .dweight = dweight,
+                                                              .dnorm_bias = dnorm_bias,
+                                                              .accumulate = true});
+              }),
               0u);
   }
 }

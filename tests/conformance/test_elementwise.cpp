@@ -30,19 +30,19 @@ TEST(Elementwise, AddMultiplyScale) {
       const Values x = random_values(t, n, 1), y = random_values(t, n, 2);
       const DeviceTensor a(t, {n}, x), b(t, {n}, y), out(t, {n});
       const Values sum = map(x, y, std::plus<>()), product = map(x, y, std::multiplies<>());
-      run([&] { backend().add(a, b, out); });
+      run([&] { backend().run(op::Add{.a = a, .b = b, .out = out}); });
       check("add", t, out.read(), sum, tolerance_of(t, 1.2e-7));
-      run([&] { backend().multiply(a, b, out); });
+      run([&] { backend().run(op::Multiply{.a = a, .b = b, .out = out}); });
       check("multiply", t, out.read(), product, tolerance_of(t, 1.2e-7));
-      run([&] { backend().scale(a, -0.3F, out); });
+      run([&] { backend().run(op::Scale{.x = a, .factor = -0.3F, .out = out}); });
       check("scale", t, out.read(), map(x, [](double v) { return v * static_cast<double>(-0.3F); }),
             tolerance_of(t, 1.2e-7));
-      run([&] { backend().add(a, b, a); });
+      run([&] { backend().run(op::Add{.a = a, .b = b, .out = a}); });
       check("add in place", t, a.read(), sum, tolerance_of(t, 1.2e-7));
       a.write(x);
-      run([&] { backend().multiply(a, b, b); });
+      run([&] { backend().run(op::Multiply{.a = a, .b = b, .out = b}); });
       check("multiply in place", t, b.read(), product, tolerance_of(t, 1.2e-7));
-      run([&] { backend().scale(a, 2.0F, a); });
+      run([&] { backend().run(op::Scale{.x = a, .factor = 2.0F, .out = a}); });
       check("scale in place", t, a.read(), map(x, [](double v) { return 2.0 * v; }), tolerance_of(t, 1.2e-7));
     }
 }
@@ -84,13 +84,13 @@ TEST(Elementwise, ActivationsAndTheirSlopes) {
         const Values dy = random_values(t, n, 4);
         const DeviceTensor in(t, {n}, x), gradient(t, {n}, dy), out(t, {n});
         const std::string name = name_of_activation(kind);
-        run([&] { backend().activation_forward(kind, in, out); });
+        run([&] { backend().run(op::ActivationForward{.kind = kind, .x = in, .y = out}); });
         check(name + " forward", t, out.read(), map(x, [=](double v) { return activation(kind, v); }),
               tolerance_of(t, 6e-7));
         const Values dx = map(x, dy, [=](double v, double d) { return d * slope(kind, v); });
-        run([&] { backend().activation_backward(kind, in, gradient, out); });
+        run([&] { backend().run(op::ActivationBackward{.kind = kind, .x = in, .dy = gradient, .dx = out}); });
         check(name + " backward", t, out.read(), dx, tolerance_of(t, 3e-6));
-        run([&] { backend().activation_backward(kind, in, gradient, gradient); });
+        run([&] { backend().run(op::ActivationBackward{.kind = kind, .x = in, .dy = gradient, .dx = gradient}); });
         check(name + " backward in place", t, gradient.read(), dx, tolerance_of(t, 3e-6));
       }
 }
@@ -99,7 +99,7 @@ TEST(Elementwise, ActivationsFarFromZero) {
   const Values x = {-1e4, -200.0, -90.0, -30.0, -12.0, 12.0, 30.0, 90.0, 200.0, 1e4};
   for (const Activation kind : activations) {
     const DeviceTensor in(DType::f32, {10}, x), out(DType::f32, {10});
-    run([&] { backend().activation_forward(kind, in, out); });
+    run([&] { backend().run(op::ActivationForward{.kind = kind, .x = in, .y = out}); });
     const Values got = out.read();
     for (std::size_t i = 0; i < x.size(); ++i)
       EXPECT_NEAR(got[i], activation(kind, x[i]), 1e-6 * std::fabs(activation(kind, x[i])) + 1e-30)
@@ -109,7 +109,7 @@ TEST(Elementwise, ActivationsFarFromZero) {
 
 TEST(Elementwise, ReluKeepsNan) {
   const DeviceTensor in(DType::f32, {3}, {std::nan(""), -HUGE_VAL, HUGE_VAL}), out(DType::f32, {3});
-  run([&] { backend().activation_forward(Activation::relu, in, out); });
+  run([&] { backend().run(op::ActivationForward{.kind = Activation::relu, .x = in, .y = out}); });
   const Values got = out.read();
   EXPECT_TRUE(std::isnan(got[0]));
   EXPECT_EQ(got[1], 0.0);
@@ -133,21 +133,21 @@ TEST(Elementwise, BiasAddAndItsGradient) {
           sum.push_back(x[i] + bias[c]);
           columns[c] += x[i];
         }
-        run([&] { backend().bias_add(in, b, out); });
+        run([&] { backend().run(op::BiasAdd{.x = in, .bias = b, .y = out}); });
         check("bias_add", t, out.read(), sum, tolerance_of(t, 1.2e-7));
-        run([&] { backend().bias_add(in, b, in); });
+        run([&] { backend().run(op::BiasAdd{.x = in, .bias = b, .y = in}); });
         check("bias_add in place", t, in.read(), sum, tolerance_of(t, 1.2e-7));
         in.write(x);
         const DeviceTensor gradient(bias_type, {width});
-        run([&] { backend().bias_backward(in, gradient, false); });
+        run([&] { backend().run(op::BiasBackward{.dy = in, .dbias = gradient}); });
         check("bias_backward", bias_type, gradient.read(), columns, tolerance_of(bias_type, 2e-6));
         gradient.write(bias);
-        run([&] { backend().bias_backward(in, gradient, true); });
+        run([&] { backend().run(op::BiasBackward{.dy = in, .dbias = gradient, .accumulate = true}); });
         check("bias_backward accumulate", bias_type, gradient.read(), map(columns, bias, std::plus<>()),
               tolerance_of(bias_type, 2e-6));
       }
   const DeviceTensor x(DType::f32, {4, 5}), bias(DType::f32, {4});
-  EXPECT_EQ(status_of([&] { backend().bias_add(x, bias, x); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::BiasAdd{.x = x, .bias = bias, .y = x}); }), ASSAY_INVALID_ARGUMENT);
 }
 
 // ---- SwiGLU --------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
       const Values g = both.read(gate), u = both.read(up), d = random_values(t, n, 8);
       const DeviceTensor h(t, {rows, width}), dh(t, {rows, width}, d);
       const Values forward = map(g, u, [](double a, double b) { return silu(a) * b; });
-      run([&] { backend().swiglu_forward(gate, up, h); });
+      run([&] { backend().run(op::SwigluForward{.gate = gate, .up = up, .h = h}); });
       check("swiglu_forward", t, h.read(), forward, tolerance_of(t, 6e-7));
 
       Values dgate, dup;
@@ -173,11 +173,13 @@ TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
       }
       const DeviceTensor gradients(t, {rows, 2 * width});
       const Tensor dg = gradients->slice(1, 0, width), du = gradients->slice(1, width, width);
-      run([&] { backend().swiglu_backward(gate, up, dh, dg, du, Tensor()); });
+      run([&] { backend().run(op::SwigluBackward{.gate = gate, .up = up, .dh = dh, .dgate = dg, .dup = du}); });
       check("swiglu_backward", t, gradients.read(dg), dgate, tolerance_of(t, 1e-6));
       check("swiglu_backward", t, gradients.read(du), dup, tolerance_of(t, 1e-6));
       const DeviceTensor again(t, {rows, width});
-      run([&] { backend().swiglu_backward(gate, up, dh, gate, up, again); });
+      run([&] {
+        backend().run(op::SwigluBackward{.gate = gate, .up = up, .dh = dh, .dgate = gate, .dup = up, .h = again});
+      });
       check("swiglu_backward in place", t, both.read(gate), dgate, tolerance_of(t, 1e-6));
       check("swiglu_backward in place", t, both.read(up), dup, tolerance_of(t, 1e-6));
       EXPECT_EQ(again.read(), h.read()) << "h on the way back is h of the way forth";
@@ -185,7 +187,7 @@ TEST(Elementwise, SwigluOnHalvesOfOneBuffer) {
   const DeviceTensor x(DType::f32, {4, 3, 6});
   const Tensor uneven = x->slice(1, 0, 2);
   const DeviceTensor h(DType::f32, {4, 2, 6});
-  EXPECT_EQ(status_of([&] { backend().swiglu_forward(uneven, h, h); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::SwigluForward{.gate = uneven, .up = h, .h = h}); }), ASSAY_UNSUPPORTED);
 }
 
 // ---- dropout -------------------------------------------------------------------------------------------------------
@@ -196,8 +198,8 @@ TEST(Elementwise, DropoutKeepsItsMask) {
     const float p = 0.1F;
     const Values x(static_cast<std::size_t>(n), 1.0);
     const DeviceTensor in(t, {n}, x), forward(t, {n}), backward(t, {n}), step(DType::i64, {1}, {3});
-    run([&] { backend().dropout(in, forward, p, 11, 5, step); });
-    run([&] { backend().dropout(in, backward, p, 11, 5, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = forward, .dropout = {p, 11, 5, step}}); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = backward, .dropout = {p, 11, 5, step}}); });
     const Values y = forward.read();
     EXPECT_EQ(y, backward.read()) << "the backward has the mask of the forward";
     const double kept = rounded(t, 1.0 / (1.0 - p));
@@ -215,47 +217,58 @@ TEST(Elementwise, DropoutKeepsItsMask) {
       return d;
     };
     // Independent masks differ in 2 p (1 - p) = 18% of all places.
-    run([&] { backend().dropout(in, backward, p, 12, 5, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = backward, .dropout = {p, 12, 5, step}}); });
     EXPECT_GT(differing(backward.read()), n / 10) << "another seed";
-    run([&] { backend().dropout(in, backward, p, 11, 6, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = backward, .dropout = {p, 11, 6, step}}); });
     EXPECT_GT(differing(backward.read()), n / 10) << "another stream";
     step.write({4});
-    run([&] { backend().dropout(in, backward, p, 11, 5, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = backward, .dropout = {p, 11, 5, step}}); });
     EXPECT_GT(differing(backward.read()), n / 10) << "another step";
 
     step.write({3});
     const std::int64_t part = 77;
     const DeviceTensor head(t, {part}, Values(77, 1.0)), out(t, {part});
-    run([&] { backend().dropout(head, out, p, 11, 5, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = head, .y = out, .dropout = {p, 11, 5, step}}); });
     EXPECT_EQ(out.read(), Values(y.begin(), y.begin() + part)) << "an element's mask does not depend on the size";
-    run([&] { backend().dropout(in, in, 0.0F, 11, 5, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = in, .y = in, .dropout = {0.0F, 11, 5, step}}); });
     EXPECT_EQ(in.read(), x) << "probability 0, in place";
   }
   const DeviceTensor x(DType::f32, {4}), step(DType::i64, {1});
-  EXPECT_EQ(status_of([&] { backend().dropout(x, x, 1.0F, 1, 1, step); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] {
+              backend().run(op::ApplyDropout{.x = x, .y = x, .dropout = {1.0F, 1, 1, step}});
+            }),
+            ASSAY_INVALID_ARGUMENT);
 }
 
 TEST(Elementwise, RefusesWhatItDoesNotServe) {
   const DeviceTensor a(DType::f32, {4}), b(DType::f32, {5}), c(DType::bf16, {4}), ids(DType::i64, {4});
-  EXPECT_EQ(status_of([&] { backend().add(a, b, a); }), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { backend().add(a, c, a); }), ASSAY_UNSUPPORTED);
-  EXPECT_EQ(status_of([&] { backend().add(ids, ids, ids); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Add{.a = a, .b = b, .out = a}); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::Add{.a = a, .b = c, .out = a}); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Add{.a = ids, .b = ids, .out = ids}); }), ASSAY_UNSUPPORTED);
 }
 
 TEST(Elementwise, NothingAllocatesInASecondExecution) {
   for (const DType t : float_types()) {
     const DeviceTensor x(t, {500, 300}), y(t, {500, 300}), z(t, {500, 300}), bias(t, {300}), step(DType::i64, {1}, {1});
     const auto a = Activation::gelu_erf;
-    EXPECT_EQ(allocations_in_second([&] { backend().add(x, y, z); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().multiply(x, y, z); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().scale(x, 2.0F, z); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().activation_forward(a, x, y); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().activation_backward(a, x, y, z); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().bias_add(x, bias, y); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().bias_backward(x, bias, true); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().swiglu_forward(x, y, z); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().swiglu_backward(x, y, z, x, y, Tensor()); }), 0u);
-    EXPECT_EQ(allocations_in_second([&] { backend().dropout(x, y, 0.1F, 1, 2, step); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Add{.a = x, .b = y, .out = z}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Multiply{.a = x, .b = y, .out = z}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::Scale{.x = x, .factor = 2.0F, .out = z}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::ActivationForward{.kind = a, .x = x, .y = y}); }), 0u);
+    EXPECT_EQ(
+        allocations_in_second([&] { backend().run(op::ActivationBackward{.kind = a, .x = x, .dy = y, .dx = z}); }), 0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::BiasAdd{.x = x, .bias = bias, .y = y}); }), 0u);
+    EXPECT_EQ(
+        allocations_in_second([&] { backend().run(op::BiasBackward{.dy = x, .dbias = bias, .accumulate = true}); }),
+        0u);
+    EXPECT_EQ(allocations_in_second([&] { backend().run(op::SwigluForward{.gate = x, .up = y, .h = z}); }), 0u);
+    EXPECT_EQ(allocations_in_second(
+                  [&] { backend().run(op::SwigluBackward{.gate = x, .up = y, .dh = z, .dgate = x, .dup = y}); }),
+              0u);
+    EXPECT_EQ(allocations_in_second([&] {
+                backend().run(op::ApplyDropout{.x = x, .y = y, .dropout = {0.1F, 1, 2, step}});
+              }),
+              0u);
   }
 }
 

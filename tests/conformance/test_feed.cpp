@@ -44,7 +44,7 @@ TEST(Feed, ServesASlotAgainAndAgain) {
     feed->send(slot);
     feed->deliver(slot, to);
     // Read by the compute stream while later slots are under way; nothing waits in between.
-    backend().copy(copies->slice(0, round, 1).view({numbers}), to);
+    backend().run(op::Copy{.to = copies->slice(0, round, 1).view({numbers}), .from = to});
   }
   backend().synchronize();
   Values expected;

@@ -8,8 +8,22 @@
 namespace assay::conformance {
 namespace {
 
-using compute::MatmulOptions;
 using compute::ProductMath;
+
+struct Form {
+  bool transpose_a = false, transpose_b = false;
+  float alpha = 1.0F;
+  bool accumulate = false;
+};
+op::Matmul in_form(const Form& o, const Tensor& a, const Tensor& b, const Tensor& c) {
+  return {.a = a,
+          .b = b,
+          .c = c,
+          .transpose_a = o.transpose_a,
+          .transpose_b = o.transpose_b,
+          .alpha = o.alpha,
+          .accumulate = o.accumulate};
+}
 
 struct Types {
   DType input, output;
@@ -25,7 +39,7 @@ const std::vector<Types>& type_pairs() {
 
 // c = alpha op(a) op(b) + start, over `batch` dense matrices.
 Values product(const Values& a, const Values& b, const Values& start, std::int64_t batch, std::int64_t m,
-               std::int64_t k, std::int64_t n, const MatmulOptions& o) {
+               std::int64_t k, std::int64_t n, const Form& o) {
   Values c = o.accumulate ? start : Values(static_cast<std::size_t>(batch * m * n), 0.0);
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   for (std::int64_t s = 0; s < batch; ++s)
@@ -52,8 +66,7 @@ Shape shape_of(const Shape& batch, bool transpose, std::int64_t rows, std::int64
   return s;
 }
 
-void check_product(const Types& t, const Shape& batch, std::int64_t m, std::int64_t k, std::int64_t n,
-                   const MatmulOptions& o) {
+void check_product(const Types& t, const Shape& batch, std::int64_t m, std::int64_t k, std::int64_t n, const Form& o) {
   SCOPED_TRACE(std::to_string(batch.size()) + " batch dims, " + std::to_string(m) + "x" + std::to_string(k) + "x" +
                std::to_string(n) + (o.transpose_a ? " ta" : "") + (o.transpose_b ? " tb" : "") +
                (o.accumulate ? " accumulate" : ""));
@@ -63,7 +76,7 @@ void check_product(const Types& t, const Shape& batch, std::int64_t m, std::int6
   const DeviceTensor a(t.input, shape_of(batch, o.transpose_a, m, k), x);
   const DeviceTensor b(t.input, shape_of(batch, o.transpose_b, k, n), y);
   const DeviceTensor c(t.output, shape_of(batch, false, m, n), start);
-  run([&] { backend().matmul(a, b, c, o); });
+  run([&] { backend().run(in_form(o, a, b, c)); });
   const std::string name = t.input == t.output ? "matmul" : "matmul to fp32";
   check(name, t.input, c.read(), product(x, y, start, count, m, k, n, o), tolerance(t.output, k, o.accumulate));
 }
@@ -102,10 +115,10 @@ TEST(Matmul, HeadsByStrides) {
       const auto view = [&](int which) { return packed->slice(2, which * heads, heads).transposed(1, 2); };
       const Tensor q = view(0), k = view(1), v = view(2);
       const std::int64_t count = batch * heads;
-      const MatmulOptions scores_options{false, true, 0.25F, false};
+      const Form scores_options{false, true, 0.25F, false};
 
       const DeviceTensor scores(t.output, {batch, heads, positions, positions});
-      run([&] { backend().matmul(q, k, scores, scores_options); });
+      run([&] { backend().run(in_form(scores_options, q, k, scores)); });
       check("matmul by strides", t.input, scores.read(),
             product(packed.read(q), packed.read(k), {}, count, positions, size, positions, scores_options),
             tolerance(t.output, size));
@@ -116,8 +129,8 @@ TEST(Matmul, HeadsByStrides) {
       const DeviceTensor out(t.output, wide, Values(static_cast<std::size_t>(elements(wide)), 7.0));
       const Tensor target = out->slice(2, heads, heads).transposed(1, 2);
       for (const bool transpose_p : {false, true}) {
-        const MatmulOptions o{transpose_p, false, 1.0F, false};
-        run([&] { backend().matmul(p, v, target, o); });
+        const Form o{transpose_p, false, 1.0F, false};
+        run([&] { backend().run(in_form(o, p, v, target)); });
         check("matmul by strides", t.input, out.read(target),
               product(p.read(), packed.read(v), {}, count, positions, positions, size, o),
               tolerance(t.output, positions));
@@ -135,12 +148,12 @@ TEST(Matmul, SlicesAndTransposedViewsOfMatrices) {
     const DeviceTensor wide_c(t.output, {m, n + 11}, Values(static_cast<std::size_t>(m * (n + 11)), 3.0));
     const Tensor a = wide_a->slice(1, 5, k), b = wide_b->slice(0, 2, n).transposed(0, 1), c = wide_c->slice(1, 6, n);
     const Values reference = product(wide_a.read(a), wide_b.read(b), {}, 1, m, k, n, {});
-    run([&] { backend().matmul(a, b, c); });
+    run([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c}); });
     check("matmul by strides", t.input, wide_c.read(c), reference, tolerance(t.output, k));
     EXPECT_EQ(wide_c.read(wide_c->slice(1, 0, 6)), Values(static_cast<std::size_t>(m * 6), 3.0)) << "left of the slice";
 
     const DeviceTensor turned(t.output, {n, m});
-    run([&] { backend().matmul(a, b, turned->transposed(0, 1)); });
+    run([&] { backend().run(op::Matmul{.a = a, .b = b, .c = turned->transposed(0, 1)}); });
     check("matmul by strides", t.input, turned.read(turned->transposed(0, 1)), reference, tolerance(t.output, k));
   }
 }
@@ -148,15 +161,15 @@ TEST(Matmul, SlicesAndTransposedViewsOfMatrices) {
 TEST(Matmul, RefusesWhatCannotBe) {
   const DeviceTensor a(DType::f32, {4, 5}), b(DType::f32, {6, 7}), c(DType::f32, {4, 7}), h(DType::bf16, {5, 7});
   std::string text;
-  EXPECT_EQ(status_of([&] { backend().matmul(a, b, c); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c}); }, &text), ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("[4, 5]"), std::string::npos) << text;
-  EXPECT_EQ(status_of([&] { backend().matmul(a, h, c); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Matmul{.a = a, .b = h, .c = c}); }), ASSAY_UNSUPPORTED);
   const DeviceTensor d(DType::f32, {1, 5, 7});
-  EXPECT_EQ(status_of([&] { backend().matmul(a, d, c); }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status_of([&] { backend().run(op::Matmul{.a = a, .b = d, .c = c}); }), ASSAY_INVALID_ARGUMENT);
   const DeviceTensor sparse(DType::f32, {4, 5, 2}), e(DType::f32, {5, 7});
   Tensor gaps = sparse->slice(2, 0, 1);  // [4, 5] with steps 10 and 2
   gaps.rank = 2;
-  EXPECT_EQ(status_of([&] { backend().matmul(gaps, e, c); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Matmul{.a = gaps, .b = e, .c = c}); }), ASSAY_UNSUPPORTED);
 }
 
 // Large enough for the choice between oneDNN's kernels to matter, with extents that no block divides.
@@ -179,8 +192,8 @@ TEST(Matmul, AddsABias) {
         const Values bias = random_values(t.output, n, 3, 1.0, 2.0);
         const DeviceTensor a(t.input, {m, k}, x), b(t.input, shape_of({}, transpose_b, k, n), y);
         const DeviceTensor c(t.output, {m, n}), bias_there(t.output, {n}, bias);
-        const MatmulOptions o{false, transpose_b, 1.0F, false, bias_there};
-        run([&] { backend().matmul(a, b, c, o); });
+        const Form o{.transpose_b = transpose_b};
+        run([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c, .transpose_b = transpose_b, .bias = bias_there}); });
         Values expected = product(x, y, {}, 1, m, k, n, o);
         for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
         // cuBLASLt may round the product to 16 bits before it adds the bias.
@@ -192,24 +205,28 @@ TEST(Matmul, AddsABias) {
       c(DType::f32, {3, 2});
   for (const double value : {1.0, 10.0}) {
     const DeviceTensor bias(DType::f32, {2}, {value, -value});
-    run([&] { backend().matmul(a, b, c, {false, false, 1.0F, false, bias}); });
+    run([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c, .bias = bias}); });
     EXPECT_EQ(c.read(), (Values{2 + value, 2 - value, 2 + value, 2 - value, 2 + value, 2 - value}));
   }
   const DeviceTensor batch(DType::f32, {2, 3, 2}, Values(12, 1.0)), weights(DType::f32, {2, 2, 2}, Values(8, 1.0));
   const DeviceTensor result(DType::f32, {2, 3, 2}), bias(DType::f32, {2}, {3.0, 4.0});
-  run([&] { backend().matmul(batch, weights, result, {false, false, 1.0F, false, bias}); });
+  run([&] { backend().run(op::Matmul{.a = batch, .b = weights, .c = result, .bias = bias}); });
   EXPECT_EQ(result.read(), (Values{5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6}));
 }
 
 TEST(Matmul, RefusesABiasThatDoesNotFit) {
   const DeviceTensor a(DType::f32, {4, 5}), b(DType::f32, {5, 7}), c(DType::f32, {4, 7}), bias(DType::f32, {7});
   const DeviceTensor shorter(DType::f32, {6}), row(DType::f32, {1, 7}), half(DType::bf16, {7});
-  const auto call = [&](const MatmulOptions& o) { return status_of([&] { backend().matmul(a, b, c, o); }); };
-  EXPECT_EQ(call({false, false, 1.0F, false, shorter}), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(call({false, false, 1.0F, false, row}), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(call({false, false, 1.0F, false, half}), ASSAY_UNSUPPORTED);
-  EXPECT_EQ(call({false, false, 1.0F, true, bias}), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(call({false, false, 0.5F, false, bias}), ASSAY_INVALID_ARGUMENT);
+  const auto call = [&](const Tensor& of, const Form& o = {}) {
+    op::Matmul product = in_form(o, a, b, c);
+    product.bias = of;
+    return status_of([&] { backend().run(product); });
+  };
+  EXPECT_EQ(call(shorter), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(row), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(half), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(call(bias, {.accumulate = true}), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(bias, {.alpha = 0.5F}), ASSAY_INVALID_ARGUMENT);
 }
 
 // Inputs are rounded, or cut, to ten bits of mantissa; sums stay in fp32.
@@ -225,13 +242,13 @@ TEST(Matmul, Tf32WhereThereIsSuchAMode) {
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true})
         for (const bool accumulate : {false, true}) {
-          const MatmulOptions o{transpose_a, transpose_b, 1.0F, accumulate};
+          const Form o{transpose_a, transpose_b, 1.0F, accumulate};
           const Values x = random_values(DType::f32, m * k, 1), y = random_values(DType::f32, k * n, 2);
           const Values start = random_values(DType::f32, m * n, 3);
           const DeviceTensor a(DType::f32, shape_of({}, transpose_a, m, k), x);
           const DeviceTensor b(DType::f32, shape_of({}, transpose_b, k, n), y);
           const DeviceTensor c(DType::f32, {m, n}, start);
-          run([&] { backend().matmul(a, b, c, o); });
+          run([&] { backend().run(in_form(o, a, b, c)); });
           check("matmul tf32", DType::f32, c.read(), product(x, y, start, 1, m, k, n, o), 2e-3);
         }
   backend().set_product_math(ProductMath::exact);
@@ -242,16 +259,17 @@ TEST(Matmul, ShapesThatTheGpuRefusesOrClears) {
   if (!is_cuda()) GTEST_SKIP() << "of the cuda backend";
   const DeviceTensor a(DType::f32, {23, 29}), b(DType::f32, {29, 31}), c(DType::f32, {23, 31});
   std::string text;
-  EXPECT_EQ(status_of([&] { backend().matmul(a, b, c); }, &text), ASSAY_INVALID_ARGUMENT) << "never prepared";
+  EXPECT_EQ(status_of([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c}); }, &text), ASSAY_INVALID_ARGUMENT)
+      << "never prepared";
   EXPECT_NE(text.find("23x29x31"), std::string::npos) << text;
 
   const Values start(12 * 5, 3.0);
   const DeviceTensor wide(DType::bf16, {12, 5}, start);
   const Tensor left = wide->slice(1, 0, 2);  // [12, 2], with gaps
   const Tensor none_a = contiguous(a->data, DType::bf16, {12, 0}), none_b = contiguous(b->data, DType::bf16, {0, 2});
-  run([&] { backend().matmul(none_a, none_b, left, {false, false, 1.0F, true}); });
+  run([&] { backend().run(op::Matmul{.a = none_a, .b = none_b, .c = left, .accumulate = true}); });
   EXPECT_EQ(wide.read(), start);
-  run([&] { backend().matmul(none_a, none_b, left); });
+  run([&] { backend().run(op::Matmul{.a = none_a, .b = none_b, .c = left}); });
   EXPECT_EQ(wide.read(left), Values(12 * 2, 0.0));
   EXPECT_EQ(wide.read(wide->slice(1, 2, 3)), Values(12 * 3, 3.0)) << "right of the slice";
 }
@@ -266,7 +284,10 @@ TEST(Matmul, AllocatesNothingOfItsOwnInASecondExecution) {
   for (const Types& t : type_pairs())
     for (const bool transpose_a : {false, true}) {
       const DeviceTensor a(t.input, {256, 256}), b(t.input, {256, 512}), c(t.output, {256, 512});
-      EXPECT_LE(allocations_in_second([&] { backend().matmul(a, b, c, {transpose_a, false, 1.0F, true}); }), handful);
+      EXPECT_LE(allocations_in_second([&] {
+                  backend().run(op::Matmul{.a = a, .b = b, .c = c, .transpose_a = transpose_a, .accumulate = true});
+                }),
+                handful);
     }
 }
 
@@ -279,9 +300,9 @@ TEST(MatmulPrimitives, NoneIsAReferenceImplementation) {
       const DeviceTensor x(t.input, {m, k}), w(t.input, {n, k}), y(t.input, {m, n}), dw(t.output, {n, k});
       const DeviceTensor yo(t.output, {m, n}), xo(t.output, {m, k});
       backend().set_mode(Mode::prepare);
-      backend().matmul(x, w, yo, {false, true, 1.0F, false});
-      backend().matmul(y, w, xo, {false, false, 1.0F, false});
-      backend().matmul(y, x, dw, {true, false, 1.0F, true});
+      backend().run(op::Matmul{.a = x, .b = w, .c = yo, .transpose_b = true});
+      backend().run(op::Matmul{.a = y, .b = w, .c = xo});
+      backend().run(op::Matmul{.a = y, .b = x, .c = dw, .transpose_a = true, .accumulate = true});
       backend().set_mode(Mode::execute);
     }
   }

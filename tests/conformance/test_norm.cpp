@@ -19,9 +19,16 @@ void test_forward(bool layer) {
       const DeviceTensor y(t.x, shape), mean(DType::f32, {rows}), rstd(DType::f32, {rows});
       run([&] {
         if (layer)
-          backend().layer_norm_forward(dx, dw, db, y, mean, rstd, static_cast<float>(norm_eps));
+          backend().run(op::LayerNormForward{.x = dx,
+                                             .weight = dw,
+                                             .bias = db,
+                                             .y = y,
+                                             .mean = mean,
+                                             .rstd = rstd,
+                                             .eps = static_cast<float>(norm_eps)});
         else
-          backend().rms_norm_forward(dx, dw, y, rstd, static_cast<float>(norm_eps));
+          backend().run(
+              op::RmsNormForward{.x = dx, .weight = dw, .y = y, .rstd = rstd, .eps = static_cast<float>(norm_eps)});
       });
       const Normalised reference = normalise(layer, x, weight, bias);
       const std::string name = layer ? "layer_norm_forward" : "rms_norm_forward";
@@ -59,11 +66,26 @@ void test_backward(bool layer, const NormTypes& t, const Shape& shape, const Bac
   const Tensor residual = !form.residual ? Tensor{} : form.in_place ? dx.tensor() : residual_apart.tensor();
   run([&] {
     if (layer)
-      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, residual, dx, dweight, dbias,
-                                    form.accumulate);
+      backend().run(op::LayerNormBackward{.dy = dy_there,
+                                          .x = x_there,
+                                          .weight = w_there,
+                                          .mean = mean,
+                                          .rstd = rstd,
+                                          .residual = residual,
+                                          .dx = dx,
+                                          .dweight = dweight,
+                                          .dbias = dbias,
+                                          .accumulate = form.accumulate});
     else
-      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, residual, dx, dweight, form.accumulate,
-                                  form.again ? y.tensor() : Tensor{});
+      backend().run(op::RmsNormBackward{.dy = dy_there,
+                                        .x = x_there,
+                                        .weight = w_there,
+                                        .rstd = rstd,
+                                        .residual = residual,
+                                        .dx = dx,
+                                        .dweight = dweight,
+                                        .accumulate = form.accumulate,
+                                        .y = form.again ? y.tensor() : Tensor{}});
   });
   const NormGradients reference = normalise_backward(layer, dy, x, weight, n);
   const std::string name = layer ? "layer_norm_backward" : "rms_norm_backward";
@@ -107,9 +129,23 @@ void test_by_differences(bool layer) {
   const DeviceTensor dweight(DType::f32, {columns}, zeros), dbias(DType::f32, {columns}, zeros);
   run([&] {
     if (layer)
-      backend().layer_norm_backward(dy_there, x_there, w_there, mean, rstd, {}, dx, dweight, dbias, true);
+      backend().run(op::LayerNormBackward{.dy = dy_there,
+                                          .x = x_there,
+                                          .weight = w_there,
+                                          .mean = mean,
+                                          .rstd = rstd,
+                                          .dx = dx,
+                                          .dweight = dweight,
+                                          .dbias = dbias,
+                                          .accumulate = true});
     else
-      backend().rms_norm_backward(dy_there, x_there, w_there, rstd, {}, dx, dweight, true, {});
+      backend().run(op::RmsNormBackward{.dy = dy_there,
+                                        .x = x_there,
+                                        .weight = w_there,
+                                        .rstd = rstd,
+                                        .dx = dx,
+                                        .dweight = dweight,
+                                        .accumulate = true});
   });
   const std::string name = layer ? "layer_norm_backward by differences" : "rms_norm_backward by differences";
   const auto by_x = numerical_gradient([&](const Values& p) { return loss(p, weight, bias); }, x);
@@ -139,7 +175,13 @@ TEST(RmsNorm, AddedForwardNormalisesTheStoredSum) {
         const DeviceTensor w_there(t.weight, {columns}, weight), y(t.x, shape), rstd(DType::f32, {rows});
         const DeviceTensor& sum = place == 0 ? apart : place == 1 ? x_there : residual_there;
         run([&] {
-          backend().add_rms_norm_forward(x_there, residual_there, sum, w_there, y, rstd, static_cast<float>(norm_eps));
+          backend().run(op::AddRmsNormForward{.x = x_there,
+                                              .residual = residual_there,
+                                              .sum = sum,
+                                              .weight = w_there,
+                                              .y = y,
+                                              .rstd = rstd,
+                                              .eps = static_cast<float>(norm_eps)});
         });
         const Values expected_sum = rounded(t.x, added(x, residual));
         const Normalised reference = normalise(false, expected_sum, weight, {});
@@ -156,7 +198,10 @@ TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
   const DeviceTensor x_there(DType::f32, {1, columns}, x), w(DType::f32, {columns}, ones);
   const DeviceTensor b(DType::f32, {columns}, zeros), y(DType::f32, {1, columns});
   const DeviceTensor mean(DType::f32, {1}), rstd(DType::f32, {1});
-  run([&] { backend().layer_norm_forward(x_there, w, b, y, mean, rstd, static_cast<float>(norm_eps)); });
+  run([&] {
+    backend().run(op::LayerNormForward{
+        .x = x_there, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = static_cast<float>(norm_eps)});
+  });
   // The mean itself is rounded to 2^-14 there, which moves every y by as much.
   check("layer_norm_forward far from 0", DType::f32, y.read(), normalise(true, x, ones, zeros).y, 2e-4);
 }
@@ -166,7 +211,9 @@ TEST(Norm, RefusesWhatItDoesNotServe) {
   const DeviceTensor w(DType::f32, {8}), w_half(DType::bf16, {8}), short_w(DType::f32, {7}),
       half(is_cuda() ? DType::i32 : DType::f16, {4, 8});
   const auto call = [&](const Tensor& in, const Tensor& weight, const Tensor& out, const Tensor& statistic) {
-    return [&] { backend().rms_norm_forward(in, weight, out, statistic, 1e-5F); };
+    return [&] {
+      backend().run(op::RmsNormForward{.x = in, .weight = weight, .y = out, .rstd = statistic, .eps = 1e-5F});
+    };
   };
   std::string text;
   EXPECT_EQ(status_of(call(half, w, half, rstd), &text), ASSAY_UNSUPPORTED);

@@ -88,13 +88,13 @@ class Reference {
 
 double sum_of(DType t, const Values& x, const SumOptions& options) {
   const DeviceTensor there(t, {static_cast<std::int64_t>(x.size())}, x), out(DType::f32, {1});
-  run([&] { backend().ordered_sum(there, out, options); });
+  run([&] { backend().run(op::OrderedSum{.x = there, .out = out, .options = options}); });
   return out.read()[0];
 }
 double dot_of(DType t, const Values& x, const Values& y, const SumOptions& options) {
   const auto n = static_cast<std::int64_t>(x.size());
   const DeviceTensor x_there(t, {n}, x), y_there(t, {n}, y), out(DType::f32, {1});
-  run([&] { backend().ordered_dot(x_there, y_there, out, options); });
+  run([&] { backend().run(op::OrderedDot{.x = x_there, .y = y_there, .out = out, .options = options}); });
   return out.read()[0];
 }
 
@@ -175,7 +175,7 @@ TEST(OrderedSum, RefusesWhatItDoesNotServe) {
   const DeviceTensor x(DType::f32, {4}), matrix(DType::f32, {2, 2}), ids(DType::i64, {4}), out(DType::f32, {1});
   const DeviceTensor half(DType::f16, {4}), half_out(DType::f16, {1});
   const auto sum = [](const Tensor& a, const Tensor& o, const SumOptions& options) {
-    return status_of([&] { backend().ordered_sum(a, o, options); });
+    return status_of([&] { backend().run(op::OrderedSum{.x = a, .out = o, .options = options}); });
   };
   EXPECT_EQ(sum(ids, out, {}), ASSAY_UNSUPPORTED);
   EXPECT_EQ(sum(x, half_out, {}), ASSAY_UNSUPPORTED);
@@ -184,7 +184,8 @@ TEST(OrderedSum, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(sum(x, out, {DType::f32, SumOrder::chunked, 0}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(sum(x, out, {.order = SumOrder::cascade, .lanes = 0}), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(sum(x, out, {.order = SumOrder::cascade, .lanes = 65}), ASSAY_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { backend().ordered_dot(x, half, out, {}); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::OrderedDot{.x = x, .y = half, .out = out, .options = {}}); }),
+            ASSAY_UNSUPPORTED);
 }
 
 }  // namespace

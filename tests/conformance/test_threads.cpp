@@ -29,8 +29,11 @@ void print_attention(DType t, const compute::Dropout& dropped) {
   const DeviceTensor q(t, shape, random_values(t, elements(shape), 3)), out(t, shape), dq(t, shape), dk(t, shape);
   const DeviceTensor dv(t, shape), lse(DType::f32, {2, 3, 201});
   const compute::AttentionShape options{0.2F, true, dropped};
-  run([&] { backend().attention_forward(q, q, q, out, lse, options); });
-  run([&] { backend().attention_backward(q, q, q, out, lse, q, dq, dk, dv, options); });
+  run([&] { backend().run(op::AttentionForward{.q = q, .k = q, .v = q, .out = out, .lse = lse, .shape = options}); });
+  run([&] {
+    backend().run(op::AttentionBackward{
+        .q = q, .k = q, .v = q, .out = out, .lse = lse, .dout = q, .dq = dq, .dk = dk, .dv = dv, .shape = options});
+  });
   for (const DeviceTensor* result : {&out, &dq, &dk, &dv}) print("attention with dropout", *result);
 }
 
@@ -43,27 +46,46 @@ TEST(ThreadCount, DISABLED_PrintFingerprints) {
     const DeviceTensor ids(DType::i64, {rows}, random_ids(rows, 2, 0, 50)),
         table(t, {50, width}, Values(50 * 333, 0.0));
     const DeviceTensor step(DType::i64, {1}, {1});
-    run([&] { backend().bias_backward(x, columns, false); });
+    run([&] { backend().run(op::BiasBackward{.dy = x, .dbias = columns}); });
     print("bias_backward", columns);
-    run([&] { backend().embedding_backward(ids, x, table, true); });
+    run([&] { backend().run(op::EmbeddingBackward{.ids = ids, .dout = x, .dtable = table, .accumulate = true}); });
     print("embedding_backward", table);
-    run([&] { backend().random_normal(y, 7, 8, 0.0F, 1.0F); });
+    run([&] { backend().run(op::RandomNormal{.x = y, .seed = 7, .stream = 8, .mean = 0.0F, .std = 1.0F}); });
     print("random_normal", y);
-    run([&] { backend().dropout(x, y, 0.1F, 7, 8, step); });
+    run([&] { backend().run(op::ApplyDropout{.x = x, .y = y, .dropout = {0.1F, 7, 8, step}}); });
     print("dropout", y);
     const compute::Dropout dropped{0.1F, 7, 8, step};
-    run([&] { backend().bias_relu_dropout_forward(x, columns, y, dropped); });
+    run([&] { backend().run(op::BiasReluDropoutForward{.x = x, .bias = columns, .y = y, .dropout = dropped}); });
     print("bias_relu_dropout_forward", y);
     const DeviceTensor sum(t, {rows, width}), weight(t, {width}, Values(333, 1.5)), bias_gradient(t, {width});
     const DeviceTensor mean(DType::f32, {rows}), rstd(DType::f32, {rows}), norm_gradient(t, {width});
     const DeviceTensor dx(t, {rows, width});
     run([&] {
-      backend().dropout_add_layer_norm_forward(x, weight, x, dropped, sum, weight, weight, y, mean, rstd, 1e-5F);
+      backend().run(op::DropoutAddLayerNormForward{.x = x,
+                                                   .bias = weight,
+                                                   .residual = x,
+                                                   .dropout = dropped,
+                                                   .sum = sum,
+                                                   .weight = weight,
+                                                   .norm_bias = weight,
+                                                   .y = y,
+                                                   .mean = mean,
+                                                   .rstd = rstd,
+                                                   .eps = 1e-5F});
     });
     print("dropout_add_layer_norm_forward", y);
     run([&] {
-      backend().dropout_add_layer_norm_backward(x, sum, weight, mean, rstd, dropped, y, dx, bias_gradient, columns,
-                                                norm_gradient, false);
+      backend().run(op::DropoutAddLayerNormBackward{.dy = x,
+                                                    .sum = sum,
+                                                    .weight = weight,
+                                                    .mean = mean,
+                                                    .rstd = rstd,
+                                                    .dropout = dropped,
+                                                    .dsum = y,
+                                                    .dx = dx,
+                                                    .dbias = bias_gradient,
+                                                    .dweight = columns,
+                                                    .dnorm_bias = norm_gradient});
     });
     for (const DeviceTensor* result : {&y, &bias_gradient, &columns, &norm_gradient})
       print("dropout_add_layer_norm_backward", *result);

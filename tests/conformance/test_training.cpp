@@ -56,8 +56,9 @@ TEST(CrossEntropy, AllThreeForms) {
         const DeviceTensor x(t, shape, logits), ids(DType::i64, {rows}, labels), dx(t, shape);
         const DeviceTensor losses(DType::f32, {rows}), lse(DType::f32, {rows});
         run([&] {
-          backend().cross_entropy_forward(x, ids, losses, lse);
-          backend().cross_entropy_backward(x, ids, lse, scale, {}, dx);
+          backend().run(op::CrossEntropyForward{.logits = x, .labels = ids, .losses = losses, .lse = lse});
+          backend().run(
+              op::CrossEntropyBackward{.logits = x, .labels = ids, .lse = lse, .scale = scale, .dlogits = dx});
         });
         // A device may take a faster exponential for types of 16 bits.
         const double loss_tolerance = t == DType::f32 || !is_cuda() ? 2e-6 : 1e-5;
@@ -67,9 +68,14 @@ TEST(CrossEntropy, AllThreeForms) {
         check("cross_entropy_backward", t, dx.read(), expected.dlogits, tolerance_of(t, mean == 0.0 ? 1e-5 : 1e-4));
         const DeviceTensor in_place_losses(DType::f32, {rows});
         const DeviceTensor aliased(t, shape, logits);
-        run([&] { backend().cross_entropy_backward(aliased, ids, lse, scale, {}, aliased); });
+        run([&] {
+          backend().run(op::CrossEntropyBackward{
+              .logits = aliased, .labels = ids, .lse = lse, .scale = scale, .dlogits = aliased});
+        });
         EXPECT_EQ(aliased.read(), dx.read());
-        run([&] { backend().cross_entropy_in_place(x, ids, in_place_losses, scale, {}); });
+        run([&] {
+          backend().run(op::CrossEntropyInPlace{.logits = x, .labels = ids, .losses = in_place_losses, .scale = scale});
+        });
         check("cross_entropy_in_place", t, in_place_losses.read(), expected.losses, loss_tolerance);
         check("cross_entropy_in_place", t, x.read(), expected.dlogits, tolerance_of(t, 3e-6));
       }
@@ -83,7 +89,7 @@ TEST(CrossEntropy, BackwardByDifferences) {
     return total;
   };
   const DeviceTensor x(DType::f32, {4, 11}, logits), ids(DType::i64, {4}, labels), losses(DType::f32, {4});
-  run([&] { backend().cross_entropy_in_place(x, ids, losses, 1.0F, {}); });
+  run([&] { backend().run(op::CrossEntropyInPlace{.logits = x, .labels = ids, .losses = losses, .scale = 1.0F}); });
   check("cross_entropy by differences", DType::f32, x.read(), numerical_gradient(loss, logits), 2e-6);
 }
 
@@ -93,13 +99,13 @@ TEST(CrossEntropy, ALabelOutOfRangeIsNan) {
     const DeviceTensor x(t, {2, 11}, random_values(t, 22, 4)), ids(DType::i64, {2}, labels), dx(t, {2, 11});
     const DeviceTensor losses(DType::f32, {2}), lse(DType::f32, {2});
     run([&] {
-      backend().cross_entropy_forward(x, ids, losses, lse);
-      backend().cross_entropy_backward(x, ids, lse, 1.0F, {}, dx);
+      backend().run(op::CrossEntropyForward{.logits = x, .labels = ids, .losses = losses, .lse = lse});
+      backend().run(op::CrossEntropyBackward{.logits = x, .labels = ids, .lse = lse, .scale = 1.0F, .dlogits = dx});
     });
     EXPECT_TRUE(std::isnan(losses.read()[0]));
     EXPECT_TRUE(std::isfinite(losses.read()[1]));
     for (std::size_t i = 0; i < 22; ++i) EXPECT_EQ(std::isnan(dx.read()[i]), i < 11) << i;
-    run([&] { backend().cross_entropy_in_place(x, ids, losses, 1.0F, {}); });
+    run([&] { backend().run(op::CrossEntropyInPlace{.logits = x, .labels = ids, .losses = losses, .scale = 1.0F}); });
     EXPECT_TRUE(std::isnan(losses.read()[0]));
     EXPECT_TRUE(std::isnan(x.read()[4]));
     EXPECT_TRUE(std::isfinite(x.read()[15]));
@@ -116,9 +122,9 @@ TEST(Reduction, SumAndSumOfSquares) {
       double sum = 0.0, squares = 0.0;
       for (const double v : values) sum += v, squares += v * v;
       const DeviceTensor x(t, {n}, values), out(DType::f32, {1});
-      run([&] { backend().sum(x, out, 0.25F); });
+      run([&] { backend().run(op::Sum{.x = x, .out = out, .factor = 0.25F}); });
       check("sum", t, out.read(), {0.25 * sum}, 1e-7);
-      run([&] { backend().sum_of_squares(x, out); });
+      run([&] { backend().run(op::SumOfSquares{.x = x, .out = out}); });
       check("sum_of_squares", t, out.read(), {squares}, 1e-7);
     }
 }
@@ -127,7 +133,7 @@ TEST(Reduction, SumKeepsSmallTermsBesideLargeOnes) {
   Values values(300001, 1.0);
   values[7] = 3e9, values[200000] = -3e9;
   const DeviceTensor x(DType::f32, {300001}, values), out(DType::f32, {1});
-  run([&] { backend().sum(x, out, 1.0F); });
+  run([&] { backend().run(op::Sum{.x = x, .out = out}); });
   EXPECT_EQ(out.read()[0], 299999.0);
 }
 
@@ -138,21 +144,21 @@ TEST(Reduction, MaxAbsAndNonfinite) {
       double high = 0.0;
       for (const double v : values) high = std::max(high, std::fabs(v));
       const DeviceTensor x(t, {n}, values), out(DType::f32, {1});
-      run([&] { backend().max_abs(x, out); });
+      run([&] { backend().run(op::MaxAbs{.x = x, .out = out}); });
       EXPECT_EQ(out.read()[0], high);
-      run([&] { backend().count_nonfinite(x, out); });
+      run([&] { backend().run(op::CountNonfinite{.x = x, .out = out}); });
       EXPECT_EQ(out.read()[0], 0.0);
 
       const auto last = static_cast<std::size_t>(n - 1);
       values[last] = -infinity;
       x.write(values);
-      run([&] { backend().max_abs(x, out); });
+      run([&] { backend().run(op::MaxAbs{.x = x, .out = out}); });
       EXPECT_EQ(out.read()[0], infinity);
       values[last / 2] = nan;
       x.write(values);
-      run([&] { backend().max_abs(x, out); });
+      run([&] { backend().run(op::MaxAbs{.x = x, .out = out}); });
       EXPECT_TRUE(std::isnan(out.read()[0])) << n;
-      run([&] { backend().count_nonfinite(x, out); });
+      run([&] { backend().run(op::CountNonfinite{.x = x, .out = out}); });
       EXPECT_EQ(out.read()[0], last == last / 2 ? 1.0 : 2.0) << n;
     }
 }
@@ -183,10 +189,16 @@ TEST(AdamW, FiveStepsAsDefined) {
       for (int k = 1; k <= 5; ++k) {
         const Values g = random_values(t.gradient, n, 100 + static_cast<std::uint64_t>(k), 0.01, 0.1);
         gradient.write(g);
-        run([&] { backend().advance(step, {}); });
+        run([&] { backend().run(op::Advance{.step = step}); });
         run([&] {
-          backend().adamw(p_there, gradient, m_there, v_there, step, lr, options, t.copied ? copy.tensor() : Tensor{},
-                          {});
+          backend().run(op::AdamW{.parameter = p_there,
+                                  .gradient = gradient,
+                                  .m = m_there,
+                                  .v = v_there,
+                                  .step = step,
+                                  .lr = lr,
+                                  .options = options,
+                                  .compute_copy = t.copied ? copy.tensor() : Tensor{}});
         });
         const double beta1 = options.beta1, beta2 = options.beta2;
         for (std::size_t i = 0; i < p.size(); ++i) {
@@ -222,10 +234,15 @@ TEST(Sgd, FourStepsAsDefined) {
         for (int k = 1; k <= 4; ++k) {
           const Values g = random_values(t.gradient, n, 200 + static_cast<std::uint64_t>(k));
           gradient.write(g);
-          run([&] { backend().advance(step, {}); });
+          run([&] { backend().run(op::Advance{.step = step}); });
           run([&] {
-            backend().sgd(p_there, gradient, options.momentum != 0.0F ? buffer_there.tensor() : Tensor{}, step, lr,
-                          options, t.copied ? copy.tensor() : Tensor{}, {});
+            backend().run(op::Sgd{.parameter = p_there,
+                                  .gradient = gradient,
+                                  .momentum = options.momentum != 0.0F ? buffer_there.tensor() : Tensor{},
+                                  .step = step,
+                                  .lr = lr,
+                                  .options = options,
+                                  .compute_copy = t.copied ? copy.tensor() : Tensor{}});
           });
           for (std::size_t i = 0; i < p.size(); ++i) {
             double d = g[i] + options.weight_decay * p[i];
@@ -248,17 +265,26 @@ TEST(Optimizer, RefusesWhatItDoesNotServe) {
   const DeviceTensor half(DType::bf16, {8}), shorter(DType::f32, {7}), lr(DType::f32, {1}, {0.1});
   const DeviceTensor before_first(DType::i64, {1}, {0}), step(DType::i64, {1}, {1});
   const auto adamw = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& s) {
-    return status_of([&] { run([&] { backend().adamw(a, b, c, d, s, lr, {}, {}, {}); }); });
+    return status_of([&] {
+      run([&] {
+        backend().run(op::AdamW{.parameter = a, .gradient = b, .m = c, .v = d, .step = s, .lr = lr, .options = {}});
+      });
+    });
   };
   EXPECT_EQ(adamw(p, g, m, v, step), ASSAY_OK);
   EXPECT_EQ(adamw(p, g, half, v, step), ASSAY_UNSUPPORTED);
   EXPECT_EQ(adamw(half, g, half, half, step), ASSAY_UNSUPPORTED);
   EXPECT_EQ(adamw(p, shorter, m, v, step), ASSAY_INVALID_ARGUMENT);
   std::string text;
-  EXPECT_EQ(status_of([&] { run([&] {
-                              backend().sgd(p, g, {}, step, lr, {0.9F, 0.0F}, {}, {});
-                            }); }, &text),
-            ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      status_of(
+          [&] {
+            run([&] {
+              backend().run(op::Sgd{.parameter = p, .gradient = g, .step = step, .lr = lr, .options = {0.9F, 0.0F}});
+            });
+          },
+          &text),
+      ASSAY_INVALID_ARGUMENT);
   EXPECT_NE(text.find("momentum"), std::string::npos) << text;
   // Elsewhere the step number is out of the host's sight: the parameters become NaN.
   if (!is_cuda()) {
@@ -278,8 +304,16 @@ struct ScaledStep {
 TEST(LossScale, IsRefusedWithoutFp16) {
   if (is_cuda()) GTEST_SKIP() << "cuda has fp16";
   const ScaledStep s;
-  EXPECT_EQ(status_of([&] { backend().advance(s.step, s.loss_scale()); }), ASSAY_UNSUPPORTED);
-  EXPECT_EQ(status_of([&] { backend().update_loss_scale(s.loss_scale(), s.good, s.skipped, {}); }), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { backend().run(op::Advance{.step = s.step, .loss_scale = s.loss_scale()}); }),
+            ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] {
+              backend().run(op::UpdateLossScale{.scale = s.loss_scale().scale,
+                                                .nonfinite = s.loss_scale().nonfinite,
+                                                .good_steps = s.good,
+                                                .skipped_steps = s.skipped,
+                                                .options = {}});
+            }),
+            ASSAY_UNSUPPORTED);
 }
 
 TEST(LossScale, GrowsAtTheIntervalAndShrinksOnASkip) {
@@ -289,8 +323,12 @@ TEST(LossScale, GrowsAtTheIntervalAndShrinksOnASkip) {
   const auto update = [&](double nonfinite) {
     s.nonfinite.write({nonfinite});
     run([&] {
-      backend().advance(s.step, s.loss_scale());
-      backend().update_loss_scale(s.loss_scale(), s.good, s.skipped, options);
+      backend().run(op::Advance{.step = s.step, .loss_scale = s.loss_scale()});
+      backend().run(op::UpdateLossScale{.scale = s.loss_scale().scale,
+                                        .nonfinite = s.loss_scale().nonfinite,
+                                        .good_steps = s.good,
+                                        .skipped_steps = s.skipped,
+                                        .options = options});
     });
   };
   update(0), update(0);
@@ -316,15 +354,39 @@ TEST(LossScale, DividesTheGradientAndSkipsAStep) {
       zeros_v(DType::f32, {n}, Values(1003));
   const DeviceTensor gradient(DType::f32, {n}, g), scaled_gradient(DType::f32, {n}, scaled), one(DType::i64, {1}, {1});
   run([&] {
-    backend().adamw(plain, gradient, zeros_m, zeros_v, one, lr, {}, {}, {});
-    backend().adamw(there, scaled_gradient, m, v, one, lr, {}, {}, s.loss_scale());
+    backend().run(op::AdamW{
+        .parameter = plain, .gradient = gradient, .m = zeros_m, .v = zeros_v, .step = one, .lr = lr, .options = {}});
+    backend().run(op::AdamW{.parameter = there,
+                            .gradient = scaled_gradient,
+                            .m = m,
+                            .v = v,
+                            .step = one,
+                            .lr = lr,
+                            .options = {},
+                            .loss_scale = s.loss_scale()});
   });
   EXPECT_EQ(there.read(), plain.read());
   s.nonfinite.write({1});
-  run([&] { backend().adamw(there, scaled_gradient, m, v, one, lr, {}, {}, s.loss_scale()); });
+  run([&] {
+    backend().run(op::AdamW{.parameter = there,
+                            .gradient = scaled_gradient,
+                            .m = m,
+                            .v = v,
+                            .step = one,
+                            .lr = lr,
+                            .options = {},
+                            .loss_scale = s.loss_scale()});
+  });
   EXPECT_EQ(there.read(), plain.read());
   EXPECT_EQ(m.read(), zeros_m.read());
-  run([&] { backend().sgd(there, scaled_gradient, {}, one, lr, {}, {}, s.loss_scale()); });
+  run([&] {
+    backend().run(op::Sgd{.parameter = there,
+                          .gradient = scaled_gradient,
+                          .step = one,
+                          .lr = lr,
+                          .options = {},
+                          .loss_scale = s.loss_scale()});
+  });
   EXPECT_EQ(there.read(), plain.read());
 }
 
@@ -336,10 +398,12 @@ TEST(LossScale, MultipliesTheGradientOfTheLoss) {
   const DeviceTensor plain(DType::f32, {4, 11}, logits), scaled(DType::f32, {4, 11}, logits),
       apart(DType::f32, {4, 11});
   run([&] {
-    backend().cross_entropy_forward(plain, labels, losses, lse);
-    backend().cross_entropy_backward(plain, labels, lse, 0.5F, s.scale, apart);
-    backend().cross_entropy_in_place(plain, labels, losses, 0.5F, {});
-    backend().cross_entropy_in_place(scaled, labels, losses, 0.5F, s.scale);
+    backend().run(op::CrossEntropyForward{.logits = plain, .labels = labels, .losses = losses, .lse = lse});
+    backend().run(op::CrossEntropyBackward{
+        .logits = plain, .labels = labels, .lse = lse, .scale = 0.5F, .loss_scale = s.scale, .dlogits = apart});
+    backend().run(op::CrossEntropyInPlace{.logits = plain, .labels = labels, .losses = losses, .scale = 0.5F});
+    backend().run(op::CrossEntropyInPlace{
+        .logits = scaled, .labels = labels, .losses = losses, .scale = 0.5F, .loss_scale = s.scale});
   });
   Values expected = plain.read();
   for (double& e : expected) e *= 8;
@@ -370,8 +434,17 @@ void add_attention(Digest& digest, std::int64_t queries, std::int64_t keys, std:
   const DeviceTensor out(DType::f32, q_shape), lse(DType::f32, {1, heads, queries});
   const DeviceTensor dq(DType::f32, q_shape), dk(DType::f32, k_shape), dv(DType::f32, k_shape);
   run([&] {
-    backend().attention_forward(q, k, v, out, lse, {0.2F, causal});
-    backend().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, {0.2F, causal});
+    backend().run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = {0.2F, causal}});
+    backend().run(op::AttentionBackward{.q = q,
+                                        .k = k,
+                                        .v = v,
+                                        .out = out,
+                                        .lse = lse,
+                                        .dout = dout,
+                                        .dq = dq,
+                                        .dk = dk,
+                                        .dv = dv,
+                                        .shape = {0.2F, causal}});
   });
   for (const DeviceTensor* t : {&out, &lse, &dq, &dk, &dv}) digest.add(t->read());
 }
@@ -383,14 +456,33 @@ std::uint64_t digest_of_results() {
   const DeviceTensor weight(DType::f32, {130}, random_values(DType::f32, 130, 46)), dx(DType::f32, {4096, 130});
   const DeviceTensor ones(DType::f32, {4096}, Values(4096, 1.0)), zeros(DType::f32, {4096}, Values(4096));
   const DeviceTensor dweight(DType::f32, {130}, Values(130)), dbias(DType::f32, {130}, Values(130));
-  run([&] { backend().layer_norm_backward(dy, x, weight, zeros, ones, {}, dx, dweight, dbias, true); });
+  run([&] {
+    backend().run(op::LayerNormBackward{.dy = dy,
+                                        .x = x,
+                                        .weight = weight,
+                                        .mean = zeros,
+                                        .rstd = ones,
+                                        .dx = dx,
+                                        .dweight = dweight,
+                                        .dbias = dbias,
+                                        .accumulate = true});
+  });
   for (const DeviceTensor* t : {&dx, &dweight, &dbias}) digest.add(t->read());
-  run([&] { backend().rms_norm_backward(dy, x, weight, ones, dx, dx, dweight, true, {}); });
+  run([&] {
+    backend().run(op::RmsNormBackward{.dy = dy,
+                                      .x = x,
+                                      .weight = weight,
+                                      .rstd = ones,
+                                      .residual = dx,
+                                      .dx = dx,
+                                      .dweight = dweight,
+                                      .accumulate = true});
+  });
   for (const DeviceTensor* t : {&dx, &dweight}) digest.add(t->read());
   const DeviceTensor out(DType::f32, {1});
-  run([&] { backend().sum(x, out, 1.0F); });
+  run([&] { backend().run(op::Sum{.x = x, .out = out}); });
   digest.add(out.read());
-  run([&] { backend().sum_of_squares(x, out); });
+  run([&] { backend().run(op::SumOfSquares{.x = x, .out = out}); });
   digest.add(out.read());
   // One head is split over two threads and more; three are taken whole by one, and split over seven.
   for (const bool causal : {false, true}) {

@@ -121,7 +121,7 @@ std::vector<std::byte> weights_after(const char* name, const train::PrecisionPol
   set.initialize(backend(), 7);
   optimizer.reset(backend());
   for (std::uint64_t step = 0; step < 2; ++step) {
-    backend().random_normal(set.all_gradients(), 9, step, 0, 1);
+    backend().run(op::RandomNormal{.x = set.all_gradients(), .seed = 9, .stream = step, .mean = 0, .std = 1});
     run([&] { optimizer.step(backend(), scaler); });
   }
   std::vector<std::byte> all = bytes_of(set.all_values());

@@ -35,70 +35,79 @@ void clear_last_token(Values<float>& v) {
 
 }  // namespace
 
-void MutantBackend::softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) {
-  if (causal && broken("softmax_forward.mask_ignored")) return real().softmax_forward(x, y, scale, false);
-  if (causal && broken("softmax_forward.mask_off_by_one")) {
-    const Values<float> in = floats(x);  // y may be x
-    real().softmax_forward(x, y, scale, causal);
-    return edit(y, [&](auto& v) { softmax_rows(in, v, scale, x.dim(-2), x.dim(-1) - x.dim(-2) + 1); });
+void MutantBackend::execute(const op::SoftmaxForward& op) {
+  op::SoftmaxForward changed = op;
+  if (op.causal && broken("softmax_forward.mask_ignored")) {
+    changed.causal = false;
+    return real().run(changed);
   }
-  real().softmax_forward(x, y, broken("softmax_forward.scale_1_percent") ? scale * too_large : scale, causal);
+  if (op.causal && broken("softmax_forward.mask_off_by_one")) {
+    const Values<float> in = floats(op.x);  // y may be x
+    real().run(op);
+    return edit(op.y, [&](auto& v) { softmax_rows(in, v, op.scale, op.x.dim(-2), op.x.dim(-1) - op.x.dim(-2) + 1); });
+  }
+  if (broken("softmax_forward.scale_1_percent")) changed.scale *= too_large;
+  real().run(changed);
 }
 
-void MutantBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) {
-  if (!broken("softmax_backward.sum_missing")) return real().softmax_backward(y, dy, dx, scale);
-  const Values<float> probabilities = floats(y), gradient = floats(dy);
-  real().softmax_backward(y, dy, dx, scale);
-  edit(dx, [&](auto& v) {
-    for (std::int64_t i = 0; i < v.size(); ++i) v[i] = scale * probabilities[i] * gradient[i];
+void MutantBackend::execute(const op::SoftmaxBackward& op) {
+  if (!broken("softmax_backward.sum_missing")) return real().run(op);
+  const Values<float> probabilities = floats(op.y), gradient = floats(op.dy);
+  real().run(op);
+  edit(op.dx, [&](auto& v) {
+    for (std::int64_t i = 0; i < v.size(); ++i) v[i] = op.scale * probabilities[i] * gradient[i];
   });
 }
 
-void MutantBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                      const Tensor& lse, const AttentionShape& shape) {
-  with_broken_dropout(shape.dropout, [&](const Dropout& dropout) {
-    AttentionShape s = shape;
+void MutantBackend::execute(const op::AttentionForward& op) {
+  with_broken_dropout(op.shape.dropout, [&](const Dropout& dropout) {
+    op::AttentionForward changed = op;
+    AttentionShape& s = changed.shape;
     s.dropout = dropout;
-    const auto call = [&] { real().attention_forward(q, k, v, out, lse, s); };
+    const auto call = [&] { real().run(changed); };
     if (s.causal && broken("attention_forward.mask_ignored")) s.causal = false;
     if (broken("attention_forward.scale_1_percent")) s.scale *= too_large;
-    if (broken("attention_forward.last_key_missing")) return with_other<float>(v, clear_last_token, call);
+    if (broken("attention_forward.last_key_missing")) return with_other<float>(op.v, clear_last_token, call);
     call();
-    const std::int64_t queries = q.dim(1), before_last = queries - 1;
+    const std::int64_t queries = op.q.dim(1), before_last = queries - 1;
     const bool on_host = std::string_view(kind()) == "cpu";
     if (on_host && s.causal && dropout.probability == 0 && queries > 1 && broken("attention_forward.mask_off_by_one")) {
       // All queries but the last, of all keys, are each one further on. Their sums lie apart, on the host: a CPU alone.
-      std::vector<float> sums(static_cast<std::size_t>(q.dim(0) * q.dim(2) * before_last));
-      const Tensor some(sums.data(), DType::f32, {q.dim(0), q.dim(2), before_last});
-      real().attention_forward(q.slice(1, 0, before_last), k, v, out.slice(1, 0, before_last), some, s);
-      edit(lse.slice(2, 0, before_last), [&](auto& values) { std::copy(sums.begin(), sums.end(), values.begin()); });
+      std::vector<float> sums(static_cast<std::size_t>(op.q.dim(0) * op.q.dim(2) * before_last));
+      const Tensor some(sums.data(), DType::f32, {op.q.dim(0), op.q.dim(2), before_last});
+      real().run(op::AttentionForward{.q = op.q.slice(1, 0, before_last),
+                                      .k = op.k,
+                                      .v = op.v,
+                                      .out = op.out.slice(1, 0, before_last),
+                                      .lse = some,
+                                      .shape = s});
+      edit(op.lse.slice(2, 0, before_last), [&](auto& values) { std::copy(sums.begin(), sums.end(), values.begin()); });
     }
-    if (out.dtype == DType::f32 && broken("attention_forward.bf16_result")) edit(out, round_all<to_bf16>);
-    if (lse && broken("attention_forward.log_sum_off"))
-      edit(lse, [](auto& values) {
+    if (op.out.dtype == DType::f32 && broken("attention_forward.bf16_result")) edit(op.out, round_all<to_bf16>);
+    if (op.lse && broken("attention_forward.log_sum_off"))
+      edit(op.lse, [](auto& values) {
         for (float& value : values) value += log_sum_error;
       });
   });
 }
 
-void MutantBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                       const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                                       const Tensor& dv, const AttentionShape& shape) {
-  with_broken_dropout(shape.dropout, [&](const Dropout& dropout) {
-    AttentionShape s = shape;
+void MutantBackend::execute(const op::AttentionBackward& op) {
+  with_broken_dropout(op.shape.dropout, [&](const Dropout& dropout) {
+    op::AttentionBackward changed = op;
+    AttentionShape& s = changed.shape;
     s.dropout = dropout;
     if (s.dropout.probability > 0 && broken("dropout.backward_with_other_mask")) ++s.dropout.seed;
-    const auto call = [&] { real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, s); };
+    const auto call = [&] { real().run(changed); };
     if (broken("attention_backward.scale_1_percent")) s.scale *= too_large;
-    if (broken("attention_backward.last_query_missing")) return with_other<float>(dout, clear_last_token, call);
+    if (broken("attention_backward.last_query_missing")) return with_other<float>(op.dout, clear_last_token, call);
     if (broken("attention_backward.sum_missing"))
       return with_other<float>(
-          out, [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); }, call);
+          op.out, [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); }, call);
     call();
     if (broken("attention_backward.swapped")) {
-      const Values<float> of_keys = floats(dk), of_values = floats(dv);
-      edit(dk, [&](auto& values) { std::copy_n(&of_values[0], values.size(), values.begin()); });
-      edit(dv, [&](auto& values) { std::copy_n(&of_keys[0], values.size(), values.begin()); });
+      const Values<float> of_keys = floats(op.dk), of_values = floats(op.dv);
+      edit(op.dk, [&](auto& values) { std::copy_n(&of_values[0], values.size(), values.begin()); });
+      edit(op.dv, [&](auto& values) { std::copy_n(&of_keys[0], values.size(), values.begin()); });
     }
   });
 }
@@ -132,27 +141,24 @@ void MutantBackend::break_last_gradient(const Tensor& dlogits) const {
     edit(last_row(dlogits), [](auto& v) { std::fill(v.begin(), v.end(), 0.0F); });
 }
 
-void MutantBackend::cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
-                                          const Tensor& lse) {
-  with_broken_labels(labels, logits.dim(-1), [&] { real().cross_entropy_forward(logits, labels, losses, lse); });
-  break_last_loss(losses);
+void MutantBackend::execute(const op::CrossEntropyForward& op) {
+  with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(op); });
+  break_last_loss(op.losses);
 }
 
-void MutantBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, float scale,
-                                           const Tensor& loss_scale, const Tensor& dlogits) {
-  const float used = broken("cross_entropy.gradient_1_percent") ? scale * too_large : scale;
-  with_broken_labels(labels, logits.dim(-1),
-                     [&] { real().cross_entropy_backward(logits, labels, lse, used, loss_scale, dlogits); });
-  break_last_gradient(dlogits);
+void MutantBackend::execute(const op::CrossEntropyBackward& op) {
+  op::CrossEntropyBackward changed = op;
+  if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
+  with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(changed); });
+  break_last_gradient(op.dlogits);
 }
 
-void MutantBackend::cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses,
-                                           float scale, const Tensor& loss_scale) {
-  const float used = broken("cross_entropy.gradient_1_percent") ? scale * too_large : scale;
-  with_broken_labels(labels, logits.dim(-1),
-                     [&] { real().cross_entropy_in_place(logits, labels, losses, used, loss_scale); });
-  break_last_loss(losses);
-  break_last_gradient(logits);
+void MutantBackend::execute(const op::CrossEntropyInPlace& op) {
+  op::CrossEntropyInPlace changed = op;
+  if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
+  with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(changed); });
+  break_last_loss(op.losses);
+  break_last_gradient(op.logits);
 }
 
 }  // namespace assay::mutants

@@ -11,6 +11,8 @@
 
 namespace assay::mutants {
 
+namespace op = compute::op;
+
 inline constexpr float too_large = 1.01F;  // a factor: by 1%
 
 using compute::Activation;
@@ -18,11 +20,7 @@ using compute::AdamWOptions;
 using compute::AttentionShape;
 using compute::Backend;
 using compute::Dropout;
-using compute::LossScale;
-using compute::LossScaleOptions;
-using compute::MatmulOptions;
 using compute::Mode;
-using compute::SgdOptions;
 using compute::SumOptions;
 using compute::Tensor;
 
@@ -37,71 +35,17 @@ class MutantBackend final : public compute::ForwardingBackend {
 
   // mutant_data.cpp
   std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override;
-  void copy(const Tensor&, const Tensor&) override;
-  void random_integers(const Tensor&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t) override;
-  void ordered_sum(const Tensor&, const Tensor&, const SumOptions&) override;
-  void ordered_dot(const Tensor&, const Tensor&, const Tensor&, const SumOptions&) override;
-  void sum(const Tensor&, const Tensor&, float) override;
-
-  // mutant_operations.cpp
-  void matmul(const Tensor&, const Tensor&, const Tensor&, const MatmulOptions&) override;
-  void add(const Tensor&, const Tensor&, const Tensor&) override;
-  void multiply(const Tensor&, const Tensor&, const Tensor&) override;
-  void scale(const Tensor&, float, const Tensor&) override;
-  void activation_forward(Activation, const Tensor&, const Tensor&) override;
-  void activation_backward(Activation, const Tensor&, const Tensor&, const Tensor&) override;
-  void bias_add(const Tensor&, const Tensor&, const Tensor&) override;
-  void bias_backward(const Tensor&, const Tensor&, bool) override;
-  void swiglu_forward(const Tensor&, const Tensor&, const Tensor&) override;
-  void swiglu_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                       const Tensor&) override;
-  void dropout(const Tensor&, const Tensor&, float, std::uint64_t, std::uint64_t, const Tensor&) override;
-  void bias_relu_dropout_forward(const Tensor&, const Tensor&, const Tensor&, const Dropout&) override;
-  void relu_dropout_backward(const Tensor&, const Tensor&, const Tensor&, float) override;
-
-  // mutant_norms.cpp
-  void embedding_forward(const Tensor&, const Tensor&, const Tensor&) override;
-  void embedding_backward(const Tensor&, const Tensor&, const Tensor&, bool) override;
-  void rotary_table(const Tensor&, const Tensor&, double) override;
-  void rotary(const Tensor&, const Tensor&, const Tensor&, bool) override;
-  void rms_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, float) override;
-  void add_rms_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                            float) override;
-  void rms_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                         const Tensor&, bool, const Tensor&) override;
-  void layer_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                          float) override;
-  void layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                           const Tensor&, const Tensor&, const Tensor&, bool) override;
-  void dropout_add_layer_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Dropout&, const Tensor&,
-                                      const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                                      float) override;
-  void dropout_add_layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                                       const Dropout&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                                       const Tensor&, bool) override;
-
-  // mutant_attention.cpp
-  void softmax_forward(const Tensor&, const Tensor&, float, bool) override;
-  void softmax_backward(const Tensor&, const Tensor&, const Tensor&, float) override;
-  void attention_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                         const AttentionShape&) override;
-  void attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                          const Tensor&, const Tensor&, const Tensor&, const AttentionShape&) override;
-  void cross_entropy_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&) override;
-  void cross_entropy_backward(const Tensor&, const Tensor&, const Tensor&, float, const Tensor&,
-                              const Tensor&) override;
-  void cross_entropy_in_place(const Tensor&, const Tensor&, const Tensor&, float, const Tensor&) override;
-
-  // mutant_optimizers.cpp
-  void advance(const Tensor&, const LossScale&) override;
-  void adamw(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-             const AdamWOptions&, const Tensor&, const LossScale&) override;
-  void sgd(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const SgdOptions&, const Tensor&,
-           const LossScale&) override;
-  void count_nonfinite(const Tensor&, const Tensor&) override;
-  void update_loss_scale(const LossScale&, const Tensor&, const Tensor&, const LossScaleOptions&) override;
+  void run_any(const compute::AnyOperation& operation) override {
+    std::visit([this](const auto* op) { execute(*op); }, operation);
+  }
 
  private:
+  // Each carries an operation out, broken where the living mutant says so: mutant_data.cpp, mutant_operations.cpp,
+  // mutant_norms.cpp, mutant_attention.cpp, mutant_optimizers.cpp.
+#define ASSAY_DECLARE_EXECUTE(Name) void execute(const op::Name& op);
+  ASSAY_OPERATIONS(ASSAY_DECLARE_EXECUTE)
+#undef ASSAY_DECLARE_EXECUTE
+
   // To be asked last: an answer counts as the mutant's having been reached.
   bool broken(MutantId mutant) const { return mode_ == Mode::execute && breaks(mutant); }
   bool executes() const { return mode_ == Mode::execute; }

@@ -48,48 +48,54 @@ std::unique_ptr<compute::Feed> MutantBackend::open_feed(std::size_t slots, std::
   return std::make_unique<MutantFeed>(real().open_feed(slots, bytes_per_slot, device_memory), real());
 }
 
-void MutantBackend::copy(const Tensor& to, const Tensor& from) {
-  const auto call = [&] { real().copy(to, from); };
-  if (to.dtype == DType::f16 || from.dtype == DType::f16) return call();
-  if (to.dim(0) > 1 && broken("copy.last_row_unwritten")) return keeping(tail(to, to.dim(0) - 1), call);
+// No mutant breaks these: what they come to shows in no result, or is the same as another one's.
+void MutantBackend::execute(const op::Fill& op) { real().run(op); }
+void MutantBackend::execute(const op::RandomNormal& op) { real().run(op); }
+void MutantBackend::execute(const op::SumOfSquares& op) { real().run(op); }
+void MutantBackend::execute(const op::MaxAbs& op) { real().run(op); }
+
+void MutantBackend::execute(const op::Copy& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.to.dtype == DType::f16 || op.from.dtype == DType::f16) return call();
+  if (op.to.dim(0) > 1 && broken("copy.last_row_unwritten")) return keeping(tail(op.to, op.to.dim(0) - 1), call);
   call();
-  if (from.dtype == DType::f32 && to.dtype == DType::bf16 && broken("copy.truncates")) {
-    const Values<float> exact = floats(from);
-    edit(to, [&](auto& v) {
+  if (op.from.dtype == DType::f32 && op.to.dtype == DType::bf16 && broken("copy.truncates")) {
+    const Values<float> exact = floats(op.from);
+    edit(op.to, [&](auto& v) {
       for (std::int64_t i = 0; i < v.size(); ++i)
         v[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact[i]) & 0xffff0000U);
     });
   }
 }
 
-void MutantBackend::random_integers(const Tensor& x, std::uint64_t seed, std::uint64_t stream, std::int64_t low,
-                                    std::int64_t high) {
-  real().random_integers(x, seed, stream, low, high);
-  if (x.elements() % 2 != 0 || !broken("random_integers.same_on_all_ranks")) return;
-  Values<std::int64_t> values = integers(x);
+void MutantBackend::execute(const op::RandomIntegers& op) {
+  real().run(op);
+  if (op.x.elements() % 2 != 0 || !broken("random_integers.same_on_all_ranks")) return;
+  Values<std::int64_t> values = integers(op.x);
   for (std::int64_t i = 0; i < values.size() / 2; ++i) values[values.size() / 2 + i] = values[i];
   values.write();
 }
 
-void MutantBackend::sum(const Tensor& x, const Tensor& out, float factor) {
-  const auto call = [&] { real().sum(x, out, factor); };
-  broken("sum.last_missing") ? with_other<float>(x, clear_last, call) : call();
+void MutantBackend::execute(const op::Sum& op) {
+  const auto call = [&] { real().run(op); };
+  broken("sum.last_missing") ? with_other<float>(op.x, clear_last, call) : call();
 }
 
-void MutantBackend::ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) {
+void MutantBackend::execute(const op::OrderedSum& op) {
   using compute::SumOrder;
-  SumOptions o = options;
-  const auto call = [&] { real().ordered_sum(x, out, o); };
-  if (x.elements() > 1 && broken("ordered_sum.other_order"))
+  op::OrderedSum changed = op;
+  SumOptions& o = changed.options;
+  const auto call = [&] { real().run(changed); };
+  if (op.x.elements() > 1 && broken("ordered_sum.other_order"))
     o.order = o.order == SumOrder::sequential ? SumOrder::pairwise : SumOrder::sequential;
   if (o.accumulator != DType::f32 && broken("ordered_sum.fp32_accumulator")) o.accumulator = DType::f32;
-  if (x.dtype != DType::f16 && broken("ordered_sum.last_missing")) return with_other<float>(x, clear_last, call);
+  if (op.x.dtype != DType::f16 && broken("ordered_sum.last_missing")) return with_other<float>(op.x, clear_last, call);
   call();
 }
 
-void MutantBackend::ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) {
-  const auto call = [&] { real().ordered_dot(x, y, out, options); };
-  if (x.dtype != DType::f16 && broken("ordered_dot.last_missing")) return with_other<float>(x, clear_last, call);
+void MutantBackend::execute(const op::OrderedDot& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.x.dtype != DType::f16 && broken("ordered_dot.last_missing")) return with_other<float>(op.x, clear_last, call);
   call();
 }
 

@@ -171,11 +171,13 @@ class Bad {
                    assay::Param::integer("i", 0).help("compared with bad_at"),
                    assay::Param::integer("bad_rank", -1).help("which rank misbehaves at the end of its life; -1: all"),
                    assay::Param::integer("step_ms", 0).unit("ms").at_least(0).help("how long a step sleeps"));
-  static constexpr auto phases = assay::names("compute", "rest");
-  static constexpr auto metrics =
-      assay::table(assay::Metric::per_step("loss", nullptr, ASSAY_LOWER_IS_BETTER, "not a number for nan_metric"),
-                   assay::Metric::per_case("figure", nullptr, ASSAY_NEITHER_IS_BETTER, "not a number for nan_metric"),
-                   assay::Metric::word("dtype", dtype_words, "out of range for no_such_word"));
+  static constexpr auto compute = assay::phase("compute"), rest = assay::phase("rest");
+  static constexpr auto phases = assay::table(compute, rest);
+  static constexpr auto loss = assay::Metric::per_step("loss").lower_is_better().help("not a number for nan_metric");
+  static constexpr auto figure = assay::Metric::per_case("figure").help("not a number for nan_metric");
+  static constexpr auto dtype = assay::Metric::word("dtype", dtype_words, "out of range for no_such_word");
+  static constexpr auto metrics = assay::table(loss, figure, dtype);
+  using Launch = assay::LaunchOf<Bad>;
 
   explicit Bad(const assay::Case& c)
       : host_(c.host()),
@@ -212,21 +214,24 @@ class Bad {
       for (int i = 0; i < 500'000; ++i) assay::memory_moment(host_, "a moment");
   }
 
-  void run(const assay::Launch& launch) {
+  void run(const Launch& launch) {
     if (step_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(step_ms_));
     if constexpr (rule == Rule::unbalanced_phases) return launch.abi()->phase_begin(launch.abi(), 0);
     if constexpr (rule == Rule::bad_phase_index) {
       launch.abi()->phase_begin(launch.abi(), 77);
       return launch.abi()->phase_end(launch.abi(), 77);
     }
-    const auto compute = launch.phase(0);
+    const auto phase = launch.phase(compute);
     misbehave(launch);
   }
 
-  void finish(const assay::Launch& launch) {
+  void finish(const Launch& launch) {
     if constexpr (rule == Rule::throws_in_finish) boom("finish");
-    if constexpr (rule == Rule::nan_metric) launch.metric(1, std::numeric_limits<double>::quiet_NaN());
-    if constexpr (rule == Rule::no_such_word) launch.metric(2, static_cast<double>(dtype_words.size()));
+    if constexpr (rule == Rule::nan_metric) launch.report(figure, std::numeric_limits<double>::quiet_NaN());
+    if constexpr (rule == Rule::no_such_word) {
+      constexpr assay::TextIn<Bad> row = dtype;
+      launch.abi()->metric(launch.abi(), row.row(), static_cast<double>(dtype_words.size()));
+    }
   }
 
   std::string verify(const assay::Launch&) {
@@ -247,7 +252,7 @@ class Bad {
   }
 
  private:
-  void misbehave(const assay::Launch& launch) const {
+  void misbehave(const Launch& launch) const {
     if constexpr (rule == Rule::throws_in_run) boom("run");
     if constexpr (rule == Rule::throws_non_std) throw 42;
     if constexpr (rule == Rule::segfaults_in_run) segfault();
@@ -261,7 +266,7 @@ class Bad {
       [[maybe_unused]] static const pid_t child = start_a_child_with(std::size_t{400} << 20);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-    if constexpr (rule == Rule::nan_metric) launch.metric(0, std::numeric_limits<double>::quiet_NaN());
+    if constexpr (rule == Rule::nan_metric) launch.report(loss, std::numeric_limits<double>::quiet_NaN());
     if constexpr (rule == Rule::logs_without_end) {
       if (i_ != bad_at_) return;
       std::fputs("the last line\n", stderr);
@@ -277,26 +282,12 @@ class Bad {
   bool is_bad_rank_;
 };
 
-}  // namespace
-
-namespace {
-void deinit() noexcept {
+void deinit() {
   if (!misbehaves_in_deinit) return;
   if constexpr (rule == Rule::aborts_in_deinit) std::abort();
   if constexpr (rule == Rule::hangs_in_deinit) hang();
 }
+
 }  // namespace
 
-// What ASSAY_PLUGIN makes, with a deinit.
-extern "C" ASSAY_EXPORT constinit const assay_entry assay_entry_v1 = {
-    sizeof(assay_entry),
-    ASSAY_ABI_MAJOR,
-    ASSAY_ABI_MINOR,
-    0u,
-    static_cast<std::uint32_t>(assay::detail::workload_pointers<Bad>.size()),
-    "org.assay.test.bad",
-    "1.0.0",
-    ASSAY_BUILD_INFO,
-    assay::detail::workload_pointers<Bad>.data(),
-    nullptr,
-    deinit};
+ASSAY_PLUGIN_EX("org.assay.test.bad", "1.0.0", nullptr, deinit, 0, Bad)

@@ -4,27 +4,39 @@
 
 namespace {
 
-#if defined(BAD_WORDS_OF_A_STEP)
-constexpr auto dtypes = assay::names("fp32", "bf16");
-constexpr assay::Metric words_of_a_step() {
-  assay::Metric metric = assay::Metric::word("dtype", dtypes, "");
-  metric.row.scope = ASSAY_PER_STEP;
-  return metric;
-}
-#endif
-
 struct Idle {
   static constexpr auto id = "idle", summary = "does nothing";
-#if defined(BAD_DUPLICATE_PARAMS)
-  static constexpr auto params = assay::table(assay::Param::integer("n", 1), assay::Param::integer("n", 2));
-#endif
-#if defined(BAD_WORDS_OF_A_STEP)
-  static constexpr auto metrics = assay::table(words_of_a_step());
-#endif
   explicit Idle(const assay::Case&) {}
   void setup(const assay::Launch&) {}
   void run(const assay::Launch&) {}
 };
+
+// Rows that the C++ layer does not compile, as C may have them.
+#if defined(BAD_DUPLICATE_PARAMS)
+constexpr assay::Param n = assay::Param::integer("n", 1);
+constexpr const assay_param* params[] = {&n.row, &n.row};
+#elif defined(BAD_WORDS_OF_A_STEP)
+constexpr auto dtypes = assay::names("fp32", "bf16");
+constexpr assay_metric words_of_a_step() {
+  assay_metric metric = assay::Metric::word("dtype", dtypes).row;
+  metric.scope = ASSAY_PER_STEP;
+  return metric;
+}
+constexpr assay_metric word = words_of_a_step();
+constexpr const assay_metric* metrics[] = {&word};
+#endif
+
+constexpr assay_workload with_rows() {
+  assay_workload workload = *assay::detail::workload_pointers<Idle>[0];
+#if defined(BAD_DUPLICATE_PARAMS)
+  workload.params = params, workload.param_count = 2;
+#elif defined(BAD_WORDS_OF_A_STEP)
+  workload.metrics = metrics, workload.metric_count = 1;
+#endif
+  return workload;
+}
+constexpr assay_workload idle = with_rows();
+constexpr const assay_workload* workloads[] = {&idle};
 
 constexpr assay_entry sound() {
   assay_entry entry{};
@@ -35,7 +47,7 @@ constexpr assay_entry sound() {
   entry.id = "org.assay.test.bad_entry";
   entry.version = "1.0.0";
   entry.build = ASSAY_BUILD_INFO;
-  entry.workloads = assay::detail::workload_pointers<Idle>.data();
+  entry.workloads = workloads;
   return entry;
 }
 

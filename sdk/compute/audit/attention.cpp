@@ -71,42 +71,43 @@ double size_of_dot(const double* a, const double* b, std::size_t n) {
 
 }  // namespace
 
-void AuditedBackend::softmax_forward(const Tensor& x, const Tensor& y, float scale, bool causal) {
-  const auto call = [&] { real().softmax_forward(x, y, scale, causal); };
-  if (!judge_->begins("softmax_forward", y, audit::elements_looked_at(y, 4), causal ? " causal" : "")) return call();
-  const std::int64_t rows = audit::rows_of(y), width = audit::width_of(y), queries = y.rank > 1 ? y.dim(-2) : 1;
-  const Places looked_at = audit::some_of(rows, y.elements() <= audit::room ? rows : 16);
-  Values in = judge_->read_rows(x, looked_at);
+void AuditedBackend::execute(const op::SoftmaxForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 4), op.causal ? " causal" : "")) return call();
+  const std::int64_t rows = audit::rows_of(op.y), width = audit::width_of(op.y),
+                     queries = op.y.rank > 1 ? op.y.dim(-2) : 1;
+  const Places looked_at = audit::some_of(rows, op.y.elements() <= audit::room ? rows : 16);
+  Values in = judge_->read_rows(op.x, looked_at);
   call();
-  const Values found = judge_->read_rows(y, looked_at);
+  const Values found = judge_->read_rows(op.y, looked_at);
   for (std::size_t r = 0; r < looked_at.size(); ++r) {
     const std::int64_t query = looked_at[r] % queries;
-    const std::int64_t visible = causal ? std::min(width, query + (width - queries) + 1) : width;
+    const std::int64_t visible = op.causal ? std::min(width, query + (width - queries) + 1) : width;
     const auto* const row = in.data() + static_cast<std::ptrdiff_t>(r) * width;
     double most = -INFINITY, total = 0, largest = 0;
     for (std::int64_t c = 0; c < visible; ++c) {
-      most = std::fmax(most, row[c] * static_cast<double>(scale));
-      largest = std::fmax(largest, std::abs(row[c] * static_cast<double>(scale)));
+      most = std::fmax(most, row[c] * static_cast<double>(op.scale));
+      largest = std::fmax(largest, std::abs(row[c] * static_cast<double>(op.scale)));
     }
-    for (std::int64_t c = 0; c < visible; ++c) total += std::exp(row[c] * static_cast<double>(scale) - most);
+    for (std::int64_t c = 0; c < visible; ++c) total += std::exp(row[c] * static_cast<double>(op.scale) - most);
     for (std::int64_t c = 0; c < width; ++c) {
-      const double p = c < visible ? std::exp(row[c] * static_cast<double>(scale) - most) / total : 0;
-      judge_->element(y, "y", looked_at[r] * width + c,
+      const double p = c < visible ? std::exp(row[c] * static_cast<double>(op.scale) - most) / total : 0;
+      judge_->element(op.y, "y", looked_at[r] * width + c,
                       found[r * static_cast<std::size_t>(width) + static_cast<std::size_t>(c)], p, p * (1 + largest));
     }
   }
 }
 
-void AuditedBackend::softmax_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float scale) {
-  const auto call = [&] { real().softmax_backward(y, dy, dx, scale); };
-  if (!judge_->begins("softmax_backward", y, audit::elements_looked_at(y, 4))) return call();
-  const std::int64_t rows = audit::rows_of(y);
-  const auto width = static_cast<std::size_t>(audit::width_of(y));
-  const Places looked_at = audit::some_of(rows, y.elements() <= audit::room ? rows : 16);
-  const Values p = judge_->read_rows(y, looked_at), d = judge_->read_rows(dy, looked_at);
+void AuditedBackend::execute(const op::SoftmaxBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 4))) return call();
+  const std::int64_t rows = audit::rows_of(op.y);
+  const auto width = static_cast<std::size_t>(audit::width_of(op.y));
+  const Places looked_at = audit::some_of(rows, op.y.elements() <= audit::room ? rows : 16);
+  const Values p = judge_->read_rows(op.y, looked_at), d = judge_->read_rows(op.dy, looked_at);
   call();
-  const auto factor = static_cast<double>(scale);
-  judge_->each(dx, "dx", audit::whole_rows(dx, looked_at), [&](std::size_t i, std::int64_t, std::size_t) {
+  const auto factor = static_cast<double>(op.scale);
+  judge_->each(op.dx, "dx", audit::whole_rows(op.dx, looked_at), [&](std::size_t i, std::int64_t, std::size_t) {
     const std::size_t row = i / width * width;
     const double sum = dot(p.data() + row, d.data() + row, width),
                  terms = size_of_dot(p.data() + row, d.data() + row, width);
@@ -146,9 +147,8 @@ double norm_of(const Values& x) { return std::sqrt(dot(x.data(), x.data(), x.siz
 
 // With P the probabilities as the mask leaves them: out = P v and dv = P' dout, so that dout out = v dv, row by row
 // added up; and dq = S k, dk = S' q with the same gradients S of the scores.
-void AuditedBackend::check_sums_of_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                            const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
-                                            const std::vector<std::int64_t>& pairs, const std::function<void()>& call) {
+void AuditedBackend::check_sums_of_backward(const op::AttentionBackward& op, const std::vector<std::int64_t>& pairs) {
+  const Tensor& q = op.q;
   const std::int64_t heads = q.dim(2);
   const auto width = static_cast<std::size_t>(q.dim(3));
   const auto read = [&](const Tensor& t, std::int64_t pair) {
@@ -159,8 +159,8 @@ void AuditedBackend::check_sums_of_backward(const Tensor& q, const Tensor& k, co
   };
   std::vector<Before> all;  // gradients may lie where inputs do
   for (const std::int64_t pair : pairs)
-    all.push_back({read(q, pair), read(k, pair), read(v, pair), read(out, pair), read(dout, pair)});
-  call();
+    all.push_back({read(q, pair), read(op.k, pair), read(op.v, pair), read(op.out, pair), read(op.dout, pair)});
+  real().run(op);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Before& b = all[i];
     const auto equal = [&](const char* what, const Values& x, const Values& dx, const Values& y, const Values& dy) {
@@ -172,8 +172,8 @@ void AuditedBackend::check_sums_of_backward(const Tensor& q, const Tensor& k, co
                              least_error(q.dtype) * (norm_of(x) + norm_of(y)) * (1 + norm_of(dx) + norm_of(dy));
       judge_->within(what, pairs[i], right.sum, left.sum, allowed);
     };
-    equal("the sum of v dv, which is that of out dout,", b.out, b.dout, b.v, read(dv, pairs[i]));
-    equal("the sum of k dk, which is that of q dq,", b.q, read(dq, pairs[i]), b.k, read(dk, pairs[i]));
+    equal("the sum of v dv, which is that of out dout,", b.out, b.dout, b.v, read(op.dv, pairs[i]));
+    equal("the sum of k dk, which is that of q dq,", b.q, read(op.dq, pairs[i]), b.k, read(op.dk, pairs[i]));
   }
 }
 
@@ -207,32 +207,30 @@ static double product_error(ProductMath math, DType dtype, double rounding) {
   return 2 * rounding;
 }
 
-void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                       const Tensor& lse, const AttentionShape& shape) {
-  const auto call = [&] { real().attention_forward(q, k, v, out, lse, shape); };
-  const double odds = odds_of_own_masks(q, shape);
-  const Look look = look_at(q, k, 2, odds > 0 ? rows_of_drawn_head : rows_of_head);
-  if (!judge_->begins("attention_forward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
-    return call();
+void AuditedBackend::execute(const op::AttentionForward& op) {
+  const auto call = [&] { real().run(op); };
+  const double odds = odds_of_own_masks(op.q, op.shape);
+  const Look look = look_at(op.q, op.k, 2, odds > 0 ? rows_of_drawn_head : rows_of_head);
+  if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
   call();
-  const audit::Mask mask(real(), odds > 0 ? Dropout{} : shape.dropout);
-  const std::int64_t heads = q.dim(2);
+  const audit::Mask mask(real(), odds > 0 ? Dropout{} : op.shape.dropout);
+  const std::int64_t heads = op.q.dim(2);
   double spread = 0;  // of all rows of draws, each relative to what is expected
   std::size_t rows_of_draws = 0;
   for (const std::int64_t pair : look.pairs) {
     const std::int64_t batch = pair / heads, head = pair % heads;
-    AttentionHead h{judge_->read(head_of(q, batch, head)),
-                    judge_->read(head_of(k, batch, head)),
-                    judge_->read(head_of(v, batch, head)),
-                    static_cast<std::size_t>(q.dim(1)),
-                    static_cast<std::size_t>(k.dim(1)),
-                    static_cast<std::size_t>(q.dim(3)),
-                    static_cast<double>(shape.scale),
-                    shape.causal,
+    AttentionHead h{judge_->read(head_of(op.q, batch, head)),
+                    judge_->read(head_of(op.k, batch, head)),
+                    judge_->read(head_of(op.v, batch, head)),
+                    static_cast<std::size_t>(op.q.dim(1)),
+                    static_cast<std::size_t>(op.k.dim(1)),
+                    static_cast<std::size_t>(op.q.dim(3)),
+                    static_cast<double>(op.shape.scale),
+                    op.shape.causal,
                     &mask,
-                    pair * q.dim(1) * k.dim(1)};
-    const Values found = judge_->read_rows(head_of(out, batch, head), look.queries);
-    const Values sums = judge_->read(lse.slice(0, batch, 1).slice(1, head, 1));
+                    pair * op.q.dim(1) * op.k.dim(1)};
+    const Values found = judge_->read_rows(head_of(op.out, batch, head), look.queries);
+    const Values sums = judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1));
     Values p(h.keys);
     for (std::size_t r = 0; r < look.queries.size(); ++r) {
       const auto i = static_cast<std::size_t>(look.queries[r]);
@@ -240,11 +238,11 @@ void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const T
       for (std::size_t j = 0; j < h.keys; ++j) {
         p[j] = h.visible(i, j) ? h.score(i, j) : -INFINITY;
         most = std::fmax(most, p[j]);
-        if (h.visible(i, j)) error = std::fmax(error, score_error(h.score_terms(i, j), math_, q.dtype));
+        if (h.visible(i, j)) error = std::fmax(error, score_error(h.score_terms(i, j), math_, op.q.dtype));
       }
       if (!(most > -INFINITY)) continue;  // no key is visible, or something is NaN
       for (double& x : p) total += x = std::exp(x - most);
-      judge_->within("lse", look.queries[r] + pair * q.dim(1), sums[i], most + std::log(total),
+      judge_->within("lse", look.queries[r] + pair * op.q.dim(1), sums[i], most + std::log(total),
                      error + 64 * 0x1p-24 * (1 + std::abs(most)));
       double weights = 0, squares = 0;  // of the terms of the whole row
       for (std::size_t j = 0; j < h.keys && odds > 0; ++j) {
@@ -257,7 +255,7 @@ void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const T
       for (std::size_t c = 0; c < h.width; ++c) {
         double expected = 0, terms = 0, least = 0, variance = 0, largest = 0;
         for (std::size_t j = 0; j < h.keys; ++j) {
-          if (h.visible(i, j)) least += least_error(q.dtype) * std::abs(h.v[j * h.width + c]);
+          if (h.visible(i, j)) least += least_error(op.q.dtype) * std::abs(h.v[j * h.width + c]);
           if (p[j] == 0) continue;
           const double term = p[j] / total * h.kept(i, j) * h.v[j * h.width + c];
           expected += term;
@@ -269,8 +267,8 @@ void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const T
             odds > 0 ? most_deviations_of_draws * std::sqrt(variance) + most_of_one_draw * largest * std::fmax(1, odds)
                      : 0;
         judge_->element(
-            out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
-            terms * (2 * error + product_error(math_, q.dtype, Judge::rounding_of(q.dtype))) + least + drawn);
+            op.out, "out", static_cast<std::int64_t>(i * h.width + c), found[r * h.width + c], expected, terms,
+            terms * (2 * error + product_error(math_, op.q.dtype, Judge::rounding_of(op.q.dtype))) + least + drawn);
         const double difference = found[r * h.width + c] - expected;
         differences += difference * difference;
       }
@@ -286,20 +284,17 @@ void AuditedBackend::attention_forward(const Tensor& q, const Tensor& k, const T
                    std::log(spread / static_cast<double>(rows_of_draws)), 0, std::log(spread_within));
 }
 
-void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                        const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                                        const Tensor& dv, const AttentionShape& shape) {
-  const auto call = [&] { real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, shape); };
-  const Look look = look_at(q, k, 4);
-  if (!judge_->begins("attention_backward", q, look.cost, std::to_string(k.dim(1)).insert(0, " of keys ")))
-    return call();
-  if (odds_of_own_masks(q, shape) > 0) {
+void AuditedBackend::execute(const op::AttentionBackward& op) {
+  const auto call = [&] { real().run(op); };
+  const Look look = look_at(op.q, op.k, 4);
+  if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
+  if (odds_of_own_masks(op.q, op.shape) > 0) {
     // The sums hold for gradients of the scores that are wrong, too: by a factor, or with another mask.
     judge_->leave_out("attention_backward under the device's own masks, but for sums over heads");
-    return check_sums_of_backward(q, k, v, out, dout, dq, dk, dv, look.pairs, call);
+    return check_sums_of_backward(op, look.pairs);
   }
-  const audit::Mask mask(real(), shape.dropout);
-  const std::int64_t heads = q.dim(2);
+  const audit::Mask mask(real(), op.shape.dropout);
+  const std::int64_t heads = op.q.dim(2);
   struct Before {
     AttentionHead head;
     Values dout, delta, delta_terms, lse;
@@ -307,15 +302,15 @@ void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const 
   std::vector<Before> all;  // gradients may lie where inputs do
   for (const std::int64_t pair : look.pairs) {
     const std::int64_t batch = pair / heads, head = pair % heads;
-    Before b{{judge_->read(head_of(q, batch, head)), judge_->read(head_of(k, batch, head)),
-              judge_->read(head_of(v, batch, head)), static_cast<std::size_t>(q.dim(1)),
-              static_cast<std::size_t>(k.dim(1)), static_cast<std::size_t>(q.dim(3)), static_cast<double>(shape.scale),
-              shape.causal, &mask, pair * q.dim(1) * k.dim(1)},
-             judge_->read(head_of(dout, batch, head)),
+    Before b{{judge_->read(head_of(op.q, batch, head)), judge_->read(head_of(op.k, batch, head)),
+              judge_->read(head_of(op.v, batch, head)), static_cast<std::size_t>(op.q.dim(1)),
+              static_cast<std::size_t>(op.k.dim(1)), static_cast<std::size_t>(op.q.dim(3)),
+              static_cast<double>(op.shape.scale), op.shape.causal, &mask, pair * op.q.dim(1) * op.k.dim(1)},
+             judge_->read(head_of(op.dout, batch, head)),
              {},
              {},
-             judge_->read(lse.slice(0, batch, 1).slice(1, head, 1))};
-    const Values o = judge_->read(head_of(out, batch, head));
+             judge_->read(op.lse.slice(0, batch, 1).slice(1, head, 1))};
+    const Values o = judge_->read(head_of(op.out, batch, head));
     for (std::size_t i = 0; i < b.head.queries; ++i) {
       b.delta.push_back(dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
       b.delta_terms.push_back(size_of_dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
@@ -323,7 +318,7 @@ void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const 
     all.push_back(std::move(b));
   }
   call();
-  const double on_the_way = product_error(math_, q.dtype, Judge::rounding_of(q.dtype));
+  const double on_the_way = product_error(math_, op.q.dtype, Judge::rounding_of(op.q.dtype));
   for (std::size_t which = 0; which < all.size(); ++which) {
     const Before& b = all[which];
     const AttentionHead& h = b.head;
@@ -337,7 +332,7 @@ void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const 
       const double p = std::exp(h.score(i, j) - b.lse[i]), kept = h.kept(i, j);
       const double dp = dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
       const double dp_terms = size_of_dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
-      const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, q.dtype) + on_the_way;
+      const double error = 2 * score_error(h.score_terms(i, j) + std::abs(b.lse[i]), math_, op.q.dtype) + on_the_way;
       const double terms = p * (dp_terms + b.delta_terms[i]);
       return Pair{p, kept, p * (dp - b.delta[i]), terms, error};
     };
@@ -354,7 +349,7 @@ void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const 
           for (std::size_t c = 0; c < h.width; ++c) {
             expected[c] += value * vector[c];
             terms[c] += size * std::abs(vector[c]);
-            stored[c] += (size * error + least_error(q.dtype)) * std::abs(vector[c]);
+            stored[c] += (size * error + least_error(op.q.dtype)) * std::abs(vector[c]);
           }
         }
         for (std::size_t c = 0; c < h.width; ++c)
@@ -366,15 +361,15 @@ void AuditedBackend::attention_backward(const Tensor& q, const Tensor& k, const 
       double value, size, error;
       const double* vector;
     };
-    row(dq, "dq", look.queries, h.keys, [&](std::size_t i, std::size_t j) {
+    row(op.dq, "dq", look.queries, h.keys, [&](std::size_t i, std::size_t j) {
       const Pair s = at(i, j);
       return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.k[j * h.width]};
     });
-    row(dk, "dk", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
+    row(op.dk, "dk", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
       const Pair s = at(i, j);
       return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.q[i * h.width]};
     });
-    row(dv, "dv", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
+    row(op.dv, "dv", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
       const Pair s = at(i, j);
       return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * h.width]};
     });

@@ -22,6 +22,29 @@ void AuditedBackend::set_mode(Mode mode) {
   real().set_mode(mode);
 }
 
+void AuditedBackend::run_any(const AnyOperation& operation) {
+  std::visit(
+      [this](const auto* op) {
+        bool complete = true;
+        for_each_tensor(*op, [&](const char*, const auto& tensor) {
+          constexpr bool optional = may_be_empty<std::remove_cvref_t<decltype(tensor)>>;
+          complete = complete && (tensor || optional || tensor.elements() == 0) && !is_unbound(tensor);
+        });
+        complete ? execute(*op) : real().run(*op);  // which says what is missing
+      },
+      operation);
+}
+
+// Not looked at: random numbers beyond their range, sums for the study of rounding, and what optimizers do, which
+// train::OptimizerCheck looks at.
+void AuditedBackend::execute(const op::RandomNormal& op) { real().run(op); }
+void AuditedBackend::execute(const op::OrderedSum& op) { real().run(op); }
+void AuditedBackend::execute(const op::OrderedDot& op) { real().run(op); }
+void AuditedBackend::execute(const op::Advance& op) { real().run(op); }
+void AuditedBackend::execute(const op::AdamW& op) { real().run(op); }
+void AuditedBackend::execute(const op::Sgd& op) { real().run(op); }
+void AuditedBackend::execute(const op::UpdateLossScale& op) { real().run(op); }
+
 std::unique_ptr<Graph> AuditedBackend::capture(const std::function<void()>& enqueue) {
   judge_->capturing(true);
   std::unique_ptr<Graph> graph = real().capture(enqueue);
@@ -29,33 +52,32 @@ std::unique_ptr<Graph> AuditedBackend::capture(const std::function<void()>& enqu
   return graph;
 }
 
-void AuditedBackend::fill(const Tensor& x, double value) {
-  real().fill(x, value);
-  if (!judge_->begins("fill", x, 1)) return;
-  const Values found = judge_->read(x, audit::some_segments(x, audit::room));
+void AuditedBackend::execute(const op::Fill& op) {
+  real().run(op);
+  if (!judge_->begins(op.name, op.x, 1)) return;
+  const Values found = judge_->read(op.x, audit::some_segments(op.x, audit::room));
   for (std::size_t i = 0; i < found.size(); ++i)
-    judge_->element(x, "x", static_cast<std::int64_t>(i), found[i], value, 0);
+    judge_->element(op.x, "x", static_cast<std::int64_t>(i), found[i], op.value, 0);
 }
 
-void AuditedBackend::copy(const Tensor& to, const Tensor& from) {
-  if (!judge_->begins("copy", to, audit::elements_looked_at(to, 2))) return real().copy(to, from);
-  const Segments places = audit::some_segments(to, audit::room);
-  const Values x = judge_->read(from, places);
-  real().copy(to, from);
-  judge_->each(to, "to", places, [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(x[i], 0.0); });
+void AuditedBackend::execute(const op::Copy& op) {
+  if (!judge_->begins(op.name, op.to, audit::elements_looked_at(op.to, 2))) return real().run(op);
+  const Segments places = audit::some_segments(op.to, audit::room);
+  const Values x = judge_->read(op.from, places);
+  real().run(op);
+  judge_->each(op.to, "to", places, [&](std::size_t i, std::int64_t, std::size_t) { return std::pair(x[i], 0.0); });
 }
 
-void AuditedBackend::random_integers(const Tensor& x, std::uint64_t seed, std::uint64_t stream, std::int64_t low,
-                                     std::int64_t high) {
-  real().random_integers(x, seed, stream, low, high);
-  if (!judge_->begins("random_integers", x, audit::elements_looked_at(x, 1))) return;
+void AuditedBackend::execute(const op::RandomIntegers& op) {
+  real().run(op);
+  if (!judge_->begins(op.name, op.x, audit::elements_looked_at(op.x, 1))) return;
   __extension__ typedef unsigned __int128 Wide;
-  const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  judge_->each(x, "x", audit::some_segments(x, audit::room), [&](std::size_t, std::int64_t place, std::size_t) {
-    const std::array<std::uint32_t, 4> word = audit::philox(seed, stream, static_cast<std::uint64_t>(place) / 2);
+  const auto range = static_cast<std::uint64_t>(op.high) - static_cast<std::uint64_t>(op.low);
+  judge_->each(op.x, "x", audit::some_segments(op.x, audit::room), [&](std::size_t, std::int64_t place, std::size_t) {
+    const std::array<std::uint32_t, 4> word = audit::philox(op.seed, op.stream, static_cast<std::uint64_t>(place) / 2);
     const std::size_t first = place % 2 ? 2 : 0;
     const std::uint64_t bits = word[first] | std::uint64_t{word[first + 1]} << 32;
-    const auto drawn = static_cast<std::int64_t>(static_cast<std::uint64_t>(low) +
+    const auto drawn = static_cast<std::int64_t>(static_cast<std::uint64_t>(op.low) +
                                                  static_cast<std::uint64_t>(Wide(bits) * range >> 64));
     return std::pair(static_cast<double>(drawn), 0.0);
   });

@@ -69,61 +69,54 @@ static void judge_forward(Judge& judge, const Places& rows, const Values& x, con
   }
 }
 
-void AuditedBackend::rms_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& rstd,
-                                      float eps) {
-  const auto call = [&] { real().rms_norm_forward(x, weight, y, rstd, eps); };
-  if (!judge_->begins("rms_norm_forward", y, audit::elements_looked_at(y, 3))) return call();
-  const Places rows = rows_looked_at(x);
-  const Values in = judge_->read_rows(x, rows);
+void AuditedBackend::execute(const op::RmsNormForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 3))) return call();
+  const Places rows = rows_looked_at(op.x);
+  const Values in = judge_->read_rows(op.x, rows);
   call();
-  judge_forward(*judge_, rows, in, judge_->read(weight), {}, false, eps, y, nullptr, rstd, 0);
+  judge_forward(*judge_, rows, in, judge_->read(op.weight), {}, false, op.eps, op.y, nullptr, op.rstd, 0);
 }
 
-void AuditedBackend::add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& sum,
-                                          const Tensor& weight, const Tensor& y, const Tensor& rstd, float eps) {
-  const auto call = [&] { real().add_rms_norm_forward(x, residual, sum, weight, y, rstd, eps); };
-  if (!judge_->begins("add_rms_norm_forward", y, audit::elements_looked_at(y, 5))) return call();
-  const Places rows = rows_looked_at(sum);
-  const Values a = judge_->read_rows(x, rows), b = judge_->read_rows(residual, rows);
+void AuditedBackend::execute(const op::AddRmsNormForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 5))) return call();
+  const Places rows = rows_looked_at(op.sum);
+  const Values a = judge_->read_rows(op.x, rows), b = judge_->read_rows(op.residual, rows);
   call();
-  judge_->each(sum, "sum", audit::whole_rows(sum, rows), [&](std::size_t i, std::int64_t, std::size_t) {
+  judge_->each(op.sum, "sum", audit::whole_rows(op.sum, rows), [&](std::size_t i, std::int64_t, std::size_t) {
     return std::pair(a[i] + b[i], std::abs(a[i]) + std::abs(b[i]));
   });
-  judge_forward(*judge_, rows, judge_->read_rows(sum, rows), judge_->read(weight), {}, false, eps, y, nullptr, rstd,
-                Judge::rounding_of(sum.dtype));
+  judge_forward(*judge_, rows, judge_->read_rows(op.sum, rows), judge_->read(op.weight), {}, false, op.eps, op.y,
+                nullptr, op.rstd, Judge::rounding_of(op.sum.dtype));
 }
 
-void AuditedBackend::layer_norm_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
-                                        const Tensor& mean, const Tensor& rstd, float eps) {
-  const auto call = [&] { real().layer_norm_forward(x, weight, bias, y, mean, rstd, eps); };
-  if (!judge_->begins("layer_norm_forward", y, audit::elements_looked_at(y, 3))) return call();
-  const Places rows = rows_looked_at(x);
-  const Values in = judge_->read_rows(x, rows);
+void AuditedBackend::execute(const op::LayerNormForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 3))) return call();
+  const Places rows = rows_looked_at(op.x);
+  const Values in = judge_->read_rows(op.x, rows);
   call();
-  judge_forward(*judge_, rows, in, judge_->read(weight), judge_->read(bias), true, eps, y, &mean, rstd, 0);
+  judge_forward(*judge_, rows, in, judge_->read(op.weight), judge_->read(op.bias), true, op.eps, op.y, &op.mean,
+                op.rstd, 0);
 }
 
-void AuditedBackend::dropout_add_layer_norm_forward(const Tensor& x, const Tensor& bias, const Tensor& residual,
-                                                    const Dropout& dropout, const Tensor& sum, const Tensor& weight,
-                                                    const Tensor& norm_bias, const Tensor& y, const Tensor& mean,
-                                                    const Tensor& rstd, float eps) {
-  const auto call = [&] {
-    real().dropout_add_layer_norm_forward(x, bias, residual, dropout, sum, weight, norm_bias, y, mean, rstd, eps);
-  };
-  if (!judge_->begins("dropout_add_layer_norm_forward", y, audit::elements_looked_at(y, 12))) return call();
-  const Places rows = rows_looked_at(sum);
-  const Values in = judge_->read_rows(x, rows), old = judge_->read_rows(residual, rows);
-  const Values b = bias ? judge_->read(bias) : Values();
+void AuditedBackend::execute(const op::DropoutAddLayerNormForward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 12))) return call();
+  const Places rows = rows_looked_at(op.sum);
+  const Values in = judge_->read_rows(op.x, rows), old = judge_->read_rows(op.residual, rows);
+  const Values b = op.bias ? judge_->read(op.bias) : Values();
   call();
-  const audit::Mask mask(real(), dropout);
-  judge_->each(sum, "sum", audit::whole_rows(sum, rows), [&](std::size_t i, std::int64_t place, std::size_t c) {
+  const audit::Mask mask(real(), op.dropout);
+  judge_->each(op.sum, "sum", audit::whole_rows(op.sum, rows), [&](std::size_t i, std::int64_t place, std::size_t c) {
     const double branch = in[i] + (b.empty() ? 0 : b[c]), factor = mask(place);
     return std::pair(
         (factor == 0 ? 0 : branch * factor) + old[i],
         (factor == 0 ? 0 : (std::abs(in[i]) + (b.empty() ? 0 : std::abs(b[c]))) * factor) + std::abs(old[i]));
   });
-  judge_forward(*judge_, rows, judge_->read_rows(sum, rows), judge_->read(weight), judge_->read(norm_bias), true, eps,
-                y, &mean, rstd, Judge::rounding_of(sum.dtype));
+  judge_forward(*judge_, rows, judge_->read_rows(op.sum, rows), judge_->read(op.weight), judge_->read(op.norm_bias),
+                true, op.eps, op.y, &op.mean, op.rstd, Judge::rounding_of(op.sum.dtype));
 }
 
 // What the backward of a normalisation leaves. All of it is read where vectors are summed over rows.
@@ -208,61 +201,47 @@ struct NormBackward {
   }
 };
 
-void AuditedBackend::rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                                       const Tensor& residual, const Tensor& dx, const Tensor& dweight,
-                                       bool accumulate_dweight, const Tensor& y) {
-  const auto call = [&] {
-    real().rms_norm_backward(dy, x, weight, rstd, residual, dx, dweight, accumulate_dweight, y);
-  };
-  if (!judge_->begins("rms_norm_backward", x, all_of(x, 4))) return call();
-  NormBackward b{dy, x,  weight, nullptr, rstd, residual, dx, dweight, nullptr, accumulate_dweight,
-                 {}, {}, {},     {},      {},   {},       {}, {}};
+void AuditedBackend::execute(const op::RmsNormBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.x, all_of(op.x, 4))) return call();
+  NormBackward b{op.dy,         op.x, op.weight, nullptr, op.rstd, op.residual, op.dx, op.dweight, nullptr,
+                 op.accumulate, {},   {},        {},      {},      {},          {},    {},         {}};
   b.read(*judge_);
   call();
   Values values, terms;
   b.judge(*judge_, "dx", values, terms);
-  if (y)
-    judge_->each(y, "y", audit::whole(y), [&](std::size_t i, std::int64_t, std::size_t c) {
+  if (op.y)
+    judge_->each(op.y, "y", audit::whole(op.y), [&](std::size_t i, std::int64_t, std::size_t c) {
       const std::size_t row = i / b.ws.size();
       return std::pair(b.normal(row, i) * b.ws[c], b.normal_terms(row, i) * std::abs(b.ws[c]));
     });
 }
 
-void AuditedBackend::layer_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
-                                         const Tensor& rstd, const Tensor& residual, const Tensor& dx,
-                                         const Tensor& dweight, const Tensor& dbias, bool accumulate_dweight) {
-  const auto call = [&] {
-    real().layer_norm_backward(dy, x, weight, mean, rstd, residual, dx, dweight, dbias, accumulate_dweight);
-  };
-  if (!judge_->begins("layer_norm_backward", x, all_of(x, 4))) return call();
-  NormBackward b{dy, x,  weight, &mean, rstd, residual, dx, dweight, &dbias, accumulate_dweight,
-                 {}, {}, {},     {},    {},   {},       {}, {}};
+void AuditedBackend::execute(const op::LayerNormBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.x, all_of(op.x, 4))) return call();
+  NormBackward b{op.dy,         op.x, op.weight, &op.mean, op.rstd, op.residual, op.dx, op.dweight, &op.dbias,
+                 op.accumulate, {},   {},        {},       {},      {},          {},    {},         {}};
   b.read(*judge_);
   call();
   Values values, terms;
   b.judge(*judge_, "dx", values, terms);
 }
 
-void AuditedBackend::dropout_add_layer_norm_backward(const Tensor& dy, const Tensor& sum, const Tensor& weight,
-                                                     const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
-                                                     const Tensor& dsum, const Tensor& dx, const Tensor& dbias,
-                                                     const Tensor& dweight, const Tensor& dnorm_bias, bool accumulate) {
-  const auto call = [&] {
-    real().dropout_add_layer_norm_backward(dy, sum, weight, mean, rstd, dropout, dsum, dx, dbias, dweight, dnorm_bias,
-                                           accumulate);
-  };
-  if (!judge_->begins("dropout_add_layer_norm_backward", sum, all_of(sum, 12))) return call();
+void AuditedBackend::execute(const op::DropoutAddLayerNormBackward& op) {
+  const auto call = [&] { real().run(op); };
+  if (!judge_->begins(op.name, op.sum, all_of(op.sum, 12))) return call();
   const Tensor none;
-  NormBackward b{dy,         sum, weight, &mean, rstd, none, dsum, dweight, &dnorm_bias,
-                 accumulate, {},  {},     {},    {},   {},   {},   {},      {}};
+  NormBackward b{op.dy,         op.sum, op.weight, &op.mean, op.rstd, none, op.dsum, op.dweight, &op.dnorm_bias,
+                 op.accumulate, {},     {},        {},       {},      {},   {},      {},         {}};
   b.read(*judge_);
-  const Values bias_before = accumulate && dbias ? judge_->read(dbias) : Values();
+  const Values bias_before = op.accumulate && op.dbias ? judge_->read(op.dbias) : Values();
   call();
   Values values, terms;
   b.judge(*judge_, "dsum", values, terms);
-  if (!dx && !dbias) return;
-  const audit::Mask mask(real(), dropout);
-  const double stored = Judge::rounding_of(dsum.dtype);  // whether dx is made of dsum before or after its rounding
+  if (!op.dx && !op.dbias) return;
+  const audit::Mask mask(real(), op.dropout);
+  const double stored = Judge::rounding_of(op.dsum.dtype);  // whether dx is made of dsum before or after its rounding
   const std::size_t columns = b.ws.size();
   Values through(values.size()), by_bias = bias_before.empty() ? Values(columns) : bias_before, bias_terms(columns);
   Values bias_stored(columns);
@@ -273,18 +252,18 @@ void AuditedBackend::dropout_add_layer_norm_backward(const Tensor& dy, const Ten
     bias_terms[i % columns] += mask.through(place, terms[i]);
     bias_stored[i % columns] += std::abs(through[i]) * stored * (stored > 1e-6 ? 1 : 0);
   }
-  if (dx) {
-    const Values there = judge_->read(dx);
+  if (op.dx) {
+    const Values there = judge_->read(op.dx);
     for (std::size_t i = 0; i < there.size(); ++i) {
       const auto place = static_cast<std::int64_t>(i);
-      judge_->element(dx, "dx", place, there[i], through[i], mask.through(place, terms[i]),
+      judge_->element(op.dx, "dx", place, there[i], through[i], mask.through(place, terms[i]),
                       std::abs(through[i]) * stored);
     }
   }
-  if (dbias) {
-    const Values there = judge_->read(dbias);
+  if (op.dbias) {
+    const Values there = judge_->read(op.dbias);
     for (std::size_t c = 0; c < columns; ++c)
-      judge_->element(dbias, "dbias", static_cast<std::int64_t>(c), there[c], by_bias[c],
+      judge_->element(op.dbias, "dbias", static_cast<std::int64_t>(c), there[c], by_bias[c],
                       bias_terms[c] + (bias_before.empty() ? 0 : std::abs(bias_before[c])), bias_stored[c]);
   }
 }

@@ -41,28 +41,28 @@ struct Sum {
 
 }  // namespace
 
-void AuditedBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
-  const auto call = [&] { real().matmul(a, b, c, options); };
-  const std::int64_t m = c.dim(-2), n = c.dim(-1), k = options.transpose_a ? a.dim(-2) : a.dim(-1);
-  const std::int64_t count = c.elements() / (m * n);
+void AuditedBackend::execute(const op::Matmul& op) {
+  const auto call = [&] { real().run(op); };
+  const std::int64_t m = op.c.dim(-2), n = op.c.dim(-1), k = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
+  const std::int64_t count = op.c.elements() / (m * n);
   const bool small = static_cast<double>(m) * static_cast<double>(k + n) < product_at_once;
   const Places matrices = audit::some_of(count, matrices_of_many),
                rows = audit::some_of(m, small ? m : rows_of_product);
   const auto of_one = [](std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); };
   const double cost =
-      static_cast<double>(matrices.size()) * (2 * of_one(n, k) + of_one(static_cast<std::int64_t>(rows.size()), k + n) +
-                                              (options.transpose_a ? of_one(m, k) : 0));
+      static_cast<double>(matrices.size()) *
+      (2 * of_one(n, k) + of_one(static_cast<std::int64_t>(rows.size()), k + n) + (op.transpose_a ? of_one(m, k) : 0));
   std::string signature = " k ";
   signature += std::to_string(k);
-  if (options.transpose_a) signature += " transposed a";
-  if (options.transpose_b) signature += " transposed b";
-  if (options.accumulate) signature += " accumulate";
-  if (options.bias) signature += " bias";
-  if (!judge_->begins("matmul", c, cost, signature)) return call();
+  if (op.transpose_a) signature += " transposed a";
+  if (op.transpose_b) signature += " transposed b";
+  if (op.accumulate) signature += " accumulate";
+  if (op.bias) signature += " bias";
+  if (!judge_->begins(op.name, op.c, cost, signature)) return call();
 
   std::vector<Values> before;
   for (const std::int64_t i : matrices)
-    before.push_back(options.accumulate ? judge_->read_rows(matrix(c, i), rows) : Values());
+    before.push_back(op.accumulate ? judge_->read_rows(matrix(op.c, i), rows) : Values());
   call();
 
   const auto columns = static_cast<std::size_t>(n), depth = static_cast<std::size_t>(k);
@@ -77,18 +77,18 @@ void AuditedBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, c
     sum.norm = std::sqrt(sum.norm);
     return sum;
   };
-  const Values bias = options.bias ? judge_->read(options.bias) : Values(columns);
+  const Values bias = op.bias ? judge_->read(op.bias) : Values(columns);
   const Sum of_bias = signed_sum(bias.data());
-  const bool rounds_inputs = math_ == ProductMath::tf32 && a.dtype == DType::f32;
-  const double alpha = static_cast<double>(options.alpha);
+  const bool rounds_inputs = math_ == ProductMath::tf32 && op.a.dtype == DType::f32;
+  const double alpha = static_cast<double>(op.alpha);
 
   for (std::size_t which = 0; which < matrices.size(); ++which) {
-    const Tensor left = matrix(a, matrices[which]), right = matrix(b, matrices[which]);
-    const Tensor result = matrix(c, matrices[which]);
-    const Values bs = judge_->read(options.transpose_b ? right.transposed(0, 1) : right);  // [k, n]
+    const Tensor left = matrix(op.a, matrices[which]), right = matrix(op.b, matrices[which]);
+    const Tensor result = matrix(op.c, matrices[which]);
+    const Values bs = judge_->read(op.transpose_b ? right.transposed(0, 1) : right);  // [k, n]
     std::vector<Sum> of_b(depth);
     for (std::size_t l = 0; l < depth; ++l) of_b[l] = signed_sum(bs.data() + l * columns);
-    const Values as = judge_->read_rows(options.transpose_a ? left.transposed(0, 1) : left, rows);
+    const Values as = judge_->read_rows(op.transpose_a ? left.transposed(0, 1) : left, rows);
     const Values cs = judge_->read_rows(result, rows);
     double together = 0;
     std::size_t judged = 0;
@@ -99,7 +99,7 @@ void AuditedBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, c
         const double term = as[r * depth + l] * of_b[l].norm;
         expected.norm += term * term;
       }
-      const Sum old = options.accumulate ? signed_sum(before[which].data() + r * columns) : Sum();
+      const Sum old = op.accumulate ? signed_sum(before[which].data() + r * columns) : Sum();
       const Sum found = signed_sum(cs.data() + r * columns);
       const double value = alpha * expected.value + old.value + of_bias.value;
       const double terms = std::abs(alpha) * std::sqrt(expected.norm);
@@ -108,14 +108,14 @@ void AuditedBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, c
           judge_->wrong("c", "hides what is not finite in row " + std::to_string(rows[r]));
         continue;
       }
-      if (c.dtype == DType::f16 && !std::isfinite(found.value) && terms > 1e4) continue;  // may overflow
+      if (op.c.dtype == DType::f16 && !std::isfinite(found.value) && terms > 1e4) continue;  // may overflow
       // Deviations of: the result's rounding, the partial sums' in fp32, the inputs' (tf32).
-      const double stored = Judge::rounding_of(c.dtype) / std::sqrt(3.0) * (found.norm + old.norm + of_bias.norm);
+      const double stored = Judge::rounding_of(op.c.dtype) / std::sqrt(3.0) * (found.norm + old.norm + of_bias.norm);
       // The matrix units of a GPU keep three bits less while they add products of 16-bit numbers.
-      const double unit = a.dtype == DType::f32 ? 0x1p-24 : 0x1p-21;
+      const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : 0x1p-21;
       const double summed = unit * std::sqrt(static_cast<double>(k) + 16) * (terms + found.norm);
       const double inputs = rounds_inputs ? 0x1p-11 * terms : 0;
-      const double least = c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(static_cast<double>(n)) : 0x1p-126;
+      const double least = op.c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(static_cast<double>(n)) : 0x1p-126;
       const double deviation = std::sqrt(stored * stored + summed * summed + inputs * inputs) + least;
       judge_->within("the signed sum of c's row", rows[r], found.value, value, most_deviations * deviation);
       const double relative = (found.value - value) / deviation;

@@ -5,6 +5,15 @@
 #include <algorithm>
 
 namespace assay::compute {
+namespace {
+
+#if ASSAY_DEVICE_HAS_FP16
+constexpr std::initializer_list<DType> served_floats = {DType::f32, DType::bf16, DType::f16};
+#else
+constexpr std::initializer_list<DType> served_floats = {DType::f32, DType::bf16};
+#endif
+
+}  // namespace
 
 std::string shape_text(const Tensor& t) {
   std::string text = std::string(name_of(t.dtype)) + " [";
@@ -16,6 +25,12 @@ void reject(const char* operation, const std::string& what) {
   throw Error(ASSAY_UNSUPPORTED, fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {}", operation, what));
 }
 
+void invalid(const char* operation, const std::string& what) {
+  throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {}", operation, what));
+}
+
+void require_float(const char* operation, const Tensor& t) { require_dtype(operation, t, served_floats); }
+
 void require_dtype(const char* operation, const Tensor& t, std::initializer_list<DType> allowed) {
   if (std::find(allowed.begin(), allowed.end(), t.dtype) != allowed.end()) return;
   std::string names;
@@ -25,9 +40,7 @@ void require_dtype(const char* operation, const Tensor& t, std::initializer_list
 
 void require_same_shape(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.rank == b.rank && std::equal(a.shape.begin(), a.shape.begin() + a.rank, b.shape.begin())) return;
-  throw Error(ASSAY_INVALID_ARGUMENT,
-              fmt::format("{} on the " ASSAY_DEVICE_LABEL ": tensors {} and {} given; expected equal shapes", operation,
-                          shape_text(a), shape_text(b)));
+  invalid(operation, fmt::format("tensors {} and {} given; expected equal shapes", shape_text(a), shape_text(b)));
 }
 
 void require_contiguous(const char* operation, const Tensor& t) {
@@ -37,10 +50,7 @@ void require_contiguous(const char* operation, const Tensor& t) {
 }
 
 void require_rank(const char* operation, const Tensor& t, int rank) {
-  if (t.rank != rank)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the " ASSAY_DEVICE_LABEL ": tensor {} given; expected {} dimensions", operation,
-                            shape_text(t), rank));
+  if (t.rank != rank) invalid(operation, fmt::format("tensor {} given; expected {} dimensions", shape_text(t), rank));
 }
 
 Rows as_rows(const char* operation, const Tensor& t) {
@@ -68,28 +78,22 @@ Rows as_rows(const char* operation, const Tensor& t) {
 void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what) {
   require_contiguous(operation, t);
   if (t.elements() != count)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {} has {} elements; expected {} ({})", operation, name,
-                            t.elements(), count, of_what));
+    invalid(operation, fmt::format("{} has {} elements; expected {} ({})", name, t.elements(), count, of_what));
 }
 
 void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns) {
   require_contiguous(operation, t);
   if (t.elements() != columns)
-    throw Error(ASSAY_INVALID_ARGUMENT,
-                fmt::format("{} on the " ASSAY_DEVICE_LABEL ": {} has {} elements; expected one for each of the "
-                            "{} columns of x",
-                            operation, name, t.elements(), columns));
+    invalid(operation, fmt::format("{} has {} elements; expected one for each of the {} columns of x", name,
+                                   t.elements(), columns));
 }
 
-float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
+void require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows) {
   require_dtype(operation, t, {DType::f32});
   require_contiguous(operation, t);
   if (t.elements() != rows)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the " ASSAY_DEVICE_LABEL
-                                                    ": {} has {} elements; expected one for each of the {} rows of x",
-                                                    operation, name, t.elements(), rows));
-  return static_cast<float*>(t.data);
+    invalid(operation,
+            fmt::format("{} has {} elements; expected one for each of the {} rows of x", name, t.elements(), rows));
 }
 
 void require_like(const char* operation, const Tensor& first, const Tensor& other) {
@@ -103,21 +107,42 @@ void require_gradient(const char* operation, const char* name, const Tensor& x, 
   require_columns(operation, name, t, x.dim(-1));
 }
 
-CopyShape copy_shape(const Tensor& to, const Tensor& from) {
-  CopyShape s{{1, 1, 1, 1}, {}, {}};
-  int at = 4;  // the dimension last written
-  for (int i = to.rank - 1; i >= 0; --i) {
-    if (to.dim(i) == 1) continue;
-    if (at < 4 && to.step(i) == s.to_step[at] * s.extent[at] && from.step(i) == s.from_step[at] * s.extent[at]) {
-      s.extent[at] *= to.dim(i);
-      continue;
-    }
-    --at;
-    s.extent[at] = to.dim(i);
-    s.to_step[at] = to.step(i);
-    s.from_step[at] = from.step(i);
-  }
-  return s;
+void require_some_columns(const char* operation, const Tensor& x) {
+  if (x.rank == 0 || x.dim(-1) == 0)
+    invalid(operation, "no columns given; expected at least one in the last dimension");
+}
+
+void require_number(const char* operation, const char* name, const Tensor& t, const char* of_what) {
+  require_dtype(operation, t, {DType::f32});
+  require_count(operation, name, t, 1, of_what);
+}
+
+void require_counter(const char* operation, const char* name, const Tensor& t, const char* of_what) {
+  require_dtype(operation, t, {DType::i64});
+  require_count(operation, name, t, 1, of_what);
+}
+
+// ---- feeds ---------------------------------------------------------------------------------------------------------
+
+std::size_t feed_slot_step(std::size_t slots, std::size_t bytes_per_slot, const void* device_memory) {
+  if (slots == 0 || bytes_per_slot == 0 || !device_memory)
+    invalid("open_feed",
+            fmt::format("{} slots of {} bytes in {} memory; expected at least one of each, and device memory", slots,
+                        bytes_per_slot, device_memory ? "given" : "no"));
+  return (bytes_per_slot + 255) / 256 * 256;
+}
+
+void require_feed_slot(const char* operation, std::size_t slot, std::size_t slots) {
+  if (slot < slots) return;
+  throw Error(ASSAY_INVALID_ARGUMENT,
+              fmt::format("{} of a feed on the " ASSAY_DEVICE_LABEL ": slot {}; expected less than {}", operation, slot,
+                          slots));
+}
+
+void require_delivery(const Tensor& to, std::size_t bytes_per_slot) {
+  require_contiguous("deliver of a feed", to);
+  if (to.bytes() > bytes_per_slot)
+    invalid("deliver of a feed", fmt::format("{} bytes; expected at most {}, a slot's", to.bytes(), bytes_per_slot));
 }
 
 }  // namespace assay::compute

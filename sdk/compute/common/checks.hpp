@@ -6,12 +6,12 @@
 #include <initializer_list>
 #include <string>
 
-#include "common/kernel_shapes.hpp"
-
 namespace assay::compute {
 
 // All throw assay::Error(ASSAY_UNSUPPORTED or ASSAY_INVALID_ARGUMENT) that names the operation.
-[[noreturn]] void reject(const char* operation, const std::string& what);
+[[noreturn]] void reject(const char* operation, const std::string& what);   // UNSUPPORTED
+[[noreturn]] void invalid(const char* operation, const std::string& what);  // INVALID_ARGUMENT
+void require_float(const char* operation, const Tensor& t);                 // a type that the device computes in
 void require_dtype(const char* operation, const Tensor& t, std::initializer_list<DType> allowed);
 void require_same_shape(const char* operation, const Tensor& a, const Tensor& b);
 void require_contiguous(const char* operation, const Tensor& t);
@@ -21,9 +21,18 @@ void require_like(const char* operation, const Tensor& first, const Tensor& othe
 // `count` elements; `of_what` says which, in the message.
 void require_count(const char* operation, const char* name, const Tensor& t, std::int64_t count, const char* of_what);
 
+void require_some_columns(const char* operation, const Tensor& x);
+// One number, in device memory.
+inline constexpr const char* step_text = "the number of this step";
+void require_number(const char* operation, const char* name, const Tensor& t, const char* of_what);   // fp32
+void require_counter(const char* operation, const char* name, const Tensor& t, const char* of_what);  // i64
+
+// Where nothing is dropped, the step is not looked at.
+void require_dropout(const char* operation, const Dropout& dropout);
+
 // ---- of normalisations: x is [rows, columns] ----
 void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns);
-float* require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows);
+void require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows);
 void require_gradient(const char* operation, const char* name, const Tensor& x, const Tensor& t);
 
 // A tensor as rows: all dimensions but the last, flattened. The last is contiguous, and one stride leads from row to
@@ -35,7 +44,10 @@ Rows as_rows(const char* operation, const Tensor& t);
 
 std::string shape_text(const Tensor& t);  // "fp32 [2, 3]"
 
-// The fewest dimensions that describe both walks, right-aligned: neighbours that both tensors walk in one stride merge.
-CopyShape copy_shape(const Tensor& to, const Tensor& from);
+// ---- feeds ----
+std::size_t feed_slot_step(std::size_t slots, std::size_t bytes_per_slot,
+                           const void* device_memory);  // from twin to twin
+void require_feed_slot(const char* operation, std::size_t slot, std::size_t slots);
+void require_delivery(const Tensor& to, std::size_t bytes_per_slot);
 
 }  // namespace assay::compute

@@ -1,87 +1,64 @@
-// What each operation asks of its tensors, and the shape it leaves for a kernel: the part of an operation that is the
-// same on every device. Compiled into each backend, as checks.hpp; ASSAY_DEVICE_HAS_FP16 says whether it computes in
-// fp16.
+// What each operation asks of its tensors, the same on every device. Compiled into each backend, as checks.hpp;
+// ASSAY_DEVICE_HAS_FP16 says whether it computes in fp16.
 #pragma once
+#include <assay/compute/operations.hpp>
+
+#include <array>
+#include <span>
+
 #include "common/checks.hpp"
 
 namespace assay::compute {
 
-void require_float(const char* operation, const Tensor& t);  // a type that the device computes in
-// Contiguous, of one shape and one such type.
-void require_alike(const char* operation, std::initializer_list<const Tensor*> tensors);
+// Types, shapes and ranges of one operation: what its struct says of them. Throws assay::Error.
+#define ASSAY_DECLARE_CHECK(Name) void check(const op::Name& op);
+ASSAY_OPERATIONS(ASSAY_DECLARE_CHECK)
+#undef ASSAY_DECLARE_CHECK
 
-// ---- copies and random numbers ----
-void require_convertible(const Tensor& to, const Tensor& from);  // of equal types, or both floating-point
-std::uint64_t integer_range(std::int64_t low, std::int64_t high);
-
-// ---- matrix products ----
-void require_matmul_bias(const Tensor& c, const MatmulOptions& options);  // nothing to check where there is none
-
-// ---- element-wise ----
-void require_bias(const char* operation, const Tensor& x, const Tensor& bias);
-std::int64_t rows_of(const Tensor& x);  // all dimensions but the last
-SwigluShape swiglu_forward_shape(const char* operation, const Tensor& gate, const Tensor& up, const Tensor& h);
-SwigluShape swiglu_backward_shape(const char* operation, const Tensor& gate, const Tensor& up, const Tensor& dh,
-                                  const Tensor& dgate, const Tensor& dup, const Tensor& h);
-struct DropoutRule {
-  std::uint32_t drop_below;  // of a random word
-  float factor;              // of what is kept
+// A tensor of an operation, whichever it is.
+struct TensorUse {
+  const char* name;
+  const Tensor* tensor;
+  bool written, may_be_empty;
 };
-DropoutRule dropout_rule(const Tensor& x, const Tensor& y, float probability, const Tensor& step);
-// Of an operation that drops on the way: drop_below is 0 where nothing is dropped, and the step is not looked at then.
-DropoutRule require_dropout(const char* operation, const Dropout& dropout);
-DropoutRule bias_relu_dropout_rule(const Tensor& x, const Tensor& bias, const Tensor& y, const Dropout& dropout);
-float relu_dropout_factor(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability);
+// That what must be there is there.
+void require_tensors(const char* operation, std::span<const TensorUse> tensors);
+// That no tensor that is written shares memory with another one, but for those that may be one and are.
+void require_places(const char* operation, std::span<const TensorUse> tensors, std::span<const InPlace> in_place);
 
-// ---- embedding and position ----
-struct EmbeddingShape {
-  std::int64_t rows, width, table_rows;
-};
-// `rows` is out or dout; `expected` says in the message what goes with what.
-EmbeddingShape embedding_shape(const char* operation, const Tensor& ids, const Tensor& table, const Tensor& rows,
-                               const char* expected);
-void require_rotary_table(const char* operation, const Tensor& cos, const Tensor& sin);
-RotaryShape rotary_shape(const Tensor& x, const Tensor& cos, const Tensor& sin);
+inline constexpr std::size_t most_tensors = 16;
 
-// ---- dropout_add_layer_norm: tensors of [rows, columns], the vectors bias and norm_bias of the weight's type ----
-struct DropoutNormShape {
-  std::int64_t rows, columns;
-  DropoutRule dropout;
-};
-DropoutNormShape dropout_norm_forward_shape(const Tensor& x, const Tensor& bias, const Tensor& residual,
-                                            const Dropout& dropout, const Tensor& sum, const Tensor& weight,
-                                            const Tensor& norm_bias, const Tensor& y, const Tensor& mean,
-                                            const Tensor& rstd);
-DropoutNormShape dropout_norm_backward_shape(const Tensor& dy, const Tensor& sum, const Tensor& weight,
-                                             const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
-                                             const Tensor& dsum, const Tensor& dx, const Tensor& dbias,
-                                             const Tensor& dweight, const Tensor& dnorm_bias);
+template <class Op>
+constexpr std::size_t count_tensors() {
+  std::size_t count = 0;
+  for_each_tensor(Op{}, [&](const char*, const Tensor&) { ++count; });
+  return count;
+}
 
-// ---- attention and loss ----
-void require_some_columns(const char* operation, const Tensor& x);  // of a softmax
-// A [batch, time, heads, depth] operand; `like` gives the expected type and, but for `time`, the expected shape.
-void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time);
-void require_head_dimension(const char* operation, const Tensor& q);
-float* require_lse(const char* operation, const Tensor& lse, const Tensor& q);
-// Logits, checked, and their labels.
-const std::int64_t* require_labels(const char* operation, const Tensor& logits, const Tensor& labels);
-float* require_row_numbers(const char* operation, const char* name, const Tensor& t, std::int64_t rows);
+// All that is asked of an operation.
+template <class Op>
+void check_all(const Op& operation) {
+  static_assert(count_tensors<Op>() <= most_tensors);
+  std::array<TensorUse, count_tensors<Op>()> uses;
+  std::size_t count = 0;
+  for_each_tensor(operation, [&](const char* name, const auto& tensor) {
+    using Field = std::remove_cvref_t<decltype(tensor)>;
+    uses[count++] = {name, &tensor, is_written<Field>, may_be_empty<Field>};
+  });
+  require_tensors(operation.name, {uses.data(), count});
+  check(operation);
+  require_places(operation.name, {uses.data(), count}, pairs_in_place<Op>());
+}
 
-// ---- sums whose rounding is the point: `terms` one or two, of fp32, bf16 or fp16 on every device ----
-void require_ordered(const char* operation, std::initializer_list<const Tensor*> terms, const Tensor& out,
-                     const SumOptions& options);
-
-// ---- feeds ----
-std::size_t feed_slot_step(std::size_t slots, std::size_t bytes_per_slot,
-                           const void* device_memory);  // from twin to twin
-void require_feed_slot(const char* operation, std::size_t slot, std::size_t slots);
-void require_delivery(const Tensor& to, std::size_t bytes_per_slot);
-
-// ---- numbers and optimizers ----
-float* require_number(const char* operation, const char* name, const Tensor& t, const char* of_what);
-std::int64_t* require_counter(const char* operation, const char* name, const Tensor& t, const char* of_what);
-inline constexpr const char* step_text = "the number of this step";
-void* require_state(const char* operation, const char* name, const Tensor& state, const Tensor& parameter);
-void require_momentum(const SgdOptions& options, const Tensor& momentum);
+// What a backend's run_any() does: checks the operation, then calls `execute` with it.
+template <class F>
+void run_checked(const AnyOperation& any, F&& execute) {
+  std::visit(
+      [&](const auto* operation) {
+        check_all(*operation);
+        execute(*operation);
+      },
+      any);
+}
 
 }  // namespace assay::compute

@@ -49,6 +49,10 @@ CpuBackend::~CpuBackend() = default;
 
 void CpuBackend::set_mode(Mode mode) { mode_ = mode; }
 
+void CpuBackend::run_any(const AnyOperation& operation) {
+  run_checked(operation, [this](const auto& op) { execute(op); });
+}
+
 std::size_t CpuBackend::workspace_bytes() const { return workspace_needed_; }
 
 void CpuBackend::set_workspace(void* address, std::size_t bytes) {

@@ -66,35 +66,17 @@ MatrixSteps matrix_steps(const Tensor& t, bool transpose, std::int64_t rows, std
   return s;
 }
 
-[[noreturn]] void invalid(const std::string& text) {
-  throw Error(ASSAY_INVALID_ARGUMENT, "matmul on the CPU: " + text);
-}
-
-Problem problem_of(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& o) {
-  if (a.rank < 2 || a.rank != b.rank || a.rank != c.rank)
-    invalid(fmt::format("tensors of {}, {} and {} dimensions; expected the same, 2 to 4", a.rank, b.rank, c.rank));
-  for (const Tensor* t : {&a, &b}) require_dtype("matmul", *t, {DType::f32, DType::bf16});
-  require_dtype("matmul", b, {a.dtype});
-  require_dtype("matmul", c, {a.dtype, DType::f32});
+// A checked product.
+Problem problem_of(const op::Matmul& op) {
+  const Tensor &a = op.a, &b = op.b, &c = op.c;
   Problem p;
-  const int rank = a.rank;
   p.m = c.dim(-2), p.n = c.dim(-1);
-  p.k = o.transpose_a ? a.dim(-2) : a.dim(-1);
-  const bool fits = (o.transpose_a ? a.dim(-1) : a.dim(-2)) == p.m && (o.transpose_b ? b.dim(-1) : b.dim(-2)) == p.k &&
-                    (o.transpose_b ? b.dim(-2) : b.dim(-1)) == p.n;
-  if (!fits)
-    invalid(
-        fmt::format("a is [{}, {}]{}, b is [{}, {}]{}, c is [{}, {}]; expected [m, k] x [k, n] -> [m, n] after "
-                    "transposing",
-                    a.dim(-2), a.dim(-1), o.transpose_a ? " transposed" : "", b.dim(-2), b.dim(-1),
-                    o.transpose_b ? " transposed" : "", p.m, p.n));
-  if (p.k == 0) invalid("the inner dimension is 0; expected at least 1");
+  p.k = op.transpose_a ? a.dim(-2) : a.dim(-1);
+  if (p.k == 0) invalid(op.name, "the inner dimension is 0; expected at least 1");
   // Leading dimensions of 1 are dropped, and two that all operands walk in one stride become one: a plain batch is what
   // oneDNN knows best.
   int batch_rank = 0;
-  for (int i = rank - 3; i >= 0; --i) {  // innermost first
-    if (a.dim(i) != b.dim(i) || a.dim(i) != c.dim(i))
-      invalid(fmt::format("leading dimension {} is {}, {} and {}; expected the same", i, a.dim(i), b.dim(i), c.dim(i)));
+  for (int i = c.rank - 3; i >= 0; --i) {  // innermost first
     if (c.dim(i) == 1) continue;
     if (batch_rank == 1 && a.step(i) == p.a_step[0] * p.batch[0] && b.step(i) == p.b_step[0] * p.batch[0] &&
         c.step(i) == p.c_step[0] * p.batch[0]) {
@@ -117,14 +99,13 @@ Problem problem_of(const Tensor& a, const Tensor& b, const Tensor& c, const comp
                          rows, columns, s.row, s.column));
     step[batch_rank] = s.row, step[batch_rank + 1] = s.column;
   };
-  put(p.a_step, a, o.transpose_a, p.m, p.k);
-  put(p.b_step, b, o.transpose_b, p.k, p.n);
+  put(p.a_step, a, op.transpose_a, p.m, p.k);
+  put(p.b_step, b, op.transpose_b, p.k, p.n);
   put(p.c_step, c, false, p.m, p.n);
   p.input = a.dtype, p.output = c.dtype;
-  p.alpha_bits = std::bit_cast<std::uint32_t>(o.alpha);
-  p.accumulate = o.accumulate;
-  require_matmul_bias(c, o);
-  if (o.bias) p.bias = 1 + static_cast<std::int32_t>(o.bias.dtype);
+  p.alpha_bits = std::bit_cast<std::uint32_t>(op.alpha);
+  p.accumulate = op.accumulate;
+  if (op.bias) p.bias = 1 + static_cast<std::int32_t>(op.bias.dtype);
   return p;
 }
 
@@ -264,9 +245,8 @@ struct MatmulCache::Impl {
 MatmulCache::MatmulCache() : impl_(std::make_unique<Impl>()) {}
 MatmulCache::~MatmulCache() = default;
 
-MatmulCache::Plan& MatmulCache::find(const Tensor& a, const Tensor& b, const Tensor& c,
-                                     const compute::MatmulOptions& options) {
-  const Problem problem = problem_of(a, b, c, options);
+MatmulCache::Plan& MatmulCache::find(const op::Matmul& op) {
+  const Problem problem = problem_of(op);
   if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) return *found->second;
   Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem)).first->second;
   impl_->in_order.push_back(&plan);
@@ -327,9 +307,8 @@ Tensor widened(const Tensor& t, void* address) {
 
 // A number in bf16 is one in fp32 as well, and a product of bf16 is summed in fp32 in any case: only the last bits of
 // the sum can differ, by its order.
-void CpuBackend::matmul_widened(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
-  require_matmul_bias(c, options);
-  const Tensor& bias = options.bias;
+void CpuBackend::matmul_widened(const op::Matmul& op) {
+  const Tensor &c = op.c, &bias = op.bias;
   std::size_t taken = 0;
   const auto place = [&](const Tensor& t) {
     const std::size_t offset = taken;
@@ -337,40 +316,45 @@ void CpuBackend::matmul_widened(const Tensor& a, const Tensor& b, const Tensor& 
     return offset;
   };
   const bool narrow_c = c.dtype == DType::bf16, narrow_bias = bias && narrow_c;
-  const std::size_t at_a = place(a), at_b = place(b), at_c = narrow_c ? place(c) : 0,
+  const std::size_t at_a = place(op.a), at_b = place(op.b), at_c = narrow_c ? place(c) : 0,
                     at_bias = narrow_bias ? place(bias) : 0;
-  MatmulOptions wide_options = options;
-  if (narrow_bias) wide_options.bias = widened(bias, bias.data);
-  MatmulCache::Plan& plan =
-      matmuls_->find(widened(a, a.data), widened(b, b.data), narrow_c ? widened(c, c.data) : c, wide_options);
+  op::Matmul wide = op;
+  wide.a = widened(op.a, op.a.data), wide.b = widened(op.b, op.b.data);
+  if (narrow_c) wide.c = widened(c, c.data);
+  if (narrow_bias) wide.bias = widened(bias, bias.data);
+  MatmulCache::Plan& plan = matmuls_->find(wide);
   char* const memory = static_cast<char*>(scratch(taken + MatmulCache::scratch_bytes(plan)));
   if (preparing()) return;
   const auto copied = [&](const Tensor& t, std::size_t offset) {
-    const Tensor wide = widened(t, memory + offset);
-    copy(wide, t);
-    return wide.data;
+    const Tensor copy = widened(t, memory + offset);
+    execute(op::Copy{.to = copy, .from = t});
+    return copy.data;
   };
-  void* const wide_c = !narrow_c ? c.data : options.accumulate ? copied(c, at_c) : static_cast<void*>(memory + at_c);
-  matmuls_->execute(plan, copied(a, at_a), copied(b, at_b), wide_c, narrow_bias ? copied(bias, at_bias) : bias.data,
-                    memory + taken);
-  if (narrow_c) copy(c, widened(c, wide_c));
+  void* const wide_c = !narrow_c ? c.data : op.accumulate ? copied(c, at_c) : static_cast<void*>(memory + at_c);
+  matmuls_->execute(plan, copied(op.a, at_a), copied(op.b, at_b), wide_c,
+                    narrow_bias ? copied(bias, at_bias) : bias.data, memory + taken);
+  if (narrow_c) execute(op::Copy{.to = c, .from = widened(c, wide_c)});
 }
 
-void CpuBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
-  if (c.rank >= 2 && c.step(-1) != 1 && c.step(-2) == 1 && c.dim(-1) != 1) {
+void CpuBackend::execute(const op::Matmul& op) {
+  const Tensor& c = op.c;
+  if (c.step(-1) != 1 && c.step(-2) == 1 && c.dim(-1) != 1) {
     // oneDNN writes rows: a c that lies by columns is written as its transpose, c' = b' a'.
-    if (options.bias)
+    if (op.bias)
       reject("matmul with a bias", "c lies by columns; expected rows: write its transpose, then add the bias");
-    const MatmulOptions swapped{!options.transpose_b, !options.transpose_a, options.alpha, options.accumulate, {}};
-    matmul(b, a, c.transposed(c.rank - 2, c.rank - 1), swapped);
-    return;
+    return execute(op::Matmul{.a = op.b,
+                              .b = op.a,
+                              .c = c.transposed(c.rank - 2, c.rank - 1),
+                              .transpose_a = !op.transpose_b,
+                              .transpose_b = !op.transpose_a,
+                              .alpha = op.alpha,
+                              .accumulate = op.accumulate});
   }
   if (c.elements() == 0) return;
-  if (a.dtype == DType::bf16 && b.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())
-    return matmul_widened(a, b, c, options);
-  MatmulCache::Plan& plan = matmuls_->find(a, b, c, options);
+  if (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16()) return matmul_widened(op);
+  MatmulCache::Plan& plan = matmuls_->find(op);
   void* const memory = scratch(MatmulCache::scratch_bytes(plan));
-  if (!preparing()) matmuls_->execute(plan, a.data, b.data, c.data, options.bias.data, memory);
+  if (!preparing()) matmuls_->execute(plan, op.a.data, op.b.data, c.data, op.bias.data, memory);
 }
 
 }  // namespace assay::cpu

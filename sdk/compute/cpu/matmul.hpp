@@ -21,8 +21,7 @@ class MatmulCache {
 
   // The plan of these tensors' geometry, made when it is new. Throws assay::Error (UNSUPPORTED) when oneDNN offers no
   // optimised implementation.
-  Plan& find(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,
-             const compute::MatmulOptions& options);
+  Plan& find(const compute::op::Matmul& op);
   static std::size_t scratch_bytes(const Plan& plan);
   void execute(Plan& plan, void* a, void* b, void* c, void* bias, void* scratch);  // no bias: nullptr
 

@@ -145,31 +145,29 @@ auto elements_of(const Tensor& x) {
 
 }  // namespace
 
-void CpuBackend::ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) {
-  require_ordered("ordered_sum", {&x}, out, options);
+void CpuBackend::execute(const op::OrderedSum& op) {
   if (preparing()) return;
-  *static_cast<float*>(out.data) = with_numbers(x.dtype, [&](auto source) {
-    return with_numbers(options.accumulator, [&](auto total) {
+  *static_cast<float*>(op.out.data) = with_numbers(op.x.dtype, [&](auto source) {
+    return with_numbers(op.options.accumulator, [&](auto total) {
       using Total = decltype(total);
-      const auto term = elements_of<decltype(source)>(x);
+      const auto term = elements_of<decltype(source)>(op.x);
       const auto converted = [&](std::int64_t i) { return Total::round(term(i)); };
-      return options.upcast_terms ? in_order<Total>(converted, x.elements(), options)
-                                  : in_order<Total>(term, x.elements(), options);
+      return op.options.upcast_terms ? in_order<Total>(converted, op.x.elements(), op.options)
+                                     : in_order<Total>(term, op.x.elements(), op.options);
     });
   });
 }
 
-void CpuBackend::ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) {
-  require_ordered("ordered_dot", {&x, &y}, out, options);
+void CpuBackend::execute(const op::OrderedDot& op) {
   if (preparing()) return;
-  *static_cast<float*>(out.data) = with_numbers(x.dtype, [&](auto source) {
-    return with_numbers(options.accumulator, [&](auto total) {
+  *static_cast<float*>(op.out.data) = with_numbers(op.x.dtype, [&](auto source) {
+    return with_numbers(op.options.accumulator, [&](auto total) {
       using Total = decltype(total);
-      const auto a = elements_of<decltype(source)>(x), b = elements_of<decltype(source)>(y);
+      const auto a = elements_of<decltype(source)>(op.x), b = elements_of<decltype(source)>(op.y);
       const auto product = [&](std::int64_t i) { return Total::round(a(i) * b(i)); };
       const auto converted = [&](std::int64_t i) { return Total::round(Total::round(a(i)) * Total::round(b(i))); };
-      return options.upcast_terms ? in_order<Total>(converted, x.elements(), options)
-                                  : in_order<Total>(product, x.elements(), options);
+      return op.options.upcast_terms ? in_order<Total>(converted, op.x.elements(), op.options)
+                                     : in_order<Total>(product, op.x.elements(), op.options);
     });
   });
 }

@@ -79,7 +79,12 @@ CudaBackend::~CudaBackend() {
 
 void CudaBackend::set_mode(Mode mode) {
   mode_ = mode;
+  lane_ = 0;  // an exception may have left the side lane in use
   if (mode == Mode::execute) matmuls_->end_preparing();
+}
+
+void CudaBackend::run_any(const AnyOperation& operation) {
+  run_checked(operation, [this](const auto& op) { execute(op); });
 }
 
 void CudaBackend::synchronize() {

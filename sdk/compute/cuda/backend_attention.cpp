@@ -2,6 +2,8 @@
 // main lane only: cuDNN's plans belong to its stream.
 #include <fmt/format.h>
 
+#include <type_traits>
+
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
 #include "kernels/attention_fp32.hpp"
@@ -9,98 +11,88 @@
 namespace assay::cuda {
 namespace {
 
-struct Operands {
-  const Tensor &q, &k, &v, &out, &lse;
-  const Tensor *dout = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  bool backward() const { return dout != nullptr; }
+template <class Op>
+inline constexpr bool is_backward = std::is_same_v<Op, op::AttentionBackward>;
 
-  // Calls f(AttentionOperand, name, tensor, over keys) for each operand but lse.
-  template <class F>
-  void each(F&& f) const {
-    f(AttentionOperand::q, "q", q, false);
-    f(AttentionOperand::k, "k", k, true);
-    f(AttentionOperand::v, "v", v, true);
-    f(AttentionOperand::out, "out", out, false);
-    if (!backward()) return;
-    f(AttentionOperand::dout, "dout", *dout, false);
-    f(AttentionOperand::dq, "dq", *dq, false);
-    f(AttentionOperand::dk, "dk", *dk, true);
-    f(AttentionOperand::dv, "dv", *dv, true);
+// Calls f(AttentionOperand, name, tensor) for each operand but lse.
+template <class Op, class F>
+void each_operand(const Op& op, F&& f) {
+  f(AttentionOperand::q, "q", op.q);
+  f(AttentionOperand::k, "k", op.k);
+  f(AttentionOperand::v, "v", op.v);
+  f(AttentionOperand::out, "out", op.out);
+  if constexpr (is_backward<Op>) {
+    f(AttentionOperand::dout, "dout", op.dout);
+    f(AttentionOperand::dq, "dq", op.dq);
+    f(AttentionOperand::dk, "dk", op.dk);
+    f(AttentionOperand::dv, "dv", op.dv);
   }
-};
-
-void require_operands(const char* operation, const Operands& o) {
-  require_rank(operation, o.q, 4);
-  require_rank(operation, o.k, 4);
-  require_float(operation, o.q);
-  require_head_dimension(operation, o.q);
-  o.each([&](AttentionOperand, const char* name, const Tensor& t, bool over_keys) {
-    require_operand(operation, name, t, o.q, over_keys ? o.k.dim(1) : o.q.dim(1));
-  });
-  require_lse(operation, o.lse, o.q);
 }
 
 // The graph of cuDNN that serves the operands; refuses what cuDNN is not trusted with.
-AttentionKey cudnn_key(const char* operation, const Operands& o, const AttentionShape& shape) {
+template <class Op>
+AttentionKey cudnn_key(const Op& op) {
   AttentionKey key;
-  key.dtype = o.q.dtype;
-  key.batch = o.q.dim(0);
-  key.queries = o.q.dim(1);
-  key.heads = o.q.dim(2);
-  key.depth = o.q.dim(3);
-  key.keys = o.k.dim(1);
-  key.causal = shape.causal;
-  key.backward = o.backward();
-  key.scale = shape.scale;
-  key.dropout = shape.dropout.probability;
+  key.dtype = op.q.dtype;
+  key.batch = op.q.dim(0);
+  key.queries = op.q.dim(1);
+  key.heads = op.q.dim(2);
+  key.depth = op.q.dim(3);
+  key.keys = op.k.dim(1);
+  key.causal = op.shape.causal;
+  key.backward = is_backward<Op>;
+  key.scale = op.shape.scale;
+  key.dropout = op.shape.dropout.probability;
   const AttentionProblem problem{key.dtype, key.batch,  key.heads,    key.queries, key.keys,
                                  key.depth, key.causal, key.backward, key.dropout};
-  if (const std::string why = attention_refusal(problem); !why.empty()) reject(operation, why);
-  o.each([&](AttentionOperand operand, const char* name, const Tensor& t, bool) {
-    if (const std::string why = attention_refusal(name, t); !why.empty()) reject(operation, why);
+  if (const std::string why = attention_refusal(problem); !why.empty()) reject(op.name, why);
+  each_operand(op, [&](AttentionOperand operand, const char* name, const Tensor& t) {
+    if (const std::string why = attention_refusal(name, t); !why.empty()) reject(op.name, why);
     key.set_strides(operand, t);
   });
   return key;
 }
 
-AttentionPointers pointers_of(const Operands& o) {
+template <class Op>
+AttentionPointers pointers_of(const Op& op) {
   AttentionPointers pointers{};
-  o.each([&](AttentionOperand operand, const char*, const Tensor& t, bool) {
+  each_operand(op, [&](AttentionOperand operand, const char*, const Tensor& t) {
     pointers[static_cast<std::size_t>(operand)] = t.data;
   });
-  pointers[static_cast<std::size_t>(AttentionOperand::lse)] = o.lse.data;
+  pointers[static_cast<std::size_t>(AttentionOperand::lse)] = op.lse.data;
   return pointers;
 }
 
-AttentionFp32View view_of(const Tensor& t) { return {static_cast<float*>(t.data), t.step(0), t.step(1), t.step(2)}; }
+AttentionFp32View view_of(const Tensor& t) { return {data_of<float>(t), t.step(0), t.step(1), t.step(2)}; }
 
-AttentionFp32Args fp32_args(const char* operation, const Operands& o, const AttentionShape& shape) {
-  if (o.q.dim(3) > attention_fp32_most_depth)
-    reject(operation, fmt::format("head dimension {} given; fp32 attention serves at most {}: use more heads, or the "
-                                  "naive attention",
-                                  o.q.dim(3), attention_fp32_most_depth));
-  if (o.q.dim(1) > attention_fp32_most_times || o.k.dim(1) > attention_fp32_most_times)
-    reject(operation, fmt::format("{} queries and {} keys given; fp32 attention serves at most {}", o.q.dim(1),
-                                  o.k.dim(1), attention_fp32_most_times));
+template <class Op>
+AttentionFp32Args fp32_args(const Op& op) {
+  if (op.q.dim(3) > attention_fp32_most_depth)
+    reject(op.name, fmt::format("head dimension {} given; fp32 attention serves at most {}: use more heads, or the "
+                                "naive attention",
+                                op.q.dim(3), attention_fp32_most_depth));
+  if (op.q.dim(1) > attention_fp32_most_times || op.k.dim(1) > attention_fp32_most_times)
+    reject(op.name, fmt::format("{} queries and {} keys given; fp32 attention serves at most {}", op.q.dim(1),
+                                op.k.dim(1), attention_fp32_most_times));
   AttentionFp32Args args{};
-  args.batch = o.q.dim(0);
-  args.queries = static_cast<int>(o.q.dim(1));
-  args.heads = o.q.dim(2);
-  args.depth = static_cast<int>(o.q.dim(3));
-  args.keys = static_cast<int>(o.k.dim(1));
-  args.scale = shape.scale;
-  args.causal = shape.causal;
-  args.dropout = dropout_args(require_dropout(operation, shape.dropout), shape.dropout);
-  args.q = view_of(o.q);
-  args.k = view_of(o.k);
-  args.v = view_of(o.v);
-  args.out = view_of(o.out);
-  args.lse = static_cast<float*>(o.lse.data);
-  if (o.backward()) {
-    args.dout = view_of(*o.dout);
-    args.dq = view_of(*o.dq);
-    args.dk = view_of(*o.dk);
-    args.dv = view_of(*o.dv);
+  args.batch = op.q.dim(0);
+  args.queries = static_cast<int>(op.q.dim(1));
+  args.heads = op.q.dim(2);
+  args.depth = static_cast<int>(op.q.dim(3));
+  args.keys = static_cast<int>(op.k.dim(1));
+  args.scale = op.shape.scale;
+  args.causal = op.shape.causal;
+  args.dropout = dropout_args(op.shape.dropout);
+  args.q = view_of(op.q);
+  args.k = view_of(op.k);
+  args.v = view_of(op.v);
+  args.out = view_of(op.out);
+  args.lse = data_of<float>(op.lse);
+  if constexpr (is_backward<Op>) {
+    args.dout = view_of(op.dout);
+    args.dq = view_of(op.dq);
+    args.dk = view_of(op.dk);
+    args.dv = view_of(op.dv);
   }
   return args;
 }
@@ -113,45 +105,35 @@ void CudaBackend::run_cudnn(const char* operation, const AttentionKey& key, cons
                             const Dropout& dropout) {
   // The side lane would need a handle of cuDNN and plans of its own; no workload attends there.
   if (lane_ != 0) reject(operation, "called between begin_side and end_side; 16-bit attention runs on the main lane");
-  const DropoutRule rule = require_dropout(operation, dropout);
   const std::size_t head = key.dropout > 0.0F ? random_bytes : 0;
   auto* const memory =
       static_cast<char*>(scratch(head + (preparing() ? attentions_->prepare(key) : attentions_->workspace_bytes(key))));
   if (preparing()) return;
   auto* const random = reinterpret_cast<std::int64_t*>(memory);
-  if (head) launch_attention_seed(stream(), dropout_args(rule, dropout), random);
+  if (head) launch_attention_seed(stream(), dropout_args(dropout), random);
   attentions_->execute(key, pointers, head ? random : nullptr, memory + head);
 }
 
-void CudaBackend::attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                    const Tensor& lse, const AttentionShape& shape) {
-  constexpr const char* operation = "attention_forward";
-  const Operands operands{q, k, v, out, lse};
-  require_operands(operation, operands);
-  if (q.dtype == DType::f32) {
-    const AttentionFp32Args args = fp32_args(operation, operands, shape);
+void CudaBackend::execute(const op::AttentionForward& op) {
+  if (op.q.dtype == DType::f32) {
+    const AttentionFp32Args args = fp32_args(op);
     if (!preparing()) attention_fp32_forward(args, stream());
     return;
   }
-  if (out.elements() == 0) return;
-  run_cudnn(operation, cudnn_key(operation, operands, shape), pointers_of(operands), shape.dropout);
+  if (op.out.elements() == 0) return;
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout);
 }
 
-void CudaBackend::attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                                     const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                                     const Tensor& dv, const AttentionShape& shape) {
-  constexpr const char* operation = "attention_backward";
-  const Operands operands{q, k, v, out, lse, &dout, &dq, &dk, &dv};
-  require_operands(operation, operands);
-  if (q.dtype == DType::f32) {
-    AttentionFp32Args args = fp32_args(operation, operands, shape);
+void CudaBackend::execute(const op::AttentionBackward& op) {
+  if (op.q.dtype == DType::f32) {
+    AttentionFp32Args args = fp32_args(op);
     // The row sums of dout * out, [B, H, Tq].
-    args.delta = static_cast<float*>(scratch(lse.bytes()));
+    args.delta = static_cast<float*>(scratch(op.lse.bytes()));
     if (!preparing()) attention_fp32_backward(args, stream());
     return;
   }
-  if (dq.elements() == 0 && dk.elements() == 0) return;
-  run_cudnn(operation, cudnn_key(operation, operands, shape), pointers_of(operands), shape.dropout);
+  if (op.dq.elements() == 0 && op.dk.elements() == 0) return;
+  run_cudnn(op.name, cudnn_key(op), pointers_of(op), op.shape.dropout);
 }
 
 }  // namespace assay::cuda

@@ -1,21 +1,10 @@
 // Moving and making data, embedding, rotary position.
-#include <fmt/format.h>
-
 #include "cuda_backend.hpp"
 #include "cuda_error.hpp"
 #include "kernels/data.hpp"
 #include "kernels/embedding.hpp"
 
 namespace assay::cuda {
-namespace {
-
-constexpr std::initializer_list<DType> any_float = {DType::f32, DType::bf16, DType::f16};
-
-bool is_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
-
-const std::int64_t* ids_of(const Tensor& t) { return static_cast<const std::int64_t*>(t.data); }
-
-}  // namespace
 
 void CudaBackend::upload(const Tensor& to, const void* host_source) {
   require_contiguous("upload", to);
@@ -31,72 +20,58 @@ void CudaBackend::download(void* host_target, const Tensor& from) {
   check(cudaStreamSynchronize(stream()), "download");
 }
 
-void CudaBackend::fill(const Tensor& x, double value) {
-  require_contiguous("fill", x);
+void CudaBackend::execute(const op::Fill& op) {
   if (preparing()) return;
-  if (is_float(x.dtype)) {
-    launch_fill_float(stream(), x.dtype, x.data, static_cast<float>(value), x.elements());
+  if (is_float(op.x.dtype)) {
+    launch_fill_float(stream(), op.x.dtype, op.x.data, static_cast<float>(op.value), op.x.elements());
     return;
   }
-  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-  launch_fill_bytes(stream(), x.data, size_of(x.dtype), bits, x.elements());
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(op.value));
+  launch_fill_bytes(stream(), op.x.data, size_of(op.x.dtype), bits, op.x.elements());
 }
 
-void CudaBackend::copy(const Tensor& to, const Tensor& from) {
-  require_convertible(to, from);
-  if (preparing() || to.elements() == 0) return;
-  const CopyShape shape = copy_shape(to, from);
-  if (to.dtype == from.dtype)
-    launch_copy(stream(), size_of(to.dtype), to.data, from.data, shape);
+void CudaBackend::execute(const op::Copy& op) {
+  if (preparing() || op.to.elements() == 0) return;
+  const CopyShape shape = copy_shape(op.to, op.from);
+  if (op.to.dtype == op.from.dtype)
+    launch_copy(stream(), size_of(op.to.dtype), op.to.data, op.from.data, shape);
   else
-    launch_convert(stream(), to.dtype, from.dtype, to.data, from.data, shape);
+    launch_convert(stream(), op.to.dtype, op.from.dtype, op.to.data, op.from.data, shape);
 }
 
-void CudaBackend::random_normal(const Tensor& x, std::uint64_t seed, std::uint64_t random_stream, float mean,
-                                float std) {
-  require_contiguous("random_normal", x);
-  require_dtype("random_normal", x, any_float);
+void CudaBackend::execute(const op::RandomNormal& op) {
   if (preparing()) return;
-  launch_random_normal(stream(), x.dtype, x.data, x.elements(), seed, random_stream, mean, std);
+  launch_random_normal(stream(), op.x.dtype, op.x.data, op.x.elements(), op.seed, op.stream, op.mean, op.std);
 }
 
-void CudaBackend::random_integers(const Tensor& x, std::uint64_t seed, std::uint64_t random_stream, std::int64_t low,
-                                  std::int64_t high) {
-  require_contiguous("random_integers", x);
-  require_dtype("random_integers", x, {DType::i64});
-  const std::uint64_t range = integer_range(low, high);
+void CudaBackend::execute(const op::RandomIntegers& op) {
+  const std::uint64_t range = integer_range(op);
   if (preparing()) return;
-  launch_random_integers(stream(), static_cast<std::int64_t*>(x.data), x.elements(), seed, random_stream, low, range);
+  launch_random_integers(stream(), data_of<std::int64_t>(op.x), op.x.elements(), op.seed, op.stream, op.low, range);
 }
 
-void CudaBackend::embedding_forward(const Tensor& ids, const Tensor& table, const Tensor& out) {
-  const EmbeddingShape shape =
-      embedding_shape("embedding_forward", ids, table, out, "out [rows, C] for ids [rows] and table [V, C]");
+void CudaBackend::execute(const op::EmbeddingForward& op) {
   if (preparing()) return;
-  launch_embedding_forward(stream(), out.dtype, table.dtype, out.data, table.data, ids_of(ids), shape.rows, shape.width,
-                           shape.table_rows);
+  launch_embedding_forward(stream(), op.out.dtype, op.table.dtype, op.out.data, op.table.data,
+                           data_of<std::int64_t>(op.ids), op.ids.elements(), op.table.dim(1), op.table.dim(0));
 }
 
-void CudaBackend::embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) {
-  const EmbeddingShape shape =
-      embedding_shape("embedding_backward", ids, dtable, dout, "dout [rows, C] for ids [rows] and dtable [V, C]");
+void CudaBackend::execute(const op::EmbeddingBackward& op) {
   if (preparing()) return;
-  launch_embedding_backward(stream(), dtable.dtype, dout.dtype, dtable.data, dout.data, ids_of(ids), shape.rows,
-                            shape.width, shape.table_rows, accumulate);
+  launch_embedding_backward(stream(), op.dtable.dtype, op.dout.dtype, op.dtable.data, op.dout.data,
+                            data_of<std::int64_t>(op.ids), op.ids.elements(), op.dtable.dim(1), op.dtable.dim(0),
+                            op.accumulate);
 }
 
-void CudaBackend::rotary_table(const Tensor& cos, const Tensor& sin, double theta) {
-  require_rotary_table("rotary_table", cos, sin);
+void CudaBackend::execute(const op::RotaryTable& op) {
   if (preparing()) return;
-  launch_rotary_table(stream(), static_cast<float*>(cos.data), static_cast<float*>(sin.data), cos.dim(0), cos.dim(1),
-                      theta);
+  launch_rotary_table(stream(), data_of<float>(op.cos), data_of<float>(op.sin), op.cos.dim(0), op.cos.dim(1), op.theta);
 }
 
-void CudaBackend::rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) {
-  const RotaryShape shape = rotary_shape(x, cos, sin);
+void CudaBackend::execute(const op::Rotary& op) {
+  const RotaryShape shape = rotary_shape(op);
   if (preparing()) return;
-  launch_rotary(stream(), x.dtype, x.data, static_cast<const float*>(cos.data), static_cast<const float*>(sin.data),
-                shape, inverse);
+  launch_rotary(stream(), op.x.dtype, op.x.data, data_of<float>(op.cos), data_of<float>(op.sin), shape, op.inverse);
 }
 
 }  // namespace assay::cuda

@@ -5,85 +5,74 @@
 
 namespace assay::cuda {
 
-DropoutArgs dropout_args(const compute::DropoutRule& rule, const compute::Dropout& dropout) {
-  return {rule.drop_below, rule.factor, dropout.seed, dropout.stream,
-          static_cast<const std::int64_t*>(dropout.step.data)};
+DropoutArgs dropout_args(const compute::Dropout& dropout) {
+  const DropoutRule rule = dropout_rule(dropout.probability);
+  return {rule.drop_below, rule.factor, dropout.seed, dropout.stream, data_of<std::int64_t>(dropout.step)};
 }
 
-void CudaBackend::add(const Tensor& a, const Tensor& b, const Tensor& out) {
-  require_alike("add", {&a, &b, &out});
-  if (!preparing()) launch_add(stream(), a.dtype, a.data, b.data, out.data, a.elements());
+void CudaBackend::execute(const op::Add& op) {
+  if (!preparing()) launch_add(stream(), op.a.dtype, op.a.data, op.b.data, op.out.data, op.a.elements());
 }
 
-void CudaBackend::multiply(const Tensor& a, const Tensor& b, const Tensor& out) {
-  require_alike("multiply", {&a, &b, &out});
-  if (!preparing()) launch_multiply(stream(), a.dtype, a.data, b.data, out.data, a.elements());
+void CudaBackend::execute(const op::Multiply& op) {
+  if (!preparing()) launch_multiply(stream(), op.a.dtype, op.a.data, op.b.data, op.out.data, op.a.elements());
 }
 
-void CudaBackend::scale(const Tensor& x, float factor, const Tensor& out) {
-  require_alike("scale", {&x, &out});
-  if (!preparing()) launch_scale(stream(), x.dtype, x.data, factor, out.data, x.elements());
+void CudaBackend::execute(const op::Scale& op) {
+  if (!preparing()) launch_scale(stream(), op.x.dtype, op.x.data, op.factor, op.out.data, op.x.elements());
 }
 
-void CudaBackend::activation_forward(Activation kind, const Tensor& x, const Tensor& y) {
-  require_alike("activation_forward", {&x, &y});
-  if (!preparing()) launch_activation_forward(stream(), x.dtype, kind, x.data, y.data, x.elements());
+void CudaBackend::execute(const op::ActivationForward& op) {
+  if (!preparing()) launch_activation_forward(stream(), op.x.dtype, op.kind, op.x.data, op.y.data, op.x.elements());
 }
 
-void CudaBackend::activation_backward(Activation kind, const Tensor& x, const Tensor& dy, const Tensor& dx) {
-  require_alike("activation_backward", {&x, &dy, &dx});
-  if (!preparing()) launch_activation_backward(stream(), x.dtype, kind, x.data, dy.data, dx.data, x.elements());
+void CudaBackend::execute(const op::ActivationBackward& op) {
+  if (!preparing())
+    launch_activation_backward(stream(), op.x.dtype, op.kind, op.x.data, op.dy.data, op.dx.data, op.x.elements());
 }
 
-void CudaBackend::bias_add(const Tensor& x, const Tensor& bias, const Tensor& y) {
-  require_alike("bias_add", {&x, &y});
-  require_bias("bias_add", x, bias);
+void CudaBackend::execute(const op::BiasAdd& op) {
   if (preparing()) return;
-  launch_bias_add(stream(), x.dtype, bias.dtype, x.data, bias.data, y.data, rows_of(x), x.dim(-1));
+  launch_bias_add(stream(), op.x.dtype, op.bias.dtype, op.x.data, op.bias.data, op.y.data, rows_of(op.x), op.x.dim(-1));
 }
 
-void CudaBackend::bias_backward(const Tensor& dy, const Tensor& dbias, bool accumulate) {
-  require_alike("bias_backward", {&dy});
-  require_bias("bias_backward", dy, dbias);
-  const std::int64_t rows = rows_of(dy), width = dy.dim(-1);
-  void* const partial = scratch(static_cast<std::size_t>(bias_blocks(dy.dtype, rows, width) * width) * sizeof(float));
+void CudaBackend::execute(const op::BiasBackward& op) {
+  const std::int64_t rows = rows_of(op.dy), width = op.dy.dim(-1);
+  void* const partial =
+      scratch(static_cast<std::size_t>(bias_blocks(op.dy.dtype, rows, width) * width) * sizeof(float));
   if (preparing()) return;
-  launch_bias_backward(stream(), dy.dtype, dbias.dtype, dy.data, dbias.data, accumulate, rows, width,
+  launch_bias_backward(stream(), op.dy.dtype, op.dbias.dtype, op.dy.data, op.dbias.data, op.accumulate, rows, width,
                        static_cast<float*>(partial));
 }
 
-void CudaBackend::swiglu_forward(const Tensor& gate, const Tensor& up, const Tensor& h) {
-  const SwigluShape shape = swiglu_forward_shape("swiglu_forward", gate, up, h);
+void CudaBackend::execute(const op::SwigluForward& op) {
+  const SwigluShape shape = swiglu_shape(op);
   if (preparing()) return;
-  launch_swiglu_forward(stream(), gate.dtype, gate.data, up.data, h.data, shape);
+  launch_swiglu_forward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.h.data, shape);
 }
 
-void CudaBackend::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dh, const Tensor& dgate,
-                                  const Tensor& dup, const Tensor& h) {
-  const SwigluShape shape = swiglu_backward_shape("swiglu_backward", gate, up, dh, dgate, dup, h);
+void CudaBackend::execute(const op::SwigluBackward& op) {
+  const SwigluShape shape = swiglu_shape(op);
   if (preparing()) return;
-  launch_swiglu_backward(stream(), gate.dtype, gate.data, up.data, dh.data, dgate.data, dup.data, h.data, shape);
+  launch_swiglu_backward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.dh.data, op.dgate.data, op.dup.data,
+                         op.h.data, shape);
 }
 
-void CudaBackend::dropout(const Tensor& x, const Tensor& y, float probability, std::uint64_t seed,
-                          std::uint64_t random_stream, const Tensor& step) {
-  const DropoutRule rule = dropout_rule(x, y, probability, step);
+void CudaBackend::execute(const op::ApplyDropout& op) {
   if (preparing()) return;
-  launch_dropout(stream(), x.dtype, x.data, y.data, x.elements(),
-                 dropout_args(rule, {probability, seed, random_stream, step}));
+  launch_dropout(stream(), op.x.dtype, op.x.data, op.y.data, op.x.elements(), dropout_args(op.dropout));
 }
 
-void CudaBackend::bias_relu_dropout_forward(const Tensor& x, const Tensor& bias, const Tensor& y,
-                                            const Dropout& dropout) {
-  const DropoutRule rule = bias_relu_dropout_rule(x, bias, y, dropout);
-  if (preparing() || x.elements() == 0) return;
-  launch_bias_relu_dropout(stream(), x.dtype, bias.dtype, x.data, bias.data, y.data, rows_of(x), x.dim(-1),
-                           dropout_args(rule, dropout));
+void CudaBackend::execute(const op::BiasReluDropoutForward& op) {
+  if (preparing() || op.x.elements() == 0) return;
+  launch_bias_relu_dropout(stream(), op.x.dtype, op.bias.dtype, op.x.data, op.bias.data, op.y.data, rows_of(op.x),
+                           op.x.dim(-1), dropout_args(op.dropout));
 }
 
-void CudaBackend::relu_dropout_backward(const Tensor& y, const Tensor& dy, const Tensor& dx, float probability) {
-  const float factor = relu_dropout_factor(y, dy, dx, probability);
-  if (!preparing()) launch_relu_dropout_backward(stream(), y.dtype, y.data, dy.data, dx.data, factor, y.elements());
+void CudaBackend::execute(const op::ReluDropoutBackward& op) {
+  const float factor = dropout_rule(op.probability).factor;
+  if (!preparing())
+    launch_relu_dropout_backward(stream(), op.y.dtype, op.y.data, op.dy.data, op.dx.data, factor, op.y.elements());
 }
 
 }  // namespace assay::cuda

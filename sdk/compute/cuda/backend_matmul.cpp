@@ -1,4 +1,4 @@
-// Matrix products: checks and mapping in matmul_key, algorithms in matmul_plans.
+// Matrix products: mapping in matmul_key, algorithms in matmul_plans.
 #include "cuda_backend.hpp"
 #include "matmul_plans.hpp"
 
@@ -20,12 +20,11 @@ void clear(const MatmulCall& call, cudaStream_t stream) {
 
 }  // namespace
 
-void CudaBackend::matmul(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& options) {
-  require_matmul_bias(c, options);
-  if (c.elements() == 0) return;
-  const MatmulCall call = matmul_call(a, b, c, options, math_);
+void CudaBackend::execute(const op::Matmul& op) {
+  if (op.c.elements() == 0) return;
+  const MatmulCall call = matmul_call(op, math_);
   if (call.key.k == 0) {
-    if (!preparing() && !options.accumulate) clear(call, stream());
+    if (!preparing() && !op.accumulate) clear(call, stream());
     return;
   }
   const MatmulPlans::Plan& plan = preparing() ? matmuls_->prepare(call.key) : matmuls_->find(call.key);

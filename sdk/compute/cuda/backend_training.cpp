@@ -1,8 +1,4 @@
-// Loss, reductions and optimizers: argument checks and scratch. The constants of a step come from device memory.
-#include <fmt/format.h>
-
-#include <limits>
-
+// Loss, reductions and optimizers, and scratch. The constants of a step come from device memory.
 #include "cuda_backend.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/optimizer.hpp"
@@ -14,10 +10,9 @@ namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
 CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels) {
+  require_countable(operation, logits);
   CrossEntropyArgs args{};
-  args.labels = require_labels(operation, logits, labels);
-  if (logits.dim(-1) > std::numeric_limits<std::int32_t>::max())
-    reject(operation, fmt::format("{} columns given; expected fewer than 2^31", logits.dim(-1)));
+  args.labels = data_of<std::int64_t>(labels);
   args.type = logits.dtype;
   args.logits = logits.data;
   args.columns = logits.dim(-1);
@@ -25,175 +20,127 @@ CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits,
   return args;
 }
 
-const float* gradient_factor(const char* operation, const Tensor& loss_scale) {
-  return loss_scale ? require_number(operation, "loss_scale", loss_scale, "the factor of the gradient") : nullptr;
-}
-
 // ---- reductions ----------------------------------------------------------------------------------------------------
-ReductionArgs reduction_args(const char* operation, const Tensor& x, const Tensor& out, float factor, void* partials) {
-  require_float(operation, x);
-  require_contiguous(operation, x);
+ReductionArgs reduction_args(const Tensor& x, const Tensor& out, float factor, void* partials) {
   ReductionArgs args{};
   args.type = x.dtype;
   args.count = x.elements();
   args.x = x.data;
   args.factor = factor;
-  args.out = require_number(operation, "out", out, "the result");
+  args.out = data_of<float>(out);
   args.partials = partials;
   return args;
 }
 
 // ---- optimizers ----------------------------------------------------------------------------------------------------
-LossScalePointers loss_scale_pointers(const char* operation, const LossScale& loss_scale) {
+LossScalePointers loss_scale_pointers(const Tensor& scale, const Tensor& nonfinite) {
   LossScalePointers pointers{};
-  if (loss_scale.scale) pointers.scale = require_number(operation, "scale", loss_scale.scale, "the loss scale");
-  if (loss_scale.nonfinite)
-    pointers.nonfinite =
-        require_number(operation, "nonfinite", loss_scale.nonfinite, "how many gradients are not finite");
+  pointers.scale = data_of<float>(scale);
+  pointers.nonfinite = data_of<float>(nonfinite);
   return pointers;
 }
 
-OptimizerArgs optimizer_args(const char* operation, const Tensor& parameter, const Tensor& gradient,
-                             const Tensor& compute_copy, const LossScale& loss_scale) {
-  require_dtype(operation, parameter, {DType::f32, DType::bf16});
-  if (parameter.dtype == DType::f32)
-    require_dtype(operation, gradient, {DType::f32, DType::bf16, DType::f16});
-  else
-    require_dtype(operation, gradient, {DType::bf16});
-  require_contiguous(operation, parameter);
-  const std::int64_t count = parameter.elements();
-  require_count(operation, "gradient", gradient, count, "one for each parameter");
-  if (compute_copy) {
-    require_dtype(operation, compute_copy, {DType::bf16, DType::f16});
-    require_count(operation, "compute_copy", compute_copy, count, "one for each parameter");
-  }
+template <class Op>
+OptimizerArgs optimizer_args(const Op& op) {
   OptimizerArgs args{};
-  args.parameter_type = parameter.dtype;
-  args.gradient_type = gradient.dtype;
-  args.copy_type = compute_copy.dtype;
-  args.count = count;
-  args.parameter = parameter.data;
-  args.gradient = gradient.data;
-  args.compute_copy = compute_copy.data;
-  args.loss_scale = loss_scale_pointers(operation, loss_scale);
+  args.parameter_type = op.parameter.dtype;
+  args.gradient_type = op.gradient.dtype;
+  args.copy_type = op.compute_copy.dtype;
+  args.count = op.parameter.elements();
+  args.parameter = op.parameter.data;
+  args.gradient = op.gradient.data;
+  args.compute_copy = op.compute_copy.data;
+  args.loss_scale = loss_scale_pointers(op.loss_scale.scale, op.loss_scale.nonfinite);
+  args.step = data_of<std::int64_t>(op.step);
+  args.lr = data_of<float>(op.lr);
   return args;
-}
-
-void set_schedule(const char* operation, const Tensor& step, const Tensor& lr, OptimizerArgs& args) {
-  args.step = require_counter(operation, "step", step, step_text);
-  args.lr = require_number(operation, "lr", lr, "the learning rate");
 }
 
 }  // namespace
 
-void CudaBackend::cross_entropy_forward(const Tensor& logits, const Tensor& labels, const Tensor& losses,
-                                        const Tensor& lse) {
-  constexpr const char* operation = "cross_entropy_forward";
-  CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
-  args.losses = require_row_numbers(operation, "losses", losses, args.rows);
-  args.lse = require_row_numbers(operation, "lse", lse, args.rows);
+void CudaBackend::execute(const op::CrossEntropyForward& op) {
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  args.losses = data_of<float>(op.losses);
+  args.lse = data_of<float>(op.lse);
   if (!preparing()) cuda::cross_entropy_forward(args, stream());
 }
 
-void CudaBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labels, const Tensor& lse, float scale,
-                                         const Tensor& loss_scale, const Tensor& dlogits) {
-  constexpr const char* operation = "cross_entropy_backward";
-  CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
-  args.lse = require_row_numbers(operation, "lse", lse, args.rows);
-  require_like(operation, logits, dlogits);
-  args.dlogits = dlogits.data;
-  args.scale = scale;
-  args.loss_scale = gradient_factor(operation, loss_scale);
+void CudaBackend::execute(const op::CrossEntropyBackward& op) {
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  args.lse = data_of<float>(op.lse);
+  args.dlogits = op.dlogits.data;
+  args.scale = op.scale;
+  args.loss_scale = data_of<float>(op.loss_scale);
   if (!preparing()) cuda::cross_entropy_backward(args, stream());
 }
 
-void CudaBackend::cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
-                                         const Tensor& loss_scale) {
-  constexpr const char* operation = "cross_entropy_in_place";
-  CrossEntropyArgs args = cross_entropy_args(operation, logits, labels);
-  args.losses = require_row_numbers(operation, "losses", losses, args.rows);
-  args.dlogits = logits.data;
-  args.scale = scale;
-  args.loss_scale = gradient_factor(operation, loss_scale);
+void CudaBackend::execute(const op::CrossEntropyInPlace& op) {
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  args.losses = data_of<float>(op.losses);
+  args.dlogits = op.logits.data;
+  args.scale = op.scale;
+  args.loss_scale = data_of<float>(op.loss_scale);
   if (!preparing()) cuda::cross_entropy_in_place(args, stream());
 }
 
-void CudaBackend::sum(const Tensor& x, const Tensor& out, float factor) {
-  const ReductionArgs args = reduction_args("sum", x, out, factor, scratch(reduction_scratch_bytes));
+void CudaBackend::execute(const op::Sum& op) {
+  const ReductionArgs args = reduction_args(op.x, op.out, op.factor, scratch(reduction_scratch_bytes));
   if (!preparing()) cuda::sum(args, stream());
 }
 
-void CudaBackend::sum_of_squares(const Tensor& x, const Tensor& out) {
-  const ReductionArgs args = reduction_args("sum_of_squares", x, out, 1.0F, scratch(reduction_scratch_bytes));
+void CudaBackend::execute(const op::SumOfSquares& op) {
+  const ReductionArgs args = reduction_args(op.x, op.out, 1.0F, scratch(reduction_scratch_bytes));
   if (!preparing()) cuda::sum_of_squares(args, stream());
 }
 
-void CudaBackend::max_abs(const Tensor& x, const Tensor& out) {
-  const ReductionArgs args = reduction_args("max_abs", x, out, 1.0F, scratch(reduction_scratch_bytes));
+void CudaBackend::execute(const op::MaxAbs& op) {
+  const ReductionArgs args = reduction_args(op.x, op.out, 1.0F, scratch(reduction_scratch_bytes));
   if (!preparing()) cuda::max_abs(args, stream());
 }
 
-void CudaBackend::count_nonfinite(const Tensor& x, const Tensor& out) {
-  const ReductionArgs args = reduction_args("count_nonfinite", x, out, 1.0F, scratch(reduction_scratch_bytes));
+void CudaBackend::execute(const op::CountNonfinite& op) {
+  const ReductionArgs args = reduction_args(op.x, op.out, 1.0F, scratch(reduction_scratch_bytes));
   if (!preparing()) cuda::count_nonfinite(args, stream());
 }
 
-void CudaBackend::ordered_sum(const Tensor& x, const Tensor& out, const SumOptions& options) {
-  require_ordered("ordered_sum", {&x}, out, options);
-  OrderedSumArgs args{x.dtype, x.elements(), x.data, nullptr, static_cast<float*>(out.data), nullptr, options};
-  args.partials = static_cast<float*>(scratch(ordered_sum_partials(x.elements(), options) * sizeof(float)));
+void CudaBackend::execute(const op::OrderedSum& op) {
+  OrderedSumArgs args{op.x.dtype, op.x.elements(), op.x.data, nullptr, data_of<float>(op.out), nullptr, op.options};
+  args.partials = static_cast<float*>(scratch(ordered_sum_partials(op.x.elements(), op.options) * sizeof(float)));
   if (!preparing()) cuda::ordered_sum(args, stream());
 }
 
-void CudaBackend::ordered_dot(const Tensor& x, const Tensor& y, const Tensor& out, const SumOptions& options) {
-  require_ordered("ordered_dot", {&x, &y}, out, options);
-  OrderedSumArgs args{x.dtype, x.elements(), x.data, y.data, static_cast<float*>(out.data), nullptr, options};
-  args.partials = static_cast<float*>(scratch(ordered_sum_partials(x.elements(), options) * sizeof(float)));
+void CudaBackend::execute(const op::OrderedDot& op) {
+  OrderedSumArgs args{op.x.dtype, op.x.elements(), op.x.data, op.y.data, data_of<float>(op.out), nullptr, op.options};
+  args.partials = static_cast<float*>(scratch(ordered_sum_partials(op.x.elements(), op.options) * sizeof(float)));
   if (!preparing()) cuda::ordered_sum(args, stream());
 }
 
-void CudaBackend::advance(const Tensor& step, const LossScale& loss_scale) {
-  std::int64_t* const number = require_counter("advance", "step", step, step_text);
-  const LossScalePointers pointers = loss_scale_pointers("advance", loss_scale);
+void CudaBackend::execute(const op::Advance& op) {
+  std::int64_t* const number = data_of<std::int64_t>(op.step);
+  const LossScalePointers pointers = loss_scale_pointers(op.loss_scale.scale, op.loss_scale.nonfinite);
   if (!preparing()) cuda::advance(number, pointers, stream());
 }
 
-void CudaBackend::adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
-                        const Tensor& step, const Tensor& lr, const AdamWOptions& options, const Tensor& compute_copy,
-                        const LossScale& loss_scale) {
-  constexpr const char* operation = "adamw";
-  OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy, loss_scale);
-  args.first = require_state(operation, "m", m, parameter);
-  args.second = require_state(operation, "v", v, parameter);
-  set_schedule(operation, step, lr, args);
+void CudaBackend::execute(const op::AdamW& op) {
+  OptimizerArgs args = optimizer_args(op);
+  args.first = op.m.data;
+  args.second = op.v.data;
   args.multiprocessors = multiprocessors_;
-  if (!preparing()) cuda::adamw(args, options, stream());
+  if (!preparing()) cuda::adamw(args, op.options, stream());
 }
 
-void CudaBackend::sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-                      const Tensor& lr, const SgdOptions& options, const Tensor& compute_copy,
-                      const LossScale& loss_scale) {
-  constexpr const char* operation = "sgd";
-  OptimizerArgs args = optimizer_args(operation, parameter, gradient, compute_copy, loss_scale);
-  if (options.momentum != 0.0F) {
-    require_momentum(options, momentum);
-    args.first = require_state(operation, "momentum", momentum, parameter);
-  }
-  set_schedule(operation, step, lr, args);
+void CudaBackend::execute(const op::Sgd& op) {
+  OptimizerArgs args = optimizer_args(op);
+  if (op.options.momentum != 0.0F) args.first = op.momentum.data;
   args.multiprocessors = multiprocessors_;
-  if (!preparing()) cuda::sgd(args, options, stream());
+  if (!preparing()) cuda::sgd(args, op.options, stream());
 }
 
-void CudaBackend::update_loss_scale(const LossScale& loss_scale, const Tensor& good_steps, const Tensor& skipped_steps,
-                                    const LossScaleOptions& options) {
-  constexpr const char* operation = "update_loss_scale";
-  if (!loss_scale.scale || !loss_scale.nonfinite)
-    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} on the GPU: {} is empty; expected both scale and nonfinite",
-                                                    operation, loss_scale.scale ? "nonfinite" : "scale"));
-  const LossScalePointers pointers = loss_scale_pointers(operation, loss_scale);
-  std::int64_t* const good = require_counter(operation, "good_steps", good_steps, "how many steps went well in a row");
-  std::int64_t* const skips = require_counter(operation, "skipped_steps", skipped_steps, "how many steps were skipped");
-  if (!preparing()) cuda::update_loss_scale(pointers, good, skips, options, stream());
+void CudaBackend::execute(const op::UpdateLossScale& op) {
+  const LossScalePointers pointers = loss_scale_pointers(op.scale, op.nonfinite);
+  std::int64_t* const good = data_of<std::int64_t>(op.good_steps);
+  std::int64_t* const skips = data_of<std::int64_t>(op.skipped_steps);
+  if (!preparing()) cuda::update_loss_scale(pointers, good, skips, op.options, stream());
 }
 
 }  // namespace assay::cuda

@@ -19,10 +19,6 @@ using compute::require_dtype;
 using compute::size_of;
 using compute::Tensor;
 
-[[noreturn]] void invalid(const std::string& text) {
-  throw Error(ASSAY_INVALID_ARGUMENT, "matmul on the " ASSAY_DEVICE_LABEL ": " + text);
-}
-
 // How a matrix lies: `ld` elements from line to line, lines being its rows or, when transposed, its columns.
 struct Lines {
   std::int64_t ld;
@@ -67,8 +63,6 @@ std::array<BatchDim, 2> batch_dims(const Tensor& a, const Tensor& b, const Tenso
   std::array<BatchDim, 2> dims;  // [1] is the inner one
   int used = 0;
   for (int i = c.rank - 3; i >= 0; --i) {  // innermost first
-    if (a.dim(i) != b.dim(i) || a.dim(i) != c.dim(i))
-      invalid(fmt::format("leading dimension {} is {}, {} and {}; expected the same", i, a.dim(i), b.dim(i), c.dim(i)));
     if (c.dim(i) == 1) continue;
     const BatchDim d{c.dim(i), a.step(i), b.step(i), c.step(i)};
     if (d.a_step < 0 || d.b_step < 0 || d.c_step <= 0)
@@ -113,33 +107,25 @@ std::string describe(const MatmulKey& key) {
   return text;
 }
 
-MatmulCall matmul_call(const Tensor& a, const Tensor& b, const Tensor& c, const compute::MatmulOptions& o,
-                       compute::ProductMath math) {
-  if (a.rank < 2 || a.rank != b.rank || a.rank != c.rank)
-    invalid(fmt::format("tensors of {}, {} and {} dimensions; expected the same, 2 to 4", a.rank, b.rank, c.rank));
-  for (const Tensor* t : {&a, &b}) require_dtype("matmul", *t, {DType::f32, DType::bf16, DType::f16});
-  require_dtype("matmul", b, {a.dtype});
-  require_dtype("matmul", c, {a.dtype, DType::f32});
+MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math) {
+  const Tensor &a = op.a, &b = op.b, &c = op.c;
   if (c.step(-1) != 1 && c.dim(-1) != 1 && (c.step(-2) == 1 || c.dim(-2) == 1)) {
     // A c that lies by columns, or is a single row with gaps, is written as its transpose, c' = b' a'.
-    if (o.bias)
+    if (op.bias)
       reject("matmul", "a bias for a result that lies by columns; expected one that lies by rows: use bias_add");
-    const compute::MatmulOptions swapped{!o.transpose_b, !o.transpose_a, o.alpha, o.accumulate, {}};
-    return matmul_call(b, a, c.transposed(c.rank - 2, c.rank - 1), swapped, math);
+    return matmul_call({.a = b,
+                        .b = a,
+                        .c = c.transposed(c.rank - 2, c.rank - 1),
+                        .transpose_a = !op.transpose_b,
+                        .transpose_b = !op.transpose_a,
+                        .alpha = op.alpha,
+                        .accumulate = op.accumulate},
+                       math);
   }
   MatmulCall call;
   MatmulKey& key = call.key;
   key.m = c.dim(-2), key.n = c.dim(-1);
-  key.k = o.transpose_a ? a.dim(-2) : a.dim(-1);
-  const bool fits = (o.transpose_a ? a.dim(-1) : a.dim(-2)) == key.m &&
-                    (o.transpose_b ? b.dim(-1) : b.dim(-2)) == key.k &&
-                    (o.transpose_b ? b.dim(-2) : b.dim(-1)) == key.n;
-  if (!fits)
-    invalid(
-        fmt::format("a is [{}, {}]{}, b is [{}, {}]{}, c is [{}, {}]; expected [m, k] x [k, n] -> [m, n] after "
-                    "transposing",
-                    a.dim(-2), a.dim(-1), o.transpose_a ? " transposed" : "", b.dim(-2), b.dim(-1),
-                    o.transpose_b ? " transposed" : "", key.m, key.n));
+  key.k = op.transpose_a ? a.dim(-2) : a.dim(-1);
   const auto dims = batch_dims(a, b, c);
   if (dims[1].extent > std::numeric_limits<std::int32_t>::max())
     reject("matmul", fmt::format("a batch of {} products; expected at most {}", dims[1].extent,
@@ -149,23 +135,23 @@ MatmulCall matmul_call(const Tensor& a, const Tensor& b, const Tensor& c, const 
   key.batch = static_cast<std::int32_t>(dims[1].extent);
   key.a_step = dims[1].a_step, key.b_step = dims[1].b_step, key.c_step = dims[1].c_step;
   if (key.k > 0) {
-    const Lines a_lines = lines_of("a", a, o.transpose_a, key.m, key.k);
-    const Lines b_lines = lines_of("b", b, o.transpose_b, key.k, key.n);
+    const Lines a_lines = lines_of("a", a, op.transpose_a, key.m, key.k);
+    const Lines b_lines = lines_of("b", b, op.transpose_b, key.k, key.n);
     key.lda = a_lines.ld, key.transpose_a = a_lines.transposed;
     key.ldb = b_lines.ld, key.transpose_b = b_lines.transposed;
   }
   key.ldc = lines_of("c", c, false, key.m, key.n).ld;  // by rows: the other kind was turned above, or is rejected here
   key.input = a.dtype, key.output = c.dtype;
   key.math = a.dtype == DType::f32 ? math : compute::ProductMath::exact;
-  key.accumulate = o.accumulate;
+  key.accumulate = op.accumulate;
   call.a = a.data, call.b = b.data, call.c = c.data;
-  call.alpha = o.alpha;
+  call.alpha = op.alpha;
   key.a_alignment = alignment_of(call.a, call.a_outer_step, a.dtype);
   key.b_alignment = alignment_of(call.b, call.b_outer_step, b.dtype);
   key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);
-  if (o.bias) {
-    call.bias = o.bias.data;
-    key.bias = o.bias.dtype;
+  if (op.bias) {
+    call.bias = op.bias.data;
+    key.bias = op.bias.dtype;
     key.bias_alignment = alignment_of(call.bias, 0, key.bias);
     // cuBLASLt asks for no alignment of it in its preferences, and its kernels read it in whole vectors.
     if (key.bias_alignment < bias_alignment_least)

@@ -46,11 +46,9 @@ struct MatmulCall {
   float alpha = 1.0F;
 };
 
-// Throws assay::Error for shapes that do not fit together (INVALID_ARGUMENT), and for types and steps that are not
-// served (UNSUPPORTED). A bias is [n] and of the type that the interface asks for: require_matmul_bias() has seen it.
-// An inner dimension of 0 is passed on; c must have elements.
-MatmulCall matmul_call(const compute::Tensor& a, const compute::Tensor& b, const compute::Tensor& c,
-                       const compute::MatmulOptions& options, compute::ProductMath math);
+// Of a checked product, whose c has elements. Throws assay::Error (UNSUPPORTED) for steps and alignments that are not
+// served. An inner dimension of 0 is passed on.
+MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math);
 
 // Elements from the first to the last that an operand of `rows` lines of `width` spans, over the batch.
 constexpr std::int64_t span_of(std::int64_t lines, std::int64_t width, std::int64_t ld, std::int64_t batch,

@@ -1,6 +1,6 @@
 // A step of a known amount of work, for comparisons: `work` = 1.03 really takes 3% longer than `work` = 1, on any
 // machine and under any load, as nothing but the number of turns differs. On several ranks each step ends with an
-// all-reduce. `drift` and `second_mode` play a machine whose clock moves slowly, or between two steady states, at times
+// all-reduce. `swing` and `second_mode` play a machine whose clock moves slowly, or between two steady states, at times
 // of their own: they disturb every run alike.
 #include <assay/comm.h>
 
@@ -58,7 +58,7 @@ class MeasuredWork {
                    Param::integer("elements", 4096).at_least(1).help("length of the vector"),
                    Param::integer("batch_size", 1).at_least(1).help("samples that a step is said to have"),
                    Param::boolean("right", true).help("false: the verification fails"),
-                   Param::real("drift", 0.0).at_least(0).help("share by which the work swings in half a minute"),
+                   Param::real("swing", 0.0).at_least(0).help("share by which the work swings in half a minute"),
                    Param::real("second_mode", 0.0).at_least(0).help("share of more work in a second steady state"));
   static constexpr auto phases = assay::names("sweep");
   static constexpr auto metrics =
@@ -71,8 +71,8 @@ class MeasuredWork {
         turns_(std::llround(1000.0 * c.get<double>("work"))),
         batch_size_(c.get<std::int64_t>("batch_size")),
         right_(c.get<bool>("right")),
-        is_disturbed_(c.get<double>("drift") > 0 || c.get<double>("second_mode") > 0),
-        machine_(c.get<double>("drift"), c.get<double>("second_mode")),
+        is_disturbed_(c.get<double>("swing") > 0 || c.get<double>("second_mode") > 0),
+        machine_(c.get<double>("swing"), c.get<double>("second_mode")),
         vector_(static_cast<std::size_t>(c.get<std::int64_t>("elements")), 0.0F) {}
 
   void setup(const assay::Launch& launch) {

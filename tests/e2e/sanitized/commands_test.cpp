@@ -94,6 +94,8 @@ TEST_F(SanitizedCommands, Compare) {
 TEST_F(SanitizedCommands, NewPlugin) {
   expect_said({"new", "plugin", "mine"}, 0, {"mine"});
   EXPECT_TRUE(std::filesystem::exists(folder() / "mine/CMakeLists.txt"));
+  expect_said({"new", "plugin", "trained", "--template", "train"}, 0, {"trained/model.hpp", "trained/trained.cpp"});
+  expect_said({"new", "plugin", "other", "--template", "trian"}, 2, {"no template 'trian'", "did you mean 'train'?"});
 }
 
 }  // namespace

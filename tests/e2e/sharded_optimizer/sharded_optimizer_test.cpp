@@ -80,7 +80,7 @@ TEST_F(ShardedOptimizer, CommunicationIsTheFormula) {
 }
 
 TEST_F(ShardedOptimizer, EveryPrecisionAndOptimizerIsVerified) {
-  const auto records = run_cases("",
+  const auto records = run_cases("vocab_size = 300",
                                  "\"run.ranks\" = [3]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
                                  "optimizer = [\"adamw\", \"sgd\"]\n" +
                                      all_variants);

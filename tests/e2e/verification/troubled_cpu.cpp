@@ -14,7 +14,9 @@
 namespace {
 
 using assay::compute::Backend;
+using assay::compute::operation_cast;
 using assay::compute::Tensor;
+namespace op = assay::compute::op;
 
 const assay_device_api& real_device() {
   static const auto* const api = [] {
@@ -42,21 +44,17 @@ class TroubledBackend final : public assay::compute::ForwardingBackend {
     executes_ = mode == assay::compute::Mode::execute;
     real().set_mode(mode);
   }
-  // Rows that no audit of some rows looks at.
-  void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
-                         const assay::compute::AttentionShape& shape) override {
-    real().attention_forward(q, k, v, out, lse, shape);
-    if (!executes_ || q.dim(1) <= 1024 || !breaks("attention")) return;
+  void run_any(const assay::compute::AnyOperation& any) override {
+    if (executes_ && operation_cast<op::Sgd>(any) && breaks("sgd")) return;
+    real().run_any(any);
+    // Rows that no audit of some rows looks at.
+    const auto* const attention = operation_cast<op::AttentionForward>(any);
+    if (!attention || !executes_ || attention->q.dim(1) <= 1024 || !breaks("attention")) return;
+    const Tensor& out = attention->out;
     for (std::int64_t row = 650; row < 730; ++row) {
       const Tensor one = out.slice(1, row, 1).view({out.dim(2) * out.dim(3)});
-      real().scale(one, 0.5F, one);
+      real().run(op::Scale{.x = one, .factor = 0.5F, .out = one});
     }
-  }
-  void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-           const Tensor& lr, const assay::compute::SgdOptions& options, const Tensor& compute_copy,
-           const assay::compute::LossScale& loss_scale) override {
-    if (executes_ && breaks("sgd")) return;
-    real().sgd(parameter, gradient, momentum, step, lr, options, compute_copy, loss_scale);
   }
 
  private:

@@ -9,10 +9,13 @@
 #include <random>
 #include <string>
 
+#include "support/trials.hpp"
 #include "unit/compare/noisy_records.hpp"
 
 namespace assay::host::ab {
 namespace {
+
+using test::that_many;
 
 struct Machine {
   double change = 0;  // relative: what B takes longer
@@ -79,15 +82,6 @@ struct Count {
     return runs.at(runs.size() / 2);
   }
 };
-
-// Under a sanitizer each comparison takes ten times as long, and some sessions show what there is to find.
-int that_many(int sessions) {
-#ifdef __SANITIZE_ADDRESS__
-  return sessions / 10;
-#else
-  return sessions;
-#endif
-}
 
 Count play(const Machine& machine, int sessions, double threshold) {
   Count count;

@@ -34,6 +34,7 @@ struct HasWords : Plain {
 constexpr auto sizes = names("small", "large");
 struct HasPresets : Plain {
   using Plain::Plain;
+  static constexpr auto id = "presets";
   static constexpr auto params = table(Param::choice("size", "small", sizes), Param::integer("width", 0));
   static constexpr auto presets = table(Preset::integer("size", "small", "width", 768));
 };

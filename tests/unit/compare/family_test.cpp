@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/trials.hpp"
+
 namespace assay::host::compare {
 namespace {
+
+using assay::test::that_many;
 
 // So many cases that all take the same time, in so many runs of each of two sides; `slower` of the second side's cases
 // take 6% longer.
@@ -41,7 +45,7 @@ TEST(Family, HolmsMethod) {
 TEST(Family, TwentyCasesRaiseNoMoreAlarmsThanOne) {
   NoisyRuns machine(51);
   int alarms = 0, alarms_by_itself = 0;
-  constexpr int kTrials = 100;
+  constexpr int kTrials = that_many(100);
   for (int i = 0; i < kTrials; ++i) {
     const Comparison comparison = many_cases(machine, 20, 3);
     EXPECT_EQ(comparison.family, 20u);

@@ -8,15 +8,36 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/operation_checks.hpp"
 #include "cuda/matmul_key.hpp"
 
 namespace assay::cuda {
 namespace {
 
 using compute::DType;
-using compute::MatmulOptions;
 using compute::ProductMath;
 using compute::Tensor;
+
+struct Form {
+  bool transpose_a = false, transpose_b = false;
+  float alpha = 1.0F;
+  bool accumulate = false;
+  Tensor bias = {};
+};
+
+// As the backend calls it: after the checks that devices share.
+MatmulCall call_of(const Tensor& a, const Tensor& b, const Tensor& c, const Form& o, ProductMath math) {
+  const compute::op::Matmul op{.a = a,
+                               .b = b,
+                               .c = c,
+                               .transpose_a = o.transpose_a,
+                               .transpose_b = o.transpose_b,
+                               .alpha = o.alpha,
+                               .accumulate = o.accumulate,
+                               .bias = o.bias};
+  compute::check(op);
+  return matmul_call(op, math);
+}
 
 std::int64_t at(std::int64_t row, std::int64_t column, std::int64_t ld, bool transposed) {
   return transposed ? column * ld + row : row * ld + column;
@@ -50,10 +71,9 @@ float& element(const Tensor& t, std::int64_t x, std::int64_t y, std::int64_t row
 }
 
 // The product by its definition; small whole numbers, so that sums are exact in any order.
-void expect_product(const Tensor& a, const Tensor& b, const Tensor& c, const MatmulOptions& o,
-                    std::vector<float>& memory_of_c) {
+void expect_product(const Tensor& a, const Tensor& b, const Tensor& c, const Form& o, std::vector<float>& memory_of_c) {
   const std::vector<float> before = memory_of_c;
-  const MatmulCall call = matmul_call(a, b, c, o, ProductMath::exact);
+  const MatmulCall call = call_of(a, b, c, o, ProductMath::exact);
   carry_out(call);
   std::vector<float> got = memory_of_c;
   memory_of_c = before;
@@ -91,7 +111,7 @@ TEST(MatmulKey, EveryFormOfDenseMatrices) {
       for (const bool tb : {false, true})
         for (const bool accumulate : {false, true}) {
           auto x = numbers(2 * 3 * m * k, 1), y = numbers(2 * 3 * k * n, 2), z = numbers(2 * 3 * m * n, 3);
-          const MatmulOptions o{ta, tb, 0.5F, accumulate};
+          const Form o{ta, tb, 0.5F, accumulate};
           const auto rows = [](bool t, std::int64_t r, std::int64_t c) { return t ? c : r; };
           expect_product(view(x, {rows(ta, m, k), rows(ta, k, m)}), view(y, {rows(tb, k, n), rows(tb, n, k)}),
                          view(z, {m, n}), o, z);
@@ -101,7 +121,7 @@ TEST(MatmulKey, EveryFormOfDenseMatrices) {
           const Tensor a4 = view(x, {2, 3, rows(ta, m, k), rows(ta, k, m)});
           const Tensor b4 = view(y, {2, 3, rows(tb, k, n), rows(tb, n, k)});
           expect_product(a4, b4, c4, o, z);
-          EXPECT_EQ(matmul_call(a4, b4, c4, o, ProductMath::exact).outer, 1) << "dense batches are one batch";
+          EXPECT_EQ(call_of(a4, b4, c4, o, ProductMath::exact).outer, 1) << "dense batches are one batch";
         }
 }
 
@@ -123,7 +143,7 @@ TEST(MatmulKey, HeadsOfPackedBuffers) {
 TEST(MatmulKey, LoopsOverTheShorterOfTwoBatchDimensions) {
   auto memory = numbers(2 * 4 * 15 * 6, 1), scores = numbers(2 * 5 * 4 * 4, 2);
   const Tensor q = view(memory, {2, 4, 15, 6}).slice(2, 5, 5).transposed(1, 2);
-  const MatmulCall call = matmul_call(q, q, view(scores, {2, 5, 4, 4}), {false, true, 1.0F, false}, ProductMath::exact);
+  const MatmulCall call = call_of(q, q, view(scores, {2, 5, 4, 4}), {false, true, 1.0F, false}, ProductMath::exact);
   EXPECT_EQ(call.outer, 2);
   EXPECT_EQ(call.key.batch, 5);
 }
@@ -142,7 +162,7 @@ TEST(MatmulKey, ResultsThatLieByColumns) {
 TEST(MatmulKey, ABiasRunsAlongTheColumns) {
   alignas(256) static float bias[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   auto x = numbers(2 * 3 * 5, 1), y = numbers(2 * 5 * 8, 2), z = numbers(2 * 3 * 8, 3);
-  MatmulOptions o;
+  Form o;
   o.bias = Tensor(bias, DType::f32, {8});
   expect_product(view(x, {3, 5}), view(y, {5, 8}), view(z, {3, 8}), o, z);
   expect_product(view(x, {2, 3, 5}), view(y, {2, 5, 8}), view(z, {2, 3, 8}), o, z);
@@ -153,10 +173,10 @@ TEST(MatmulKey, ABiasRunsAlongTheColumns) {
 TEST(MatmulKey, RefusesABiasThatIsNotServed) {
   alignas(256) static float memory[64] = {};
   const auto text = [&](const Tensor& a, const Tensor& b, const Tensor& c, const float* bias) -> std::string {
-    MatmulOptions o;
+    Form o;
     o.bias = Tensor(const_cast<float*>(bias), DType::f32, {c.dim(1)});
     try {
-      matmul_call(a, b, c, o, ProductMath::exact);
+      call_of(a, b, c, o, ProductMath::exact);
     } catch (const Error& e) {
       return std::to_string(e.status() == ASSAY_UNSUPPORTED) + e.what();
     }
@@ -174,7 +194,7 @@ TEST(MatmulKey, RefusesABiasThatIsNotServed) {
 TEST(MatmulKey, RefusesWhatCannotBe) {
   const auto refusal = [](const Tensor& a, const Tensor& b, const Tensor& c) {
     try {
-      matmul_call(a, b, c, {}, ProductMath::exact);
+      call_of(a, b, c, {}, ProductMath::exact);
     } catch (const Error& e) {
       return e.status();
     }
@@ -199,8 +219,8 @@ TEST(MatmulKey, RefusesWhatCannotBe) {
 
 TEST(MatmulKey, PassesOnAnEmptyInnerDimension) {
   float x[8] = {};
-  const MatmulCall call = matmul_call(Tensor(x, DType::f32, {4, 0}), Tensor(x, DType::f32, {0, 2}),
-                                      Tensor(x, DType::f32, {4, 2}), {}, ProductMath::exact);
+  const MatmulCall call = call_of(Tensor(x, DType::f32, {4, 0}), Tensor(x, DType::f32, {0, 2}),
+                                  Tensor(x, DType::f32, {4, 2}), {}, ProductMath::exact);
   EXPECT_EQ(call.key.k, 0);
   EXPECT_EQ(span_of_a(call.key), 0);
   EXPECT_EQ(span_of_c(call.key), 8);
@@ -212,7 +232,7 @@ TEST(MatmulKey, KnowsTheAlignmentOfAddresses) {
     Tensor a(const_cast<float*>(address), DType::f32, {2, 2, 3, 3});
     a.stride = {outer_step, 12, 3, 1};
     const Tensor b(x, DType::f32, {2, 2, 3, 3}), c(x, DType::f32, {2, 2, 3, 3});
-    return matmul_call(a, b, c, {}, ProductMath::exact).key.a_alignment;
+    return call_of(a, b, c, {}, ProductMath::exact).key.a_alignment;
   };
   EXPECT_EQ(alignments(x, 64), 256);
   EXPECT_EQ(alignments(x + 32, 64), 128);
@@ -225,8 +245,8 @@ TEST(MatmulKey, SpansEndAtTheLastElement) {
   float x[1] = {};
   Tensor a(x, DType::f32, {3, 4, 5});
   a.stride = {100, 9, 1};
-  const MatmulKey key = matmul_call(a, Tensor(x, DType::f32, {3, 7, 5}), Tensor(x, DType::f32, {3, 4, 7}),
-                                    {false, true, 1.0F, false}, ProductMath::exact)
+  const MatmulKey key = call_of(a, Tensor(x, DType::f32, {3, 7, 5}), Tensor(x, DType::f32, {3, 4, 7}),
+                                {false, true, 1.0F, false}, ProductMath::exact)
                             .key;
   EXPECT_EQ(span_of_a(key), 2 * 100 + 3 * 9 + 5);
   EXPECT_EQ(span_of_b(key), 3 * 7 * 5);
@@ -236,24 +256,24 @@ TEST(MatmulKey, SpansEndAtTheLastElement) {
 TEST(MatmulKey, SaysWhatItIs) {
   alignas(256) static float x[64];
   const Tensor a(x, DType::bf16, {2048, 768}), b(x, DType::bf16, {2304, 768}), c(x, DType::f32, {2048, 2304});
-  const MatmulOptions o{false, true, 0.5F, true};
-  EXPECT_EQ(describe(matmul_call(a, b, c, o, ProductMath::tf32).key),
+  const Form o{false, true, 0.5F, true};
+  EXPECT_EQ(describe(call_of(a, b, c, o, ProductMath::tf32).key),
             "matmul bf16 bf16->fp32 nt 2048x768x2304 (m x k x n) batch 1 ld 768 768 2304 align 256 256 256 accumulate");
-  MatmulOptions with_bias;
+  Form with_bias;
   with_bias.bias = Tensor(x, DType::f16, {768});
   const Tensor h(x, DType::f16, {8, 768}), w(x, DType::f16, {768, 768});
-  EXPECT_EQ(describe(matmul_call(h, w, h, with_bias, ProductMath::exact).key),
+  EXPECT_EQ(describe(call_of(h, w, h, with_bias, ProductMath::exact).key),
             "matmul fp16 fp16->fp16 nn 8x768x768 (m x k x n) batch 1 ld 768 768 768 align 256 256 256 bias fp16 align "
             "256");
   const Tensor p(x, DType::f32, {3, 4, 4});
-  EXPECT_EQ(describe(matmul_call(p, p, p, {}, ProductMath::tf32).key),
+  EXPECT_EQ(describe(call_of(p, p, p, {}, ProductMath::tf32).key),
             "matmul fp32 fp32->fp32 nn 4x4x4 (m x k x n) batch 3 ld 4 4 4 step 16 16 16 align 256 256 256 tf32");
 }
 
 TEST(MatmulKey, DependsOnAllButAlpha) {
   alignas(256) static float x[64];
   const Tensor a(x, DType::f32, {4, 4});
-  const auto key = [&](const MatmulOptions& o, ProductMath math) { return matmul_call(a, a, a, o, math).key; };
+  const auto key = [&](const Form& o, ProductMath math) { return call_of(a, a, a, o, math).key; };
   const MatmulKey plain = key({}, ProductMath::exact);
   EXPECT_EQ(plain, key({false, false, 0.5F, false}, ProductMath::exact));
   std::unordered_set<MatmulKey, HashMatmulKey> keys = {

@@ -9,10 +9,12 @@
 #include <random>
 #include <vector>
 
+#include "support/trials.hpp"
+
 namespace assay::host::measure {
 namespace {
 
-constexpr int measurements = 1000;
+constexpr int measurements = assay::test::that_many(1000);
 
 struct Simulated {
   double covered = 0, mean_steps = 0;

@@ -1,10 +1,12 @@
 #include "plugin/search.hpp"
 
 #include "common/files.hpp"
+#include "plugin/library_copy.hpp"
 #include "plugin/look_into.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -44,6 +46,19 @@ TEST(FindWorkload, AnIdIsFoundInAFileOfAnotherName) {
   EXPECT_EQ(found.library->file(), folder / "unlike_its_workload.so");
   EXPECT_TRUE(is_open_here("unlike_its_workload"));
   EXPECT_FALSE(is_open_here("aborts_when_opened"));
+}
+
+// A debugger opens it: one that waits for its own descriptor of this number would never come to the plugin.
+TEST(LibraryCopy, HasANameThatLeadsToItInOtherProcesses) {
+  const LibraryCopy copy = LibraryCopy::take(folder / "unlike_its_workload.so");
+  FILE* other = popen(("head -c 4 " + copy.name_to_open().string()).c_str(), "r");
+  ASSERT_NE(other, nullptr);
+  std::string begin(4, '?');
+  begin.resize(std::fread(begin.data(), 1, begin.size(), other));
+  EXPECT_EQ(pclose(other), 0);
+  EXPECT_EQ(begin,
+            "\x7f"
+            "ELF");
 }
 
 TEST(LookInto, TellsWhatAFileHoldsOrWhyItCannotBeUsed) {

@@ -11,6 +11,8 @@
 #include <limits>
 #include <string>
 
+#include "support/trials.hpp"
+
 namespace assay::host::record {
 namespace {
 
@@ -34,10 +36,12 @@ void expect_kept(const Json& before, const Json& after, const std::string& where
 
 TEST(RecordJson, EveryPublishedRecordComesBackWhole) {
   std::size_t lines = 0;
+  constexpr std::size_t each = 10 / assay::test::that_many(10);
   for (const auto& entry : fs::recursive_directory_iterator(ASSAY_PUBLISHED)) {
     if (entry.path().filename() != "cases.jsonl") continue;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line); ++lines) {
+      if (lines % each != 0) continue;
       const auto record = record_from_line(line);
       ASSERT_TRUE(record) << entry.path();
       expect_kept(Json::parse(line), Json::parse(to_line(*record)), entry.path().string());

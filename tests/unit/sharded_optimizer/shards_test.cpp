@@ -49,12 +49,6 @@ struct Shared {
   std::vector<std::vector<ElementRange>> owned;  // by rank
 };
 
-TEST(Shards, NamesAndVariantsHaveOneOrder) {
-  EXPECT_EQ(variant_of("baseline"), Variant::baseline);
-  EXPECT_EQ(variant_of("broadcast"), Variant::broadcast);
-  EXPECT_EQ(variant_of("zero1"), Variant::zero1);
-}
-
 TEST(Shards, OfTheBaselineIsTheWholeArenaOnEveryRank) {
   const Shared shared(Variant::baseline, 3);
   EXPECT_EQ(shared.set.tail_elements(), 0);
@@ -81,8 +75,7 @@ struct Division {
   std::int32_t ranks;
 };
 std::string name_of(const testing::TestParamInfo<Division>& info) {
-  return std::string(variant_names[static_cast<std::size_t>(info.param.variant)]) + "_" +
-         std::to_string(info.param.ranks);
+  return std::string(variants.name_of(info.param.variant)) + "_" + std::to_string(info.param.ranks);
 }
 
 class Divided : public testing::TestWithParam<Division> {};

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <assay/train/buffer_plan.hpp>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 namespace assay::train {
 namespace {
@@ -63,6 +65,34 @@ TEST(BufferPlan, RandomLivesAreSoundAndNearTheLowerBound) {
     expect_sound(plan);
     EXPECT_GE(plan.total_bytes(), plan.lower_bound_bytes());
     EXPECT_LE(static_cast<double>(plan.total_bytes()), 1.25 * static_cast<double>(plan.lower_bound_bytes()));
+  }
+}
+
+// Thousands of layers: the lives of a forward and a backward, nested, with something short between them.
+TEST(BufferPlan, ManyBuffersArePlacedInTheOrderOfTime) {
+  BufferPlan plan;
+  plan.borrow(1000);
+  plan.reserve(0, 1000, 40'000, 47'999);
+  std::mt19937 random(7);
+  for (int i = 0; i < 12'000; ++i) {
+    plan.add("saved", DType::f32, {static_cast<std::int64_t>(1 + random() % 500)}, 2 * i, 47'999 - 2 * i);
+    plan.add("short", DType::f32, {static_cast<std::int64_t>(1 + random() % 500)}, 2 * i, 2 * i + 1);
+  }
+  plan.solve();
+  EXPECT_GE(plan.total_bytes(), plan.lower_bound_bytes());
+  EXPECT_LE(static_cast<double>(plan.total_bytes()), 1.1 * static_cast<double>(plan.lower_bound_bytes()));
+  // Sound: at each moment no two of those that are alive overlap. Looked at by moments, of which there are fewer than
+  // pairs.
+  std::vector<const BufferPlan::Buffer*> by_offset;
+  for (const auto& b : plan.buffers()) by_offset.push_back(&b);
+  std::sort(by_offset.begin(), by_offset.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
+  for (int moment = 0; moment < 48'000; moment += 997) {
+    std::size_t end = 1024;  // of what is borrowed
+    for (const auto* b : by_offset) {
+      if (b->first > moment || b->last < moment) continue;
+      ASSERT_GE(b->offset, end) << moment;
+      end = b->offset + b->bytes;
+    }
   }
 }
 

@@ -84,8 +84,8 @@ TEST(EncoderDecoder, ForwardFlops) {
 }
 
 // What a backward needs of each block, by hand. Attention: query-key-value (cross: q of the target, kv of the source),
-// result, log-sum-exp, sum, norm's result, mean, rstd. Feed-forward: hidden, sum, result, mean, rstd. At the head's
-// backward stand beside them the logits with their losses, the state's gradient, and the head's gradient.
+// result, log-sum-exp, sum, norm's result, mean, rstd. Feed-forward: hidden, sum, result, mean, rstd. When the head's
+// backward makes the state's gradient, beside them stand that, the logits' gradient, and the head's gradients.
 TEST(EncoderDecoder, ActivationsByFormula) {
   EncoderDecoderConfig c;
   c.precision.activation = DType::f16;
@@ -98,8 +98,9 @@ TEST(EncoderDecoder, ActivationsByFormula) {
   const std::int64_t decoder = 2 * 3 * nt * d + attention(nt)               // self
                                + 2 * (nt * d + 2 * ns * d) + attention(nt)  // cross
                                + 2 * nt * (ff + 2 * d) + 8 * nt;
-  const std::int64_t ends = 2 * (ns + nt) * d + (2 * d + 8) * (ns + nt);  // embeddings; the two norms
-  const std::int64_t head = 2 * nt * c.vocab_size + 8 * nt + 256 + 2 * (ns + nt) * d;
+  // The embeddings; the two norms, of which the decoder's result has been read for the last time.
+  const std::int64_t ends = 2 * (ns + nt) * d + 2 * d * ns + 8 * (ns + nt);
+  const std::int64_t head = 2 * nt * c.vocab_size + 256 + 2 * (ns + nt) * d;
   const std::int64_t gradients = 4 * (c.vocab_size * d + c.vocab_size);
   const auto expected = static_cast<std::size_t>(3 * encoder + 3 * decoder + ends + head + gradients);
   EXPECT_EQ(model.plan().lower_bound_bytes(), expected);
@@ -129,6 +130,7 @@ TEST(EncoderDecoder, ActivationsLiveInThePlacesOfGradientsToCome) {
   for (const BufferPlan::Buffer& b : model.plan().buffers()) last_moment = std::max(last_moment, b.last);
   std::size_t shared = 0;
   for (const BufferPlan::Buffer& b : model.plan().buffers()) {
+    if (b.bytes == 0) continue;
     if (b.offset < set.gradient_bytes()) ++shared;
     for (const BufferPlan::Taken& r : model.plan().reserved()) {
       const bool together = b.first <= r.last && r.first <= b.last;
@@ -141,7 +143,7 @@ TEST(EncoderDecoder, ActivationsLiveInThePlacesOfGradientsToCome) {
   }
   EXPECT_GT(shared, 10u);
   EXPECT_EQ(set.all().size(), 98u);
-  EXPECT_EQ(model.plan().reserved().size(), 50u);  // 98 parameters, in pairs and triples
+  EXPECT_EQ(model.plan().reserved().size(), 66u);  // 98 parameters; adjacent ones of one operation are one
 }
 
 // Gaps between groups hold zeros that optimizers walk over: no activation may touch them.
@@ -152,7 +154,8 @@ TEST(EncoderDecoder, AGradientArenaWithGapsIsNotShared) {
   ASSERT_NE(set.arena_elements(), set.parameter_count());
   const EncoderDecoderModel model(c, set, ids);
   ASSERT_FALSE(model.plan().buffers().empty());
-  for (const BufferPlan::Buffer& b : model.plan().buffers()) EXPECT_GE(b.offset, set.gradient_bytes()) << b.name;
+  for (const BufferPlan::Buffer& b : model.plan().buffers())
+    EXPECT_TRUE(b.bytes == 0 || b.offset >= set.gradient_bytes()) << b.name;
 }
 
 TEST(EncoderDecoder, RefusesShapesThatCannotBe) {

@@ -7,6 +7,9 @@
 #include "trainer_host.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using compute::Tensor;
@@ -22,15 +25,21 @@ DecoderTrainerConfig with_loss_scale() {
 class Overflows final : public test::BrokenBackend {
  public:
   Overflows(std::unique_ptr<compute::Backend> real, float most) : BrokenBackend(std::move(real)), most_(most) {}
-  void cross_entropy_in_place(const Tensor& logits, const Tensor& labels, const Tensor& losses, float scale,
-                              const Tensor& loss_scale) override {
-    if (executes() && loss_scale) real().download(&present_, loss_scale);
-    real().cross_entropy_in_place(logits, labels, losses, scale, {});
-    if (executes()) real().scale(logits, present_, logits);
-  }
-  void embedding_backward(const Tensor& ids, const Tensor& dout, const Tensor& dtable, bool accumulate) override {
-    real().embedding_backward(ids, dout, dtable, accumulate);
-    if (executes() && present_ > most_) real().fill(dtable.slice(0, 7, 1), INFINITY);
+  void run_any(const compute::AnyOperation& any) override {
+    compute::visit_operation(
+        any,
+        [&](const op::CrossEntropyInPlace& op) {
+          if (executes() && op.loss_scale) real().download(&present_, op.loss_scale);
+          op::CrossEntropyInPlace unscaled = op;
+          unscaled.loss_scale = {};
+          real().run(unscaled);
+          if (executes()) real().run(op::Scale{.x = op.logits, .factor = present_, .out = op.logits});
+        },
+        [&](const op::EmbeddingBackward& op) {
+          real().run(op);
+          if (executes() && present_ > most_) real().run(op::Fill{.x = op.dtable.slice(0, 7, 1), .value = INFINITY});
+        },
+        [&](const auto& op) { real().run(op); });
   }
 
  private:

@@ -4,6 +4,9 @@
 #include "trainer_host.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using test::TrainerHost;
@@ -42,8 +45,12 @@ TEST(Float64Check, OfAShallowModelHoldsAllOfIt) {
 class TurnsTheOtherWay final : public test::BrokenBackend {
  public:
   using BrokenBackend::BrokenBackend;
-  void rotary(const compute::Tensor& x, const compute::Tensor& cos, const compute::Tensor& sin, bool inverse) override {
-    real().rotary(x, cos, sin, !inverse);
+  void run_any(const compute::AnyOperation& any) override {
+    const auto* const rotary = compute::operation_cast<op::Rotary>(any);
+    if (!rotary) return real().run_any(any);
+    op::Rotary turned = *rotary;
+    turned.inverse = !turned.inverse;
+    real().run(turned);
   }
 };
 

@@ -9,6 +9,9 @@
 #include "trainer_host.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using compute::DType;
@@ -42,7 +45,7 @@ class Attention {
   }
 
   std::vector<std::vector<float>> results(std::int64_t rows) {
-    for (const Tensor* t : {&out_, &dq_, &dk_, &dv_}) backend_->fill(*t, NAN);
+    for (const Tensor* t : {&out_, &dq_, &dk_, &dv_}) backend_->run(op::Fill{.x = *t, .value = NAN});
     const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(sizes_.depth)));
     const Tensor lse = tensor({sizes_.batch, sizes_.heads, sizes_.queries});
     const Tensor scores = tensor({sizes_.batch, sizes_.heads, std::max<std::int64_t>(rows, 1), sizes_.keys});
@@ -55,8 +58,18 @@ class Attention {
         parts.backward(*backend_, q_, k_, v_, dout_, dq_, dk_, dv_, scores, dscores, scale);
         return;
       }
-      backend_->attention_forward(q_, k_, v_, out_, lse, {scale, causal_, {}});
-      backend_->attention_backward(q_, k_, v_, out_, lse, dout_, dq_, dk_, dv_, {scale, causal_, {}});
+      backend_->run(
+          op::AttentionForward{.q = q_, .k = k_, .v = v_, .out = out_, .lse = lse, .shape = {scale, causal_, {}}});
+      backend_->run(op::AttentionBackward{.q = q_,
+                                          .k = k_,
+                                          .v = v_,
+                                          .out = out_,
+                                          .lse = lse,
+                                          .dout = dout_,
+                                          .dq = dq_,
+                                          .dk = dk_,
+                                          .dv = dv_,
+                                          .shape = {scale, causal_, {}}});
     };
     backend_->set_mode(compute::Mode::prepare);
     run();
@@ -160,13 +173,15 @@ TEST(OppositePath, InSeveralPartsHasTheGradientsOfTheTiledOne) {
 class ForgetsDistantKeys final : public test::BrokenBackend {
  public:
   using BrokenBackend::BrokenBackend;
-  void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
-                         const compute::AttentionShape& shape) override {
-    real().attention_forward(q, k, v, out, lse, shape);
-    if (executes() && q.dim(1) > 1024)
-      for (std::int64_t row = first_row; row < first_row + rows; ++row)
-        real().scale(out.slice(1, row, 1).view({out.dim(2) * out.dim(3)}), 0.5F,
-                     out.slice(1, row, 1).view({out.dim(2) * out.dim(3)}));
+  void run_any(const compute::AnyOperation& any) override {
+    real().run_any(any);
+    const auto* const attention = compute::operation_cast<op::AttentionForward>(any);
+    if (!attention || !executes() || attention->q.dim(1) <= 1024) return;
+    const Tensor& out = attention->out;
+    for (std::int64_t row = first_row; row < first_row + rows; ++row) {
+      const Tensor one = out.slice(1, row, 1).view({out.dim(2) * out.dim(3)});
+      real().run(op::Scale{.x = one, .factor = 0.5F, .out = one});
+    }
   }
   static constexpr std::int64_t first_row = 650, rows = 80;
 };

@@ -4,6 +4,9 @@
 #include "trainer_host.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using compute::DType;
@@ -27,7 +30,11 @@ std::string updates_of(const TrainerHost& host, const DecoderTrainerConfig& conf
     ++step;
     const ParameterSet& set = trainer.parameters();
     for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
-      trainer.backend().random_normal(set.gradient(id), step, id, 0, set.all()[id].dims.size() == 1 ? 3e-5F : 1e-3F);
+      trainer.backend().run(op::RandomNormal{.x = set.gradient(id),
+                                             .seed = step,
+                                             .stream = id,
+                                             .mean = 0,
+                                             .std = set.all()[id].dims.size() == 1 ? 3e-5F : 1e-3F});
     trainer.update();
   });
 }
@@ -50,17 +57,16 @@ enum class Fault { does_nothing, half_the_rate, other_sign };
 class BreaksSgd final : public test::BrokenBackend {
  public:
   BreaksSgd(std::unique_ptr<compute::Backend> real, Fault fault) : BrokenBackend(std::move(real)), fault_(fault) {}
-  void sgd(const Tensor& parameter, const Tensor& gradient, const Tensor& momentum, const Tensor& step,
-           const Tensor& lr, const compute::SgdOptions& options, const Tensor& compute_copy,
-           const compute::LossScale& loss_scale) override {
-    if (!executes()) return real().sgd(parameter, gradient, momentum, step, lr, options, compute_copy, loss_scale);
+  void run_any(const compute::AnyOperation& any) override {
+    const auto* const sgd = compute::operation_cast<op::Sgd>(any);
+    if (!sgd || !executes()) return real().run_any(any);
     if (fault_ == Fault::does_nothing) return;
     float rate = 0;
-    real().download(&rate, lr);
+    real().download(&rate, sgd->lr);
     const float changed = fault_ == Fault::half_the_rate ? rate / 2 : -rate;
-    real().upload(lr, &changed);
-    real().sgd(parameter, gradient, momentum, step, lr, options, compute_copy, loss_scale);
-    real().upload(lr, &rate);
+    real().upload(sgd->lr, &changed);
+    real().run_any(any);
+    real().upload(sgd->lr, &rate);
   }
 
  private:

@@ -8,6 +8,9 @@
 #include "trainer_host.hpp"
 
 namespace assay::train {
+
+namespace op = compute::op;
+
 namespace {
 
 using compute::AttentionShape;
@@ -21,20 +24,21 @@ class OwnMasks final : public test::BrokenBackend {
  public:
   OwnMasks(std::unique_ptr<compute::Backend> real, Masks masks) : BrokenBackend(std::move(real)), masks_(masks) {}
   const char* kind() const override { return "cuda"; }
-  void attention_forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
-                         const AttentionShape& shape) override {
-    AttentionShape changed = shape;
-    if (masks_ == Masks::none) changed.dropout = {};
-    if (masks_ == Masks::many_more) changed.dropout.probability = 0.7F;
-    real().attention_forward(q, k, v, out, lse, changed);
-    if (masks_ == Masks::unscaled && executes()) real().scale(out, 0.5F, out);
-  }
-  void attention_backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
-                          const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
-                          const AttentionShape& shape) override {
-    AttentionShape changed = shape;
-    if (masks_ == Masks::other_in_backward) ++changed.dropout.seed;
-    real().attention_backward(q, k, v, out, lse, dout, dq, dk, dv, changed);
+  void run_any(const compute::AnyOperation& any) override {
+    compute::visit_operation(
+        any,
+        [&](op::AttentionForward op) {
+          if (masks_ == Masks::none) op.shape.dropout = {};
+          if (masks_ == Masks::many_more) op.shape.dropout.probability = 0.7F;
+          real().run(op);
+          if (masks_ == Masks::unscaled && executes())
+            real().run(op::Scale{.x = op.out, .factor = 0.5F, .out = op.out});
+        },
+        [&](op::AttentionBackward op) {
+          if (masks_ == Masks::other_in_backward) ++op.shape.dropout.seed;
+          real().run(op);
+        },
+        [&](const auto& op) { real().run(op); });
   }
 
  private:
@@ -73,8 +77,9 @@ std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probab
   backend->upload(step, &first);
   const AttentionShape shape{1 / std::sqrt(static_cast<float>(s.depth)), causal, {probability, 17, 3, step}};
   const auto both = [&](compute::Backend& by) {
-    by.attention_forward(q, k, v, out, lse, shape);
-    by.attention_backward(q, k, v, out, lse, dout, dq, dk, dv, shape);
+    by.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = shape});
+    by.run(op::AttentionBackward{
+        .q = q, .k = k, .v = v, .out = out, .lse = lse, .dout = dout, .dq = dq, .dk = dk, .dv = dv, .shape = shape});
   };
   backend->set_mode(compute::Mode::prepare);
   both(*backend);

@@ -7,7 +7,6 @@
 
 namespace assay::compute {
 struct Dropout;
-struct DropoutRule;
 }  // namespace assay::compute
 
 namespace assay::cuda {
@@ -22,7 +21,7 @@ struct DropoutArgs {
   const std::int64_t* step = nullptr;
 };
 
-DropoutArgs dropout_args(const compute::DropoutRule& rule, const compute::Dropout& dropout);
+DropoutArgs dropout_args(const compute::Dropout& dropout);
 
 void launch_dropout(cudaStream_t stream, compute::DType type, const void* x, void* y, std::int64_t count,
                     const DropoutArgs& dropout);

@@ -1,5 +1,5 @@
 // Sums, products and activations of contiguous tensors.
-#include <assay/compute/backend.hpp>
+#include <assay/compute/operations/elementwise.hpp>
 
 #include "cuda_error.hpp"
 #include "kernels/elementwise.hpp"

@@ -4,7 +4,7 @@
 // become NaN, so that whoever verifies the step sees it.
 #pragma once
 #include <cuda_runtime_api.h>
-#include <assay/compute/backend.hpp>
+#include <assay/compute/operations/optimizers.hpp>
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // device's own addition and multiplication of that type. Not for speed.
 #pragma once
 #include <cuda_runtime_api.h>
-#include <assay/compute/backend.hpp>
+#include <assay/compute/operations/reductions.hpp>
 
 #include <cstddef>
 #include <cstdint>

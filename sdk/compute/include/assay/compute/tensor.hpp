@@ -65,6 +65,13 @@ struct Tensor {
     return n;
   }
   constexpr std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
+  // From its first byte to behind its last one, gaps included.
+  constexpr std::size_t extent_bytes() const {
+    if (elements() == 0) return 0;
+    std::int64_t last = 0;
+    for (int i = 0; i < rank; ++i) last += (dim(i) - 1) * step(i);
+    return (static_cast<std::size_t>(last) + 1) * size_of(dtype);
+  }
   constexpr bool contiguous() const {
     std::int64_t expected = 1;
     for (int i = rank - 1; i >= 0; --i) {
@@ -98,5 +105,10 @@ struct Tensor {
     return t;
   }
 };
+
+// Places of no memory, by which the plan of a step knows tensors that have none yet: no address of a process is so
+// large (those of user space have 47 bits, or 56 with five levels of page tables).
+inline constexpr int unbound_bit = 60;
+inline bool is_unbound(const Tensor& t) { return reinterpret_cast<std::uintptr_t>(t.data) >> unbound_bit != 0; }
 
 }  // namespace assay::compute

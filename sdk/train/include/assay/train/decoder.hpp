@@ -13,6 +13,7 @@
 #include <assay/train/parameters.hpp>
 #include <assay/train/trained_model.hpp>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace assay::train {
@@ -103,9 +104,8 @@ class DecoderModel : public TrainedModel {
   };
 
   void plan_buffers();
-  Forward plan_layer_forward(std::int64_t layer, int begin, int end_of_saved, Id input);
-  Backward plan_layer_backward(std::int64_t layer, int begin, int end_of_side);
-  void reserve_gradients(int head_backward, const std::vector<int>& begin_of_layer, int end);
+  Forward plan_layer_forward(const std::string& name, Id input);
+  Backward plan_layer_backward(const std::string& name);
   bool lanes() const { return config_.fused && config_.side_lane; }
 
   // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.

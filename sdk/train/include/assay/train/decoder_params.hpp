@@ -5,6 +5,7 @@
 
 #include <assay/comm/communicator.hpp>
 #include <assay/train/decoder_trainer.hpp>
+#include <assay/train/execution.hpp>
 
 namespace assay::train {
 
@@ -24,7 +25,9 @@ inline constexpr std::array<DecoderSize, 6> decoder_sizes{{{"tiny", 128, 512, 2,
                                                            {"xl", 1600, 6400, 48, 25},
                                                            {"2.7B", 2560, 10240, 32, 32}}};
 inline constexpr auto size_names = std::apply([](const auto&... size) { return names(size.name...); }, decoder_sizes);
-inline constexpr auto attention_names = names("naive", "flash");
+enum class AttentionPath { naive, flash };
+inline constexpr auto attention_paths =
+    choices<AttentionPath>({{"naive", AttentionPath::naive}, {"flash", AttentionPath::flash}});
 
 inline constexpr auto model_params = table(
     Param::choice("size", "small", size_names)
@@ -54,8 +57,8 @@ inline constexpr auto model_presets = [] {
   return presets;
 }();
 
-inline constexpr auto attention_params =
-    table(Param::choice("attention", "flash", attention_names).help("flash: tiled; naive: makes the score matrix"));
+inline constexpr auto attention_params = table(Param::choice("attention", AttentionPath::flash, attention_paths)
+                                                   .help("flash: tiled; naive: makes the score matrix"));
 
 inline constexpr auto optimizer_params =
     table(Param::choice("optimizer", "adamw", optimizer_names).help("of a training step"),

@@ -108,10 +108,6 @@ class EncoderDecoderModel : public TrainedModel {
 
  private:
   using Id = BufferPlan::Id;
-  // The moments of a step at which a block's forward and backward begin.
-  struct Times {
-    int forward, backward;
-  };
   // y = layer_norm(residual + dropout(branch + bias)).
   struct BlockEnd {
     std::uint64_t stream;  // for the dropout
@@ -148,23 +144,13 @@ class EncoderDecoderModel : public TrainedModel {
     ParameterSet::Id weight;
     Id y, mean, rstd;
   };
-  struct Timeline;
-
-  // `end_of_y`: the moment that reads a block's result last.
-  void plan_encoder(const Timeline& at);
-  void plan_decoder(const Timeline& at);
-  void plan_head(const Timeline& at);
-  Attention plan_attention(const std::string& name, const BlockParameters& p, bool cross, bool causal, const Times& at,
-                           int end_of_y);
-  void plan_scores(const std::string& name, Attention& block, const Times& at);
-  FeedForward plan_feed_forward(const std::string& name, const BlockParameters& p, std::int64_t rows, const Times& at,
-                                int end_of_y);
-  BlockEnd plan_end(const std::string& name, const BlockParameters& p, std::int64_t rows, const Times& at,
-                    int end_of_y);
-  Norm plan_norm(const std::string& name, ParameterSet::Id weight, std::int64_t rows, const Times& at, int end_of_y);
-  void borrow_gradients();
-  void reserve_gradients(ParameterSet::Id first, std::size_t count, int moment);
-  int until(int forward, int backward) const { return config_.backward ? backward : forward; }
+  Id plan_rows(const std::string& name, std::int64_t rows, std::int64_t columns);  // of activations
+  Id plan_numbers(const std::string& name, std::int64_t rows);                     // fp32
+  void plan_head();
+  Attention plan_attention(const std::string& name, const BlockParameters& p, bool cross, bool causal);
+  FeedForward plan_feed_forward(const std::string& name, const BlockParameters& p, std::int64_t rows);
+  BlockEnd plan_end(const std::string& name, std::int64_t rows);
+  Norm plan_norm(const std::string& name, ParameterSet::Id weight, std::int64_t rows);
 
   bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
   NaiveAttention naive_attention(const Attention& block) const {
@@ -183,6 +169,7 @@ class EncoderDecoderModel : public TrainedModel {
   // y = x w^T + bias; `raw` is where the unfused path puts x w^T.
   void linear(compute::Backend& b, const compute::Tensor& x, const compute::Tensor& weight, const compute::Tensor& bias,
               Id raw, const compute::Tensor& y) const;
+  void forward_of(compute::Backend& b, const compute::Tensor& batch) const;  // whether or not there is a step number
   void forward_embeddings(compute::Backend& b, const compute::Tensor& batch) const;
   void forward_head(compute::Backend& b, const compute::Tensor& labels) const;
   void forward_attention(compute::Backend& b, const Attention& block, const compute::Tensor& x,
@@ -234,8 +221,6 @@ class EncoderDecoderModel : public TrainedModel {
   std::vector<DecoderLayer> decoder_;
   Norm encoder_norm_{}, decoder_norm_{};
   std::uint64_t next_stream_;  // for dropout
-  int last_moment_ = 0;
-  bool borrows_ = false;  // a gradient's place holds activations until it is written
   // [Ns + Nt, d]: the embeddings, and the gradient by whatever is the state of encoder (first) and decoder at a moment.
   Id tokens_ = 0, embedded_ = 0, dstate_ = 0;
   Id logits_ = 0, raw_logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;

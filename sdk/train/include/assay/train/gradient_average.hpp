@@ -2,13 +2,14 @@
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/train/gradient_buckets.hpp>
-#include <string_view>
 
 namespace assay::train {
 
 enum class Strategy { naive, flat, overlap_individual, overlap_bucketed };
-inline constexpr auto strategy_names = names("naive", "flat", "overlap_individual", "overlap_bucketed");
-Strategy strategy_of(std::string_view name);
+inline constexpr auto strategies = choices<Strategy>({{"naive", Strategy::naive},
+                                                      {"flat", Strategy::flat},
+                                                      {"overlap_individual", Strategy::overlap_individual},
+                                                      {"overlap_bucketed", Strategy::overlap_bucketed}});
 
 class GradientAverage {
  public:

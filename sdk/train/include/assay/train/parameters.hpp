@@ -30,8 +30,9 @@ class ParameterSet {
  public:
   using Id = std::size_t;
 
-  explicit ParameterSet(const PrecisionPolicy& policy) : policy_(policy) {}
-  // Adds a group of parameters; returns the first one's id, the others follow.
+  explicit ParameterSet(const PrecisionPolicy& policy);
+  // Adds a group of parameters; returns the first one's id, the others follow. INVALID_ARGUMENT for a name that there
+  // is.
   Id add(std::vector<Parameter> group);
   // To be called after the last add: makes the arenas' length a multiple of `multiple` elements. The padding at the end
   // is zero, and stays so, because its gradients are zero.
@@ -86,9 +87,7 @@ class ParameterSet {
   std::vector<Id> groups_;
   std::int64_t elements_ = 0;  // to the end of the last group
   std::int64_t tail_ = 0;
-  void* values_ = nullptr;
-  void* copy_ = nullptr;
-  void* gradients_ = nullptr;
+  void *values_, *copy_, *gradients_;  // before bind(): places of no memory, by which a recorded step knows them
 };
 
 // A GradientListener hears during a backward how far it has come.

@@ -9,6 +9,7 @@
 // memory for state and step, initialize, start_state, and a call of prepare for the operations of each phase, inside
 // that phase.
 #pragma once
+#include <assay/compute/workspace.hpp>
 #include <assay/train/backend_access.hpp>
 #include <assay/train/loss_scaler.hpp>
 #include <assay/train/optimizer.hpp>
@@ -75,7 +76,7 @@ class Trainer {
   Trainer(const Host& host, const TrainerConfig& config);
   ~Trainer() = default;
   // To be called once, in the derived class's constructor, when the parameters are complete. `model` must live as long
-  // as this object.
+  // as this object. INVALID_ARGUMENT when its loss is no result of its plan.
   void use(TrainedModel& model);
 
   const Host& host() const { return host_; }
@@ -91,7 +92,8 @@ class Trainer {
   std::optional<Optimizer> optimizer_;  // made when the parameters are complete
   TrainedModel* model_ = nullptr;
   std::unique_ptr<compute::Backend> backend_;
-  DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_, workspace_memory_;
+  DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
+  compute::Workspace workspace_;
 };
 
 }  // namespace assay::train

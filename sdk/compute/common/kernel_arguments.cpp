@@ -1,0 +1,53 @@
+#include "common/kernel_arguments.hpp"
+
+#include <cmath>
+
+#include "common/checks.hpp"
+
+namespace assay::compute {
+
+CopyShape copy_shape(const Tensor& to, const Tensor& from) {
+  CopyShape s{{1, 1, 1, 1}, {}, {}};
+  int at = 4;  // the dimension last written
+  for (int i = to.rank - 1; i >= 0; --i) {
+    if (to.dim(i) == 1) continue;
+    if (at < 4 && to.step(i) == s.to_step[at] * s.extent[at] && from.step(i) == s.from_step[at] * s.extent[at]) {
+      s.extent[at] *= to.dim(i);
+      continue;
+    }
+    --at;
+    s.extent[at] = to.dim(i);
+    s.to_step[at] = to.step(i);
+    s.from_step[at] = from.step(i);
+  }
+  return s;
+}
+
+SwigluShape swiglu_shape(const op::SwigluForward& op) {
+  const Rows rows = as_rows(op.name, op.gate);
+  return {rows.count, rows.width, rows.stride, as_rows(op.name, op.up).stride, 0, 0, 0, as_rows(op.name, op.h).stride};
+}
+
+SwigluShape swiglu_shape(const op::SwigluBackward& op) {
+  const Rows rows = as_rows(op.name, op.gate);
+  return {rows.count,
+          rows.width,
+          rows.stride,
+          as_rows(op.name, op.up).stride,
+          as_rows(op.name, op.dh).stride,
+          as_rows(op.name, op.dgate).stride,
+          as_rows(op.name, op.dup).stride,
+          op.h ? as_rows(op.name, op.h).stride : 0};
+}
+
+RotaryShape rotary_shape(const op::Rotary& op) {
+  const Tensor& x = op.x;
+  return {x.dim(0), x.dim(1), x.dim(2), op.cos.dim(1), x.step(0), x.step(1), x.step(2)};
+}
+
+DropoutRule dropout_rule(float probability) {
+  return {static_cast<std::uint32_t>(std::llround(static_cast<double>(probability) * 0x1p32)),
+          static_cast<float>(1.0 / (1.0 - static_cast<double>(probability)))};
+}
+
+}  // namespace assay::compute

@@ -1,0 +1,196 @@
+// Checks of normalisations, softmax, attention and losses.
+#include <fmt/format.h>
+
+#include "common/kernel_arguments.hpp"
+#include "common/operation_checks.hpp"
+
+namespace assay::compute {
+
+namespace {
+
+// ---- normalisations: x is [rows, columns] --------------------------------------------------------------------------
+
+void require_norm(const char* operation, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
+  require_float(operation, x);
+  require_contiguous(operation, x);
+  require_dtype(operation, weight, {DType::f32, x.dtype});
+  require_some_columns(operation, x);
+  require_columns(operation, "weight", weight, x.dim(-1));
+  require_statistic(operation, "rstd", rstd, rows_of(x));
+}
+
+void require_layer_norm(const char* operation, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                        const Tensor& rstd) {
+  require_norm(operation, x, weight, rstd);
+  require_statistic(operation, "mean", mean, rows_of(x));
+}
+
+// A vector that goes with the weight.
+void require_beside_weight(const char* operation, const char* name, const Tensor& x, const Tensor& weight,
+                           const Tensor& vector) {
+  require_dtype(operation, vector, {weight.dtype});
+  require_columns(operation, name, vector, x.dim(-1));
+}
+
+}  // namespace
+
+void check(const op::RmsNormForward& op) {
+  require_norm(op.name, op.x, op.weight, op.rstd);
+  require_like(op.name, op.x, op.y);
+}
+
+void check(const op::AddRmsNormForward& op) {
+  require_norm(op.name, op.x, op.weight, op.rstd);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.sum, &op.y})
+    require_like(op.name, op.x, *t);
+}
+
+void check(const op::RmsNormBackward& op) {
+  require_norm(op.name, op.x, op.weight, op.rstd);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.dy, &op.dx}) require_like(op.name, op.x, *t);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.y})
+    if (*t) require_like(op.name, op.x, *t);
+  require_gradient(op.name, "dweight", op.x, op.dweight);
+}
+
+void check(const op::LayerNormForward& op) {
+  require_layer_norm(op.name, op.x, op.weight, op.mean, op.rstd);
+  require_beside_weight(op.name, "bias", op.x, op.weight, op.bias);
+  require_like(op.name, op.x, op.y);
+}
+
+void check(const op::LayerNormBackward& op) {
+  require_layer_norm(op.name, op.x, op.weight, op.mean, op.rstd);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.dy, &op.dx}) require_like(op.name, op.x, *t);
+  if (op.residual) require_like(op.name, op.x, op.residual);
+  require_gradient(op.name, "dweight", op.x, op.dweight);
+  require_gradient(op.name, "dbias", op.x, op.dbias);
+}
+
+void check(const op::DropoutAddLayerNormForward& op) {
+  require_layer_norm(op.name, op.x, op.weight, op.mean, op.rstd);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.sum, &op.y})
+    require_like(op.name, op.x, *t);
+  if (op.bias) require_beside_weight(op.name, "bias", op.x, op.weight, op.bias);
+  require_beside_weight(op.name, "norm_bias", op.x, op.weight, op.norm_bias);
+  require_dropout(op.name, op.dropout);
+}
+
+void check(const op::DropoutAddLayerNormBackward& op) {
+  require_layer_norm(op.name, op.sum, op.weight, op.mean, op.rstd);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.dy, &op.dsum}) require_like(op.name, op.sum, *t);
+  require_dropout(op.name, op.dropout);
+  if (op.dx) {
+    require_like(op.name, op.sum, op.dx);
+    if (op.dropout.probability == 0.0F)
+      invalid(op.name, "dx given where nothing is dropped; expected it empty: dsum is the gradient by x, too");
+  }
+  if (op.dbias) require_gradient(op.name, "dbias", op.sum, op.dbias);
+  require_gradient(op.name, "dweight", op.sum, op.dweight);
+  require_gradient(op.name, "dnorm_bias", op.sum, op.dnorm_bias);
+}
+
+// ---- softmax and attention -----------------------------------------------------------------------------------------
+
+namespace {
+
+void require_softmax(const char* operation, const Tensor& x, std::initializer_list<const Tensor*> others) {
+  require_float(operation, x);
+  require_contiguous(operation, x);
+  for (const Tensor* t : others) require_like(operation, x, *t);
+  require_some_columns(operation, x);
+}
+
+// A [batch, time, heads, depth] operand; `like` gives the expected type and, but for `time`, the expected shape.
+void require_operand(const char* operation, const char* name, const Tensor& t, const Tensor& like, std::int64_t time) {
+  require_rank(operation, t, 4);
+  require_dtype(operation, t, {like.dtype});
+  if (t.dim(0) != like.dim(0) || t.dim(1) != time || t.dim(2) != like.dim(2) || t.dim(3) != like.dim(3))
+    invalid(operation, fmt::format("{} is [{}, {}, {}, {}]; expected [{}, {}, {}, {}]", name, t.dim(0), t.dim(1),
+                                   t.dim(2), t.dim(3), like.dim(0), time, like.dim(2), like.dim(3)));
+  if (t.dim(3) > 1 && t.step(3) != 1)
+    reject(operation,
+           fmt::format("{} has stride {} over the head dimension; expected 1: copy it first", name, t.step(3)));
+}
+
+template <class Op>
+void require_attention(const Op& op) {
+  const Tensor& q = op.q;
+  require_rank(op.name, q, 4);
+  require_rank(op.name, op.k, 4);
+  require_float(op.name, q);
+  if (q.dim(3) == 0) invalid(op.name, "the head dimension is 0; expected at least 1");
+  const std::int64_t queries = q.dim(1), keys = op.k.dim(1);
+  require_operand(op.name, "q", q, q, queries);
+  require_operand(op.name, "k", op.k, q, keys);
+  require_operand(op.name, "v", op.v, q, keys);
+  require_operand(op.name, "out", op.out, q, queries);
+  require_dtype(op.name, op.lse, {DType::f32});
+  require_contiguous(op.name, op.lse);
+  if (op.lse.elements() != q.dim(0) * q.dim(1) * q.dim(2))
+    invalid(op.name, fmt::format("lse has {} elements; expected batch {} x heads {} x queries {}", op.lse.elements(),
+                                 q.dim(0), q.dim(2), q.dim(1)));
+  if (!(op.shape.scale != 0.0F))
+    invalid(op.name, fmt::format("scale is {}; expected another number than 0", op.shape.scale));
+  require_dropout(op.name, op.shape.dropout);
+}
+
+}  // namespace
+
+void check(const op::SoftmaxForward& op) { require_softmax(op.name, op.x, {&op.y}); }
+void check(const op::SoftmaxBackward& op) { require_softmax(op.name, op.y, {&op.dx, &op.dy}); }
+
+void check(const op::AttentionForward& op) { require_attention(op); }
+
+void check(const op::AttentionBackward& op) {
+  require_attention(op);
+  require_operand(op.name, "dout", op.dout, op.q, op.q.dim(1));
+  require_operand(op.name, "dq", op.dq, op.q, op.q.dim(1));
+  require_operand(op.name, "dk", op.dk, op.q, op.k.dim(1));
+  require_operand(op.name, "dv", op.dv, op.q, op.k.dim(1));
+}
+
+// ---- losses --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void require_logits(const char* operation, const Tensor& logits, const Tensor& labels) {
+  require_float(operation, logits);
+  require_contiguous(operation, logits);
+  if (logits.rank == 0 || logits.dim(-1) == 0)
+    invalid(operation, "logits have no columns; expected one for each class");
+  require_dtype(operation, labels, {DType::i64});
+  require_count(operation, "labels", labels, rows_of(logits), "one for each row of the logits");
+}
+
+void require_row_numbers(const char* operation, const char* name, const Tensor& t, const Tensor& logits) {
+  require_dtype(operation, t, {DType::f32});
+  require_count(operation, name, t, rows_of(logits), "one for each row of the logits");
+}
+
+void require_gradient_factor(const char* operation, const Tensor& loss_scale) {
+  if (loss_scale) require_number(operation, "loss_scale", loss_scale, "the factor of the gradient");
+}
+
+}  // namespace
+
+void check(const op::CrossEntropyForward& op) {
+  require_logits(op.name, op.logits, op.labels);
+  require_row_numbers(op.name, "losses", op.losses, op.logits);
+  require_row_numbers(op.name, "lse", op.lse, op.logits);
+}
+
+void check(const op::CrossEntropyBackward& op) {
+  require_logits(op.name, op.logits, op.labels);
+  require_row_numbers(op.name, "lse", op.lse, op.logits);
+  require_like(op.name, op.logits, op.dlogits);
+  require_gradient_factor(op.name, op.loss_scale);
+}
+
+void check(const op::CrossEntropyInPlace& op) {
+  require_logits(op.name, op.logits, op.labels);
+  require_row_numbers(op.name, "losses", op.losses, op.logits);
+  require_gradient_factor(op.name, op.loss_scale);
+}
+
+}  // namespace assay::compute

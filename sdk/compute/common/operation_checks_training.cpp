@@ -1,0 +1,106 @@
+// Checks of reductions, sums whose rounding is the point, optimizers and loss scaling.
+#include <fmt/format.h>
+
+#include "common/operation_checks.hpp"
+
+namespace assay::compute {
+
+namespace {
+
+void require_reduction(const char* operation, const Tensor& x, const Tensor& out) {
+  require_float(operation, x);
+  require_contiguous(operation, x);
+  require_number(operation, "out", out, "the result");
+}
+
+void require_ordered(const char* operation, const Tensor& x, const Tensor& out, const SumOptions& options) {
+  require_dtype(operation, x, {DType::f32, DType::bf16, DType::f16});
+  require_rank(operation, x, 1);
+  require_contiguous(operation, x);
+  require_number(operation, "out", out, "the sum");
+  const DType type = options.accumulator;
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
+    reject(operation, fmt::format("accumulator {} given; expected fp32, bf16 or fp16", name_of(type)));
+  if (options.order == SumOrder::chunked && options.chunk < 1)
+    invalid(operation, fmt::format("chunk is {}; expected at least 1", options.chunk));
+  if (options.order == SumOrder::cascade && (options.lanes < 1 || options.lanes > Cascade::most_lanes))
+    invalid(operation, fmt::format("{} lanes; expected 1 to {}", options.lanes, Cascade::most_lanes));
+}
+
+void require_loss_scale(const char* operation, const LossScale& loss_scale) {
+  if (static_cast<bool>(loss_scale.scale) != static_cast<bool>(loss_scale.nonfinite))
+    invalid(operation, fmt::format("{} is empty; expected both scale and nonfinite, or neither",
+                                   loss_scale.scale ? "nonfinite" : "scale"));
+  if (loss_scale.scale) require_number(operation, "scale", loss_scale.scale, "the loss scale");
+  if (loss_scale.nonfinite)
+    require_number(operation, "nonfinite", loss_scale.nonfinite, "how many gradients are not finite");
+}
+
+void require_state(const char* operation, const char* name, const Tensor& state, const Tensor& parameter) {
+  require_dtype(operation, state, {parameter.dtype});
+  require_count(operation, name, state, parameter.elements(), "one for each parameter");
+}
+
+// What all optimizers share.
+template <class Op>
+void require_update(const Op& op) {
+  const Tensor& parameter = op.parameter;
+  require_dtype(op.name, parameter, {DType::f32, DType::bf16});
+  require_contiguous(op.name, parameter);
+  if (parameter.dtype == DType::bf16)
+    require_dtype(op.name, op.gradient, {DType::bf16});
+  else
+    require_float(op.name, op.gradient);
+  require_count(op.name, "gradient", op.gradient, parameter.elements(), "one for each parameter");
+  if (op.compute_copy) {
+    require_float(op.name, op.compute_copy);
+    require_dtype(op.name, op.compute_copy, {DType::bf16, DType::f16});
+    require_count(op.name, "compute_copy", op.compute_copy, parameter.elements(), "one for each parameter");
+  }
+  require_counter(op.name, "step", op.step, step_text);
+  require_number(op.name, "lr", op.lr, "the learning rate");
+  require_loss_scale(op.name, op.loss_scale);
+}
+
+}  // namespace
+
+void check(const op::Sum& op) { require_reduction(op.name, op.x, op.out); }
+void check(const op::SumOfSquares& op) { require_reduction(op.name, op.x, op.out); }
+void check(const op::MaxAbs& op) { require_reduction(op.name, op.x, op.out); }
+void check(const op::CountNonfinite& op) { require_reduction(op.name, op.x, op.out); }
+
+void check(const op::OrderedSum& op) { require_ordered(op.name, op.x, op.out, op.options); }
+
+void check(const op::OrderedDot& op) {
+  require_ordered(op.name, op.x, op.out, op.options);
+  require_like(op.name, op.x, op.y);
+}
+
+void check(const op::Advance& op) {
+  require_counter(op.name, "step", op.step, step_text);
+  require_loss_scale(op.name, op.loss_scale);
+}
+
+void check(const op::AdamW& op) {
+  require_update(op);
+  require_state(op.name, "m", op.m, op.parameter);
+  require_state(op.name, "v", op.v, op.parameter);
+}
+
+void check(const op::Sgd& op) {
+  require_update(op);
+  if (op.options.momentum == 0.0F) return;
+  if (!op.momentum)
+    invalid(op.name, fmt::format("momentum is {} but its buffer is empty; expected one element for each parameter",
+                                 op.options.momentum));
+  require_state(op.name, "momentum", op.momentum, op.parameter);
+}
+
+void check(const op::UpdateLossScale& op) {
+  require_number(op.name, "scale", op.scale, "the loss scale");
+  require_number(op.name, "nonfinite", op.nonfinite, "how many gradients are not finite");
+  require_counter(op.name, "good_steps", op.good_steps, "how many steps went well in a row");
+  require_counter(op.name, "skipped_steps", op.skipped_steps, "how many steps were skipped");
+}
+
+}  // namespace assay::compute

@@ -1,0 +1,88 @@
+// The operations that workloads are made of: a struct for each, whose fields are its tensors and options, with shapes
+// and formula beside them. A backend runs them: `backend.run(op::Matmul{.a = x, .b = w, .c = y, .transpose_b = true})`.
+//
+// Notation: T is one floating-point type: fp32 or bf16, on CUDA also fp16; "rows" are all dimensions but the last,
+// flattened. Statistics, losses and every accumulation are fp32. Tensors are contiguous unless an operation says that
+// it honours strides. No tensor that is written may share memory with another tensor of the operation, but one that
+// `in_place` names may be written in the place of another: the same address, type, shape and strides.
+//
+// A new operation is a struct in operations/, a row in the list below, a check (common/), a kernel and a call of it for
+// each device. What walks the list (backends, audits, mutants, conformance) does not link until it knows the new one.
+#pragma once
+#include <assay/compute/operation_fields.hpp>
+#include <assay/compute/operations/attention.hpp>
+#include <assay/compute/operations/data.hpp>
+#include <assay/compute/operations/elementwise.hpp>
+#include <assay/compute/operations/embedding.hpp>
+#include <assay/compute/operations/losses.hpp>
+#include <assay/compute/operations/norms.hpp>
+#include <assay/compute/operations/optimizers.hpp>
+#include <assay/compute/operations/products.hpp>
+#include <assay/compute/operations/reductions.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+// All operations. X(name of the struct in assay::compute::op)
+// clang-format off
+#define ASSAY_OPERATIONS(X)                                                                                     \
+  X(Fill) X(Copy) X(RandomNormal) X(RandomIntegers)                                                             \
+  X(Matmul)                                                                                                     \
+  X(Add) X(Multiply) X(Scale) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)             \
+  X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
+  X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \
+  X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
+  X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \
+  X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \
+  X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \
+  X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)                                \
+  X(Advance) X(AdamW) X(Sgd) X(UpdateLossScale)
+// clang-format on
+
+namespace assay::compute {
+
+template <class... Op>
+struct OperationList {
+  static constexpr std::size_t size = sizeof...(Op);
+  using Any = std::variant<const Op*...>;
+  // Calls f(std::type_identity<Op>()) for each.
+  template <class F>
+  static void for_each(F&& f) {
+    (f(std::type_identity<Op>()), ...);
+  }
+};
+
+namespace detail {
+template <class First, class... Op>
+OperationList<Op...> without_first(OperationList<First, Op...>);
+}
+#define ASSAY_DETAIL_LISTED(Name) , op::Name
+using Operations = decltype(detail::without_first(OperationList<void ASSAY_OPERATIONS(ASSAY_DETAIL_LISTED)>()));
+#undef ASSAY_DETAIL_LISTED
+
+// One of them, wherever it stands.
+using AnyOperation = Operations::Any;
+
+// Calls the best of `f` with the operation; [](const auto& operation) { ... } is for those that no other one takes.
+template <class... F>
+void visit_operation(const AnyOperation& any, F&&... f) {
+  struct Overloads : std::remove_cvref_t<F>... {
+    using std::remove_cvref_t<F>::operator()...;
+  };
+  Overloads overloads{std::forward<F>(f)...};
+  std::visit([&](const auto* operation) { overloads(*operation); }, any);
+}
+
+// The operation, if it is one of this kind; else null.
+template <class Op>
+const Op* operation_cast(const AnyOperation& any) {
+  const auto* const found = std::get_if<const Op*>(&any);
+  return found ? *found : nullptr;
+}
+
+inline const char* name_of(const AnyOperation& any) {
+  return std::visit([](const auto* operation) { return operation->name; }, any);
+}
+
+}  // namespace assay::compute

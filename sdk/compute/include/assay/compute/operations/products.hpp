@@ -1,0 +1,30 @@
+// Matrix products.
+#pragma once
+#include <assay/compute/operation_fields.hpp>
+
+#include <cstdint>
+
+namespace assay::compute {
+
+// Says whether matrix products of fp32 tensors (also those of attention) take their inputs as they are, or round them
+// to tf32's ten bits of mantissa, as the matrix units do.
+enum class ProductMath : std::int32_t { exact, tf32 };
+
+namespace op {
+
+// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]). Rank 2, 3 or 4, equal leading dimensions;
+// honours strides (last two dimensions: one of them contiguous).
+struct Matmul {
+  In a, b;                   // of one type T
+  OutOrSum c;                // T or fp32
+  bool transpose_a = false;  // use a as its transpose over the last two dimensions
+  bool transpose_b = false;
+  float alpha = 1.0F;
+  bool accumulate = false;
+  // [n], the type of c: c[..., j] += bias[j] on the way. Not with `accumulate`; alpha 1.
+  Optional<In> bias = {};
+  ASSAY_OPERATION("matmul", a, b, c, bias)
+};
+
+}  // namespace op
+}  // namespace assay::compute

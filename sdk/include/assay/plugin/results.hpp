@@ -1,0 +1,31 @@
+// What a workload tells about itself: the work of a step, what its verification found, the most that the device does.
+#pragma once
+#include <assay/abi.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace assay {
+
+struct Work {
+  std::uint64_t flops = 0, bytes = 0, items = 0;
+  assay_arithmetic arithmetic = ASSAY_ARITHMETIC_UNSTATED;
+};
+
+// The most that the device does, by trial (assay_peak); `text`: how that was found.
+struct Peak {
+  double flops_per_s = 0, bytes_per_s = 0;
+  std::string text;
+};
+
+// What a verification has found right. It throws Error(ASSAY_WRONG_RESULT) at what is wrong.
+struct Verified {
+  std::string text;      // what was checked
+  bool in_part = false;  // something that ought to be checked was not; the text says what, and why
+
+  Verified(std::string text_of_all) : text(std::move(text_of_all)) {}
+  Verified(std::string text_of_part, bool is_part) : text(std::move(text_of_part)), in_part(is_part) {}
+};
+
+}  // namespace assay

@@ -1,0 +1,159 @@
+#include "assay/train/step_recording.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace assay::train {
+namespace {
+
+using compute::Tensor;
+
+constexpr int never = std::numeric_limits<int>::max();
+
+struct Span {
+  std::uintptr_t begin, end;
+};
+
+Span span_of(const Tensor& t) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(t.data);
+  return {begin, begin + t.extent_bytes()};
+}
+
+// A backend that notes what operations read and write, and carries none out.
+class Recorder final : public compute::Backend {
+ public:
+  struct Life {
+    int first_write = never, first_read = never, last_use = -1;
+    bool on_side = false;  // used by the side lane since the last join
+  };
+
+  Recorder(const BufferPlan& plan, const ParameterSet* gradients)
+      : plan_(plan), lives_(plan.buffers().size()), gradients_(gradients) {
+    if (!gradients) return;
+    gradient_writes_.assign(gradients->all().size(), never);
+    gradient_span_ = span_of(gradients->all_gradients());
+  }
+
+  const char* kind() const override { return "recorder"; }
+  void set_mode(compute::Mode) override {}
+  void synchronize() override {}
+  std::size_t workspace_bytes() const override { return 0; }
+  void set_workspace(void*, std::size_t) override {}
+  std::vector<compute::PrimitiveInfo> primitives() const override { return {}; }
+  void set_product_math(compute::ProductMath) override {}
+  std::unique_ptr<compute::Graph> capture(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override { return nullptr; }
+  void begin_side() override { side_ = true; }
+  void end_side() override { side_ = false; }
+  void join_side() override {
+    for (Life& life : lives_)
+      if (life.on_side) life.last_use = moment_, life.on_side = false;
+  }
+  void upload(const Tensor& to, const void*) override { use(to, false, true), ++moment_; }
+  void download(void*, const Tensor& from) override { use(from, true, false), ++moment_; }
+  void run_any(const compute::AnyOperation& operation) override {
+    std::visit(
+        [this](const auto* op) {
+          compute::for_each_tensor(*op, [&](const char*, const auto& tensor) {
+            use(tensor, compute::reads(*op, tensor), compute::is_written<std::remove_cvref_t<decltype(tensor)>>);
+          });
+        },
+        operation);
+    ++moment_;
+  }
+
+  int last_moment() const { return std::max(moment_ - 1, 0); }
+  const std::vector<Life>& lives() const { return lives_; }
+  const std::vector<int>& gradient_writes() const { return gradient_writes_; }  // by parameter
+
+ private:
+  void use(const Tensor& t, bool read, bool written) {
+    if (!t || t.elements() == 0) return;
+    const Span span = span_of(t);
+    if (const std::size_t buffer = plan_.buffer_at(t.data); buffer < lives_.size()) {
+      Life& life = lives_[buffer];
+      if (span.end > span_of(plan_[buffer]).end)
+        throw Error(ASSAY_INTERNAL,
+                    "the plan of a step: '" + plan_.buffers()[buffer].name + "' is used beyond its end");
+      if (written) life.first_write = std::min(life.first_write, moment_);
+      if (read) life.first_read = std::min(life.first_read, moment_);
+      life.last_use = moment_;
+      life.on_side = life.on_side || side_;
+    } else if (gradients_ && gradient_span_.begin <= span.begin && span.begin < gradient_span_.end) {
+      use_gradients(span, read, written);
+    }
+  }
+
+  void use_gradients(const Span& span, bool read, bool written) {
+    // They lie in the order of their ids.
+    const auto& all = gradients_->all();
+    const auto first = static_cast<std::int64_t>((span.begin - gradient_span_.begin) /
+                                                 compute::size_of(gradients_->policy().gradient));
+    const auto after = std::upper_bound(all.begin(), all.end(), first,
+                                        [](std::int64_t at, const Parameter& p) { return at < p.offset; });
+    for (auto id = static_cast<ParameterSet::Id>(std::max<std::ptrdiff_t>(after - all.begin() - 1, 0)); id < all.size();
+         ++id) {
+      const Span own = span_of(gradients_->gradient(id));
+      if (own.begin >= span.end) break;
+      if (span.begin >= own.end) continue;
+      if (read && gradient_writes_[id] == never)
+        throw Error(ASSAY_INTERNAL, "the plan of a step: the gradient by '" + gradients_->all()[id].name +
+                                        "' is read before it is written");
+      if (written) gradient_writes_[id] = std::min(gradient_writes_[id], moment_);
+    }
+  }
+
+  const BufferPlan& plan_;
+  std::vector<Life> lives_;
+  const ParameterSet* gradients_;
+  std::vector<int> gradient_writes_;
+  Span gradient_span_{};
+  int moment_ = 0;
+  bool side_ = false;
+};
+
+void borrow_gradients(BufferPlan& plan, const ParameterSet& set, const Recorder& recorder) {
+  const std::size_t width = compute::size_of(set.policy().gradient);
+  // Padding at the arena's end is not borrowed at all.
+  const std::int64_t elements = set.arena_elements() - set.tail_elements();
+  plan.borrow(static_cast<std::size_t>(elements) * width);
+  const int end = recorder.last_moment();
+  if (elements != set.parameter_count()) return plan.reserve(0, static_cast<std::size_t>(elements) * width, 0, end);
+  const auto& writes = recorder.gradient_writes();
+  for (ParameterSet::Id first = 0, next = 0; first < set.all().size(); first = next) {
+    std::int64_t together = 0;  // adjacent ones that are written at once
+    for (; next < set.all().size() && writes[next] == writes[first]; ++next) together += set.all()[next].elements();
+    // What the step never writes belongs to whoever does: an optimizer reads it.
+    plan.reserve(set.gradient_offset_bytes(first), static_cast<std::size_t>(together) * width,
+                 writes[first] == never ? 0 : writes[first], end);
+  }
+}
+
+}  // namespace
+
+void plan_step(BufferPlan& plan, const ParameterSet* gradients, const std::function<void(compute::Backend&)>& step) {
+  Recorder recorder(plan, gradients);
+  step(recorder);
+  recorder.join_side();
+  const int end = recorder.last_moment();
+  for (BufferPlan::Id id = 0; id < plan.buffers().size(); ++id) {
+    const Recorder::Life& life = recorder.lives()[id];
+    const BufferPlan::Buffer& buffer = plan.buffers()[id];
+    if (buffer.use == BufferPlan::Use::outlives_steps) {
+      plan.set_life(id, 0, end);
+    } else if (life.last_use < 0) {
+      plan.leave_out(id);
+    } else if (life.first_write == never || life.first_read <= life.first_write) {
+      throw Error(ASSAY_INTERNAL, "the plan of a step: '" + buffer.name + "' is read before it is written");
+    } else {
+      plan.set_life(id, life.first_write, buffer.use == BufferPlan::Use::result ? end : std::min(life.last_use, end));
+    }
+  }
+  if (gradients) borrow_gradients(plan, *gradients, recorder);
+  plan.solve();
+}
+
+}  // namespace assay::train

@@ -1,0 +1,291 @@
+// A small, valid call of every operation, for tests that go through the list of operations. A new operation does not
+// build here until it has one.
+#pragma once
+#include <assay/compute/operations.hpp>
+
+#include <deque>
+#include <type_traits>
+
+#include "harness.hpp"
+
+namespace assay::conformance {
+
+// The tensors of one call. The same calls get the same numbers.
+class Given {
+ public:
+  Tensor numbers(const Shape& shape, DType dtype = DType::f32, double mean = 0.0, double std = 1.0) {
+    return tensors_.emplace_back(dtype, shape, random_values(dtype, elements(shape), ++salt_, mean, std));
+  }
+  Tensor positive(const Shape& shape) {
+    Values values = random_values(DType::f32, elements(shape), ++salt_);
+    for (double& x : values) x = rounded(DType::f32, 0.5 + x * x);
+    return tensors_.emplace_back(DType::f32, shape, values);
+  }
+  Tensor ids(std::int64_t count, std::int64_t high) {
+    return tensors_.emplace_back(DType::i64, Shape{count}, random_ids(count, ++salt_, 0, high));
+  }
+  Tensor one(double value, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, Shape{1}, Values{value}); }
+  Tensor room(const Shape& shape, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, shape); }
+  compute::Dropout dropout() { return {.probability = 0.25F, .seed = 7, .stream = 9, .step = one(3, DType::i64)}; }
+
+  // The elements of a tensor that these have made.
+  Values read(const Tensor& t) const {
+    for (const DeviceTensor& own : tensors_)
+      if (own->data == t.data) return own.read(t);
+    ADD_FAILURE() << "a tensor of another call";
+    return {};
+  }
+
+ private:
+  std::deque<DeviceTensor> tensors_;
+  std::uint64_t salt_ = 0;
+};
+
+template <class Op>
+using Kind = std::type_identity<Op>;
+
+inline const Shape sample_shape{6, 8};  // rows, columns
+
+// ---- data
+inline op::Fill sample(Given& g, Kind<op::Fill>) { return {.x = g.room(sample_shape), .value = 2}; }
+inline op::Copy sample(Given& g, Kind<op::Copy>) {
+  return {.to = g.room(sample_shape), .from = g.numbers(sample_shape)};
+}
+inline op::RandomNormal sample(Given& g, Kind<op::RandomNormal>) {
+  return {.x = g.room(sample_shape), .seed = 1, .stream = 2, .mean = 0, .std = 1};
+}
+inline op::RandomIntegers sample(Given& g, Kind<op::RandomIntegers>) {
+  return {.x = g.room(sample_shape, DType::i64), .seed = 1, .stream = 2, .low = 0, .high = 10};
+}
+
+// ---- products
+inline op::Matmul sample(Given& g, Kind<op::Matmul>) {
+  return {.a = g.numbers({6, 5}), .b = g.numbers({5, 8}), .c = g.room({6, 8}), .bias = g.numbers({8})};
+}
+
+// ---- element-wise
+inline op::Add sample(Given& g, Kind<op::Add>) {
+  return {.a = g.numbers(sample_shape), .b = g.numbers(sample_shape), .out = g.room(sample_shape)};
+}
+inline op::Multiply sample(Given& g, Kind<op::Multiply>) {
+  return {.a = g.numbers(sample_shape), .b = g.numbers(sample_shape), .out = g.room(sample_shape)};
+}
+inline op::Scale sample(Given& g, Kind<op::Scale>) {
+  return {.x = g.numbers(sample_shape), .factor = 3, .out = g.room(sample_shape)};
+}
+inline op::ActivationForward sample(Given& g, Kind<op::ActivationForward>) {
+  return {.kind = compute::Activation::gelu_erf, .x = g.numbers(sample_shape), .y = g.room(sample_shape)};
+}
+inline op::ActivationBackward sample(Given& g, Kind<op::ActivationBackward>) {
+  return {.kind = compute::Activation::gelu_erf,
+          .x = g.numbers(sample_shape),
+          .dy = g.numbers(sample_shape),
+          .dx = g.room(sample_shape)};
+}
+inline op::BiasAdd sample(Given& g, Kind<op::BiasAdd>) {
+  return {.x = g.numbers(sample_shape), .bias = g.numbers({8}), .y = g.room(sample_shape)};
+}
+inline op::BiasBackward sample(Given& g, Kind<op::BiasBackward>) {
+  return {.dy = g.numbers(sample_shape), .dbias = g.room({8})};
+}
+inline op::SwigluForward sample(Given& g, Kind<op::SwigluForward>) {
+  return {.gate = g.numbers(sample_shape), .up = g.numbers(sample_shape), .h = g.room(sample_shape)};
+}
+inline op::SwigluBackward sample(Given& g, Kind<op::SwigluBackward>) {
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .dh = g.numbers(sample_shape),
+          .dgate = g.room(sample_shape),
+          .dup = g.room(sample_shape),
+          .h = g.room(sample_shape)};
+}
+inline op::ApplyDropout sample(Given& g, Kind<op::ApplyDropout>) {
+  return {.x = g.numbers(sample_shape), .y = g.room(sample_shape), .dropout = g.dropout()};
+}
+inline op::BiasReluDropoutForward sample(Given& g, Kind<op::BiasReluDropoutForward>) {
+  return {.x = g.numbers(sample_shape), .bias = g.numbers({8}), .y = g.room(sample_shape), .dropout = g.dropout()};
+}
+inline op::ReluDropoutBackward sample(Given& g, Kind<op::ReluDropoutBackward>) {
+  return {
+      .y = g.numbers(sample_shape), .dy = g.numbers(sample_shape), .dx = g.room(sample_shape), .probability = 0.25F};
+}
+
+// ---- embedding and position
+inline op::EmbeddingForward sample(Given& g, Kind<op::EmbeddingForward>) {
+  return {.ids = g.ids(6, 5), .table = g.numbers({5, 8}), .out = g.room(sample_shape)};
+}
+inline op::EmbeddingBackward sample(Given& g, Kind<op::EmbeddingBackward>) {
+  return {.ids = g.ids(6, 5), .dout = g.numbers(sample_shape), .dtable = g.room({5, 8})};
+}
+inline op::RotaryTable sample(Given& g, Kind<op::RotaryTable>) {
+  return {.cos = g.room({6, 4}), .sin = g.room({6, 4}), .theta = 10'000};
+}
+inline op::Rotary sample(Given& g, Kind<op::Rotary>) {
+  return {.x = g.numbers({2, 6, 3, 8}), .cos = g.numbers({6, 4}), .sin = g.numbers({6, 4})};
+}
+
+// ---- norms
+inline op::RmsNormForward sample(Given& g, Kind<op::RmsNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+inline op::AddRmsNormForward sample(Given& g, Kind<op::AddRmsNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .residual = g.numbers(sample_shape),
+          .sum = g.room(sample_shape),
+          .weight = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+inline op::RmsNormBackward sample(Given& g, Kind<op::RmsNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .rstd = g.positive({6}),
+          .residual = g.numbers(sample_shape),
+          .dx = g.room(sample_shape),
+          .dweight = g.room({8}),
+          .y = g.room(sample_shape)};
+}
+inline op::LayerNormForward sample(Given& g, Kind<op::LayerNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .bias = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .mean = g.room({6}),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+inline op::LayerNormBackward sample(Given& g, Kind<op::LayerNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .x = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .mean = g.numbers({6}),
+          .rstd = g.positive({6}),
+          .residual = g.numbers(sample_shape),
+          .dx = g.room(sample_shape),
+          .dweight = g.room({8}),
+          .dbias = g.room({8})};
+}
+inline op::DropoutAddLayerNormForward sample(Given& g, Kind<op::DropoutAddLayerNormForward>) {
+  return {.x = g.numbers(sample_shape),
+          .bias = g.numbers({8}),
+          .residual = g.numbers(sample_shape),
+          .dropout = g.dropout(),
+          .sum = g.room(sample_shape),
+          .weight = g.numbers({8}),
+          .norm_bias = g.numbers({8}),
+          .y = g.room(sample_shape),
+          .mean = g.room({6}),
+          .rstd = g.room({6}),
+          .eps = 1e-5F};
+}
+inline op::DropoutAddLayerNormBackward sample(Given& g, Kind<op::DropoutAddLayerNormBackward>) {
+  return {.dy = g.numbers(sample_shape),
+          .sum = g.numbers(sample_shape),
+          .weight = g.numbers({8}),
+          .mean = g.numbers({6}),
+          .rstd = g.positive({6}),
+          .dropout = g.dropout(),
+          .dsum = g.room(sample_shape),
+          .dx = g.room(sample_shape),
+          .dbias = g.room({8}),
+          .dweight = g.room({8}),
+          .dnorm_bias = g.room({8})};
+}
+
+// ---- attention
+inline op::SoftmaxForward sample(Given& g, Kind<op::SoftmaxForward>) {
+  return {.x = g.numbers({6, 6}), .y = g.room({6, 6}), .scale = 0.5F, .causal = true};
+}
+inline op::SoftmaxBackward sample(Given& g, Kind<op::SoftmaxBackward>) {
+  return {.y = g.positive({6, 6}), .dy = g.numbers({6, 6}), .dx = g.room({6, 6}), .scale = 0.5F};
+}
+inline op::AttentionForward sample(Given& g, Kind<op::AttentionForward>) {
+  const Shape shape{2, 6, 3, 8};
+  return {.q = g.numbers(shape),
+          .k = g.numbers(shape),
+          .v = g.numbers(shape),
+          .out = g.room(shape),
+          .lse = g.room({2, 3, 6}),
+          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout()}};
+}
+inline op::AttentionBackward sample(Given& g, Kind<op::AttentionBackward>) {
+  const Shape shape{2, 6, 3, 8};
+  return {.q = g.numbers(shape),
+          .k = g.numbers(shape),
+          .v = g.numbers(shape),
+          .out = g.numbers(shape),
+          .lse = g.positive({2, 3, 6}),
+          .dout = g.numbers(shape),
+          .dq = g.room(shape),
+          .dk = g.room(shape),
+          .dv = g.room(shape),
+          .shape = {.scale = 0.5F, .causal = true, .dropout = g.dropout()}};
+}
+
+// ---- losses
+inline op::CrossEntropyForward sample(Given& g, Kind<op::CrossEntropyForward>) {
+  return {.logits = g.numbers(sample_shape), .labels = g.ids(6, 8), .losses = g.room({6}), .lse = g.room({6})};
+}
+inline op::CrossEntropyBackward sample(Given& g, Kind<op::CrossEntropyBackward>) {
+  return {.logits = g.numbers(sample_shape),
+          .labels = g.ids(6, 8),
+          .lse = g.positive({6}),
+          .scale = 0.5F,
+          .dlogits = g.room(sample_shape)};
+}
+inline op::CrossEntropyInPlace sample(Given& g, Kind<op::CrossEntropyInPlace>) {
+  return {.logits = g.numbers(sample_shape), .labels = g.ids(6, 8), .losses = g.room({6}), .scale = 0.5F};
+}
+
+// ---- reductions
+inline op::Sum sample(Given& g, Kind<op::Sum>) { return {.x = g.numbers(sample_shape), .out = g.room({1})}; }
+inline op::SumOfSquares sample(Given& g, Kind<op::SumOfSquares>) {
+  return {.x = g.numbers(sample_shape), .out = g.room({1})};
+}
+inline op::MaxAbs sample(Given& g, Kind<op::MaxAbs>) { return {.x = g.numbers(sample_shape), .out = g.room({1})}; }
+inline op::CountNonfinite sample(Given& g, Kind<op::CountNonfinite>) {
+  return {.x = g.numbers(sample_shape), .out = g.room({1})};
+}
+inline op::OrderedSum sample(Given& g, Kind<op::OrderedSum>) {
+  return {.x = g.numbers({48}), .out = g.room({1}), .options = {}};
+}
+inline op::OrderedDot sample(Given& g, Kind<op::OrderedDot>) {
+  return {.x = g.numbers({48}), .y = g.numbers({48}), .out = g.room({1}), .options = {}};
+}
+
+// ---- optimizers
+inline op::Advance sample(Given& g, Kind<op::Advance>) { return {.step = g.one(3, DType::i64)}; }
+inline op::AdamW sample(Given& g, Kind<op::AdamW>) {
+  return {.parameter = g.numbers({48}),
+          .gradient = g.numbers({48}),
+          .m = g.numbers({48}),
+          .v = g.positive({48}),
+          .step = g.one(3, DType::i64),
+          .lr = g.one(0.5),
+          .options = {},
+          .compute_copy = g.room({48}, DType::bf16)};
+}
+inline op::Sgd sample(Given& g, Kind<op::Sgd>) {
+  return {.parameter = g.numbers({48}),
+          .gradient = g.numbers({48}),
+          .momentum = g.numbers({48}),
+          .step = g.one(3, DType::i64),
+          .lr = g.one(0.5),
+          .options = {.momentum = 0.9F},
+          .compute_copy = g.room({48}, DType::bf16)};
+}
+inline op::UpdateLossScale sample(Given& g, Kind<op::UpdateLossScale>) {
+  return {.scale = g.one(8),
+          .nonfinite = g.one(0),
+          .good_steps = g.one(1, DType::i64),
+          .skipped_steps = g.one(0, DType::i64),
+          .options = {}};
+}
+
+}  // namespace assay::conformance
