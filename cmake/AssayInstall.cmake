@@ -17,7 +17,7 @@ set(assay_package_dir lib/cmake/assay)
 
 set(assay_exported assay_sdk)
 set(ASSAY_PACKAGE_DEPENDENCIES "")
-foreach(part compute compute_audit comm data train)
+foreach(part compute compute_audit comm data workload train models parallel verification)
   if(NOT TARGET assay_${part})
     continue()
   endif()
@@ -46,7 +46,8 @@ endforeach()
 install(TARGETS ${assay_exported} EXPORT assayTargets ARCHIVE DESTINATION lib)
 install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${assay_package_dir})
 
-foreach(headers sdk/include sdk/compute/include sdk/comm/include sdk/data/include sdk/train/include)
+foreach(headers sdk/include sdk/compute/include sdk/comm/include sdk/data/include sdk/workload/include
+        sdk/train/include sdk/models/include sdk/parallel/include sdk/verification/include)
   if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${headers}")
     install(DIRECTORY ${headers}/assay DESTINATION include FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
   endif()

@@ -313,9 +313,9 @@ def assignment_report():
                   "The document has the results and 0.01. That it is added 1000 times, one by one, is assumed.")
     for terms, accumulator, upcast, value in (("fp32", "fp32", False, 10.0001), ("fp16", "fp16", False, 9.9531),
                                               ("fp16", "fp32", False, 10.0021), ("fp16", "fp32", True, 10.0021)):
-        sums.add("accumulation", "mixed_precision",
+        sums.add("accumulation", "accumulation",
                  {"terms_dtype": terms, "accumulator": accumulator, "upcast": upcast},
-                 {"study": "accumulation", "term": 0.01}, metrics={"result": (value, "", 0)},
+                 {"term": 0.01}, metrics={"result": (value, "", 0)},
                  assumed={"operation": "sum", "order": "sequential", "terms": 1000, "data": "constant",
                           "stored": "accumulator"})
     return [air, pro, m4, sums]
@@ -513,7 +513,7 @@ mixed_chunked_sum 21.00686646 fp16 fp32 chunked fp16
 
 def add_accumulation(source):
     for metric, value, terms, accumulator, order, stored in rows(ACCUMULATION_003):
-        source.add("accumulation", "mixed_precision", {"published_name": metric}, {"study": "accumulation"},
+        source.add("accumulation", "accumulation", {"published_name": metric}, {},
                    metrics={"result": (float(value), "", 0)}, device={},
                    assumed={"operation": "sum", "terms_dtype": terms, "accumulator": accumulator, "order": order,
                             "upcast": False, "stored": stored, "data": "one_first", "terms": 20000, "term": 0.001,
@@ -531,7 +531,7 @@ def smoke_of_003(where):
     cuda = {"device": "cuda"}
     add_accumulation(single)
     words = ("fp32", "bf16", "fp16")
-    single.add("dtypes", "mixed_precision", {}, {"study": "dtypes", "casting": "autocast"}, assumed={"precision": "fp16", **cuda},
+    single.add("dtypes", "dtypes", {}, {"casting": "autocast"}, assumed={"precision": "fp16", **cuda},
                metrics={name: (words.index(word), "", 0) for name, word in AUTOCAST_DTYPES.items()})
     for name, word in AUTOCAST_DTYPES.items():
         single.tables["dtypes"][0]["metrics"][name]["word"] = word

@@ -1,6 +1,6 @@
 #include "workload.hpp"
 
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 
 namespace all_reduce {
 
@@ -45,7 +45,7 @@ void Workload::setup(const Launch& launch) {
   const Message& m = settings_.message;
   launch.report(message_bytes_metric, m.bytes);
   launch.report(element_count_metric, m.count);
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   time_ = assay::comm::CollectiveTime(*backend_);
   communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
   host_.info(communicator_->description());

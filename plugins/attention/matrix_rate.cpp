@@ -1,7 +1,7 @@
 #include "matrix_rate.hpp"
 
 #include <algorithm>
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <chrono>
 #include <vector>
 
@@ -62,8 +62,8 @@ double median_ms(Backend& backend, const std::function<void()>& enqueue) {
 }
 
 double measure_matrix_rate(const assay::Host& host, const assay::Launch& launch,
-                           const assay::train::PrecisionPolicy& precision) {
-  const std::unique_ptr<Backend> backend = assay::train::open_backend(host, launch);
+                           const assay::workload::PrecisionPolicy& precision) {
+  const std::unique_ptr<Backend> backend = assay::workload::open_backend(host, launch);
   const auto& access = *host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
   if (precision.product_math != ProductMath::exact) backend->set_product_math(precision.product_math);
   const std::int64_t n = std::string_view(backend->kind()) == "cpu" ? 2048 : 8192;

@@ -3,7 +3,7 @@
 #include <assay/plugin.hpp>
 
 #include <assay/compute/backend.hpp>
-#include <assay/train/precision.hpp>
+#include <assay/workload/precision.hpp>
 #include <functional>
 
 namespace attention {
@@ -16,6 +16,6 @@ double median_ms(assay::compute::Backend& backend, const std::function<void()>& 
 // TFLOP/s of a square product of random matrices in the policy's type: 8192 wide on CUDA, 2048 on the CPU. Its backend
 // and its memory are its own and gone when it returns; they are not in the account of the case.
 double measure_matrix_rate(const assay::Host& host, const assay::Launch& launch,
-                           const assay::train::PrecisionPolicy& precision);
+                           const assay::workload::PrecisionPolicy& precision);
 
 }  // namespace attention

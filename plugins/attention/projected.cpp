@@ -1,6 +1,6 @@
 // Attention as a layer: q, k, v = x Wq', x Wk', x Wv'; y = attention(q, k, v) Wo'. Weights are [out, in], without
 // biases.
-#include <assay/train/checkpoint.hpp>
+#include <assay/workload/host_copies.hpp>
 #include <cmath>
 
 #include "layer.hpp"
@@ -145,7 +145,7 @@ class Projected final : public Layer {
 
   static Matrix matrix(Backend& b, const Tensor& t) {
     return {t.dim(0), t.dim(1), [&b, t](std::int64_t first, std::int64_t count) {
-              return assay::train::download_f32(b, t.slice(0, first, count));
+              return assay::workload::download_f32(b, t.slice(0, first, count));
             }};
   }
 

@@ -5,13 +5,13 @@
 namespace attention {
 namespace {
 
-assay::train::PrecisionPolicy precision_of(const assay::Case& c) {
+assay::workload::PrecisionPolicy precision_of(const assay::Case& c) {
   const auto name = c.get<std::string_view>("dtype");
   // Said here, since the policy's own text offers a precision that is none of `dtype`.
   if (c.device_kind() == "cpu" && name != "fp32" && name != "bf16")
     throw assay::Error(ASSAY_UNSUPPORTED,
                        "dtype '" + std::string(name) + "' is not available on device 'cpu'; there are fp32 and bf16");
-  return assay::train::precision_policy(name, c.device_kind());
+  return assay::workload::precision_policy(name, c.device_kind());
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ assay::train::PrecisionPolicy precision_of(const assay::Case& c) {
 Settings::Settings(const assay::Case& c)
     : precision(precision_of(c)),
       implementation(c.choice("impl", implementations)),
-      execution(c.choice("execution", assay::train::executions)),
+      execution(c.choice("execution", assay::workload::executions)),
       pass(c.choice("pass", passes)),
       seed(c.seed()) {
   problem.batch = c.get<std::int64_t>("batch_size");

@@ -2,22 +2,22 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/train/execution.hpp>
-#include <assay/train/precision.hpp>
+#include <assay/workload/execution.hpp>
+#include <assay/workload/precision.hpp>
 
 #include "problem.hpp"
 
 namespace attention {
 
 enum class Implementation { naive, flash };
-using assay::train::Execution;
+using assay::workload::Execution;
 enum class Pass { forward, backward, both };
 
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
   Problem problem;
-  assay::train::PrecisionPolicy precision;
+  assay::workload::PrecisionPolicy precision;
   Implementation implementation = Implementation::flash;
   Execution execution = Execution::graph;
   Pass pass = Pass::both;
@@ -48,7 +48,7 @@ inline constexpr auto params = assay::table(
         .help("of all tensors; tf32: fp32 tensors, the inputs of products rounded; tf32, fp16: cuda"),
     Param::choice("impl", Implementation::flash, implementations)
         .help("naive: with the matrix of all scores; flash: tiled, without it"),
-    Param::choice("execution", Execution::graph, assay::train::executions)
+    Param::choice("execution", Execution::graph, assay::workload::executions)
         .help("eager: one operation at a time; graph: naive with scale, mask and softmax in one pass, in place; a pass "
               "is captured as one graph on CUDA"),
     Param::choice("pass", Pass::both, passes)

@@ -5,8 +5,9 @@
 // Between the two, with projections: the timed step once more, and every product by a weight, by sketches.
 #include <algorithm>
 #include <assay/compute/difference.hpp>
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/sampling.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -21,7 +22,7 @@ namespace op = assay::compute::op;
 using assay::compute::DType;
 using assay::compute::ProductMath;
 using assay::compute::Tensor;
-using assay::train::number;
+using assay::workload::number;
 
 namespace {
 
@@ -79,10 +80,10 @@ struct Errors {
 std::vector<float> Workload::head_of(const Tensor& t, std::int64_t index) {
   const Problem& p = settings_.problem;
   if (!p.projections)
-    return assay::train::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
+    return assay::workload::download_f32(*backend_, t.view({p.head_count(), p.seq * p.head_dim}).slice(0, index, 1));
   // Token by token: the head's columns of all rows of its sequence.
   const Tensor sequence = t.transposed(1, 2).slice(0, index / p.heads, 1);
-  const std::vector<float> all = assay::train::download_f32(*backend_, sequence);
+  const std::vector<float> all = assay::workload::download_f32(*backend_, sequence);
   std::vector<float> head;
   head.reserve(static_cast<std::size_t>(p.seq * p.head_dim));
   for (std::int64_t row = 0; row < p.seq; ++row) {

@@ -1,8 +1,8 @@
 #include "workload.hpp"
 
-#include <assay/train/peak.hpp>
+#include <assay/workload/peak.hpp>
 
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 
 #include "matrix_rate.hpp"
 
@@ -22,14 +22,14 @@ Workload::Workload(const assay::Case& c)
 assay::Work Workload::work() const {
   const Problem& p = settings_.problem;
   assay::Work work{.items = static_cast<std::uint64_t>(p.batch * p.seq),
-                   .arithmetic = assay::train::arithmetic_of(settings_.precision)};
+                   .arithmetic = assay::workload::arithmetic_of(settings_.precision)};
   if (has_forward()) work.flops += forward_flops(p), work.bytes += forward_bytes(p);
   if (has_backward()) work.flops += backward_flops(p), work.bytes += backward_bytes(p);
   return work;
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
-  return assay::train::measure_peak(host_, launch, settings_.precision);
+  return assay::workload::measure_peak(host_, launch, settings_.precision);
 }
 
 void Workload::setup(const Launch& launch) {
@@ -50,7 +50,7 @@ void Workload::measure_matrices(const Launch& launch) {
 }
 
 void Workload::open(const Launch& launch) {
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   if (settings_.precision.product_math != ProductMath::exact)
     backend_->set_product_math(settings_.precision.product_math);
 }

@@ -3,8 +3,8 @@
 namespace ddp {
 
 Settings::Settings(const assay::Case& c)
-    : trainer(assay::train::decoder_trainer_config(c)),
-      strategy(c.choice("strategy", assay::train::strategies)),
+    : trainer(assay::models::decoder_trainer_config(c)),
+      strategy(c.choice("strategy", assay::parallel::strategies)),
       communication(c) {}
 
 }  // namespace ddp

@@ -1,26 +1,29 @@
 // The ddp workload's parameter table, and what one case makes of it.
 #pragma once
-#include <assay/train/decoder_params.hpp>
-#include <assay/train/gradient_average.hpp>
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <assay/parallel/gradient_average.hpp>
+#include <assay/train/optimizer_params.hpp>
 
 namespace ddp {
 
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  assay::train::DecoderTrainerConfig trainer;
-  assay::train::Strategy strategy;
-  assay::train::CommunicationSettings communication;
+  assay::models::DecoderTrainerConfig trainer;
+  assay::parallel::Strategy strategy;
+  assay::parallel::CommunicationSettings communication;
 };
 
 using assay::Param;
-inline constexpr auto params = assay::train::join(
-    assay::table(Param::choice("strategy", assay::train::Strategy::overlap_bucketed, assay::train::strategies)
+inline constexpr auto params = assay::join(
+    assay::table(Param::choice("strategy", assay::parallel::Strategy::overlap_bucketed, assay::parallel::strategies)
                      .help("when and in what pieces gradients are averaged. naive: one blocking "
                            "all-reduce for each parameter after backward; flat: one for all of them "
                            "after backward; overlap_individual: one for each parameter, started as "
                            "soon as backward has made it; overlap_bucketed: the same by buckets")),
-    assay::train::model_params, assay::train::rank_precision_params, assay::train::attention_params,
-    assay::train::checkpointing_params, assay::train::optimizer_params, assay::train::communication_params);
+    assay::models::model_params, assay::parallel::rank_precision_params, assay::models::attention_params,
+    assay::models::checkpointing_params, assay::train::optimizer_params, assay::parallel::communication_params);
 
 }  // namespace ddp

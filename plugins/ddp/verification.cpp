@@ -5,10 +5,11 @@
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
 //   are a rank's own gradients right.
 #include <assay/comm/exchange.hpp>
-#include <assay/train/data_parallel.hpp>
-#include <assay/train/decoder_rank_check.hpp>
-#include <assay/train/optimizer_check.hpp>
-#include <assay/train/path_check.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
+#include <assay/verification/decoder_rank_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/path_check.hpp>
+#include <assay/verification/rank_check.hpp>
 
 #include "workload.hpp"
 
@@ -20,21 +21,22 @@ constexpr int verified_steps = 3;
 
 assay::Verified Workload::check_gradients() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const auto pieces =
-      assay::train::average_pieces(parameters, assay::train::begins_of(average_.pieces()), settings_.trainer.ranks);
-  assay::train::RankGradients mine;
+  const auto pieces = assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()),
+                                                          settings_.trainer.ranks);
+  assay::verification::RankGradients mine;
   trainer_.forward();
   trainer_.backward();
-  mine.own = sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
-  spoil_gradients(trainer_.backend(), parameters);
+  mine.own = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  assay::verification::spoil_gradients(trainer_.backend(), parameters);
   average_gradients();
   communicator_->synchronize();
-  mine.averaged = sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
-  return check_average(host_, "ddp.average", parameters, pieces, mine, own_data(trainer_));
+  mine.averaged = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  return assay::verification::check_average(host_, "ddp.average", parameters, pieces, mine,
+                                            assay::verification::own_data(trainer_));
 }
 
 std::string Workload::check_updates() {
-  assay::train::OptimizerCheck check(trainer_);
+  assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
     average_gradients();
     trainer_.update();
@@ -42,22 +44,22 @@ std::string Workload::check_updates() {
     check.after_step();
     check.set_visible_rate();
   }
-  return check.text() +
-         assay::train::check_same_weights(host_, "ddp.weights", hash_of_weights(trainer_), verified_steps);
+  return check.text() + assay::verification::check_same_weights(
+                            host_, "ddp.weights", assay::verification::hash_of_weights(trainer_), verified_steps);
 }
 
 assay::Verified Workload::verify(const Launch&) {
-  const std::string finite = assay::train::check_finite(trainer_, trainer_.model());
-  assay::train::check_parts(host_, "ddp.parts", trainer_);
-  const double loss_scale = assay::train::find_finite_gradients_of_ranks(host_, "ddp.loss_scale", trainer_, [&] {
+  const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
+  assay::verification::check_parts(host_, "ddp.parts", trainer_);
+  const double loss_scale = assay::verification::find_finite_gradients_of_ranks(host_, "ddp.loss_scale", trainer_, [&] {
     trainer_.forward();
     trainer_.backward();
   });
-  assay::train::check_broadcast(host_, "ddp.broadcast", trainer_, *communicator_, loss_scale);
+  assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, *communicator_, loss_scale);
   trainer_.initialize();
   const assay::Verified average = check_gradients();
   const std::string updates = check_updates();
-  const assay::Verified own = check_own_gradients(trainer_);
+  const assay::Verified own = assay::verification::check_own_gradients(trainer_);
   return {finite + average.text + updates + own.text, average.in_part || own.in_part};
 }
 

@@ -1,13 +1,14 @@
 #include "workload.hpp"
 
-#include <assay/train/peak.hpp>
+#include <assay/workload/peak.hpp>
 
 #include <algorithm>
-#include <assay/train/data_parallel.hpp>
+#include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/verification/rank_check.hpp>
 
 namespace ddp {
 
-using assay::train::DecoderTrainer;
+using assay::models::DecoderTrainer;
 
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
@@ -16,24 +17,20 @@ Workload::Workload(const assay::Case& c)
       average_(settings_.strategy, trainer_.parameters(), settings_.communication.bucket_bytes) {}
 
 assay::Work Workload::work() const {
-  const std::uint64_t forward = assay::train::decoder_forward_flops(settings_.trainer.model);
+  const std::uint64_t forward = assay::models::decoder_forward_flops(settings_.trainer.model);
   return {.flops = 3 * forward,
           .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
-          .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
+          .arithmetic = assay::workload::arithmetic_of(settings_.trainer.model.precision)};
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
-  return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
+  return assay::workload::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
 void Workload::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
   launch.report(collectives_metric, average_.collectives_in_step());
-  trainer_.setup(launch, [&] {
-    trainer_.forward();
-    trainer_.backward();
-    trainer_.update();
-  });
+  trainer_.setup(launch);
   communicator_ = assay::comm::SilenceableCommunicator(
       assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options));
   communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
@@ -45,7 +42,7 @@ void Workload::setup(const Launch& launch) {
 
 void Workload::start() {
   trainer_.start();
-  assay::train::broadcast_parameters(trainer_, *communicator_);
+  assay::parallel::broadcast_parameters(trainer_, *communicator_);
 }
 
 void Workload::average_gradients() {
@@ -56,23 +53,7 @@ void Workload::average_gradients() {
 }
 
 void Workload::run(const Launch& launch) {
-  average_.begin_step();
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_.forward();
-  }
-  {
-    const auto phase = launch.phase(backward_phase);
-    trainer_.backward(average_.listener());
-  }
-  {
-    const auto phase = launch.phase(communication_wait_phase);
-    average_.finish();
-  }
-  {
-    const auto phase = launch.phase(optimizer_phase);
-    trainer_.update();
-  }
+  training_step(trainer_, launch, average_);
   // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
   if (launch.stage() == ASSAY_STAGE_MEASURE)
     ++measured_steps_;

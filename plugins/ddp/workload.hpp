@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/train/training_metrics.hpp>
+#include <assay/train/training_step.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -15,12 +16,8 @@ class Workload {
   static constexpr auto item_unit = "tokens";
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = ddp::params;
-  static constexpr auto presets = assay::train::model_presets;
-  static constexpr auto forward_phase = assay::phase("forward");
-  static constexpr auto backward_phase = assay::phase("backward");
-  static constexpr auto communication_wait_phase = assay::phase("communication_wait");
-  static constexpr auto optimizer_phase = assay::phase("optimizer");
-  static constexpr auto phases = assay::table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
+  static constexpr auto presets = assay::models::model_presets;
+  static constexpr auto phases = assay::train::data_parallel_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
   static constexpr auto communication_ms_metric =
@@ -70,8 +67,8 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
-  assay::train::DecoderTrainer trainer_;
-  assay::train::GradientAverage average_;
+  assay::models::DecoderTrainer trainer_;
+  assay::parallel::GradientAverage average_;
   assay::comm::SilenceableCommunicator communicator_;
   std::uint64_t measured_steps_ = 0;
 };

@@ -2,11 +2,11 @@
 
 namespace decoder {
 
-Settings::Settings(const assay::Case& c) : trainer(assay::train::decoder_trainer_config(c)) {
+Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_trainer_config(c)) {
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
-  assay::train::DecoderConfig& model = trainer.model;
-  model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
+  assay::models::DecoderConfig& model = trainer.model;
+  model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
   model.backward = pass != Pass::forward;
   model.checkpointing = model.backward && model.checkpointing;
   model.keep_logits = !dump_file.empty();

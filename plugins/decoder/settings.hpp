@@ -1,7 +1,11 @@
 // The decoder workload's parameter table, and what one case makes of it.
 #pragma once
-#include <assay/train/decoder_params.hpp>
-#include <assay/train/decoder_trainer.hpp>
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/models/decoder_trainer.hpp>
+#include <assay/train/optimizer_params.hpp>
+#include <assay/workload/execution.hpp>
+#include <assay/workload/precision.hpp>
 #include <string>
 
 namespace decoder {
@@ -11,7 +15,7 @@ enum class Pass { forward, forward_backward, train_step };
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  assay::train::DecoderTrainerConfig trainer;
+  assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::forward_backward;
   std::string dump_file;  // "" is none
 };
@@ -20,16 +24,16 @@ inline constexpr auto passes = assay::choices<Pass>(
     {{"forward", Pass::forward}, {"forward_backward", Pass::forward_backward}, {"train_step", Pass::train_step}});
 
 using assay::Param;
-inline constexpr auto params = assay::train::join(
-    assay::train::model_params,
+inline constexpr auto params = assay::join(
+    assay::models::model_params,
     assay::table(
         Param::choice("pass", Pass::forward_backward, passes).help("what a step does; train_step adds the optimizer"),
-        Param::choice("precision", "fp32", assay::train::precision_names)
+        Param::choice("precision", "fp32", assay::workload::precision_names)
             .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16; tf32, "
                   "fp16: cuda"),
-        Param::choice("execution", assay::train::Execution::graph, assay::train::executions)
+        Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
-    assay::train::attention_params, assay::train::optimizer_params, assay::train::checkpointing_params,
+    assay::models::attention_params, assay::train::optimizer_params, assay::models::checkpointing_params,
     assay::table(
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),

@@ -8,9 +8,10 @@
 //   recomputation, so that no kernel of the timed path vouches for itself.
 #include <algorithm>
 #include <assay/compute/audited_backend.hpp>
-#include <assay/train/decoder_rank_check.hpp>
-#include <assay/train/loss_scale_check.hpp>
-#include <assay/train/spread_constants.hpp>
+#include <assay/verification/decoder_rank_check.hpp>
+#include <assay/verification/loss_scale_check.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 #include <optional>
 
@@ -20,24 +21,17 @@ namespace decoder {
 
 using assay::Error;
 using assay::compute::Tensor;
-using assay::train::compared_elements;
-using assay::train::DecoderConfig;
-using assay::train::DecoderModel;
-using assay::train::number;
-using assay::train::Outcome;
+using assay::models::DecoderConfig;
+using assay::models::DecoderModel;
 using assay::train::ParameterSet;
+using assay::verification::compared_elements;
+using assay::verification::Outcome;
+using assay::workload::number;
 
 // By a graph, if the timed steps replayed one, else by the operations one by one.
 void Workload::enqueue_timed(const Launch& launch) {
   if (graph_) return graph_->launch();
-  enqueue_step(launch);
-}
-
-double Workload::loss_of(const DecoderModel& of) const {
-  float loss = 0;
-  trainer_.backend().synchronize();
-  trainer_.backend().download(&loss, of.loss());
-  return static_cast<double>(loss);
+  training_step(trainer_, launch);
 }
 
 // Forward, and backward if there is one, of the operations one by one. A forward alone has its loss from here.
@@ -53,8 +47,9 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
   graph_.reset();  // its addresses may be about to change
   const DecoderModel& of = trainer_.model();
   trainer_.prepare([&] { enqueue_with_loss(of); });
+  trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue_with_loss(of, by); });
   trainer_.start(loss_scale);
-  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
+  assay::verification::spread_constants(trainer_.backend(), trainer_.parameters());
   enqueue_with_loss(of, audited);
   if (!captured) return "";
   trainer_.start(loss_scale);
@@ -63,9 +58,9 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 }
 
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
-  return assay::train::compare_paths(
-      what, timed, loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
-      assay::train::path_tolerance(model().precision, model().layers, model().rows()), trainer_.parameters(),
+  return assay::verification::compare_paths(
+      what, timed, trainer_.loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
+      assay::verification::path_tolerance(model().precision, model().layers, model().rows()), trainer_.parameters(),
       model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 
@@ -73,27 +68,27 @@ std::string Workload::compare_with(const std::string& what, const Outcome& timed
 // forward alone the logits.
 std::vector<float> Workload::sample_of(const DecoderModel& of, std::size_t index) const {
   const ParameterSet& set = trainer_.parameters();
-  if (!of.config().backward) return assay::train::sample(trainer_.backend(), of.logits(), compared_elements);
+  if (!of.config().backward) return assay::verification::sample(trainer_.backend(), of.logits(), compared_elements);
   if (index < set.all().size())
-    return assay::train::sample(trainer_.backend(), set.gradient(index),
-                                assay::train::sampled_elements(set, index, compared_elements));
-  return assay::train::sample(trainer_.backend(),
-                              set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
+    return assay::verification::sample(trainer_.backend(), set.gradient(index),
+                                       assay::verification::sampled_elements(set, index, compared_elements));
+  return assay::verification::sample(trainer_.backend(),
+                                     set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
 }
 
 Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double& loss_scale) {
   Outcome out;
   trainer_.initialize();
   const bool updates = settings_.pass == Pass::train_step;
-  std::optional<assay::train::OptimizerCheck> optimizer;
+  std::optional<assay::verification::OptimizerCheck> optimizer;
   if (model().backward) {
-    if (updates) text += assay::train::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
-    loss_scale = assay::train::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
-    assay::train::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
+    if (updates) text += assay::verification::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
+    loss_scale = assay::verification::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
+    assay::verification::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
     trainer_.start(loss_scale);
     if (updates) optimizer.emplace(trainer_);
     enqueue_timed(launch);
-    out.loss = loss_of(trainer_.model());
+    out.loss = trainer_.loss_of(trainer_.model());
     for (std::size_t i = 0; i <= trainer_.parameters().all().size(); ++i)
       out.samples.push_back(sample_of(trainer_.model(), i));
   } else {
@@ -104,7 +99,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
     trainer_.prepare([&] { enqueue_with_loss(trainer_.model()); });
     trainer_.start();
     enqueue_with_loss(trainer_.model());
-    out.loss = loss_of(trainer_.model());
+    out.loss = trainer_.loss_of(trainer_.model());
   }
   text += check_start(out.loss);
   if (!optimizer) return out;
@@ -133,13 +128,13 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
-  std::string text = model().backward ? assay::train::check_finite(trainer_, trainer_.model()) : "";
-  double loss_scale = assay::train::verification_loss_scale;
+  std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";
+  double loss_scale = assay::verification::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   text += check_operations(audited, timed, loss_scale);
   const bool operations_in_part = !audited.looked_at_all();
-  const assay::Verified exact = assay::train::check_against_float64(host_, trainer_, loss_scale);
+  const assay::Verified exact = assay::verification::check_against_float64(host_, trainer_, loss_scale);
   text += exact.text;
   const std::string what = std::string(model().fused ? "fused" : "unfused") + " path against the " +
                            (model().fused ? "unfused" : "fused") + " one";
@@ -147,20 +142,20 @@ assay::Verified Workload::verify(const Launch& launch) {
   const auto make_other = [&](const DecoderConfig& config) {
     other.emplace(config, trainer_.parameters(), trainer_.ids());
     trainer_.lend_memory(*other);
-    trainer_.prepare([&] { enqueue_with_loss(*other); });
+    trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue_with_loss(*other, by); });
   };
   try {
     try {
-      make_other(assay::train::opposite_path(model()));
+      make_other(assay::verification::opposite_path(model()));
     } catch (const Error& e) {
       if (e.status() != ASSAY_UNSUPPORTED) throw;
-      make_other(assay::train::opposite_path_by_definition(model()));
+      make_other(assay::verification::opposite_path_by_definition(model()));
     }
   } catch (const Error& e) {
     if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
     // On fewer sequences the other path may fit; of a forward alone there is no such check.
     if (model().backward && model().batch_size > 1) {
-      const assay::Verified fewer = assay::train::check_own_gradients(trainer_);
+      const assay::Verified fewer = assay::verification::check_own_gradients(trainer_);
       return {text + audited.text() + "; " + fewer.text, operations_in_part || exact.in_part || fewer.in_part};
     }
     return {text + audited.text() + "; not checked: " + what + ", for whose " +
@@ -172,11 +167,11 @@ assay::Verified Workload::verify(const Launch& launch) {
   trainer_.start(loss_scale);
   enqueue_with_loss(reference, audited);  // of its operations those that the timed path has not
   text += audited.text() + "; " + compare_with(what, timed, reference);
-  return {text + ", of " + assay::train::share_text(compared_share()), operations_in_part || exact.in_part};
+  return {text + ", of " + assay::verification::share_text(compared_share()), operations_in_part || exact.in_part};
 }
 
 double Workload::compared_share() const {
-  if (model().backward) return assay::train::sampled_share(trainer_.parameters(), compared_elements);
+  if (model().backward) return assay::verification::sampled_share(trainer_.parameters(), compared_elements);
   const auto logits = static_cast<double>(model().rows() * model().vocab_size);
   return std::min(1.0, static_cast<double>(compared_elements) / logits);
 }

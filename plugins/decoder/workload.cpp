@@ -1,8 +1,9 @@
 #include "workload.hpp"
 
-#include <assay/train/peak.hpp>
+#include <assay/workload/peak.hpp>
 
-#include <assay/train/checkpoint.hpp>
+#include <assay/train/safetensors.hpp>
+#include <assay/workload/host_copies.hpp>
 #include <functional>
 
 namespace decoder {
@@ -15,7 +16,7 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {}
 
 assay::Work Workload::work() const {
-  const std::uint64_t forward = assay::train::decoder_forward_flops(model());
+  const std::uint64_t forward = assay::models::decoder_forward_flops(model());
   const auto n = static_cast<std::uint64_t>(trainer_.parameters().parameter_count());
   const std::uint64_t weight = assay::compute::size_of(model().precision.activation);
   const std::uint64_t gradient = assay::compute::size_of(model().precision.gradient);
@@ -29,46 +30,31 @@ assay::Work Workload::work() const {
   return {.flops = settings_.pass == Pass::forward ? forward : 3 * forward,
           .bytes = bytes,
           .items = static_cast<std::uint64_t>(model().rows()),
-          .arithmetic = assay::train::arithmetic_of(model().precision)};
+          .arithmetic = assay::workload::arithmetic_of(model().precision)};
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
-  return assay::train::measure_peak(host_, launch, model().precision);
+  return assay::workload::measure_peak(host_, launch, model().precision);
 }
 
 void Workload::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
   report_live_activations(launch, trainer_.model().plan());
   if (starts_cold_) return trainer_.setup_cold(launch);
-  trainer_.setup(launch, [&] { enqueue_step(launch); });
-  if (model().fused) graph_ = trainer_.capture([&] { enqueue_step(launch); }, Marks::captured);
+  trainer_.setup(launch);
+  if (model().fused) graph_ = trainer_.capture([&] { training_step(trainer_, launch); }, Marks::captured);
 }
 
 void Workload::run(const Launch& launch) {
   if (starts_cold_ && launch.iteration() == 0) return take_first_step(launch);
-  if (!graph_) return enqueue_step(launch);
+  if (!graph_) return training_step(trainer_, launch);
   graph_->launch();
   assay::mark_replayed(host_);
 }
 
 void Workload::take_first_step(const Launch& launch) {
-  enqueue_step(launch, Preparation::in_each_phase);
-  if (model().fused) graph_ = trainer_.capture_as_is([&] { enqueue_step(launch); }, Marks::captured);
-}
-
-void Workload::enqueue_step(const Launch& launch, Preparation preparation) {
-  const bool prepares = preparation == Preparation::in_each_phase;
-  const auto part = [&](assay::PhaseIn<Workload> which, const std::function<void()>& enqueue) {
-    const auto phase = launch.phase(which);
-    if (prepares && which == forward_phase) trainer_.take_memory_cold();
-    if (prepares) trainer_.prepare(enqueue);
-    enqueue();
-  };
-  part(forward_phase, [this] { trainer_.forward(); });
-  if (settings_.pass == Pass::forward) return;
-  part(backward_phase, [this] { trainer_.backward(); });
-  if (settings_.pass == Pass::forward_backward) return;
-  part(optimizer_phase, [this] { trainer_.update(); });
+  cold_training_step(trainer_, launch);
+  if (model().fused) graph_ = trainer_.capture_as_is([&] { training_step(trainer_, launch); }, Marks::captured);
 }
 
 void Workload::finish(const Launch& launch) {
@@ -91,7 +77,7 @@ void Workload::dump() {
   for (const auto& p : all) file.declare("weight." + p.name, DType::f32, p.dims);
 
   const auto write = [&](const std::string& name, const Tensor& t, double divisor = 1.0) {
-    std::vector<float> values = assay::train::download_f32(backend, t);
+    std::vector<float> values = assay::workload::download_f32(backend, t);
     if (divisor != 1.0)
       for (float& v : values) v = static_cast<float>(v / divisor);
     file.write(name, values.data(), values.size() * sizeof(float));

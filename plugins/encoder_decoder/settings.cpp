@@ -1,4 +1,6 @@
 #include "settings.hpp"
+#include <assay/models/attention_params.hpp>
+#include <assay/train/optimizer_params.hpp>
 
 namespace encoder_decoder {
 namespace {
@@ -14,8 +16,8 @@ const char* precision_of(Amp amp, std::string_view device_kind) {
   return amp == Amp::off ? "fp32" : amp == Amp::fp16 ? "fp16" : "bf16";
 }
 
-assay::train::EncoderDecoderConfig model_of(const assay::Case& c, std::string_view precision) {
-  assay::train::EncoderDecoderConfig model;
+assay::models::EncoderDecoderConfig model_of(const assay::Case& c, std::string_view precision) {
+  assay::models::EncoderDecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
   model.heads = c.get<std::int64_t>("heads");
   model.encoder_layers = c.get<std::int64_t>("encoder_layers");
@@ -26,14 +28,14 @@ assay::train::EncoderDecoderConfig model_of(const assay::Case& c, std::string_vi
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.dropout = c.get<float>("dropout");
   model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());
-  model.precision = assay::train::precision_policy(precision, c.device_kind());
-  model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
-  model.flash = c.choice("attention", assay::train::attention_paths) == assay::train::AttentionPath::flash;
+  model.precision = assay::workload::precision_policy(precision, c.device_kind());
+  model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  model.flash = c.choice("attention", assay::models::attention_paths) == assay::models::AttentionPath::flash;
   model.validate();
   return model;
 }
 
-DataSettings data_of(const assay::Case& c, const assay::train::EncoderDecoderConfig& model) {
+DataSettings data_of(const assay::Case& c, const assay::models::EncoderDecoderConfig& model) {
   DataSettings data;
   data.dataset.shape = {model.sequence_length, model.vocab_size};
   data.dataset.seed = c.seed();

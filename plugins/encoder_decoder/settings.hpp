@@ -3,8 +3,13 @@
 #include <array>
 #include <assay/data/loader.hpp>
 #include <assay/data/shards.hpp>
-#include <assay/train/decoder_params.hpp>
-#include <assay/train/encoder_decoder_trainer.hpp>
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/models/encoder_decoder_trainer.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <assay/train/optimizer_params.hpp>
+#include <assay/workload/execution.hpp>
+#include <assay/workload/precision.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -25,10 +30,10 @@ struct DataSettings {
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  assay::train::EncoderDecoderTrainerConfig trainer;
+  assay::models::EncoderDecoderTrainerConfig trainer;
   DataSettings data;
-  assay::train::CommunicationSettings communication;
-  std::string_view precision;  // one of assay::train::precision_names, static
+  assay::parallel::CommunicationSettings communication;
+  std::string_view precision;  // one of assay::workload::precision_names, static
   Unit unit = Unit::epoch;
   std::int64_t ranks = 1;
 };
@@ -71,7 +76,7 @@ inline constexpr auto presets = [] {
 }();
 
 using assay::Param;
-inline constexpr auto params = assay::train::join(
+inline constexpr auto params = assay::join(
     assay::table(
         Param::choice("preset", "3.5M", preset_names)
             .help("model size; the parameters that are 0 by default override its dimensions one by one"),
@@ -105,7 +110,7 @@ inline constexpr auto params = assay::train::join(
         Param::choice("amp", Amp::automatic, amps)
             .help("mixed precision. fp16: with dynamic loss scaling (cuda); bf16; off: fp32; auto: fp16 on cuda, off "
                   "on the cpu"),
-        Param::choice("execution", assay::train::Execution::graph, assay::train::executions)
+        Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, on CUDA and one rank captured as "
                   "one graph"),
         Param::choice("unit", Unit::epoch, units).help("what is measured: one pass over the samples, or one batch"),
@@ -122,7 +127,7 @@ inline constexpr auto params = assay::train::join(
         Param::integer("workers", 2).at_least(1).at_most(256).help("threads that read samples, on each rank"),
         Param::integer("prefetch", 4).at_least(1).at_most(1024).unit("batches").help("batches read ahead"),
         Param::boolean("shuffle", true).help("another order of the samples in each epoch")),
-    assay::train::attention_params, assay::train::optimizer_params, assay::train::communication_params,
+    assay::models::attention_params, assay::train::optimizer_params, assay::parallel::communication_params,
     assay::table(
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed")));
 

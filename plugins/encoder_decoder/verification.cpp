@@ -13,29 +13,31 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
-#include <assay/train/average_check.hpp>
-#include <assay/train/data_parallel.hpp>
-#include <assay/train/spread_constants.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
+#include <assay/verification/average_check.hpp>
+#include <assay/verification/rank_check.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/workload/text.hpp>
 #include "workload.hpp"
 
 namespace encoder_decoder {
 
 using assay::Error;
-using assay::train::EncoderDecoderConfig;
-using assay::train::EncoderDecoderModel;
-using assay::train::number;
-using assay::train::Outcome;
+using assay::models::EncoderDecoderConfig;
+using assay::models::EncoderDecoderModel;
+using assay::verification::Outcome;
+using assay::workload::number;
 
 namespace {
 
 constexpr std::int64_t longest_whole_scores = 1024;
 constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer sequences, at a time
 constexpr int verified_steps = 3, verified_batches = 3;
-constexpr std::int64_t later_step = 5;                                       // masks of dropout are to be its own
-constexpr std::int64_t compared_each = assay::train::compared_elements / 2;  // of either path
+constexpr std::int64_t later_step = 5;  // masks of dropout are to be its own
+constexpr std::int64_t compared_each = assay::verification::compared_elements / 2;  // of either path
 
-assay::train::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
-  return assay::train::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers);
+assay::verification::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
+  return assay::verification::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers);
 }
 
 // Hidden states of the feed-forwards.
@@ -54,20 +56,16 @@ EncoderDecoderConfig opposite(EncoderDecoderConfig c) {
   c.fused = !c.fused;
   c.flash = !c.flash;
   if (!c.flash && c.sequence_length > longest_whole_scores)
-    c.score_rows = assay::train::NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.sequence_length,
-                                                             c.sequence_length, c.precision.activation);
+    c.score_rows = assay::models::NaiveAttention::rows_within(score_bytes, c.batch_size, c.heads, c.sequence_length,
+                                                              c.sequence_length, c.precision.activation);
   return c;
 }
 
 }  // namespace
 
 void Workload::take(Outcome& outcome, const EncoderDecoderModel& of) const {
-  assay::compute::Backend& backend = trainer_.backend();
-  backend.synchronize();
-  float loss = 0;
-  backend.download(&loss, of.loss());
-  outcome.loss = static_cast<double>(loss);
-  outcome.samples = assay::train::sample_gradients(backend, trainer_.parameters(), compared_each);
+  outcome.loss = trainer_.loss_of(of);
+  outcome.samples = assay::verification::sample_gradients(trainer_.backend(), trainer_.parameters(), compared_each);
 }
 
 void Workload::enqueue(const EncoderDecoderModel& of, assay::compute::Backend& by) const {
@@ -76,7 +74,7 @@ void Workload::enqueue(const EncoderDecoderModel& of, assay::compute::Backend& b
 }
 
 Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Backend& by) {
-  trainer_.prepare([&] { enqueue(of, trainer_.backend()); });
+  trainer_.prepare(by, [&](assay::compute::Backend& b) { enqueue(of, b); });
   trainer_.start(loss_scale_);
   enqueue(of, by);
   Outcome outcome;
@@ -92,7 +90,7 @@ void Workload::start_later() {
 }
 
 void Workload::spread_later() {
-  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
+  assay::verification::spread_constants(trainer_.backend(), trainer_.parameters());
   trainer_.backend().upload(trainer_.optimizer().step_number(), &later_step);
 }
 
@@ -153,17 +151,17 @@ std::string Workload::check_operations(assay::compute::Backend& audited) {
   if (!replayed) return "";
   Outcome one_by_one;
   take(one_by_one, trainer_.model());
-  return assay::train::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
-                                     tolerance_of(model()), trainer_.parameters(), "") +
+  return assay::verification::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
+                                            tolerance_of(model()), trainer_.parameters(), "") +
          "; ";
 }
 
 // Of the timed step, with dropout and, on several ranks, with their average.
 std::string Workload::check_optimizer(const Launch& launch) {
   const auto step = [&] { repeat_step(launch); };
-  if (!communicator_) return assay::train::check_updates(trainer_, step);
+  if (!communicator_) return assay::verification::check_updates(trainer_, step);
   start(loss_scale_);
-  assay::train::OptimizerCheck check(trainer_);
+  assay::verification::OptimizerCheck check(trainer_);
   step();
   communicator_->synchronize();
   check.after_step();
@@ -178,28 +176,28 @@ std::string Workload::check_optimizer(const Launch& launch) {
 assay::Verified Workload::check_average_of_ranks() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces =
-      assay::train::average_pieces(parameters, assay::train::begins_of(average_.pieces()), settings_.ranks);
+      assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   assay::compute::Backend& backend = trainer_.backend();
   data_->loader().next(trainer_.batch());
-  assay::train::RankGradients mine;
+  assay::verification::RankGradients mine;
   trainer_.forward();
   trainer_.backward();
-  mine.own = sketch_of(backend, parameters.all_gradients(), pieces);
-  spoil_gradients(backend, parameters);
+  mine.own = assay::verification::sketch_of(backend, parameters.all_gradients(), pieces);
+  assay::verification::spoil_gradients(backend, parameters);
   average_.begin_step();
   trainer_.forward();
   trainer_.backward(average_.listener());
   average_.finish();
   communicator_->synchronize();
-  mine.averaged = sketch_of(backend, parameters.all_gradients(), pieces);
-  return check_average(
+  mine.averaged = assay::verification::sketch_of(backend, parameters.all_gradients(), pieces);
+  return assay::verification::check_average(
       host_, "encoder_decoder.average", parameters, pieces, mine,
-      {assay::train::hash_of(backend, trainer_.batch()), trainer_.batch().elements(), model().vocab_size});
+      {assay::verification::hash_of(backend, trainer_.batch()), trainer_.batch().elements(), model().vocab_size});
 }
 
 assay::Verified Workload::check_ranks(const Launch& launch) {
   if (!communicator_) return std::string();
-  assay::train::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, loss_scale_);
+  assay::verification::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, loss_scale_);
   const assay::Verified average = check_average_of_ranks();
   for (int i = 0; i < verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
@@ -207,13 +205,13 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
   }
   communicator_->synchronize();
   trainer_.backend().synchronize();
-  const std::string weights = assay::train::check_same_weights(host_, "encoder_decoder.weights",
-                                                               assay::train::hash_of_weights(trainer_), verified_steps);
+  const std::string weights = assay::verification::check_same_weights(
+      host_, "encoder_decoder.weights", assay::verification::hash_of_weights(trainer_), verified_steps);
   return {average.text + weights, average.in_part};
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
-  std::string text = assay::train::check_finite(trainer_, trainer_.model());
+  std::string text = assay::verification::check_finite(trainer_, trainer_.model());
   text += check_batches(launch);
   // fp16: a loss scale at which no step is skipped, and which some parameter has not where its gradient is wrong.
   const auto enqueue_gradients = [&] {
@@ -221,9 +219,9 @@ assay::Verified Workload::verify(const Launch& launch) {
     trainer_.forward();
     trainer_.backward();
   };
-  loss_scale_ = communicator_ ? assay::train::find_finite_gradients_of_ranks(host_, "encoder_decoder.loss_scale",
-                                                                             trainer_, enqueue_gradients)
-                              : assay::train::find_finite_gradients(trainer_, enqueue_gradients);
+  loss_scale_ = communicator_ ? assay::verification::find_finite_gradients_of_ranks(host_, "encoder_decoder.loss_scale",
+                                                                                    trainer_, enqueue_gradients)
+                              : assay::verification::find_finite_gradients(trainer_, enqueue_gradients);
   const assay::Verified ranks = check_ranks(launch);
   text += ranks.text;
   text += check_optimizer(launch);
@@ -249,11 +247,12 @@ assay::Verified Workload::verify(const Launch& launch) {
   }
   text += audited.text() + "; ";
   const double states = relu_states(model());
-  const assay::train::PathTolerance tolerance =
-      assay::train::relu_path_tolerance(model().precision, model().encoder_layers + model().decoder_layers, states);
-  const int draws = assay::train::has_few_relu_states(model().precision, states) ? assay::train::relu_draws : 1;
+  const assay::verification::PathTolerance tolerance = assay::verification::relu_path_tolerance(
+      model().precision, model().encoder_layers + model().decoder_layers, states);
+  const int draws =
+      assay::verification::has_few_relu_states(model().precision, states) ? assay::verification::relu_draws : 1;
   for (int draw = 1;; ++draw) try {
-      text += assay::train::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
+      text += assay::verification::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
       if (draw > 1) text += " in the batch " + std::to_string(draw) + " that was tried";
       break;
     } catch (const Error& e) {
@@ -264,8 +263,8 @@ assay::Verified Workload::verify(const Launch& launch) {
       found = outcome_of(timed, trainer_.backend());
       expected = outcome_of(reference, trainer_.backend());
     }
-  const double share = assay::train::sampled_share(trainer_.parameters(), compared_each);
-  return {text + ", of " + assay::train::share_text(share), ranks.in_part || operations_in_part};
+  const double share = assay::verification::sampled_share(trainer_.parameters(), compared_each);
+  return {text + ", of " + assay::verification::share_text(share), ranks.in_part || operations_in_part};
 }
 
 }  // namespace encoder_decoder

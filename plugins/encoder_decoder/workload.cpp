@@ -1,8 +1,9 @@
 #include "workload.hpp"
 
-#include <assay/train/peak.hpp>
+#include <assay/workload/peak.hpp>
 
-#include <assay/train/data_parallel.hpp>
+#include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/verification/rank_check.hpp>
 
 namespace encoder_decoder {
 
@@ -12,7 +13,8 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
       trainer_(host_, settings_.trainer),
-      average_(assay::train::Strategy::overlap_bucketed, trainer_.parameters(), settings_.communication.bucket_bytes) {}
+      average_(assay::parallel::Strategy::overlap_bucketed, trainer_.parameters(),
+               settings_.communication.bucket_bytes) {}
 
 std::int64_t Workload::batches() const {
   const assay::data::LoaderConfig& loader = settings_.data.loader;
@@ -21,13 +23,13 @@ std::int64_t Workload::batches() const {
 
 assay::Work Workload::work() const {
   const auto steps = static_cast<std::uint64_t>(batches());
-  return {.flops = steps * 3 * assay::train::encoder_decoder_forward_flops(model()),
+  return {.flops = steps * 3 * assay::models::encoder_decoder_forward_flops(model()),
           .items = steps * static_cast<std::uint64_t>(model().batch_size),
-          .arithmetic = assay::train::arithmetic_of(model().precision)};
+          .arithmetic = assay::workload::arithmetic_of(model().precision)};
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
-  return assay::train::measure_peak(host_, launch, model().precision);
+  return assay::workload::measure_peak(host_, launch, model().precision);
 }
 
 void Workload::setup(const Launch& launch) {
@@ -37,23 +39,18 @@ void Workload::setup(const Launch& launch) {
   launch.report(batches_metric, batches());
   launch.report(unit_metric, settings_.unit);
   report_live_activations(launch, trainer_.model().plan());
-  trainer_.setup(launch, [&] {
-    trainer_.forward();
-    trainer_.backward();
-    trainer_.update();
-  });
+  trainer_.setup(launch);
   data_ = std::make_unique<TrainingData>(host_, settings_.data, trainer_.backend());
   data_->loader().start_epoch(0);
   data_->loader().next(trainer_.batch());
-  trainer_.initialize();
   if (settings_.ranks > 1) {
     communicator_ = assay::comm::SilenceableCommunicator(assay::comm::open_communicator(
         host_, launch, settings_.communication.library, settings_.communication.options));
     communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
     average_.use(*communicator_);
     host_.info(communicator_->description());
+    start();
   }
-  start();
   // A collective inside a captured graph is not offered: several ranks launch the fused operations one by one.
   if (model().fused && !communicator_)
     graph_ =
@@ -65,7 +62,7 @@ void Workload::setup(const Launch& launch) {
 void Workload::start(double loss_scale) {
   trainer_.start(loss_scale);
   if (!communicator_) return;
-  assay::train::broadcast_parameters(trainer_, *communicator_);
+  assay::parallel::broadcast_parameters(trainer_, *communicator_);
   communicator_->take_totals();
 }
 
@@ -100,21 +97,7 @@ void Workload::train_on_batch(const Launch& launch) {
 }
 
 void Workload::enqueue_step(const Launch& launch) {
-  if (communicator_) average_.begin_step();
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_.forward();
-  }
-  {
-    const auto phase = launch.phase(backward_phase);
-    trainer_.backward(communicator_ ? average_.listener() : nullptr);
-  }
-  if (communicator_) {
-    const auto phase = launch.phase(communication_wait_phase);
-    average_.finish();
-  }
-  const auto phase = launch.phase(optimizer_phase);
-  trainer_.update();
+  communicator_ ? training_step(trainer_, launch, average_) : training_step(trainer_, launch);
 }
 
 void Workload::report_data(const Launch& launch) {

@@ -2,10 +2,12 @@
 // on any number of ranks.
 #pragma once
 #include <assay/comm/silent.hpp>
-#include <assay/train/gradient_average.hpp>
-#include <assay/train/optimizer_check.hpp>
-#include <assay/train/path_check.hpp>
+#include <assay/parallel/gradient_average.hpp>
 #include <assay/train/training_metrics.hpp>
+#include <assay/train/training_step.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/path_check.hpp>
+#include <assay/workload/precision.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -23,16 +25,13 @@ class Workload {
   static constexpr auto presets = encoder_decoder::presets;
   static constexpr auto data_wait_phase = assay::phase("data_wait");
   static constexpr auto train_phase = assay::phase("train");
-  static constexpr auto forward_phase = assay::phase("forward");
-  static constexpr auto backward_phase = assay::phase("backward");
-  static constexpr auto communication_wait_phase = assay::phase("communication_wait");
-  static constexpr auto optimizer_phase = assay::phase("optimizer");
-  static constexpr auto phases = assay::table(data_wait_phase, train_phase, forward_phase, backward_phase,
-                                              communication_wait_phase, optimizer_phase);
+  static constexpr auto phases =
+      assay::table(data_wait_phase, train_phase, assay::train::forward_phase, assay::train::backward_phase,
+                   assay::train::communication_wait_phase, assay::train::optimizer_phase);
   static constexpr auto samples_per_batch_metric =
       assay::Metric::per_case("samples_per_batch").unit("samples").help("samples in a step, on each rank");
   static constexpr auto precision_metric =
-      assay::Metric::word("precision", assay::train::precision_names, "what amp came to on this device");
+      assay::Metric::word("precision", assay::workload::precision_names, "what amp came to on this device");
   static constexpr auto batches_metric =
       assay::Metric::per_case("batches").help("batches of each rank in what is measured");
   static constexpr auto loss_metric = assay::Metric::per_case("loss").help("cross-entropy of the last batch, nats");
@@ -78,9 +77,9 @@ class Workload {
   std::int64_t batches() const;
 
   // verification.cpp
-  void enqueue(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by) const;
-  assay::train::Outcome outcome_of(const assay::train::EncoderDecoderModel& of, assay::compute::Backend& by);
-  void take(assay::train::Outcome& outcome, const assay::train::EncoderDecoderModel& model) const;
+  void enqueue(const assay::models::EncoderDecoderModel& of, assay::compute::Backend& by) const;
+  assay::verification::Outcome outcome_of(const assay::models::EncoderDecoderModel& of, assay::compute::Backend& by);
+  void take(assay::verification::Outcome& outcome, const assay::models::EncoderDecoderModel& model) const;
   void start_later();
   void spread_later();  // what start_later() does after the start
   void repeat_step(const Launch& launch);
@@ -91,17 +90,17 @@ class Workload {
   assay::Verified check_ranks(const Launch& launch);
   assay::Verified check_average_of_ranks();
 
-  const assay::train::EncoderDecoderConfig& model() const { return settings_.trainer.model; }
+  const assay::models::EncoderDecoderConfig& model() const { return settings_.trainer.model; }
 
   assay::Host host_;
   Settings settings_;
-  assay::train::EncoderDecoderTrainer trainer_;
-  assay::train::GradientAverage average_;
+  assay::models::EncoderDecoderTrainer trainer_;
+  assay::parallel::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
   assay::comm::SilenceableCommunicator communicator_;  // null on one rank
   std::unique_ptr<assay::compute::Graph> graph_;       // one step; null where the step is enqueued anew each time
   std::uint64_t measured_ = 0;
-  double loss_scale_ = assay::train::verification_loss_scale;  // of the verification
+  double loss_scale_ = assay::verification::verification_loss_scale;  // of the verification
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;
   double read_ms_ = 0;

@@ -1,9 +1,10 @@
 #include "accumulation.hpp"
 
 #include <algorithm>
-#include <assay/train/backend_access.hpp>
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/sampling.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/open_backend.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +19,7 @@ using assay::compute::DType;
 using assay::compute::SumOptions;
 using assay::compute::SumOrder;
 using assay::compute::Tensor;
-using assay::train::number;
+using assay::workload::number;
 
 namespace {
 
@@ -90,7 +91,7 @@ assay::Work Accumulation::work() const {
 }
 
 void Accumulation::setup(const Launch& launch) {
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   if (tf32_) backend_->set_product_math(assay::compute::ProductMath::tf32);
   take_memory();
   workspace_.prepare(host_, *backend_, [this] {
@@ -133,7 +134,7 @@ void Accumulation::make_terms() {
   if (data_ == Data::normal) {
     backend_->run(op::RandomNormal{
         .x = scratch_, .seed = seed_, .stream = terms_stream, .mean = 0.0F, .std = static_cast<float>(term_)});
-    const std::vector<float> made = assay::train::download_f32(*backend_, scratch_);
+    const std::vector<float> made = assay::workload::download_f32(*backend_, scratch_);
     real_.assign(made.begin(), made.end());
   } else {
     real_.assign(n, term_);
@@ -143,7 +144,7 @@ void Accumulation::make_terms() {
     backend_->upload(scratch_, rounded.data());
   }
   backend_->run(op::Copy{.to = x_, .from = scratch_});
-  on_host_ = assay::train::download_f32(*backend_, x_);
+  on_host_ = assay::workload::download_f32(*backend_, x_);
 }
 
 void Accumulation::enqueue() const {
@@ -223,7 +224,7 @@ void Accumulation::finish(const Launch& launch) {
   if (stored != 0) launch.report(rounding_error_metric, percent(result, stored));
   if (real != 0) launch.report(total_error_metric, percent(result, real));
   if (order_ == Order::ring) {
-    const std::vector<float> rings = assay::train::download_f32(*backend_, results_);
+    const std::vector<float> rings = assay::workload::download_f32(*backend_, results_);
     const auto [least, most] = std::minmax_element(rings.begin(), rings.end());
     launch.report(ring_spread_metric, (static_cast<double>(*most) - static_cast<double>(*least)) / ulp);
   }

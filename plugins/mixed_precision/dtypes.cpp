@@ -1,30 +1,30 @@
 #include "dtypes.hpp"
 
 #include <assay/compute/audited_backend.hpp>
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/optimizer_check.hpp>
-#include <assay/train/path_check.hpp>
-#include <assay/train/spread_constants.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/path_check.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
 #include <cstring>
 
 #include "gradient_error.hpp"
 #include "rounding.hpp"
-#include "settings.hpp"
 
 namespace mixed_precision {
 
 using assay::Error;
 using assay::compute::DType;
 using assay::compute::Tensor;
-using assay::train::number;
 using assay::train::ParameterSet;
+using assay::workload::number;
 
 namespace {
 
 assay::train::TrainerConfig trainer_config(const assay::Case& c) {
   assay::train::TrainerConfig config;
   const auto precision = c.get<std::string_view>("precision");
-  config.precision = assay::train::precision_policy(precision, c.device_kind());
+  config.precision = assay::workload::precision_policy(precision, c.device_kind());
   if (c.choice("casting", castings) == Casting::autocast) {
     if (precision != "bf16" && precision != "fp16")
       throw Error(ASSAY_INVALID_ARGUMENT, "casting = \"autocast\" is of precision bf16 or fp16; in " +
@@ -41,26 +41,13 @@ Dtypes::Dtypes(const assay::Case& c) : trainer_(c.host(), trainer_config(c), c.c
 
 void Dtypes::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
-  trainer_.setup(launch, [&] { enqueue_step(launch); });
-}
-
-void Dtypes::enqueue_step(const Launch& launch) const {
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_.forward();
-  }
-  {
-    const auto phase = launch.phase(backward_phase);
-    trainer_.backward();
-  }
-  const auto phase = launch.phase(optimizer_phase);
-  trainer_.update();
+  trainer_.setup(launch);
 }
 
 void Dtypes::finish(const Launch& launch) {
   const ParameterSet& set = trainer_.parameters();
   const ToyModel& model = trainer_.model();
-  const auto report = [&](assay::WordIn<Reports, StoredAs> metric, const Tensor& t) {
+  const auto report = [&](assay::WordIn<Dtypes, StoredAs> metric, const Tensor& t) {
     launch.report(metric, StoredAs(t.dtype));
   };
   report(parameters_dtype_metric, set.value(trainer_.ids().fc1));
@@ -84,15 +71,15 @@ void Dtypes::finish(const Launch& launch) {
 
 // The reference reads the inputs as they are stored: that these are the ones which were drawn is another question.
 void Dtypes::check_inputs() const {
-  const std::vector<float> drawn = assay::train::download_f32(trainer_.backend(), trainer_.drawn_inputs());
-  const std::vector<float> stored = assay::train::download_f32(trainer_.backend(), trainer_.inputs());
+  const std::vector<float> drawn = assay::workload::download_f32(trainer_.backend(), trainer_.drawn_inputs());
+  const std::vector<float> stored = assay::workload::download_f32(trainer_.backend(), trainer_.inputs());
   check_stored(drawn, stored, trainer_.inputs().dtype, "input");
 }
 
 // Also with what is 1 or 0 at the start: weights and biases that a kernel may ignore then.
 std::string Dtypes::check_operations() const {
   assay::compute::AuditedBackend audited(trainer_.backend(), trainer_.parameters().policy().product_math);
-  assay::train::spread_constants(trainer_.backend(), trainer_.parameters());
+  assay::verification::spread_constants(trainer_.backend(), trainer_.parameters());
   trainer_.model().forward(audited, trainer_.inputs(), trainer_.labels());
   trainer_.model().backward(audited, trainer_.inputs(), trainer_.labels());
   return audited.text() + "; ";
@@ -101,12 +88,12 @@ std::string Dtypes::check_operations() const {
 std::string Dtypes::verify(const Launch& launch) {
   assay::compute::Backend& backend = trainer_.backend();
   const ParameterSet& set = trainer_.parameters();
-  std::string text = assay::train::check_finite(trainer_, trainer_.model());
-  text += assay::train::check_updates(trainer_, [&] { enqueue_step(launch); });
+  std::string text = assay::verification::check_finite(trainer_, trainer_.model());
+  text += assay::verification::check_updates(trainer_, [&] { training_step(trainer_, launch); });
   check_inputs();
-  trainer_.start(assay::train::verification_loss_scale);
+  trainer_.start(assay::verification::verification_loss_scale);
   text += check_operations();
-  trainer_.start(assay::train::verification_loss_scale);
+  trainer_.start(assay::verification::verification_loss_scale);
   trainer_.forward();
   trainer_.backward();
 
@@ -114,10 +101,10 @@ std::string Dtypes::verify(const Launch& launch) {
   backend.download(labels.data(), trainer_.labels());
   std::vector<std::vector<float>> values, gradients;
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {
-    values.push_back(assay::train::download_f32(backend, set.value(id)));
-    gradients.push_back(assay::train::download_f32(backend, set.gradient(id)));
+    values.push_back(assay::workload::download_f32(backend, set.value(id)));
+    gradients.push_back(assay::workload::download_f32(backend, set.gradient(id)));
   }
-  const auto exact = toy_gradients(values, assay::train::download_f32(backend, trainer_.inputs()), labels);
+  const auto exact = toy_gradients(values, assay::workload::download_f32(backend, trainer_.inputs()), labels);
   GradientError error;
   const double scale = trainer_.scaler().scale_of_gradients(backend);
   for (std::size_t id = 0; id < gradients.size(); ++id) error.add(gradients[id], exact[id], scale);

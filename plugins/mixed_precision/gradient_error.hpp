@@ -2,7 +2,7 @@
 // norm.
 #pragma once
 #include <assay/compute/difference.hpp>
-#include <assay/train/precision.hpp>
+#include <assay/workload/precision.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace mixed_precision {
 
 // Of all gradients of a model of so many layers against float64. On CPU and H200 are found, divided by the root of the
 // layers: 1.8e-7 in fp32, 3.3e-4 in tf32, 5e-4 in fp16, 4.7e-3 in bf16.
-inline double gradient_tolerance(const assay::train::PrecisionPolicy& p, std::int64_t layers) {
+inline double gradient_tolerance(const assay::workload::PrecisionPolicy& p, std::int64_t layers) {
   using assay::compute::DType;
   const double depth = std::sqrt(static_cast<double>(layers < 1 ? 1 : layers));
   if (p.product_math == assay::compute::ProductMath::tf32) return 1.3e-3 * depth;

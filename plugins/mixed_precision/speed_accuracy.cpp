@@ -1,12 +1,13 @@
 #include "speed_accuracy.hpp"
 
 #include <assay/compute/audited_backend.hpp>
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/decoder_params.hpp>
-#include <assay/train/decoder_reference.hpp>
-#include <assay/train/optimizer_check.hpp>
-#include <assay/train/path_check.hpp>
-#include <assay/train/spread_constants.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/verification/decoder_reference.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/path_check.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 
 #include "gradient_error.hpp"
@@ -14,11 +15,11 @@
 namespace mixed_precision {
 
 using assay::Error;
-using assay::train::DecoderConfig;
-using assay::train::DecoderModel;
-using assay::train::DecoderTrainer;
-using assay::train::number;
+using assay::models::DecoderConfig;
+using assay::models::DecoderModel;
+using assay::models::DecoderTrainer;
 using assay::train::ParameterSet;
+using assay::workload::number;
 
 namespace {
 
@@ -28,13 +29,13 @@ constexpr double most_reference_gflop = 1000;  // minutes on a few processors
 
 SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
     : host_(c.host()),
-      config_(assay::train::decoder_trainer_config(c)),
+      config_(assay::models::decoder_trainer_config(c)),
       loss_steps_(c.get<std::int64_t>("loss_steps")),
       reference_context_(c.get<std::int64_t>("reference_context")),
       reference_(c.choice("reference", references)),
       is_fp32_(c.get<std::string_view>("precision") == "fp32") {
   config_.rank = 0, config_.ranks = 1;  // ranks do not communicate: each takes the whole batch
-  config_.model.fused = c.choice("execution", assay::train::executions) == assay::train::Execution::graph;
+  config_.model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
   if (reference_context_ > model().context_length)
     throw Error(ASSAY_INVALID_ARGUMENT, "reference_context = " + std::to_string(reference_context_) +
                                             " is more than context_length = " + std::to_string(model().context_length) +
@@ -53,50 +54,42 @@ DecoderConfig SpeedAccuracy::compared_model(DecoderConfig config) const {
 }
 
 double SpeedAccuracy::reference_gflop() const {
-  return 3 * 1e-9 * static_cast<double>(assay::train::decoder_forward_flops(compared_model(model())));
+  return 3 * 1e-9 * static_cast<double>(assay::models::decoder_forward_flops(compared_model(model())));
 }
 
 assay::Work SpeedAccuracy::work() const {
-  return {.flops = 3 * assay::train::decoder_forward_flops(model()),
+  return {.flops = 3 * assay::models::decoder_forward_flops(model()),
           .bytes = 0,
           .items = static_cast<std::uint64_t>(model().rows())};
 }
 
 void SpeedAccuracy::setup(const Launch& launch) {
   report_parameters(launch, *trainer_);
-  trainer_->setup(launch, [&] { enqueue_step(launch); });
-  if (model().fused) graph_ = trainer_->capture([&] { enqueue_step(launch); }, assay::train::Trainer::Marks::captured);
+  trainer_->setup(launch);
+  if (model().fused)
+    graph_ = trainer_->capture([&] { training_step(*trainer_, launch); }, assay::train::Trainer::Marks::captured);
 }
 
 void SpeedAccuracy::run(const Launch& launch) {
-  if (!graph_) return enqueue_step(launch);
+  if (!graph_) return training_step(*trainer_, launch);
   graph_->launch();
   assay::mark_replayed(host_);
-}
-
-void SpeedAccuracy::enqueue_step(const Launch& launch) const {
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_->forward();
-  }
-  {
-    const auto phase = launch.phase(backward_phase);
-    trainer_->backward();
-  }
-  const auto phase = launch.phase(optimizer_phase);
-  trainer_->update();
 }
 
 // Of the whole batch, as the timed step has it, with weights of norms other than 1.
 std::string SpeedAccuracy::check_operations() {
   DecoderTrainer& trainer = *trainer_;
   const DecoderModel& timed = trainer.model();
-  trainer.initialize();
-  trainer.start(assay::train::verification_loss_scale);
-  assay::train::spread_constants(trainer.backend(), trainer.parameters());
   assay::compute::AuditedBackend audited(trainer.backend(), model().precision.product_math);
-  timed.forward(audited, trainer.inputs(), &trainer.labels(), trainer.valid_rows());
-  timed.backward(audited, trainer.inputs(), trainer.labels(), trainer.valid_rows());
+  const auto enqueue = [&](assay::compute::Backend& by) {
+    timed.forward(by, trainer.inputs(), &trainer.labels(), trainer.valid_rows());
+    timed.backward(by, trainer.inputs(), trainer.labels(), trainer.valid_rows());
+  };
+  trainer.prepare(audited, enqueue);
+  trainer.initialize();
+  trainer.start(assay::verification::verification_loss_scale);
+  assay::verification::spread_constants(trainer.backend(), trainer.parameters());
+  enqueue(audited);
   return audited.text() + "; ";
 }
 
@@ -123,12 +116,12 @@ SpeedAccuracy::Accuracy SpeedAccuracy::accuracy_of(DecoderTrainer& trainer) cons
   };
   trainer.prepare(enqueue);
   compared.initialize(trainer.backend());
-  trainer.start(assay::train::verification_loss_scale);
+  trainer.start(assay::verification::verification_loss_scale);
   enqueue();
   result.scale = trainer.scaler().scale_of_gradients(trainer.backend());
   const ParameterSet& set = trainer.parameters();
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
-    result.gradients.push_back(assay::train::download_f32(trainer.backend(), set.gradient(id)));
+    result.gradients.push_back(assay::workload::download_f32(trainer.backend(), set.gradient(id)));
   return result;
 }
 
@@ -136,25 +129,27 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
   const ParameterSet& set = fp32.parameters();
   std::vector<std::vector<float>> weights;
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
-    weights.push_back(assay::train::download_f32(fp32.backend(), set.value(id)));
+    weights.push_back(assay::workload::download_f32(fp32.backend(), set.value(id)));
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(reference_context_));
   std::vector<std::int64_t> labels(tokens.size());
   fp32.backend().download(tokens.data(), fp32.inputs().slice(0, 0, reference_context_));
   fp32.backend().download(labels.data(), fp32.labels().slice(0, 0, reference_context_));
-  return assay::train::decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels).gradients;
+  return assay::verification::decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels)
+      .gradients;
 }
 
 std::string SpeedAccuracy::verify(const Launch& launch) {
-  const assay::train::PrecisionPolicy policy = model().precision;
-  std::string text = assay::train::check_finite(*trainer_, trainer_->model());
-  text += assay::train::check_updates(trainer_.value(), [&] { graph_ ? graph_->launch() : enqueue_step(launch); });
+  const assay::workload::PrecisionPolicy policy = model().precision;
+  std::string text = assay::verification::check_finite(*trainer_, trainer_->model());
+  text += assay::verification::check_updates(trainer_.value(),
+                                             [&] { graph_ ? graph_->launch() : training_step(*trainer_, launch); });
   graph_.reset();  // its addresses are about to change
   text += check_operations();
   const Accuracy own = accuracy_of(*trainer_);
   Accuracy fp32;
   if (!is_fp32_) {
     trainer_.reset();
-    assay::train::DecoderTrainerConfig config = config_;
+    assay::models::DecoderTrainerConfig config = config_;
     config.model.precision = {};
     trainer_.emplace(host_, config);
     trainer_->setup(launch, [&] {

@@ -125,30 +125,19 @@ ToyTrainer::ToyTrainer(const assay::Host& host, const assay::train::TrainerConfi
   use(model_);
 }
 
-void ToyTrainer::setup(const assay::Launch& launch, const std::function<void()>& enqueue) {
-  open(launch);
-  take_parameter_memory();
-  take_state_memory();
-  take_step_memory();
+void ToyTrainer::take_input_memory() {
   constexpr std::size_t room = 4096;  // for each of: fp32 inputs, inputs, labels
   static_assert(toy_rows * toy_inputs * 4 <= room && toy_rows * 8 <= room);
   data_memory_ = assay::DeviceMemory(host(), ASSAY_MEMORY_DATA, 3 * room, "inputs and labels");
   drawn_ = Tensor(data_memory_.data(), DType::f32, {toy_rows, toy_inputs});
   x_ = Tensor(data_memory_.data<char>() + room, parameters().policy().activation, {toy_rows, toy_inputs});
   labels_ = Tensor(data_memory_.data<char>() + 2 * room, DType::i64, {toy_rows});
-  prepare([&] {
-    make_inputs(seed_);
-    enqueue();
-  });
-  make_inputs(seed_);
-  initialize();
-  start();
 }
 
-void ToyTrainer::make_inputs(std::uint64_t seed) {
-  backend().run(op::RandomNormal{.x = drawn_, .seed = seed, .stream = input_stream, .mean = 0.0F, .std = 1.0F});
+void ToyTrainer::load_inputs() {
+  backend().run(op::RandomNormal{.x = drawn_, .seed = seed_, .stream = input_stream, .mean = 0.0F, .std = 1.0F});
   backend().run(op::Copy{.to = x_, .from = drawn_});
-  backend().run(op::RandomIntegers{.x = labels_, .seed = seed, .stream = label_stream, .low = 0, .high = toy_classes});
+  backend().run(op::RandomIntegers{.x = labels_, .seed = seed_, .stream = label_stream, .low = 0, .high = toy_classes});
 }
 
 }  // namespace mixed_precision

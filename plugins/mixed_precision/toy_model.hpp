@@ -18,15 +18,11 @@ struct ToyParameters {
   assay::train::ParameterSet::Id fc2, norm_weight, norm_bias, fc1;  // in the order of the arena
 };
 
-class ToyModel final : public assay::train::TrainedModel {
+class ToyModel final : public assay::train::Model {
  public:
   ToyModel(const assay::train::ParameterSet& set, const ToyParameters& ids, Casting casting);
 
-  const assay::train::BufferPlan& plan() const override { return plan_; }
-  void bind(void* gradients, void* activations) override { plan_.bind(gradients, activations); }
-  std::size_t activation_bytes() const override { return plan_.own_bytes(); }
   void set_loss_scale(const assay::compute::Tensor& scale) override { loss_scale_ = scale; }
-  void initialize(assay::compute::Backend&) const override {}
   assay::compute::Tensor loss() const override { return plan_[loss_]; }
 
   // x [rows, inputs] in the activations' format, labels i64 [rows].
@@ -54,7 +50,6 @@ class ToyModel final : public assay::train::TrainedModel {
   const assay::train::ParameterSet& set_;
   const ToyParameters& ids_;
   bool widens_norm_;  // autocast of activations of 16 bits
-  assay::train::BufferPlan plan_;
   Buffer hidden_, rectified_, normed_, mean_, rstd_, logits_, losses_, lse_, loss_, dlogits_, dnormed_, dhidden_;
   // With widens_norm_ alone: fp32 twins of the norm's input, output, and their gradients; gradients by the matrices.
   Buffer wide_rectified_{}, wide_normed_{}, wide_dnormed_{}, wide_drectified_{}, rounded_fc1_{}, rounded_fc2_{};
@@ -64,9 +59,8 @@ class ToyModel final : public assay::train::TrainedModel {
 class ToyTrainer : public assay::train::Trainer {
  public:
   ToyTrainer(const assay::Host& host, const assay::train::TrainerConfig& config, Casting casting);
-  void setup(const assay::Launch& launch, const std::function<void()>& enqueue);
-  void forward() const { model_.forward(backend(), x_, labels_); }
-  void backward() const { model_.backward(backend(), x_, labels_); }
+  void forward() const override { model_.forward(backend(), x_, labels_); }
+  void backward(assay::train::GradientListener* = nullptr) const override { model_.backward(backend(), x_, labels_); }
 
   const ToyModel& model() const { return model_; }
   const ToyParameters& ids() const { return ids_; }
@@ -75,7 +69,8 @@ class ToyTrainer : public assay::train::Trainer {
   const assay::compute::Tensor& drawn_inputs() const { return drawn_; }  // fp32, before they were stored in inputs()
 
  private:
-  void make_inputs(std::uint64_t seed);
+  void take_input_memory() override;
+  void load_inputs() override;
 
   std::uint64_t seed_;
   ToyParameters ids_;

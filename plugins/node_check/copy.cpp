@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -61,7 +61,7 @@ assay::Work Copy::work() const {
 void Copy::setup(const Launch& launch) {
   launch.report(message_bytes_metric, 3 * third_ * word_bytes);
   pattern_ = assay::comm::exchange(host_, "node_check.pattern", pattern_)[0];  // one for all, so that a record names it
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   for (int i = 0; i < 2; ++i) {
     memory_[i] = assay::DeviceMemory(host_, ASSAY_MEMORY_DATA, static_cast<std::size_t>(3 * third_ * word_bytes),
                                      i == 0 ? "first buffer" : "second buffer");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <assay/comm/exact_data.hpp>
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -45,7 +45,7 @@ assay::Work MatrixProduct::work() const {
 }
 
 void MatrixProduct::setup(const Launch& launch) {
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   if (settings_.precision == Precision::tf32) backend_->set_product_math(assay::compute::ProductMath::tf32);
   const std::int64_t n = settings_.size;
   const std::size_t bytes = Tensor(nullptr, dtype_, {n, n}).bytes();

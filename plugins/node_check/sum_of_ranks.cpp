@@ -1,6 +1,6 @@
 #include "sum_of_ranks.hpp"
 
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <cmath>
 
 namespace node_check {
@@ -23,7 +23,7 @@ assay::Work SumOfRanks::work() const {
 
 void SumOfRanks::setup(const Launch& launch) {
   launch.report(message_bytes_metric, message_.bytes);
-  backend_ = assay::train::open_backend(host_, launch);
+  backend_ = assay::workload::open_backend(host_, launch);
   communicator_ = assay::comm::open_communicator(host_, launch, "auto");
   host_.info(communicator_->description());
   time_ = assay::comm::CollectiveTime(*backend_);

@@ -3,7 +3,7 @@
 namespace sharded_optimizer {
 
 Settings::Settings(const assay::Case& c)
-    : trainer(assay::train::decoder_trainer_config(c)), variant(c.choice("variant", variants)), communication(c) {
+    : trainer(assay::models::decoder_trainer_config(c)), variant(c.choice("variant", variants)), communication(c) {
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());
 }
 

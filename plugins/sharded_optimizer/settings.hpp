@@ -2,7 +2,10 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/train/decoder_params.hpp>
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <assay/train/optimizer_params.hpp>
 
 #include "shards.hpp"
 
@@ -11,17 +14,17 @@ namespace sharded_optimizer {
 struct Settings {
   explicit Settings(const assay::Case& c);  // throws assay::Error
 
-  assay::train::DecoderTrainerConfig trainer;
+  assay::models::DecoderTrainerConfig trainer;
   Variant variant;
-  assay::train::CommunicationSettings communication;
+  assay::parallel::CommunicationSettings communication;
 };
 
 using assay::Param;
-inline constexpr auto params = assay::train::join(
+inline constexpr auto params = assay::join(
     assay::table(Param::choice("variant", Variant::zero1, variants)
                      .help("who keeps optimizer state: baseline: every rank all of it; broadcast: each rank a part of "
                            "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
-    assay::train::model_params, assay::train::rank_precision_params, assay::train::attention_params,
-    assay::train::checkpointing_params, assay::train::optimizer_params, assay::train::communication_params);
+    assay::models::model_params, assay::parallel::rank_precision_params, assay::models::attention_params,
+    assay::models::checkpointing_params, assay::train::optimizer_params, assay::parallel::communication_params);
 
 }  // namespace sharded_optimizer

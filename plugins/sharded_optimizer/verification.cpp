@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include <assay/train/data_parallel.hpp>
-#include <assay/train/decoder_rank_check.hpp>
-#include <assay/train/optimizer_check.hpp>
-#include <assay/train/sampling.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
+#include <assay/verification/decoder_rank_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/rank_check.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/text.hpp>
 #include "workload.hpp"
 
 namespace sharded_optimizer {
@@ -30,30 +32,31 @@ bool holds(const std::vector<ElementRange>& ranges, const ElementRange& piece) {
 // A reduce-scatter leaves a rank the averages of its own part alone; the pieces are cut so that each is of one owner.
 assay::Verified Workload::check_gradients() {
   const auto ranks = static_cast<std::int32_t>(settings_.trainer.ranks);
-  std::vector<std::int64_t> cuts = assay::train::begins_of(buckets());
+  std::vector<std::int64_t> cuts = assay::parallel::begins_of(buckets());
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     for (const ElementRange& owned : owned_ranges(settings_.variant, buckets(), arena_.end, rank, ranks))
       cuts.push_back(owned.begin);
   const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const std::vector<ElementRange> pieces = assay::train::average_pieces(parameters, std::move(cuts), ranks);
-  assay::train::RankGradients mine;
+  const std::vector<ElementRange> pieces = assay::verification::average_pieces(parameters, std::move(cuts), ranks);
+  assay::verification::RankGradients mine;
   trainer_.forward();
   trainer_.backward();
-  mine.own = sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
-  spoil_gradients(trainer_.backend(), parameters);
+  mine.own = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  assay::verification::spoil_gradients(trainer_.backend(), parameters);
   average_gradients();
   communicator_->synchronize();
-  mine.averaged = sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  mine.averaged = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
   if (settings_.variant == Variant::zero1)
     for (std::size_t i = 0; i < pieces.size(); ++i)
-      if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = assay::train::not_held;
-  return check_average(host_, "sharded_optimizer.average", parameters, pieces, mine, own_data(trainer_));
+      if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = assay::verification::not_held;
+  return assay::verification::check_average(host_, "sharded_optimizer.average", parameters, pieces, mine,
+                                            assay::verification::own_data(trainer_));
 }
 
 // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is not
 // its owner's any more, or differs between ranks.
 std::string Workload::check_updates(const Launch& launch) {
-  assay::train::OptimizerCheck check(trainer_);
+  assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
     step(launch);
     communicator_->synchronize();
@@ -61,23 +64,23 @@ std::string Workload::check_updates(const Launch& launch) {
     check.set_visible_rate();
   }
   return "each rank's part: " + check.text() +
-         assay::train::check_same_weights(host_, "sharded_optimizer.weights", hash_of_weights(trainer_),
-                                          verified_steps);
+         assay::verification::check_same_weights(host_, "sharded_optimizer.weights",
+                                                 assay::verification::hash_of_weights(trainer_), verified_steps);
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
   if (const double loss = trainer_.last_loss(); !std::isfinite(loss))
-    throw assay::Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + assay::train::number(loss));
-  assay::train::check_parts(host_, "sharded_optimizer.parts", trainer_);
+    throw assay::Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + assay::workload::number(loss));
+  assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
   const double loss_scale =
-      assay::train::find_finite_gradients_of_ranks(host_, "sharded_optimizer.loss_scale", trainer_, [&] {
+      assay::verification::find_finite_gradients_of_ranks(host_, "sharded_optimizer.loss_scale", trainer_, [&] {
         trainer_.forward();
         trainer_.backward();
       });
-  assay::train::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, *communicator_, loss_scale);
+  assay::verification::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, *communicator_, loss_scale);
   const assay::Verified average = check_gradients();
   const std::string updates = check_updates(launch);
-  const assay::Verified own = check_own_gradients(trainer_);
+  const assay::Verified own = assay::verification::check_own_gradients(trainer_);
   return {average.text + updates + own.text, average.in_part || own.in_part};
 }
 

@@ -1,9 +1,10 @@
 #include "workload.hpp"
 
-#include <assay/train/peak.hpp>
+#include <assay/workload/peak.hpp>
 
 #include <assay/comm/exchange.hpp>
-#include <assay/train/data_parallel.hpp>
+#include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/verification/rank_check.hpp>
 
 namespace sharded_optimizer {
 
@@ -12,18 +13,18 @@ namespace op = assay::compute::op;
 using assay::comm::Reduction;
 using assay::compute::size_of;
 using assay::compute::Tensor;
+using assay::parallel::shard_of;
 using assay::train::ElementRange;
 using assay::train::ParameterSet;
-using assay::train::shard_of;
 
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
       trainer_(host_, settings_.trainer),
       ready_buckets_(trainer_.parameters(),
-                     assay::train::plan_buckets(trainer_.parameters(),
-                                                assay::train::bucket_options(settings_.communication.bucket_bytes,
-                                                                             settings_.trainer.arena_multiple)),
+                     assay::parallel::plan_buckets(trainer_.parameters(),
+                                                   assay::parallel::bucket_options(settings_.communication.bucket_bytes,
+                                                                                   settings_.trainer.arena_multiple)),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
       reductions_(buckets().size()),
@@ -34,7 +35,7 @@ Workload::Workload(const assay::Case& c)
 assay::Work Workload::work() const {
   const ParameterSet& parameters = trainer_.parameters();
   const auto n = static_cast<std::uint64_t>(parameters.parameter_count());
-  const assay::train::PrecisionPolicy& p = parameters.policy();
+  const assay::workload::PrecisionPolicy& p = parameters.policy();
   std::uint64_t updated = 0;
   for (const ElementRange& range : trainer_.optimizer().ranges())
     updated += static_cast<std::uint64_t>(range.elements());
@@ -43,34 +44,29 @@ assay::Work Workload::work() const {
   const std::uint64_t step = n * (2 * size_of(p.activation) + size_of(p.gradient));
   const std::uint64_t update = updated * (size_of(p.gradient) + 2 * size_of(p.parameter)) +
                                2 * static_cast<std::uint64_t>(trainer_.optimizer().moment_bytes());
-  return {.flops = 3 * assay::train::decoder_forward_flops(settings_.trainer.model),
+  return {.flops = 3 * assay::models::decoder_forward_flops(settings_.trainer.model),
           .bytes = step + update,
           .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
-          .arithmetic = assay::train::arithmetic_of(settings_.trainer.model.precision)};
+          .arithmetic = assay::workload::arithmetic_of(settings_.trainer.model.precision)};
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
-  return assay::train::measure_peak(host_, launch, settings_.trainer.model.precision);
+  return assay::workload::measure_peak(host_, launch, settings_.trainer.model.precision);
 }
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
-  const ParameterSet& parameters = trainer_.parameters();
-  trainer_.open(launch);
-  trainer_.take_parameter_memory();
-  assay::memory_moment(host_, "after_init");
-  trainer_.take_step_memory();
-  communicator_ = assay::comm::SilenceableCommunicator(
-      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options));
-  communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
-  communicator_->register_memory(trainer_.parameter_memory().data(), parameters.value_bytes());
-  assay::memory_moment(host_, "before_state");
-  trainer_.take_state_memory();
-  trainer_.prepare([&] { enqueue_without_communication(); });
-  trainer_.load_inputs();
-  trainer_.initialize();
-  trainer_.start();
-  assay::train::broadcast_parameters(trainer_, *communicator_);
+  const auto open_communicator = [&] {
+    communicator_ = assay::comm::SilenceableCommunicator(assay::comm::open_communicator(
+        host_, launch, settings_.communication.library, settings_.communication.options));
+    communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+    communicator_->register_memory(trainer_.parameter_memory().data(), trainer_.parameters().value_bytes());
+    assay::memory_moment(host_, "before_state");
+  };
+  trainer_.setup(
+      launch, [&] { enqueue_without_communication(); },
+      {.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); }, .step_taken = open_communicator});
+  assay::parallel::broadcast_parameters(trainer_, *communicator_);
   host_.info(communicator_->description());
   communicator_->take_totals();  // from here on they count steps alone
   assay::memory_moment(host_, "before_step");
@@ -90,15 +86,8 @@ void Workload::run(const Launch& launch) {
 }
 
 void Workload::step(const Launch& launch) {
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer_.forward();
-  }
-  {
-    const auto phase = launch.phase(backward_phase);
-    ready_buckets_.begin_step();
-    trainer_.backward(&ready_buckets_);
-  }
+  ready_buckets_.begin_step();
+  forward_and_backward(trainer_, launch, &ready_buckets_);
   switch (settings_.variant) {
     case Variant::baseline: return update_everything(launch);
     case Variant::broadcast: return update_and_broadcast(launch);
@@ -140,7 +129,7 @@ void Workload::wait_for_gradients(const Launch& launch) {
 
 void Workload::update_everything(const Launch& launch) {
   wait_for_gradients(launch);
-  const auto phase = launch.phase(optimizer_phase);
+  const auto phase = launch.phase(assay::train::optimizer_phase);
   trainer_.update();
 }
 
@@ -167,7 +156,7 @@ void Workload::update_and_gather(const Launch& launch) {
       const auto phase = launch.phase(gradient_wait_phase);
       communicator_->wait(reductions_[i]);
     }
-    const auto phase = launch.phase(optimizer_phase);
+    const auto phase = launch.phase(assay::train::optimizer_phase);
     optimizer.step_range(backend, trainer_.scaler(), i);
     gathers_[i] = communicator_->all_gather(parameters.values(optimizer.ranges()[i]), parameters.values(buckets()[i]));
   }

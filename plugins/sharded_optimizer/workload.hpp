@@ -1,8 +1,9 @@
 // Data-parallel training of a decoder in which optimizer state is on every rank, or shared out among them.
 #pragma once
 #include <assay/comm/silent.hpp>
-#include <assay/train/gradient_buckets.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
 #include <assay/train/training_metrics.hpp>
+#include <assay/train/training_step.hpp>
 #include <memory>
 
 #include "settings.hpp"
@@ -16,14 +17,11 @@ class Workload {
   static constexpr auto item_unit = "tokens";
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = sharded_optimizer::params;
-  static constexpr auto presets = assay::train::model_presets;
-  static constexpr auto forward_phase = assay::phase("forward");
-  static constexpr auto backward_phase = assay::phase("backward");
+  static constexpr auto presets = assay::models::model_presets;
   static constexpr auto gradient_wait_phase = assay::phase("gradient_wait");
-  static constexpr auto optimizer_phase = assay::phase("optimizer");
   static constexpr auto parameter_wait_phase = assay::phase("parameter_wait");
-  static constexpr auto phases =
-      assay::table(forward_phase, backward_phase, gradient_wait_phase, optimizer_phase, parameter_wait_phase);
+  static constexpr auto phases = assay::table(assay::train::forward_phase, assay::train::backward_phase,
+                                              gradient_wait_phase, assay::train::optimizer_phase, parameter_wait_phase);
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");
   static constexpr auto optimizer_state_bytes_metric =
@@ -82,8 +80,8 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
-  assay::train::DecoderTrainer trainer_;
-  assay::train::ReadyBuckets ready_buckets_;
+  assay::models::DecoderTrainer trainer_;
+  assay::parallel::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
   assay::comm::SilenceableCommunicator communicator_;
   std::vector<assay::comm::Ticket> reductions_, gathers_;  // by bucket

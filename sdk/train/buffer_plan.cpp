@@ -11,7 +11,7 @@
 
 #include <assay/plugin.hpp>
 
-#include "unbound_memory.hpp"
+#include <assay/train/unbound_memory.hpp>
 
 namespace assay::train {
 namespace {

@@ -1,7 +1,6 @@
 #include "assay/train/checkpoint.hpp"
 
-#include <assay/compute/sixteen_bit.hpp>
-#include <cstring>
+#include <assay/workload/host_copies.hpp>
 #include <set>
 #include <string>
 
@@ -16,20 +15,6 @@ std::string shape_text(const std::vector<std::int64_t>& dims) {
   std::string text = "[";
   for (const std::int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
   return text + "]";
-}
-
-std::vector<float> to_f32(const std::byte* bytes, DType dtype, std::size_t n) {
-  std::vector<float> out(n);
-  if (dtype == DType::f32) {
-    std::memcpy(out.data(), bytes, n * 4);
-    return out;
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    std::uint16_t h;
-    std::memcpy(&h, bytes + 2 * i, 2);
-    out[i] = dtype == DType::bf16 ? compute::float_of_bf16(h) : compute::float_of_fp16(h);
-  }
-  return out;
 }
 
 }  // namespace
@@ -63,25 +48,11 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
       backend.upload(target, bytes.data());
       continue;
     }
-    upload_f32(backend, target, to_f32(bytes.data(), stored.dtype, static_cast<std::size_t>(target.elements())));
+    workload::upload_f32(backend, target,
+                         workload::widened(bytes.data(), stored.dtype, static_cast<std::size_t>(target.elements())));
   }
   set.refresh_compute_copy(backend);
   backend.synchronize();
-}
-
-void upload_f32(compute::Backend& backend, const Tensor& t, const std::vector<float>& values) {
-  if (t.dtype == DType::f32) return backend.upload(t, values.data());
-  if (t.dtype != DType::bf16)
-    throw Error(ASSAY_INTERNAL, std::string("numbers are to be written as ") + compute::name_of(t.dtype));
-  std::vector<std::uint16_t> rounded(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) rounded[i] = compute::bf16_of_float(values[i]);
-  backend.upload(t, rounded.data());
-}
-
-std::vector<float> download_f32(compute::Backend& backend, const Tensor& t) {
-  std::vector<std::byte> bytes(t.bytes());
-  backend.download(bytes.data(), t);
-  return to_f32(bytes.data(), t.dtype, static_cast<std::size_t>(t.elements()));
 }
 
 }  // namespace assay::train

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "unbound_memory.hpp"
+#include <assay/train/unbound_memory.hpp>
 
 namespace assay::train {
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t group_alignment = 64;
 }  // namespace
 
-ParameterSet::ParameterSet(const PrecisionPolicy& policy)
+ParameterSet::ParameterSet(const workload::PrecisionPolicy& policy)
     : policy_(policy),
       values_(unbound_place(UnboundMemory::parameters, 0)),
       copy_(unbound_place(UnboundMemory::compute_copy, 0)),

@@ -2,6 +2,7 @@
 
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/memory_plan.hpp>
+#include <assay/workload/open_backend.hpp>
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace assay::train {
 Trainer::Trainer(const Host& host, const TrainerConfig& config)
     : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {}
 
-void Trainer::use(TrainedModel& model) {
+void Trainer::use(Model& model) {
   // The loss is read after the step: nothing may lie in its place by then.
   const BufferPlan& plan = model.plan();
   int end = 0;
@@ -23,8 +24,45 @@ void Trainer::use(TrainedModel& model) {
   optimizer_.emplace(config_.optimizer, parameters_);
 }
 
+void Trainer::setup(const Launch& launch, const std::function<void()>& enqueue, const SetupMoments& moments) {
+  open(launch);
+  take_parameter_memory();
+  if (moments.parameters_taken) moments.parameters_taken();
+  take_step_memory();
+  take_input_memory();
+  if (moments.step_taken) moments.step_taken();
+  take_state_memory();
+  prepare(enqueue);
+  load_inputs();
+  initialize();
+  start();
+}
+
+void Trainer::setup_cold(const Launch& launch) {
+  open(launch);
+  take_parameter_memory();
+  take_input_memory();
+  prepare([] {});  // opens the backend for no operation: those of a step are prepared in the first one
+  load_inputs();
+  start_parameters();
+  backend_->synchronize();
+}
+
+void Trainer::take_memory_cold() {
+  take_state_memory();
+  take_step_memory();
+  initialize();
+  start_state();
+}
+
+void Trainer::enqueue_step() const {
+  forward();
+  if (config_.backward) backward();
+  if (config_.train_step) update();
+}
+
 void Trainer::open(const Launch& launch) {
-  backend_ = open_backend(host_, launch);
+  backend_ = workload::open_backend(host_, launch);
   backend_->set_product_math(config_.precision.product_math);
 }
 
@@ -44,7 +82,7 @@ void Trainer::take_state_memory() {
   lend_scalars(*model_);
 }
 
-void Trainer::lend_scalars(TrainedModel& model) const {
+void Trainer::lend_scalars(Model& model) const {
   model.set_loss_scale(scaler_.tensors().scale);
   if (config_.train_step) model.set_dropout_step(optimizer_->step_number());
 }
@@ -68,6 +106,10 @@ void Trainer::prepare(const std::function<void()>& enqueue) {
     parameters_.initialize(*backend_, config_.seed);  // whatever they start from: no file is read for this
     enqueue();
   });
+}
+
+void Trainer::prepare(compute::Backend& by, const std::function<void(compute::Backend&)>& enqueue) {
+  workspace_.prepare(host_, by, [&] { enqueue(by); });
 }
 
 void Trainer::start(double loss_scale) {
@@ -103,7 +145,7 @@ void Trainer::start_parameters() const {
     load_parameters(*backend_, parameters_, SafetensorsReader(config_.weights_file));
 }
 
-void Trainer::lend_memory(TrainedModel& other) {
+void Trainer::lend_memory(Model& other) {
   if (other.activation_bytes() > activation_memory_.bytes()) {
     activation_memory_.reset();
     activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, other.activation_bytes(), "verification");
@@ -113,9 +155,10 @@ void Trainer::lend_memory(TrainedModel& other) {
   other.bind(gradient_memory_.data(), activation_memory_.data());
 }
 
-double Trainer::last_loss() const {
+double Trainer::loss_of(const Model& model) const {
   float loss = 0;
-  backend_->download(&loss, model_->loss());
+  backend_->synchronize();
+  backend_->download(&loss, model.loss());
   return static_cast<double>(loss);
 }
 

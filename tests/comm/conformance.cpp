@@ -1,7 +1,7 @@
 // The conformance suite of communicators as a workload: the host starts the ranks, the case's device holds the memory.
 #include <assay/comm/communicator.hpp>
 #include <assay/plugin.hpp>
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 
 #include <array>
 #include <cstdint>
@@ -33,7 +33,7 @@ class CommConformance {
         buffer_bytes_(test::CommunicatorSuite::bytes_needed(c.rank_count(), largest_bytes_)) {}
 
   void setup(const Launch& launch) {
-    compute_ = train::open_backend(host_, launch);
+    compute_ = workload::open_backend(host_, launch);
     communicator_ = comm::open_communicator(host_, launch, backend_name_);
     send_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, buffer_bytes_, "send");
     receive_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, buffer_bytes_, "receive");

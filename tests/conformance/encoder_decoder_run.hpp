@@ -1,8 +1,9 @@
 // An encoder-decoder with all its memory on the backend under test, for its tests.
 #pragma once
+#include <assay/models/encoder_decoder.hpp>
 #include <assay/train/checkpoint.hpp>
-#include <assay/train/encoder_decoder.hpp>
 #include <assay/train/optimizer.hpp>
+#include <assay/workload/host_copies.hpp>
 #include <cstring>
 #include <map>
 
@@ -12,8 +13,8 @@
 namespace assay::conformance {
 
 // The shape of the reference, whose arena has gaps between its groups.
-inline train::EncoderDecoderConfig reference_shape() {
-  train::EncoderDecoderConfig c;
+inline models::EncoderDecoderConfig reference_shape() {
+  models::EncoderDecoderConfig c;
   c.vocab_size = 31, c.batch_size = 3, c.sequence_length = 7;
   c.d_model = 16, c.heads = 2, c.d_ff = 24, c.encoder_layers = 2, c.decoder_layers = 2;
   c.dropout = 0.0F;
@@ -22,8 +23,8 @@ inline train::EncoderDecoderConfig reference_shape() {
 }
 
 // A shape without gaps, where gradients come into places that have held activations.
-inline train::EncoderDecoderConfig dense_shape() {
-  train::EncoderDecoderConfig c;
+inline models::EncoderDecoderConfig dense_shape() {
+  models::EncoderDecoderConfig c;
   c.vocab_size = 192, c.batch_size = 4, c.sequence_length = 24;
   c.d_model = 64, c.heads = 2, c.d_ff = 128, c.encoder_layers = 2, c.decoder_layers = 3;
   c.dropout = 0.1F, c.dropout_seed = 5;
@@ -35,10 +36,10 @@ class EncoderDecoderRun {
  public:
   using Results = std::map<std::string, Values>;
 
-  explicit EncoderDecoderRun(const train::EncoderDecoderConfig& config)
+  explicit EncoderDecoderRun(const models::EncoderDecoderConfig& config)
       : config_(config),
         set_(config.precision),
-        ids_(train::add_encoder_decoder_parameters(set_, config)),
+        ids_(models::add_encoder_decoder_parameters(set_, config)),
         model_(config, set_, ids_),
         optimizer_({.lr = 1e-2, .eps = 1e-4F}, set_),
         scaler_(config.precision),
@@ -104,7 +105,7 @@ class EncoderDecoderRun {
   }
 
   static Values read(const Tensor& t, double scale = 1.0) {
-    const std::vector<float> v = train::download_f32(backend(), t);
+    const std::vector<float> v = workload::download_f32(backend(), t);
     Values out(v.begin(), v.end());
     for (double& x : out) x /= scale;
     return out;
@@ -131,13 +132,13 @@ class EncoderDecoderRun {
     return out;
   }
   const train::ParameterSet& parameters() const { return set_; }
-  const train::EncoderDecoderModel& model() const { return model_; }
+  const models::EncoderDecoderModel& model() const { return model_; }
 
  private:
-  train::EncoderDecoderConfig config_;
+  models::EncoderDecoderConfig config_;
   train::ParameterSet set_;
-  train::EncoderDecoderParameters ids_;
-  train::EncoderDecoderModel model_;
+  models::EncoderDecoderParameters ids_;
+  models::EncoderDecoderModel model_;
   train::Optimizer optimizer_;
   train::LossScaler scaler_;
   Buffer values_, copy_, state_, scaler_state_, gradients_, activations_;

@@ -1,8 +1,10 @@
 // The decoder as a whole, on the backend under test, against PyTorch's numbers (tests/data/decoder, made in float64 by
 // scripts/make_decoder_reference.py): logits, loss, every gradient, and the weights after three AdamW steps.
+#include <assay/models/decoder.hpp>
 #include <assay/train/checkpoint.hpp>
-#include <assay/train/decoder.hpp>
 #include <assay/train/optimizer.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/precision.hpp>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -13,9 +15,9 @@
 namespace assay::conformance {
 namespace {
 
-using train::DecoderConfig;
-using train::PrecisionPolicy;
+using models::DecoderConfig;
 using train::SafetensorsReader;
+using workload::PrecisionPolicy;
 
 struct Variant {
   const char* name;
@@ -27,7 +29,7 @@ constexpr Variant variants[] = {
     {"fused_recomputed", true, true, true},       {"unfused_recomputed", false, false, true},
     {"fused_side_lane", true, true, false, true}, {"side_lane_recomputed", true, true, true, true}};
 
-PrecisionPolicy policy(const char* name) { return train::precision_policy(name, backend().kind()); }
+PrecisionPolicy policy(const char* name) { return workload::precision_policy(name, backend().kind()); }
 
 DecoderConfig config_of(const Variant& v, const PrecisionPolicy& precision) {
   DecoderConfig c;
@@ -45,7 +47,7 @@ class Trainer {
  public:
   explicit Trainer(const DecoderConfig& config)
       : set_(config.precision),
-        ids_(train::add_decoder_parameters(set_, config)),
+        ids_(models::add_decoder_parameters(set_, config)),
         model_(config, set_, ids_),
         optimizer_({.lr = 1e-2}, set_),
         values_(set_.value_bytes()),
@@ -95,7 +97,7 @@ class Trainer {
   std::map<std::string, Values> results() const {
     std::map<std::string, Values> out;
     const auto put = [&](const std::string& name, const Tensor& t, double scale = 1.0) {
-      const std::vector<float> v = train::download_f32(backend(), t);
+      const std::vector<float> v = workload::download_f32(backend(), t);
       out[name] = Values(v.begin(), v.end());
       for (double& x : out[name]) x /= scale;
     };
@@ -107,12 +109,12 @@ class Trainer {
     }
     return out;
   }
-  const train::DecoderModel& model() const { return model_; }
+  const models::DecoderModel& model() const { return model_; }
 
  private:
   train::ParameterSet set_;
-  train::DecoderParameters ids_;
-  train::DecoderModel model_;
+  models::DecoderParameters ids_;
+  models::DecoderModel model_;
   train::Optimizer optimizer_;
   Buffer values_, copy_, state_;
   train::LossScaler scaler_;
@@ -203,7 +205,7 @@ TEST_P(DecoderParity, AStepAllocatesNothingOfItsOwn) {
 }
 
 TEST_P(DecoderParity, TrainingOnOneBatchLowersTheLoss) {
-  for (const char* name : train::precision_names) {
+  for (const char* name : workload::precision_names) {
     if (!is_cuda() && (std::string_view(name) == "tf32" || std::string_view(name) == "fp16")) continue;
     Trainer trainer(config_of(GetParam(), policy(name)));
     run([&] { trainer.step(); });

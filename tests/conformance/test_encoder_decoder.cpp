@@ -2,7 +2,9 @@
 // (tests/data/encoder_decoder, made in float64 by scripts/make_encoder_decoder_reference.py): logits, loss, every
 // gradient, and the weights after three AdamW steps. Then its paths against each other where they draw the same masks.
 // Its dropout is in test_encoder_decoder_dropout.cpp.
-#include <assay/train/sampling.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/precision.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 
 #include "encoder_decoder_run.hpp"
@@ -10,7 +12,7 @@
 namespace assay::conformance {
 namespace {
 
-using train::EncoderDecoderConfig;
+using models::EncoderDecoderConfig;
 
 struct Variant {
   const char* name;
@@ -28,7 +30,7 @@ EncoderDecoderConfig as(const Variant& v, EncoderDecoderConfig c) {
 
 EncoderDecoderConfig reference_config(const Variant& v, const char* precision = "fp32") {
   EncoderDecoderConfig c = as(v, reference_shape());
-  c.precision = train::precision_policy(precision, backend().kind());
+  c.precision = workload::precision_policy(precision, backend().kind());
   return c;
 }
 
@@ -90,11 +92,11 @@ TEST_P(EncoderDecoder, CoarserPrecisionsStayNear) {
       run([&] { model.forward_backward(); });
       const auto got = model.results();
       const double error = worst_error(got, "logits");
-      logits = train::number(error, "%.2e");
+      logits = workload::number(error, "%.2e");
       EXPECT_LE(error, c.logits) << c.precision;
       EXPECT_LE(worst_error(got, "loss"), c.loss) << c.precision;
     }
-    larger.precision = train::precision_policy(c.precision, backend().kind());
+    larger.precision = workload::precision_policy(c.precision, backend().kind());
     EncoderDecoderRun coarse_run(larger);
     run([&] { coarse_run.forward_backward(); });
     const double gradients = worst_difference(coarse_run.gradients(), exact.gradients());
@@ -146,7 +148,7 @@ TEST_P(EncoderDecoder, AStepNeedsNothingThatItsPreparationDidNotFind) {
 
 TEST_P(EncoderDecoder, TrainingOnOneBatchLowersTheLoss) {
   int trained = 0;
-  for (const char* name : train::precision_names) {
+  for (const char* name : workload::precision_names) {
     if (!is_cuda() && (std::string_view(name) == "tf32" || std::string_view(name) == "fp16")) continue;
     EncoderDecoderConfig c = reference_config(GetParam(), name);
     c.dropout = 0.1F;

@@ -5,12 +5,13 @@
 // an element what a dropped one is.
 #include <cmath>
 
+#include <assay/workload/precision.hpp>
 #include "encoder_decoder_run.hpp"
 
 namespace assay::conformance {
 namespace {
 
-using train::EncoderDecoderConfig;
+using models::EncoderDecoderConfig;
 
 struct Variant {
   const char* name;
@@ -27,7 +28,7 @@ constexpr double p = 0.1;
 EncoderDecoderConfig config_of(const Variant& v) {
   EncoderDecoderConfig c = dense_shape();
   c.fused = v.fused, c.flash = v.flash;
-  c.precision = train::precision_policy(v.precision, backend().kind());
+  c.precision = workload::precision_policy(v.precision, backend().kind());
   return c;
 }
 
@@ -205,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderDropout, testing::ValuesIn(variants)
 TEST(EncoderDecoderSteps, DropoutWithoutAStepNumberIsRefused) {
   const EncoderDecoderConfig c = dense_shape();
   train::ParameterSet set(c.precision);
-  const auto ids = train::add_encoder_decoder_parameters(set, c);
-  const train::EncoderDecoderModel model(c, set, ids);
+  const auto ids = models::add_encoder_decoder_parameters(set, c);
+  const models::EncoderDecoderModel model(c, set, ids);
   const DeviceTensor batch(DType::i64, {c.batch_elements()});
   std::string text;
   EXPECT_EQ(status_of([&] { model.forward(backend(), batch); }, &text), ASSAY_INVALID_ARGUMENT);

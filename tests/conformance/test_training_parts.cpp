@@ -1,9 +1,10 @@
 // What training on several ranks rests on, on the backend under test: a backward tells in time which gradients are
 // final, and an optimizer in pieces does what it does in one.
 #include <algorithm>
-#include <assay/train/decoder.hpp>
-#include <assay/train/gradient_buckets.hpp>
+#include <assay/models/decoder.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
 #include <assay/train/optimizer.hpp>
+#include <assay/workload/precision.hpp>
 #include <cstddef>
 
 #include "harness.hpp"
@@ -11,7 +12,7 @@
 namespace assay::conformance {
 namespace {
 
-using train::DecoderConfig;
+using models::DecoderConfig;
 using train::ElementRange;
 using train::GradientListener;
 using train::ParameterSet;
@@ -62,9 +63,9 @@ class GradientsReady : public testing::TestWithParam<Variant> {};
 TEST_P(GradientsReady, WhatTheListenerHearsOfIsFinal) {
   const DecoderConfig config = config_of(GetParam());
   ParameterSet set(config.precision);
-  const train::DecoderParameters ids = train::add_decoder_parameters(set, config);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, config);
   set.pad_to(4096);
-  train::DecoderModel model(config, set, ids);
+  models::DecoderModel model(config, set, ids);
   const Buffer values(set.value_bytes()), gradients(set.gradient_bytes()), activations(model.activation_bytes());
   set.bind(values.data(), nullptr, gradients.data());
   model.bind(gradients.data(), activations.data());
@@ -104,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, GradientsReady, testing::ValuesIn(variants),
 class OptimizerPieces : public testing::TestWithParam<const char*> {};
 
 // Two steps with gradients of their own, by an optimizer that is told its ranges; all weights, and the copy.
-std::vector<std::byte> weights_after(const char* name, const train::PrecisionPolicy& policy,
+std::vector<std::byte> weights_after(const char* name, const workload::PrecisionPolicy& policy,
                                      const std::vector<ElementRange>& ranges, std::size_t* state_bytes) {
   ParameterSet set(policy);
   set.add({{"a", {60, 64}, 0, 0, 0.5F}});
@@ -134,7 +135,7 @@ std::vector<std::byte> weights_after(const char* name, const train::PrecisionPol
 
 TEST_P(OptimizerPieces, DoAsTheWholeToTheBit) {
   for (const char* precision : {"fp32", "bf16", "bf16_pure"}) {
-    const train::PrecisionPolicy policy = train::precision_policy(precision, backend().kind());
+    const workload::PrecisionPolicy policy = workload::precision_policy(precision, backend().kind());
     std::size_t whole_state = 0, pieces_state = 0, half_state = 0;
     const auto whole = weights_after(GetParam(), policy, {}, &whole_state);
     const auto pieces = weights_after(GetParam(), policy, {{0, 64}, {64, 3904}, {3904, 5120}}, &pieces_state);

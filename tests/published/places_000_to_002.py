@@ -77,7 +77,7 @@ RESULT = (Figure(metric("result")),)
 def sum_of(pattern, terms, accumulator, upcast):
     return Lines(SUMS, ((pattern, RESULT),),
                  {param("terms_dtype"): terms, param("accumulator"): accumulator, param("upcast"): upcast},
-                 ((param("study"), "accumulation", "mixed_precision_accumulation"),
+                 ((("workload",), "accumulation", "mixed_precision_accumulation"),
                   (param("term"), 0.01, "cannot represent 0.01 correctly")))
 
 

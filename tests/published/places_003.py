@@ -44,7 +44,7 @@ SGD_ON_TWO = ((param("optimizer"), "sgd", "bf16+sgd"), (setting("run.ranks"), 2,
 SMOKE = "report-003-smoke"
 ACCUMULATION = Table(f"{SMOKE}/accumulation",
                      {"metric": Word(param("published_name"), key=True), "value": Figure(metric("result"))},
-                     stated=((param("study"), "accumulation", "accumulation（1.3）"),))
+                     stated=((("workload",), "accumulation", "accumulation（1.3）"),))
 TORCH = {"torch.float32": "fp32", "torch.float16": "fp16"}
 DTYPES = {"parameters_dtype_in_autocast": "parameters_dtype", "fc1_output_dtype": "fc1_output_dtype",
           "layernorm_output_dtype": "layer_norm_output_dtype", "logits_dtype": "logits_dtype",
@@ -103,7 +103,7 @@ TABLES = {"003": [
     ddp(PAIR, "ddp-strategies", *SGD_ON_TWO), ddp(PAIR, "ddp-buckets", *SGD_ON_TWO), ACCUMULATION,
     FieldsByRow(f"{SMOKE}/dtypes", "metric", "value",
                 {name: Word(("metrics", here, "word"), TORCH) for name, here in DTYPES.items()},
-                stated=((param("study"), "dtypes", "autocast dtype report（1.4a）"),
+                stated=((("workload",), "dtypes", "autocast dtype report（1.4a）"),
                         (param("casting"), "autocast", "autocast dtype report（1.4a）"))),
     BF16, ATTENTION, EXECUTION, EXECUTION, MEMORY, MEMORY, FLASH, sharded(SMOKE), sharded(PAIR)]}
 LINES = {"003": []}

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <assay/compute/difference.hpp>
 #include <assay/compute/workspace.hpp>
-#include <assay/train/backend_access.hpp>
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/sampling.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/open_backend.hpp>
+#include <assay/workload/text.hpp>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -28,7 +29,7 @@ struct MyPlugin {
       : host(c.host()), seed(c.seed()), n(c.get<std::int64_t>("n")), dtype(c.choice("dtype", dtypes)) {}
 
   void setup(const assay::Launch& launch) {
-    backend = assay::train::open_backend(host, launch);
+    backend = assay::workload::open_backend(host, launch);
     a = take(memory_of_a, ASSAY_MEMORY_DATA, "a");
     b = take(memory_of_b, ASSAY_MEMORY_DATA, "b");
     c = take(memory_of_c, ASSAY_MEMORY_ACTIVATIONS, "c");
@@ -50,8 +51,9 @@ struct MyPlugin {
     backend->run(op::Fill{.x = c, .value = std::nan("")});  // what a step leaves out shows
     step();
     backend->synchronize();
-    const std::vector<float> as = assay::train::download_f32(*backend, a), bs = assay::train::download_f32(*backend, b),
-                             cs = assay::train::download_f32(*backend, c);
+    const std::vector<float> as = assay::workload::download_f32(*backend, a),
+                             bs = assay::workload::download_f32(*backend, b),
+                             cs = assay::workload::download_f32(*backend, c);
     const auto at = [this](std::int64_t row, std::int64_t column) {
       return static_cast<std::size_t>(row * n + column);
     };
@@ -67,8 +69,8 @@ struct MyPlugin {
     // Beyond what rounding explains: of products and sums in fp32, and of the result to bf16.
     const double tolerance = dtype == DType::bf16 ? 1e-2 : 1e-5;
     const std::string text = std::to_string(rows) + " rows differ from float64 by " +
-                             assay::train::number(difference.relative()) + " (tolerance " +
-                             assay::train::number(tolerance) + ")";
+                             assay::workload::number(difference.relative()) + " (tolerance " +
+                             assay::workload::number(tolerance) + ")";
     if (!(difference.relative() <= tolerance)) throw assay::Error(ASSAY_WRONG_RESULT, text);
     return text;
   }

@@ -2,7 +2,7 @@
 #include <assay/plugin.hpp>
 
 #include <assay/comm/communicator.hpp>
-#include <assay/train/backend_access.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <memory>
 #include <vector>
 
@@ -25,7 +25,7 @@ struct MyPlugin {
 
   // Every rank makes the same calls of the communicator, in the same order.
   void setup(const assay::Launch& launch) {
-    backend = assay::train::open_backend(host, launch);
+    backend = assay::workload::open_backend(host, launch);
     communicator = assay::comm::open_communicator(host, launch, "auto");
     host.info(communicator->description());
     const auto bytes = static_cast<std::size_t>(n) * sizeof(float);

@@ -1,4 +1,4 @@
-#include <assay/train/decoder.hpp>
+#include <assay/models/decoder.hpp>
 #include <assay/train/safetensors.hpp>
 
 #include <nlohmann/json.hpp>
@@ -87,11 +87,11 @@ TEST_F(Decoder, SmallCountsItsParameters) {
 TEST_F(Decoder, MemoryByKindIsTheFormula) {
   const auto records = run_cases("size = \"tiny\"\nbatch_size = 2\ncontext_length = 64\npass = \"train_step\"");
   ASSERT_EQ(records.size(), 1u);
-  train::DecoderConfig c;
+  models::DecoderConfig c;
   c.batch_size = 2, c.context_length = 64, c.d_model = 128, c.d_ff = 512, c.layers = 2, c.heads = 4;
   train::ParameterSet set(c.precision);
-  const auto ids = train::add_decoder_parameters(set, c);
-  const train::DecoderModel model(c, set, ids);
+  const auto ids = models::add_decoder_parameters(set, c);
+  const models::DecoderModel model(c, set, ids);
   // 2 V d + d + N (4 d^2 + 3 d ff + 2 d), all multiples of 64: no padding.
   const double parameters = 2.0 * 10'000 * 128 + 128 + 2 * (4.0 * 128 * 128 + 3.0 * 128 * 512 + 2.0 * 128);
   const json& peak = records[0]["memory"]["peak_mib"];

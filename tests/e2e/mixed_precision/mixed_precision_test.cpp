@@ -14,9 +14,10 @@ using nlohmann::json;
 
 class MixedPrecision : public Sandbox {
  protected:
-  // An experiment of one study on the CPU. `more`: of [run], and further tables.
-  std::vector<json> run_cases(const std::string& params, const std::string& more = "", int expected_code = 0) {
-    return records_of({.plugin = "mixed_precision", .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
+  // An experiment of one of the plugin's workloads on the CPU. `more`: of [run], and further tables.
+  std::vector<json> run_cases(const std::string& workload, const std::string& params, const std::string& more = "",
+                              int expected_code = 0) {
+    return records_of({.plugin = "mixed_precision:" + workload, .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
                       expected_code);
   }
   std::string table() const { return text_of(run_folder() / "table.csv"); }
@@ -41,7 +42,7 @@ class MixedPrecision : public Sandbox {
 
 // "tensor(10.0001)", "tensor(9.9531, dtype=torch.float16)", "tensor(10.0021)" twice.
 TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
-  const auto records = run_cases("study = \"accumulation\"\nterms = 1000\nterm = 0.01",
+  const auto records = run_cases("accumulation", "terms = 1000\nterm = 0.01",
                                  "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"fp16\", \"fp16\", \"fp16\"]\n"
                                  "accumulator = [\"fp32\", \"fp16\", \"fp32\", \"fp32\"]\n"
                                  "upcast = [false, false, false, true]\n");
@@ -55,7 +56,7 @@ TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
 // The other report's sums: of 1 and 19,999 times 0.001, by halves, and in chunks that are stored in fp16.
 TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
   const auto records = run_cases(
-      "study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
+      "accumulation", "terms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
       "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
       "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
       "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
@@ -64,14 +65,14 @@ TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
 
 TEST_F(MixedPrecision, AnFp32SumInTheOrderOfTheLibraryIsWhatTheReportPrints) {
   const auto records =
-      run_cases("study = \"accumulation\"\nterms = 20000\nterm = 0.001\ndata = \"one_first\"\norder = \"cascade\"",
+      run_cases("accumulation", "terms = 20000\nterm = 0.001\ndata = \"one_first\"\norder = \"cascade\"",
                 "[sweep]\nlanes = [8, 16]\n");
   EXPECT_EQ(results(records, 8), (std::vector<std::string>{"20.99900246", "20.99900055"}));
 }
 
 TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
   const auto records =
-      run_cases("study = \"accumulation\"\ndata = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
+      run_cases("accumulation", "data = \"normal\"\nterm = 1.0\nterms = 777\nchunk = 50",
                 "[sweep]\noperation = [\"sum\", \"dot\"]\nterms_dtype = [\"fp32\", \"bf16\", \"fp16\"]\n"
                 "accumulator = [\"fp32\", \"bf16\", \"fp16\"]\nupcast = [false, true]\n"
                 "order = [\"sequential\", \"chunked\", \"pairwise\", \"compensated\", \"cascade\"]\n");
@@ -81,7 +82,7 @@ TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
 
 TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
   const auto records = run_cases(
-      "study = \"accumulation\"\noperation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
+      "accumulation", "operation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
       "simulated_ranks = 7",
       "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
   ASSERT_EQ(records.size(), 4u);
@@ -93,28 +94,25 @@ TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
 
 TEST_F(MixedPrecision, AMatrixProductIsWithinItsBound) {
   const auto records = run_cases(
-      "study = \"accumulation\"\noperation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterm = 1.0",
+      "accumulation", "operation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterm = 1.0",
       "[[sweep.zip]]\nterms_dtype = [\"fp32\", \"bf16\", \"bf16\"]\naccumulator = [\"fp32\", \"fp32\", \"bf16\"]\n");
   ASSERT_EQ(records.size(), 3u);
   results(records, 4);  // verified
 }
 
 TEST_F(MixedPrecision, WhatDoesNotGoTogetherIsRefused) {
-  const std::string study = "study = \"accumulation\"\n";
-  expect_reason(run_cases(study + "order = \"ring\"", "", 1), "order \"ring\" is none of operation \"sum\"");
-  expect_reason(run_cases(study + "operation = \"matmul\"", "", 1), "set library");
-  expect_reason(run_cases(study + "terms_dtype = \"tf32\"", "", 1), "operation = \"matmul\"");
-  expect_reason(run_cases(study + "operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "", 1), "fewer than");
-  expect_reason(run_cases(study + "size = \"tiny\"", "", 1), "'size' is a parameter of study = \"speed_accuracy\"");
-  expect_reason(run_cases(study + "precision = \"bf16\"", "", 1), "'precision' is a parameter of study");
-  expect_reason(run_cases("study = \"dtypes\"\ncasting = \"autocast\"", "", 1), "in fp32 nothing is converted");
-  expect_reason(run_cases(study + "casting = \"autocast\"", "", 1), "'casting' is a parameter of study = \"dtypes\"");
-  expect_reason(run_cases("study = \"dtypes\"\nterms = 5", "", 1),
-                "'terms' is a parameter of study = \"accumulation\"");
+  const auto refused = [&](const char* params, const char* part) {
+    expect_reason(run_cases("accumulation", params, "", 1), part);
+  };
+  refused("order = \"ring\"", "order \"ring\" is none of operation \"sum\"");
+  refused("operation = \"matmul\"", "set library");
+  refused("terms_dtype = \"tf32\"", "operation = \"matmul\"");
+  refused("operation = \"all_reduce\"\norder = \"tree\"\nterms = 3", "fewer than");
+  expect_reason(run_cases("dtypes", "casting = \"autocast\"", "", 1), "in fp32 nothing is converted");
 }
 
 TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
-  const auto records = run_cases("study = \"dtypes\"",
+  const auto records = run_cases("dtypes", "",
                                  "[sweep]\nprecision = [\"fp32\", \"bf16\", \"bf16_pure\"]\n"
                                  "[output]\ncolumns = [\"precision\", \"parameters_dtype\", "
                                  "\"logits_dtype\", \"compute_copy_dtype\"]\n");
@@ -146,7 +144,7 @@ TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
 // The report's table is of fp16; bf16 differs from it in the 16-bit words alone.
 TEST_F(MixedPrecision, AutocastNormsInFp32AndWidensGradients) {
   const auto records =
-      run_cases("study = \"dtypes\"\nprecision = \"bf16\"", "[sweep]\ncasting = [\"policy\", \"autocast\"]\n");
+      run_cases("dtypes", "precision = \"bf16\"", "[sweep]\ncasting = [\"policy\", \"autocast\"]\n");
   ASSERT_EQ(records.size(), 2u);
   const std::vector<std::pair<const char*, const char*>> expected{
       {"parameters_dtype", "fp32"},           {"fc1_output_dtype", "bf16"}, {"relu_output_dtype", "bf16"},
@@ -159,12 +157,12 @@ TEST_F(MixedPrecision, AutocastNormsInFp32AndWidensGradients) {
 }
 
 const std::string small_decoder =
-    "study = \"speed_accuracy\"\nd_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 200\nbatch_size = 2\n"
+    "d_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 200\nbatch_size = 2\n"
     "context_length = 24\nreference_context = 16\nloss_steps = 3\n";
 
 TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
   const auto records =
-      run_cases(small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
+      run_cases("speed_accuracy", small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
   ASSERT_EQ(records.size(), 4u);
   for (const json& record : records) {
     EXPECT_EQ(word(record, "gradient_reference"), "fp64");
@@ -181,7 +179,7 @@ TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
 }
 
 TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
-  const auto records = run_cases(small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
+  const auto records = run_cases("speed_accuracy", small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
   ASSERT_EQ(records.size(), 2u);
   EXPECT_FALSE(records[0]["metrics"].contains("gradient_error")) << "fp32 against itself";
   EXPECT_EQ(word(records[1], "gradient_reference"), "fp32");
@@ -189,9 +187,9 @@ TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
 }
 
 TEST_F(MixedPrecision, AReferenceThatIsTooLargeIsRefused) {
-  expect_reason(run_cases("study = \"speed_accuracy\"\nsize = \"2.7B\"\nreference_context = 512", "", 1),
+  expect_reason(run_cases("speed_accuracy", "size = \"2.7B\"\nreference_context = 512", "", 1),
                 "set a smaller reference_context or size, or reference = \"fp32\"");
-  expect_reason(run_cases("study = \"speed_accuracy\"\nsize = \"tiny\"\ncontext_length = 32", "", 1),
+  expect_reason(run_cases("speed_accuracy", "size = \"tiny\"\ncontext_length = 32", "", 1),
                 "reference_context = 64 is more than context_length = 32");
 }
 

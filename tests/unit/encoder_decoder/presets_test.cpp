@@ -12,12 +12,12 @@ namespace encoder_decoder {
 namespace {
 
 std::int64_t parameter_count(const Size& preset) {
-  assay::train::EncoderDecoderConfig config;
+  assay::models::EncoderDecoderConfig config;
   config.d_model = preset.d_model, config.heads = preset.heads, config.d_ff = preset.d_ff;
   config.encoder_layers = config.decoder_layers = preset.layers;
   config.sequence_length = preset.sequence_length;
   assay::train::ParameterSet set(config.precision);
-  assay::train::add_encoder_decoder_parameters(set, config);
+  assay::models::add_encoder_decoder_parameters(set, config);
   return set.parameter_count();
 }
 

@@ -3,21 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <assay/train/decoder.hpp>
-#include <assay/train/gradient_buckets.hpp>
+#include <assay/models/decoder.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
 #include <assay/train/optimizer.hpp>
+#include <assay/workload/precision.hpp>
 #include <string>
 
 namespace sharded_optimizer {
 namespace {
 
 using assay::compute::DType;
-using assay::train::BucketOptions;
-using assay::train::DecoderConfig;
+using assay::models::DecoderConfig;
+using assay::parallel::BucketOptions;
 using assay::train::Optimizer;
 using assay::train::OptimizerConfig;
 using assay::train::ParameterSet;
-using assay::train::PrecisionPolicy;
+using assay::workload::PrecisionPolicy;
 
 constexpr PrecisionPolicy fp32{};
 constexpr PrecisionPolicy bf16_pure{DType::bf16, DType::bf16, DType::bf16, DType::bf16};
@@ -29,7 +30,7 @@ struct Shared {
     add_decoder_parameters(set, model);
     set.pad_to(arena_multiple(variant, ranks));
     const BucketOptions options{.bytes = std::size_t{2} << 20, .multiple = arena_multiple(variant, ranks)};
-    buckets = plan_buckets(set, options);
+    buckets = assay::parallel::plan_buckets(set, options);
     for (std::int32_t rank = 0; rank < ranks; ++rank)
       owned.push_back(owned_ranges(variant, buckets, set.arena_elements(), rank, ranks));
   }

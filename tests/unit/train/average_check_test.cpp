@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <assay/train/average_check.hpp>
-#include <assay/train/gradient_average.hpp>
+#include <assay/parallel/gradient_average.hpp>
+#include <assay/verification/average_check.hpp>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -44,11 +44,11 @@ struct Ranks {
     averaged = own;
   }
 
-  void average(Strategy strategy, Fault fault) {
+  void average(parallel::Strategy strategy, Fault fault) {
     test::RecordedRanks communicators(static_cast<std::int32_t>(ranks));
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       set.bind(nullptr, nullptr, averaged[rank].data());
-      GradientAverage of_rank(strategy, set, 8192);
+      parallel::GradientAverage of_rank(strategy, set, 8192);
       of_rank.use(communicators.rank(rank));
       of_rank.begin_step();
       if (of_rank.listener())
@@ -58,32 +58,35 @@ struct Ranks {
     communicators.carry_out(fault);
   }
 
-  std::vector<Sketch> sketched(const std::vector<float>& arena) const {
-    std::vector<Sketch> sketches(pieces.size());
+  std::vector<verification::Sketch> sketched(const std::vector<float>& arena) const {
+    std::vector<verification::Sketch> sketches(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i)
-      add_to(sketches[i], arena.data() + pieces[i].begin, pieces[i].begin, pieces[i].elements());
+      verification::add_to(sketches[i], arena.data() + pieces[i].begin, pieces[i].begin, pieces[i].elements());
     return sketches;
   }
-  RankGradients of_rank(std::size_t rank) const { return {sketched(own[rank]), sketched(averaged[rank])}; }
-  AverageFindings found() const {
-    std::vector<RankGradients> all;
+  verification::RankGradients of_rank(std::size_t rank) const {
+    return {sketched(own[rank]), sketched(averaged[rank])};
+  }
+  verification::AverageFindings found() const {
+    std::vector<verification::RankGradients> all;
     for (std::size_t rank = 0; rank < ranks; ++rank) all.push_back(of_rank(rank));
-    return compare_with_mean(all);
+    return verification::compare_with_mean(all);
   }
 
   ParameterSet set = uneven_set();
-  std::vector<ElementRange> pieces = average_pieces(set, {}, ranks);
+  std::vector<ElementRange> pieces = verification::average_pieces(set, {}, ranks);
   std::vector<std::vector<float>> own, averaged;
 };
 
-const double tolerance = average_tolerance(PrecisionPolicy{});
+const double tolerance = verification::average_tolerance(workload::PrecisionPolicy{});
 
 TEST(AverageOfRanks, IsTheMeanByEveryStrategy) {
-  for (const Strategy strategy :
-       {Strategy::naive, Strategy::flat, Strategy::overlap_individual, Strategy::overlap_bucketed}) {
+  for (const parallel::Strategy strategy :
+       {parallel::Strategy::naive, parallel::Strategy::flat, parallel::Strategy::overlap_individual,
+        parallel::Strategy::overlap_bucketed}) {
     Ranks r;
     r.average(strategy, Fault::none);
-    const AverageFindings found = r.found();
+    const verification::AverageFindings found = r.found();
     EXPECT_LE(found.worst, tolerance);
     EXPECT_GT(found.worst, tolerance / 50) << "rounding to fp32 is seen, so that the tolerance is not idle";
     EXPECT_GT(found.nearest, 0.1);
@@ -92,7 +95,8 @@ TEST(AverageOfRanks, IsTheMeanByEveryStrategy) {
 }
 
 TEST(AverageOfRanks, OfABrokenCommunicatorIsNot) {
-  for (const Strategy strategy : {Strategy::naive, Strategy::overlap_individual, Strategy::overlap_bucketed})
+  for (const parallel::Strategy strategy :
+       {parallel::Strategy::naive, parallel::Strategy::overlap_individual, parallel::Strategy::overlap_bucketed})
     for (const Fault fault :
          {Fault::broadcast, Fault::sum, Fault::left_out, Fault::swapped, Fault::on_rank_0_alone, Fault::last_element}) {
       Ranks r;
@@ -103,9 +107,9 @@ TEST(AverageOfRanks, OfABrokenCommunicatorIsNot) {
 
 TEST(AverageOfRanks, SeesOneElementOfASmallGradient) {
   Ranks r;
-  r.average(Strategy::flat, Fault::none);
+  r.average(parallel::Strategy::flat, Fault::none);
   r.averaged[1][static_cast<std::size_t>(r.set.all().back().offset) + 3] *= 1.001F;
-  const AverageFindings found = r.found();
+  const verification::AverageFindings found = r.found();
   EXPECT_GT(found.worst, 10 * tolerance);
   EXPECT_EQ(found.worst_rank, 1);
   EXPECT_EQ(found.worst_piece, static_cast<std::int64_t>(r.pieces.size()) - 1);
@@ -113,14 +117,14 @@ TEST(AverageOfRanks, SeesOneElementOfASmallGradient) {
 
 TEST(AverageOfRanks, SeesTwoElementsThatChangePlaces) {
   Ranks r;
-  r.average(Strategy::flat, Fault::none);
+  r.average(parallel::Strategy::flat, Fault::none);
   for (auto& arena : r.averaged) std::swap(arena[1000], arena[1001]);
   EXPECT_GT(r.found().worst, 1000 * tolerance);
 }
 
 // In 16 bits a sum of a piece may be off by 3%. 1% that all of them have in common is no rounding.
 TEST(AverageOfRanks, SeesAFactorThatRoundingOfOneSumWouldHide) {
-  constexpr PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
+  constexpr workload::PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
   const auto rounded = [](float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     return std::bit_cast<float>((bits + 0x7fffU + (bits >> 16 & 1U)) & 0xffff0000U);
@@ -129,23 +133,23 @@ TEST(AverageOfRanks, SeesAFactorThatRoundingOfOneSumWouldHide) {
     Ranks r;
     for (auto& arena : r.own) std::transform(arena.begin(), arena.end(), arena.begin(), rounded);
     r.averaged = r.own;
-    r.average(Strategy::flat, Fault::none);
+    r.average(parallel::Strategy::flat, Fault::none);
     for (auto& arena : r.averaged)
       for (float& x : arena) x = rounded(factor * x);
-    const AverageFindings found = r.found();
-    EXPECT_LE(found.worst, average_tolerance(bf16)) << factor;
+    const verification::AverageFindings found = r.found();
+    EXPECT_LE(found.worst, verification::average_tolerance(bf16)) << factor;
     if (factor == 1)
-      EXPECT_LE(found.factor, factor_tolerance(bf16, found) / 4);
+      EXPECT_LE(found.factor, verification::factor_tolerance(bf16, found) / 4);
     else
-      EXPECT_GT(found.factor, factor_tolerance(bf16, found)) << factor;
+      EXPECT_GT(found.factor, verification::factor_tolerance(bf16, found)) << factor;
   }
 }
 
 TEST(AverageOfRanks, IsNoneWhereANumberIsNot) {
   for (const float odd : {NAN, INFINITY}) {
     Ranks averaged, own;
-    averaged.average(Strategy::flat, Fault::none);
-    own.average(Strategy::flat, Fault::none);
+    averaged.average(parallel::Strategy::flat, Fault::none);
+    own.average(parallel::Strategy::flat, Fault::none);
     averaged.averaged[2][5] = odd;
     own.own[2][5] = odd;
     EXPECT_FALSE(averaged.found().worst <= 1e30);
@@ -157,7 +161,7 @@ TEST(AverageOfRanks, OfGradientsThatAreZeroIsZero) {
   Ranks r;
   for (auto& arena : r.own) std::fill(arena.begin(), arena.begin() + 20'000, 0.0F);
   r.averaged = r.own;
-  r.average(Strategy::flat, Fault::none);
+  r.average(parallel::Strategy::flat, Fault::none);
   EXPECT_LE(r.found().worst, tolerance);
   r.averaged[0][17] = 1e-30F;
   EXPECT_EQ(r.found().worst, INFINITY);
@@ -165,24 +169,24 @@ TEST(AverageOfRanks, OfGradientsThatAreZeroIsZero) {
 
 TEST(AverageOfRanks, OfTheSameDataCannotBeTold) {
   Ranks r(true);
-  r.average(Strategy::flat, Fault::broadcast);
+  r.average(parallel::Strategy::flat, Fault::broadcast);
   EXPECT_LE(r.found().worst, tolerance) << "a broadcast looks like the mean";
   EXPECT_LE(r.found().nearest, 1e-15);
 }
 
 TEST(AverageOfRanks, MayBeSharedOutAndThenEveryPieceIsSomewhere) {
   Ranks r;
-  r.average(Strategy::flat, Fault::none);
-  std::vector<RankGradients> all;
+  r.average(parallel::Strategy::flat, Fault::none);
+  std::vector<verification::RankGradients> all;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     all.push_back(r.of_rank(rank));
     for (std::size_t i = 0; i < r.pieces.size(); ++i)
-      if (i % ranks != rank) all[rank].averaged[i] = not_held;
+      if (i % ranks != rank) all[rank].averaged[i] = verification::not_held;
   }
-  EXPECT_LE(compare_with_mean(all).worst, tolerance);
-  EXPECT_EQ(compare_with_mean(all).missing, -1);
-  all[1].averaged[4] = not_held;
-  EXPECT_EQ(compare_with_mean(all).missing, 4);
+  EXPECT_LE(verification::compare_with_mean(all).worst, tolerance);
+  EXPECT_EQ(verification::compare_with_mean(all).missing, -1);
+  all[1].averaged[4] = verification::not_held;
+  EXPECT_EQ(verification::compare_with_mean(all).missing, 4);
 }
 
 TEST(SketchPieces, CoverEveryElementOnceAndNoneOfTwoParameters) {
@@ -191,7 +195,7 @@ TEST(SketchPieces, CoverEveryElementOnceAndNoneOfTwoParameters) {
     for (const std::vector<std::int64_t>& cuts :
          {std::vector<std::int64_t>{}, std::vector<std::int64_t>{30'000, 64, 10'000, 20'000, 10'000, 0}}) {
       std::vector<int> seen(static_cast<std::size_t>(set.arena_elements()));
-      for (const ElementRange& piece : sketch_pieces(set, cuts, most)) {
+      for (const ElementRange& piece : verification::sketch_pieces(set, cuts, most)) {
         EXPECT_GT(piece.elements(), 0);
         for (const std::int64_t cut : cuts) EXPECT_FALSE(piece.begin < cut && cut < piece.end) << cut;
         for (std::int64_t i = piece.begin; i < piece.end; ++i) ++seen[static_cast<std::size_t>(i)];
@@ -201,16 +205,17 @@ TEST(SketchPieces, CoverEveryElementOnceAndNoneOfTwoParameters) {
         std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(p.offset), p.elements(), 1);
       EXPECT_EQ(seen, expected);
     }
-  EXPECT_LE(sketch_pieces(set, {}, 40).size(), 40u);
+  EXPECT_LE(verification::sketch_pieces(set, {}, 40).size(), 40u);
 }
 
 TEST(SketchPieces, OfALargeModelStayFew) {
   ParameterSet set({});
   for (int i = 0; i < 300; ++i) set.add({{std::to_string(i), {4096, 4096}}});
   for (const std::int64_t count : {2, 64, 1024}) {
-    const std::size_t pieces = average_pieces(set, {}, count).size();
+    const std::size_t pieces = verification::average_pieces(set, {}, count).size();
     EXPECT_GE(pieces, 300u);
-    EXPECT_LE(pieces * 2 * sizeof(Sketch) * static_cast<std::size_t>(count), std::size_t{64} << 20) << count;
+    EXPECT_LE(pieces * 2 * sizeof(verification::Sketch) * static_cast<std::size_t>(count), std::size_t{64} << 20)
+        << count;
   }
 }
 
@@ -234,7 +239,7 @@ struct Said {
   std::string text;
   bool in_part = false, wrong = false;
 };
-std::vector<Said> say(const Ranks& r, const std::vector<OwnData>& data) {
+std::vector<Said> say(const Ranks& r, const std::vector<verification::OwnData>& data) {
   const test::SharedComm shared(static_cast<std::int32_t>(ranks));
   std::vector<Said> said(ranks);
   std::vector<std::thread> threads;
@@ -243,7 +248,7 @@ std::vector<Said> say(const Ranks& r, const std::vector<OwnData>& data) {
       const HostOfRanks host(shared.table(static_cast<std::int32_t>(rank)));
       try {
         const Verified verified =
-            check_average(Host(&host.abi), "average", r.set, r.pieces, r.of_rank(rank), data[rank]);
+            verification::check_average(Host(&host.abi), "average", r.set, r.pieces, r.of_rank(rank), data[rank]);
         said[rank] = {verified.text, verified.in_part, false};
       } catch (const Error& e) {
         said[rank] = {e.what(), false, e.status() == ASSAY_WRONG_RESULT};
@@ -253,11 +258,11 @@ std::vector<Said> say(const Ranks& r, const std::vector<OwnData>& data) {
   return said;
 }
 
-const std::vector<OwnData> different_data{{1, 100, 1000}, {2, 100, 1000}, {3, 100, 1000}};
+const std::vector<verification::OwnData> different_data{{1, 100, 1000}, {2, 100, 1000}, {3, 100, 1000}};
 
 TEST(AverageCheck, SaysOnEveryRankWhatItHasFound) {
   Ranks r;
-  r.average(Strategy::overlap_bucketed, Fault::none);
+  r.average(parallel::Strategy::overlap_bucketed, Fault::none);
   const std::vector<Said> said = say(r, different_data);
   for (const Said& s : said) {
     EXPECT_FALSE(s.wrong || s.in_part) << s.text;
@@ -271,7 +276,7 @@ TEST(AverageCheck, SaysOnEveryRankWhatItHasFound) {
 
 TEST(AverageCheck, ThrowsOnEveryRank) {
   Ranks r;
-  r.average(Strategy::overlap_bucketed, Fault::left_out);
+  r.average(parallel::Strategy::overlap_bucketed, Fault::left_out);
   for (const Said& s : say(r, different_data)) {
     EXPECT_TRUE(s.wrong) << s.text;
     EXPECT_NE(s.text.find("differ from the mean of the ranks' own by"), std::string::npos) << s.text;
@@ -280,7 +285,7 @@ TEST(AverageCheck, ThrowsOnEveryRank) {
 
 TEST(AverageCheck, RefusesRanksWithTheSameData) {
   Ranks r;
-  r.average(Strategy::flat, Fault::none);
+  r.average(parallel::Strategy::flat, Fault::none);
   for (const Said& s : say(r, {{1, 100, 1000}, {2, 100, 1000}, {1, 100, 1000}})) {
     EXPECT_TRUE(s.wrong);
     EXPECT_NE(s.text.find("ranks 0 and 2 train on the same data"), std::string::npos) << s.text;
@@ -289,14 +294,14 @@ TEST(AverageCheck, RefusesRanksWithTheSameData) {
 
 TEST(AverageCheck, RefusesTheSameGradientsOfDifferentData) {
   Ranks r(true);
-  r.average(Strategy::flat, Fault::none);
+  r.average(parallel::Strategy::flat, Fault::none);
   for (const Said& s : say(r, different_data)) EXPECT_TRUE(s.wrong) << s.text;
 }
 
 // Two draws of one token of a vocabulary of two are often the same.
 TEST(AverageCheck, IsInPartWhereTheDataMayRepeat) {
   Ranks r(true);
-  r.average(Strategy::flat, Fault::broadcast);
+  r.average(parallel::Strategy::flat, Fault::broadcast);
   for (const Said& s : say(r, {{1, 2, 2}, {1, 2, 2}, {1, 2, 2}})) {
     EXPECT_FALSE(s.wrong) << s.text;
     EXPECT_TRUE(s.in_part) << s.text;

@@ -1,6 +1,6 @@
 // The decoder's shape: exact parameter counts, the arena's order, and memory by formula.
 #include <gtest/gtest.h>
-#include <assay/train/decoder.hpp>
+#include <assay/models/decoder.hpp>
 #include <assay/train/optimizer.hpp>
 
 namespace assay::train {
@@ -8,15 +8,15 @@ namespace {
 
 using compute::DType;
 
-DecoderConfig config(std::int64_t d, std::int64_t ff, std::int64_t layers, std::int64_t heads) {
-  DecoderConfig c;
+models::DecoderConfig config(std::int64_t d, std::int64_t ff, std::int64_t layers, std::int64_t heads) {
+  models::DecoderConfig c;
   c.d_model = d, c.d_ff = ff, c.layers = layers, c.heads = heads;
   return c;
 }
 
-std::int64_t count(const DecoderConfig& c) {
+std::int64_t count(const models::DecoderConfig& c) {
   ParameterSet set(c.precision);
-  add_decoder_parameters(set, c);
+  models::add_decoder_parameters(set, c);
   return set.parameter_count();
 }
 
@@ -29,9 +29,9 @@ TEST(Decoder, ParameterCountsOfAllSizes) {
 }
 
 TEST(Decoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
-  const DecoderConfig c = config(64, 128, 2, 2);
+  const models::DecoderConfig c = config(64, 128, 2, 2);
   ParameterSet set(c.precision);
-  add_decoder_parameters(set, c);
+  models::add_decoder_parameters(set, c);
   std::vector<std::string> names;
   for (const Parameter& p : set.all()) names.push_back(p.name);
   EXPECT_EQ(names.front(), "lm_head.weight");
@@ -42,9 +42,9 @@ TEST(Decoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
 }
 
 TEST(Decoder, GroupsAreOneMatrix) {
-  const DecoderConfig c = config(64, 128, 1, 2);
+  const models::DecoderConfig c = config(64, 128, 1, 2);
   ParameterSet set(c.precision);
-  const DecoderParameters ids = add_decoder_parameters(set, c);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
   std::vector<float> arena(static_cast<std::size_t>(set.arena_elements()));
   set.bind(arena.data(), nullptr, nullptr);
   const compute::Tensor qkv = set.value(ids.layers[0].q, 3);
@@ -54,9 +54,9 @@ TEST(Decoder, GroupsAreOneMatrix) {
 
 // AdamW in fp32: weights, gradients and two moments, 4 bytes each, and the two scalars of the state.
 TEST(Decoder, StateBytesByFormula) {
-  const DecoderConfig c = config(768, 3072, 12, 12);
+  const models::DecoderConfig c = config(768, 3072, 12, 12);
   ParameterSet set(c.precision);
-  add_decoder_parameters(set, c);
+  models::add_decoder_parameters(set, c);
   const Optimizer adamw({}, set);
   EXPECT_EQ(set.arena_elements(), 128'625'408);  // every dimension is a multiple of 64: no padding
   EXPECT_EQ(set.value_bytes(), 4u * 128'625'408u);
@@ -68,10 +68,10 @@ TEST(Decoder, StateBytesByFormula) {
 }
 
 TEST(Decoder, Bf16KeepsACopyOfTheWeights) {
-  DecoderConfig c = config(768, 3072, 12, 12);
+  models::DecoderConfig c = config(768, 3072, 12, 12);
   c.precision.activation = DType::bf16;
   ParameterSet set(c.precision);
-  add_decoder_parameters(set, c);
+  models::add_decoder_parameters(set, c);
   EXPECT_EQ(set.value_bytes(), 4u * 128'625'408u);
   EXPECT_EQ(set.copy_bytes(), 2u * 128'625'408u);
 }
@@ -80,10 +80,10 @@ TEST(Decoder, Bf16KeepsACopyOfTheWeights) {
 // two rstd; log-sum-exp per head. Beside them stand the largest temporaries, the gradients by the logits, when the
 // head's backward makes of them the gradient by its weights, or by its input.
 TEST(Decoder, ActivationsByFormula) {
-  const DecoderConfig c = config(768, 3072, 12, 12);
+  const models::DecoderConfig c = config(768, 3072, 12, 12);
   ParameterSet set(c.precision);
-  const DecoderParameters ids = add_decoder_parameters(set, c);
-  const DecoderModel model(c, set, ids);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const models::DecoderModel model(c, set, ids);
   const std::int64_t n = c.rows();
   const std::int64_t saved = 4 * n * c.layers * (6 * 768 + 2 * 3072 + 2 + 12);
   const std::int64_t rotary = 4 * 2 * c.context_length * 32;
@@ -97,14 +97,14 @@ TEST(Decoder, ActivationsByFormula) {
 }
 
 TEST(Decoder, CheckpointingAndInferencePlanLess) {
-  DecoderConfig c = config(768, 3072, 12, 12);
+  models::DecoderConfig c = config(768, 3072, 12, 12);
   ParameterSet set(c.precision);
-  const DecoderParameters ids = add_decoder_parameters(set, c);
-  const std::size_t full = DecoderModel(c, set, ids).plan().total_bytes();
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const std::size_t full = models::DecoderModel(c, set, ids).plan().total_bytes();
   c.checkpointing = true;
-  const std::size_t checkpointed = DecoderModel(c, set, ids).plan().total_bytes();
+  const std::size_t checkpointed = models::DecoderModel(c, set, ids).plan().total_bytes();
   c.checkpointing = false, c.backward = false;
-  const std::size_t inference = DecoderModel(c, set, ids).plan().total_bytes();
+  const std::size_t inference = models::DecoderModel(c, set, ids).plan().total_bytes();
   EXPECT_LT(checkpointed, set.gradient_bytes() + full / 3);
   EXPECT_LT(checkpointed, full);
   EXPECT_LT(inference, checkpointed);
@@ -113,11 +113,11 @@ TEST(Decoder, CheckpointingAndInferencePlanLess) {
 // A buffer alive at a moment when a gradient is in its place must lie elsewhere; before that it may lie there.
 TEST(Decoder, ActivationsLiveInThePlacesOfGradientsToCome) {
   for (const bool side_lane : {false, true}) {
-    DecoderConfig c = config(128, 512, 3, 4);
+    models::DecoderConfig c = config(128, 512, 3, 4);
     c.side_lane = side_lane;
     ParameterSet set(c.precision);
-    const DecoderParameters ids = add_decoder_parameters(set, c);
-    const DecoderModel model(c, set, ids);
+    const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+    const models::DecoderModel model(c, set, ids);
     int last_moment = 0;
     for (const BufferPlan::Buffer& b : model.plan().buffers()) last_moment = std::max(last_moment, b.last);
     std::size_t shared = 0;
@@ -135,11 +135,11 @@ TEST(Decoder, ActivationsLiveInThePlacesOfGradientsToCome) {
 
 // Gaps between groups hold zeros that optimizers walk over: no activation may touch them.
 TEST(Decoder, AGradientArenaWithGapsIsNotShared) {
-  const DecoderConfig c = config(36, 100, 2, 3);
+  const models::DecoderConfig c = config(36, 100, 2, 3);
   ParameterSet set(c.precision);
-  const DecoderParameters ids = add_decoder_parameters(set, c);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
   ASSERT_NE(set.arena_elements(), set.parameter_count());
-  const DecoderModel model(c, set, ids);
+  const models::DecoderModel model(c, set, ids);
   ASSERT_FALSE(model.plan().buffers().empty());
   for (const BufferPlan::Buffer& b : model.plan().buffers())
     EXPECT_TRUE(b.bytes == 0 || b.offset >= set.gradient_bytes()) << b.name;
@@ -147,24 +147,25 @@ TEST(Decoder, AGradientArenaWithGapsIsNotShared) {
 
 // Padding at the end costs itself and no more: activations still lie in the places of gradients to come.
 TEST(Decoder, APaddedGradientArenaIsSharedUpToItsPadding) {
-  const DecoderConfig c = config(128, 512, 3, 4);
+  const models::DecoderConfig c = config(128, 512, 3, 4);
   ParameterSet set(c.precision);
-  const DecoderParameters ids = add_decoder_parameters(set, c);
-  const DecoderModel tight(c, set, ids);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const models::DecoderModel tight(c, set, ids);
   ParameterSet padded(c.precision);
-  add_decoder_parameters(padded, c);
+  models::add_decoder_parameters(padded, c);
   padded.pad_to(1'000'000 * 64);
   ASSERT_GT(padded.tail_elements(), 0);
-  const DecoderModel model(c, padded, ids);
+  const models::DecoderModel model(c, padded, ids);
   EXPECT_EQ(model.activation_bytes(), tight.activation_bytes());
   EXPECT_EQ(padded.gradient_bytes(), set.gradient_bytes() + 4u * static_cast<std::size_t>(padded.tail_elements()));
 }
 
 // small, batch 4, context 512: 2 N (L (4 d^2 + 3 d ff) + d V) + 2 L B T^2 d.
 TEST(Decoder, ForwardFlops) {
-  const DecoderConfig c = config(768, 3072, 12, 12);
-  EXPECT_EQ(decoder_forward_flops(c), 2ull * 2048 * (12ull * (4 * 768 * 768 + 3 * 768 * 3072) + 768ull * 10'000) +
-                                          2ull * 12 * 4 * 512 * 512 * 768);
+  const models::DecoderConfig c = config(768, 3072, 12, 12);
+  EXPECT_EQ(
+      models::decoder_forward_flops(c),
+      2ull * 2048 * (12ull * (4 * 768 * 768 + 3 * 768 * 3072) + 768ull * 10'000) + 2ull * 12 * 4 * 512 * 512 * 768);
 }
 
 TEST(Decoder, RefusesShapesThatCannotBe) {

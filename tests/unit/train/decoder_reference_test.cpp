@@ -1,5 +1,5 @@
 // The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder.
-#include <assay/train/decoder_reference.hpp>
+#include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,18 +19,18 @@ std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::
 }
 
 TEST(DecoderReference, EqualsPyTorchInFloat64) {
-  DecoderConfig config;  // of tests/data/decoder
+  models::DecoderConfig config;  // of tests/data/decoder
   config.d_model = 48, config.d_ff = 112, config.layers = 2, config.heads = 3;
   config.vocab_size = 97, config.batch_size = 2, config.context_length = 21;
   ParameterSet set(config.precision);
-  const auto ids = add_decoder_parameters(set, config);
+  const auto ids = models::add_decoder_parameters(set, config);
   const SafetensorsReader stored(decoder_data + "weights.safetensors");
   const SafetensorsReader inputs(decoder_data + "inputs.safetensors");
   std::vector<std::vector<float>> weights;
   for (const auto& parameter : set.all()) weights.push_back(floats_of(stored, parameter.name));
 
-  const DecoderGradients got =
-      decoder_gradients(config, set, ids, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
+  const verification::DecoderGradients got = verification::decoder_gradients(
+      config, set, ids, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
 
   const double loss =
       static_cast<double>(floats_of(SafetensorsReader(decoder_data + "expected.safetensors"), "loss")[0]);

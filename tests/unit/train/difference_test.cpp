@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <assay/compute/difference.hpp>
-#include <assay/train/sampling.hpp>
+#include <assay/verification/sampling.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -14,7 +14,7 @@ constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double relative(const std::vector<float>& found, const std::vector<float>& expected, double scale = 0) {
-  return train::relative_difference(found, expected, scale);
+  return verification::relative_difference(found, expected, scale);
 }
 
 TEST(Difference, IsRelativeToWhatIsExpected) {

@@ -1,6 +1,6 @@
 // The encoder-decoder's shape: exact parameter counts, the arena's order, and memory by formula.
 #include <gtest/gtest.h>
-#include <assay/train/encoder_decoder.hpp>
+#include <assay/models/encoder_decoder.hpp>
 #include <cmath>
 
 namespace assay::train {
@@ -8,20 +8,20 @@ namespace {
 
 using compute::DType;
 
-EncoderDecoderConfig config(std::int64_t d, std::int64_t heads, std::int64_t layers, std::int64_t ff) {
-  EncoderDecoderConfig c;
+models::EncoderDecoderConfig config(std::int64_t d, std::int64_t heads, std::int64_t layers, std::int64_t ff) {
+  models::EncoderDecoderConfig c;
   c.d_model = d, c.heads = heads, c.encoder_layers = c.decoder_layers = layers, c.d_ff = ff;
   return c;
 }
 
-std::int64_t count(const EncoderDecoderConfig& c) {
+std::int64_t count(const models::EncoderDecoderConfig& c) {
   ParameterSet set(c.precision);
-  add_encoder_decoder_parameters(set, c);
+  models::add_encoder_decoder_parameters(set, c);
   return set.parameter_count();
 }
 
 TEST(EncoderDecoder, ParameterCounts) {
-  EXPECT_EQ(count(EncoderDecoderConfig{}), 3'527'168);
+  EXPECT_EQ(count(models::EncoderDecoderConfig{}), 3'527'168);
   // An encoder layer 12 d^2 + 13 d, a decoder layer 16 d^2 + 19 d at ff = 4 d; two norms, embeddings and the head.
   const auto formula = [](std::int64_t d, std::int64_t layers) {
     return layers * (28 * d * d + 32 * d) + 4 * d + 2 * 8192 * d + 8192 + 256 * d;
@@ -31,8 +31,9 @@ TEST(EncoderDecoder, ParameterCounts) {
 }
 
 TEST(EncoderDecoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
-  ParameterSet set{PrecisionPolicy{}};
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, EncoderDecoderConfig{});
+  ParameterSet set{workload::PrecisionPolicy{}};
+  const models::EncoderDecoderParameters ids =
+      models::add_encoder_decoder_parameters(set, models::EncoderDecoderConfig{});
   std::vector<std::string> names;
   for (const Parameter& p : set.all()) names.push_back(p.name);
   EXPECT_EQ(names[0], "out.weight");
@@ -51,15 +52,16 @@ TEST(EncoderDecoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
 
 // As nn.Transformer begins: variances of xavier_uniform_, and of the uniform distributions of nn.Linear.
 TEST(EncoderDecoder, InitialValuesHavePyTorchsVariance) {
-  ParameterSet set{PrecisionPolicy{}};
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, EncoderDecoderConfig{});
+  ParameterSet set{workload::PrecisionPolicy{}};
+  const models::EncoderDecoderParameters ids =
+      models::add_encoder_decoder_parameters(set, models::EncoderDecoderConfig{});
   const auto of = [&](ParameterSet::Id id) { return std::pair{set.all()[id].init_mean, set.all()[id].init_std}; };
   const auto normal = [](double variance) { return std::pair{0.0F, static_cast<float>(std::sqrt(variance))}; };
   const auto expect = [&](ParameterSet::Id id, std::pair<float, float> mean_std) {
     EXPECT_FLOAT_EQ(of(id).first, mean_std.first) << set.all()[id].name;
     EXPECT_FLOAT_EQ(of(id).second, mean_std.second) << set.all()[id].name;
   };
-  const EncoderDecoderLayerParameters& layer = ids.decoder[1];
+  const models::EncoderDecoderLayerParameters& layer = ids.decoder[1];
   expect(layer.self_attention.in_weight, normal(2.0 / (4 * 128)));
   expect(layer.cross_attention.out_weight, normal(2.0 / (2 * 128)));
   expect(layer.self_attention.in_bias, normal(0));
@@ -80,18 +82,19 @@ TEST(EncoderDecoder, ForwardFlops) {
   const std::uint64_t decoder = target * (6 * d * d + 2 * d * ff) + source * 2 * d * d +
                                 target * 255 * d  // causal: half
                                 + 2 * target * 256 * d;
-  EXPECT_EQ(encoder_decoder_forward_flops(EncoderDecoderConfig{}), 2 * (3 * encoder + 3 * decoder + target * d * 8192));
+  EXPECT_EQ(models::encoder_decoder_forward_flops(models::EncoderDecoderConfig{}),
+            2 * (3 * encoder + 3 * decoder + target * d * 8192));
 }
 
 // What a backward needs of each block, by hand. Attention: query-key-value (cross: q of the target, kv of the source),
 // result, log-sum-exp, sum, norm's result, mean, rstd. Feed-forward: hidden, sum, result, mean, rstd. When the head's
 // backward makes the state's gradient, beside them stand that, the logits' gradient, and the head's gradients.
 TEST(EncoderDecoder, ActivationsByFormula) {
-  EncoderDecoderConfig c;
+  models::EncoderDecoderConfig c;
   c.precision.activation = DType::f16;
   ParameterSet set(c.precision);
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, c);
-  const EncoderDecoderModel model(c, set, ids);
+  const models::EncoderDecoderParameters ids = models::add_encoder_decoder_parameters(set, c);
+  const models::EncoderDecoderModel model(c, set, ids);
   const std::int64_t ns = c.source_rows(), nt = c.target_rows(), d = c.d_model, ff = c.d_ff;
   const auto attention = [&](std::int64_t rows) { return 2 * 3 * rows * d + 4 * rows * (c.heads + 2); };
   const std::int64_t encoder = 2 * 3 * ns * d + attention(ns) + 2 * ns * (ff + 2 * d) + 8 * ns;
@@ -108,12 +111,12 @@ TEST(EncoderDecoder, ActivationsByFormula) {
 }
 
 TEST(EncoderDecoder, InferencePlansLess) {
-  EncoderDecoderConfig c;
+  models::EncoderDecoderConfig c;
   ParameterSet set(c.precision);
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, c);
-  const std::size_t full = EncoderDecoderModel(c, set, ids).plan().total_bytes();
+  const models::EncoderDecoderParameters ids = models::add_encoder_decoder_parameters(set, c);
+  const std::size_t full = models::EncoderDecoderModel(c, set, ids).plan().total_bytes();
   c.backward = false;
-  const EncoderDecoderModel inference(c, set, ids);
+  const models::EncoderDecoderModel inference(c, set, ids);
   const std::size_t logits = 4u * static_cast<std::size_t>(c.target_rows() * c.vocab_size);
   EXPECT_LT(inference.plan().total_bytes(), full);
   EXPECT_LT(inference.plan().total_bytes(), logits + full / 10);
@@ -121,11 +124,11 @@ TEST(EncoderDecoder, InferencePlansLess) {
 
 // A buffer alive at a moment when a gradient is in its place must lie elsewhere; before that it may lie there.
 TEST(EncoderDecoder, ActivationsLiveInThePlacesOfGradientsToCome) {
-  EncoderDecoderConfig c;
+  models::EncoderDecoderConfig c;
   c.batch_size = 2;
   ParameterSet set(c.precision);
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, c);
-  const EncoderDecoderModel model(c, set, ids);
+  const models::EncoderDecoderParameters ids = models::add_encoder_decoder_parameters(set, c);
+  const models::EncoderDecoderModel model(c, set, ids);
   int last_moment = 0;
   for (const BufferPlan::Buffer& b : model.plan().buffers()) last_moment = std::max(last_moment, b.last);
   std::size_t shared = 0;
@@ -148,11 +151,11 @@ TEST(EncoderDecoder, ActivationsLiveInThePlacesOfGradientsToCome) {
 
 // Gaps between groups hold zeros that optimizers walk over: no activation may touch them.
 TEST(EncoderDecoder, AGradientArenaWithGapsIsNotShared) {
-  const EncoderDecoderConfig c = config(36, 3, 2, 100);
+  const models::EncoderDecoderConfig c = config(36, 3, 2, 100);
   ParameterSet set(c.precision);
-  const EncoderDecoderParameters ids = add_encoder_decoder_parameters(set, c);
+  const models::EncoderDecoderParameters ids = models::add_encoder_decoder_parameters(set, c);
   ASSERT_NE(set.arena_elements(), set.parameter_count());
-  const EncoderDecoderModel model(c, set, ids);
+  const models::EncoderDecoderModel model(c, set, ids);
   ASSERT_FALSE(model.plan().buffers().empty());
   for (const BufferPlan::Buffer& b : model.plan().buffers())
     EXPECT_TRUE(b.bytes == 0 || b.offset >= set.gradient_bytes()) << b.name;
@@ -162,7 +165,7 @@ TEST(EncoderDecoder, RefusesShapesThatCannotBe) {
   EXPECT_NO_THROW(config(48, 3, 1, 64).validate());
   EXPECT_THROW(config(128, 3, 1, 64).validate(), Error);
   EXPECT_THROW(config(128, 4, 0, 64).validate(), Error);
-  EncoderDecoderConfig c;
+  models::EncoderDecoderConfig c;
   c.sequence_length = 1;
   EXPECT_THROW(c.validate(), Error);
   c = {};

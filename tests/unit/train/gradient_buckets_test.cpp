@@ -1,6 +1,6 @@
 // Buckets by hand: where they end, and when they are said to be ready.
 #include <gtest/gtest.h>
-#include <assay/train/gradient_buckets.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
 #include <assay/train/optimizer.hpp>
 
 namespace assay::train {
@@ -22,33 +22,36 @@ TEST(GradientBuckets, EndWithTheGroupThatFillsThem) {
   const ParameterSet set = small_set();
   ASSERT_EQ(set.arena_elements(), 64 + 192 + 128 + 64);
   // First 128 bytes: a. Then 500 bytes: b and c are 384, with d 640.
-  EXPECT_EQ(plan_buckets(set, {.first_bytes = 128, .bytes = 500}), (Ranges{{0, 64}, {64, 384}, {384, 448}}));
+  EXPECT_EQ(parallel::plan_buckets(set, {.first_bytes = 128, .bytes = 500}), (Ranges{{0, 64}, {64, 384}, {384, 448}}));
   // A group that is larger than a bucket stays whole.
-  EXPECT_EQ(plan_buckets(set, {.first_bytes = 2, .bytes = 2}), (Ranges{{0, 64}, {64, 256}, {256, 384}, {384, 448}}));
-  EXPECT_EQ(plan_buckets(set, {}), (Ranges{{0, 448}}));
+  EXPECT_EQ(parallel::plan_buckets(set, {.first_bytes = 2, .bytes = 2}),
+            (Ranges{{0, 64}, {64, 256}, {256, 384}, {384, 448}}));
+  EXPECT_EQ(parallel::plan_buckets(set, {}), (Ranges{{0, 448}}));
 }
 
 TEST(GradientBuckets, EndAtMultiplesForShards) {
   ParameterSet set = small_set();
-  EXPECT_THROW(plan_buckets(set, {.multiple = 128}), Error);
+  EXPECT_THROW(parallel::plan_buckets(set, {.multiple = 128}), Error);
   set.pad_to(128);
   ASSERT_EQ(set.arena_elements(), 512);
   EXPECT_EQ(set.tail_elements(), 64);
   EXPECT_EQ(set.parameter_count(), 64 + 192 + 100 + 64);
-  EXPECT_EQ(plan_buckets(set, {.first_bytes = 256, .bytes = 600, .multiple = 128}),
+  EXPECT_EQ(parallel::plan_buckets(set, {.first_bytes = 256, .bytes = 600, .multiple = 128}),
             (Ranges{{0, 128}, {128, 384}, {384, 512}}));
   // Less than one multiple is asked for.
-  EXPECT_EQ(plan_buckets(set, {.first_bytes = 2, .bytes = 2, .multiple = 256}), (Ranges{{0, 256}, {256, 512}}));
-  EXPECT_EQ(shard_of({128, 384}, 1, 4), (ElementRange{192, 256}));
+  EXPECT_EQ(parallel::plan_buckets(set, {.first_bytes = 2, .bytes = 2, .multiple = 256}),
+            (Ranges{{0, 256}, {256, 512}}));
+  EXPECT_EQ(parallel::shard_of({128, 384}, 1, 4), (ElementRange{192, 256}));
 }
 
 TEST(GradientBuckets, OfLessThanTheFirstOnesSizeAreAllAlike) {
   ParameterSet set = small_set();
-  EXPECT_EQ(bucket_options(std::size_t{25} << 20).first_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(parallel::bucket_options(std::size_t{25} << 20).first_bytes, std::size_t{1} << 20);
   // A quarter of the arena's 896 bytes: 224 bytes are filled by a and b with c, by d, and by what is left.
-  EXPECT_EQ(plan_buckets(set, bucket_options(224)), (Ranges{{0, 256}, {256, 384}, {384, 448}}));
+  EXPECT_EQ(parallel::plan_buckets(set, parallel::bucket_options(224)), (Ranges{{0, 256}, {256, 384}, {384, 448}}));
   set.pad_to(128);
-  EXPECT_EQ(plan_buckets(set, bucket_options(256, 128)), (Ranges{{0, 128}, {128, 256}, {256, 384}, {384, 512}}));
+  EXPECT_EQ(parallel::plan_buckets(set, parallel::bucket_options(256, 128)),
+            (Ranges{{0, 128}, {128, 256}, {256, 384}, {384, 512}}));
 }
 
 TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {
@@ -59,15 +62,15 @@ TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {
 }
 
 TEST(GradientBuckets, OfParametersLeaveGapsOut) {
-  EXPECT_EQ(parameter_ranges(small_set()), (Ranges{{0, 64}, {64, 192}, {192, 256}, {256, 356}, {384, 448}}));
+  EXPECT_EQ(parallel::parameter_ranges(small_set()), (Ranges{{0, 64}, {64, 192}, {192, 256}, {256, 356}, {384, 448}}));
 }
 
 TEST(GradientBuckets, StartOnceEachAndInOrderWhenTheirGradientsAreThere) {
   ParameterSet set = small_set();
   set.pad_to(128);
   std::vector<std::size_t> started;
-  ReadyBuckets ready(set, plan_buckets(set, {.first_bytes = 256, .bytes = 256, .multiple = 128}),
-                     [&](std::size_t bucket) { started.push_back(bucket); });
+  parallel::ReadyBuckets ready(set, parallel::plan_buckets(set, {.first_bytes = 256, .bytes = 256, .multiple = 128}),
+                               [&](std::size_t bucket) { started.push_back(bucket); });
   for (int step = 0; step < 2; ++step) {
     started.clear();
     ready.begin_step();

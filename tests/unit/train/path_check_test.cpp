@@ -1,7 +1,7 @@
 // Two ways to compute one step, held against each other.
 #include <gtest/gtest.h>
 
-#include <assay/train/path_check.hpp>
+#include <assay/verification/path_check.hpp>
 #include <cmath>
 
 namespace assay::train {
@@ -15,19 +15,20 @@ ParameterSet three_parameters() {
   return set;
 }
 
-std::string compared(const Outcome& timed, const Outcome& reference) {
-  return compare_paths("one against another", timed, reference,
-                       {.loss = 1e-3, .gradient = 1e-2, .block = 1e-2, .factor = 1e-2}, three_parameters(), "d");
+std::string compared(const verification::Outcome& timed, const verification::Outcome& reference) {
+  return verification::compare_paths("one against another", timed, reference,
+                                     {.loss = 1e-3, .gradient = 1e-2, .block = 1e-2, .factor = 1e-2},
+                                     three_parameters(), "d");
 }
 
 TEST(PathCheck, PassesWhatAgrees) {
-  const Outcome reference{2, {{1, 1}, {1, 1}, {1, 1}}};
+  const verification::Outcome reference{2, {{1, 1}, {1, 1}, {1, 1}}};
   EXPECT_NE(compared({2.0001, {{1, 1}, {1.001F, 1}, {1, 1}}}, reference).find("(b; tolerance 0.01)"),
             std::string::npos);
 }
 
 TEST(PathCheck, NamesTheWorstParameter) {
-  const Outcome reference{2, {{1, 1}, {1, 1}, {1, 1}}};
+  const verification::Outcome reference{2, {{1, 1}, {1, 1}, {1, 1}}};
   try {
     compared({2, {{1, 1}, {1.5F, 1}, {1, 1}}}, reference);
     FAIL() << "a wrong gradient passed";
@@ -39,7 +40,7 @@ TEST(PathCheck, NamesTheWorstParameter) {
 
 // A wrong parameter, then one that is not a number, then a right one: the last one used to be all that was left.
 TEST(PathCheck, ParametersAfterNotANumberDoNotMakeItRight) {
-  const Outcome reference{2, {{1}, {1}, {1}}};
+  const verification::Outcome reference{2, {{1}, {1}, {1}}};
   EXPECT_THROW(compared({2, {{1.9F}, {NAN}, {1.005F}}}, reference), Error);
   EXPECT_THROW(compared({2, {{NAN}, {1}, {1}}}, reference), Error);
   EXPECT_THROW(compared({2, {{INFINITY}, {1}, {1}}}, reference), Error);
@@ -55,7 +56,7 @@ TEST(PathCheck, AnOutcomeWithFewerTensorsIsNoAgreement) {
 TEST(PathTolerance, OfFp32IsNotFarFromWhatIsFound) {
   for (const std::int64_t layers : {1, 2, 12, 48}) {
     const double depth = std::sqrt(static_cast<double>(layers));
-    const PathTolerance tolerance = path_tolerance({}, layers, 32);
+    const verification::PathTolerance tolerance = verification::path_tolerance({}, layers, 32);
     EXPECT_LE(tolerance.loss, 5 * 9e-8);
     EXPECT_LE(tolerance.gradient, 5 * 1e-6 * depth);
     EXPECT_LE(tolerance.factor, 5 * 2.8e-7 * depth);
@@ -65,31 +66,35 @@ TEST(PathTolerance, OfFp32IsNotFarFromWhatIsFound) {
 
 // Of 2 tokens 6.6e-7 was found.
 TEST(PathTolerance, TheLossOfFewTokensIsOffByMore) {
-  EXPECT_GE(path_tolerance({}, 2, 2).loss, 2 * 6.6e-7);
-  EXPECT_LE(path_tolerance({}, 2, 2).loss, 5 * 6.6e-7);
+  EXPECT_GE(verification::path_tolerance({}, 2, 2).loss, 2 * 6.6e-7);
+  EXPECT_LE(verification::path_tolerance({}, 2, 2).loss, 5 * 6.6e-7);
 }
 
 // A large tensor that is too large by two millionths: less than 0.6 of what its norm may differ by.
 TEST(PathTolerance, OfFp32FindsAFactor) {
   ParameterSet set({});
   set.add({{"a", {100'000}}});
-  Outcome reference{2, {std::vector<float>(100'000)}};
+  verification::Outcome reference{2, {std::vector<float>(100'000)}};
   for (std::size_t i = 0; i < reference.samples[0].size(); ++i)
     reference.samples[0][i] = static_cast<float>(std::sin(static_cast<double>(i)));
-  Outcome timed = reference;
+  verification::Outcome timed = reference;
   for (float& x : timed.samples[0]) x = static_cast<float>(static_cast<double>(x) * (1 + 2e-6));
-  EXPECT_THROW(compare_paths("one against another", timed, reference, path_tolerance({}, 1, 32), set, ""), Error);
+  EXPECT_THROW(verification::compare_paths("one against another", timed, reference,
+                                           verification::path_tolerance({}, 1, 32), set, ""),
+               Error);
 }
 
 TEST(PathTolerance, OfFewReluStatesInFp32IsThatOfRounding) {
-  const PrecisionPolicy fp32{}, tf32{.product_math = compute::ProductMath::tf32},
+  const workload::PrecisionPolicy fp32{}, tf32{.product_math = compute::ProductMath::tf32},
       bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
-  EXPECT_LE(relu_path_tolerance(fp32, 12, 1e5).gradient, 5 * 8.2e-7);
-  EXPECT_LE(relu_path_tolerance(fp32, 12, 1e5).factor, 5 * 5e-7);
-  EXPECT_EQ(relu_path_tolerance(fp32, 12, 1e8).gradient, relu_path_tolerance(fp32, 12).gradient);
-  for (const PrecisionPolicy& other : {tf32, bf16}) {
-    EXPECT_FALSE(has_few_relu_states(other, 1));
-    EXPECT_EQ(relu_path_tolerance(other, 12, 1).gradient, relu_path_tolerance(other, 12).gradient);
+  EXPECT_LE(verification::relu_path_tolerance(fp32, 12, 1e5).gradient, 5 * 8.2e-7);
+  EXPECT_LE(verification::relu_path_tolerance(fp32, 12, 1e5).factor, 5 * 5e-7);
+  EXPECT_EQ(verification::relu_path_tolerance(fp32, 12, 1e8).gradient,
+            verification::relu_path_tolerance(fp32, 12).gradient);
+  for (const workload::PrecisionPolicy& other : {tf32, bf16}) {
+    EXPECT_FALSE(verification::has_few_relu_states(other, 1));
+    EXPECT_EQ(verification::relu_path_tolerance(other, 12, 1).gradient,
+              verification::relu_path_tolerance(other, 12).gradient);
   }
 }
 

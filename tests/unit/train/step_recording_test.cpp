@@ -125,7 +125,7 @@ TEST(StepRecording, ReadingWhatWasNotWrittenIsRefused) {
 
 // Two matrices of 1 KiB: the first one's gradient is written first.
 ParameterSet two_matrices() {
-  ParameterSet set{PrecisionPolicy{}};
+  ParameterSet set{workload::PrecisionPolicy{}};
   set.add({{"late", {16, 16}}});
   set.add({{"early", {16, 16}}});
   return set;
@@ -197,7 +197,7 @@ TEST(StepRecording, APlanWhoseLivesNobodyGaveIsRefused) {
 }
 
 TEST(StepRecording, AnArenaWithGapsIsReservedThroughout) {
-  ParameterSet set{PrecisionPolicy{}};
+  ParameterSet set{workload::PrecisionPolicy{}};
   set.add({{"vector", {5}}});
   set.add({{"matrix", {16, 16}}});
   Chain step;

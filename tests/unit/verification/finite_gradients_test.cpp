@@ -1,7 +1,7 @@
 // With loss scaling a gradient may overflow, and a lower scale is tried; one that is finite at no scale is wrong. No
 // CPU computes in fp16, and its loss knows no scale: here a decoder in fp32 has one, which the broken backend
 // multiplies by, and overflows as fp16 would.
-#include <assay/train/path_check.hpp>
+#include <assay/verification/path_check.hpp>
 #include <cmath>
 
 #include "trainer_host.hpp"
@@ -15,8 +15,8 @@ namespace {
 using compute::Tensor;
 using test::TrainerHost;
 
-DecoderTrainerConfig with_loss_scale() {
-  DecoderTrainerConfig c = test::small_trainer();
+models::DecoderTrainerConfig with_loss_scale() {
+  models::DecoderTrainerConfig c = test::small_trainer();
   c.model.precision.loss_scaling = true;
   return c;
 }
@@ -46,15 +46,15 @@ class Overflows final : public test::BrokenBackend {
   float most_, present_ = 1;
 };
 
-void set_up_without_update(DecoderTrainer& trainer, const TrainerHost& host) {
+void set_up_without_update(models::DecoderTrainer& trainer, const TrainerHost& host) {
   trainer.setup(host.launch(), [&] {
     trainer.forward();
     trainer.backward();
   });
 }
 
-double found_scale(DecoderTrainer& trainer) {
-  return find_finite_gradients(trainer, [&] {
+double found_scale(models::DecoderTrainer& trainer) {
+  return verification::find_finite_gradients(trainer, [&] {
     trainer.forward();
     trainer.backward();
   });
@@ -62,21 +62,21 @@ double found_scale(DecoderTrainer& trainer) {
 
 TEST(FiniteGradients, OfASoundModelAreSoAtOnce) {
   const TrainerHost host(test::broken<Overflows>(1e9F));
-  DecoderTrainer trainer(host.host(), with_loss_scale());
+  models::DecoderTrainer trainer(host.host(), with_loss_scale());
   set_up_without_update(trainer, host);
-  EXPECT_EQ(found_scale(trainer), verification_loss_scale);
+  EXPECT_EQ(found_scale(trainer), verification::verification_loss_scale);
 }
 
 TEST(FiniteGradients, AreFoundAtALowerScale) {
   const TrainerHost host(test::broken<Overflows>(40.0F));
-  DecoderTrainer trainer(host.host(), with_loss_scale());
+  models::DecoderTrainer trainer(host.host(), with_loss_scale());
   set_up_without_update(trainer, host);
   EXPECT_EQ(found_scale(trainer), 32);
 }
 
 TEST(FiniteGradients, ThatAreSoAtNoScaleAreWrongAndNamed) {
   const TrainerHost host(test::broken<Overflows>(0.0F));
-  DecoderTrainer trainer(host.host(), with_loss_scale());
+  models::DecoderTrainer trainer(host.host(), with_loss_scale());
   set_up_without_update(trainer, host);
   const std::string reason = test::wrong_result_of([&] { found_scale(trainer); });
   EXPECT_NE(reason.find("gradient of token_embeddings.weight is not finite, whatever the loss scale"),
@@ -87,19 +87,19 @@ TEST(FiniteGradients, ThatAreSoAtNoScaleAreWrongAndNamed) {
 // A step whose gradients overflow is skipped: what the last step has left says nothing of them.
 TEST(FiniteGradients, AreNotTheLastStepsAffair) {
   const TrainerHost host(test::broken<Overflows>(0.0F));
-  DecoderTrainer trainer(host.host(), with_loss_scale());
+  models::DecoderTrainer trainer(host.host(), with_loss_scale());
   set_up_without_update(trainer, host);
   trainer.forward();
   trainer.backward();
-  EXPECT_NE(check_finite(trainer, trainer.model()).find("overflowed"), std::string::npos);
+  EXPECT_NE(verification::check_finite(trainer, trainer.model()).find("overflowed"), std::string::npos);
 }
 
 TEST(FiniteGradients, WithoutALossScaleAreNotLookedFor) {
   const TrainerHost host(test::broken<Overflows>(0.0F));
-  DecoderTrainer trainer(host.host(), test::small_trainer());
+  models::DecoderTrainer trainer(host.host(), test::small_trainer());
   set_up_without_update(trainer, host);
   bool stepped = false;
-  EXPECT_EQ(find_finite_gradients(trainer, [&] { stepped = true; }), 1);
+  EXPECT_EQ(verification::find_finite_gradients(trainer, [&] { stepped = true; }), 1);
   EXPECT_FALSE(stepped);
 }
 

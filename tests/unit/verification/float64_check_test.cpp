@@ -1,5 +1,5 @@
 // A decoder against float64, of as many layers as the host can afford.
-#include <assay/train/decoder_check.hpp>
+#include <assay/verification/decoder_check.hpp>
 
 #include "trainer_host.hpp"
 
@@ -11,8 +11,8 @@ namespace {
 
 using test::TrainerHost;
 
-DecoderTrainerConfig of_layers(std::int64_t layers) {
-  DecoderTrainerConfig c = test::small_trainer();
+models::DecoderTrainerConfig of_layers(std::int64_t layers) {
+  models::DecoderTrainerConfig c = test::small_trainer();
   c.model.layers = layers;
   return c;
 }
@@ -22,11 +22,11 @@ DecoderTrainerConfig of_layers(std::int64_t layers) {
 TEST(Float64Check, OfADeepModelHoldsItsFirstLayers) {
   for (const bool fused : {true, false}) {
     const TrainerHost host;
-    DecoderTrainerConfig config = of_layers(6);
+    models::DecoderTrainerConfig config = of_layers(6);
     config.model.fused = config.model.flash = fused;
-    DecoderTrainer trainer(host.host(), config);
+    models::DecoderTrainer trainer(host.host(), config);
     test::set_up(trainer, host);
-    const Verified verified = check_against_float64(host.host(), trainer, 1);
+    const Verified verified = verification::check_against_float64(host.host(), trainer, 1);
     EXPECT_FALSE(verified.in_part);
     EXPECT_NE(verified.text.find("4 of 6 layers against float64: loss differs by"), std::string::npos) << verified.text;
   }
@@ -34,9 +34,9 @@ TEST(Float64Check, OfADeepModelHoldsItsFirstLayers) {
 
 TEST(Float64Check, OfAShallowModelHoldsAllOfIt) {
   const TrainerHost host;
-  DecoderTrainer trainer(host.host(), of_layers(2));
+  models::DecoderTrainer trainer(host.host(), of_layers(2));
   test::set_up(trainer, host);
-  const Verified verified = check_against_float64(host.host(), trainer, 1);
+  const Verified verified = verification::check_against_float64(host.host(), trainer, 1);
   EXPECT_FALSE(verified.in_part);
   EXPECT_NE(verified.text.find("2 of 2 layers against float64: loss differs by"), std::string::npos) << verified.text;
 }
@@ -56,11 +56,11 @@ class TurnsTheOtherWay final : public test::BrokenBackend {
 
 TEST(Float64Check, OfADeepModelFindsWhatIsWrong) {
   const TrainerHost host(test::broken<TurnsTheOtherWay>());
-  DecoderTrainerConfig config = of_layers(6);
+  models::DecoderTrainerConfig config = of_layers(6);
   config.model.fused = config.model.flash = false;
-  DecoderTrainer trainer(host.host(), config);
+  models::DecoderTrainer trainer(host.host(), config);
   test::set_up(trainer, host);
-  EXPECT_NE(test::wrong_result_of([&] { check_against_float64(host.host(), trainer, 1); }), "");
+  EXPECT_NE(test::wrong_result_of([&] { verification::check_against_float64(host.host(), trainer, 1); }), "");
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Attention by its definition with its scores in parts: what tiled attention is held against beyond a context of 1024.
-#include <assay/train/checkpoint.hpp>
-#include <assay/train/decoder_check.hpp>
-#include <assay/train/decoder_rank_check.hpp>
-#include <assay/train/naive_attention.hpp>
+#include <assay/models/naive_attention.hpp>
+#include <assay/verification/decoder_check.hpp>
+#include <assay/verification/decoder_rank_check.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <cmath>
 #include <vector>
 
@@ -33,15 +34,15 @@ std::vector<float> some_values(std::int64_t count, double step) {
 class Attention {
  public:
   Attention(const Sizes& s, bool causal)
-      : sizes_(s), causal_(causal), backend_(open_backend(host_.host(), host_.launch())) {
+      : sizes_(s), causal_(causal), backend_(workload::open_backend(host_.host(), host_.launch())) {
     const std::int64_t of_queries = s.batch * s.queries * s.heads * s.depth,
                        of_keys = s.batch * s.keys * s.heads * s.depth;
     for (Tensor* t : {&q_, &dout_, &out_, &dq_}) *t = tensor({s.batch, s.queries, s.heads, s.depth});
     for (Tensor* t : {&k_, &v_, &dk_, &dv_}) *t = tensor({s.batch, s.keys, s.heads, s.depth});
-    upload_f32(*backend_, q_, some_values(of_queries, 1.7));
-    upload_f32(*backend_, k_, some_values(of_keys, 2.3));
-    upload_f32(*backend_, v_, some_values(of_keys, 0.9));
-    upload_f32(*backend_, dout_, some_values(of_queries, 3.1));
+    workload::upload_f32(*backend_, q_, some_values(of_queries, 1.7));
+    workload::upload_f32(*backend_, k_, some_values(of_keys, 2.3));
+    workload::upload_f32(*backend_, v_, some_values(of_keys, 0.9));
+    workload::upload_f32(*backend_, dout_, some_values(of_queries, 3.1));
   }
 
   std::vector<std::vector<float>> results(std::int64_t rows) {
@@ -50,8 +51,8 @@ class Attention {
     const Tensor lse = tensor({sizes_.batch, sizes_.heads, sizes_.queries});
     const Tensor scores = tensor({sizes_.batch, sizes_.heads, std::max<std::int64_t>(rows, 1), sizes_.keys});
     const Tensor dscores = tensor({sizes_.batch, sizes_.heads, std::max<std::int64_t>(rows, 1), sizes_.keys});
-    const NaiveAttention parts(sizes_.batch, sizes_.heads, sizes_.queries, sizes_.keys, causal_,
-                               std::max<std::int64_t>(rows, 1));
+    const models::NaiveAttention parts(sizes_.batch, sizes_.heads, sizes_.queries, sizes_.keys, causal_,
+                                       std::max<std::int64_t>(rows, 1));
     const auto run = [&] {
       if (rows > 0) {
         parts.forward(*backend_, q_, k_, v_, out_, scores, scale);
@@ -79,8 +80,8 @@ class Attention {
     backend_->set_workspace(memory_.back().data(), backend_->workspace_bytes());
     run();
     backend_->synchronize();
-    return {download_f32(*backend_, out_), download_f32(*backend_, dq_), download_f32(*backend_, dk_),
-            download_f32(*backend_, dv_)};
+    return {workload::download_f32(*backend_, out_), workload::download_f32(*backend_, dq_),
+            workload::download_f32(*backend_, dk_), workload::download_f32(*backend_, dv_)};
   }
 
  private:
@@ -111,40 +112,40 @@ TEST(NaiveAttention, InPartsIsThatOfOnePartAndTheTiledOne) {
       for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{5}, s.queries / 2, s.queries - 1}) {
         const auto parts = attention.results(rows);
         for (std::size_t i = 0; i < 4; ++i) {
-          EXPECT_LE(relative_difference(parts[i], whole[i]), 5e-6) << names[i] << " in parts of " << rows;
-          EXPECT_LE(relative_difference(parts[i], tiled[i]), 5e-6) << names[i] << " in parts of " << rows;
+          EXPECT_LE(verification::relative_difference(parts[i], whole[i]), 5e-6) << names[i] << " in parts of " << rows;
+          EXPECT_LE(verification::relative_difference(parts[i], tiled[i]), 5e-6) << names[i] << " in parts of " << rows;
         }
       }
     }
 }
 
 TEST(NaiveAttention, TakesAsManyRowsAsAreAffordable) {
-  EXPECT_EQ(NaiveAttention::rows_within(std::size_t{512} << 20, 1, 2, 1100, 1100, DType::f32), 1100);
-  EXPECT_EQ(NaiveAttention::rows_within(1000 * 4 * 100, 1, 1, 1000, 1000, DType::f32), 100);
-  EXPECT_EQ(NaiveAttention::rows_within(0, 1, 1, 1000, 1000, DType::f32), 63) << "a sixteenth of all";
+  EXPECT_EQ(models::NaiveAttention::rows_within(std::size_t{512} << 20, 1, 2, 1100, 1100, DType::f32), 1100);
+  EXPECT_EQ(models::NaiveAttention::rows_within(1000 * 4 * 100, 1, 1, 1000, 1000, DType::f32), 100);
+  EXPECT_EQ(models::NaiveAttention::rows_within(0, 1, 1, 1000, 1000, DType::f32), 63) << "a sixteenth of all";
 }
 
 TEST(OppositePath, BeyondAContextOf1024IsAttentionByItsDefinition) {
-  DecoderConfig c;
+  models::DecoderConfig c;
   c.context_length = 4096, c.batch_size = 8, c.heads = 12;
-  const DecoderConfig other = opposite_path(c);
+  const models::DecoderConfig other = verification::opposite_path(c);
   EXPECT_FALSE(other.flash);
   EXPECT_FALSE(other.fused);
   EXPECT_GT(other.score_rows, 0);
   EXPECT_LT(other.score_rows, 4096) << "in several parts";
   c.flash = false;
-  EXPECT_TRUE(opposite_path(c).flash);
-  EXPECT_GT(opposite_path_by_definition(c).score_rows, 0);
+  EXPECT_TRUE(verification::opposite_path(c).flash);
+  EXPECT_GT(verification::opposite_path_by_definition(c).score_rows, 0);
 }
 
 // A whole model, its scores in three parts, against the tiled one.
 TEST(OppositePath, InSeveralPartsHasTheGradientsOfTheTiledOne) {
   const TrainerHost host;
-  DecoderTrainerConfig config = test::small_trainer();
-  DecoderTrainer trainer(host.host(), config);
+  models::DecoderTrainerConfig config = test::small_trainer();
+  models::DecoderTrainer trainer(host.host(), config);
   test::set_up(trainer, host);
-  const auto outcome = [&](const DecoderConfig& of) {
-    DecoderModel model(of, trainer.parameters(), trainer.ids());
+  const auto outcome = [&](const models::DecoderConfig& of) {
+    models::DecoderModel model(of, trainer.parameters(), trainer.ids());
     trainer.lend_memory(model);
     const auto enqueue = [&] {
       model.forward(trainer.backend(), trainer.inputs(), &trainer.labels(), trainer.valid_rows());
@@ -155,16 +156,16 @@ TEST(OppositePath, InSeveralPartsHasTheGradientsOfTheTiledOne) {
     model.initialize(trainer.backend());
     enqueue();
     trainer.backend().synchronize();
-    return sample_gradients(trainer.backend(), trainer.parameters());
+    return verification::sample_gradients(trainer.backend(), trainer.parameters());
   };
-  const Samples tiled = outcome(config.model);
+  const verification::Samples tiled = outcome(config.model);
   for (const bool fused : {true, false})
     for (const bool checkpointing : {true, false}) {
-      DecoderConfig parts = config.model;
+      models::DecoderConfig parts = config.model;
       parts.fused = fused, parts.flash = false, parts.checkpointing = checkpointing, parts.score_rows = 10;
-      const Samples found = outcome(parts);
+      const verification::Samples found = outcome(parts);
       for (std::size_t i = 0; i < found.size(); ++i)
-        EXPECT_LE(relative_difference(found[i], tiled[i]), 5e-6) << trainer.parameters().all()[i].name;
+        EXPECT_LE(verification::relative_difference(found[i], tiled[i]), 5e-6) << trainer.parameters().all()[i].name;
     }
 }
 
@@ -188,21 +189,21 @@ class ForgetsDistantKeys final : public test::BrokenBackend {
 
 TEST(OwnGradients, OfBrokenAttentionInALongContextAreRefused) {
   const TrainerHost host(test::broken<ForgetsDistantKeys>());
-  DecoderTrainerConfig config = test::small_trainer();
+  models::DecoderTrainerConfig config = test::small_trainer();
   config.model.layers = 1, config.model.batch_size = 1, config.model.context_length = 1100;
-  DecoderTrainer trainer(host.host(), config);
+  models::DecoderTrainer trainer(host.host(), config);
   test::set_up(trainer, host);
-  const std::string reason = test::wrong_result_of([&] { check_own_gradients(trainer); });
+  const std::string reason = test::wrong_result_of([&] { verification::check_own_gradients(trainer); });
   EXPECT_NE(reason.find("fused path against the unfused one"), std::string::npos) << reason;
 }
 
 TEST(OwnGradients, OfALongContextAreThoseOfTheDefinition) {
   const TrainerHost host;
-  DecoderTrainerConfig config = test::small_trainer();
+  models::DecoderTrainerConfig config = test::small_trainer();
   config.model.layers = 1, config.model.batch_size = 1, config.model.context_length = 1100;
-  DecoderTrainer trainer(host.host(), config);
+  models::DecoderTrainer trainer(host.host(), config);
   test::set_up(trainer, host);
-  const Verified verified = check_own_gradients(trainer);
+  const Verified verified = verification::check_own_gradients(trainer);
   EXPECT_FALSE(verified.in_part) << verified.text;
 }
 

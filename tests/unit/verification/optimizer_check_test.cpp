@@ -1,5 +1,5 @@
 // Updates against float64, also where the configured one is less than a weight's rounding.
-#include <assay/train/optimizer_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
 
 #include "trainer_host.hpp"
 
@@ -14,19 +14,19 @@ using compute::Tensor;
 using test::TrainerHost;
 
 // bf16 throughout, by SGD at a rate whose updates are far below the rounding of most weights.
-DecoderTrainerConfig barely_moving(float momentum = 0) {
-  DecoderTrainerConfig c = test::small_trainer();
-  c.model.precision = precision_policy("bf16_pure", "cpu");
+models::DecoderTrainerConfig barely_moving(float momentum = 0) {
+  models::DecoderTrainerConfig c = test::small_trainer();
+  c.model.precision = workload::precision_policy("bf16_pure", "cpu");
   c.optimizer.name = "sgd", c.optimizer.lr = 1e-6F, c.optimizer.momentum = momentum, c.optimizer.weight_decay = 0;
   return c;
 }
 
 // Gradients are drawn, those of norms much smaller than others: not every CPU has products in bf16.
-std::string updates_of(const TrainerHost& host, const DecoderTrainerConfig& config) {
-  DecoderTrainer trainer(host.host(), config);
+std::string updates_of(const TrainerHost& host, const models::DecoderTrainerConfig& config) {
+  models::DecoderTrainer trainer(host.host(), config);
   trainer.setup(host.launch(), [&] { trainer.update(); });
   std::uint64_t step = 0;
-  return check_updates(trainer, [&] {
+  return verification::check_updates(trainer, [&] {
     ++step;
     const ParameterSet& set = trainer.parameters();
     for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
@@ -43,8 +43,8 @@ TEST(OptimizerCheck, MovesTheWeightsOfEveryParameter) {
   const TrainerHost host;
   for (const char* precision : {"fp32", "bf16", "bf16_pure"})
     for (const char* name : {"adamw", "sgd"}) {
-      DecoderTrainerConfig config = barely_moving();
-      config.model.precision = precision_policy(precision, "cpu");
+      models::DecoderTrainerConfig config = barely_moving();
+      config.model.precision = workload::precision_policy(precision, "cpu");
       config.optimizer.name = name;
       const std::string text = updates_of(host, config);
       EXPECT_NE(text.find("weights of 21 of them moved by more than that"), std::string::npos)

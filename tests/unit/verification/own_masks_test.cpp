@@ -1,6 +1,7 @@
 // The audit of attention whose dropout has masks that the host does not know. Here the CPU's are taken for such.
 #include <assay/compute/audited_backend.hpp>
-#include <assay/train/checkpoint.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/open_backend.hpp>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -52,7 +53,7 @@ struct MaskedSizes {
 // What the audit says of both directions; "wrong: ..." where it throws.
 std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probability = 0.1F) {
   const TrainerHost host(test::broken<OwnMasks>(masks));
-  const auto backend = open_backend(host.host(), host.launch());
+  const auto backend = workload::open_backend(host.host(), host.launch());
   std::vector<DeviceMemory> memory;
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -64,7 +65,7 @@ std::string audited(Masks masks, const MaskedSizes& s, bool causal, float probab
     const Tensor t(take(static_cast<std::size_t>(count) * 2), DType::bf16, {s.batch, tokens, s.heads, s.depth});
     std::vector<float> values(static_cast<std::size_t>(count));
     for (float& x : values) x = drawn ? normal(random) : 0;
-    upload_f32(*backend, t, values);
+    workload::upload_f32(*backend, t, values);
     return t;
   };
   const Tensor q = tensor(s.queries, true), k = tensor(s.keys, true), v = tensor(s.keys, true);

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <assay/compute/forwarding_backend.hpp>
-#include <assay/train/decoder_trainer.hpp>
+#include <assay/models/decoder_trainer.hpp>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -108,14 +108,14 @@ TrainerHost::Make broken(Settings... settings) {
 }
 
 // A small decoder that trains.
-inline train::DecoderTrainerConfig small_trainer() {
-  train::DecoderTrainerConfig c;
+inline models::DecoderTrainerConfig small_trainer() {
+  models::DecoderTrainerConfig c;
   c.model.d_model = 32, c.model.d_ff = 64, c.model.layers = 2, c.model.heads = 2;
   c.model.vocab_size = 96, c.model.batch_size = 4, c.model.context_length = 24;
   return c;
 }
 
-inline void set_up(train::DecoderTrainer& trainer, const TrainerHost& host) {
+inline void set_up(models::DecoderTrainer& trainer, const TrainerHost& host) {
   trainer.setup(host.launch(), [&] {
     trainer.forward();
     trainer.backward();

@@ -16,7 +16,7 @@ using compute::DType;
 using compute::Tensor;
 
 // Its step makes a loss, and then something else.
-class SmallModel final : public TrainedModel {
+class SmallModel final : public Model {
  public:
   explicit SmallModel(BufferPlan::Use use_of_loss) {
     loss_ = plan_.add("loss", DType::f32, {1}, use_of_loss);
@@ -26,23 +26,19 @@ class SmallModel final : public TrainedModel {
       recorder.run(op::Fill{.x = plan_[other_], .value = 2});
     });
   }
-  const BufferPlan& plan() const override { return plan_; }
-  void bind(void*, void* activations) override { plan_.bind(nullptr, activations); }
-  std::size_t activation_bytes() const override { return plan_.own_bytes(); }
-  void set_loss_scale(const Tensor&) override {}
-  void initialize(compute::Backend&) const override {}
   Tensor loss() const override { return plan_[loss_]; }
 
  private:
-  BufferPlan plan_;
   BufferPlan::Id loss_ = 0, other_ = 0;
 };
 
 struct SmallTrainer : Trainer {
-  SmallTrainer(const Host& host, TrainedModel& model) : Trainer(host, {}) {
+  SmallTrainer(const Host& host, Model& model) : Trainer(host, {}) {
     parameters().add({{"w", {16}}});
     use(model);
   }
+  void forward() const override {}
+  void backward(GradientListener*) const override {}
 };
 
 TEST(Trainer, RefusesALossInWhosePlaceSomethingElseLies) {
@@ -58,7 +54,7 @@ TEST(Trainer, RefusesALossInWhosePlaceSomethingElseLies) {
 }
 
 TEST(Trainer, RefusesTwoParametersOfOneName) {
-  ParameterSet set{PrecisionPolicy{}};
+  ParameterSet set{workload::PrecisionPolicy{}};
   set.add({{"w", {16}}});
   EXPECT_THROW(set.add({{"w", {16}}}), Error);
 }

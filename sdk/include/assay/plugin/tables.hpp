@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 
 namespace assay {
@@ -243,6 +244,12 @@ requires(std::derived_from<Row, Metric>&&...) struct RowOf<Row...> {
 template <class... Row>
 requires(sizeof...(Row) > 0) constexpr auto table(const Row&... rows) {
   return std::array<typename detail::RowOf<Row...>::Type, sizeof...(Row)>{rows...};
+}
+
+// One table of parameters out of several, whose rows follow each other: join(model_params, table(...), ...).
+template <std::size_t... N>
+constexpr auto join(const std::array<Param, N>&... tables) {
+  return std::apply([](const auto&... rows) { return table(rows...); }, std::tuple_cat(tables...));
 }
 
 }  // namespace assay

@@ -11,10 +11,10 @@
 // may look at the first ones alone. Rounding is all that may be between: that of the output's type, and of sums in fp32
 // (`allowed` in audit/judge.cpp).
 //
-// Not looked at: captured steps, what is done in Mode::prepare, optimizers and loss scaling (train::OptimizerCheck),
-// sums for the study of rounding, and random numbers beyond their range. Of attention with dropout where the device's
-// masks are its own: the spread of the results and sums over heads, but no element. The side lane is not used: what a
-// workload sends there is done in order.
+// Not looked at: captured steps, what is done in Mode::prepare, optimizers and loss scaling
+// (verification::OptimizerCheck), sums for the study of rounding, and random numbers beyond their range. Of attention
+// with dropout where the device's masks are its own: the spread of the results and sums over heads, but no element. The
+// side lane is not used: what a workload sends there is done in order.
 #pragma once
 #include <assay/compute/forwarding_backend.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
-#include <assay/train/precision.hpp>
+#include <assay/workload/precision.hpp>
 
 namespace assay::train {
 
@@ -11,7 +11,7 @@ class LossScaler {
  public:
   static constexpr double start = 65536.0;
 
-  explicit LossScaler(const PrecisionPolicy& policy) : active_(policy.loss_scaling) {}
+  explicit LossScaler(const workload::PrecisionPolicy& policy) : active_(policy.loss_scaling) {}
 
   bool active() const { return active_; }
   std::size_t state_bytes() const { return active_ ? 5 * scalar_bytes : 0; }

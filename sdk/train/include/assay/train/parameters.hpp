@@ -7,7 +7,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/train/element_range.hpp>
-#include <assay/train/precision.hpp>
+#include <assay/workload/precision.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +30,7 @@ class ParameterSet {
  public:
   using Id = std::size_t;
 
-  explicit ParameterSet(const PrecisionPolicy& policy);
+  explicit ParameterSet(const workload::PrecisionPolicy& policy);
   // Adds a group of parameters; returns the first one's id, the others follow. INVALID_ARGUMENT for a name that there
   // is.
   Id add(std::vector<Parameter> group);
@@ -47,7 +47,7 @@ class ParameterSet {
   std::int64_t elements_before(Id end) const {
     return end < parameters_.size() ? parameters_[end].offset : arena_elements();
   }
-  const PrecisionPolicy& policy() const { return policy_; }
+  const workload::PrecisionPolicy& policy() const { return policy_; }
 
   // Bytes of each arena. The compute copy is 0 where the policy needs none; it counts as parameters.
   std::size_t value_bytes() const { return bytes(policy_.parameter); }
@@ -82,7 +82,7 @@ class ParameterSet {
   }
   compute::Tensor at(void* base, compute::DType dtype, Id id, std::size_t count) const;
 
-  PrecisionPolicy policy_;
+  workload::PrecisionPolicy policy_;
   std::vector<Parameter> parameters_;
   std::vector<Id> groups_;
   std::int64_t elements_ = 0;  // to the end of the last group

@@ -1,19 +1,13 @@
 // A Trainer holds all that a workload needs to train any model on one rank: its parameters, optimizer and loss scaler,
-// and their arenas, taken from the host by kind. The workload decides what a step consists of and when it communicates;
-// the derived class (DecoderTrainer, EncoderDecoderTrainer) decides which inputs a model has.
-//
-// Set-up, in this order: open; take_parameter_memory, take_state_memory and take_step_memory in any order, the last one
-// after the first; prepare; inputs; initialize; start.
-//
-// A cold start (assay_case.prepare) makes parameters and inputs in set-up, and leaves the rest to the first step:
-// memory for state and step, initialize, start_state, and a call of prepare for the operations of each phase, inside
-// that phase.
+// and their arenas, taken from the host by kind. Constructed, without a device, it knows the parameters and the plan of
+// the model; setup() makes it ready for the first step, in one call. The workload decides what a step consists of
+// (training_step.hpp) and when it communicates; the derived class says which model there is and which inputs it has.
 #pragma once
 #include <assay/compute/workspace.hpp>
-#include <assay/train/backend_access.hpp>
 #include <assay/train/loss_scaler.hpp>
+#include <assay/train/model.hpp>
 #include <assay/train/optimizer.hpp>
-#include <assay/train/trained_model.hpp>
+#include <assay/workload/precision.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,7 +16,7 @@
 namespace assay::train {
 
 struct TrainerConfig {
-  PrecisionPolicy precision;
+  workload::PrecisionPolicy precision;
   OptimizerConfig optimizer;
   bool backward = true;    // with gradients
   bool train_step = true;  // with an optimizer and its state
@@ -30,23 +24,48 @@ struct TrainerConfig {
   std::string weights_file;  // safetensors; "": random, from the seed
 };
 
+// What setup() calls between its parts, for workloads that look at the memory there, or take some of their own.
+struct SetupMoments {
+  std::function<void()> parameters_taken;  // the parameters' memory is there, and nothing else
+  std::function<void()> step_taken;        // gradients, activations and inputs, too, but not the optimizer's state
+};
+
 class Trainer {
  public:
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  void open(const Launch& launch);
-  void take_parameter_memory();  // values and, where the policy has one, the compute copy
-  void take_state_memory();      // optimizer (after its restrict_to, if any) and loss scaler
-  void take_step_memory();       // gradients and activations
-  // Finds kernels and reserves workspace for the operations of `enqueue`, without touching a tensor. There must be no
+  // Opens the device's backend, takes all memory, finds kernels and reserves workspace for the operations of `enqueue`,
+  // which must not communicate, loads the inputs, and makes the state before the first step. Blocks. Without `enqueue`
+  // the operations are those of enqueue_step().
+  void setup(const Launch& launch, const std::function<void()>& enqueue, const SetupMoments& moments = {});
+  void setup(const Launch& launch) {
+    setup(launch, [this] { enqueue_step(); });
+  }
+
+  // A cold start (assay_case.prepare) leaves more to the first step: set-up makes parameters and inputs, and
+  // take_memory_cold, in the first phase of the first step, memory for state and step. Each phase then prepares what it
+  // enqueues (training_step.hpp does).
+  void setup_cold(const Launch& launch);
+  void take_memory_cold();
+
+  // The parts of a step. Each enqueues.
+  virtual void forward() const = 0;
+  // To be called after forward. `listener`, if any, hears of gradients as they become final.
+  virtual void backward(GradientListener* listener = nullptr) const = 0;
+  void update() const { optimizer_->step(*backend_, scaler_); }
+  // All parts that the configuration asks for, one after the other.
+  void enqueue_step() const;
+
+  // Finds kernels and reserves workspace for further operations, without touching a tensor. There must be no
   // communication among them.
   void prepare(const std::function<void()>& enqueue);
-  void initialize() { model_->initialize(*backend_); }
-  // Makes the state before the first step: parameters, optimizer, loss scale. Blocks.
+  // The same for operations that `by` will carry out, a backend that hands them on to backend(): one that has no side
+  // lane needs all workspace on the main one.
+  void prepare(compute::Backend& by, const std::function<void(compute::Backend&)>& enqueue);
+  void initialize() { model_->initialize(*backend_); }  // after another model has had the memory: enqueues
+  // Makes the state before the first step anew: parameters, optimizer, loss scale. Blocks.
   void start(double loss_scale = LossScaler::start);
-  void start_parameters() const;                                  // the first part of start(): enqueues
-  void start_state(double loss_scale = LossScaler::start) const;  // and the rest of it: optimizer and loss scale
 
   // Captures the step that `enqueue` enqueues as a graph. Phases that it marks are part of the graph, or it marks none.
   // The result is null where the device has no graphs: the caller then enqueues each step anew. Runs the step once, and
@@ -56,13 +75,14 @@ class Trainer {
   // The same, once the step has run: its state stays as it is.
   std::unique_ptr<compute::Graph> capture_as_is(const std::function<void()>& enqueue, Marks marks);
 
-  void update() const { optimizer_->step(*backend_, scaler_); }  // enqueues
-
   // Binds `other`, a model of the same parameters (of another batch or path), to the gradient arena and the activation
   // memory, which is taken anew when it needs more. Both models stay bound; initialize() whichever runs next.
-  void lend_memory(TrainedModel& other);
-  double last_loss() const;  // blocks
+  void lend_memory(Model& other);
+  double last_loss() const { return loss_of(*model_); }  // blocks
+  double loss_of(const Model& model) const;              // of one that has been bound; blocks
 
+  bool has_backward() const { return config_.backward; }
+  bool has_update() const { return config_.train_step; }
   ParameterSet& parameters() { return parameters_; }
   const ParameterSet& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }
@@ -74,23 +94,33 @@ class Trainer {
 
  protected:
   Trainer(const Host& host, const TrainerConfig& config);
-  ~Trainer() = default;
+  virtual ~Trainer() = default;
   // To be called once, in the derived class's constructor, when the parameters are complete. `model` must live as long
   // as this object. INVALID_ARGUMENT when its loss is no result of its plan.
-  void use(TrainedModel& model);
+  void use(Model& model);
+
+  // What a derived class with inputs overrides; setup() calls both. Memory is taken from host(), of ASSAY_MEMORY_DATA.
+  virtual void take_input_memory() {}
+  virtual void load_inputs() {}
 
   const Host& host() const { return host_; }
 
  private:
+  void open(const Launch& launch);
+  void take_parameter_memory();   // values and, where the policy has one, the compute copy
+  void take_step_memory();        // gradients and activations
+  void take_state_memory();       // optimizer (after its restrict_to, if any) and loss scaler
+  void start_parameters() const;  // the first part of start(): enqueues
+  void start_state(double loss_scale = LossScaler::start) const;  // and the rest of it: optimizer and loss scale
   void bind_parameters();
-  void lend_scalars(TrainedModel& model) const;
+  void lend_scalars(Model& model) const;
 
   Host host_;
   TrainerConfig config_;
   ParameterSet parameters_;
   LossScaler scaler_;
   std::optional<Optimizer> optimizer_;  // made when the parameters are complete
-  TrainedModel* model_ = nullptr;
+  Model* model_ = nullptr;
   std::unique_ptr<compute::Backend> backend_;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;

@@ -1,0 +1,149 @@
+// The decoder's shape: parameters, work, and its temporary tensors.
+#include "assay/models/decoder.hpp"
+
+#include <assay/train/step_recording.hpp>
+#include <cmath>
+#include <string>
+
+#include <assay/train/unbound_memory.hpp>
+
+namespace assay::models {
+
+using compute::DType;
+using compute::Tensor;
+
+void DecoderConfig::validate() const {
+  const auto fail = [](const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); };
+  if (heads <= 0 || d_model % heads != 0)
+    fail("d_model " + std::to_string(d_model) + " is not a multiple of heads " + std::to_string(heads));
+  if (head_dim() % 2 != 0)
+    fail("the head dimension d_model / heads = " + std::to_string(head_dim()) +
+         " is odd; rotary position embedding needs pairs");
+}
+
+DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& c) {
+  const auto matrix = [](std::string name, std::int64_t out, std::int64_t in) {
+    return train::Parameter{std::move(name), {out, in}, 0, 0.0F, std::sqrt(2.0F / static_cast<float>(in + out))};
+  };
+  const auto norm = [&](std::string name) { return train::Parameter{std::move(name), {c.d_model}, 0, 1.0F, 0.0F}; };
+  DecoderParameters ids;
+  ids.lm_head = set.add({matrix("lm_head.weight", c.vocab_size, c.d_model)});
+  ids.ln_final = set.add({norm("ln_final.weight")});
+  ids.layers.resize(static_cast<std::size_t>(c.layers));
+  for (std::int64_t l = c.layers - 1; l >= 0; --l) {
+    const std::string prefix = "layers." + std::to_string(l) + ".";
+    DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
+    p.w2 = set.add({matrix(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
+    p.w1 = set.add(
+        {matrix(prefix + "ffn.w1.weight", c.d_ff, c.d_model), matrix(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
+    p.w3 = p.w1 + 1;
+    p.ln2 = set.add({norm(prefix + "ln2.weight")});
+    p.output = set.add({matrix(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
+    p.q = set.add({matrix(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
+                   matrix(prefix + "attn.k_proj.weight", c.d_model, c.d_model),
+                   matrix(prefix + "attn.v_proj.weight", c.d_model, c.d_model)});
+    p.k = p.q + 1, p.v = p.q + 2;
+    p.ln1 = set.add({norm(prefix + "ln1.weight")});
+  }
+  train::Parameter embeddings = matrix("token_embeddings.weight", c.vocab_size, c.d_model);
+  embeddings.init_std = 1.0F;
+  ids.embeddings = set.add({std::move(embeddings)});
+  return ids;
+}
+
+std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
+  const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const std::uint64_t products =
+      2 * u(c.rows()) *
+      (u(c.layers) * (4 * u(c.d_model) * u(c.d_model) + 3 * u(c.d_model) * u(c.d_ff)) + u(c.d_model) * u(c.vocab_size));
+  // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
+  const std::uint64_t attention =
+      2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
+  return products + attention;
+}
+
+DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
+    : config_(config), set_(set), ids_(ids) {
+  config_.validate();
+  plan_buffers();
+}
+
+// Every tensor that some form of the step makes; those that this one does not use take no memory. When each is alive
+// follows from the step.
+void DecoderModel::plan_buffers() {
+  using Use = train::BufferPlan::Use;
+  const std::int64_t n = config_.rows(), d = config_.d_model;
+  const DType act = config_.precision.activation;
+  const std::int64_t pairs = config_.head_dim() / 2;
+  cos_ = plan_.add("rotary.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+  sin_ = plan_.add("rotary.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
+  for (std::int64_t l = 0; l < config_.layers; ++l) {
+    const std::string name = "layers." + std::to_string(l) + ".";
+    const Id input = plan_.add(name + "input", act, {n, d});
+    forward_.push_back(plan_layer_forward(name, input));
+    recomputed_.push_back(config_.checkpointing ? plan_layer_forward(name + "again.", input) : forward_.back());
+    backward_.push_back(plan_layer_backward(name + "backward."));
+  }
+  final_input_ = plan_.add("final.input", act, {n, d});
+  final_normed_ = plan_.add("final.normed", act, {n, d});
+  final_rstd_ = plan_.add("final.rstd", DType::f32, {n});
+  // Without a backward the logits are the result.
+  logits_ = plan_.add("logits", act, {n, config_.vocab_size}, config_.backward ? Use::temporary : Use::result);
+  kept_logits_ = logits_;
+  if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, Use::result);
+  losses_ = plan_.add("losses", DType::f32, {n});
+  lse_ = plan_.add("losses.lse", DType::f32, {n});
+  loss_ = plan_.add("loss", DType::f32, {1}, Use::result);
+  dx_ = dx_middle_ = plan_.add("residual.gradient", act, {n, d});
+  if (lanes()) dx_middle_ = plan_.add("residual.gradient.middle", act, {n, d});
+  dfinal_ = plan_.add("final.normed.gradient", act, {n, d});
+
+  const Tensor tokens(train::unbound_place(train::UnboundMemory::inputs, 0), DType::i64, {n});
+  train::plan_step(plan_, config_.backward ? &set_ : nullptr, [&](compute::Backend& recorder) {
+    forward(recorder, tokens, &tokens, n);
+    if (config_.backward) backward(recorder, tokens, tokens, n);
+  });
+}
+
+DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input) {
+  const std::int64_t n = config_.rows(), d = config_.d_model, ff = config_.d_ff;
+  const std::int64_t b = config_.batch_size, t = config_.context_length, h = config_.heads;
+  const DType act = config_.precision.activation;
+  Forward f{};
+  f.input = input;
+  f.normed1 = plan_.add(name + "normed1", act, {n, d});
+  f.rstd1 = plan_.add(name + "rstd1", DType::f32, {n});
+  f.qkv = plan_.add(name + "qkv", act, {n, 3 * d});
+  f.attention = plan_.add(name + "attention", act, {n, d});
+  f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
+  f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
+  f.branch1 = plan_.add(name + "attention.projected", act, {n, d});
+  f.middle = plan_.add(name + "middle", act, {n, d});
+  f.normed2 = plan_.add(name + "normed2", act, {n, d});
+  f.rstd2 = plan_.add(name + "rstd2", DType::f32, {n});
+  f.gate_up = plan_.add(name + "gate_up", act, {n, 2 * ff});
+  f.silu = plan_.add(name + "silu", act, {n, ff});
+  f.hidden = plan_.add(name + "hidden", act, {n, ff});
+  f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
+  return f;
+}
+
+DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name) {
+  const std::int64_t n = config_.rows(), d = config_.d_model, ff = config_.d_ff;
+  const DType act = config_.precision.activation;
+  const auto rows = [&](const char* what, std::int64_t columns) { return plan_.add(name + what, act, {n, columns}); };
+  const auto scores = [&](const char* what) {
+    return plan_.add(name + what, act, {config_.batch_size, config_.heads, score_rows(), config_.context_length});
+  };
+  Backward g{};
+  g.silu = rows("silu", ff), g.dsilu = rows("dsilu", ff);
+  g.hidden = rows("hidden", ff), g.dhidden = rows("dhidden", ff);
+  g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
+  g.dattention = rows("dattention", d);
+  g.dqkv = rows("dqkv", 3 * d);
+  g.scores = scores("scores"), g.dscores = scores("dscores");
+  g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
+  return g;
+}
+
+}  // namespace assay::models

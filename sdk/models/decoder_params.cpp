@@ -1,0 +1,32 @@
+#include "assay/models/decoder_params.hpp"
+#include <assay/train/optimizer_params.hpp>
+
+namespace assay::models {
+
+DecoderConfig decoder_config(const Case& c) {
+  DecoderConfig model;
+  model.d_model = c.get<std::int64_t>("d_model");
+  model.d_ff = c.get<std::int64_t>("d_ff");
+  model.layers = c.get<std::int64_t>("layers");
+  model.heads = c.get<std::int64_t>("heads");
+  model.vocab_size = c.get<std::int64_t>("vocab_size");
+  model.batch_size = c.get<std::int64_t>("batch_size");
+  model.context_length = c.get<std::int64_t>("context_length");
+  model.precision = workload::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
+  model.flash = c.choice("attention", attention_paths) == AttentionPath::flash;
+  model.checkpointing = c.get<bool>("activation_checkpointing");
+  return model;
+}
+
+DecoderTrainerConfig decoder_trainer_config(const Case& c) {
+  DecoderTrainerConfig config;
+  config.model = decoder_config(c);
+  config.model.validate();
+  config.optimizer = train::optimizer_config(c);
+  config.seed = c.seed();
+  config.rank = c.rank();
+  config.ranks = c.rank_count();
+  return config;
+}
+
+}  // namespace assay::models

@@ -1,0 +1,339 @@
+// The decoder's forward and backward passes.
+#include <cmath>
+
+#include "assay/models/decoder.hpp"
+
+namespace assay::models {
+
+namespace op = compute::op;
+
+using compute::Activation;
+using compute::Backend;
+using compute::Tensor;
+
+namespace {
+
+constexpr float rms_norm_eps = 1e-5F;
+constexpr double rotary_theta = 10'000.0;
+
+// y = x w^T
+void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y) {
+  b.run(op::Matmul{.a = x, .b = w, .c = y, .transpose_b = true});
+}
+
+}  // namespace
+
+void DecoderModel::initialize(Backend& b) const {
+  b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = rotary_theta});
+}
+
+Tensor DecoderModel::split_heads(const Tensor& x) const {
+  return x.view({config_.batch_size, config_.context_length, config_.heads, config_.head_dim()});
+}
+
+Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
+  return packed.view({config_.batch_size, config_.context_length, 3 * config_.heads, config_.head_dim()})
+      .slice(2, which * config_.heads, config_.heads);
+}
+
+// Queries and keys lie side by side: fused, they are one tensor of twice the heads.
+void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const {
+  const Tensor all = packed.view({config_.batch_size, config_.context_length, 3 * config_.heads, config_.head_dim()});
+  if (config_.fused)
+    return b.run(op::Rotary{
+        .x = all.slice(2, 0, 2 * config_.heads), .cos = plan_[cos_], .sin = plan_[sin_], .inverse = inverse});
+  for (int i = 0; i < 2; ++i)
+    b.run(op::Rotary{.x = heads_of(packed, i), .cos = plan_[cos_], .sin = plan_[sin_], .inverse = inverse});
+}
+
+DecoderModel::GateUp DecoderModel::gate_up(const Forward& f) const {
+  const Tensor& packed = plan_[f.gate_up];
+  const std::int64_t ff = config_.d_ff;
+  if (config_.fused) return {packed, packed.slice(1, 0, ff), packed.slice(1, ff, ff)};
+  const Tensor halves = packed.view({2 * config_.rows(), ff});
+  return {packed, halves.slice(0, 0, config_.rows()), halves.slice(0, config_.rows(), config_.rows())};
+}
+
+void DecoderModel::weight_gradient(Backend& b, const Tensor& dy, const Tensor& x, train::ParameterSet::Id first,
+                                   std::size_t count) const {
+  if (lanes()) b.begin_side();
+  b.run(op::Matmul{.a = dy, .b = x, .c = set_.gradient(first, count), .transpose_a = true});
+  if (lanes()) b.end_side();
+}
+
+void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows) const {
+  const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
+  b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
+  for (std::size_t l = 0; l < forward_.size(); ++l) {
+    const Forward& f = forward_[l];
+    // The fused path has normed1 from the end of the layer before.
+    if (l == 0 || !config_.fused)
+      b.run(op::RmsNormForward{.x = plan_[f.input],
+                               .weight = set_.value(ids_.layers[l].ln1),
+                               .y = plan_[f.normed1],
+                               .rstd = plan_[f.rstd1],
+                               .eps = rms_norm_eps});
+    layer_body(b, ids_.layers[l], f);
+    layer_end(b, static_cast<std::int64_t>(l), f);
+  }
+  if (config_.layers == 0 || !config_.fused)
+    b.run(op::RmsNormForward{.x = plan_[final_input_],
+                             .weight = set_.value(ids_.ln_final),
+                             .y = plan_[final_normed_],
+                             .rstd = plan_[final_rstd_],
+                             .eps = rms_norm_eps});
+  const Tensor& logits = plan_[logits_];
+  project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
+  if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_], .from = logits});
+  if (!labels) return;
+  const float scale = 1.0F / static_cast<float>(valid_rows);
+  if (config_.fused && config_.backward)
+    b.run(op::CrossEntropyInPlace{
+        .logits = logits, .labels = *labels, .losses = plan_[losses_], .scale = scale, .loss_scale = loss_scale_});
+  else
+    b.run(op::CrossEntropyForward{.logits = logits, .labels = *labels, .losses = plan_[losses_], .lse = plan_[lse_]});
+  b.run(op::Sum{.x = plan_[losses_], .out = plan_[loss_], .factor = scale});
+}
+
+void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
+  const Tensor& qkv = plan_[f.qkv];
+  if (config_.fused) {
+    project(b, plan_[f.normed1], set_.compute(p.q, 3), qkv);
+  } else {
+    for (int i = 0; i < 3; ++i)
+      project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)),
+              qkv.slice(1, i * config_.d_model, config_.d_model));
+  }
+  rotate(b, qkv, false);
+  attention_forward(b, f);
+  project(b, plan_[f.attention], set_.compute(p.output), plan_[f.branch1]);
+  if (config_.fused) {
+    b.run(op::AddRmsNormForward{.x = plan_[f.branch1],
+                                .residual = plan_[f.input],
+                                .sum = plan_[f.middle],
+                                .weight = set_.value(p.ln2),
+                                .y = plan_[f.normed2],
+                                .rstd = plan_[f.rstd2],
+                                .eps = rms_norm_eps});
+    project(b, plan_[f.normed2], set_.compute(p.w1, 2), plan_[f.gate_up]);
+  } else {
+    b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
+    b.run(op::RmsNormForward{.x = plan_[f.middle],
+                             .weight = set_.value(p.ln2),
+                             .y = plan_[f.normed2],
+                             .rstd = plan_[f.rstd2],
+                             .eps = rms_norm_eps});
+    project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
+    project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
+  }
+}
+
+void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) const {
+  const auto l = static_cast<std::size_t>(layer);
+  const GateUp gu = gate_up(f);
+  if (config_.fused) {
+    b.run(op::SwigluForward{.gate = gu.gate, .up = gu.up, .h = plan_[f.hidden]});
+  } else {
+    b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[f.silu]});
+    b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
+  }
+  project(b, plan_[f.hidden], set_.compute(ids_.layers[l].w2), plan_[f.branch2]);
+  const bool last = l + 1 == forward_.size();
+  const Tensor& next = plan_[last ? final_input_ : forward_[l + 1].input];
+  if (!config_.fused) return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = next});
+  b.run(op::AddRmsNormForward{.x = plan_[f.branch2],
+                              .residual = plan_[f.middle],
+                              .sum = next,
+                              .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
+                              .y = plan_[last ? final_normed_ : forward_[l + 1].normed1],
+                              .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
+                              .eps = rms_norm_eps});
+}
+
+void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
+  const Tensor& qkv = plan_[f.qkv];
+  const Tensor q = heads_of(qkv, 0);
+  const Tensor k = heads_of(qkv, 1);
+  const Tensor v = heads_of(qkv, 2);
+  const Tensor out = split_heads(plan_[f.attention]);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
+  if (config_.flash)
+    return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
+  if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
+  const Tensor& scores = plan_[f.scores];
+  b.run(op::Matmul{.a = q.transposed(1, 2), .b = k.transposed(1, 2), .c = scores, .transpose_b = true});
+  b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = true});
+  b.run(op::Matmul{.a = scores, .b = v.transposed(1, 2), .c = out.transposed(1, 2)});
+}
+
+// With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
+// but the gradients of query, key and value, whose product begins after its layer's join.
+void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                            train::GradientListener* listener) const {
+  head_backward(b, labels, valid_rows, listener);
+  for (std::int64_t l = config_.layers - 1; l >= 0; --l) layer_backward(b, l, listener);
+  b.run(op::EmbeddingBackward{.ids = ids, .dout = plan_[dx_], .dtable = set_.gradient(ids_.embeddings)});
+  if (lanes()) b.join_side();
+  if (listener) listener->gradients_ready(set_.all().size());
+}
+
+void DecoderModel::tell(train::GradientListener* listener, train::ParameterSet::Id end) const {
+  if (listener && !lanes()) listener->gradients_ready(end);
+}
+
+void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
+                                 train::GradientListener* listener) const {
+  const Tensor& dlogits = plan_[logits_];
+  if (!config_.fused)
+    b.run(op::CrossEntropyBackward{.logits = dlogits,
+                                   .labels = labels,
+                                   .lse = plan_[lse_],
+                                   .scale = 1.0F / static_cast<float>(valid_rows),
+                                   .loss_scale = loss_scale_,
+                                   .dlogits = dlogits});
+  weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
+  tell(listener, ids_.lm_head + 1);
+  b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = plan_[dfinal_]});
+  b.run(op::RmsNormBackward{.dy = plan_[dfinal_],
+                            .x = plan_[final_input_],
+                            .weight = set_.value(ids_.ln_final),
+                            .rstd = plan_[final_rstd_],
+                            .dx = plan_[dx_],
+                            .dweight = set_.gradient(ids_.ln_final)});
+  tell(listener, ids_.ln_final + 1);
+}
+
+void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::GradientListener* listener) const {
+  const auto l = static_cast<std::size_t>(layer);
+  const DecoderLayerParameters& p = ids_.layers[l];
+  const Forward& f = recomputed_[l];
+  const Backward& g = backward_[l];
+  if (config_.checkpointing) {
+    b.run(op::RmsNormForward{.x = plan_[f.input],
+                             .weight = set_.value(p.ln1),
+                             .y = plan_[f.normed1],
+                             .rstd = plan_[f.rstd1],
+                             .eps = rms_norm_eps});
+    layer_body(b, p, f);
+  }
+  feed_forward_backward(b, p, f, g, listener);
+
+  const Tensor& dx = plan_[dx_middle_];
+  weight_gradient(b, dx, plan_[f.attention], p.output);
+  tell(listener, p.output + 1);
+  b.run(op::Matmul{.a = dx, .b = set_.compute(p.output), .c = plan_[g.dattention]});
+  attention_backward(b, f, g);
+  const Tensor& dqkv = plan_[g.dqkv];
+  rotate(b, dqkv, true);
+  if (config_.fused) {
+    b.run(op::Matmul{.a = dqkv, .b = set_.compute(p.q, 3), .c = plan_[g.dnormed1]});
+    if (lanes()) {
+      b.join_side();
+      if (listener) listener->gradients_ready(p.q);
+    }
+    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1]);
+    weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
+    return tell(listener, p.ln1 + 1);
+  }
+  b.run(op::RmsNormForward{.x = plan_[f.input],
+                           .weight = set_.value(p.ln1),
+                           .y = plan_[g.normed1],
+                           .rstd = plan_[f.rstd1],
+                           .eps = rms_norm_eps});
+  for (int i = 0; i < 3; ++i) {
+    const Tensor part = dqkv.slice(1, i * config_.d_model, config_.d_model);
+    const train::ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
+    weight_gradient(b, part, plan_[g.normed1], id);
+    b.run(op::Matmul{.a = part, .b = set_.compute(id), .c = plan_[g.dnormed1], .accumulate = i > 0});
+  }
+  tell(listener, p.v + 1);
+  norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], {});
+  tell(listener, p.ln1 + 1);
+}
+
+// The norm's output is made again rather than kept: that much memory per layer against one more write.
+void DecoderModel::norm_backward(Backend& b, train::ParameterSet::Id weight, const Tensor& dy, const Tensor& x,
+                                 const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& y) const {
+  b.run(op::RmsNormBackward{.dy = dy,
+                            .x = x,
+                            .weight = set_.value(weight),
+                            .rstd = rstd,
+                            .residual = residual,
+                            .dx = dx,
+                            .dweight = set_.gradient(weight),
+                            .y = y});
+}
+
+void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameters& p, const Forward& f,
+                                         const Backward& g, train::GradientListener* listener) const {
+  const Tensor& dx = plan_[dx_];
+  const GateUp gu = gate_up(f);
+  b.run(op::Matmul{.a = dx, .b = set_.compute(p.w2), .c = plan_[g.dhidden]});
+  const Tensor& dmiddle = plan_[dx_middle_];
+  if (config_.fused) {
+    b.run(op::SwigluBackward{
+        .gate = gu.gate, .up = gu.up, .dh = plan_[g.dhidden], .dgate = gu.gate, .dup = gu.up, .h = plan_[g.hidden]});
+    weight_gradient(b, dx, plan_[g.hidden], p.w2);
+    tell(listener, p.w2 + 1);
+    b.run(op::Matmul{.a = gu.packed, .b = set_.compute(p.w1, 2), .c = plan_[g.dnormed2]});
+    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2]);
+    weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
+    return tell(listener, p.ln2 + 1);
+  }
+  b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[g.silu]});
+  b.run(op::Multiply{.a = plan_[g.silu], .b = gu.up, .out = plan_[g.hidden]});
+  weight_gradient(b, dx, plan_[g.hidden], p.w2);
+  tell(listener, p.w2 + 1);
+  b.run(op::Multiply{.a = plan_[g.dhidden], .b = gu.up, .out = plan_[g.dsilu]});
+  b.run(op::Multiply{.a = plan_[g.dhidden], .b = plan_[g.silu], .out = gu.up});  // now the gradient of up
+  b.run(op::ActivationBackward{
+      .kind = Activation::silu, .x = gu.gate, .dy = plan_[g.dsilu], .dx = plan_[g.dsilu]});  // now the gradient of gate
+  b.run(op::RmsNormForward{.x = plan_[f.middle],
+                           .weight = set_.value(p.ln2),
+                           .y = plan_[g.normed2],
+                           .rstd = plan_[f.rstd2],
+                           .eps = rms_norm_eps});
+  weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
+  weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
+  tell(listener, p.w3 + 1);
+  b.run(op::Matmul{.a = plan_[g.dsilu], .b = set_.compute(p.w1), .c = plan_[g.dnormed2]});
+  b.run(op::Matmul{.a = gu.up, .b = set_.compute(p.w3), .c = plan_[g.dnormed2], .accumulate = true});
+  norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, {});
+  tell(listener, p.ln2 + 1);
+}
+
+void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backward& g) const {
+  const Tensor& qkv = plan_[f.qkv];
+  const Tensor& dqkv = plan_[g.dqkv];
+  const Tensor q = heads_of(qkv, 0);
+  const Tensor k = heads_of(qkv, 1);
+  const Tensor v = heads_of(qkv, 2);
+  const Tensor dq = heads_of(dqkv, 0);
+  const Tensor dk = heads_of(dqkv, 1);
+  const Tensor dv = heads_of(dqkv, 2);
+  const Tensor dout = split_heads(plan_[g.dattention]);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim()));
+  if (config_.flash)
+    return b.run(op::AttentionBackward{.q = q,
+                                       .k = k,
+                                       .v = v,
+                                       .out = split_heads(plan_[f.attention]),
+                                       .lse = plan_[f.lse],
+                                       .dout = dout,
+                                       .dq = dq,
+                                       .dk = dk,
+                                       .dv = dv,
+                                       .shape = {scale, true}});
+  if (makes_scores_in_parts())
+    return naive_attention().backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], scale);
+  const Tensor& probabilities = plan_[f.scores];
+  const Tensor& dscores = plan_[g.dscores];
+  const Tensor dout_by_head = dout.transposed(1, 2);
+  b.run(op::Matmul{.a = dout_by_head, .b = v.transposed(1, 2), .c = dscores, .transpose_b = true});
+  b.run(op::Matmul{.a = probabilities, .b = dout_by_head, .c = dv.transposed(1, 2), .transpose_a = true});
+  b.run(op::SoftmaxBackward{.y = probabilities, .dy = dscores, .dx = dscores, .scale = scale});
+  b.run(op::Matmul{.a = dscores, .b = k.transposed(1, 2), .c = dq.transposed(1, 2)});
+  b.run(op::Matmul{.a = dscores, .b = q.transposed(1, 2), .c = dk.transposed(1, 2), .transpose_a = true});
+}
+
+}  // namespace assay::models

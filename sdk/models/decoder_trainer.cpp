@@ -1,0 +1,103 @@
+#include "assay/models/decoder_trainer.hpp"
+
+#include <assay/train/safetensors.hpp>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace assay::models {
+
+namespace op = compute::op;
+
+using compute::DType;
+using compute::Tensor;
+
+namespace {
+
+// Streams of the counter-based generator; parameters use their own ids as streams.
+constexpr std::uint64_t input_stream = 1'000'001;
+constexpr std::uint64_t label_stream = 1'000'002;
+
+DecoderParameters add_padded(train::ParameterSet& set, const DecoderTrainerConfig& config) {
+  DecoderParameters ids = add_decoder_parameters(set, config.model);
+  set.pad_to(config.arena_multiple);
+  return ids;
+}
+
+}  // namespace
+
+DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config)
+    : train::Trainer(host, {.precision = config.model.precision,
+                            .optimizer = config.optimizer,
+                            .backward = config.model.backward,
+                            .train_step = config.train_step,
+                            .seed = config.seed,
+                            .weights_file = config.weights_file}),
+      config_(config),
+      ids_(add_padded(parameters(), config)),
+      model_(config.model, parameters(), ids_) {
+  use(model_);
+}
+
+void DecoderTrainer::take_input_memory() {
+  const std::int64_t rows = config_.model.rows();
+  data_memory_ =
+      DeviceMemory(host(), ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(config_.ranks * rows) * 8, "tokens");
+  global_inputs_ = Tensor(data_memory_.data(), DType::i64, {config_.ranks * rows});
+  global_labels_ = Tensor(data_memory_.data<char>() + global_inputs_.bytes(), DType::i64, {config_.ranks * rows});
+  inputs_ = global_inputs_.slice(0, config_.rank * rows, rows);
+  labels_ = global_labels_.slice(0, config_.rank * rows, rows);
+}
+
+void DecoderTrainer::load_inputs() {
+  if (!config_.inputs_file.empty()) return read_inputs();
+  backend().run(op::RandomIntegers{
+      .x = global_inputs_, .seed = config_.seed, .stream = input_stream, .low = 0, .high = config_.model.vocab_size});
+  backend().run(op::RandomIntegers{
+      .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
+  valid_rows_ = config_.model.rows();
+  backend().download(&first_token_, inputs_.slice(0, 0, 1));
+}
+
+void DecoderTrainer::read_inputs() {
+  const std::string& name_of_file = config_.inputs_file;
+  const std::int64_t vocab = config_.model.vocab_size;
+  const train::SafetensorsReader file(name_of_file);
+  const std::vector<std::int64_t> expected{config_.ranks * config_.model.batch_size, config_.model.context_length};
+  const auto read = [&](const char* name, std::int64_t lowest) {
+    const train::StoredTensor& t = file.at(name);
+    if (t.dtype != DType::i64 || t.dims != expected)
+      throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": '" + name +
+                                              "' must be int64 of shape [batch_size, context_length] = [" +
+                                              std::to_string(expected[0]) + ", " + std::to_string(expected[1]) + "]");
+    const std::vector<std::byte> bytes = file.read(name);
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(expected[0] * expected[1]));
+    std::memcpy(tokens.data(), bytes.data(), bytes.size());
+    for (const std::int64_t token : tokens)
+      if (token < lowest || token >= vocab)
+        throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": '" + name + "' holds token " + std::to_string(token) +
+                                                ", outside the vocabulary of " + std::to_string(vocab));
+    return tokens;
+  };
+  const std::vector<std::int64_t> ids = read("input_ids", 0);
+  // a negative label is ignored by the loss
+  const std::vector<std::int64_t> labels = read("labels", std::numeric_limits<std::int64_t>::min());
+  backend().upload(global_inputs_, ids.data());
+  backend().upload(global_labels_, labels.data());
+  const auto rows = static_cast<std::size_t>(config_.model.rows());
+  const std::size_t first_row = static_cast<std::size_t>(config_.rank) * rows;
+  valid_rows_ = 0;
+  for (std::size_t i = 0; i < rows; ++i) valid_rows_ += labels[first_row + i] >= 0 ? 1 : 0;
+  if (valid_rows_ == 0) throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": every label is negative: no loss");
+  first_token_ = ids[first_row];
+}
+
+void DecoderTrainer::forward() const {
+  model_.forward(backend(), inputs_, config_.model.backward ? &labels_ : nullptr, valid_rows_);
+}
+
+void DecoderTrainer::backward(train::GradientListener* listener) const {
+  model_.backward(backend(), inputs_, labels_, valid_rows_, listener);
+}
+
+}  // namespace assay::models

@@ -1,0 +1,152 @@
+// A decoder-only Transformer language model with explicit forward and backward.
+//
+//   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
+//   y = rms_norm(x); final rms_norm; untied output head. No biases. Rotary pairs are interleaved, theta 10000, eps
+//   1e-5.
+//
+// N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <assay/models/naive_attention.hpp>
+#include <assay/train/buffer_plan.hpp>
+#include <assay/train/model.hpp>
+#include <assay/train/parameters.hpp>
+#include <assay/workload/precision.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::models {
+
+struct DecoderConfig {
+  std::int64_t vocab_size = 10'000;
+  std::int64_t batch_size = 4;
+  std::int64_t context_length = 512;
+  std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
+  workload::PrecisionPolicy precision;
+  // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
+  // Otherwise one operation each, as a framework without a compiler runs them.
+  bool fused = true;
+  bool flash = true;  // tiled attention; otherwise the score matrix is made
+  // Without flash: so many rows of queries at a time (naive_attention.hpp), made again in backward. 0: all at once,
+  // kept.
+  std::int64_t score_rows = 0;
+  bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
+  bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
+  bool keep_logits = false;    // a copy of the logits survives the step
+  // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
+  // activations. Costs the memory of what they read, which must live longer.
+  bool side_lane = false;
+
+  std::int64_t rows() const { return batch_size * context_length; }
+  std::int64_t head_dim() const { return d_model / heads; }
+  void validate() const;  // throws assay::Error
+};
+
+// Ids of the parameters of one layer, in the order of the arena.
+struct DecoderLayerParameters {
+  train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
+};
+struct DecoderParameters {
+  train::ParameterSet::Id lm_head, ln_final, embeddings;
+  std::vector<DecoderLayerParameters> layers;
+};
+
+// Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
+// are normal with std sqrt(2 / (in + out)) for matrices and std 1 for the embedding, and ones for norms.
+DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
+
+// Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
+// as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
+std::uint64_t decoder_forward_flops(const DecoderConfig& config);
+
+class DecoderModel : public train::Model {
+ public:
+  // The parameters must outlive the model.
+  DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids);
+
+  const DecoderConfig& config() const { return config_; }
+  void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
+  void initialize(compute::Backend& backend) const override;  // the rotation's table
+
+  // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels
+  // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
+  void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
+               std::int64_t valid_rows) const;
+  // To be called after forward with labels. Gradients of all parameters are written, not accumulated. `listener`, if
+  // any, hears of them group by group (on the side lane: of what has been joined).
+  void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
+                train::GradientListener* listener = nullptr) const;
+
+  compute::Tensor loss() const override { return plan_[loss_]; }
+  compute::Tensor logits() const {
+    return plan_[logits_];
+  }  // [N, vocab], until the fused loss or backward overwrites it
+  compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
+
+ private:
+  using Id = train::BufferPlan::Id;
+  // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
+  // own.
+  struct Forward {
+    Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
+        branch2;
+  };
+  struct Backward {
+    Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, scores, dscores, normed1, dnormed1;
+  };
+  // A packed buffer's two halves: columns of [N, 2 d_ff] when fused, else two tensors [N, d_ff] one after the other.
+  struct GateUp {
+    compute::Tensor packed, gate, up;
+  };
+
+  void plan_buffers();
+  Forward plan_layer_forward(const std::string& name, Id input);
+  Backward plan_layer_backward(const std::string& name);
+  bool lanes() const { return config_.fused && config_.side_lane; }
+
+  // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
+  void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
+  void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
+  void layer_backward(compute::Backend& b, std::int64_t layer, train::GradientListener* listener) const;
+  void feed_forward_backward(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f, const Backward& g,
+                             train::GradientListener* listener) const;
+  void tell(train::GradientListener* listener, train::ParameterSet::Id end) const;
+  void attention_forward(compute::Backend& b, const Forward& f) const;
+  void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
+  void norm_backward(compute::Backend& b, train::ParameterSet::Id weight, const compute::Tensor& dy,
+                     const compute::Tensor& x, const compute::Tensor& rstd, const compute::Tensor& residual,
+                     const compute::Tensor& dx, const compute::Tensor& y) const;
+  void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
+                     train::GradientListener* listener) const;
+
+  // dw = dy^T x, on the side lane where there is one
+  void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x,
+                       train::ParameterSet::Id first, std::size_t count = 1) const;
+  bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
+  NaiveAttention naive_attention() const {
+    return {config_.batch_size, config_.heads, config_.context_length, config_.context_length, true, score_rows()};
+  }
+  std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
+  compute::Tensor heads_of(const compute::Tensor& packed, int which) const;  // [B, T, H, D] of [N, 3 d_model]
+  void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
+  compute::Tensor split_heads(const compute::Tensor& x) const;                          // [B, T, H, D] of [N, d_model]
+  GateUp gate_up(const Forward& f) const;
+
+  DecoderConfig config_;
+  const train::ParameterSet& set_;
+  const DecoderParameters& ids_;
+  std::vector<Forward> forward_;     // by layer
+  std::vector<Forward> recomputed_;  // by layer; the same as forward_ without checkpointing
+  std::vector<Backward> backward_;   // by layer
+  Id cos_ = 0, sin_ = 0;
+  Id final_input_ = 0, final_normed_ = 0, final_rstd_ = 0;
+  Id logits_ = 0, kept_logits_ = 0, losses_ = 0, lse_ = 0, loss_ = 0;
+  // The gradient by the residual stream: the second norm of a layer writes it to dx_middle_, the first one back to dx_.
+  // One buffer but with lanes, where a weight gradient may still be reading the older one.
+  Id dx_ = 0, dx_middle_ = 0, dfinal_ = 0;
+  compute::Tensor loss_scale_;
+};
+
+}  // namespace assay::models

@@ -1,0 +1,55 @@
+// A decoder with all that trains it on one rank, and its batch.
+#pragma once
+#include <assay/models/decoder.hpp>
+#include <assay/train/trainer.hpp>
+#include <string>
+
+namespace assay::models {
+
+struct DecoderTrainerConfig {
+  DecoderConfig model;  // batch_size: of this rank
+  train::OptimizerConfig optimizer;
+  bool train_step = true;  // with an optimizer and its state
+  std::uint64_t seed = 0;
+  // The batch is the `rank`-th of `ranks` equal parts of a global one, which depends on the seed (or the file) and on
+  // its size alone.
+  std::int64_t rank = 0, ranks = 1;
+  std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
+  std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.
+};
+
+class DecoderTrainer : public train::Trainer {
+ public:
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config);  // throws assay::Error
+
+  // Without a backward in the model forward ends at the logits.
+  void forward() const override;
+  void backward(train::GradientListener* listener = nullptr) const override;
+
+  const DecoderTrainerConfig& config() const { return config_; }
+  const DecoderParameters& ids() const { return ids_; }
+  const DecoderModel& model() const { return model_; }
+
+  // i64 [rows] of this rank, and of all ranks, in their order
+  const compute::Tensor& inputs() const { return inputs_; }
+  const compute::Tensor& labels() const { return labels_; }
+  const compute::Tensor& global_inputs() const { return global_inputs_; }
+  const compute::Tensor& global_labels() const { return global_labels_; }
+  std::int64_t valid_rows() const { return valid_rows_; }    // labels >= 0 of this rank
+  std::int64_t first_token() const { return first_token_; }  // its embedding has a gradient
+
+ private:
+  void take_input_memory() override;
+  void load_inputs() override;
+  void read_inputs();
+
+  DecoderTrainerConfig config_;
+  DecoderParameters ids_;
+  DecoderModel model_;
+  DeviceMemory data_memory_;
+  compute::Tensor inputs_, labels_, global_inputs_, global_labels_;
+  std::int64_t valid_rows_ = 0;
+  std::int64_t first_token_ = 0;
+};
+
+}  // namespace assay::models

@@ -1,0 +1,42 @@
+// Attention by its definition, with the matrix of scores made for some rows of queries at a time, so that it can be
+// held against tiled attention at any length. Keeps nothing from the forward to the backward but the operands.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+namespace assay::models {
+
+class NaiveAttention {
+ public:
+  // `queries` and `keys` of a sequence; so many rows of queries at a time.
+  NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys, bool causal,
+                 std::int64_t rows);
+  // The most rows at a time whose scores take no more than `bytes`; but no fewer than a sixteenth of all, as the
+  // gradients by keys and values are rounded each time that they are added to.
+  static std::int64_t rows_within(std::size_t bytes, std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                                  std::int64_t keys, compute::DType dtype);
+
+  // q, out and their gradients [B, Tq, H, D], k and v [B, Tk, H, D], by strides; scores and dscores [B, H, rows, Tk].
+  // No dropout.
+  void forward(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k, const compute::Tensor& v,
+               const compute::Tensor& out, const compute::Tensor& scores, float scale) const;
+  void backward(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k, const compute::Tensor& v,
+                const compute::Tensor& dout, const compute::Tensor& dq, const compute::Tensor& dk,
+                const compute::Tensor& dv, const compute::Tensor& scores, const compute::Tensor& dscores,
+                float scale) const;
+
+ private:
+  struct Part {  // queries [first, first + rows) see the first `keys` keys at most
+    std::int64_t first, rows, keys;
+  };
+  template <class Visit>
+  void each_part(Visit visit) const;
+  compute::Tensor scores_of(const Part& part, const compute::Tensor& memory) const;
+  void probabilities(compute::Backend& b, const Part& part, const compute::Tensor& q, const compute::Tensor& k,
+                     const compute::Tensor& scores, float scale) const;
+
+  std::int64_t batch_, heads_, queries_, keys_;
+  bool causal_;
+  std::int64_t rows_;
+};
+
+}  // namespace assay::models

@@ -1,0 +1,66 @@
+#include "assay/parallel/gradient_buckets.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace assay::parallel {
+namespace {
+
+std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const BucketOptions& options) {
+  const auto width = static_cast<std::int64_t>(compute::size_of(set.policy().gradient));
+  const std::vector<train::ParameterSet::Id>& groups = set.group_begins();
+  std::vector<train::ElementRange> buckets;
+  std::int64_t begin = 0;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool last = g + 1 == groups.size();
+    const std::int64_t end = set.elements_before(last ? set.all().size() : groups[g + 1]);
+    const std::size_t wanted = buckets.empty() ? options.first_bytes : options.bytes;
+    if (!last && static_cast<std::size_t>((end - begin) * width) < wanted) continue;
+    buckets.push_back({begin, end});
+    begin = end;
+  }
+  return buckets;
+}
+
+std::vector<train::ElementRange> by_multiple(const train::ParameterSet& set, const BucketOptions& options) {
+  const std::int64_t total = set.arena_elements();
+  if (total % options.multiple != 0)
+    throw Error(ASSAY_INVALID_ARGUMENT, "an arena of " + std::to_string(total) +
+                                            " elements cannot be cut into buckets of multiples of " +
+                                            std::to_string(options.multiple) + "; pad it first");
+  const auto elements_of = [&](std::size_t bytes) {
+    const auto n = static_cast<std::int64_t>(bytes / compute::size_of(set.policy().gradient));
+    return std::max(n / options.multiple, std::int64_t{1}) * options.multiple;
+  };
+  std::vector<train::ElementRange> buckets;
+  for (std::int64_t begin = 0; begin < total; begin = buckets.back().end)
+    buckets.push_back(
+        {begin, std::min(total, begin + elements_of(buckets.empty() ? options.first_bytes : options.bytes))});
+  return buckets;
+}
+
+}  // namespace
+
+BucketOptions bucket_options(std::size_t bytes, std::int64_t multiple) {
+  BucketOptions options{.bytes = bytes, .multiple = multiple};
+  options.first_bytes = std::min(options.first_bytes, bytes);
+  return options;
+}
+
+std::vector<train::ElementRange> plan_buckets(const train::ParameterSet& set, const BucketOptions& options) {
+  return options.multiple == 0 ? by_group(set, options) : by_multiple(set, options);
+}
+
+std::vector<train::ElementRange> parameter_ranges(const train::ParameterSet& set) {
+  std::vector<train::ElementRange> ranges;
+  for (const train::Parameter& p : set.all()) ranges.push_back({p.offset, p.offset + p.elements()});
+  return ranges;
+}
+
+std::vector<std::int64_t> begins_of(const std::vector<train::ElementRange>& pieces) {
+  std::vector<std::int64_t> begins;
+  for (const train::ElementRange& piece : pieces) begins.push_back(piece.begin);
+  return begins;
+}
+
+}  // namespace assay::parallel

@@ -1,0 +1,39 @@
+// Rows of the parameter tables of workloads that train on several ranks, and what a case's values make of them.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/comm/communicator.hpp>
+#include <cstddef>
+#include <string>
+
+namespace assay::parallel {
+
+inline constexpr auto rank_precision_names = names("fp32", "bf16", "bf16_pure");
+inline constexpr auto comm_names = names("auto", "gloo", "nccl");
+inline constexpr double least_bucket_mib = 1.0 / 1024;
+
+inline constexpr auto rank_precision_params =
+    table(Param::choice("precision", "fp32", rank_precision_names)
+              .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
+
+inline constexpr auto communication_params = table(
+    Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"),
+    Param::real("bucket_mb", 25)
+        .at_least(least_bucket_mib)
+        .at_most(1 << 20)
+        .unit("MiB")
+        .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"),
+    Param::integer("max_channels", 0)
+        .at_least(0)
+        .at_most(64)
+        .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
+
+// Reads communication_params.
+struct CommunicationSettings {
+  explicit CommunicationSettings(const Case& c);
+  std::string library;
+  comm::Options options;
+  std::size_t bucket_bytes;
+};
+
+}  // namespace assay::parallel

@@ -1,0 +1,41 @@
+// The average of the gradients over the ranks, by one of four strategies. The gradients are averaged where they lie.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/parallel/gradient_buckets.hpp>
+#include <assay/train/training_step.hpp>
+
+namespace assay::parallel {
+
+enum class Strategy { naive, flat, overlap_individual, overlap_bucketed };
+inline constexpr auto strategies = choices<Strategy>({{"naive", Strategy::naive},
+                                                      {"flat", Strategy::flat},
+                                                      {"overlap_individual", Strategy::overlap_individual},
+                                                      {"overlap_bucketed", Strategy::overlap_bucketed}});
+
+class GradientAverage final : public train::GradientExchange {
+ public:
+  // The set must outlive it.
+  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes);
+
+  void use(comm::Communicator& communicator) { communicator_ = &communicator; }
+  const std::vector<train::ElementRange>& pieces() const {
+    return pieces_.buckets();
+  }  // each is averaged by one collective
+  std::size_t collectives_in_step() const { return pieces_.buckets().size(); }
+
+  void begin_step() override { pieces_.begin_step(); }
+  train::GradientListener* listener() override { return overlaps() ? &pieces_ : nullptr; }
+  void finish() override;
+
+ private:
+  bool overlaps() const { return strategy_ == Strategy::overlap_individual || strategy_ == Strategy::overlap_bucketed; }
+  void start(std::size_t piece);
+
+  Strategy strategy_;
+  const train::ParameterSet& set_;
+  ReadyBuckets pieces_;
+  comm::Communicator* communicator_ = nullptr;
+  comm::Ticket last_ = 0;
+};
+
+}  // namespace assay::parallel

@@ -1,0 +1,90 @@
+// One step of training in its phases, the same for every workload that trains. A workload has the phases in its own
+// table: `static constexpr auto phases = assay::train::training_phases;`, or with others beside them.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/train/parameters.hpp>
+#include <assay/train/trainer.hpp>
+#include <functional>
+
+namespace assay::train {
+
+inline constexpr auto forward_phase = phase("forward");
+inline constexpr auto backward_phase = phase("backward");
+inline constexpr auto communication_wait_phase = phase("communication_wait");
+inline constexpr auto optimizer_phase = phase("optimizer");
+inline constexpr auto training_phases = table(forward_phase, backward_phase, optimizer_phase);
+// Of a step on several ranks.
+inline constexpr auto data_parallel_phases =
+    table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
+
+// What ranks do to the gradients around a backward: parallel::GradientAverage.
+class GradientExchange {
+ public:
+  GradientExchange() = default;
+  GradientExchange(const GradientExchange&) = delete;
+  GradientExchange& operator=(const GradientExchange&) = delete;
+  virtual ~GradientExchange() = default;
+  virtual void begin_step() = 0;             // before backward
+  virtual GradientListener* listener() = 0;  // for backward; null when nothing overlaps it
+  virtual void finish() = 0;                 // after backward: what is enqueued from here on sees the result
+};
+
+// Enqueues forward and, with a backward, backward.
+template <class Launch>
+void forward_and_backward(const Trainer& trainer, const Launch& launch, GradientListener* listener = nullptr) {
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer.forward();
+  }
+  if (!trainer.has_backward()) return;
+  const auto phase = launch.phase(backward_phase);
+  trainer.backward(listener);
+}
+
+// Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them.
+template <class Launch>
+void training_step(const Trainer& trainer, const Launch& launch) {
+  forward_and_backward(trainer, launch);
+  if (!trainer.has_update()) return;
+  const auto phase = launch.phase(optimizer_phase);
+  trainer.update();
+}
+
+// The same on several ranks, with the phase `communication_wait` between backward and update.
+template <class Launch>
+void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+  exchange.begin_step();
+  forward_and_backward(trainer, launch, exchange.listener());
+  {
+    const auto phase = launch.phase(communication_wait_phase);
+    exchange.finish();
+  }
+  if (!trainer.has_update()) return;
+  const auto phase = launch.phase(optimizer_phase);
+  trainer.update();
+}
+
+// The first step of a cold start (Trainer::setup_cold): each phase takes or prepares what it needs before it enqueues.
+template <class Launch>
+void cold_training_step(Trainer& trainer, const Launch& launch) {
+  const auto prepare_and_enqueue = [&](const std::function<void()>& enqueue) {
+    trainer.prepare(enqueue);
+    enqueue();
+  };
+  {
+    const auto phase = launch.phase(forward_phase);
+    trainer.take_memory_cold();
+    prepare_and_enqueue([&] { trainer.forward(); });
+  }
+  if (!trainer.has_backward()) return;
+  {
+    const auto phase = launch.phase(backward_phase);
+    prepare_and_enqueue([&] { trainer.backward(); });
+  }
+  if (!trainer.has_update()) return;
+  const auto phase = launch.phase(optimizer_phase);
+  prepare_and_enqueue([&] { trainer.update(); });
+}
+
+}  // namespace assay::train

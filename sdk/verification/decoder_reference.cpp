@@ -1,0 +1,267 @@
+#include "assay/verification/decoder_reference.hpp"
+
+#include <cmath>
+
+#include "double_products.hpp"
+
+namespace assay::verification {
+
+namespace {
+
+constexpr double reference_norm_eps = 1e-5;
+constexpr double reference_theta = 10'000.0;
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+struct Norm {
+  Matrix y;
+  std::vector<double> rstd;  // by row
+};
+
+struct Layer {  // backward reads these
+  Matrix input, q, k, v, attention, middle, gate, up, hidden;
+  Norm norm1, norm2;
+  std::vector<Matrix> probabilities;  // by sequence and head, [T, T]
+};
+
+class Reference {
+ public:
+  Reference(const models::DecoderConfig& config, const train::ParameterSet& set, const models::DecoderParameters& ids,
+            const std::vector<std::vector<float>>& weights)
+      : c_(config),
+        set_(set),
+        ids_(ids),
+        weights_(weights),
+        context_(static_cast<std::size_t>(config.context_length)),
+        batch_(static_cast<std::size_t>(config.batch_size)),
+        heads_(static_cast<std::size_t>(config.heads)),
+        head_dim_(static_cast<std::size_t>(config.head_dim())),
+        width_(static_cast<std::size_t>(config.d_model)) {
+    for (const auto& w : weights) out_.gradients.emplace_back(w.size());
+  }
+
+  DecoderGradients run(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
+    Matrix x(tokens.size(), width_);
+    const auto& table = weights_[ids_.embeddings];
+    for (std::size_t r = 0; r < tokens.size(); ++r)
+      for (std::size_t j = 0; j < width_; ++j)
+        x.row(r)[j] = static_cast<double>(table[static_cast<std::size_t>(tokens[r]) * width_ + j]);
+    std::vector<Layer> layers;
+    for (const models::DecoderLayerParameters& p : ids_.layers) {
+      layers.push_back(forward(p, std::move(x)));
+      x = output_of(p, layers.back());
+    }
+    const Norm norm = normed(x, ids_.ln_final);
+    Matrix dlogits = loss_of(project(norm.y, ids_.lm_head), labels);
+    Matrix dx = norm_backward(project_backward(dlogits, norm.y, ids_.lm_head), x, norm, ids_.ln_final);
+    for (std::size_t l = layers.size(); l-- > 0;) {
+      dx = backward(ids_.layers[l], layers[l], std::move(dx));
+      layers.pop_back();
+    }
+    // A token may occur often: summed in double, rounded once.
+    Matrix table_gradient(static_cast<std::size_t>(c_.vocab_size), width_);
+    for (std::size_t r = 0; r < tokens.size(); ++r)
+      for (std::size_t j = 0; j < width_; ++j)
+        table_gradient.row(static_cast<std::size_t>(tokens[r]))[j] += dx.row(r)[j];
+    keep(table_gradient, ids_.embeddings);
+    return std::move(out_);
+  }
+
+ private:
+  using Id = train::ParameterSet::Id;
+
+  Matrix weight(Id id) const {
+    const auto& dims = set_.all()[id].dims;
+    return Matrix(static_cast<std::size_t>(dims[0]), static_cast<std::size_t>(dims[1]), weights_[id]);
+  }
+  void keep(const Matrix& gradient, Id id) {
+    out_.gradients[id].assign(gradient.values.begin(), gradient.values.end());
+  }
+
+  Matrix project(const Matrix& x, Id id) const { return product(x, transposed(weight(id))); }
+  // Keeps the gradient by the weight; returns the one by x.
+  Matrix project_backward(const Matrix& dy, const Matrix& x, Id id) {
+    keep(product(transposed(dy), x), id);
+    return product(dy, weight(id));
+  }
+
+  Norm normed(const Matrix& x, Id id) const {
+    Norm n{Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
+    for (std::size_t r = 0; r < x.rows; ++r) {
+      double squares = 0;
+      for (std::size_t j = 0; j < x.columns; ++j) squares += x.row(r)[j] * x.row(r)[j];
+      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + reference_norm_eps);
+      for (std::size_t j = 0; j < x.columns; ++j)
+        n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * static_cast<double>(weights_[id][j]);
+    }
+    return n;
+  }
+  Matrix norm_backward(const Matrix& dy, const Matrix& x, const Norm& n, Id id) {
+    Matrix dx(x.rows, x.columns);
+    Matrix dweight(1, x.columns);
+    for (std::size_t r = 0; r < x.rows; ++r) {
+      double along = 0;
+      for (std::size_t j = 0; j < x.columns; ++j) {
+        dweight.values[j] += dy.row(r)[j] * x.row(r)[j] * n.rstd[r];
+        along += dy.row(r)[j] * static_cast<double>(weights_[id][j]) * x.row(r)[j];
+      }
+      along *= n.rstd[r] * n.rstd[r] / static_cast<double>(x.columns);
+      for (std::size_t j = 0; j < x.columns; ++j)
+        dx.row(r)[j] = n.rstd[r] * (dy.row(r)[j] * static_cast<double>(weights_[id][j]) - x.row(r)[j] * along);
+    }
+    keep(dweight, id);
+    return dx;
+  }
+
+  // Interleaved pairs; position within the sequence.
+  void rotate(Matrix& x, double direction) const {
+    for (std::size_t r = 0; r < x.rows; ++r)
+      for (std::size_t j = 0; j < width_; j += 2) {
+        const auto pair = static_cast<double>(j % head_dim_);
+        const double angle = static_cast<double>(r % context_) *
+                             std::pow(reference_theta, -pair / static_cast<double>(head_dim_)) * direction;
+        const double a = x.row(r)[j];
+        const double b = x.row(r)[j + 1];
+        x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
+        x.row(r)[j + 1] = a * std::sin(angle) + b * std::cos(angle);
+      }
+  }
+
+  double dot(const Matrix& a, std::size_t row_a, const Matrix& b, std::size_t row_b, std::size_t head) const {
+    double sum = 0;
+    for (std::size_t j = head * head_dim_; j < (head + 1) * head_dim_; ++j) sum += a.row(row_a)[j] * b.row(row_b)[j];
+    return sum;
+  }
+  // to[row_to] += factor * from[row_from], of one head
+  void add_head(Matrix& to, std::size_t row_to, double factor, const Matrix& from, std::size_t row_from,
+                std::size_t head) const {
+    for (std::size_t j = head * head_dim_; j < (head + 1) * head_dim_; ++j)
+      to.row(row_to)[j] += factor * from.row(row_from)[j];
+  }
+  double score_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim_)); }
+
+  void attend(Layer& l) const {
+    l.attention = Matrix(l.q.rows, width_);
+    for (std::size_t s = 0; s < batch_; ++s)
+      for (std::size_t h = 0; h < heads_; ++h) {
+        const std::size_t first = s * context_;
+        Matrix p(context_, context_);
+        for (std::size_t i = 0; i < context_; ++i) {
+          double total = 0;
+          for (std::size_t j = 0; j <= i; ++j)
+            total += p.row(i)[j] = std::exp(dot(l.q, first + i, l.k, first + j, h) * score_scale());
+          for (std::size_t j = 0; j <= i; ++j) {
+            p.row(i)[j] /= total;
+            add_head(l.attention, first + i, p.row(i)[j], l.v, first + j, h);
+          }
+        }
+        l.probabilities.push_back(std::move(p));
+      }
+  }
+  void attend_backward(const Layer& l, const Matrix& dy, Matrix& dq, Matrix& dk, Matrix& dv) const {
+    for (std::size_t s = 0; s < batch_; ++s)
+      for (std::size_t h = 0; h < heads_; ++h) {
+        const std::size_t first = s * context_;
+        const Matrix& p = l.probabilities[s * heads_ + h];
+        for (std::size_t i = 0; i < context_; ++i) {
+          std::vector<double> dp(i + 1);
+          double along = 0;
+          for (std::size_t j = 0; j <= i; ++j) {
+            dp[j] = dot(dy, first + i, l.v, first + j, h);
+            along += dp[j] * p.row(i)[j];
+            add_head(dv, first + j, p.row(i)[j], dy, first + i, h);
+          }
+          for (std::size_t j = 0; j <= i; ++j) {
+            const double dscore = p.row(i)[j] * (dp[j] - along) * score_scale();
+            add_head(dq, first + i, dscore, l.k, first + j, h);
+            add_head(dk, first + j, dscore, l.q, first + i, h);
+          }
+        }
+      }
+  }
+
+  Layer forward(const models::DecoderLayerParameters& p, Matrix input) const {
+    Layer l;
+    l.input = std::move(input);
+    l.norm1 = normed(l.input, p.ln1);
+    l.q = project(l.norm1.y, p.q);
+    l.k = project(l.norm1.y, p.k);
+    l.v = project(l.norm1.y, p.v);
+    rotate(l.q, 1);
+    rotate(l.k, 1);
+    attend(l);
+    l.middle = project(l.attention, p.output);
+    add_to(l.middle, l.input);
+    l.norm2 = normed(l.middle, p.ln2);
+    l.gate = project(l.norm2.y, p.w1);
+    l.up = project(l.norm2.y, p.w3);
+    l.hidden = Matrix(l.gate.rows, l.gate.columns);
+    for (std::size_t i = 0; i < l.hidden.values.size(); ++i)
+      l.hidden.values[i] = l.gate.values[i] * sigmoid(l.gate.values[i]) * l.up.values[i];
+    return l;
+  }
+  Matrix output_of(const models::DecoderLayerParameters& p, const Layer& l) const {
+    Matrix x = project(l.hidden, p.w2);
+    add_to(x, l.middle);
+    return x;
+  }
+
+  Matrix backward(const models::DecoderLayerParameters& p, const Layer& l, Matrix dx) {
+    const Matrix dhidden = project_backward(dx, l.hidden, p.w2);
+    Matrix dgate(l.gate.rows, l.gate.columns);
+    Matrix dup(l.up.rows, l.up.columns);
+    for (std::size_t i = 0; i < dhidden.values.size(); ++i) {
+      const double g = l.gate.values[i];
+      const double s = sigmoid(g);
+      dup.values[i] = dhidden.values[i] * g * s;
+      dgate.values[i] = dhidden.values[i] * l.up.values[i] * s * (1 + g * (1 - s));
+    }
+    Matrix dnormed = project_backward(dgate, l.norm2.y, p.w1);
+    add_to(dnormed, project_backward(dup, l.norm2.y, p.w3));
+    add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
+
+    const Matrix dattention = project_backward(dx, l.attention, p.output);
+    Matrix dq(l.q.rows, width_), dk(l.q.rows, width_), dv(l.q.rows, width_);
+    attend_backward(l, dattention, dq, dk, dv);
+    rotate(dq, -1);
+    rotate(dk, -1);
+    Matrix dinput = project_backward(dq, l.norm1.y, p.q);
+    add_to(dinput, project_backward(dk, l.norm1.y, p.k));
+    add_to(dinput, project_backward(dv, l.norm1.y, p.v));
+    add_to(dx, norm_backward(dinput, l.input, l.norm1, p.ln1));
+    return dx;
+  }
+
+  // Sets the loss; returns its gradient by the logits.
+  Matrix loss_of(Matrix logits, const std::vector<std::int64_t>& labels) {
+    double valid = 0;
+    for (const std::int64_t label : labels) valid += label >= 0 ? 1 : 0;
+    for (std::size_t r = 0; r < logits.rows; ++r) {
+      double* row = logits.row(r);
+      double total = 0;
+      for (std::size_t j = 0; j < logits.columns; ++j) total += std::exp(row[j]);
+      const double of_label = labels[r] >= 0 ? row[static_cast<std::size_t>(labels[r])] : 0;
+      if (labels[r] >= 0) out_.loss += (std::log(total) - of_label) / valid;
+      for (std::size_t j = 0; j < logits.columns; ++j) row[j] = labels[r] >= 0 ? std::exp(row[j]) / total / valid : 0;
+      if (labels[r] >= 0) row[static_cast<std::size_t>(labels[r])] -= 1 / valid;
+    }
+    return logits;
+  }
+
+  const models::DecoderConfig& c_;
+  const train::ParameterSet& set_;
+  const models::DecoderParameters& ids_;
+  const std::vector<std::vector<float>>& weights_;
+  std::size_t context_, batch_, heads_, head_dim_, width_;
+  DecoderGradients out_;
+};
+
+}  // namespace
+
+DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
+                                   const models::DecoderParameters& ids, const std::vector<std::vector<float>>& weights,
+                                   const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
+  return Reference(config, set, ids, weights).run(tokens, labels);
+}
+
+}  // namespace assay::verification

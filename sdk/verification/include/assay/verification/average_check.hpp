@@ -1,0 +1,72 @@
+// Are the gradients that ranks have averaged the mean of the ranks' own? Each rank computes its own from its own data
+// without communication, then the timed way averages them. Both are sketched (sketch.hpp), every element of them, the
+// sketches meet on rank 0 through the host, and the mean is made there in fp64: nothing of it passes through the
+// communicator that is under test. So it shows when gradients are summed, sent from one rank, left as they were, or
+// averaged in part or in the wrong place.
+//
+// Of ranks with the same data the mean is any rank's own, and a broadcast would pass: hence their data are compared
+// too.
+#pragma once
+#include <assay/train/trainer.hpp>
+#include <assay/verification/sketch.hpp>
+#include <assay/workload/precision.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::verification {
+
+// What one rank contributes; sketches by piece, the same pieces on every rank.
+struct RankGradients {
+  std::vector<Sketch> own, averaged;
+};
+// Of a piece whose average this rank does not hold (a reduce-scatter leaves it to another one).
+inline constexpr Sketch not_held{0, -1};
+
+// What one rank trains on: a hash of its tokens, how many there are, and of how large a vocabulary.
+struct OwnData {
+  std::uint64_t hash = 0;
+  std::int64_t tokens = 0, vocabulary = 0;
+  // Two draws of so little may be the same.
+  bool may_repeat() const;
+};
+
+struct AverageFindings {
+  // The largest distance of an average from the mean, in units of what a sum of random signs over the ranks' own
+  // gradients comes to; not a number when one of them is none.
+  double worst = 0;
+  std::int64_t worst_rank = 0, worst_piece = 0;
+  std::int64_t missing = -1;  // a piece whose average no rank holds
+  // By how much all averages of a rank together are too large or too small, where that is the most of what is allowed,
+  // and that, in roundings of the gradients' format. Roundings cancel in it, so that a factor shows which in one piece
+  // could be rounding.
+  double factor = 0, allowed_roundings = 0;
+  // How far the mean is from the own gradients of the rank that is nearest to it, where that rank is farthest from it.
+  // Below it a broadcast of that rank's gradients cannot be told from an average.
+  double nearest = 0;
+};
+AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks);
+
+// Each average is rounded to the gradients' dtype; a library that rounds at each hop rounds sums of fewer ranks, too,
+// and comes to about the same. Found on 2 and 4 ranks by Gloo, which rounds once: 1 unit of rounding in fp32, 2 in
+// bf16.
+double average_tolerance(const workload::PrecisionPolicy& policy);
+// The same for the factor by which all of them are too large or too small.
+double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFindings& found);
+
+// The pieces in which gradients are compared, cut at `cuts` (where collectives begin): as many as the sketches of all
+// ranks have room on rank 0.
+std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
+                                                std::int64_t ranks);
+
+// To be called between the two passes of a check: fills every gradient with what is no number, so that a collective
+// that starts before backward has written it anew finds nothing of the first pass.
+void spoil_gradients(compute::Backend& backend, const train::ParameterSet& set);
+
+// Every rank calls it, once per name. Throws WRONG_RESULT on every rank. In part where ranks have too few tokens for an
+// average to be told from the gradients of one of them.
+Verified check_average(const Host& host, std::string_view name, const train::ParameterSet& set,
+                       const std::vector<train::ElementRange>& pieces, const RankGradients& mine, const OwnData& data);
+
+}  // namespace assay::verification

@@ -1,0 +1,39 @@
+// How far a tensor is from what it should be: as a whole, and in its worst block. A whole tensor hides what is wrong in
+// a few of its rows: of 10,000 rows one that is missing is 1% of the norm, and rounding to 16 bits is as much.
+#pragma once
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace assay::verification {
+
+class BlockDifference {
+ public:
+  static constexpr std::size_t block_elements = 256;
+
+  BlockDifference() = default;
+  BlockDifference(const std::vector<float>& found, const std::vector<float>& expected) { add(found, expected); }
+  // Adds the next elements. Sequences of different lengths differ by infinity.
+  void add(const std::vector<float>& found, const std::vector<float>& expected);
+
+  std::size_t elements() const { return elements_; }
+  double expected_squares() const;  // the sum of the squares of what was expected
+
+  // Both are infinite where a number is not finite. `scale` is the root mean square that rounding errors are in
+  // proportion to where the truth is nearly zero: compute::Difference.
+  double whole(double scale = 0) const;
+  // The largest of any block, relative to the block's own norm or that of a block of average elements, whichever is
+  // more.
+  double worst_block(double scale = 0) const;
+  // By how much it is too large or too small as a whole: |<found - expected, expected>| relative to the norm of what is
+  // expected. Rounding errors cancel in it, so that a factor shows which the others take for rounding.
+  double factor(double scale = 0) const;
+
+ private:
+  std::size_t elements_ = 0;
+  std::vector<std::pair<double, double>> blocks_;  // sums of squares: of the distance, of what was expected
+  double along_ = 0;                               // the sum of distance times what was expected
+  bool is_comparable_ = true;
+};
+
+}  // namespace assay::verification

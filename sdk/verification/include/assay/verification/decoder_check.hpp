@@ -1,0 +1,28 @@
+// What verifications hold a decoder against: another path of the same backend, on the whole batch; and float64, the
+// gradients of a few tokens, by the operations and the formats of the model that was timed, held against
+// decoder_reference.hpp. Two paths of one backend share operations, and what is wrong in both does not show between
+// them.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/models/decoder_trainer.hpp>
+
+namespace assay::verification {
+
+// The path that shares the least with the one that was timed: the other kind of operations, the other attention, and
+// recomputation, which also keeps its memory small. Attention by its definition makes its scores in parts beyond a
+// context of 1024.
+models::DecoderConfig opposite_path(models::DecoderConfig timed);
+// The same for a shape that tiled attention does not serve: by the definition, in parts.
+models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& timed);
+
+// What is compared: few sequences and layers of the model, its width and its vocabulary. No layers: not even one is
+// affordable on the host.
+models::DecoderConfig reference_shape(models::DecoderConfig timed);
+
+// From the starting weights, those of norms made other than 1, with tokens that repeat and a label that is left out.
+// Overwrites parameters, gradients and activations: start() begins anew. `loss_scale`: at which gradients are finite.
+// Throws WRONG_RESULT; in part where the model is too large for a reference.
+Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale);
+
+}  // namespace assay::verification

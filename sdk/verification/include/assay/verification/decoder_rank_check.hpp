@@ -1,0 +1,22 @@
+// What workloads in which several ranks train a decoder check alike, beside the average of their gradients
+// (average_check.hpp): that each rank has its part of the batch, and that its own gradients are right.
+#pragma once
+#include <assay/models/decoder_trainer.hpp>
+#include <assay/verification/average_check.hpp>
+#include <string_view>
+
+namespace assay::verification {
+
+OwnData own_data(const models::DecoderTrainer& trainer);
+
+// Every rank calls it, once per name. Throws WRONG_RESULT when a rank's tokens are not its part of rank 0's batch of
+// all ranks.
+void check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer);
+
+// Holds every operation of this rank's forward and backward against float64, and compares its loss and gradients, from
+// the starting weights, with those of the path that shares the least with the timed one (opposite_path). Where that
+// does not fit beside what is there, on half of the sequences, and so on; in part where not one fits. In fp16 every
+// parameter's gradient must be finite at some loss scale. Spoils the activations; no step may follow.
+Verified check_own_gradients(models::DecoderTrainer& trainer);
+
+}  // namespace assay::verification

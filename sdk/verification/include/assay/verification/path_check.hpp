@@ -1,0 +1,63 @@
+// Verifications check with these functions whether the result of a model's step is finite, and whether two ways to
+// compute the same step agree.
+#pragma once
+#include <assay/train/trainer.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/precision.hpp>
+#include <functional>
+#include <string>
+
+namespace assay::verification {
+
+inline constexpr double verification_loss_scale = 1024;  // fp16: low enough for any start to be finite
+
+// What the gradients of one way may take of the host's memory, in elements: 512 MiB. Those of the other are read as
+// they are compared.
+inline constexpr std::int64_t compared_elements = std::int64_t{1} << 27;
+
+struct Outcome {
+  double loss = 0;
+  Samples samples;  // gradients by parameter; further samples are those of `last_sample`
+};
+// What the other way has for a sample of the first: so many elements, of the same places.
+using SampleOf = std::function<std::vector<float>(std::size_t index)>;
+
+struct PathTolerance {
+  double loss, gradient;  // relative; `gradient` of a whole tensor in the Euclidean norm
+  double block;           // of 256 elements, relative to their norm or to that of as many average ones
+  double factor;          // by which a whole, large tensor is too large or too small
+  double few = 0;         // of n elements by so much over the root of n more
+};
+// Of a model of so many layers: from the rounding that is expected, at most five times what is found. `rows`: the
+// tokens whose losses the loss is the mean of; that of few is off by more.
+PathTolerance path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
+// The tolerance for a model with ReLUs is wider. A hidden state so near 0 that rounding decides on which side it falls
+// passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
+// gradients differ by sqrt(e).
+PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers);
+// In fp32 a model of few states most often has none of that kind, and is held to rounding alone: whoever finds more may
+// try `relu_draws` batches, in all of which a right one has such a state in one of a thousand cases at most. `states`:
+// hidden ones, over all rows and layers. Otherwise the tolerance above.
+inline constexpr int relu_draws = 5;
+bool has_few_relu_states(const workload::PrecisionPolicy& policy, double states);
+PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, double states);
+
+// Checks the loss and the gradients of the last step. Returns a text on what was found, or throws WRONG_RESULT.
+// Overwrites the loss.
+std::string check_finite(const train::Trainer& trainer, const train::Model& model);
+
+// A loss scale to start() with. With loss scaling (fp16) it enqueues with `step` what leaves gradients, from the start,
+// and again at a lower scale as long as one overflows: a right one is finite at some scale. Throws WRONG_RESULT that
+// names the first parameter whose gradient is finite at none. Without loss scaling it does nothing. Blocks.
+double find_finite_gradients(train::Trainer& trainer, const std::function<void()>& step);
+
+// Throws WRONG_RESULT beyond the tolerance. `what`: "fused path against the unfused one". `last_sample` names the
+// tensor of a sample beyond those of the parameters.
+std::string compare_paths(const std::string& what, const Outcome& timed, double reference_loss,
+                          const SampleOf& reference, const PathTolerance& tolerance,
+                          const train::ParameterSet& parameters, const std::string& last_sample);
+std::string compare_paths(const std::string& what, const Outcome& timed, const Outcome& reference,
+                          const PathTolerance& tolerance, const train::ParameterSet& parameters,
+                          const std::string& last_sample);
+
+}  // namespace assay::verification

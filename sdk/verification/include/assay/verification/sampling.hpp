@@ -1,0 +1,41 @@
+// Samples are what verifications look at: tensors on the host, whole or evenly spread blocks of them.
+#pragma once
+#include <assay/train/element_range.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay::verification {
+
+using Samples = std::vector<std::vector<float>>;  // by parameter
+
+// What one set of samples may take of the host's memory, in elements: 64 MiB.
+inline constexpr std::int64_t sample_budget = std::int64_t{1} << 24;
+
+// Which of `elements` are looked at: all of them, where `most` allows; otherwise runs of up to `sample_run` elements,
+// evenly spread, with both ends, `most` together or a little more.
+inline constexpr std::int64_t sample_run = 4096;
+std::vector<train::ElementRange> spread_ranges(std::int64_t elements, std::int64_t most, std::int64_t run = sample_run);
+
+// Up to `most` elements of a contiguous tensor, in their order. Blocks.
+std::vector<float> sample(compute::Backend& backend, const compute::Tensor& t, std::int64_t most = sample_budget);
+
+// Of each parameter, of a set of which `budget` elements may be looked at. Small ones are whole.
+std::int64_t sampled_elements(const train::ParameterSet& set, train::ParameterSet::Id id,
+                              std::int64_t budget = sample_budget);
+double sampled_share(const train::ParameterSet& set, std::int64_t budget = sample_budget);  // of all elements
+std::string share_text(double share);  // "all elements", "3.1% of the elements, evenly spread"
+
+Samples sample_values(compute::Backend& backend, const train::ParameterSet& set, std::int64_t budget = sample_budget);
+Samples sample_gradients(compute::Backend& backend, const train::ParameterSet& set,
+                         std::int64_t budget = sample_budget);
+
+// |found - expected| / max(|expected|, scale) in the Euclidean norm: compute::Difference. Infinite where a number is
+// not finite, or the lengths differ.
+double relative_difference(const std::vector<float>& found, const std::vector<float>& expected, double scale = 0);
+
+// A hash of all bits of a contiguous tensor, the same wherever the bits are the same. Blocks.
+std::uint64_t hash_of(compute::Backend& backend, const compute::Tensor& t);
+
+}  // namespace assay::verification

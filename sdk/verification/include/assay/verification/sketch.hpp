@@ -1,0 +1,33 @@
+// A sketch is what a verification keeps of many numbers: for each piece of an arena one weighted sum over all its
+// elements, in fp64. It is linear, so that the mean of sketches is the sketch of the mean: ranks can compare gradients
+// of any size by exchanging a few KiB. Weights differ by position and do not repeat within a piece of any usual
+// length, so that what is missing, swapped, moved, scaled or added shows; every element counts.
+#pragma once
+#include <assay/compute/backend.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace assay::verification {
+
+struct Sketch {
+  double sum = 0;      // of weight times element
+  double squares = 0;  // of the squares of these products: how large a sum of random signs would be
+  bool operator==(const Sketch&) const = default;
+};
+
+// The pieces in which an arena is looked at, in ascending order: every parameter, cut at `cuts` (in any order) and, as
+// far as `most` pieces allow it, into parts of equal size, of which the first and the last of what lies between two
+// cuts are short: what goes wrong at an end weighs more there. No piece holds elements of two parameters; gaps between
+// groups and the padding are in none.
+std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
+                                               std::size_t most);
+
+// The sketches of the pieces of a flat tensor (fp32, bf16, fp16), which is read through the host. Blocks.
+std::vector<Sketch> sketch_of(compute::Backend& backend, const compute::Tensor& arena,
+                              const std::vector<train::ElementRange>& pieces);
+
+// Adds `count` elements, the first of which is the `first`-th of the arena.
+void add_to(Sketch& sketch, const float* values, std::int64_t first, std::int64_t count);
+
+}  // namespace assay::verification

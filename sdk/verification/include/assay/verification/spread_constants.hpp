@@ -1,0 +1,19 @@
+// What a verification does to parameters before it looks at a step, so that more shows in it.
+#pragma once
+#include <assay/train/parameters.hpp>
+#include <vector>
+
+namespace assay::verification {
+
+// Norms start with weights of 1 and biases of 0, and some layers with biases of 0: a kernel that ignores them is right
+// then. Gives every parameter that starts from one number values of up to 1/2 around it, which are exact in every
+// format. After start(); the next start() draws them anew. Enqueues, and blocks for uploads.
+void spread_constants(compute::Backend& backend, const train::ParameterSet& set,
+                      const std::vector<train::ParameterSet::Id>& ids);
+void spread_constants(compute::Backend& backend, const train::ParameterSet& set);  // all parameters
+
+// Fills the copy of the weights that products read with what is no number. Before a start(): the memory may hold the
+// right copy from before, and a start that leaves a part of it out would not show.
+void spoil_compute_copy(compute::Backend& backend, const train::ParameterSet& set);
+
+}  // namespace assay::verification

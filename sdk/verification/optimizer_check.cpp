@@ -1,0 +1,293 @@
+#include "assay/verification/optimizer_check.hpp"
+
+#include <algorithm>
+#include <assay/compute/difference.hpp>
+#include <assay/verification/loss_scale_check.hpp>
+#include <assay/verification/path_check.hpp>
+#include <assay/verification/sampling.hpp>
+#include <assay/verification/spread_constants.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace assay::verification {
+
+namespace op = compute::op;
+
+using compute::DType;
+using compute::Tensor;
+
+namespace {
+
+// Elements of the whole arena that are looked at, and of each parameter at least.
+constexpr std::int64_t checked_elements = std::int64_t{1} << 21;
+constexpr std::int64_t run = 256;
+constexpr std::int64_t least_of_parameter = 4 * run;
+
+// What an update may be off by, in roundings of fp32 to the size of what is added up. Two to three are found.
+constexpr double allowed_roundings = 8;
+constexpr double fp32_rounding = 0x1p-24;
+constexpr double least_normal = 0x1p-126;  // below it a device may flush to zero
+
+// Half a unit in the last place of a stored number: what rounding to its format may be off by.
+double half_unit(DType dtype, double x) {
+  if (dtype == DType::f32) return 0;  // part of the roundings
+  const int mantissa = dtype == DType::bf16 ? 7 : 10;
+  const int least_exponent = dtype == DType::bf16 ? -126 : -14;
+  const int exponent = x == 0 ? least_exponent : std::max(std::ilogb(x), least_exponent);
+  return std::ldexp(0.5, exponent - mantissa);
+}
+
+// How far `found` is from `expected` beyond the rounding of its format, in roundings of fp32 of `magnitude`.
+double roundings(double found, double expected, double magnitude, DType dtype) {
+  const double beyond = std::abs(found - expected) - half_unit(dtype, expected);
+  if (!(beyond > 0)) return std::isnan(beyond) ? beyond : 0;
+  return beyond / (fp32_rounding * (magnitude + std::abs(expected)) + least_normal);
+}
+
+}  // namespace
+
+// What one step does to an element, as torch.optim.AdamW and SGD say it.
+struct OptimizerCheck::Rule {
+  const train::OptimizerConfig& config;
+  double rate, unscale;
+  std::int64_t step;  // counted from 1
+
+  struct Element {
+    double value = 0, first = 0, second = 0;
+  };
+  struct Update {
+    Element now, magnitude;  // magnitude: of the terms, before they cancel
+  };
+
+  Update operator()(const Element& old, double gradient) const {
+    return config.name == "adamw" ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
+  }
+
+  Update adamw(const Element& old, double g) const {
+    const double beta1 = config.beta1, beta2 = config.beta2;
+    const auto t = static_cast<double>(step);
+    Update u;
+    u.now.first = beta1 * old.first + (1 - beta1) * g;
+    u.now.second = beta2 * old.second + (1 - beta2) * g * g;
+    u.magnitude.first = std::abs(old.first) + std::abs(g);
+    u.magnitude.second = u.now.second;
+    const double root = std::sqrt(u.now.second / (1 - std::pow(beta2, t))) + double{config.eps};
+    const double factor = rate / (1 - std::pow(beta1, t)) / root;
+    u.now.value = old.value * (1 - rate * double{config.weight_decay}) - factor * u.now.first;
+    u.magnitude.value = std::abs(old.value) + factor * u.magnitude.first;
+    return u;
+  }
+
+  Update sgd(const Element& old, double gradient) const {
+    const double decay = old.value * double{config.weight_decay};
+    const double g = gradient + decay;
+    const double momentum = config.momentum != 0 && step > 1 ? double{config.momentum} * old.first : 0;
+    Update u;
+    u.now.first = momentum + g;
+    u.magnitude.first = std::abs(momentum) + std::abs(gradient) + std::abs(decay);
+    u.now.value = old.value - rate * u.now.first;
+    u.magnitude.value = std::abs(old.value) + rate * u.magnitude.first;
+    return u;
+  }
+};
+
+OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optimizer& optimizer)
+    : trainer_(trainer),
+      optimizer_(optimizer),
+      backend_(trainer.backend()),
+      set_(trainer.parameters()),
+      moved_(set_.all().size()) {
+  choose_pieces();
+  backend_.synchronize();
+  before_ = read();
+  const auto configured = static_cast<float>(optimizer_.config().lr);
+  if (before_.step != 0 || rate() != configured)
+    throw Error(ASSAY_WRONG_RESULT, "before the first update the optimizer is at step " + std::to_string(before_.step) +
+                                        " with learning rate " + workload::number(double{rate()}, "%.9g") +
+                                        ", expected step 0 and " + workload::number(double{configured}, "%.9g"));
+  for (std::size_t i = 0; i < pieces_.size(); ++i) check_copies(pieces_[i], before_.values[i]);
+}
+
+// Before the first update too: what a step reads is the weight, rounded to the activations' format.
+void OptimizerCheck::check_copies(const Piece& piece, const std::vector<float>& values) {
+  const std::vector<float> copies = download(set_.compute_copy(), piece.arena);
+  for (std::size_t i = 0; i < copies.size(); ++i)
+    judge(roundings(double{copies[i]}, double{values[i]}, 0, set_.policy().activation), piece, "a weight's copy",
+          double{copies[i]}, double{values[i]});
+}
+
+void OptimizerCheck::choose_pieces() {
+  const double share = static_cast<double>(checked_elements) / static_cast<double>(set_.arena_elements());
+  for (train::ParameterSet::Id id = 0; id < set_.all().size(); ++id) {
+    const train::Parameter& p = set_.all()[id];
+    const auto most =
+        std::max(least_of_parameter, static_cast<std::int64_t>(share * static_cast<double>(p.elements())));
+    for (const train::ElementRange& owned : optimizer_.ranges()) {
+      const train::ElementRange part{std::max(owned.begin, p.offset), std::min(owned.end, p.offset + p.elements())};
+      if (part.begin >= part.end) continue;
+      elements_ += part.elements();
+      for (const train::ElementRange& piece : spread_ranges(part.elements(), most, run)) {
+        const train::ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
+        pieces_.push_back({id, arena, optimizer_.packed(arena)});
+      }
+    }
+  }
+}
+
+std::vector<float> OptimizerCheck::download(const Tensor& arena, const train::ElementRange& range) const {
+  return arena ? workload::download_f32(backend_, arena.slice(0, range.begin, range.elements())) : std::vector<float>();
+}
+
+OptimizerCheck::State OptimizerCheck::read() const {
+  State state;
+  backend_.download(&state.step, optimizer_.step_number());
+  for (const Piece& piece : pieces_) {
+    state.values.push_back(download(set_.all_values(), piece.arena));
+    state.first.push_back(download(optimizer_.moment(0), piece.packed));
+    state.second.push_back(download(optimizer_.moment(1), piece.packed));
+  }
+  return state;
+}
+
+float OptimizerCheck::rate() const {
+  float rate = 0;
+  backend_.download(&rate, optimizer_.learning_rate());
+  return rate;
+}
+
+void OptimizerCheck::after_step() {
+  backend_.synchronize();
+  State now = read();
+  std::vector<std::vector<float>> gradients;
+  bool all_finite = true;
+  for (const Piece& piece : pieces_) {
+    gradients.push_back(download(set_.all_gradients(), piece.arena));
+    for (const float g : gradients.back()) all_finite = all_finite && std::isfinite(g);
+  }
+  ++updates_;
+  // With loss scaling a step whose gradients are not finite changes nothing. Samples may not have the one that is not.
+  float nonfinite = 0;
+  if (trainer_.scaler().active()) backend_.download(&nonfinite, trainer_.scaler().tensors().nonfinite);
+  const bool skips = trainer_.scaler().active() && (nonfinite > 0 || !all_finite);
+  if (skips) ++skipped_;
+  const std::int64_t expected_step = skips ? before_.step : before_.step + 1;
+  if (now.step != expected_step)
+    throw Error(ASSAY_WRONG_RESULT, "after an update the optimizer is at step " + std::to_string(now.step) +
+                                        ", expected " + std::to_string(expected_step));
+  const Rule rule{optimizer_.config(), double{rate()}, 1 / trainer_.scaler().scale_of_gradients(backend_), now.step};
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (skips) {
+      if (now.values[i] != before_.values[i] || now.first[i] != before_.first[i] || now.second[i] != before_.second[i])
+        throw Error(ASSAY_WRONG_RESULT, "a step that the loss scale skips has changed " +
+                                            set_.all()[pieces_[i].parameter].name + " or its moments");
+      continue;
+    }
+    compare(pieces_[i], i, now, rule, gradients[i]);
+  }
+  before_ = std::move(now);
+}
+
+void OptimizerCheck::compare(const Piece& piece, std::size_t index, const State& now, const Rule& rule,
+                             const std::vector<float>& gradients) {
+  const workload::PrecisionPolicy& policy = set_.policy();
+  const std::vector<float>&old_first = before_.first[index], &old_second = before_.second[index];
+  const std::vector<float>&first = now.first[index], &second = now.second[index], &values = now.values[index];
+  check_copies(piece, values);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Rule::Element old{double{before_.values[index][i]}, old_first.empty() ? 0 : double{old_first[i]},
+                            old_second.empty() ? 0 : double{old_second[i]}};
+    const Rule::Update expected = rule(old, double{gradients[i]});
+    const auto check = [&](const char* what, double found, double should_be, double magnitude, DType dtype) {
+      judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be);
+    };
+    const Rule::Element &right = expected.now, &magnitude = expected.magnitude;
+    if (shows(old.value, right.value, magnitude.value)) moved_[piece.parameter] = true;
+    check("a weight", double{values[i]}, right.value, magnitude.value, policy.parameter);
+    if (!first.empty()) check("a first moment", double{first[i]}, right.first, magnitude.first, policy.state);
+    if (!second.empty()) check("a second moment", double{second[i]}, right.second, magnitude.second, policy.state);
+  }
+}
+
+// Whether a weight that had stayed where it was would be found: an update of half of this would be, too.
+bool OptimizerCheck::shows(double before, double after, double magnitude) const {
+  const double allowed =
+      half_unit(set_.policy().parameter, after) + allowed_roundings * fp32_rounding * (magnitude + std::abs(after));
+  return std::abs(after - before) > 2 * allowed;
+}
+
+void OptimizerCheck::judge(double error, const Piece& piece, const char* what, double found, double expected) {
+  worst_roundings_ = compute::worse(worst_roundings_, error);
+  if (error <= allowed_roundings) return;
+  throw Error(ASSAY_WRONG_RESULT, "after update " + std::to_string(updates_) + " " + what + " of " +
+                                      set_.all()[piece.parameter].name + " is " + workload::number(found, "%.9g") +
+                                      ", in float64 " + workload::number(expected, "%.9g") + ": " +
+                                      workload::number(error) + " roundings of fp32 apart (tolerance " +
+                                      workload::number(allowed_roundings) + ")");
+}
+
+// AdamW moves every element by about the rate. SGD moves it by the gradient, whose size differs by orders of magnitude
+// from model to model, and from the large weights of norms to those of matrices: the rate is chosen so that the typical
+// weight of every parameter moves by a part of itself, unless others would then move by more than they are.
+void OptimizerCheck::set_visible_rate() {
+  constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
+  double rate = adamw_rate;
+  if (optimizer_.config().name != "adamw") {
+    struct Squares {
+      double weights = 0, gradients = 0;
+      bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
+      double rate(double share) const { return share * std::sqrt(weights / gradients); }
+    };
+    Squares all;
+    std::vector<Squares> of(set_.all().size());
+    const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      Squares& one = of[pieces_[i].parameter];
+      for (const float w : before_.values[i]) one.weights += double{w} * double{w};
+      for (const float g : download(set_.all_gradients(), pieces_[i].arena))
+        one.gradients += double{g} * double{g} * unscale * unscale;
+    }
+    double needed = 0;
+    for (const Squares& one : of) {
+      all.weights += one.weights, all.gradients += one.gradients;
+      if (one.tell()) needed = std::max(needed, one.rate(sgd_share));
+    }
+    if (all.tell()) rate = std::min(needed, all.rate(most_share));
+  }
+  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
+}
+
+std::string OptimizerCheck::text() const {
+  std::int64_t checked = 0;
+  std::set<train::ParameterSet::Id> parameters;
+  for (const Piece& piece : pieces_) {
+    checked += piece.arena.elements();
+    parameters.insert(piece.parameter);
+  }
+  std::string text =
+      "optimizer: " + std::to_string(updates_) + (updates_ == 1 ? " update" : " updates") + " of " +
+      std::to_string(checked) + " of " + std::to_string(elements_) + " elements of " +
+      std::to_string(parameters.size()) + " parameters within " + workload::number(worst_roundings_, "%.2g") +
+      " roundings of float64 (tolerance " + workload::number(allowed_roundings) + "), weights of " +
+      std::to_string(std::count(moved_.begin(), moved_.end(), true)) + " of them moved by more than that";
+  if (skipped_ > 0) text += ", " + std::to_string(skipped_) + " of them skipped";
+  return text + "; ";
+}
+
+std::string check_updates(train::Trainer& trainer, const std::function<void()>& step) {
+  const std::string skipped = check_skipped_step(trainer, step);
+  const double loss_scale = find_finite_gradients(trainer, step);
+  spoil_compute_copy(trainer.backend(), trainer.parameters());
+  trainer.start(loss_scale);
+  OptimizerCheck check(trainer);
+  step();
+  check.after_step();
+  check.set_visible_rate();
+  step();
+  check.after_step();
+  return skipped + check.text();
+}
+
+}  // namespace assay::verification

@@ -1,0 +1,95 @@
+#include "assay/workload/peak.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <string_view>
+
+#include "assay/workload/open_backend.hpp"
+
+namespace assay::workload {
+
+namespace op = compute::op;
+
+namespace {
+
+using compute::Backend;
+using compute::Mode;
+using compute::Tensor;
+using Clock = std::chrono::steady_clock;
+
+constexpr int fewest_runs = 3, most_runs = 20;
+constexpr double enough_s = 0.04;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Memory straight from the device, which no account of the case has.
+class PeakMemory {
+ public:
+  PeakMemory(const assay_device_access& access, std::size_t bytes) : access_(access) {
+    if (const assay_status s = access.api->allocate(access.device, std::max<std::size_t>(bytes, 1), &address_);
+        s != ASSAY_OK)
+      throw Error(s, std::to_string(bytes) + " bytes to measure the device's peak: " + access.api->error_text());
+  }
+  PeakMemory(const PeakMemory&) = delete;
+  PeakMemory& operator=(const PeakMemory&) = delete;
+  ~PeakMemory() { access_.api->release(access_.device, address_); }
+  char* data() const { return static_cast<char*>(address_); }
+
+ private:
+  const assay_device_access& access_;
+  void* address_ = nullptr;
+};
+
+double shortest_s(Backend& backend, const std::function<void()>& enqueue) {
+  enqueue();
+  backend.synchronize();
+  double shortest = std::numeric_limits<double>::infinity();
+  const auto begin = Clock::now();
+  for (int run = 0; run < most_runs && (run < fewest_runs || seconds_since(begin) < enough_s); ++run) {
+    const auto run_begin = Clock::now();
+    enqueue();
+    backend.synchronize();
+    shortest = std::min(shortest, seconds_since(run_begin));
+  }
+  return shortest;
+}
+
+}  // namespace
+
+Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy& precision) {
+  const std::unique_ptr<Backend> backend = open_backend(host, launch);
+  const auto& access = *host.extension<assay_device_access>(ASSAY_EXT_DEVICE);
+  if (precision.product_math != compute::ProductMath::exact) backend->set_product_math(precision.product_math);
+  const bool on_cpu = std::string_view(backend->kind()) == "cpu";
+  const std::int64_t n = on_cpu ? 768 : 8192;
+  const std::size_t copied_bytes = (on_cpu ? std::size_t{32} : std::size_t{256}) << 20;  // beyond caches
+  const std::size_t matrix_bytes = Tensor(nullptr, precision.activation, {n, n}).bytes();
+  const PeakMemory memory(access, std::max(3 * matrix_bytes, 2 * copied_bytes));
+  const auto matrix = [&](std::size_t i) {
+    return Tensor(memory.data() + i * matrix_bytes, precision.activation, {n, n});
+  };
+  const auto product = [&] { backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)}); };
+  backend->set_mode(Mode::prepare);
+  product();
+  backend->set_mode(Mode::execute);
+  const PeakMemory workspace(access, backend->workspace_bytes());
+  backend->set_workspace(workspace.data(), backend->workspace_bytes());
+  for (const std::size_t i : {0, 1})
+    backend->run(op::RandomNormal{.x = matrix(i), .seed = 1, .stream = i, .mean = 0, .std = 1});
+  Peak peak;
+  peak.flops_per_s = 2.0 * static_cast<double>(n * n * n) / shortest_s(*backend, product);
+  const auto count = static_cast<std::int64_t>(copied_bytes / sizeof(float));
+  const Tensor from(memory.data(), compute::DType::f32, {count});
+  const Tensor to(memory.data() + copied_bytes, compute::DType::f32, {count});
+  backend->run(op::Fill{.x = from, .value = 1.0});
+  peak.bytes_per_s = 2.0 * static_cast<double>(copied_bytes) /
+                     shortest_s(*backend, [&] { backend->run(op::Copy{.to = to, .from = from}); });
+  peak.text = "the best of a few products " + std::to_string(n) + " wide, and of copies of " +
+              std::to_string(copied_bytes >> 20) + " MiB";
+  return peak;
+}
+
+}  // namespace assay::workload
