@@ -105,10 +105,10 @@ std::vector<TriedCase> make_cases() {
 
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
-  add("mixed_precision:accumulation", "matmul", "operation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterms = 100\n");
+  add("mixed_precision:accumulation", "matmul",
+      "operation = \"matmul\"\norder = \"library\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:dtypes", "dtypes", "precision = \"bf16\"\n");
-  add("mixed_precision:speed_accuracy", "training",
-      decoder_model + "reference_context = 16\nloss_steps = 3\n");
+  add("mixed_precision:speed_accuracy", "training", decoder_model + "reference_context = 16\nloss_steps = 3\n");
 
   add("node_check", "product", "check = \"matrix_product\"\nsize = 48\n");
   add("node_check", "copy", "check = \"copy\"\nbytes = 65536\n");

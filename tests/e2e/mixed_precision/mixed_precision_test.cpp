@@ -17,8 +17,9 @@ class MixedPrecision : public Sandbox {
   // An experiment of one of the plugin's workloads on the CPU. `more`: of [run], and further tables.
   std::vector<json> run_cases(const std::string& workload, const std::string& params, const std::string& more = "",
                               int expected_code = 0) {
-    return records_of({.plugin = "mixed_precision:" + workload, .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
-                      expected_code);
+    return records_of(
+        {.plugin = "mixed_precision:" + workload, .params = params, .measure = "warmup = 0\nsteps = 1", .run = more},
+        expected_code);
   }
   std::string table() const { return text_of(run_folder() / "table.csv"); }
   static std::string word(const json& record, const char* name) { return record["metrics"][name].value("word", ""); }
@@ -55,11 +56,11 @@ TEST_F(MixedPrecision, AThousandHundredthsAreWhatTheReportPrints) {
 
 // The other report's sums: of 1 and 19,999 times 0.001, by halves, and in chunks that are stored in fp16.
 TEST_F(MixedPrecision, OneAndManyThousandthsAreWhatTheReportPrints) {
-  const auto records = run_cases(
-      "accumulation", "terms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
-      "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
-      "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
-      "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
+  const auto records = run_cases("accumulation",
+                                 "terms = 20000\nterm = 0.001\ndata = \"one_first\"\nchunk = 256\n"
+                                 "terms_dtype = \"fp16\"\naccumulator = \"fp32\"",
+                                 "[[sweep.zip]]\norder = [\"pairwise\", \"pairwise\", \"chunked\"]\n"
+                                 "stored = [\"fp16\", \"accumulator\", \"fp16\"]\n");
   EXPECT_EQ(results(records, 8), (std::vector<std::string>{"21.00000000", "21.00708771", "21.00686646"}));
 }
 
@@ -81,10 +82,10 @@ TEST_F(MixedPrecision, EveryOrderAndFormatIsTheHostsToTheBit) {
 }
 
 TEST_F(MixedPrecision, TheOrderOfAnAllReduceShows) {
-  const auto records = run_cases(
-      "accumulation", "operation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
-      "simulated_ranks = 7",
-      "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
+  const auto records = run_cases("accumulation",
+                                 "operation = \"all_reduce\"\ndata = \"normal\"\nterm = 1.0\nterms = 5000\n"
+                                 "simulated_ranks = 7",
+                                 "[sweep]\naccumulator = [\"fp32\", \"bf16\"]\norder = [\"ring\", \"tree\"]\n");
   ASSERT_EQ(records.size(), 4u);
   results(records, 4);  // verified
   EXPECT_GT(metric(records[2], "ring_spread"), 0) << "bf16 between seven ranks, from each of them on";
@@ -143,8 +144,7 @@ TEST_F(MixedPrecision, DtypesAreWordsOfTheRunningLayers) {
 
 // The report's table is of fp16; bf16 differs from it in the 16-bit words alone.
 TEST_F(MixedPrecision, AutocastNormsInFp32AndWidensGradients) {
-  const auto records =
-      run_cases("dtypes", "precision = \"bf16\"", "[sweep]\ncasting = [\"policy\", \"autocast\"]\n");
+  const auto records = run_cases("dtypes", "precision = \"bf16\"", "[sweep]\ncasting = [\"policy\", \"autocast\"]\n");
   ASSERT_EQ(records.size(), 2u);
   const std::vector<std::pair<const char*, const char*>> expected{
       {"parameters_dtype", "fp32"},           {"fc1_output_dtype", "bf16"}, {"relu_output_dtype", "bf16"},
@@ -161,8 +161,8 @@ const std::string small_decoder =
     "context_length = 24\nreference_context = 16\nloss_steps = 3\n";
 
 TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
-  const auto records =
-      run_cases("speed_accuracy", small_decoder, "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
+  const auto records = run_cases("speed_accuracy", small_decoder,
+                                 "[sweep]\nprecision = [\"fp32\", \"bf16\"]\nexecution = [\"graph\", \"eager\"]\n");
   ASSERT_EQ(records.size(), 4u);
   for (const json& record : records) {
     EXPECT_EQ(word(record, "gradient_reference"), "fp64");
@@ -179,7 +179,8 @@ TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
 }
 
 TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
-  const auto records = run_cases("speed_accuracy", small_decoder + "reference = \"fp32\"", "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
+  const auto records = run_cases("speed_accuracy", small_decoder + "reference = \"fp32\"",
+                                 "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");
   ASSERT_EQ(records.size(), 2u);
   EXPECT_FALSE(records[0]["metrics"].contains("gradient_error")) << "fp32 against itself";
   EXPECT_EQ(word(records[1], "gradient_reference"), "fp32");
