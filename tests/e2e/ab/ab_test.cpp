@@ -1,5 +1,5 @@
-// Two variants in turns. No verdict between times is asserted unless one side has many times the work of the other:
-// under `ctest -j` a machine is as noisy as it gets. `turns` is counted and has no noise.
+// Two variants in turns. No verdict between times is asserted unless one side has many times the work of the other, or
+// sleeps several times as long: under `ctest -j` a machine is as noisy as it gets. `turns` is counted and has no noise.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,6 +22,12 @@ class Ab : public Sandbox {
 
   static ExperimentText small(const std::string& sweep = "") {
     return {.plugin = "measured_work", .params = "work = 0.02", .measure = "warmup = 1\nsteps = 5", .sweep = sweep};
+  }
+  // Of steps that sleep: five times as long is longer on a machine as busy as it may be.
+  static ExperimentText resting(int rest_ms) {
+    ExperimentText text = small();
+    text.params = "work = 0\nrest_ms = " + std::to_string(rest_ms);
+    return text;
   }
   RunResult ab(Arguments more, const ExperimentText& text = small(), const std::string& plugins = PLUGINS) {
     write_experiment(text);
@@ -115,7 +121,7 @@ TEST_F(Ab, SidesMayHaveTheirOwnPluginsEnvironmentAndProgram) {
   fs::permissions(program, fs::perms::owner_all);
   const RunResult result = ab({"--b-plugins", SLOW_PLUGINS, "--b-env", "OMP_DYNAMIC=false", "--b-assay",
                                program.string(), "--fail-if", "slower"},
-                              small());
+                              resting(2));
   EXPECT_EQ(result.exit.code, 1) << result.output;
   const auto of_a = records_of_side("a"), of_b = records_of_side("b");
   EXPECT_NE(of_a[0]["plugin"]["file_hash"], of_b[0]["plugin"]["file_hash"]);
@@ -188,10 +194,8 @@ TEST_F(Ab, WrongCommandLines) {
 }
 
 TEST_F(Ab, AnInterruptLeavesWhatThereIs) {
-  ExperimentText text = small();
-  text.params = "work = 200";
-  write_experiment(text);
-  // Steps of some 50 ms and more: A's second run is caught in the middle, or B's.
+  // A's second run is caught in the middle, or B's.
+  write_experiment(resting(50));
   HostProcess host = start({"ab", "x.toml", "--output", "out", "--plugin-path", PLUGINS, "--min-runs", "30"});
   const auto has_a_pair = [&] { return contains(output(), "1 + 1 runs"); };
   ASSERT_TRUE(wait_until(has_a_pair)) << output();

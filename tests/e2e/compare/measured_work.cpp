@@ -1,7 +1,8 @@
 // A step of a known amount of work, for comparisons: `work` = 1.03 really takes 3% longer than `work` = 1, on any
 // machine and under any load, as nothing but the number of turns differs. On several ranks each step ends with an
 // all-reduce. `swing` and `second_mode` play a machine whose clock moves slowly, or between two steady states, at times
-// of their own: they disturb every run alike.
+// of their own: they disturb every run alike. `rest_ms` is time in which a step sleeps: what it takes hardly depends on
+// who else computes, so that two amounts of it can be told apart on a busy machine.
 #include <assay/comm.h>
 
 #include <assay/comm/communicator.hpp>
@@ -13,9 +14,10 @@
 #include <numbers>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
-// So many times the work, said nowhere: another build of the same workload.
+// So many times the work and the rest, said nowhere: another build of the same workload.
 #ifndef MEASURED_WORK_FACTOR
 #define MEASURED_WORK_FACTOR 1
 #endif
@@ -58,6 +60,7 @@ class MeasuredWork {
                    Param::integer("elements", 4096).at_least(1).help("length of the vector"),
                    Param::integer("batch_size", 1).at_least(1).help("samples that a step is said to have"),
                    Param::boolean("right", true).help("false: the verification fails"),
+                   Param::real("rest_ms", 0.0).at_least(0).help("milliseconds that a step sleeps"),
                    Param::real("swing", 0.0).at_least(0).help("share by which the work swings in half a minute"),
                    Param::real("second_mode", 0.0).at_least(0).help("share of more work in a second steady state"));
   static constexpr auto phases = assay::names("sweep");
@@ -70,6 +73,7 @@ class MeasuredWork {
         rank_count_(c.rank_count()),
         turns_(std::llround(1000.0 * c.get<double>("work"))),
         batch_size_(c.get<std::int64_t>("batch_size")),
+        rest_(MEASURED_WORK_FACTOR * c.get<double>("rest_ms")),
         right_(c.get<bool>("right")),
         is_disturbed_(c.get<double>("swing") > 0 || c.get<double>("second_mode") > 0),
         machine_(c.get<double>("swing"), c.get<double>("second_mode")),
@@ -90,6 +94,7 @@ class MeasuredWork {
       // The next turn starts from what this one wrote, and none can be left out.
       asm volatile("" : : "r"(vector_.data()) : "memory");
     }
+    if (rest_.count() > 0) std::this_thread::sleep_for(rest_);
     if (communicator_)
       communicator_->wait(communicator_->all_reduce(number_, number_, assay::comm::Reduction::average));
   }
@@ -113,6 +118,7 @@ class MeasuredWork {
   assay::Host host_;
   std::int32_t rank_count_;
   std::int64_t turns_, batch_size_;
+  std::chrono::duration<double, std::milli> rest_;
   bool right_, is_disturbed_;
   PlayedMachine machine_;
   std::vector<float> vector_;
