@@ -1,7 +1,7 @@
 # How tests are built and registered.
 #
-#   assay_unit_test(NAME source... [LABEL label] [LIBS target...] [ALONE] [PROCESSORS n] [COST s] [TIMEOUT s]
-#                   [LOCKS resource...])
+#   assay_unit_test(NAME source... [LABEL label] [LIBS target...] [OF_LIBRARIES] [ALONE] [PROCESSORS n] [COST s]
+#                   [TIMEOUT s] [LOCKS resource...])
 #       a GoogleTest program and a test of the same name, labelled `unit` unless LABEL says otherwise
 #   assay_note_test(NAME label [TARGETS target...])
 #       a test made by add_test: its label, and what must be built before it runs
@@ -17,16 +17,21 @@
 # alone in the end. TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name
 # the same resource run together.
 #
+# OF_LIBRARIES: what it tests is compiled elsewhere, in libraries and programs; no source or header of its own is. Its own
+# code then goes without the undefined-behaviour sanitizer, which takes half of the time in which it is compiled, and would
+# look at little but what is expected. What it tests keeps it, and all keep the address sanitizer.
+#
 # One test of ctest is a whole program; with ASSAY_TEST_EACH each of its test cases is one. No program runs while building.
 option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a test of ctest of its own" OFF)
 include(GoogleTest)
+set(assay_without_ubsan "$<$<BOOL:${ASSAY_SANITIZE}>:-fno-sanitize=undefined>")
 
 # The code of the tests themselves is compiled often and runs seldom. At this level g++ 12 takes the sum of two strings
 # for one that writes beyond them (GCC bug 105651).
 set(assay_test_optimisation "$<$<CONFIG:Release>:-O1>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>")
 
 function(assay_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" "LABEL;PROCESSORS;COST;TIMEOUT" "LIBS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OF_LIBRARIES" "LABEL;PROCESSORS;COST;TIMEOUT" "LIBS;LOCKS")
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -35,6 +40,9 @@ function(assay_unit_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
   target_compile_options(${name} PRIVATE ${assay_test_optimisation})
+  if(arg_OF_LIBRARIES)
+    target_compile_options(${name} PRIVATE ${assay_without_ubsan})
+  endif()
   assay_reuse_precompiled(assay_test_headers ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
 
