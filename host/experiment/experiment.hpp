@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +85,7 @@ struct Case {
   std::int64_t namesake = 1;
   std::optional<std::int64_t> repeat;   // which time of [run] repeat, from 1; nothing where each case runs once
   std::map<std::string, Value> params;  // every parameter of the workload's table, defaults included
+  std::set<std::string> given_params;   // those that the file, --set or an axis gives a value: no preset does
   MeasureSettings measure;
   RunSettings run;
   ClusterSettings cluster;

@@ -5,7 +5,9 @@
 namespace assay::host::experiment {
 namespace {
 
-bool has_default(const plugin::WorkloadSchema& schema, const Case& c, const std::string& param) {
+bool is_open(const plugin::WorkloadSchema& schema, const Case& c, const std::string& param) {
+  // Also the default, where it is written.
+  if (c.given_params.contains(param)) return false;
   const auto spec = std::find_if(schema.params.begin(), schema.params.end(),
                                  [&](const plugin::ParamSpec& candidate) { return candidate.name == param; });
   return c.params.at(param) == spec->default_value;
@@ -19,8 +21,7 @@ void apply_presets(const plugin::WorkloadSchema& schema, std::string_view device
     if (into.params.at(preset.when) != Value(preset.choice)) continue;
     if (!preset.also_when.empty() && into.params.at(preset.also_when) != Value(preset.also_choice)) continue;
     // What stands for the choice itself takes its place, whoever has chosen it.
-    if (preset.param == preset.when || has_default(schema, into, preset.param))
-      into.params[preset.param] = preset.value;
+    if (preset.param == preset.when || is_open(schema, into, preset.param)) into.params[preset.param] = preset.value;
   }
 }
 

@@ -7,11 +7,11 @@
 
 namespace assay::host::experiment {
 
-// Gives each parameter that the workload's presets decide its value, where it still has its default. A preset for one
-// kind of device counts when `device_kind` is that kind; "" is not known yet.
+// Gives each parameter that the workload's presets decide its value, where the experiment gives it none and no preset
+// has yet. A preset for one kind of device counts when `device_kind` is that kind; "" is not known yet.
 void apply_presets(const plugin::WorkloadSchema& schema, std::string_view device_kind, Case& into);
 
-// True for a parameter whose default gives way to a preset's value.
+// True for a parameter that a preset may decide.
 bool is_preset(const plugin::WorkloadSchema& schema, const std::string& param);
 
 }  // namespace assay::host::experiment

@@ -117,7 +117,7 @@ std::string resolved_toml(const Experiment& experiment, const Case& base, const 
     if (plan.sweeps(spec.name)) continue;
     const Value& value = base.params.at(spec.name);
     // Left to its preset, so that another size in this file, or by --set, has its own dimensions.
-    if (is_preset(schema, spec.name) && value == spec.default_value) continue;
+    if (is_preset(schema, spec.name) && !base.given_params.contains(spec.name)) continue;
     out.put(spec.name, value);
   }
   put_sweep(out, plan);

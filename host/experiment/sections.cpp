@@ -133,12 +133,27 @@ class SectionReader {
         check_relative_column(element, *column, std::string(of_ratio.value_or("step.mean_ms")), names, label);
         continue;
       }
+      if (const std::string statistics = statistics_of_step_metric(*column); !statistics.empty()) {
+        mistakes_.add(element.place, fmt::format("{} has \"{}\", which is {}", label, *column, statistics));
+        continue;
+      }
       mistakes_.add(
           element.place,
           fmt::format("{} has \"{}\", which no record of workload {} has; expected a parameter, a setting, a metric, "
                       "PHASE.STATISTIC with phase {}, a rate, or memory.*.mib{}",
                       label, *column, vocabulary_.schema()->id, phases_text(), did_you_mean_key(*column, names)));
     }
+  }
+
+  // What is to be written in place of the bare name of a metric of the steps; "" where it is none.
+  std::string statistics_of_step_metric(const std::string& name) const {
+    const auto& metrics = vocabulary_.schema()->metrics;
+    if (std::none_of(metrics.begin(), metrics.end(), [&](const auto& m) { return m.per_step && m.name == name; }))
+      return "";
+    std::string columns;
+    for (const record::StepMetricStatistic& statistic : record::step_metric_statistics())
+      columns += fmt::format("{}{}.{}", columns.empty() ? "" : ", ", name, statistic.name);
+    return fmt::format("a metric of the steps; expected one of its statistics, as \"{}.mean\": {}", name, columns);
   }
 
   // A column of ratios to the baseline: `of` is the column whose ratio it is.
@@ -150,6 +165,8 @@ class SectionReader {
       mistakes_.add(element.place, fmt::format("{} has \"{}\", but no baseline is given; expected relative_to = "
                                                "{{ AXIS = VALUE }} in [output], or another column",
                                                label, column));
+    else if (const std::string statistics = statistics_of_step_metric(of); !statistics.empty())
+      mistakes_.add(element.place, fmt::format("{} has \"{}\", but \"{}\" is {}", label, column, of, statistics));
     else if (!record::is_column(of, names))
       mistakes_.add(
           element.place,
@@ -241,7 +258,7 @@ class SectionReader {
       }
       const std::string label = "[workload.params] " + member.key;
       if (const auto value = vocabulary_.check(member.key, member.node, label, mistakes_))
-        draft_.base.params[member.key] = *value;
+        vocabulary_.set(draft_.base, member.key, *value);
     }
   }
 

@@ -179,10 +179,12 @@ std::optional<Value> Vocabulary::check(const std::string& key, const Node& node,
 }
 
 void Vocabulary::set(Case& into, const std::string& key, const Value& value) const {
-  if (param(key))
+  if (param(key)) {
     into.params[key] = value;
-  else
+    into.given_params.insert(key);
+  } else {
     find_setting(key)->store(value, into);
+  }
 }
 
 std::string Vocabulary::filter_text(const std::string& key, const std::string& text) const {

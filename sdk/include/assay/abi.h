@@ -112,10 +112,10 @@ typedef struct assay_metric {
 } assay_metric;
 
 /* Since 1.2. One row of what a choice stands for: where the string parameter `when` is `choice`, the parameter `param`
- * has the value of its own type below, unless the experiment gives it another value than its default. The host then
- * hands that value to create(), and records and tables show it. A row whose `param` is `when` replaces the choice
- * itself ("auto" by what it means). Rows are read in their order: first those for any device, when the experiment is
- * read, then those of the case's kind of device, when the device is known. */
+ * has the value of its own type below, unless the experiment gives it a value: in its file, by --set, or on an axis.
+ * The host then hands that value to create(), and records and tables show it. A row whose `param` is `when` replaces
+ * the choice itself ("auto" by what it means). Rows are read in their order: first those for any device, when the
+ * experiment is read, then those of the case's kind of device, when the device is known. */
 typedef struct assay_preset {
   size_t struct_size;
   const char* when;

@@ -18,6 +18,7 @@ namespace {
 
 // ---- a host that has what a test gives it ----
 
+std::map<std::string, std::int32_t> flags;
 std::map<std::string, std::int64_t> integers;
 std::map<std::string, double> reals;
 std::map<std::string, std::string> texts;
@@ -29,6 +30,9 @@ assay_status look_up(const Values& values, assay_str key, Out* out) {
   if (found == values.end()) return ASSAY_INVALID_ARGUMENT;
   *out = found->second;
   return ASSAY_OK;
+}
+assay_status get_bool(const assay_config*, assay_str key, std::int32_t* out) noexcept {
+  return look_up(flags, key, out);
 }
 assay_status get_int(const assay_config*, assay_str key, std::int64_t* out) noexcept {
   return look_up(integers, key, out);
@@ -46,6 +50,7 @@ assay_host make_host() {
   assay_host host{};
   host.struct_size = sizeof host;
   host.set_message = set_message;
+  host.get_bool = get_bool;
   host.get_int = get_int;
   host.get_float = get_float;
   host.get_string = get_string;
@@ -115,7 +120,23 @@ TEST(CaseGet, ARealIsInTheRangeOfItsType) {
 }
 
 TEST(CaseGet, WhatTheTableDoesNotHaveIsRefused) {
-  EXPECT_NE(refusal([] { static_cast<void>(a_case.get<int>("nothing")); }).find("'nothing' as int"), std::string::npos);
+  EXPECT_EQ(refusal([] { static_cast<void>(a_case.get<int>("nothing")); }),
+            "the workload asks for parameter 'nothing' as integer, but its own table has no such parameter");
+}
+
+TEST(CaseGet, AnotherTypeThanTheTablesIsRefusedWithBoth) {
+  flags["on"] = 1;
+  integers["count"] = 3;
+  reals["rate"] = 0.5;
+  texts["word"] = "a";
+  EXPECT_EQ(refusal([] { static_cast<void>(a_case.get<int>("rate")); }),
+            "the workload asks for parameter 'rate' as integer, but its own table has it as real");
+  EXPECT_EQ(refusal([] { static_cast<void>(a_case.get<double>("count")); }),
+            "the workload asks for parameter 'count' as real, but its own table has it as integer");
+  EXPECT_EQ(refusal([] { static_cast<void>(a_case.get<std::string>("on")); }),
+            "the workload asks for parameter 'on' as text, but its own table has it as boolean");
+  EXPECT_EQ(refusal([] { static_cast<void>(a_case.get<bool>("word")); }),
+            "the workload asks for parameter 'word' as boolean, but its own table has it as text");
 }
 
 // ---- choices ----

@@ -114,5 +114,17 @@ TEST(Columns, OfTelemetryAreKnown) {
     EXPECT_FALSE(record::is_column(column, names)) << column;
 }
 
+TEST(Columns, OfAMetricOfTheStepsSayWhichOfItsStatistics) {
+  const std::string statistics = "a metric of the steps; expected one of its statistics, as \"loss.mean\": loss.mean, ";
+  const auto plain = lines(parse(experiment_text("[output]\ncolumns = [\"loss\"]\n")));
+  ASSERT_EQ(plain.size(), 1u);
+  EXPECT_NE(plain[0].find("[output] columns has \"loss\", which is " + statistics), std::string::npos) << plain[0];
+  const auto ratio = lines(parse(experiment_text(
+      "[output]\ncolumns = [\"loss.ratio\"]\nrelative_to = { size = \"small\" }\n[sweep]\nsize = [\"small\"]\n")));
+  ASSERT_EQ(ratio.size(), 1u);
+  EXPECT_NE(ratio[0].find("[output] columns has \"loss.ratio\", but \"loss\" is " + statistics), std::string::npos)
+      << ratio[0];
+}
+
 }  // namespace
 }  // namespace assay::host::experiment::test

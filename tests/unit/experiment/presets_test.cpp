@@ -35,6 +35,28 @@ TEST(Presets, GiveWayToWhatIsWritten) {
   EXPECT_EQ(param(e.cases[0], "d_model"), Value(std::int64_t{768}));
 }
 
+TEST(Presets, GiveWayToADefaultThatIsWritten) {
+  const auto in_file = sound(parse_with_presets(experiment_text("", "heads = 0\n")));
+  EXPECT_EQ(param(in_file.cases[0], "heads"), Value(std::int64_t{0}));
+  EXPECT_EQ(param(in_file.cases[0], "d_model"), Value(std::int64_t{768}));
+  const auto by_set = sound(parse_with_presets(experiment_text(), {"heads=0"}));
+  EXPECT_EQ(param(by_set.cases[0], "heads"), Value(std::int64_t{0}));
+  const auto swept = sound(parse_with_presets(experiment_text("[sweep]\nheads = [0, 12]\n")));
+  ASSERT_EQ(swept.cases.size(), 2u);
+  EXPECT_EQ(param(swept.cases[0], "heads"), Value(std::int64_t{0})) << "as on its axis, not the same case twice";
+  EXPECT_EQ(param(swept.cases[1], "heads"), Value(std::int64_t{12}));
+  // A file that a run has left says the same.
+  EXPECT_NE(in_file.resolved_toml.find("heads = 0"), std::string::npos) << in_file.resolved_toml;
+  EXPECT_EQ(sound(parse_with_presets(in_file.resolved_toml)).cases[0].params, in_file.cases[0].params);
+  // A preset for a kind of device comes later, when a case is planned.
+  auto schema = schema_with_presets();
+  schema.presets.push_back({"size", "small", "", "", "cuda", "batch_size", std::int64_t{64}});
+  const auto result = ExperimentFile::from_text(experiment_text("", "batch_size = 4\n"), "x.toml", {}).finish(&schema);
+  Case written = result.experiment.value().cases.at(0);
+  apply_presets(schema, "cuda", written);
+  EXPECT_EQ(param(written, "batch_size"), Value(std::int64_t{4}));
+}
+
 TEST(Presets, CanBeFilteredAndExcludedBy) {
   const std::string sweep = "[sweep]\nsize = [\"small\", \"large\"]\n";
   const auto filtered = sound(parse_with_presets(experiment_text(sweep), {}, {"d_model=1280"}));

@@ -43,18 +43,18 @@ class Case {
   T get(std::string_view key) const {
     if constexpr (std::same_as<T, bool>) {
       std::int32_t v = 0;
-      require(host_.abi()->get_bool(abi_->config, to_abi(key), &v), key, "bool");
+      require(host_.abi()->get_bool(abi_->config, to_abi(key), &v), key, "boolean");
       return v != 0;
     } else if constexpr (std::integral<T>) {
       std::int64_t v = 0;
-      require(host_.abi()->get_int(abi_->config, to_abi(key), &v), key, "int");
+      require(host_.abi()->get_int(abi_->config, to_abi(key), &v), key, "integer");
       if (!is_in_range<T>(v))
         throw out_of_range(key, std::to_string(v), std::to_string(std::numeric_limits<T>::min()),
                            std::to_string(std::numeric_limits<T>::max()));
       return static_cast<T>(v);
     } else if constexpr (std::floating_point<T>) {
       double v = 0;
-      require(host_.abi()->get_float(abi_->config, to_abi(key), &v), key, "float");
+      require(host_.abi()->get_float(abi_->config, to_abi(key), &v), key, "real");
       constexpr T largest = std::numeric_limits<T>::max();
       if constexpr (std::numeric_limits<T>::max_exponent < std::numeric_limits<double>::max_exponent) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -69,7 +69,7 @@ class Case {
                     "Case::get reads bool, integers, floating-point numbers and texts; Case::choice reads a choice as "
                     "the value that it means");
       assay_str v{};
-      require(host_.abi()->get_string(abi_->config, to_abi(key), &v), key, "string");
+      require(host_.abi()->get_string(abi_->config, to_abi(key), &v), key, "text");
       return T(from_abi(v));
     }
   }
@@ -98,10 +98,24 @@ class Case {
   const Host& host() const noexcept { return host_; }
 
  private:
-  static void require(assay_status s, std::string_view key, const char* type) {
-    if (s != ASSAY_OK)
-      throw Error(ASSAY_INVALID_ARGUMENT, "the workload asks for parameter '" + std::string(key) + "' as " + type +
-                                              ", which its own table does not have");
+  void require(assay_status s, std::string_view key, const char* type) const {
+    if (s == ASSAY_OK) return;
+    const char* const has = type_in_table(key);
+    throw Error(ASSAY_INVALID_ARGUMENT, "the workload asks for parameter '" + std::string(key) + "' as " + type +
+                                            ", but its own table has " +
+                                            (has ? std::string("it as ") + has : "no such parameter"));
+  }
+  // As the functions of Param that make it are called; NULL where there is none of this name.
+  const char* type_in_table(std::string_view key) const {
+    const assay_host* const host = host_.abi();
+    std::int32_t flag = 0;
+    std::int64_t integer = 0;
+    double real = 0;
+    assay_str text{};
+    if (host->get_bool(abi_->config, to_abi(key), &flag) == ASSAY_OK) return "boolean";
+    if (host->get_int(abi_->config, to_abi(key), &integer) == ASSAY_OK) return "integer";
+    if (host->get_float(abi_->config, to_abi(key), &real) == ASSAY_OK) return "real";
+    return host->get_string(abi_->config, to_abi(key), &text) == ASSAY_OK ? "text" : nullptr;
   }
   template <std::size_t N>
   std::size_t place_of(std::string_view key, const std::array<const char*, N>& names) const {

@@ -53,7 +53,9 @@ class Launch {
     std::uint32_t index_;
     int exceptions_;
   };
-  // By their places in the tables, as enumerations beside the tables have them. LaunchOf needs no such numbers.
+  // By their places in the tables, as enumerations beside the tables have them. LaunchOf needs no such numbers: it
+  // refuses one for a phase that has a handle. A metric's number it takes all the same, for the rows of any table of
+  // metrics are handles, and sources that are older than those would no longer compile.
   template <class Index>
   requires(!std::is_base_of_v<assay::Phase, Index>) Phase phase(Index index)
   const noexcept { return Phase(abi_, static_cast<std::uint32_t>(index)); }

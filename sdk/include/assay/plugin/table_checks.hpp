@@ -195,9 +195,15 @@ struct CheckedPreset {
       }
     return false;
   }
+  static constexpr bool is_of_type() {
+    if constexpr (requires { W::params.size(); })
+      if (is_param(row.param))
+        return W::presets[place].type < 0 || W::params[place_of(row.param)].row.type == W::presets[place].type;
+    return true;
+  }
   static constexpr bool is_value_sound() {
     if constexpr (requires { W::params.size(); })
-      if (is_param(row.param)) {
+      if (is_param(row.param) && is_of_type()) {
         const assay_param& p = W::params[place_of(row.param)].row;
         if (p.type == ASSAY_TYPE_STRING)
           return row.string_value && (choices_of(p) == 0 || has_text(p.choices, choices_of(p), row.string_value));
@@ -211,6 +217,9 @@ struct CheckedPreset {
   static_assert(!row.also_when || is_choice(row.also_when, row.also_choice),
                 "a preset has a condition that no parameter's choice can meet");
   static_assert(is_param(row.param), "a preset sets what is no parameter");
+  static_assert(is_of_type(),
+                "a preset has a value of another type than its parameter: Preset::boolean, integer, real or text, as "
+                "the parameter is made");
   static_assert(is_value_sound(), "a preset sets a parameter to a value outside its range or choices");
 };
 

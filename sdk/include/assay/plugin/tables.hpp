@@ -55,6 +55,14 @@ struct Param {
     p.row.choice_count = N;
     return p;
   }
+  template <std::size_t N>
+  static constexpr Param choice(const char* name, const char* value, std::array<const char*, N>&&) {
+    static_assert(
+        N != N,
+        "the names that a parameter may have are kept nowhere: make them a static constexpr auto of their own, "
+        "as in static constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
+    return text(name, value);
+  }
   // The same with what each name means; Case::choice gives the value that was chosen.
   template <class Value, std::size_t N>
   static consteval Param choice(const char* name, const std::type_identity_t<Value>& value,
@@ -62,6 +70,13 @@ struct Param {
     const char* const chosen = of.name_of(value);
     if (!chosen) mistake::the_default_of_a_choice_is_none_of_its_values();
     return choice(name, chosen, of.names);
+  }
+  template <class Value, std::size_t N>
+  static constexpr Param choice(const char* name, const std::type_identity_t<Value>&, Choices<Value, N>&&) {
+    static_assert(N != N,
+                  "the names that a parameter may have are kept nowhere: make the choices a static constexpr auto of "
+                  "their own, as in static constexpr auto passes = assay::choices<Pass>({...});");
+    return text(name, "");
   }
   static constexpr Param input_path(const char* name) {
     Param p = text(name, "");
@@ -139,6 +154,23 @@ struct Metric {
   // The same with what each word means: it is reported by such a value.
   template <class Value, std::size_t N>
   static constexpr WordMetric<Value> word(const char* name, const Choices<Value, N>& words);
+  // Neither is taken from where nobody keeps it.
+  template <std::size_t N>
+  static constexpr Metric word(const char* name, std::array<const char*, N>&&, const char* = "") {
+    static_assert(
+        N != N,
+        "the words of a metric are kept nowhere: make them a static constexpr auto of their own, as in static "
+        "constexpr auto formats = assay::names(\"fp32\", \"bf16\");");
+    return per_case(name);
+  }
+  template <class Value, std::size_t N>
+  static constexpr Metric word(const char* name, Choices<Value, N>&&) {
+    static_assert(
+        N != N,
+        "the words of a metric are kept nowhere: make the choices a static constexpr auto of their own, as in "
+        "static constexpr auto passes = assay::choices<Pass>({...});");
+    return per_case(name);
+  }
 
   constexpr Metric unit(const char* text_of_unit) const {
     Metric m = *this;
@@ -187,26 +219,28 @@ constexpr WordMetric<Value> Metric::word(const char* name, const Choices<Value, 
 }
 
 // One row of what a choice stands for (assay_preset): where the text parameter `when` is `choice`, `param` has this
-// value unless the experiment gives it another value than its default. Rows for any device count before those of a
-// kind.
+// value unless the experiment gives it one. Rows for any device count before those of a kind.
 struct Preset {
   assay_preset row{};
+  std::int32_t type = -1;  // of the value (assay_type): that of the parameter; -1 in a row that is filled by hand
 
   static constexpr Preset integer(const char* when, const char* choice, const char* param, std::int64_t value) {
-    Preset p(when, choice, param);
+    Preset p(when, choice, param, ASSAY_TYPE_INT);
     p.row.int_value = value;
     return p;
   }
   static constexpr Preset real(const char* when, const char* choice, const char* param, double value) {
-    Preset p(when, choice, param);
+    Preset p(when, choice, param, ASSAY_TYPE_FLOAT);
     p.row.float_value = value;
     return p;
   }
   static constexpr Preset boolean(const char* when, const char* choice, const char* param, bool value) {
-    return integer(when, choice, param, value ? 1 : 0);
+    Preset p(when, choice, param, ASSAY_TYPE_BOOL);
+    p.row.int_value = value ? 1 : 0;
+    return p;
   }
   static constexpr Preset text(const char* when, const char* choice, const char* param, const char* value) {
-    Preset p(when, choice, param);
+    Preset p(when, choice, param, ASSAY_TYPE_STRING);
     p.row.string_value = value;
     return p;
   }
@@ -223,7 +257,8 @@ struct Preset {
   constexpr Preset() = default;  // an element of an array that is filled afterwards
 
  private:
-  constexpr Preset(const char* when, const char* choice, const char* param) {
+  constexpr Preset(const char* when, const char* choice, const char* param, assay_type type_of_value)
+      : type(type_of_value) {
     row.struct_size = sizeof(assay_preset);
     row.when = when, row.choice = choice, row.param = param;
     row.string_value = "";

@@ -199,6 +199,29 @@ WORKLOAD(NoSuchParam, static constexpr auto params = table(Param::choice("c", "f
 WORKLOAD(OutOfRange,
          static constexpr auto params = table(Param::choice("c", "fp32", words), Param::integer("n", 1).at_most(2));
          static constexpr auto presets = table(Preset::integer("c", "bf16", "n", 3)););
+// TABLES: a preset has a value of another type than its parameter
+WORKLOAD(IntegerForReal,
+         static constexpr auto params = table(Param::choice("c", "fp32", words), Param::real("x", 1).at_least(1));
+         static constexpr auto presets = table(Preset::integer("c", "bf16", "x", 3)););
+// TABLES: a preset has a value of another type than its parameter
+WORKLOAD(RealForInteger,
+         static constexpr auto params = table(Param::choice("c", "fp32", words), Param::integer("n", 1));
+         static constexpr auto presets = table(Preset::real("c", "bf16", "n", 3)););
+// TABLES: a preset has a value of another type than its parameter
+WORKLOAD(IntegerForBoolean,
+         static constexpr auto params = table(Param::choice("c", "fp32", words), Param::boolean("on", false));
+         static constexpr auto presets = table(Preset::integer("c", "bf16", "on", 2)););
+// TABLES: a preset has a value of another type than its parameter
+WORKLOAD(NumberForText, static constexpr auto params = table(Param::choice("c", "fp32", words), Param::text("t", ""));
+         static constexpr auto presets = table(Preset::integer("c", "bf16", "t", 3)););
+// TABLES: the names that a parameter may have are kept nowhere
+PARAMS(NamesInPlace, Param::choice("dtype", "fp32", assay::names("fp32", "bf16")));
+// TABLES: the names that a parameter may have are kept nowhere
+PARAMS(ChoicesInPlace, Param::choice("pass", Pass::forward, assay::choices<Pass>({{"forward", Pass::forward}})));
+// TABLES: the words of a metric are kept nowhere
+METRICS(WordsInPlace, Metric::word("dtype", assay::names("fp32", "bf16")));
+// TABLES: the words of a metric are kept nowhere
+METRICS(WordChoicesInPlace, Metric::word("pass", assay::choices<Pass>({{"forward", Pass::forward}})));
 #endif
 
 #if defined(MEMBERS)
