@@ -75,6 +75,8 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
           {"plugin", entry.id},
           {"version", entry.version},
           {"build", entry.build},
+          {"abi", fmt::format("{}.{}", entry.abi_major, entry.abi_minor)},
+          {"min_host", fmt::format("{}.{}", entry.abi_major, entry.min_host_minor)},
           {"params", std::move(params)},
           {"phases", schema.phases},
           {"metrics", std::move(metrics)},
@@ -136,7 +138,9 @@ void print_presets(const plugin::WorkloadSchema& schema) {
 }
 
 void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
-  fmt::print("{}: {}\n{} {} ({})\n\nParameters\n", schema.id, schema.summary, entry.id, entry.version, entry.build);
+  fmt::print("{}: {}\n{} {} ({}), ABI {}.{}, needs a host of {}.{} or newer\n\nParameters\n", schema.id, schema.summary,
+             entry.id, entry.version, entry.build, entry.abi_major, entry.abi_minor, entry.abi_major,
+             entry.min_host_minor);
   std::size_t name_width = 4;
   std::size_t default_width = 7;
   const auto default_text = [](const plugin::ParamSpec& p) {

@@ -6,6 +6,7 @@
 
 #include "cli/options.hpp"
 #include "plugin/search.hpp"
+#include "telemetry/environment.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -20,14 +21,14 @@ struct Workload {
 struct PluginRow {
   std::string file;
   std::string problem;  // "" when the plugin can be used
-  std::string id, version, build;
+  std::string id, version, build, abi, min_host;
   std::vector<Workload> workloads;
 };
 
 struct DeviceRow {
   std::string kind;
   std::string note, problem;  // "" when the device was opened
-  std::string name, libraries;
+  std::string name, libraries, abi;
   double memory_gib = 0;
 };
 
@@ -38,6 +39,8 @@ PluginRow row_of(const plugin::ListedPlugin& listed) {
   if (!listed.library) return row;
   const assay_entry& entry = listed.library->entry();
   row.id = entry.id, row.version = entry.version, row.build = entry.build;
+  row.abi = fmt::format("{}.{}", entry.abi_major, entry.abi_minor);
+  row.min_host = fmt::format("{}.{}", entry.abi_major, entry.min_host_minor);
   for (std::uint32_t i = 0; i < entry.workload_count; ++i) {
     const char* summary = entry.workloads[i]->summary;
     row.workloads.push_back({entry.workloads[i]->id, summary ? summary : ""});
@@ -58,6 +61,7 @@ DeviceRow row_of(const std::string& kind) {
     const assay_device_info info = device.info();
     row.name = info.name;
     row.libraries = info.libraries;
+    row.abi = fmt::format("{}.{}", device.api().abi_major, device.api().abi_minor);
     row.memory_gib = static_cast<double>(info.memory_total_bytes) / (1024.0 * 1024.0 * 1024.0);
   } catch (const std::exception& e) {
     row.problem = e.what();
@@ -74,41 +78,51 @@ json json_of(const PluginRow& row) {
           {"id", row.id},
           {"version", row.version},
           {"build", row.build},
+          {"abi", row.abi},
+          {"min_host", row.min_host},
           {"workloads", std::move(workloads)}};
 }
 
 json json_of(const DeviceRow& row) {
   if (!row.note.empty()) return {{"kind", row.kind}, {"note", row.note}};
   if (!row.problem.empty()) return {{"kind", row.kind}, {"problem", row.problem}};
-  return {{"kind", row.kind}, {"name", row.name}, {"libraries", row.libraries}, {"memory_gib", row.memory_gib}};
+  return {{"kind", row.kind},
+          {"name", row.name},
+          {"libraries", row.libraries},
+          {"memory_gib", row.memory_gib},
+          {"abi", row.abi}};
 }
 
 void print_json(const std::vector<PluginRow>& plugins, const std::vector<DeviceRow>& devices) {
   json of_plugins = json::array(), of_devices = json::array();
   for (const PluginRow& row : plugins) of_plugins.push_back(json_of(row));
   for (const DeviceRow& row : devices) of_devices.push_back(json_of(row));
-  fmt::print("{}\n", json{{"plugins", std::move(of_plugins)}, {"devices", std::move(of_devices)}}.dump(2));
+  fmt::print("{}\n", json{{"abi", telemetry::assay_abi()},
+                          {"device_abi", telemetry::assay_device_abi()},
+                          {"plugins", std::move(of_plugins)},
+                          {"devices", std::move(of_devices)}}
+                         .dump(2));
 }
 
 void print_table(const std::vector<PluginRow>& plugins, const std::vector<DeviceRow>& devices) {
-  fmt::print("Plugins\n");
+  fmt::print("Plugins (this host: ABI {})\n", telemetry::assay_abi());
   for (const PluginRow& row : plugins) {
     if (!row.problem.empty()) {
       fmt::print("  unusable: {}\n", row.problem);
       continue;
     }
     for (const Workload& workload : row.workloads) fmt::print("  {:<18} {}\n", workload.id, workload.summary);
-    fmt::print("  {:<18} {} {} ({}), {}\n", "", row.id, row.version, row.build, row.file);
+    fmt::print("  {:<18} {} {} ({}), ABI {}, {}\n", "", row.id, row.version, row.build, row.abi, row.file);
   }
   if (plugins.empty()) fmt::print("  none; give --plugin-path or set ASSAY_PLUGIN_PATH\n");
-  fmt::print("\nDevices\n");
+  fmt::print("\nDevices (this host: ABI {})\n", telemetry::assay_device_abi());
   for (const DeviceRow& row : devices) {
     if (!row.problem.empty())
       fmt::print("  {:<6} unusable: {}\n", row.kind, row.problem);
     else if (!row.note.empty())
       fmt::print("  {:<6} {}\n", row.kind, row.note);
     else
-      fmt::print("  {:<6} {}, {:.1f} GiB; {}\n", row.kind, row.name, row.memory_gib, row.libraries);
+      fmt::print("  {:<6} {}, {:.1f} GiB; {}; ABI {}\n", row.kind, row.name, row.memory_gib, row.libraries, row.abi);
   }
   if (devices.empty()) fmt::print("  none; set ASSAY_DEVICE_PATH to the folder of the backends\n");
 }

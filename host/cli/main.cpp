@@ -45,7 +45,7 @@ void print_help() {
       telemetry::assay_version());
   for (const Command& command : commands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
-      "\n  --version  version, source revision and compiler\n"
+      "\n  --version  version, source revision, compiler, and the ABIs of plugins and devices\n"
       "  --help     this text; 'assay COMMAND --help' for one command\n\n"
       "Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or experiment,\n"
       "130 interrupted (finished cases are kept).\n");
@@ -54,8 +54,9 @@ void print_help() {
 int dispatch(const std::string& name, const Arguments& arguments) {
   if (name == "--help" || name == "-h" || name == "help") return print_help(), run::exit_ok;
   if (name == "--version") {
-    fmt::print("assay {} (revision {}, {})\n", telemetry::assay_version(), telemetry::assay_revision(),
-               telemetry::assay_compiler());
+    fmt::print("assay {} (revision {}, {})\nplugin ABI {}, device ABI {}\n", telemetry::assay_version(),
+               telemetry::assay_revision(), telemetry::assay_compiler(), telemetry::assay_abi(),
+               telemetry::assay_device_abi());
     return run::exit_ok;
   }
   if (name == "worker") return worker::worker_main();  // started by the host itself, never by a user

@@ -111,6 +111,7 @@ void say_record(Said& said, const record::CaseRecord& record, const std::set<std
   if (const auto& plugin = record.identity.plugin) {
     say(said, "plugin.version", plugin->version);
     say(said, "plugin.build", plugin->build);
+    if (!plugin->abi.empty()) say(said, "plugin.abi", plugin->abi);
     if (record.identity.files.empty()) say(said, "plugin.file_hash", plugin->file_hash);
   }
   // As the environment calls it, which of several ranks is that of the first.

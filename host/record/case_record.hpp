@@ -199,12 +199,14 @@ struct Device {
   std::string bus_address;  // "" where the hardware has none
   std::string uuid;         // "GPU-...", "MIG-..." of a part of one; "" where the hardware has none
   std::string driver;
+  std::string abi;  // "1.1": of its table, as the backend was built
   Number max_sm_clock_mhz, max_memory_clock_mhz, application_sm_clock_mhz, application_memory_clock_mhz;
   Number power_limit_w, default_power_limit_w;
 };
 
 struct Plugin {
   std::string id, version, build, file_hash;
+  std::string abi = {};  // "1.3": that it was built against
 };
 
 struct KernelTrace {

@@ -31,12 +31,14 @@ constexpr Column word_column(std::string_view name, Cell (*cell)(R)) {
 constexpr std::array identity{word_column("device.uuid", of_device<&Device::uuid>),
                               word_column("device.driver", of_device<&Device::driver>),
                               word_column("device.libraries", of_device<&Device::libraries>),
+                              word_column("device.abi", of_device<&Device::abi>),
                               word_column("host", [](R r) { return told(r.host); }),
                               word_column("environment", [](R r) { return told(r.environment); }),
                               word_column("plugin.id", of_plugin<&Plugin::id>),
                               word_column("plugin.version", of_plugin<&Plugin::version>),
                               word_column("plugin.build", of_plugin<&Plugin::build>),
-                              word_column("plugin.file_hash", of_plugin<&Plugin::file_hash>)};
+                              word_column("plugin.file_hash", of_plugin<&Plugin::file_hash>),
+                              word_column("plugin.abi", of_plugin<&Plugin::abi>)};
 
 // The kinds of files: those of which a case has one, and those of which it may have several, by name.
 constexpr std::array<std::string_view, 3> single_files{"host", "plugin", "device"};

@@ -239,6 +239,7 @@ struct Fields<Device> {
     field.unless_empty("bus_address", d.bus_address);
     field.unless_empty("uuid", d.uuid);
     field.unless_empty("driver", d.driver);
+    field.unless_empty("abi", d.abi);
     field("max_sm_clock_mhz", d.max_sm_clock_mhz);
     field("max_memory_clock_mhz", d.max_memory_clock_mhz);
     field("application_sm_clock_mhz", d.application_sm_clock_mhz);
@@ -255,6 +256,7 @@ struct Fields<Plugin> {
     field("version", p.version);
     field("build", p.build);
     field("file_hash", p.file_hash);
+    field.unless_empty("abi", p.abi);
   }
 };
 

@@ -26,7 +26,7 @@ record::CaseRecord full_record(const CasePlan& planned, const RunTarget& target,
   identity.ranks = planned.ranks;
   identity.workload = target.schema.id;
   identity.files = planned.files;
-  identity.plugin = {target.plugin_id, target.plugin_version, target.plugin_build, target.file_hash};
+  identity.plugin = {target.plugin_id, target.plugin_version, target.plugin_build, target.file_hash, target.plugin_abi};
   for (const plugin::ParamSpec& p : target.schema.params) identity.params.emplace_back(p.name, c.params.at(p.name));
   for (const auto& [name, value] : c.settings())
     identity.settings.emplace_back(name, name == "run.isolate" ? Value(!planned.in_process) : value);

@@ -7,6 +7,8 @@
 #include "telemetry/recorded_texts.hpp"
 #include "telemetry/text_files.hpp"
 
+#include <assay/device.h>
+#include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -161,8 +163,11 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
     }
     if (loads.size() == 3) environment.emplace("load_average", std::move(loads));  // over 1, 5 and 15 minutes
   }
-  environment.emplace(
-      "assay", Json{{"version", assay_version()}, {"revision", assay_revision()}, {"compiler", assay_compiler()}});
+  environment.emplace("assay", Json{{"version", assay_version()},
+                                    {"revision", assay_revision()},
+                                    {"compiler", assay_compiler()},
+                                    {"abi", assay_abi()},
+                                    {"device_abi", assay_device_abi()}});
   auto variables = source.variables();
   std::sort(variables.begin(), variables.end());
   if (Json job = job_json(variables); !job.is_null()) environment.emplace("job", std::move(job));
@@ -176,5 +181,7 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source) {
 std::string assay_version() { return ASSAY_VERSION; }
 std::string assay_revision() { return ASSAY_GIT_REVISION; }
 std::string assay_compiler() { return ASSAY_BUILD_INFO; }
+std::string assay_abi() { return fmt::format("{}.{}", ASSAY_ABI_MAJOR, ASSAY_ABI_MINOR); }
+std::string assay_device_abi() { return fmt::format("{}.{}", ASSAY_DEVICE_ABI_MAJOR, ASSAY_DEVICE_ABI_MINOR); }
 
 }  // namespace assay::host::telemetry

@@ -24,5 +24,8 @@ nlohmann::ordered_json capture_environment(const EnvironmentSource& source = {})
 std::string assay_version();   // "1.0.0"
 std::string assay_revision();  // the source's git revision, "+changes" when it had uncommitted ones; "unknown"
 std::string assay_compiler();  // "GNU 12.2.0 Release"
+// The versions of assay/abi.h and assay/device.h that this host speaks: "1.3".
+std::string assay_abi();
+std::string assay_device_abi();
 
 }  // namespace assay::host::telemetry

@@ -111,7 +111,7 @@ class CaseRun {
     device_ =
         std::make_unique<plugin::OpenDevice>(plugin::DeviceLibrary::open(spec_.device_file), spec_.device_ordinal);
     memory_use_.emplace(*device_);
-    result_.device = device_of(device_->api().kind, spec_.device_ordinal, device_->info());
+    result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());

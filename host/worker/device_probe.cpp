@@ -24,7 +24,7 @@ FoundDevice probe_device(const std::string& kind) {
     FoundDevice answer;
     device.check(device.api().count(&answer.count), "counting devices");
     answer.status = record::Status::ok;
-    answer.device = device_of(device.api().kind, 0, device.info());
+    answer.device = device_of(device.api(), 0, device.info());
     const std::array<const void*, 1> recorded_as_file{reinterpret_cast<const void*>(device.api().open)};
     answer.libraries = loaded_libraries(recorded_as_file);
     return answer;

@@ -72,9 +72,10 @@ std::string remedy_for_waiting(const telemetry::Contention& contention, std::int
 
 }  // namespace
 
-record::Device device_of(const char* kind, std::int32_t ordinal, const assay_device_info& info) {
+record::Device device_of(const assay_device_api& api, std::int32_t ordinal, const assay_device_info& info) {
   record::Device device;
-  device.kind = kind;
+  device.kind = api.kind;
+  device.abi = fmt::format("{}.{}", api.abi_major, api.abi_minor);
   device.ordinal = ordinal;
   device.name = info.name;
   device.compute_units = info.compute_units;

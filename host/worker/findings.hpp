@@ -15,7 +15,7 @@
 
 namespace assay::host::worker {
 
-record::Device device_of(const char* kind, std::int32_t ordinal, const assay_device_info& info);
+record::Device device_of(const assay_device_api& api, std::int32_t ordinal, const assay_device_info& info);
 record::Memory memory_of(const measure::MemoryLedger& ledger);
 record::Named<record::Phase> phases_of(const measure::Samples& samples, const plugin::WorkloadSchema& schema,
                                        double confidence);

@@ -26,6 +26,8 @@ RECORD = [
     Rule("plugin/version", IDENTITY),
     Rule("plugin/build", IDENTITY),
     Rule("plugin/file_hash", IDENTITY),
+    Rule("plugin/abi", IDENTITY, may_be_absent=True),
+    Rule("device/abi", IDENTITY, may_be_absent=True),
     Rule("files", IDENTITY, may_be_absent=True),
     Rule("libraries", IDENTITY, may_be_absent=True),
     Rule("algorithms", IDENTITY, may_be_absent=True),

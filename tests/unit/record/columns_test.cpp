@@ -218,9 +218,13 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
          {"mean_ms", "std_ms", "cv", "min_ms", "max_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "ci_low_ms",
           "ci_high_ms", "host_mean_ms", "share", "device_mean_ms", "autocorrelation", "effective_n"})
       record["phases"][phase][figure] = 1.0;
-  record["device"].update(
-      {{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"kind", "cuda"}, {"name", "a GPU"}});
-  record["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}};
+  record["device"].update({{"uuid", "GPU-1"},
+                           {"driver", "580"},
+                           {"libraries", "demo 1"},
+                           {"kind", "cuda"},
+                           {"name", "a GPU"},
+                           {"abi", "1.1"}});
+  record["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}, {"abi", "1.3"}};
   record["host"] = "n0";
   record["environment"] = "00aa";
   record["repeat"] = 1;
@@ -257,8 +261,8 @@ TEST(Columns, OfWordsAreKnownAsSuch) {
   json["sampling"] = {{"rule", "until"}, {"mode", "waited"}, {"cold", true}};
   json["efficiency"] = {{"stated", {{"text", "a source"}}}, {"measured", {{"text", "by trial"}}}};
   json["rank"] = 1;
-  json["device"].update({{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}});
-  json["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}};
+  json["device"].update({{"uuid", "GPU-1"}, {"driver", "580"}, {"libraries", "demo 1"}, {"abi", "1.1"}});
+  json["plugin"] = {{"id", "org.x"}, {"version", "1.0.0"}, {"build", "GNU"}, {"file_hash", "00ff"}, {"abi", "1.3"}};
   json["host"] = "n0";
   json["environment"] = "00aa";
   const record::CaseRecord record = json;

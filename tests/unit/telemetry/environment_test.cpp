@@ -4,7 +4,10 @@
 #include "support/temporary_folder.hpp"
 #include "telemetry/cgroup.hpp"
 
+#include <assay/device.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace assay::host::telemetry {
 namespace {
@@ -109,6 +112,8 @@ TEST_F(Environment, ListsOfTheKernel) {
 TEST_F(Environment, NamesTheBuild) {
   const Json environment = capture_environment();
   EXPECT_EQ(environment["assay"]["version"], assay_version());
+  EXPECT_EQ(environment["assay"]["abi"], "1." + std::to_string(ASSAY_ABI_MINOR));
+  EXPECT_EQ(environment["assay"]["device_abi"], "1." + std::to_string(ASSAY_DEVICE_ABI_MINOR));
   EXPECT_FALSE(assay_version().empty());
   EXPECT_FALSE(assay_compiler().empty());
   // Hexadecimal digits of a commit, or the word for not knowing.
