@@ -30,7 +30,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2 " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -100,8 +100,9 @@ struct BackendFactory {
 
 // Opens libassay_comm_<backend>.so of this installation. "auto": nccl on a CUDA device, else gloo. Throws
 // assay::Error(UNSUPPORTED) that names what is missing and the remedy, or when the backend does not serve the device.
+// `built_for` is left at what the caller was compiled with.
 std::unique_ptr<Communicator> open_communicator(const Host& host, const Launch& launch, std::string_view backend,
-                                                const Options& options = {});
+                                                const Options& options = {}, const char* built_for = interface_id);
 
 // The case's ranks; throws assay::Error(UNSUPPORTED) when the host does not offer them.
 const assay_comm& ranks_of(const Host& host);

@@ -14,8 +14,8 @@
 // same name. INVALID_ARGUMENT for shapes that do not go together, a tensor that is missing, or two that share memory.
 //
 // This interface is C++ and not frozen: a workload and a backend must come from the same SDK release, and from a
-// compiler with the same C++ ABI. `interface_id` is compared when a backend is opened. (The frozen border is
-// assay/abi.h.)
+// compiler with the same C++ ABI. `interface_id`, made of the compiler's macros, is compared when a backend is opened.
+// (The frozen border is assay/abi.h.)
 #pragma once
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/operations.hpp>
@@ -31,7 +31,7 @@
 namespace assay::compute {
 
 // The revision rises with every change of a declaration below, of an operation's struct, and of the list of operations.
-inline constexpr const char* interface_id = "assay.compute/1 revision 5 " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.compute/1 revision 5; " ASSAY_CXX_ABI;
 
 enum class Mode : std::int32_t { execute, prepare };
 

@@ -15,10 +15,10 @@ inline std::unique_ptr<compute::Backend> open_backend(const Host& host, const La
   const auto* factory = static_cast<const compute::BackendFactory*>(access->api->get_extension("assay.compute/1"));
   if (!factory)
     throw Error(ASSAY_UNSUPPORTED, std::string("device '") + access->api->kind + "' offers no compute operations");
-  if (std::string_view(factory->interface_id) != compute::interface_id)
-    throw Error(ASSAY_UNSUPPORTED, std::string("the plugin was built for '") + compute::interface_id +
-                                       "', the device's backend offers '" + factory->interface_id +
-                                       "'; build both from one SDK release against one standard library");
+  if (const std::string difference =
+          compute::interface_difference(compute::interface_id, factory->interface_id, "the device's backend");
+      !difference.empty())
+    throw Error(ASSAY_UNSUPPORTED, difference);
   return std::unique_ptr<compute::Backend>(factory->create(access->device, launch.stream()));
 }
 
