@@ -146,6 +146,7 @@ assay_status info(assay_device*, assay_device_info* out) noexcept {
     out->compute_units = threads;
     out->reserved = 0;
     copy_text(out->name, assay::cpu::read_cpu_model());
+    if (ASSAY_HAS(out, assay_device_info, bus_address)) out->bus_address[0] = '\0';
     if (ASSAY_HAS(out, assay_device_info, uuid)) out->uuid[0] = '\0';
     copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}{}", v->major, v->minor,
                                           v->patch, openmp_version(), threads, threads == 1 ? "" : "s",

@@ -6,6 +6,12 @@
  *   Rule 2  Whoever made a thing frees it. Text is borrowed for the call and copied by the receiver.
  *   Rule 3  Nothing is thrown across this file; no C++ type and no allocator crosses it.
  *
+ * Frozen with release 1.0.0: what stands here stays, and what comes is appended (tests/unit/abi/border.table has all of
+ * it). The major version is part of the symbol's name, and of the id of an extension ("assay.memory/1"). Which fields a
+ * struct of the other side has is told by its struct_size alone: ASSAY_HAS before any field that is marked "Since".
+ * What has no size, a status or the meaning of a flag, goes by the minor. What nobody knows is left alone: an id gives
+ * NULL, a bit of flags is ignored. (assay_str alone has no size, and never grows.)
+ *
  * A plugin exports one data symbol, `assay_entry_v1`. Everything else is reached from it. The tables it points to
  * (workloads, parameters, metrics, phases, presets) are constant data with static storage: the host reads them without
  * running plugin code.
@@ -20,7 +26,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 3u /* counts appended fields and statuses */
+#define ASSAY_ABI_MINOR 3u /* counts appended fields, statuses and extensions, here and in assay/comm.h */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)

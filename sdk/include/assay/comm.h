@@ -7,6 +7,10 @@
  * Keys belong to the case: another case does not see them. Every call that waits has a deadline. What it waited for in
  * vain is in the text that it leaves with the host, as set_message does: a plugin returns the status and adds nothing.
  * ASSAY_COMM_ERROR: the deadline passed, a rank was lost, or the case is being ended.
+ *
+ * Frozen, and grows as assay/abi.h does, whose minor counts what is appended here: the host that offers this table is
+ * the one that says its version. The table has no version of its own to say: the id has the major, struct_size the
+ * rest.
  */
 #ifndef ASSAY_COMM_H
 #define ASSAY_COMM_H

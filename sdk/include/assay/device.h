@@ -4,8 +4,13 @@
  * asks for its kind, finds `assay_device_v1`, and creates streams, records events and takes memory through it.
  * Nothing here assumes that device memory is host memory or that work is done when an enqueuing call returns.
  *
- * The same rules as in assay/abi.h. A host accepts every table that reaches to `release`, and uses the fields after it
- * where a table has them. Every function that returns a status leaves its text in error_text().
+ * The same rules as in assay/abi.h, and frozen like it; it grows as that does. The major version is part of the
+ * symbol's name and of the ids of its extensions; the minor counts what is appended here and to the extensions' headers
+ * (algorithms.h, cache.h, memory_account.h, profiling.h, telemetry.h), each of whose tables has a size of its own.
+ * Where a function fills a struct, the caller sets struct_size, and no byte behind it is written. A host accepts every
+ * table that reaches to `release`, and uses the fields after it where a table has them.
+ *
+ * Every function that returns a status leaves its text in error_text().
  * Threads: an assay_device is used by one thread at a time; count() and error_text() by any.
  */
 #ifndef ASSAY_DEVICE_H
@@ -13,7 +18,7 @@
 #include <assay/abi.h>
 
 #define ASSAY_DEVICE_ABI_MAJOR 1u
-#define ASSAY_DEVICE_ABI_MINOR 1u /* counts appended fields */
+#define ASSAY_DEVICE_ABI_MINOR 1u /* counts appended fields and extensions */
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,11 +35,11 @@ typedef struct assay_device_info {
   int32_t reserved;
   char name[256];      /* "AMD EPYC 9454", "NVIDIA H200" */
   char libraries[512]; /* "oneDNN 2.6.3; OpenMP 4.5, 2 threads; kernels avx512" */
-  /* The hardware's address, the same in every process: "0000:18:00.0", or "" where there is none. (An ordinal counts
-   * the devices that a process may see.) */
+  /* Since 1.1. The hardware's address, the same in every process: "0000:18:00.0", or "" where there is none. (An
+   * ordinal counts the devices that a process may see.) */
   char bus_address[32];
-  /* The hardware's own name, whatever slot it is in: "GPU-..." of a GPU, "MIG-..." of a part of one, or "" where there
-   * is none. */
+  /* Since 1.1. The hardware's own name, whatever slot it is in: "GPU-..." of a GPU, "MIG-..." of a part of one, or ""
+   * where there is none. */
   char uuid[96];
 } assay_device_info;
 
