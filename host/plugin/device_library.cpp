@@ -40,7 +40,10 @@ std::shared_ptr<const DeviceLibrary> DeviceLibrary::open(const std::filesystem::
   handle->library = open_shared_object(file, file.string(), "install what this device backend needs");
   if (!handle->library.has(ASSAY_DEVICE_SYMBOL))
     throw PluginError(
-        fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL "'; it is no assay device backend", file.string()));
+        fmt::format("{}: does not export '" ASSAY_DEVICE_SYMBOL
+                    "'; either it is no assay device backend, or it was built for another major version of the device "
+                    "ABI than this host's {}; install the backend that came with this host",
+                    file.string(), ASSAY_DEVICE_ABI_MAJOR));
   const assay_device_api* api = &handle->library.get<const assay_device_api>(ASSAY_DEVICE_SYMBOL);
   if (api->struct_size < device_api_size_min)
     throw PluginError(fmt::format(
