@@ -1,5 +1,5 @@
-// A plugin that uses the device's operations. The build compiles it as it compiles everything, and with macros that
-// change what strings and containers hold: then it must not call the device's backend.
+// A plugin that uses the device's operations. The build compiles it with macros that change what strings or containers
+// hold: it must not call the device's backend.
 #include <assay/compute/backend.hpp>
 #include <assay/train/backend_access.hpp>
 
