@@ -55,6 +55,9 @@ planted sdk/compute/include/assay/compute/tensor.hpp '#include "measure/stats.hp
 planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/train/layer.hpp>' 'sdk/compute includes'
 planted sdk/compute/include/assay/compute/tensor.hpp '#include <assay/data/loader.hpp>' 'sdk/compute includes'
 planted sdk/data/include/assay/data/loader.hpp '#include <assay/train/layer.hpp>' 'sdk/data includes'
+planted sdk/train/include/assay/train/layer.hpp '#include <assay/models/mlp.hpp>' \
+  "sdk/train includes 'assay/models/mlp.hpp'; it may use compute workload alone"
+planted host/measure/stats.hpp '#include <assay/models/mlp.hpp>' "the host includes 'assay/models/mlp.hpp'"
 planted host/measure/stats.hpp '#include <assay/data/loader.hpp>' "the host includes 'assay/data/loader.hpp'"
 planted host/measure/stats.cpp '#include "../../sdk/data/include/assay/data/loader.hpp"' 'the host includes'
 planted host/measure/stats.hpp '#include <assay/compute/tensor.hpp>' "the host includes 'assay/compute/tensor.hpp'"
@@ -69,6 +72,9 @@ expect_mistake layering "host/measure/stats.hpp:2: host/measure includes 'record
 printf '#pragma once\n' >host/measure/stats.hpp
 printf '#include "record/record.hpp"\n' >host/nook/nook.cpp
 expect_mistake layering 'host/nook is unknown to scripts/check-layering'
+new_tree
+mkdir -p sdk/attic && printf '#include <assay/train/layer.hpp>\n' >sdk/attic/old.cpp
+expect_mistake layering 'sdk/attic is unknown to scripts/check-layering'
 planted plugins/one/one.cpp '#include "measure/stats.hpp"' "a plugin includes 'measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "host/measure/stats.hpp"' "a plugin includes 'host/measure/stats.hpp' of host/"
 planted plugins/one/one.cpp '#include "../../host/measure/stats.hpp"' 'a plugin includes'
