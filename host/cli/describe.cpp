@@ -36,7 +36,7 @@ const char* ranks_text(plugin::RanksAre ranks) {
   return "unknown: the plugin was built for an ABI before 1.3";
 }
 
-json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
+json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTables& of_plugin) {
   json params = json::array();
   for (const plugin::ParamSpec& p : schema.params) {
     json row = {{"name", p.name}, {"type", name_of(p.type)}, {"unit", p.unit}, {"help", p.help}};
@@ -72,11 +72,11 @@ json schema_json(const plugin::WorkloadSchema& schema, const assay_entry& entry)
   if (schema.runs_on_cuda) devices.push_back("cuda");
   return {{"workload", schema.id},
           {"summary", schema.summary},
-          {"plugin", entry.id},
-          {"version", entry.version},
-          {"build", entry.build},
-          {"abi", fmt::format("{}.{}", entry.abi_major, entry.abi_minor)},
-          {"min_host", fmt::format("{}.{}", entry.abi_major, entry.min_host_minor)},
+          {"plugin", of_plugin.id},
+          {"version", of_plugin.version},
+          {"build", of_plugin.build},
+          {"abi", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.abi_minor)},
+           {"min_host", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.min_host_minor)},
           {"params", std::move(params)},
           {"phases", schema.phases},
           {"metrics", std::move(metrics)},
@@ -137,10 +137,10 @@ void print_presets(const plugin::WorkloadSchema& schema) {
   }
 }
 
-void print_schema(const plugin::WorkloadSchema& schema, const assay_entry& entry) {
+void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTables& of_plugin) {
   fmt::print("{}: {}\n{} {} ({}), ABI {}.{}, needs a host of {}.{} or newer\n\nParameters\n", schema.id, schema.summary,
-             entry.id, entry.version, entry.build, entry.abi_major, entry.abi_minor, entry.abi_major,
-             entry.min_host_minor);
+             of_plugin.id, of_plugin.version, of_plugin.build, of_plugin.abi_major, of_plugin.abi_minor,
+             of_plugin.abi_major, of_plugin.min_host_minor);
   std::size_t name_width = 4;
   std::size_t default_width = 7;
   const auto default_text = [](const plugin::ParamSpec& p) {
@@ -198,11 +198,10 @@ int describe_command(const Arguments& arguments) {
     fmt::print(stderr, "assay: {}\n", e.what());
     return run::exit_usage;
   }
-  const plugin::WorkloadSchema schema = plugin::copy_schema(*found.workload, found.library->entry().abi_minor);
   if (values.count("json"))
-    fmt::print("{}\n", schema_json(schema, found.library->entry()).dump(2));
+    fmt::print("{}\n", schema_json(found.schema, found.tables).dump(2));
   else
-    print_schema(schema, found.library->entry());
+    print_schema(found.schema, found.tables);
   return run::exit_ok;
 }
 

@@ -36,15 +36,12 @@ PluginRow row_of(const plugin::ListedPlugin& listed) {
   PluginRow row;
   row.file = listed.file.string();
   row.problem = listed.problem;
-  if (!listed.library) return row;
-  const assay_entry& entry = listed.library->entry();
-  row.id = entry.id, row.version = entry.version, row.build = entry.build;
-  row.abi = fmt::format("{}.{}", entry.abi_major, entry.abi_minor);
-  row.min_host = fmt::format("{}.{}", entry.abi_major, entry.min_host_minor);
-  for (std::uint32_t i = 0; i < entry.workload_count; ++i) {
-    const char* summary = entry.workloads[i]->summary;
-    row.workloads.push_back({entry.workloads[i]->id, summary ? summary : ""});
-  }
+  if (!listed.tables) return row;
+  row.id = listed.tables->id, row.version = listed.tables->version, row.build = listed.tables->build;
+  row.abi = fmt::format("{}.{}", listed.tables->abi_major, listed.tables->abi_minor);
+  row.min_host = fmt::format("{}.{}", listed.tables->abi_major, listed.tables->min_host_minor);
+  for (const plugin::WorkloadSchema& schema : listed.tables->workloads)
+    row.workloads.push_back({schema.id, schema.summary});
   return row;
 }
 

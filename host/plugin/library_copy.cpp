@@ -68,7 +68,9 @@ struct LibraryCopy::Memory {
 };
 
 LibraryCopy LibraryCopy::take(const std::filesystem::path& file) {
-  const auto fail = [&](const std::string& why) { return PluginError(fmt::format("{}: {}", file.string(), why)); };
+  const auto fail = [&](const std::string& why) {
+    return PluginError(fmt::format("{}: {}", file.string(), why), Refusal::file);
+  };
   for (int i = 0; i < tries; ++i) {
     const Fd from(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     if (!from) throw fail(fmt::format("cannot be read: {}", error_text(errno)));

@@ -17,29 +17,19 @@ std::filesystem::path plugin_file(const std::filesystem::path& given) {
   std::error_code status;
   std::filesystem::path file = std::filesystem::absolute(given, status).lexically_normal();
   if (!std::filesystem::is_regular_file(file, status))
-    throw PluginError(fmt::format("{}: no such plugin file", file.string()));
+    throw PluginError(fmt::format("{}: no such plugin file", file.string()), Refusal::file);
   return file;
 }
 
 }  // namespace
 
-PluginLibrary::PluginLibrary(std::filesystem::path file, std::vector<LibraryCopy> copies,
-                             std::unique_ptr<Handle> handle, const assay_entry* entry)
-    : file_(std::move(file)), copies_(std::move(copies)), handle_(std::move(handle)), entry_(entry) {}
+PluginLibrary::PluginLibrary(std::filesystem::path file, std::unique_ptr<Handle> handle, const assay_entry* entry)
+    : file_(std::move(file)), handle_(std::move(handle)), entry_(entry) {}
 PluginLibrary::~PluginLibrary() = default;
 
-std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::path& given) {
-  return open(plugin_file(given), {});
-}
-
-std::shared_ptr<const PluginLibrary> PluginLibrary::open_copy(const std::filesystem::path& given) {
+std::shared_ptr<const PluginLibrary> PluginLibrary::open(const std::filesystem::path& given,
+                                                         std::span<const LibraryCopy> copies) {
   std::filesystem::path file = plugin_file(given);
-  std::vector<LibraryCopy> copies = {LibraryCopy::take(file)};
-  for (const std::filesystem::path& library : libraries_beside(file)) copies.push_back(LibraryCopy::take(library));
-  return open(std::move(file), std::move(copies));
-}
-
-std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path file, std::vector<LibraryCopy> copies) {
   auto handle = std::make_unique<Handle>();
   // The loader takes what is open already for what the plugin needs, so that what others need comes first. What cannot
   // be opened is left to its words about the plugin.
@@ -50,27 +40,21 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::open(std::filesystem::path f
     throw PluginError(fmt::format("{}: does not export '" ASSAY_ENTRY_SYMBOL
                                   "'; either it is no assay plugin (ASSAY_PLUGIN is missing), or it was built for "
                                   "another major version of the ABI than this host's {}",
-                                  file.string(), ASSAY_ABI_MAJOR));
+                                  file.string(), ASSAY_ABI_MAJOR),
+                      Refusal::symbol);
   const assay_entry* entry = &handle->library.get<const assay_entry>(ASSAY_ENTRY_SYMBOL);
   check_entry(file.string(), *entry);
-  return std::shared_ptr<const PluginLibrary>(
-      new PluginLibrary(std::move(file), std::move(copies), std::move(handle), entry));
-}
-
-std::vector<std::string> PluginLibrary::workload_ids() const {
-  std::vector<std::string> ids;
-  for (std::uint32_t i = 0; i < entry_->workload_count; ++i) ids.emplace_back(entry_->workloads[i]->id);
-  return ids;
+  return std::shared_ptr<const PluginLibrary>(new PluginLibrary(std::move(file), std::move(handle), entry));
 }
 
 const assay_workload& PluginLibrary::workload(const std::string& id) const {
   if (id.empty() && entry_->workload_count == 1) return *entry_->workloads[0];
-  for (std::uint32_t i = 0; i < entry_->workload_count; ++i)
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 0; i < entry_->workload_count; ++i) {
     if (id == entry_->workloads[i]->id) return *entry_->workloads[i];
-  throw PluginError(id.empty() ? fmt::format("{}: has several workloads; name one as 'plugin:workload', from: {}",
-                                             file_.string(), fmt::join(workload_ids(), ", "))
-                               : fmt::format("{}: has no workload '{}'; it has: {}", file_.string(), id,
-                                             fmt::join(workload_ids(), ", ")));
+    ids.emplace_back(entry_->workloads[i]->id);
+  }
+  throw PluginError(fmt::format("{}: has no workload '{}'; it has: {}", file_.string(), id, fmt::join(ids, ", ")));
 }
 
 }  // namespace assay::host::plugin

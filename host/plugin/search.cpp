@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "common/suggest.hpp"
-#include "plugin/look_into.hpp"
+#include "plugin/table_reader.hpp"
 
 namespace assay::host::plugin {
 namespace {
@@ -41,6 +41,20 @@ std::vector<fs::path> shared_objects(const fs::path& folder) {
   return files;
 }
 
+FoundWorkload taken(const fs::path& given, const std::string& id) {
+  std::error_code error;
+  const fs::path file = fs::absolute(given, error).lexically_normal();
+  if (!fs::is_regular_file(file, error))
+    throw PluginError(fmt::format("{}: no such plugin file", file.string()), Refusal::file);
+  FoundWorkload found;
+  found.file = file;
+  found.copies.push_back(LibraryCopy::take(file));
+  for (const fs::path& library : libraries_beside(file)) found.copies.push_back(LibraryCopy::take(library));
+  found.tables = read_tables(found.copies);
+  found.schema = found.tables.workload(file, id);
+  return found;
+}
+
 }  // namespace
 
 std::vector<fs::path> plugin_folders(const std::vector<std::string>& from_command_line) {
@@ -67,11 +81,7 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   const std::size_t colon = name.rfind(':');
   const std::string stem = name.substr(0, colon);
   const std::string id = colon == std::string::npos ? "" : name.substr(colon + 1);
-  const auto take = [&](const fs::path& file) {
-    auto library = PluginLibrary::open_copy(file);
-    const assay_workload* workload = &library->workload(id);
-    return FoundWorkload{std::move(library), workload};
-  };
+  const auto take = [&](const fs::path& file) { return taken(file, id); };
   if (stem.find('/') != std::string::npos) return take(fs::path(stem).is_absolute() ? fs::path(stem) : base / stem);
 
   for (const fs::path& folder : folders)
@@ -83,15 +93,13 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   std::vector<std::string> problems;
   for (const fs::path& folder : folders)
     for (const fs::path& file : shared_objects(folder)) {
-      const PluginContents contents = look_into(file);
-      if (!contents.problem.empty()) problems.push_back(contents.problem);
-      for (const std::string& workload : contents.workload_ids) {
-        if (workload == stem && id.empty()) {
-          auto library = PluginLibrary::open_copy(file);
-          const assay_workload* found = &library->workload(workload);
-          return {std::move(library), found};
+      try {
+        for (const std::string& workload : read_tables(file).workload_ids()) {
+          if (workload == stem && id.empty()) return taken(file, workload);
+          known.push_back(workload);
         }
-        known.push_back(workload);
+      } catch (const PluginError& e) {
+        problems.emplace_back(e.what());
       }
     }
   std::vector<std::string> places;
@@ -109,9 +117,9 @@ std::vector<ListedPlugin> list_plugins(const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders)
     for (const fs::path& file : shared_objects(folder)) {
       try {
-        plugins.push_back({file, PluginLibrary::open_copy(file), ""});
+        plugins.push_back({file, read_tables(file), ""});
       } catch (const PluginError& e) {
-        plugins.push_back({file, nullptr, e.what()});
+        plugins.push_back({file, std::nullopt, e.what()});
       }
     }
   return plugins;

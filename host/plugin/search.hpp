@@ -1,10 +1,12 @@
 // Where plugins and device backends are looked for.
 #pragma once
 #include "plugin/device_library.hpp"
-#include "plugin/plugin_library.hpp"
+#include "plugin/library_copy.hpp"
+#include "plugin/plugin_tables.hpp"
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,22 +19,27 @@ std::vector<std::filesystem::path> device_folders();
 // Where the communication backends lie: ASSAY_COMM_PATH, or the installed folder.
 std::filesystem::path comm_folder();
 
+// A workload that is known by its plugin's tables. The plugin itself is not open in this process.
 struct FoundWorkload {
-  std::shared_ptr<const PluginLibrary> library;
-  const assay_workload* workload;
+  std::filesystem::path file;
+  // As the file was when its tables were read: its own, and after it those of the libraries that it finds by its own
+  // place. What is written to them, or moved over them, changes nothing of what was found.
+  std::vector<LibraryCopy> copies;
+  PluginTables tables;
+  WorkloadSchema schema;
 };
 
 // `name`: a workload's id ("decoder"), a plugin file's stem ("decoder", or "myplugin:second" for one of several
 // workloads), or a path with a slash ("./x.so", "./x.so:second"), relative to `base`. Throws PluginError that says
-// where was looked and what the nearest names are. No library but the one that was meant is opened in this process, and
-// of that a copy.
+// where was looked and what the nearest names are. No library is opened in this process, and none but the one that was
+// meant in any other, unless its tables are wanted for the first time.
 FoundWorkload find_workload(const std::string& name, const std::vector<std::filesystem::path>& folders,
                             const std::filesystem::path& base);
 
 struct ListedPlugin {
   std::filesystem::path file;
-  std::shared_ptr<const PluginLibrary> library;  // null when it cannot be used
-  std::string problem;                           // and then: why
+  std::optional<PluginTables> tables;  // nothing when it cannot be used
+  std::string problem;                 // and then: why
 };
 std::vector<ListedPlugin> list_plugins(const std::vector<std::filesystem::path>& folders);
 

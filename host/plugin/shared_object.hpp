@@ -26,7 +26,12 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
   const char* why = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) ? nullptr : dlerror();
   std::string text = why ? why : error.message();
   if (text.starts_with(file.string())) text.replace(0, file.string().size(), name);
-  throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", name, text, remedy));
+  // What is no library at all is told apart: nothing that could be installed would help.
+  const bool is_library = text.find("invalid ELF header") == std::string::npos &&
+                          text.find("file too short") == std::string::npos &&
+                          text.find("wrong ELF class") == std::string::npos;
+  throw PluginError(fmt::format("{}: cannot be loaded: {}; {}", name, text, remedy),
+                    is_library ? Refusal::unresolved : Refusal::file);
 }
 
 // For the loader to find when it opens what needs it.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include "common/files.hpp"
@@ -64,14 +65,14 @@ class TakenFiles::CopiesFolder {
 
 TakenFiles::TakenFiles(const RunTarget& target, const std::optional<fs::path>& folder)
     : host_hash_(sha256_of_file("/proc/self/exe")), plugin_(target.plugin_file), comm_folder_(plugin::comm_folder()) {
-  const plugin::LibraryCopy& of_plugin = target.found.library->copy();
+  const plugin::LibraryCopy& of_plugin = target.found.copies.front();
   plugin_hashes_.emplace_back("plugin", of_plugin.sha256());
   if (folder) {
     folder_ = std::make_unique<CopiesFolder>(*folder);
     copy(of_plugin, plugins, false);
     plugin_ = folder_->path() / plugins / target.plugin_file.filename();
   }
-  for (const plugin::LibraryCopy& beside : target.found.library->copies_beside()) {
+  for (const plugin::LibraryCopy& beside : std::span(target.found.copies).subspan(1)) {
     plugin_hashes_.emplace_back("plugin/" + beside.file().filename().string(), beside.sha256());
     if (!folder_) continue;
     copy(beside, plugins, false);

@@ -8,11 +8,11 @@
 namespace assay::host::run {
 
 struct RunTarget {
-  plugin::FoundWorkload found;  // keeps the plugin open
+  plugin::FoundWorkload found;  // with the copies that workers open
   plugin::WorkloadSchema schema;
   std::string plugin_id, plugin_version, plugin_build, plugin_abi;
   std::filesystem::path plugin_file;  // absolute
-  std::string file_hash;              // SHA-256 of the copy that is open
+  std::string file_hash;              // SHA-256 of the copy
 };
 
 RunTarget open_target(plugin::FoundWorkload found);

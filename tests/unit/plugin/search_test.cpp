@@ -2,7 +2,7 @@
 
 #include "common/files.hpp"
 #include "plugin/library_copy.hpp"
-#include "plugin/look_into.hpp"
+#include "plugin/table_reader.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,21 +30,23 @@ std::string refusal(const std::string& name) {
   return "";
 }
 
-// Before anything else here: what is open once stays open.
 TEST(FindWorkload, AMistypedNameOpensNoLibraryHere) {
   const std::string text = refusal("idle_worklaod");
   EXPECT_NE(text.find("did you mean 'idle_workload'?"), std::string::npos) << text;
   EXPECT_NE(text.find("known workloads: idle_workload;"), std::string::npos) << text;
-  EXPECT_NE(text.find("aborts_when_opened.so: opening it ends the process: signal 6"), std::string::npos) << text;
+  EXPECT_NE(text.find("aborts_when_opened.so: opening it, or reading its tables, ends the process: signal 6"),
+            std::string::npos)
+      << text;
   EXPECT_FALSE(is_open_here("unlike_its_workload"));
   EXPECT_FALSE(is_open_here("aborts_when_opened"));
 }
 
 TEST(FindWorkload, AnIdIsFoundInAFileOfAnotherName) {
   const FoundWorkload found = find_workload("idle_workload", {folder}, folder);
-  EXPECT_STREQ(found.workload->id, "idle_workload");
-  EXPECT_EQ(found.library->file(), folder / "unlike_its_workload.so");
-  EXPECT_TRUE(is_open_here("unlike_its_workload"));
+  EXPECT_EQ(found.schema.id, "idle_workload");
+  EXPECT_EQ(found.file, folder / "unlike_its_workload.so");
+  EXPECT_EQ(found.tables.id, "org.assay.test.unlike_its_workload");
+  EXPECT_FALSE(is_open_here("unlike_its_workload"));
   EXPECT_FALSE(is_open_here("aborts_when_opened"));
 }
 
@@ -59,15 +61,6 @@ TEST(LibraryCopy, HasANameThatLeadsToItInOtherProcesses) {
   EXPECT_EQ(begin,
             "\x7f"
             "ELF");
-}
-
-TEST(LookInto, TellsWhatAFileHoldsOrWhyItCannotBeUsed) {
-  const PluginContents plugin = look_into(folder / "unlike_its_workload.so");
-  EXPECT_EQ(plugin.workload_ids, std::vector<std::string>{"idle_workload"});
-  EXPECT_EQ(plugin.problem, "");
-  const PluginContents none = look_into(folder / "none.so");
-  EXPECT_TRUE(none.workload_ids.empty());
-  EXPECT_EQ(none.problem, (folder / "none.so").string() + ": no such plugin file");
 }
 
 }  // namespace

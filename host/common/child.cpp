@@ -1,0 +1,147 @@
+#include "common/child.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "common/fd.hpp"
+#include "common/files.hpp"
+#include "common/process_tree.hpp"
+
+namespace assay::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After all that is told. The pipe's own end would not do: whatever the child has started may hold that open.
+constexpr char end_of_all = '\0';
+constexpr std::size_t most_bytes_told = std::size_t{64} << 20;
+constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not told all
+
+[[noreturn]] void live_as_child(const std::function<void(const Tell&)>& function, const ChildOptions& options, int to,
+                                pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that all it starts is found when it ends
+  if (getppid() != parent) _exit(1);
+  setpgid(0, 0);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere >= 0) dup2(nowhere, STDIN_FILENO);
+  const int output = options.output >= 0 ? options.output : nowhere;
+  if (output >= 0)
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(output, fd);
+  // What comes next, the function or the end of the program, is not to be what closes it.
+  try {
+    function([to](std::string_view text) { write_all(to, text); });
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    _exit(1);
+  }
+  write_all(to, std::string_view(&end_of_all, 1));
+  if (!options.runs_exit_handlers) _exit(0);
+  std::exit(0);
+}
+
+class Child {
+ public:
+  Child(pid_t pid, Fd from, Clock::time_point deadline) : pid_(pid), from_(std::move(from)), deadline_(deadline) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (!is_gone_) end_all();
+  }
+
+  ChildEnd end() {
+    ChildEnd end;
+    end.has_told_all = read_all(end.told);
+    while (!look() && Clock::now() < deadline_ && end.told.size() <= most_bytes_told) poll(nullptr, 0, 1);
+    end.is_overdue = !is_gone_;
+    end_all();
+    end.wait_status = status_;
+    return end;
+  }
+
+ private:
+  // Whether the child has ended by itself.
+  bool look() {
+    if (is_gone_) return true;
+    siginfo_t info{};
+    is_gone_ = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+    return is_gone_;
+  }
+
+  bool read_all(std::string& text) {
+    std::array<char, 4096> block;
+    for (;;) {
+      if (Clock::now() >= deadline_ || text.size() > most_bytes_told) return false;
+      const bool was_gone = look();
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+      pollfd readable{from_.get(), POLLIN, 0};
+      const auto wait = was_gone ? std::chrono::milliseconds(0) : std::min(left, between_looks);
+      const int ready = poll(&readable, 1, static_cast<int>(wait.count()));
+      if (ready == 0 && was_gone) return false;
+      if (ready <= 0) continue;
+      const ssize_t n = read(from_.get(), block.data(), block.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      text.append(block.data(), static_cast<std::size_t>(n));
+      if (text.back() != end_of_all) continue;
+      text.pop_back();
+      return true;
+    }
+  }
+
+  void end_all() {
+    kill(-pid_, SIGSTOP);  // none of them starts another one meanwhile
+    for (const pid_t started : descendants_of(pid_, pid_, "")) kill(started, SIGKILL);
+    kill(-pid_, SIGKILL);
+    kill(pid_, SIGKILL);  // one that has ended keeps its own status
+    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+    is_gone_ = true;
+  }
+
+  pid_t pid_;
+  Fd from_;
+  Clock::time_point deadline_;
+  bool is_gone_ = false;
+  int status_ = 0;
+};
+
+}  // namespace
+
+std::string ChildEnd::how() const {
+  if (WIFSIGNALED(wait_status))
+    return fmt::format("signal {} ({})", WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+  return fmt::format("exit code {}", WEXITSTATUS(wait_status));
+}
+
+ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "no pipe to a child");
+  Fd from(ends[0]), to(ends[1]);
+  const auto deadline = Clock::now() + options.deadline;
+  std::fflush(nullptr);  // or the child would write it once more
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "no child process");
+  if (pid == 0) live_as_child(function, options, to.get(), parent);
+  to.reset();
+  return Child(pid, std::move(from), deadline).end();
+}
+
+}  // namespace assay::host

@@ -1,0 +1,35 @@
+// Runs a function in a child process that may crash, hang or exit in it: what it tells comes back, and how it ended.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace assay::host {
+
+// What the function of the child tells its parent, each text at once: what was told before a crash has arrived.
+using Tell = std::function<void(std::string_view)>;
+
+struct ChildOptions {
+  std::chrono::milliseconds deadline{10'000};  // of all of it
+  // The child ends as a program does, with the destructors of its libraries; otherwise at once.
+  bool runs_exit_handlers = false;
+  int output = -1;  // where standard output and error go, if not nowhere
+};
+
+struct ChildEnd {
+  std::string told;           // at most 64 MiB
+  bool has_told_all = false;  // the function has returned
+  bool is_overdue = false;
+  int wait_status = 0;  // as waitpid gives it
+
+  bool is_clean() const { return has_told_all && !is_overdue && wait_status == 0; }
+  // "signal 11 (Segmentation fault)", "exit code 3".
+  std::string how() const;
+};
+
+// Forks. The child has no terminal, leaves no core file, and ends with this process; what it has started ends with it.
+// Call it while this process has one thread. Throws std::system_error where there can be no child.
+ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options = {});
+
+}  // namespace assay::host

@@ -1,0 +1,27 @@
+// What a plugin declares, without opening it in this process: what runs when a library is opened may print, crash, hang
+// or end the process, and a file that is only looked into must not take the host along. So a child opens it, which has
+// until a deadline, tells what it has read, and ends.
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <span>
+
+#include "plugin/library_copy.hpp"
+#include "plugin/plugin_tables.hpp"
+
+namespace assay::host::plugin {
+
+inline constexpr std::chrono::milliseconds longest_look{10'000};
+
+// Of a copy of the plugin and of the libraries that it finds by its own place, the plugin's first. Throws PluginError.
+PluginTables read_tables(std::span<const LibraryCopy> copies, std::chrono::milliseconds deadline = longest_look);
+
+// Of a file as it is now. What was read of it is remembered in the user's cache folder, and told again for as long as
+// neither the file nor this host has changed: then nothing is opened. Throws PluginError.
+PluginTables read_tables(const std::filesystem::path& file, std::chrono::milliseconds deadline = longest_look);
+
+// The folder of what is remembered: $ASSAY_CACHE_DIR, or assay in $XDG_CACHE_HOME, or ~/.cache/assay, and there
+// "plugins". Empty where ASSAY_CACHE_DIR is set and empty, or there is no home: then nothing is remembered.
+std::filesystem::path table_cache_folder();
+
+}  // namespace assay::host::plugin

@@ -1,0 +1,87 @@
+// A function in a child that crashes, hangs, exits, or leaves processes behind.
+#include "common/child.hpp"
+
+#include "common/process_tree.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace assay::host {
+namespace {
+
+TEST(Child, TellsAndEnds) {
+  const ChildEnd end = run_in_child([](const Tell& tell) { tell("one "), tell("two"); });
+  EXPECT_EQ(end.told, "one two");
+  EXPECT_TRUE(end.is_clean());
+}
+
+TEST(Child, HasToldWhatCameBeforeItsEnd) {
+  const ChildEnd crashed = run_in_child([](const Tell& tell) {
+    tell("before");
+    std::abort();
+  });
+  EXPECT_EQ(crashed.told, "before");
+  EXPECT_FALSE(crashed.has_told_all || crashed.is_overdue || crashed.is_clean());
+  EXPECT_EQ(crashed.how(), "signal 6 (Aborted)");
+  EXPECT_EQ(run_in_child([](const Tell&) { std::exit(0); }).has_told_all, false);
+  EXPECT_EQ(run_in_child([](const Tell&) { _exit(3); }).how(), "exit code 3");
+}
+
+TEST(Child, IsEndedWhenItIsOverdue) {
+  const ChildEnd end = run_in_child(
+      [](const Tell& tell) {
+        tell("here");
+        for (;;) pause();
+      },
+      {.deadline = std::chrono::milliseconds(200)});
+  EXPECT_EQ(end.told, "here");
+  EXPECT_TRUE(end.is_overdue);
+}
+
+TEST(Child, EndsAsAProgramDoesWhereItIsAsked) {
+  const auto adds_handler = [](const Tell&) { std::atexit([] { _exit(7); }); };
+  EXPECT_TRUE(run_in_child(adds_handler).is_clean());
+  const ChildEnd end = run_in_child(adds_handler, {.runs_exit_handlers = true});
+  EXPECT_TRUE(end.has_told_all);
+  EXPECT_FALSE(end.is_clean());
+  EXPECT_EQ(end.how(), "exit code 7");
+}
+
+// The one that is left holds the pipe open, and has left the child's process group.
+TEST(Child, TakesWhatItHasStartedWithIt) {
+  const ChildEnd end = run_in_child(
+      [](const Tell& tell) {
+        if (fork() == 0) {
+          setsid();
+          for (;;) pause();
+        }
+        tell("started");
+        for (;;) pause();
+      },
+      {.deadline = std::chrono::milliseconds(300)});
+  EXPECT_EQ(end.told, "started");
+  EXPECT_TRUE(children_of(getpid()).empty());
+}
+
+TEST(Child, PrintsWhereItIsToldTo) {
+  const int memory = memfd_create("output", MFD_CLOEXEC);
+  const ChildEnd end = run_in_child(
+      [](const Tell&) {
+        std::puts("printed");
+        throw std::runtime_error("thrown");
+      },
+      {.runs_exit_handlers = true, .output = memory});
+  EXPECT_EQ(end.how(), "exit code 1");
+  char text[100] = {};
+  EXPECT_GT(pread(memory, text, sizeof text - 1, 0), 0);
+  close(memory);
+  EXPECT_NE(std::string(text).find("thrown"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace assay::host
