@@ -1,7 +1,9 @@
 #include "run/in_process_case.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
+#include "run/exit_code.hpp"
 #include "run/thread_plan.hpp"
 #include "worker/case_runner.hpp"
 
@@ -37,11 +39,30 @@ const record::Threads& threads_of_this_process(const worker::CaseSpec& first) {
   return threads;
 }
 
+// What a plugin ends with exit() is no success, and says so.
+bool is_in_case = false;
+void end_of_process() {
+  if (!is_in_case) return;
+  std::fputs("assay: the plugin has ended the process (exit) in the middle of a case\n", stderr);
+  std::_Exit(exit_failed);
+}
+class InCase {
+ public:
+  InCase() {
+    [[maybe_unused]] static const int registered = std::atexit(end_of_process);
+    is_in_case = true;
+  }
+  ~InCase() { is_in_case = false; }
+  InCase(const InCase&) = delete;
+  InCase& operator=(const InCase&) = delete;
+};
+
 }  // namespace
 
 record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const StageProgress& on_progress) {
   const record::Threads& threads = threads_of_this_process(spec);
   ProgressObserver observer(on_progress);
+  const InCase in_case;
   record::CaseResult result;
   worker::CaseTeardown teardown =
       worker::run_case(spec, observer, [&result](const worker::CaseAnswer& answer) { result = answer.result; });

@@ -71,13 +71,16 @@ std::optional<record::Verification> verification_after(assay_status status) {
   }
 }
 
-const char* kind_of_failure(assay_status status) {
+std::string kind_of_failure(assay_status status) {
   switch (status) {
+    case ASSAY_UNSUPPORTED:
+    case ASSAY_OUT_OF_MEMORY:
+    case ASSAY_WRONG_RESULT: return "";  // which the case's status says
     case ASSAY_INVALID_ARGUMENT: return "invalid argument";
     case ASSAY_DEVICE_ERROR: return "device error";
     case ASSAY_INTERNAL: return "internal error";
     case ASSAY_COMM_ERROR: return "communication error";
-    default: return "";
+    default: return fmt::format("status {}, which this host does not know", status);
   }
 }
 

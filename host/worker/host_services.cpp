@@ -42,7 +42,7 @@ const assay_memory_account* device_account(const plugin::OpenDevice& device) {
   return account && ASSAY_HAS(account, assay_memory_account, tell) ? account : nullptr;
 }
 
-double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
+double in_mib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); }
 
 }  // namespace
 
@@ -76,6 +76,7 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
     return get<std::string>(c, key, [&](const std::string& v) { *out = {v.data(), v.size()}; });
   };
   host_.get_extension = [](const assay_host* h, const char* id) noexcept -> const void* {
+    if (!id) return nullptr;
     if (std::strcmp(id, ASSAY_EXT_MEMORY) == 0) return &from(h).memory_;
     if (std::strcmp(id, ASSAY_EXT_DEVICE) == 0) return &from(h).device_access_;
     if (std::strcmp(id, ASSAY_EXT_COMM) == 0) return from(h).ranks_.abi();
@@ -226,7 +227,8 @@ std::string HostServices::held_by_kind() const {
   std::string text;
   for (std::size_t k = 0; k < memory_kind_count; ++k)
     if (held.bytes[k] > 0)
-      text += fmt::format("{}{} {:.1f} MiB", text.empty() ? "" : ", ", memory_kind_name(k), in_mib(held.bytes[k]));
+      text += fmt::format("{}{} {:.1f} MiB", text.empty() ? "" : ", ", memory_kind_name(k),
+                          in_mib(static_cast<std::size_t>(held.bytes[k])));
   return text.empty() ? "nothing" : text;
 }
 
@@ -236,13 +238,12 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
     return ASSAY_INVALID_ARGUMENT;
   }
   const char* kind_name = memory_kind_name(static_cast<std::size_t>(kind));
-  observer_.allocation(
-      fmt::format("{:.1f} MiB of {} ({})", in_mib(static_cast<std::int64_t>(bytes)), kind_name, label));
+  observer_.allocation(fmt::format("{:.1f} MiB of {} ({})", in_mib(bytes), kind_name, label));
   if (stage_ == ASSAY_STAGE_MEASURE) ++allocations_while_measuring_;
   void* address = nullptr;
   if (const assay_status s = device_.api().allocate(device_.handle(), bytes, &address); s != ASSAY_OK) {
-    set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", in_mib(static_cast<std::int64_t>(bytes)),
-                               kind_name, label, device_.api().error_text(), held_by_kind()));
+    set_message(s, fmt::format("{:.1f} MiB of {} ({}): {}; held: {}", in_mib(bytes), kind_name, label,
+                               device_.api().error_text(), held_by_kind()));
     if (memory_history_) {
       assay_device_info info{};
       info.struct_size = sizeof info;

@@ -174,6 +174,12 @@ TEST_F(BadPlugins, AnAllowedStatusIsNoFailure) {
   EXPECT_EQ(cases().at(0).value("status", ""), "unsupported");
 }
 
+TEST_F(BadPlugins, ThatExitInTheHostsOwnProcessAreNoSuccess) {
+  const RunResult result = run_experiment({.plugin = "bad_exits_zero"}, {"--in-process"});
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  EXPECT_PRED2(contains, result.output, "the plugin has ended the process (exit) in the middle of a case");
+}
+
 TEST_F(BadPlugins, AreListedWithTheirProblems) {
   const RunResult result = run({"list", "--plugin-path", BAD_PLUGINS});
   for (const char* plugin : {"bad_undefined_symbol", "bad_short_struct", "bad_throws_in_run"})

@@ -100,6 +100,7 @@ struct Adapter {
     return guard(self(s)->host, [&] { self(s)->workload.silence(silent != 0); });
   }
   static const void* extension(const assay_workload_self* s, const char* id) noexcept {
+    if (!id) return nullptr;
     if constexpr (HasPeak<W>) {
       static constexpr assay_peak_probe probe{sizeof(assay_peak_probe), peak};
       if (std::string_view(id) == ASSAY_EXT_PEAK) return &probe;
