@@ -5,6 +5,10 @@
 # experiment with the plugin, and passes when every case is ok and its verification found nothing wrong. SET changes
 # parameters and settings, as `assay run --set` does. A test whose cases all lack their device here (no GPU) is skipped.
 #
+# assay_add_plugin_validation(PLUGIN [NAME test] [SET key=value...] [LABELS label...]): a test that asks of the plugin all
+# that `assay validate` asks, and passes when nothing is found, no warning either. SET makes the case small that is tried.
+# The test is named validate.PLUGIN, and is skipped where a workload lacks its device here.
+#
 # A plugin is a MODULE with hidden visibility, a version script that leaves one exported symbol, and no undefined
 # symbols: what loads here loads everywhere, and two plugins never see each other's functions. Our own plugins are made
 # by the same function; it is installed with the SDK.
@@ -150,6 +154,31 @@ function(assay_add_plugin_test plugin experiment)
                    -D "RESULTS=${CMAKE_CURRENT_BINARY_DIR}/assay_tests/${arg_NAME}" -D "OPTIONS=${options}" -P
                    "${_assay_test_script}")
   set_tests_properties(${arg_NAME} PROPERTIES SKIP_REGULAR_EXPRESSION "assay: skipped: ")
+  if(arg_LABELS)
+    set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
+  endif()
+endfunction()
+
+function(assay_add_plugin_validation plugin)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "SET;LABELS")
+  if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "assay_add_plugin_validation(${plugin}): '${arg_UNPARSED_ARGUMENTS}${arg_KEYWORDS_MISSING_VALUES}' is "
+                        "not understood; expected assay_add_plugin_validation(PLUGIN [NAME test] [SET key=value...] "
+                        "[LABELS label...])")
+  endif()
+  if(NOT TARGET ${plugin})
+    message(FATAL_ERROR "assay_add_plugin_validation: there is no plugin '${plugin}'; expected the name that was given to "
+                        "assay_add_plugin before")
+  endif()
+  if(NOT arg_NAME)
+    set(arg_NAME validate.${plugin})
+  endif()
+  set(options "")
+  foreach(setting IN LISTS arg_SET)
+    list(APPEND options --set "${setting}")
+  endforeach()
+  add_test(NAME ${arg_NAME} COMMAND "${ASSAY_HOST}" validate "$<TARGET_FILE:${plugin}>" --strict ${options})
+  set_tests_properties(${arg_NAME} PROPERTIES SKIP_REGULAR_EXPRESSION "the workload needs the device")
   if(arg_LABELS)
     set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
   endif()

@@ -22,5 +22,6 @@ int status_command(const Arguments& arguments);
 int collect_command(const Arguments& arguments);
 int cancel_command(const Arguments& arguments);
 int site_command(const Arguments& arguments);
+int validate_command(const Arguments& arguments);
 
 }  // namespace assay::host::cli

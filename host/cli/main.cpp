@@ -30,6 +30,7 @@ constexpr Command commands[] = {
     {"ab", "two variants of an experiment in turns, until it is clear which is faster", ab_command},
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},
+    {"validate", "ask of a plugin all that a host can check, before anyone measures with it", validate_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
     {"submit", "submit experiments to Slurm as a batch", submit_command},
     {"status", "how a batch stands, from its files and one question to Slurm", status_command},

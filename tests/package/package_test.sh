@@ -139,7 +139,7 @@ new_project() { # TEMPLATE NAME
   ! grep -rnE 'my_plugin|MyPlugin|/path/to/assay' "$WORK/$2" || fail "a word of the template was not replaced"
 }
 
-# What `assay new plugin` writes builds, passes its own test, runs and is installed as it is: against the moved tree, and
+# What `assay new plugin` writes builds, passes its own tests, runs and is installed as it is: against the moved tree, and
 # against the build tree, for a host that was never installed.
 step_template() { # TEMPLATE NAME ROWS [PREFIX]
   prefix=${4:-$prefix}
@@ -160,8 +160,8 @@ step_template() { # TEMPLATE NAME ROWS [PREFIX]
   "$CMAKE" --build "$WORK/$2/build" -j2
   "$CMAKE" --install "$WORK/$2/build" --prefix "$WORK/$2/installed"
   host describe "$WORK/$2/installed/lib/assay/plugins/$2.so"
-  if [[ $1 != cuda ]]; then # its test is another one of ours, where there is a GPU
-    tests_of "$WORK/$2/build" 1
+  if [[ $1 != cuda ]]; then # its tests are another one of ours, where there is a GPU
+    tests_of "$WORK/$2/build" 2
     expect_table "$WORK/$2/build/assay_tests/$2" "$3"
   fi
 }
@@ -171,7 +171,7 @@ step_run_cuda_template() { # NAME ROWS
     echo 'skipped: the plugin was not compiled'
     exit 77
   }
-  tests_of "$WORK/$1/build" 1
+  tests_of "$WORK/$1/build" 2
   expect_table "$WORK/$1/build/assay_tests/$1" "$2"
 }
 
@@ -238,6 +238,7 @@ step_add_plugin_mistakes() {
     'does not enable CUDA, in which its sources are written (one.cu); write project(... LANGUAGES CXX CUDA)'
   mistaken_project C 'assay_add_plugin(one one.o)' 'does not enable CXX, which plugins are linked as'
   mistaken_project CXX 'assay_add_plugin_test(one one.toml)' "there is no plugin 'one'"
+  mistaken_project CXX 'assay_add_plugin_validation(one)' "there is no plugin 'one'"
   package='find_package(assay 1.0 CONFIG REQUIRED COMPONENTS train trian)'
   mistaken_project CXX '' "has no component 'trian'; it has sdk, compute, comm, data, workload, train, models, parallel, verification"
   package='find_package(assay 1.0 CONFIG REQUIRED COMPONENTS train)'

@@ -1,0 +1,49 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "validate/probe_parts.hpp"
+#include "validate/probes.hpp"
+
+namespace assay::host::validate {
+
+void choices_probe(const Subject& subject, const Asker& asker) {
+  const plugin::WorkloadSchema& schema = subject.schema;
+  Stage stage(subject);
+  stage.init();
+  Seen seen;
+  const auto live = [&](const std::map<std::string, Value>& params) {
+    stage.begin_anew();
+    Life life(stage);
+    if (!life.create(&params).is_ok() || !life.is_there() || !life.setup().is_ok()) return;
+    for (int i = 0; i < 2; ++i)
+      if (!life.step(ASSAY_STAGE_MEASURE).is_ok()) return;
+    if (!life.finish().is_ok()) return;
+    if (stage.workload().verify) life.verify();
+    seen.add(stage, stage.recorder().take());
+  };
+  const auto is_all_seen = [&] { return seen.unseen_phases(schema).empty() && seen.unseen_metrics(schema).empty(); };
+  live(subject.spec.values.params);
+  for (const plugin::ParamSpec& param : schema.params) {
+    if (is_all_seen()) break;
+    if (param.choices.empty() && param.type != plugin::ParamType::boolean) continue;
+    for (const Value& value : values_to_try(param)) {
+      if (value == subject.spec.values.params.at(param.name)) continue;
+      std::map<std::string, Value> params = subject.spec.values.params;
+      params[param.name] = value;
+      live(params);
+    }
+  }
+  const auto tell = [&](Check check, const char* kind, const std::vector<std::string>& unseen) {
+    if (unseen.empty()) return asker.ask(check);
+    const std::string text = fmt::format("{} '{}' did not occur, whatever was chosen", kind, fmt::join(unseen, "', '"));
+    if (schema.ranks == plugin::RanksAre::cooperating) return asker.leave_out(check, text + " on one rank");
+    if (schema.runs_on_cpu && schema.runs_on_cuda)
+      return asker.leave_out(check, fmt::format("{} on this device, and it runs on others, too", text));
+    asker.ask(check);
+    asker.find(check, text);
+  };
+  if (!schema.phases.empty()) tell(Check::marks_seen, "the phase", seen.unseen_phases(schema));
+  if (!schema.metrics.empty()) tell(Check::metrics_seen, "the metric", seen.unseen_metrics(schema));
+}
+
+}  // namespace assay::host::validate

@@ -1,0 +1,77 @@
+// What became of each check, and how that is told: while it is asked, as lines between processes, on a terminal, as
+// JSON.
+#pragma once
+#include <array>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "validate/checks.hpp"
+
+namespace assay::host::validate {
+
+enum class State { not_asked, passed, found };
+
+struct Answer {
+  State state = State::not_asked;
+  std::string text;  // what was found, or why it was not asked
+};
+
+// The answers to the checks of one subject. Of several findings of one check the first is told.
+class Answers {
+ public:
+  const Answer& of(Check check) const { return answers_[static_cast<std::size_t>(check)]; }
+  void pass(Check check);  // unless something was found
+  void find(Check check, std::string text);
+  void leave_out(Check check, std::string why);  // unless it was asked
+  bool has_findings() const;
+
+ private:
+  Answer& at(Check check) { return answers_[static_cast<std::size_t>(check)]; }
+  std::array<Answer, check_count> answers_;
+};
+
+// How a probe tells what it asks. Everything goes out at once, so that what ends the process is known to have happened
+// while the last check was asked.
+class Asker {
+ public:
+  explicit Asker(std::function<void(std::string_view)> tell) : tell_(std::move(tell)) {}
+  void ask(Check check) const;              // from here on
+  void at(const std::string& place) const;  // what of it, for the words: "n = 5"
+  void find(Check check, const std::string& text) const;
+  void leave_out(Check check, const std::string& why) const;
+  void tell_tables(const std::string& line) const;
+
+ private:
+  std::function<void(std::string_view)> tell_;
+};
+
+struct Told {
+  bool has_asked = false;
+  Check last = Check::load_survives;  // that was asked
+  std::string place;
+  std::string tables;  // a line
+};
+// Enters the complete lines of `text`, what an Asker has told, into `answers`.
+Told take_in(std::string_view text, Answers& answers);
+
+struct WorkloadReport {
+  std::string workload, device;  // "": on none
+  Answers answers;               // of levels 2 and 3
+};
+struct Report {
+  std::string file;
+  int level = highest_level;
+  Answers plugin;  // of level 1
+  std::vector<WorkloadReport> workloads;
+
+  std::size_t count(Severity severity) const;  // of findings
+};
+
+// Lines of at most `width` columns.
+std::string to_table(const Report& report, std::size_t width = 80);
+nlohmann::ordered_json to_json(const Report& report);
+
+}  // namespace assay::host::validate

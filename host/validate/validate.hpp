@@ -1,0 +1,35 @@
+// Asks all checks of a plugin, each question in a process of its own: what crashes or hangs is a finding of the check
+// that was being asked.
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "validate/report.hpp"
+
+namespace assay::host::validate {
+
+struct Request {
+  std::filesystem::path file;
+  std::string workload;                        // "": all of them
+  int level = highest_level;                   // up to which
+  std::string device = "auto";                 // "cpu", "cuda"; auto: the CPU where the workload runs on it
+  std::vector<std::string> set;                // "key=value": parameters of the case
+  std::chrono::milliseconds deadline{60'000};  // of each process
+  bool in_process = false;                     // in this one, for a debugger: the first crash is the end
+  std::function<void(const std::string&)> tell_progress = [](const std::string&) {};
+};
+
+// A mistake in what was requested: a parameter that there is not, a workload that there is not.
+class RequestError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws RequestError.
+Report validate(const Request& request);
+
+}  // namespace assay::host::validate
