@@ -1,7 +1,10 @@
 #include "run/in_process_case.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "run/exit_code.hpp"
 #include "run/thread_plan.hpp"
@@ -39,6 +42,15 @@ const record::Threads& threads_of_this_process(const worker::CaseSpec& first) {
   return threads;
 }
 
+// A worker is started with the folder of what lies beside the plugin among those that the loader searches. This process
+// was not: it opens that before, what others need first, and the loader takes what is open.
+void open_what_lies_beside(const worker::CaseSpec& spec) {
+  const std::filesystem::path plugin = spec.plugin_file;
+  for (auto file = spec.copies.rbegin(); file != spec.copies.rend(); ++file)
+    if (const std::filesystem::path copy = file->copy; copy != plugin && copy.parent_path() == plugin.parent_path())
+      dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 // What a plugin ends with exit() is no success, and says so.
 bool is_in_case = false;
 void end_of_process() {
@@ -63,6 +75,7 @@ record::CaseResult run_in_this_process(const worker::CaseSpec& spec, const Stage
   const record::Threads& threads = threads_of_this_process(spec);
   ProgressObserver observer(on_progress);
   const InCase in_case;
+  open_what_lies_beside(spec);
   record::CaseResult result;
   worker::CaseTeardown teardown =
       worker::run_case(spec, observer, [&result](const worker::CaseAnswer& answer) { result = answer.result; });
