@@ -23,8 +23,12 @@ void choices_probe(const Subject& subject, const Asker& asker) {
   };
   const auto is_all_seen = [&] { return seen.unseen_phases(schema).empty() && seen.unseen_metrics(schema).empty(); };
   live(subject.spec.values.params);
+  // Of what may be for several ranks, or for another device, no choice here would tell that it never occurs.
+  const char* const elsewhere = schema.ranks == plugin::RanksAre::cooperating ? "several ranks may have it"
+                                : schema.runs_on_cpu && schema.runs_on_cuda   ? "another device may have it"
+                                                                              : nullptr;
   for (const plugin::ParamSpec& param : schema.params) {
-    if (is_all_seen()) break;
+    if (elsewhere || is_all_seen()) break;
     if (param.choices.empty() && param.type != plugin::ParamType::boolean) continue;
     for (const Value& value : values_to_try(param)) {
       if (value == subject.spec.values.params.at(param.name)) continue;
@@ -35,12 +39,10 @@ void choices_probe(const Subject& subject, const Asker& asker) {
   }
   const auto tell = [&](Check check, const char* kind, const std::vector<std::string>& unseen) {
     if (unseen.empty()) return asker.ask(check);
-    const std::string text = fmt::format("{} '{}' did not occur, whatever was chosen", kind, fmt::join(unseen, "', '"));
-    if (schema.ranks == plugin::RanksAre::cooperating) return asker.leave_out(check, text + " on one rank");
-    if (schema.runs_on_cpu && schema.runs_on_cuda)
-      return asker.leave_out(check, fmt::format("{} on this device, and it runs on others, too", text));
+    const std::string names = fmt::format("{} '{}' did not occur", kind, fmt::join(unseen, "', '"));
+    if (elsewhere) return asker.leave_out(check, fmt::format("{}; {}, or another choice", names, elsewhere));
     asker.ask(check);
-    asker.find(check, text);
+    asker.find(check, names + ", whatever was chosen");
   };
   if (!schema.phases.empty()) tell(Check::marks_seen, "the phase", seen.unseen_phases(schema));
   if (!schema.metrics.empty()) tell(Check::metrics_seen, "the metric", seen.unseen_metrics(schema));
