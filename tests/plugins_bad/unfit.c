@@ -82,7 +82,7 @@ enum rule {
   reports_nan,
   reports_other_metric,
   work_that_grows,
-  work_without_items,
+  items_without_unit,
   work_without_end,
   fails_in_finish,
   releases_in_finish,
@@ -304,7 +304,7 @@ static assay_status work(const assay_workload_self* self, assay_work* out) {
   if (IS(work_that_grows)) out->flops *= 1 + (uint64_t)self->steps;
   if (IS(work_without_end)) out->flops = UINT64_MAX;
   out->bytes = 12 * (uint64_t)self->n;
-  out->items = IS(work_without_items) ? 0 : (uint64_t)self->n;
+  out->items = (uint64_t)self->n;
   return ASSAY_OK;
 }
 
@@ -364,7 +364,7 @@ static const assay_preset* const presets[] = {&preset_row};
 static const assay_workload workload = {.struct_size = IS(short_workload) ? 16 : sizeof(assay_workload),
                                         .id = "unfit",
                                         .summary = "adds, and has one mistake",
-                                        .item_unit = "elements",
+                                        .item_unit = IS(items_without_unit) ? NULL : "elements",
                                         .params = IS(null_params) ? NULL : params,
                                         .metrics = metrics,
                                         .phases = phases,
