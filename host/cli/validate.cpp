@@ -36,10 +36,13 @@ void find_file(const std::string& given, const std::vector<fs::path>& folders, v
       request.file = fs::absolute(folder / (stem + ".so")).lexically_normal();
       return;
     }
-  throw UsageError(
-      fmt::format("there is no plugin '{}'; expected a file such as ./{}.so, or a name that `assay list` "
-                  "shows",
-                  given, fs::path(stem).stem().string()));
+  // The id of a workload in a plugin of another name.
+  try {
+    const plugin::FoundWorkload found = plugin::find_workload(given, folders, fs::current_path());
+    request.file = found.file, request.workload = found.schema.id;
+  } catch (const plugin::PluginError& e) {
+    throw UsageError(e.what());
+  }
 }
 
 int level_of(const po::variables_map& values) {
@@ -59,7 +62,7 @@ int validate_command(const Arguments& arguments) {
       "set", po::value<Arguments>()->composing(),
       "KEY=VALUE: a parameter of the case that is tried, as in `assay run`; may be repeated")(
       "device", po::value<std::string>(), "cpu or cuda; auto is the CPU where the workload runs on it")(
-      "timeout", po::value<double>(), "seconds that each question may take (default 60)")(
+      "timeout", po::value<double>(), "seconds that each probe may take (default 60): what is asked of one process")(
       "strict", "a warning is a failure, too: exit code 1")("in-process", "ask in this process, for a debugger")(
       "plugin-path", po::value<Arguments>()->composing(), "folder with plugins, searched first; may be repeated");
   const ParsedOptions options = parse_options(

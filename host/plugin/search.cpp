@@ -87,8 +87,8 @@ FoundWorkload find_workload(const std::string& name, const std::vector<fs::path>
   for (const fs::path& folder : folders)
     if (std::error_code error; fs::is_regular_file(folder / (stem + ".so"), error))
       return take(folder / (stem + ".so"));
-  // No file has the name. It may be the id of a workload in one of another name, or mistyped: no library is opened here
-  // before it is known to be the one that was meant.
+  // No file has the name. It may be the id of a workload in one of another name, or mistyped: the tables of all of them
+  // say which, read by other processes or remembered.
   std::vector<std::string> known;
   std::vector<std::string> problems;
   for (const fs::path& folder : folders)

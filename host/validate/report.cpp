@@ -46,8 +46,10 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     else
       lines.emplace_back(word);
     while (display_width(lines.back()) > width) {  // a path, say: cut where the line ends
-      std::string rest = lines.back().substr(width);
-      lines.back().resize(width);
+      std::size_t cut = std::min(width, lines.back().size() - 1);
+      while (cut > 1 && (static_cast<unsigned char>(lines.back()[cut]) & 0xC0U) == 0x80U) --cut;  // within a character
+      std::string rest = lines.back().substr(cut);
+      lines.back().resize(cut);
       lines.push_back(std::move(rest));
     }
   }

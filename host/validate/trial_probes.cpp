@@ -147,16 +147,16 @@ void change_probe(const Subject& subject, const Asker& asker) {
   }
   asker.find(
       Check::verify_finds,
-      fmt::format("it passes with every number in {} bytes of its memory larger by half, and with none that is a "
-                  "number",
-                  changed_bytes));
+      fmt::format(
+          "verify passed although every number in {} bytes of its memory was larger by half, and although each was NaN",
+          changed_bytes));
 }
 
 void repeat_probe(const Subject& subject, const Asker& asker) {
   const auto is_of_time = [](const plugin::MetricSpec& metric) {
     const std::string& unit = metric.unit;
     return unit == "s" || unit == "ms" || unit == "us" || unit == "ns" || unit == "%" ||
-           unit.find("/s") != std::string::npos || unit.find("/") != std::string::npos;
+           unit.find('/') != std::string::npos;
   };
   const std::vector<plugin::MetricSpec>& metrics = subject.schema.metrics;
   if (std::none_of(metrics.begin(), metrics.end(),

@@ -70,6 +70,9 @@ class Validation {
     if (tables_) {
       const std::vector<plugin::WorkloadSchema> schemas = chosen();
       for (const plugin::WorkloadSchema& schema : schemas) workload(schema);
+      // What was set is a mistake where no workload has it; the others of the plugin may have other parameters.
+      if (!refused_settings_.empty() && refused_settings_.size() == schemas.size())
+        throw RequestError(refused_settings_.front());
     }
     return std::move(report_);
   }
@@ -158,7 +161,7 @@ class Validation {
   }
 
   // The case of an experiment that says nothing but what was set.
-  bool make_case(const plugin::WorkloadSchema& schema, worker::CaseSpec& spec, std::string& why) const {
+  bool make_case(const plugin::WorkloadSchema& schema, worker::CaseSpec& spec, std::string& why) {
     const std::string text = fmt::format(
         "schema = 1\nname = \"validate\"\n[workload]\nplugin = \"validated\"\n[measure]\nwarmup = 1\nsteps = 3\n"
         "[run]\ndevice = \"{}\"\n",
@@ -168,7 +171,8 @@ class Validation {
     if (!result.mistakes.empty()) {
       why = result.mistakes.front().to_string();
       if (request_.set.empty()) return why = fmt::format("{}; give it with --set", why), false;
-      throw RequestError(why);
+      refused_settings_.push_back(why);
+      return false;
     }
     if (result.experiment->cases.size() != 1) throw RequestError("--set: a plugin is validated with one case");
     spec.values = result.experiment->cases.front();
@@ -269,6 +273,7 @@ class Validation {
   const Request& request_;
   Report report_;
   std::optional<plugin::PluginTables> tables_;
+  std::vector<std::string> refused_settings_;  // by workload, why what was set is none of its
 };
 
 }  // namespace

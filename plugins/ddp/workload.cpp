@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <assay/parallel/broadcast_parameters.hpp>
-#include <assay/verification/rank_check.hpp>
 
 namespace ddp {
 

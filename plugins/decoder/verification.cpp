@@ -8,8 +8,10 @@
 //   recomputation, so that no kernel of the timed path vouches for itself.
 #include <algorithm>
 #include <assay/compute/audited_backend.hpp>
+#include <assay/verification/decoder_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/loss_scale_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>

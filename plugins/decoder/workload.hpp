@@ -2,8 +2,6 @@
 #pragma once
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
-#include <assay/verification/decoder_check.hpp>
-#include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <memory>
 #include <string>

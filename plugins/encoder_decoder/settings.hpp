@@ -4,7 +4,6 @@
 #include <assay/data/loader.hpp>
 #include <assay/data/shards.hpp>
 #include <assay/models/attention_params.hpp>
-#include <assay/models/decoder_params.hpp>
 #include <assay/models/encoder_decoder_trainer.hpp>
 #include <assay/parallel/communication_params.hpp>
 #include <assay/train/optimizer_params.hpp>

@@ -15,6 +15,7 @@
 #include <assay/compute/audited_backend.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/verification/average_check.hpp>
+#include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>

@@ -3,7 +3,6 @@
 #include <assay/workload/peak.hpp>
 
 #include <assay/parallel/broadcast_parameters.hpp>
-#include <assay/verification/rank_check.hpp>
 
 namespace encoder_decoder {
 

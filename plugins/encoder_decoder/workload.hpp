@@ -5,7 +5,6 @@
 #include <assay/parallel/gradient_average.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
-#include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/workload/precision.hpp>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "accumulation.hpp"
 
 #include <algorithm>
-#include <assay/verification/sampling.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/open_backend.hpp>
 #include <assay/workload/text.hpp>

@@ -10,7 +10,6 @@
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/rank_check.hpp>
-#include <assay/verification/sampling.hpp>
 #include <assay/workload/text.hpp>
 #include "workload.hpp"
 

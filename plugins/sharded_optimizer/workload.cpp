@@ -4,7 +4,6 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
-#include <assay/verification/rank_check.hpp>
 
 namespace sharded_optimizer {
 

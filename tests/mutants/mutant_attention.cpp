@@ -65,8 +65,8 @@ void MutantBackend::execute(const op::AttentionForward& op) {
     AttentionShape& s = changed.shape;
     s.dropout = dropout;
     const auto call = [&] { real().run(changed); };
-    if (s.causal && broken("attention_forward.mask_ignored")) s.causal = false;
-    if (broken("attention_forward.scale_1_percent")) s.scale *= too_large;
+    if (s.causal && asks_otherwise("attention_forward.mask_ignored")) s.causal = false;
+    if (asks_otherwise("attention_forward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_forward.last_key_missing")) return with_other<float>(op.v, clear_last_token, call);
     call();
     const std::int64_t queries = op.q.dim(1), before_last = queries - 1;
@@ -98,7 +98,7 @@ void MutantBackend::execute(const op::AttentionBackward& op) {
     s.dropout = dropout;
     if (s.dropout.probability > 0 && broken("dropout.backward_with_other_mask")) ++s.dropout.seed;
     const auto call = [&] { real().run(changed); };
-    if (broken("attention_backward.scale_1_percent")) s.scale *= too_large;
+    if (asks_otherwise("attention_backward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_backward.last_query_missing")) return with_other<float>(op.dout, clear_last_token, call);
     if (broken("attention_backward.sum_missing"))
       return with_other<float>(

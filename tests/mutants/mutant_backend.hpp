@@ -48,6 +48,8 @@ class MutantBackend final : public compute::ForwardingBackend {
 
   // To be asked last: an answer counts as the mutant's having been reached.
   bool broken(MutantId mutant) const { return mode_ == Mode::execute && breaks(mutant); }
+  // The same where another operation is asked for: while preparing, too, since a GPU carries out what it has prepared.
+  bool asks_otherwise(MutantId mutant) const { return executes() ? breaks(mutant) : lives(mutant); }
   bool executes() const { return mode_ == Mode::execute; }
 
   Values<float> floats(const Tensor& t) const { return Values<float>(real(), t); }
@@ -95,7 +97,7 @@ template <class G>
 void MutantBackend::with_broken_dropout(const Dropout& dropout, G&& call) const {
   if (dropout.probability == 0) return call(dropout);
   Dropout changed = dropout;
-  if (broken("dropout.half_probability")) changed.probability *= 0.5F;
+  if (asks_otherwise("dropout.half_probability")) changed.probability *= 0.5F;
   if (dropout.step && broken("dropout.same_mask_each_step"))
     return with_other<std::int64_t>(
         dropout.step, [](auto& step) { step[0] = 0; }, [&] { call(changed); });

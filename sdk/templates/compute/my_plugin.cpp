@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <assay/compute/difference.hpp>
 #include <assay/compute/workspace.hpp>
-#include <assay/verification/sampling.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/open_backend.hpp>
 #include <assay/workload/text.hpp>

@@ -109,15 +109,20 @@ INSTANTIATE_TEST_SUITE_P(
     All, OwnPlugins,
     testing::Values(OwnPlugin{"all_reduce", {"size_bytes=4096"}},
                     OwnPlugin{"attention", {"batch_size=2", "heads=2", "seq=32", "head_dim=8"}},
-                    OwnPlugin{"mixed_precision",
-                              with(small_decoder, {"study=speed_accuracy", "loss_steps=2", "reference_context=8"})},
+                    OwnPlugin{"mixed_precision:accumulation", {"terms=50"}}, OwnPlugin{"mixed_precision:dtypes", {}},
+                    OwnPlugin{"mixed_precision:speed_accuracy",
+                              with(small_decoder, {"loss_steps=2", "reference_context=8"})},
                     OwnPlugin{"node_check", {"size=64", "repeats=1", "bytes=65536"}},
                     OwnPlugin{"decoder", small_decoder}, OwnPlugin{"ddp", small_decoder},
                     OwnPlugin{"sharded_optimizer", small_decoder},
                     OwnPlugin{"encoder_decoder",
                               {"d_model=16", "d_ff=32", "heads=2", "encoder_layers=1", "decoder_layers=1",
                                "sequence_length=8", "batch_size=2", "vocab_size=32", "num_samples=8", "workers=1"}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& info) {
+      std::string name = info.param.name;
+      std::replace(name.begin(), name.end(), ':', '_');
+      return name;
+    });
 
 // ---- plugins that cannot be opened, and the host that goes on ----
 

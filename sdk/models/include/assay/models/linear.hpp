@@ -32,8 +32,8 @@ class Linear {
 
   // x [rows, inputs] and y [rows, outputs] in the activations' dtype.
   void forward(compute::Backend& b, const compute::Tensor& x, const compute::Tensor& y) const;
-  // dy [rows, outputs]: the gradient by y. Writes the gradients by weight and bias, and dx [rows, inputs], the gradient
-  // by x, unless dx is empty.
+  // dy [rows, outputs], in the activations' dtype as dx: the gradient by y. Writes the gradients by weight and bias,
+  // and dx [rows, inputs], the gradient by x, unless dx is empty.
   void backward(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x,
                 const compute::Tensor& dx) const;
 

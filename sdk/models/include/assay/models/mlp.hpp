@@ -28,6 +28,8 @@ class Mlp final : public train::Model {
   // x [batch, inputs] in the activations' dtype, labels i64 [batch]. The mean loss lands in loss(); the logits become
   // their own gradient on the way.
   void forward(compute::Backend& b, const compute::Tensor& x, const compute::Tensor& labels) const;
+  // To be called after forward, with the same x. Writes the gradients of all parameters; `listener`, if any, hears of
+  // them layer by layer. No gradient is made by x.
   void backward(compute::Backend& b, const compute::Tensor& x, train::GradientListener* listener = nullptr) const;
 
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }

@@ -2,7 +2,7 @@
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
-#include <assay/train/training_step.hpp>
+#include <assay/train/gradient_exchange.hpp>
 
 namespace assay::parallel {
 

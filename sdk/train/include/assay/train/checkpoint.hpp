@@ -1,4 +1,4 @@
-// Parameters from and to safetensors files.
+// Parameters from safetensors files.
 #pragma once
 #include <assay/compute/backend.hpp>
 

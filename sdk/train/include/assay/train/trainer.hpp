@@ -37,7 +37,10 @@ class Trainer {
 
   // Opens the device's backend, takes all memory, finds kernels and reserves workspace for the operations of `enqueue`,
   // which must not communicate, loads the inputs, and makes the state before the first step. Blocks. Without `enqueue`
-  // the operations are those of enqueue_step().
+  // the operations are those of enqueue_step(). To be called once, on the thread
+  // that runs the case; before it there are parameters() and the model's plan alone. Throws assay::Error: UNSUPPORTED
+  // for a device without operations, or without one of these; OUT_OF_MEMORY; INVALID_ARGUMENT for a file of weights or
+  // inputs that does not fit.
   void setup(const Launch& launch, const std::function<void()>& enqueue, const SetupMoments& moments = {});
   void setup(const Launch& launch) {
     setup(launch, [this] { enqueue_step(); });

@@ -3,6 +3,7 @@
 #pragma once
 #include <assay/plugin.hpp>
 
+#include <assay/train/gradient_exchange.hpp>
 #include <assay/train/parameters.hpp>
 #include <assay/train/trainer.hpp>
 #include <functional>
@@ -17,18 +18,6 @@ inline constexpr auto training_phases = table(forward_phase, backward_phase, opt
 // Of a step on several ranks.
 inline constexpr auto data_parallel_phases =
     table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
-
-// What ranks do to the gradients around a backward: parallel::GradientAverage.
-class GradientExchange {
- public:
-  GradientExchange() = default;
-  GradientExchange(const GradientExchange&) = delete;
-  GradientExchange& operator=(const GradientExchange&) = delete;
-  virtual ~GradientExchange() = default;
-  virtual void begin_step() = 0;             // before backward
-  virtual GradientListener* listener() = 0;  // for backward; null when nothing overlaps it
-  virtual void finish() = 0;                 // after backward: what is enqueued from here on sees the result
-};
 
 // Enqueues forward and, with a backward, backward.
 template <class Launch>

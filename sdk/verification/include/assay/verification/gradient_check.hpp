@@ -11,8 +11,9 @@ namespace assay::verification {
 // Against the loss that the device computes: it must change along the gradient by each parameter, a little to either
 // side, by the length of this gradient, which must not be 0. Needs forward and backward alone; for fp32, in which a
 // loss has enough digits. It finds a gradient that is wrong as a whole, and not one whose few wrong elements do not
-// change its length by `tolerance`. From the trainer's starting weights, which it leaves there. Returns a text, or
-// throws WRONG_RESULT that names the parameter. Blocks.
+// change its length by `tolerance`, which is relative. From the trainer's starting weights, which it leaves there;
+// gradients and activations are overwritten. Returns a text, or throws WRONG_RESULT that names the parameter, or
+// UNSUPPORTED where the policy is not fp32. Blocks.
 std::string check_gradients_along_themselves(train::Trainer& trainer, double tolerance = 0.01);
 
 // The loss in float64 as a function of the parameters, in the order of the set: written down on the host, apart from
@@ -22,7 +23,8 @@ using Float64Loss = std::function<double(const std::vector<std::vector<double>>&
 // Against the differences of a loss in float64: every element of a parameter is moved by plus or minus a little, the
 // signs drawn by lot, so that one wrong element shows. `tolerance` is relative, to the loss and to the length of a
 // gradient; 0: 1e-4 where activations are fp32, 5e-2 where they have 16 bits. The parameters are what the device's
-// products read. From the trainer's starting weights. Returns a text, or throws WRONG_RESULT. Blocks.
+// products read. From the trainer's starting weights; gradients and activations are overwritten. Returns a text, or
+// throws WRONG_RESULT. Blocks.
 std::string check_gradients_against_float64(train::Trainer& trainer, const Float64Loss& loss, double tolerance = 0);
 
 }  // namespace assay::verification

@@ -20,9 +20,8 @@ struct PrecisionPolicy {
 
 //   fp32       everything fp32
 //   tf32       as fp32, with the inputs of matrix products rounded to tf32
-//   bf16       fp32 weights and optimizer state; bf16 activations, products and gradients by parameters. As a
-//   framework's
-//              autocast, where the product that makes a gradient writes bf16 too, before it is widened.
+//   bf16       fp32 weights and optimizer state; bf16 activations, products and gradients by parameters. As autocast
+//              of a framework, where the product that makes a gradient writes bf16 too, before it is widened.
 //   fp16       fp32 weights, gradients and state; fp16 activations and products; dynamic loss scaling
 //   bf16_pure  everything bf16
 // tf32 and fp16 are unsupported on the CPU. Statistics, losses and accumulations are fp32 in every policy.
