@@ -76,7 +76,7 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
           {"version", of_plugin.version},
           {"build", of_plugin.build},
           {"abi", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.abi_minor)},
-           {"min_host", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.min_host_minor)},
+          {"min_host", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.min_host_minor)},
           {"params", std::move(params)},
           {"phases", schema.phases},
           {"metrics", std::move(metrics)},

@@ -44,7 +44,7 @@ TEST_F(Validate, AsksInItsOwnProcessForADebugger) {
 TEST_F(Validate, RefusesAWrongCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"validate"}, "validate needs a plugin"},
-      {{"validate", "nobody"}, "there is no plugin 'nobody'"},
+      {{"validate", "nobody"}, "no plugin 'nobody'"},
       {{"validate", unfit("sound"), "--level", "4"}, "--level is 4; expected 1 to 3"},
       {{"validate", unfit("sound"), "--device", "tpu"}, "--device is 'tpu'"},
       {{"validate", unfit("sound"), "--timeout", "0"}, "--timeout is no number"},
