@@ -23,14 +23,10 @@ assay::Verified Workload::check_gradients() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces = assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()),
                                                           settings_.trainer.ranks);
-  assay::verification::RankGradients mine;
-  trainer_.forward();
-  trainer_.backward();
-  mine.own = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
-  assay::verification::spoil_gradients(trainer_.backend(), parameters);
-  average_gradients();
-  communicator_->synchronize();
-  mine.averaged = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
+    average_gradients();
+    communicator_->synchronize();
+  });
   return assay::verification::check_average(host_, "ddp.average", parameters, pieces, mine,
                                             assay::verification::own_data(trainer_));
 }

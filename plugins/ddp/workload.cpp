@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/open_communicator.hpp>
 
 namespace ddp {
 
@@ -30,9 +31,7 @@ void Workload::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
   launch.report(collectives_metric, average_.collectives_in_step());
   trainer_.setup(launch);
-  communicator_ = assay::comm::SilenceableCommunicator(
-      assay::comm::open_communicator(host_, launch, settings_.communication.library, settings_.communication.options));
-  communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+  communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
   average_.use(*communicator_);
   host_.info(communicator_->description());
   start();

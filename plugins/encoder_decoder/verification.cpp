@@ -178,22 +178,17 @@ assay::Verified Workload::check_average_of_ranks() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces =
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
-  assay::compute::Backend& backend = trainer_.backend();
   data_->loader().next(trainer_.batch());
-  assay::verification::RankGradients mine;
-  trainer_.forward();
-  trainer_.backward();
-  mine.own = assay::verification::sketch_of(backend, parameters.all_gradients(), pieces);
-  assay::verification::spoil_gradients(backend, parameters);
-  average_.begin_step();
-  trainer_.forward();
-  trainer_.backward(average_.listener());
-  average_.finish();
-  communicator_->synchronize();
-  mine.averaged = assay::verification::sketch_of(backend, parameters.all_gradients(), pieces);
-  return assay::verification::check_average(
-      host_, "encoder_decoder.average", parameters, pieces, mine,
-      {assay::verification::hash_of(backend, trainer_.batch()), trainer_.batch().elements(), model().vocab_size});
+  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
+    average_.begin_step();
+    trainer_.forward();
+    trainer_.backward(average_.listener());
+    average_.finish();
+    communicator_->synchronize();
+  });
+  return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
+                                            {assay::verification::hash_of(trainer_.backend(), trainer_.batch()),
+                                             trainer_.batch().elements(), model().vocab_size});
 }
 
 assay::Verified Workload::check_ranks(const Launch& launch) {

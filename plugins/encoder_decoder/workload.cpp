@@ -3,6 +3,7 @@
 #include <assay/workload/peak.hpp>
 
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/open_communicator.hpp>
 
 namespace encoder_decoder {
 
@@ -43,9 +44,7 @@ void Workload::setup(const Launch& launch) {
   data_->loader().start_epoch(0);
   data_->loader().next(trainer_.batch());
   if (settings_.ranks > 1) {
-    communicator_ = assay::comm::SilenceableCommunicator(assay::comm::open_communicator(
-        host_, launch, settings_.communication.library, settings_.communication.options));
-    communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
     average_.use(*communicator_);
     host_.info(communicator_->description());
     start();

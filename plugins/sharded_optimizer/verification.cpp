@@ -37,14 +37,10 @@ assay::Verified Workload::check_gradients() {
       cuts.push_back(owned.begin);
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const std::vector<ElementRange> pieces = assay::verification::average_pieces(parameters, std::move(cuts), ranks);
-  assay::verification::RankGradients mine;
-  trainer_.forward();
-  trainer_.backward();
-  mine.own = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
-  assay::verification::spoil_gradients(trainer_.backend(), parameters);
-  average_gradients();
-  communicator_->synchronize();
-  mine.averaged = assay::verification::sketch_of(trainer_.backend(), parameters.all_gradients(), pieces);
+  assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
+    average_gradients();
+    communicator_->synchronize();
+  });
   if (settings_.variant == Variant::zero1)
     for (std::size_t i = 0; i < pieces.size(); ++i)
       if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = assay::verification::not_held;

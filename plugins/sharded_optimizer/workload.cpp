@@ -4,6 +4,7 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/open_communicator.hpp>
 
 namespace sharded_optimizer {
 
@@ -56,9 +57,7 @@ assay::Peak Workload::peak(const Launch& launch) {
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
   const auto open_communicator = [&] {
-    communicator_ = assay::comm::SilenceableCommunicator(assay::comm::open_communicator(
-        host_, launch, settings_.communication.library, settings_.communication.options));
-    communicator_->register_memory(trainer_.gradient_memory().data(), trainer_.gradient_memory().bytes());
+    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
     communicator_->register_memory(trainer_.parameter_memory().data(), trainer_.parameters().value_bytes());
     assay::memory_moment(host_, "before_state");
   };

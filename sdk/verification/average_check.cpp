@@ -144,9 +144,19 @@ std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, 
   return sketch_pieces(set, std::move(cuts), std::min(most_pieces, room));
 }
 
-void spoil_gradients(compute::Backend& backend, const train::ParameterSet& set) {
-  for (train::ParameterSet::Id id = 0; id < set.all().size(); ++id)
-    backend.run(op::Fill{.x = set.gradient(id), .value = std::numeric_limits<double>::quiet_NaN()});
+RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
+                                const std::function<void()>& average) {
+  const auto sketch = [&] { return sketch_of(trainer.backend(), trainer.parameters().all_gradients(), pieces); };
+  RankGradients mine;
+  trainer.forward();
+  trainer.backward();
+  mine.own = sketch();
+  for (train::ParameterSet::Id id = 0; id < trainer.parameters().all().size(); ++id)
+    trainer.backend().run(
+        op::Fill{.x = trainer.parameters().gradient(id), .value = std::numeric_limits<double>::quiet_NaN()});
+  average();
+  mine.averaged = sketch();
+  return mine;
 }
 
 Verified check_average(const Host& host, std::string_view name, const train::ParameterSet& set,

@@ -11,6 +11,7 @@
 #include <assay/verification/sketch.hpp>
 #include <assay/workload/precision.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,9 +61,12 @@ double factor_tolerance(const workload::PrecisionPolicy& policy, const AverageFi
 std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
                                                 std::int64_t ranks);
 
-// To be called between the two passes of a check: fills every gradient with what is no number, so that a collective
-// that starts before backward has written it anew finds nothing of the first pass.
-void spoil_gradients(compute::Backend& backend, const train::ParameterSet& set);
+// What this rank contributes: the sketches of its own gradients, of a forward and a backward without communication, and
+// those of the averages that `average` makes: it enqueues forward, backward and the timed collectives, and waits for
+// them. In between every gradient is filled with what is no number, so that a collective that starts before backward
+// has written it anew finds nothing of the first pass. Blocks.
+RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
+                                const std::function<void()>& average);
 
 // Every rank calls it, once per name. Throws WRONG_RESULT on every rank. In part where ranks have too few tokens for an
 // average to be told from the gradients of one of them.
