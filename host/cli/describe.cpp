@@ -126,7 +126,7 @@ std::vector<Preset> presets_of(const plugin::WorkloadSchema& schema) {
 void print_presets(const plugin::WorkloadSchema& schema) {
   const std::vector<Preset> presets = presets_of(schema);
   if (presets.empty()) return;
-  fmt::print("\nPresets (each of these parameters may be given another value than its default)\n");
+  fmt::print("\nPresets (of parameters that the experiment gives no value)\n");
   std::size_t width = 0;
   for (const Preset& preset : presets) width = std::max(width, preset.condition.size());
   for (const Preset& preset : presets) {

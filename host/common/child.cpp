@@ -31,14 +31,42 @@ constexpr char end_of_all = '\0';
 constexpr std::size_t most_bytes_told = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not told all
 
+// What stands between a child and its parent, and runs nothing of the child's: whatever the child has started goes to
+// it when the child ends, in a session of its own or not, and ends with it. It ends as the child did.
+[[noreturn]] void keep(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  for (;;) {
+    for (const pid_t left : descendants_of(getpid(), getpid(), "")) kill(left, SIGKILL);
+    const pid_t ended = waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0 && errno == ECHILD) break;
+    if (ended == 0) poll(nullptr, 0, 1);
+  }
+  if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+  signal(WTERMSIG(status), SIG_DFL);
+  kill(getpid(), WTERMSIG(status));
+  _exit(1);
+}
+
 [[noreturn]] void live_as_child(const std::function<void(const Tell&)>& function, const ChildOptions& options, int to,
                                 pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that all it starts is found when it ends
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (getppid() != parent) _exit(1);
   setpgid(0, 0);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
+  const pid_t keeper = getpid();
+  const pid_t child = fork();
+  if (child < 0) _exit(1);
+  if (child > 0) {
+    close(to);
+    keep(child);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != keeper) _exit(1);
+  setpgid(0, 0);
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere >= 0) dup2(nowhere, STDIN_FILENO);
   const int output = options.output >= 0 ? options.output : nowhere;

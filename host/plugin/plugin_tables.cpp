@@ -120,12 +120,20 @@ std::vector<std::string> PluginTables::workload_ids() const {
   return ids;
 }
 
+namespace {
+// Words that can be copied.
+std::string several(const std::filesystem::path& file, const std::vector<std::string>& ids) {
+  std::vector<std::string> names;
+  for (const std::string& id : ids) names.push_back(fmt::format("\"{}:{}\"", file.stem().string(), id));
+  return fmt::format("{} has several workloads; expected one of {}", file.string(), fmt::join(names, ", "));
+}
+}  // namespace
+
 const WorkloadSchema& PluginTables::workload(const std::filesystem::path& file, const std::string& wanted) const {
   if (wanted.empty() && workloads.size() == 1) return workloads.front();
   for (const WorkloadSchema& schema : workloads)
     if (schema.id == wanted) return schema;
-  throw PluginError(wanted.empty() ? fmt::format("{}: has several workloads; name one as 'plugin:workload', from: {}",
-                                                 file.string(), fmt::join(workload_ids(), ", "))
+  throw PluginError(wanted.empty() ? several(file, workload_ids())
                                    : fmt::format("{}: has no workload '{}'; it has: {}", file.string(), wanted,
                                                  fmt::join(workload_ids(), ", ")));
 }

@@ -67,7 +67,7 @@ std::string state_of(const struct stat& found) {
 // What was read of one file, remembered. Whatever fails here is no failure: then it is read again.
 class Memory {
  public:
-  explicit Memory(const fs::path& file) {
+  explicit Memory(const fs::path& file) : file_(file) {
     const fs::path folder = table_cache_folder();
     struct stat host {
     }, found{};
@@ -83,6 +83,8 @@ class Memory {
   std::optional<PluginTables> recall() const {
     if (path_.empty()) return std::nullopt;
     try {
+      constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;
+      if (!fs::is_regular_file(path_) || fs::file_size(path_) > most_bytes) return std::nullopt;
       const std::string text = read_file(path_);
       const std::size_t end = text.find('\n');
       if (end == std::string::npos || text.compare(0, end, state_) != 0) return std::nullopt;
@@ -95,6 +97,7 @@ class Memory {
   void keep(const PluginTables& tables) const {
     if (path_.empty() || !may_keep_) return;
     try {
+      if (!libraries_beside(file_).empty()) return;  // which may change while the plugin's file does not
       if (try_creating_folders(path_.parent_path()) != 0) return;
       make_room();
       write_file_atomically(path_, state_ + '\n' + to_line(tables));
@@ -114,7 +117,7 @@ class Memory {
     for (const fs::path& path : known) fs::remove(path);
   }
 
-  fs::path path_;
+  fs::path file_, path_;
   std::string state_;
   bool may_keep_ = false;
 };

@@ -31,11 +31,11 @@ assay::Verified Workload::check_gradients() {
                                             assay::verification::own_data(trainer_));
 }
 
-std::string Workload::check_updates() {
+// By the step that is timed.
+std::string Workload::check_updates(const Launch& launch) {
   assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
-    average_gradients();
-    trainer_.update();
+    training_step(trainer_, launch, average_);
     communicator_->synchronize();
     check.after_step();
     check.set_visible_rate();
@@ -44,7 +44,7 @@ std::string Workload::check_updates() {
                             host_, "ddp.weights", assay::verification::hash_of_weights(trainer_), verified_steps);
 }
 
-assay::Verified Workload::verify(const Launch&) {
+assay::Verified Workload::verify(const Launch& launch) {
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
   assay::verification::check_parts(host_, "ddp.parts", trainer_);
   const double loss_scale = assay::verification::find_finite_gradients_of_ranks(host_, "ddp.loss_scale", trainer_, [&] {
@@ -54,7 +54,7 @@ assay::Verified Workload::verify(const Launch&) {
   assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, *communicator_, loss_scale);
   trainer_.initialize();
   const assay::Verified average = check_gradients();
-  const std::string updates = check_updates();
+  const std::string updates = check_updates(launch);
   const assay::Verified own = assay::verification::check_own_gradients(trainer_);
   return {finite + average.text + updates + own.text, average.in_part || own.in_part};
 }

@@ -63,7 +63,7 @@ class Workload {
 
   // verification.cpp
   assay::Verified check_gradients();
-  std::string check_updates();
+  std::string check_updates(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;

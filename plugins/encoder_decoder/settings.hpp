@@ -77,26 +77,26 @@ inline constexpr auto presets = [] {
 using assay::Param;
 inline constexpr auto params = assay::join(
     assay::table(
-        Param::choice("preset", "3.5M", preset_names)
-            .help("model size; the parameters that are 0 by default override its dimensions one by one"),
-        Param::integer("d_model", 0).at_least(0).at_most(1 << 20).help("width of the model; 0: as preset says"),
+        Param::choice("preset", "3.5M", preset_names).help("model size; its dimensions are overridden one by one"),
+        Param::integer("d_model", 0).at_least(0).at_most(1 << 20).help("width of the model; absent: as preset says"),
         Param::integer("heads", 0)
             .at_least(0)
             .at_most(4096)
-            .help("attention heads, a divisor of d_model; 0: as preset says"),
-        Param::integer("encoder_layers", 0).at_least(0).at_most(4096).help("encoder layers; 0: as preset says"),
-        Param::integer("decoder_layers", 0).at_least(0).at_most(4096).help("decoder layers; 0: as preset says"),
-        Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; 0: as preset says"),
+            .help("attention heads, a divisor of d_model; absent: as preset says"),
+        Param::integer("encoder_layers", 0).at_least(0).at_most(4096).help("encoder layers; absent: as preset says"),
+        Param::integer("decoder_layers", 0).at_least(0).at_most(4096).help("decoder layers; absent: as preset says"),
+        Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help(
+            "width of the feed-forward; absent: as preset says"),
         Param::integer("sequence_length", 0)
             .at_least(0)
             .at_most(1 << 20)
             .unit("tokens")
-            .help("tokens of a source, and of a target; 0: as preset says"),
+            .help("tokens of a source, and of a target; absent: as preset says"),
         Param::integer("batch_size", 0)
             .at_least(0)
             .at_most(1 << 20)
             .unit("samples")
-            .help("samples in a step, on each rank; 0: as preset says"),
+            .help("samples in a step, on each rank; absent: as preset says"),
         Param::integer("vocab_size", 8192)
             .at_least(2)
             .at_most(1 << 24)

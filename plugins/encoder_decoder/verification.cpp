@@ -243,8 +243,9 @@ assay::Verified Workload::verify(const Launch& launch) {
   }
   text += audited.text() + "; ";
   const double states = relu_states(model());
-  const assay::verification::PathTolerance tolerance = assay::verification::relu_path_tolerance(
+  assay::verification::PathTolerance tolerance = assay::verification::relu_path_tolerance(
       model().precision, model().encoder_layers + model().decoder_layers, states);
+  tolerance.few_tokens = static_cast<std::int64_t>(trainer_.ids().embedding);
   const int draws =
       assay::verification::has_few_relu_states(model().precision, states) ? assay::verification::relu_draws : 1;
   for (int draw = 1;; ++draw) try {

@@ -40,7 +40,24 @@ Mlp::Mlp(const MlpConfig& config, train::ParameterSet& set) : config_(config) {
   });
 }
 
+void Mlp::require_inputs(const Tensor& x, const Tensor& labels) const {
+  const auto require = [](const Tensor& t, const char* name, DType dtype, const std::vector<std::int64_t>& dims) {
+    bool fits = t.dtype == dtype && static_cast<std::size_t>(t.rank) == dims.size();
+    for (std::size_t i = 0; fits && i < dims.size(); ++i) fits = t.dim(static_cast<int>(i)) == dims[i];
+    if (fits) return;
+    std::string expected, found;
+    for (const std::int64_t d : dims) expected += (expected.empty() ? "" : ", ") + std::to_string(d);
+    for (int i = 0; i < t.rank; ++i) found += (found.empty() ? "" : ", ") + std::to_string(t.dim(i));
+    throw Error(ASSAY_INVALID_ARGUMENT, std::string("the perceptron's ") + name + " is " + compute::name_of(t.dtype) +
+                                            " [" + found + "]; expected " + compute::name_of(dtype) + " [" + expected +
+                                            "]");
+  };
+  require(x, "input", plan_[logits_].dtype, {config_.batch, config_.widths.front()});
+  require(labels, "labels", DType::i64, {config_.batch});
+}
+
 void Mlp::forward(compute::Backend& b, const Tensor& x, const Tensor& labels) const {
+  require_inputs(x, labels);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool is_last = i + 1 == layers_.size();
     layers_[i].forward(b, input_of(i, x), plan_[is_last ? logits_ : hidden_[i]]);

@@ -62,6 +62,8 @@ void Trainer::enqueue_step() const {
 }
 
 void Trainer::open(const Launch& launch) {
+  if (!model_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer has no model; call use(model) in its constructor");
+  if (backend_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer was set up before; make another one");
   backend_ = workload::open_backend(host_, launch);
   backend_->set_product_math(config_.precision.product_math);
 }

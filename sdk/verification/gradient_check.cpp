@@ -36,36 +36,56 @@ double enqueue_from_the_start(train::Trainer& trainer) {
 
 }  // namespace
 
-std::string check_gradients_along_themselves(train::Trainer& trainer, double tolerance) {
-  constexpr double step = 0.01;      // of the parameter, along its gradient
-  constexpr double rounding = 1e-4;  // of a difference of two losses in fp32, over the step
+std::string check_gradients_by_differences(train::Trainer& trainer, double tolerance) {
+  constexpr double along = 0.01;     // by so much the parameter is moved along its gradient
+  constexpr double by_signs = 1e-3;  // and by so much each of its elements, by signs drawn by lot
+  constexpr double rounding = 4e-7;  // of a loss in fp32
   const ParameterSet& set = trainer.parameters();
   if (set.policy().parameter != compute::DType::f32 || set.policy().activation != compute::DType::f32)
     throw Error(ASSAY_UNSUPPORTED,
-                "gradients are checked along themselves in fp32 alone, where a loss has enough digits; "
-                "use check_gradients_against_float64");
+                "gradients are checked by differences of the loss in fp32 alone, where it has enough digits; use "
+                "check_gradients_against_float64");
   const double scale = enqueue_from_the_start(trainer);
+  std::uint64_t lot = 1;
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {
+    const std::string& name = set.all()[id].name;
     const std::vector<float> values = workload::download_f32(trainer.backend(), set.value(id));
     const std::vector<float> gradient = workload::download_f32(trainer.backend(), set.gradient(id));
     const double length = length_of(gradient);
-    const auto loss_after = [&](double way) {
-      std::vector<float> moved = values;
-      for (std::size_t i = 0; way != 0 && i < moved.size(); ++i)
-        moved[i] += static_cast<float>(way / length) * gradient[i];
-      workload::upload_f32(trainer.backend(), set.value(id), moved);
+    if (!(length > 0))
+      throw Error(ASSAY_WRONG_RESULT,
+                  "the gradient by " + name + " is " + (length == 0 ? "0 in every element" : "not finite"));
+    const auto loss_at = [&](const std::vector<float>& parameter) {
+      workload::upload_f32(trainer.backend(), set.value(id), parameter);
       trainer.forward();
       return trainer.last_loss();
     };
-    if (!(length > 0))
-      throw Error(ASSAY_WRONG_RESULT, "the gradient by " + set.all()[id].name + " is " +
-                                          (length == 0 ? "0 in every element" : "not finite"));
-    const double slope = (loss_after(step) - loss_after(-step)) / (2 * step);
-    loss_after(0);
-    judge("the change of the loss along the gradient by " + set.all()[id].name, slope, length / scale,
-          tolerance * length / scale + rounding);
+    const auto slope_along = [&](const std::vector<float>& way, double step) {
+      std::vector<float> up = values, down = values;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        up[i] += static_cast<float>(step) * way[i];
+        down[i] -= static_cast<float>(step) * way[i];
+      }
+      return (loss_at(up) - loss_at(down)) / (2 * step);
+    };
+    std::vector<float> unit = gradient, signs(gradient.size());
+    for (float& g : unit) g = static_cast<float>(g / length);
+    double by_lot = 0;  // what the signs make of the gradient
+    for (std::size_t i = 0; i < signs.size(); ++i) {
+      lot = lot * 6364136223846793005U + 1442695040888963407U;
+      signs[i] = (lot >> 63) != 0 ? 1.0F : -1.0F;
+      by_lot += double{signs[i]} * double{gradient[i]} / scale;
+    }
+    const double allowed = tolerance * length / scale;
+    judge("the change of the loss along the gradient by " + name, slope_along(unit, along), length / scale,
+          allowed + rounding / along);
+    judge("the change of the loss with the elements of " + name, slope_along(signs, by_signs), by_lot,
+          allowed + rounding / by_signs);
+    loss_at(values);
   }
-  return "the loss changes along each parameter's gradient by its length, within " + number(100 * tolerance) + "%";
+  return "the loss changes with the " + std::to_string(set.all().size()) +
+         " parameters as their gradients say, along each and by signs drawn by lot, within " + number(100 * tolerance) +
+         "%";
 }
 
 std::string check_gradients_against_float64(train::Trainer& trainer, const Float64Loss& loss, double tolerance) {

@@ -100,6 +100,8 @@ OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optim
       backend_(trainer.backend()),
       set_(trainer.parameters()),
       moved_(set_.all().size()) {
+  if (!trainer_.has_update())
+    throw Error(ASSAY_UNSUPPORTED, "the trainer has no optimizer to check: its configuration says train_step = false");
   choose_pieces();
   backend_.synchronize();
   before_ = read();

@@ -97,12 +97,10 @@ PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64
   const double fp16 = 0.04 + 0.011 * depth;
   if (p.product_math == compute::ProductMath::tf32 || p.activation == DType::f16) return of(1e-4, fp16);
   if (p.activation != DType::f32) return of(6e-4, 0.2 + 0.012 * depth);
-  // A block of the embedding is the gradient of a few tokens: one state among their hundreds that changes its side is
-  // percents of it. Found: 0.017 on an H200, of 6 layers over 65,000 tokens, where the gradient as a whole is off by
-  // 0.0005.
-  constexpr double block_of_few_tokens = 0.05;
+  // Found: 0.017 on an H200, of 6 layers over 65,000 tokens, where the gradient as a whole is off by 0.0005, and 0.007
+  // on a CPU over 1,000.
   PathTolerance fp32 = of(1e-6, std::max(2e-3, 0.011 * fp16));
-  fp32.block = std::max(fp32.block, block_of_few_tokens);
+  fp32.block_of_few_tokens = 0.05;
   return fp32;
 }
 
@@ -159,11 +157,15 @@ std::string compare_paths(const std::string& what, const Outcome& timed, double 
   std::vector<BlockDifference> differences;
   for (std::size_t i = 0; i < timed.samples.size(); ++i) differences.emplace_back(timed.samples[i], reference(i));
   const std::vector<double> scales = scales_of(differences, parameters);
-  compute::Worst whole, block, factor;  // factor: by what is allowed
-  std::vector<double> factors, allowed_factors;
+  compute::Worst whole, block, factor;  // block and factor: by what is allowed
+  std::vector<double> blocks, allowed_blocks, factors, allowed_factors;
   for (std::size_t i = 0; i < differences.size(); ++i) {
     whole.add(differences[i].whole(scales[i]), i);
-    block.add(differences[i].worst_block(scales[i]), i);
+    blocks.push_back(differences[i].worst_block(scales[i]));
+    allowed_blocks.push_back(static_cast<std::int64_t>(i) == tolerance.few_tokens
+                                 ? std::max(tolerance.block, tolerance.block_of_few_tokens)
+                                 : tolerance.block);
+    block.add(blocks.back() / allowed_blocks.back(), i);
     factors.push_back(differences[i].factor(scales[i]));
     // The roundings of n elements cancel to 1 / sqrt(n) of their norm.
     allowed_factors.push_back(tolerance.factor +
@@ -183,11 +185,10 @@ std::string compare_paths(const std::string& what, const Outcome& timed, double 
   if (!timed.samples.empty())
     text += std::string(gradients ? ", gradients" : ", logits") +
             found(" by at most ", whole.value(), whole.index(), tolerance.gradient) +
-            found(", " + std::to_string(BlockDifference::block_elements) + " neighbours by ", block.value(),
-                  block.index(), tolerance.block) +
+            found(", " + std::to_string(BlockDifference::block_elements) + " neighbours by ", blocks[block.index()],
+                  block.index(), allowed_blocks[block.index()]) +
             found(", by a factor of 1 +- ", factors[factor.index()], factor.index(), allowed_factors[factor.index()]);
-  if (!(loss.relative() <= tolerance.loss && whole.within(tolerance.gradient) && block.within(tolerance.block) &&
-        factor.within(1)))
+  if (!(loss.relative() <= tolerance.loss && whole.within(tolerance.gradient) && block.within(1) && factor.within(1)))
     throw Error(ASSAY_WRONG_RESULT, text);
   return text;
 }

@@ -5,11 +5,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 namespace assay::host {
 namespace {
@@ -66,6 +68,32 @@ TEST(Child, TakesWhatItHasStartedWithIt) {
       {.deadline = std::chrono::milliseconds(300)});
   EXPECT_EQ(end.told, "started");
   EXPECT_TRUE(children_of(getpid()).empty());
+}
+
+// A daemon, as a constructor may start one: of a session of its own, its parents gone before it is looked for.
+TEST(Child, TakesADaemonWithItAlsoWhenItEndsFirst) {
+  for (const bool crashes : {false, true}) {
+    const ChildEnd end = run_in_child([&](const Tell& tell) {
+      int ends[2];
+      ASSERT_EQ(pipe(ends), 0);
+      if (fork() == 0) {
+        setsid();
+        if (fork() != 0) _exit(0);
+        const pid_t own = getpid();
+        (void)!write(ends[1], &own, sizeof own);
+        for (;;) pause();
+      }
+      pid_t daemon = 0;
+      ASSERT_EQ(read(ends[0], &daemon, sizeof daemon), static_cast<ssize_t>(sizeof daemon));
+      tell(std::to_string(daemon));
+      if (crashes) std::abort();
+    });
+    EXPECT_EQ(end.is_clean(), !crashes) << end.how();
+    const pid_t daemon = std::atoi(end.told.c_str());
+    ASSERT_GT(daemon, 1);
+    EXPECT_EQ(kill(daemon, 0), -1) << "it lives on";
+    EXPECT_TRUE(children_of(getpid()).empty());
+  }
 }
 
 TEST(Child, PrintsWhereItIsToldTo) {

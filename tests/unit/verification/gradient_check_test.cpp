@@ -91,7 +91,7 @@ TEST(GradientCheck, TakesARightModel) {
   const test::TrainerHost host;
   MlpTrainer trainer(host.host(), {});
   trainer.setup(host.launch());
-  EXPECT_NE(check_gradients_along_themselves(trainer).find("within 1%"), std::string::npos);
+  EXPECT_NE(check_gradients_by_differences(trainer).find("within 1%"), std::string::npos);
   EXPECT_NE(against_float64(trainer).find("all 6 parameters within 0.0001 of float64"), std::string::npos);
 }
 
@@ -100,7 +100,7 @@ TEST(GradientCheck, TakesARightModelInBf16AgainstFloat64Alone) {
   MlpTrainer trainer(host.host(), workload::precision_policy("bf16", "cpu"));
   trainer.setup(host.launch());
   EXPECT_NE(against_float64(trainer).find("within 0.05 of float64"), std::string::npos);
-  EXPECT_THROW(check_gradients_along_themselves(trainer), Error);
+  EXPECT_THROW(check_gradients_by_differences(trainer), Error);
 }
 
 // A bias whose gradient is left as it was, and one element of a weight's gradient that is too large.
@@ -128,9 +128,30 @@ TEST(GradientCheck, FindsABiasThatIsForgotten) {
   const test::TrainerHost host(test::broken<ForgetsBiases>());
   MlpTrainer trainer(host.host(), {});
   trainer.setup(host.launch());
-  EXPECT_NE(test::wrong_result_of([&] { check_gradients_along_themselves(trainer); }).find("layer2.bias is 0 in every"),
+  EXPECT_NE(test::wrong_result_of([&] { check_gradients_by_differences(trainer); }).find("layer2.bias is 0 in every"),
             std::string::npos);
   EXPECT_NE(test::wrong_result_of([&] { against_float64(trainer); }).find("the gradient by layer2.bias is off"),
+            std::string::npos);
+}
+
+// Most of a weight's gradient is 0: what is left of it is right, and the loss changes along it by its length.
+class LeavesMostOut final : public test::BrokenBackend {
+ public:
+  using BrokenBackend::BrokenBackend;
+  void run_any(const compute::AnyOperation& operation) override {
+    real().run_any(operation);
+    const auto* product = compute::operation_cast<op::Matmul>(operation);
+    if (!product || !executes() || !product->transpose_a) return;
+    const Tensor flat = product->c.view({product->c.elements()});
+    real().run(op::Fill{.x = flat.slice(0, 0, flat.elements() * 9 / 10), .value = 0.0});
+  }
+};
+
+TEST(GradientCheck, FindsAGradientOfWhichMostIsMissing) {
+  const test::TrainerHost host(test::broken<LeavesMostOut>());
+  MlpTrainer trainer(host.host(), {});
+  trainer.setup(host.launch());
+  EXPECT_NE(test::wrong_result_of([&] { check_gradients_by_differences(trainer); }).find("with the elements of layer"),
             std::string::npos);
 }
 
@@ -138,7 +159,7 @@ TEST(GradientCheck, FindsAnElementThatIsWrong) {
   const test::TrainerHost host(test::broken<SpoilsAWeight>());
   MlpTrainer trainer(host.host(), {});
   trainer.setup(host.launch());
-  EXPECT_NE(test::wrong_result_of([&] { check_gradients_along_themselves(trainer); }).find("layer2.weight is off"),
+  EXPECT_NE(test::wrong_result_of([&] { check_gradients_by_differences(trainer); }).find("layer2.weight is off"),
             std::string::npos);
   EXPECT_NE(test::wrong_result_of([&] { against_float64(trainer); }).find("the gradient by layer2.weight is off"),
             std::string::npos);

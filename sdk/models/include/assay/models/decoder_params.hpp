@@ -23,10 +23,16 @@ inline constexpr auto size_names = std::apply([](const auto&... size) { return n
 inline constexpr auto model_params = table(
     Param::choice("size", "small", size_names)
         .help("model size; d_model, d_ff, layers and heads override its dimensions one by one"),
-    Param::integer("d_model", 0).at_least(0).at_most(1 << 20).help("width of the residual stream; 0: as size says"),
-    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; 0: as size says"),
-    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; 0: as size says"),
-    Param::integer("heads", 0).at_least(0).at_most(4096).help("attention heads, a divisor of d_model; 0: as size says"),
+    Param::integer("d_model", 0)
+        .at_least(0)
+        .at_most(1 << 20)
+        .help("width of the residual stream; absent: as size says"),
+    Param::integer("d_ff", 0).at_least(0).at_most(1 << 22).help("width of the feed-forward; absent: as size says"),
+    Param::integer("layers", 0).at_least(0).at_most(4096).help("number of blocks; absent: as size says"),
+    Param::integer("heads", 0)
+        .at_least(0)
+        .at_most(4096)
+        .help("attention heads, a divisor of d_model; absent: as size says"),
     Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"),
     Param::integer("batch_size", 4)
         .at_least(1)

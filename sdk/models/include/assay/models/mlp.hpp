@@ -26,7 +26,7 @@ class Mlp final : public train::Model {
   const std::vector<Linear>& layers() const { return layers_; }  // in the order of forward
 
   // x [batch, inputs] in the activations' dtype, labels i64 [batch]. The mean loss lands in loss(); the logits become
-  // their own gradient on the way.
+  // their own gradient on the way. INVALID_ARGUMENT for inputs of another type or shape.
   void forward(compute::Backend& b, const compute::Tensor& x, const compute::Tensor& labels) const;
   // To be called after forward, with the same x. Writes the gradients of all parameters; `listener`, if any, hears of
   // them layer by layer. No gradient is made by x.
@@ -37,6 +37,7 @@ class Mlp final : public train::Model {
 
  private:
   using Id = train::BufferPlan::Id;
+  void require_inputs(const compute::Tensor& x, const compute::Tensor& labels) const;
   const compute::Tensor& input_of(std::size_t layer, const compute::Tensor& x) const {
     return layer == 0 ? x : plan_[activated_[layer - 1]];
   }

@@ -84,6 +84,9 @@ class Trainer {
   double last_loss() const { return loss_of(*model_); }  // blocks
   double loss_of(const Model& model) const;              // of one that has been bound; blocks
 
+  void require_set_up() const {  // throws INVALID_ARGUMENT
+    if (!backend_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer is not set up; call setup() before the first step");
+  }
   bool has_backward() const { return config_.backward; }
   bool has_update() const { return config_.train_step; }
   ParameterSet& parameters() { return parameters_; }

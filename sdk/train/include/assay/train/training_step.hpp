@@ -20,8 +20,10 @@ inline constexpr auto data_parallel_phases =
     table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
 
 // Enqueues forward and, with a backward, backward.
+// INVALID_ARGUMENT for a trainer that was not set up.
 template <class Launch>
 void forward_and_backward(const Trainer& trainer, const Launch& launch, GradientListener* listener = nullptr) {
+  trainer.require_set_up();
   {
     const auto phase = launch.phase(forward_phase);
     trainer.forward();

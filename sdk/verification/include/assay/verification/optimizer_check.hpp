@@ -67,7 +67,8 @@ class OptimizerCheck {
   double worst_roundings_ = 0;
 };
 
-// All of the above: two updates by `step`, which enqueues a whole step on this rank, from the start at a loss scale at
+// All of the above: two updates by `step`, which enqueues a whole step on this rank, the one that is timed (what `run`
+// does), so that a part that it leaves out is found, from the start at a loss scale at
 // which its gradients are finite, the second one at a visible rate. Returns the text. Blocks.
 std::string check_updates(train::Trainer& trainer, const std::function<void()>& step);
 

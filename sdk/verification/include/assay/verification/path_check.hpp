@@ -27,6 +27,10 @@ struct PathTolerance {
   double block;           // of 256 elements, relative to their norm or to that of as many average ones
   double factor;          // by which a whole, large tensor is too large or too small
   double few = 0;         // of n elements by so much over the root of n more
+  // Of this parameter a block is the gradient of a few tokens, and may be off by so much more: the embedding of a model
+  // with ReLUs, where one state of a token changes its side. -1: of none.
+  std::int64_t few_tokens = -1;
+  double block_of_few_tokens = 0;
 };
 // Of a model of so many layers: from the rounding that is expected, at most five times what is found. `rows`: the
 // tokens whose losses the loss is the mean of; that of few is off by more.
