@@ -75,8 +75,8 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
           {"plugin", of_plugin.id},
           {"version", of_plugin.version},
           {"build", of_plugin.build},
-          {"abi", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.abi_minor)},
-          {"min_host", fmt::format("{}.{}", of_plugin.abi_major, of_plugin.min_host_minor)},
+          {"abi", of_plugin.abi()},
+          {"min_host", of_plugin.min_host()},
           {"params", std::move(params)},
           {"phases", schema.phases},
           {"metrics", std::move(metrics)},
@@ -138,9 +138,8 @@ void print_presets(const plugin::WorkloadSchema& schema) {
 }
 
 void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTables& of_plugin) {
-  fmt::print("{}: {}\n{} {} ({}), ABI {}.{}, needs a host of {}.{} or newer\n\nParameters\n", schema.id, schema.summary,
-             of_plugin.id, of_plugin.version, of_plugin.build, of_plugin.abi_major, of_plugin.abi_minor,
-             of_plugin.abi_major, of_plugin.min_host_minor);
+  fmt::print("{}: {}\n{} {} ({}), ABI {}, needs a host of {} or newer\n\nParameters\n", schema.id, schema.summary,
+             of_plugin.id, of_plugin.version, of_plugin.build, of_plugin.abi(), of_plugin.min_host());
   std::size_t name_width = 4;
   std::size_t default_width = 7;
   const auto default_text = [](const plugin::ParamSpec& p) {

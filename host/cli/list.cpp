@@ -38,8 +38,8 @@ PluginRow row_of(const plugin::ListedPlugin& listed) {
   row.problem = listed.problem;
   if (!listed.tables) return row;
   row.id = listed.tables->id, row.version = listed.tables->version, row.build = listed.tables->build;
-  row.abi = fmt::format("{}.{}", listed.tables->abi_major, listed.tables->abi_minor);
-  row.min_host = fmt::format("{}.{}", listed.tables->abi_major, listed.tables->min_host_minor);
+  row.abi = listed.tables->abi();
+  row.min_host = listed.tables->min_host();
   for (const plugin::WorkloadSchema& schema : listed.tables->workloads)
     row.workloads.push_back({schema.id, schema.summary});
   return row;

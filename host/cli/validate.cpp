@@ -17,7 +17,7 @@ namespace {
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
-// What was asked to be validated: a file, or the name of a plugin that lies on the plugin path.
+// Finds the file of what was named: a path, the name of a plugin on the plugin path, or the id of a workload.
 void find_file(const std::string& given, const std::vector<fs::path>& folders, validate::Request& request) {
   std::error_code error;
   if (fs::exists(given, error)) {

@@ -31,8 +31,9 @@ constexpr char end_of_all = '\0';
 constexpr std::size_t most_bytes_told = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds between_looks{20};  // at a child that has not told all
 
-// What stands between a child and its parent, and runs nothing of the child's: whatever the child has started goes to
-// it when the child ends, in a session of its own or not, and ends with it. It ends as the child did.
+// Waits for the child, and ends with it whatever it has left behind: its orphans come to this process, which stands
+// between it and its parent and runs nothing of the child's, also those that have a session of their own. Ends as the
+// child did.
 [[noreturn]] void keep(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -72,7 +73,7 @@ constexpr std::chrono::milliseconds between_looks{20};  // at a child that has n
   const int output = options.output >= 0 ? options.output : nowhere;
   if (output >= 0)
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(output, fd);
-  // What comes next, the function or the end of the program, is not to be what closes it.
+  // The descriptor stays open: neither the function nor the end of the program is to close it.
   try {
     function([to](std::string_view text) { write_all(to, text); });
   } catch (const std::exception& e) {
@@ -104,7 +105,7 @@ class Child {
   }
 
  private:
-  // Whether the child has ended by itself.
+  // Tells whether the child has ended by itself.
   bool look() {
     if (is_gone_) return true;
     siginfo_t info{};

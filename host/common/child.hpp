@@ -7,7 +7,8 @@
 
 namespace assay::host {
 
-// What the function of the child tells its parent, each text at once: what was told before a crash has arrived.
+// The function of the child tells its parent texts by this. Each is sent at once: what was told before a crash has
+// arrived.
 using Tell = std::function<void(std::string_view)>;
 
 struct ChildOptions {

@@ -1,5 +1,6 @@
 #include "plugin/library_copy.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -113,5 +114,7 @@ void LibraryCopy::write_to(const std::filesystem::path& path) const {
   ::unlink(half.c_str());
   throw_storage_error("copy a library to", path, failed);
 }
+
+void keep_open(const std::filesystem::path& library) { dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
 }  // namespace assay::host::plugin

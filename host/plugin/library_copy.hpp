@@ -37,4 +37,8 @@ class LibraryCopy {
 // this machine's kind.
 std::vector<std::filesystem::path> libraries_beside(const std::filesystem::path& file);
 
+// Opens a library and leaves it open, so that the loader has it when it opens what needs it. One that cannot be opened
+// is left to the words about what does.
+void keep_open(const std::filesystem::path& library);
+
 }  // namespace assay::host::plugin

@@ -18,6 +18,8 @@ struct PluginTables {
   std::uint32_t min_host_minor = 0;
   std::vector<WorkloadSchema> workloads;
 
+  std::string abi() const { return std::to_string(abi_major) + '.' + std::to_string(abi_minor); }  // "1.3"
+  std::string min_host() const { return std::to_string(abi_major) + '.' + std::to_string(min_host_minor); }
   // By id; with an empty id the only workload. Throws PluginError that names `file` and lists what there is.
   const WorkloadSchema& workload(const std::filesystem::path& file, const std::string& id) const;
   std::vector<std::string> workload_ids() const;

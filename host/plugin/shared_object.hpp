@@ -34,9 +34,4 @@ inline boost::dll::shared_library open_shared_object(const std::filesystem::path
                     is_library ? Refusal::unresolved : Refusal::file);
 }
 
-// For the loader to find when it opens what needs it.
-inline void keep_open(const std::filesystem::path& library) {
-  dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-}
-
 }  // namespace assay::host::plugin

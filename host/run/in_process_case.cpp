@@ -1,11 +1,10 @@
 #include "run/in_process_case.hpp"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
+#include "plugin/library_copy.hpp"
 #include "run/exit_code.hpp"
 #include "run/thread_plan.hpp"
 #include "worker/case_runner.hpp"
@@ -48,7 +47,7 @@ void open_what_lies_beside(const worker::CaseSpec& spec) {
   const std::filesystem::path plugin = spec.plugin_file;
   for (auto file = spec.copies.rbegin(); file != spec.copies.rend(); ++file)
     if (const std::filesystem::path copy = file->copy; copy != plugin && copy.parent_path() == plugin.parent_path())
-      dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+      plugin::keep_open(copy);
 }
 
 // What a plugin ends with exit() is no success, and says so.

@@ -1,7 +1,5 @@
 #include "run/target.hpp"
 
-#include <fmt/format.h>
-
 namespace assay::host::run {
 
 RunTarget open_target(plugin::FoundWorkload found) {
@@ -10,7 +8,7 @@ RunTarget open_target(plugin::FoundWorkload found) {
   target.plugin_id = found.tables.id;
   target.plugin_version = found.tables.version;
   target.plugin_build = found.tables.build;
-  target.plugin_abi = fmt::format("{}.{}", found.tables.abi_major, found.tables.abi_minor);
+  target.plugin_abi = found.tables.abi();
   target.plugin_file = found.file;
   target.file_hash = found.copies.front().sha256();
   target.found = std::move(found);

@@ -1,5 +1,7 @@
 #include "settings.hpp"
+
 #include <assay/models/attention_params.hpp>
+#include <assay/models/dimensions.hpp>
 #include <assay/train/optimizer_params.hpp>
 
 namespace encoder_decoder {
@@ -17,12 +19,8 @@ const char* precision_of(Amp amp, std::string_view device_kind) {
 }
 
 assay::models::EncoderDecoderConfig model_of(const assay::Case& c, std::string_view precision) {
-  // What the experiment does not say is the preset's by now; 0 is what it says itself.
-  for (const char* dimension :
-       {"d_model", "heads", "encoder_layers", "decoder_layers", "d_ff", "sequence_length", "batch_size"})
-    if (c.get<std::int64_t>(dimension) == 0)
-      throw assay::Error(ASSAY_INVALID_ARGUMENT,
-                         std::string(dimension) + " is 0; leave it out to have what preset says, or give 1 or more");
+  assay::models::require_dimensions(
+      c, "preset", {"d_model", "heads", "encoder_layers", "decoder_layers", "d_ff", "sequence_length", "batch_size"});
   assay::models::EncoderDecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
   model.heads = c.get<std::int64_t>("heads");

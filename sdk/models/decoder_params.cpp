@@ -1,14 +1,12 @@
 #include "assay/models/decoder_params.hpp"
+
+#include <assay/models/dimensions.hpp>
 #include <assay/train/optimizer_params.hpp>
 
 namespace assay::models {
 
 DecoderConfig decoder_config(const Case& c) {
-  // What the experiment does not say is the size's by now; 0 is what it says itself.
-  for (const char* dimension : {"d_model", "d_ff", "layers", "heads"})
-    if (c.get<std::int64_t>(dimension) == 0)
-      throw Error(ASSAY_INVALID_ARGUMENT,
-                  std::string(dimension) + " is 0; leave it out to have what size says, or give 1 or more");
+  require_dimensions(c, "size", {"d_model", "d_ff", "layers", "heads"});
   DecoderConfig model;
   model.d_model = c.get<std::int64_t>("d_model");
   model.d_ff = c.get<std::int64_t>("d_ff");

@@ -1,10 +1,5 @@
-// Cross-entropy, reductions, optimizers; and that no result depends on the number of threads.
-#include <unistd.h>
-
-#include <bit>
+// Cross-entropy, reductions, optimizers, loss scale.
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -409,112 +404,6 @@ TEST(LossScale, MultipliesTheGradientOfTheLoss) {
   for (double& e : expected) e *= 8;
   check("cross_entropy_in_place scaled", DType::f32, scaled.read(), expected, 1e-7);
   check("cross_entropy_backward scaled", DType::f32, apart.read(), expected, 1e-5);
-}
-
-// ---- the number of threads -----------------------------------------------------------------------------------------
-
-class Digest {
- public:
-  void add(const Values& values) {
-    for (const double v : values) state_ = (state_ ^ std::bit_cast<std::uint64_t>(v)) * 0x100000001b3u;
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325u;
-};
-
-void add_attention(Digest& digest, std::int64_t queries, std::int64_t keys, std::int64_t heads, bool causal) {
-  const std::int64_t depth = 40;
-  const Shape q_shape = {1, queries, heads, depth}, k_shape = {1, keys, heads, depth};
-  const DeviceTensor q(DType::f32, q_shape, random_values(DType::f32, elements(q_shape), 40));
-  const DeviceTensor k(DType::f32, k_shape, random_values(DType::f32, elements(k_shape), 41));
-  const DeviceTensor v(DType::f32, k_shape, random_values(DType::f32, elements(k_shape), 42));
-  const DeviceTensor dout(DType::f32, q_shape, random_values(DType::f32, elements(q_shape), 43));
-  const DeviceTensor out(DType::f32, q_shape), lse(DType::f32, {1, heads, queries});
-  const DeviceTensor dq(DType::f32, q_shape), dk(DType::f32, k_shape), dv(DType::f32, k_shape);
-  run([&] {
-    backend().run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = lse, .shape = {0.2F, causal}});
-    backend().run(op::AttentionBackward{.q = q,
-                                        .k = k,
-                                        .v = v,
-                                        .out = out,
-                                        .lse = lse,
-                                        .dout = dout,
-                                        .dq = dq,
-                                        .dk = dk,
-                                        .dv = dv,
-                                        .shape = {0.2F, causal}});
-  });
-  for (const DeviceTensor* t : {&out, &lse, &dq, &dk, &dv}) digest.add(t->read());
-}
-
-std::uint64_t digest_of_results() {
-  Digest digest;
-  const DeviceTensor x(DType::f32, {4096, 130}, random_values(DType::f32, 4096 * 130, 44));
-  const DeviceTensor dy(DType::f32, {4096, 130}, random_values(DType::f32, 4096 * 130, 45));
-  const DeviceTensor weight(DType::f32, {130}, random_values(DType::f32, 130, 46)), dx(DType::f32, {4096, 130});
-  const DeviceTensor ones(DType::f32, {4096}, Values(4096, 1.0)), zeros(DType::f32, {4096}, Values(4096));
-  const DeviceTensor dweight(DType::f32, {130}, Values(130)), dbias(DType::f32, {130}, Values(130));
-  run([&] {
-    backend().run(op::LayerNormBackward{.dy = dy,
-                                        .x = x,
-                                        .weight = weight,
-                                        .mean = zeros,
-                                        .rstd = ones,
-                                        .dx = dx,
-                                        .dweight = dweight,
-                                        .dbias = dbias,
-                                        .accumulate = true});
-  });
-  for (const DeviceTensor* t : {&dx, &dweight, &dbias}) digest.add(t->read());
-  run([&] {
-    backend().run(op::RmsNormBackward{.dy = dy,
-                                      .x = x,
-                                      .weight = weight,
-                                      .rstd = ones,
-                                      .residual = dx,
-                                      .dx = dx,
-                                      .dweight = dweight,
-                                      .accumulate = true});
-  });
-  for (const DeviceTensor* t : {&dx, &dweight}) digest.add(t->read());
-  const DeviceTensor out(DType::f32, {1});
-  run([&] { backend().run(op::Sum{.x = x, .out = out}); });
-  digest.add(out.read());
-  run([&] { backend().run(op::SumOfSquares{.x = x, .out = out}); });
-  digest.add(out.read());
-  // One head is split over two threads and more; three are taken whole by one, and split over seven.
-  for (const bool causal : {false, true}) {
-    add_attention(digest, 530, 530, 1, causal);
-    add_attention(digest, 150, 410, 3, causal);
-  }
-  return digest.value();
-}
-
-// Each number of threads in a process of its own: a backend's device may fix it when it is opened.
-TEST(Threads, ResultsAreTheSameToTheBit) {
-  constexpr const char* marker = "digest of the results: ";
-  if (std::getenv("ASSAY_CONFORMANCE_DIGEST")) {
-    std::printf("%s%016llx\n", marker, static_cast<unsigned long long>(digest_of_results()));
-    return;
-  }
-  std::string first;
-  for (const int threads : {1, 2, 3, 7}) {
-    const std::string command = "ASSAY_CONFORMANCE_DIGEST=1 OMP_NUM_THREADS=" + std::to_string(threads) + " /proc/" +
-                                std::to_string(getpid()) + "/exe --gtest_filter=Threads.*";
-    std::FILE* const pipe = popen(command.c_str(), "r");
-    ASSERT_NE(pipe, nullptr);
-    std::string output;
-    char part[256];
-    while (std::fgets(part, sizeof part, pipe)) output += part;
-    ASSERT_EQ(pclose(pipe), 0) << output;
-    const std::size_t at = output.find(marker);
-    ASSERT_NE(at, std::string::npos) << output;
-    const std::string digest = output.substr(at + std::string(marker).size(), 16);
-    if (first.empty()) first = digest;
-    EXPECT_EQ(digest, first) << threads << " threads";
-  }
 }
 
 }  // namespace

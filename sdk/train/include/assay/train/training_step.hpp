@@ -33,13 +33,19 @@ void forward_and_backward(const Trainer& trainer, const Launch& launch, Gradient
   trainer.backward(listener);
 }
 
+// Enqueues the update, of a trainer that has one.
+template <class Launch>
+void update_if_there_is_one(const Trainer& trainer, const Launch& launch) {
+  if (!trainer.has_update()) return;
+  const auto phase = launch.phase(optimizer_phase);
+  trainer.update();
+}
+
 // Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch) {
   forward_and_backward(trainer, launch);
-  if (!trainer.has_update()) return;
-  const auto phase = launch.phase(optimizer_phase);
-  trainer.update();
+  update_if_there_is_one(trainer, launch);
 }
 
 // The same on several ranks, with the phase `communication_wait` between backward and update.
@@ -51,9 +57,7 @@ void training_step(const Trainer& trainer, const Launch& launch, GradientExchang
     const auto phase = launch.phase(communication_wait_phase);
     exchange.finish();
   }
-  if (!trainer.has_update()) return;
-  const auto phase = launch.phase(optimizer_phase);
-  trainer.update();
+  update_if_there_is_one(trainer, launch);
 }
 
 // The first step of a cold start (Trainer::setup_cold): each phase takes or prepares what it needs before it enqueues.
