@@ -5,6 +5,7 @@
 set(ASSAY_PLUGIN_SUBDIR lib/assay/plugins)
 set(ASSAY_DEVICE_SUBDIR lib/assay/devices)
 set(ASSAY_COMM_SUBDIR lib/assay/comm)
+set(ASSAY_PLANNED_SUBDIR lib/assay/planned) # devices and communicators that carry nothing out
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
 #include <utility>
 
 #include <assay/plugin.hpp>
 
 #include <assay/train/unbound_memory.hpp>
+
+#include "remembered_placements.hpp"
 
 namespace assay::train {
 namespace {
@@ -135,6 +139,23 @@ BufferPlan::Placement BufferPlan::placed_by_time(std::vector<Id> order) const {
 }
 
 void BufferPlan::solve() {
+  static RememberedPlacements remembered;
+  RememberedPlacements::Key key{borrowed_, buffers_.size()};
+  for (const Buffer& b : buffers_)
+    key.insert(key.end(), {b.bytes, static_cast<std::uint64_t>(b.first), static_cast<std::uint64_t>(b.last)});
+  for (const Taken& t : reserved_)
+    key.insert(key.end(), {t.offset, t.bytes, static_cast<std::uint64_t>(t.first), static_cast<std::uint64_t>(t.last)});
+  std::optional<RememberedPlacements::Placed> known = remembered.find(key);
+  if (!known) {
+    Placement found = best_placement();
+    known = {std::move(found.offsets), found.total};
+    remembered.keep(std::move(key), *known);
+  }
+  for (Id id = 0; id < buffers_.size(); ++id) buffers_[id].offset = known->offsets[id];
+  total_ = known->total;
+}
+
+BufferPlan::Placement BufferPlan::best_placement() const {
   std::vector<Id> all;
   for (Id id = 0; id < buffers_.size(); ++id) {
     if (buffers_[id].bytes == 0) continue;
@@ -170,8 +191,7 @@ void BufferPlan::solve() {
       std::rotate(order.begin(), highest, highest + 1);
     }
   }
-  for (Id id = 0; id < buffers_.size(); ++id) buffers_[id].offset = best.offsets[id];
-  total_ = best.total;
+  return best;
 }
 
 std::size_t BufferPlan::lower_bound_bytes() const { return most_alive(true); }

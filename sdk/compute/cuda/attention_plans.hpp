@@ -13,13 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "attention_guards.hpp"
+#include "attention_operands.hpp"
 
 namespace assay::cuda {
-
-// The operands of both passes. The forward uses the first five.
-enum class AttentionOperand : std::size_t { q, k, v, out, lse, dout, dq, dk, dv, count };
-inline constexpr std::size_t attention_operands = static_cast<std::size_t>(AttentionOperand::count);
 
 // One graph: the problem, its scale, what is dropped, and the walk over each operand but lse, which is contiguous
 // [B, H, Tq].

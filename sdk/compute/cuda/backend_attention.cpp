@@ -1,9 +1,6 @@
 // Tiled attention: 16-bit types through cuDNN, fp32 through a kernel of our own (cuDNN has none). Attention runs on the
 // main lane only: cuDNN's plans belong to its stream.
-#include <fmt/format.h>
-
-#include <type_traits>
-
+#include "attention_operands.hpp"
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
 #include "kernels/attention_fp32.hpp"
@@ -12,26 +9,14 @@ namespace assay::cuda {
 namespace {
 
 template <class Op>
-inline constexpr bool is_backward = std::is_same_v<Op, op::AttentionBackward>;
-
-// Calls f(AttentionOperand, name, tensor) for each operand but lse.
-template <class Op, class F>
-void each_operand(const Op& op, F&& f) {
-  f(AttentionOperand::q, "q", op.q);
-  f(AttentionOperand::k, "k", op.k);
-  f(AttentionOperand::v, "v", op.v);
-  f(AttentionOperand::out, "out", op.out);
-  if constexpr (is_backward<Op>) {
-    f(AttentionOperand::dout, "dout", op.dout);
-    f(AttentionOperand::dq, "dq", op.dq);
-    f(AttentionOperand::dk, "dk", op.dk);
-    f(AttentionOperand::dv, "dv", op.dv);
-  }
+void require_served(const Op& op) {
+  if (const std::string why = refusal_of(op); !why.empty()) reject(op.name, why);
 }
 
 // The graph of cuDNN that serves the operands; refuses what cuDNN is not trusted with.
 template <class Op>
 AttentionKey cudnn_key(const Op& op) {
+  require_served(op);
   AttentionKey key;
   key.dtype = op.q.dtype;
   key.batch = op.q.dim(0);
@@ -43,13 +28,7 @@ AttentionKey cudnn_key(const Op& op) {
   key.backward = is_backward<Op>;
   key.scale = op.shape.scale;
   key.dropout = op.shape.dropout.probability;
-  const AttentionProblem problem{key.dtype, key.batch,  key.heads,    key.queries, key.keys,
-                                 key.depth, key.causal, key.backward, key.dropout};
-  if (const std::string why = attention_refusal(problem); !why.empty()) reject(op.name, why);
-  each_operand(op, [&](AttentionOperand operand, const char* name, const Tensor& t) {
-    if (const std::string why = attention_refusal(name, t); !why.empty()) reject(op.name, why);
-    key.set_strides(operand, t);
-  });
+  each_operand(op, [&](AttentionOperand operand, const char*, const Tensor& t) { key.set_strides(operand, t); });
   return key;
 }
 
@@ -67,13 +46,7 @@ AttentionFp32View view_of(const Tensor& t) { return {data_of<float>(t), t.step(0
 
 template <class Op>
 AttentionFp32Args fp32_args(const Op& op) {
-  if (op.q.dim(3) > attention_fp32_most_depth)
-    reject(op.name, fmt::format("head dimension {} given; fp32 attention serves at most {}: use more heads, or the "
-                                "naive attention",
-                                op.q.dim(3), attention_fp32_most_depth));
-  if (op.q.dim(1) > attention_fp32_most_times || op.k.dim(1) > attention_fp32_most_times)
-    reject(op.name, fmt::format("{} queries and {} keys given; fp32 attention serves at most {}", op.q.dim(1),
-                                op.k.dim(1), attention_fp32_most_times));
+  require_served(op);
   AttentionFp32Args args{};
   args.batch = op.q.dim(0);
   args.queries = static_cast<int>(op.q.dim(1));

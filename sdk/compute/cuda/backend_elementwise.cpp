@@ -2,6 +2,7 @@
 #include "cuda_backend.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/elementwise.hpp"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 

@@ -2,6 +2,7 @@
 #include "cuda_backend.hpp"
 #include "kernels/dropout_norm.hpp"
 #include "kernels/norm.hpp"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 namespace {

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 3u /* counts appended fields, statuses and extensions, here and in assay/comm.h */
+#define ASSAY_ABI_MINOR 4u /* counts appended fields, statuses and extensions, here and in assay/comm.h */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)
@@ -328,6 +328,43 @@ typedef struct assay_silence {
   assay_status (*set)(assay_workload_self*, int32_t silent) ASSAY_NOEXCEPT;
 } assay_silence;
 #define ASSAY_EXT_SILENCE "assay.silence/1"
+
+/* ---- extension "assay.plan/1", of a workload: what a case takes, told without a device ----------------------------
+ * A workload whose operations go through assay/compute needs none of this: the host walks through its setup and a step
+ * on a device that carries nothing out (assay/planning.h). Any other one can tell by itself. */
+
+typedef int32_t assay_operation_kind;
+#define ASSAY_OPERATION_PRODUCT 0    /* a matrix product */
+#define ASSAY_OPERATION_ATTENTION 1  /* tiled attention */
+#define ASSAY_OPERATION_OTHER 2      /* whatever is bound by the memory's bandwidth */
+#define ASSAY_OPERATION_COLLECTIVE 3 /* between ranks */
+
+typedef struct assay_planned_operation {
+  size_t struct_size;
+  const char* name; /* static text: "matmul" */
+  assay_operation_kind kind;
+  assay_arithmetic arithmetic; /* of `flops` */
+  uint64_t flops;
+  uint64_t bytes; /* least traffic to the device's main memory; of a collective: what this rank has to send */
+} assay_planned_operation;
+
+typedef struct assay_plan {
+  size_t struct_size;
+  void* impl;
+  /* [main-thread] Memory of the device in the order in which setup and the steps take it: positive when it is taken,
+   * negative when it is given back. */
+  void (*memory)(const struct assay_plan*, assay_memory_kind, int64_t delta_bytes) ASSAY_NOEXCEPT;
+  /* [main-thread] One operation of a step, in the step's order. */
+  void (*operation)(const struct assay_plan*, const assay_planned_operation*) ASSAY_NOEXCEPT;
+} assay_plan;
+
+typedef struct assay_planner {
+  size_t struct_size;
+  /* [main-thread] After create, in place of setup and of every step; no device is open. ASSAY_UNSUPPORTED and
+   * ASSAY_INVALID_ARGUMENT as of setup. */
+  assay_status (*plan)(const assay_workload_self*, const assay_plan*) ASSAY_NOEXCEPT;
+} assay_planner;
+#define ASSAY_EXT_PLAN "assay.plan/1"
 
 /* ---- the plugin ----------------------------------------------------------------------------------------------------
  */

@@ -29,8 +29,7 @@ struct AttentionFp32Args {
   float* delta = nullptr;
 };
 
-inline constexpr std::int64_t attention_fp32_most_depth = 256;
-inline constexpr std::int64_t attention_fp32_most_times = std::int64_t{1} << 30;  // positions are ints in the kernels
+// Which shapes they serve: refusal_of() of attention_operands.hpp.
 
 // Throw assay::Error when a launch fails.
 void attention_fp32_forward(const AttentionFp32Args& args, cudaStream_t stream);

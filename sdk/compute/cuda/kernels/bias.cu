@@ -3,6 +3,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/tiles.cuh"
 #include "kernels/types.cuh"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -52,11 +53,11 @@ void add_bias(cudaStream_t stream, const T* x, const B* bias, T* y, std::int64_t
 
 // ---- gradient ------------------------------------------------------------------------------------------------------
 
-constexpr int lanes = 32, strips = 8;  // of a block: lanes lie across the columns, strips take the rows in turn
+constexpr int lanes = bias_lanes,
+              strips = bias_strips;  // of a block: lanes lie across the columns, strips take the rows in turn
 constexpr int partial_threads = lanes * strips;
-constexpr int rows_under_way = 4;
-constexpr std::int64_t most_row_blocks = 512;
-constexpr std::int64_t enough_blocks = 1056;  // eight for each multiprocessor of the largest device
+constexpr int rows_under_way = bias_rows_under_way;
+static_assert(bias_load_bytes == pack_bytes);
 
 // partial[blockIdx.y][c] = sum of dy[r][c] over the block's rows. Each strip sums every eighth row in order, then the
 // strips are added in order: the same sum for either N.
@@ -145,13 +146,6 @@ void launch_bias_add(cudaStream_t stream, DType type, DType bias_type, const voi
     const auto launch = wide ? add_bias<T, B, N> : add_bias<T, B, 1>;
     launch(stream, static_cast<const T*>(x), static_cast<const B*>(bias), static_cast<T*>(y), rows, width);
   });
-}
-
-std::int64_t bias_blocks(DType type, std::int64_t rows, std::int64_t width) {
-  if (rows <= 0 || width <= 0) return 0;
-  const std::int64_t tiles = ceil_div(width * static_cast<std::int64_t>(size_of(type)), lanes * pack_bytes);
-  const std::int64_t useful = std::min(most_row_blocks, ceil_div(rows, strips * rows_under_way));
-  return std::clamp<std::int64_t>(enough_blocks / tiles, 1, useful);
 }
 
 void launch_bias_backward(cudaStream_t stream, DType type, DType dbias_type, const void* dy, void* dbias,

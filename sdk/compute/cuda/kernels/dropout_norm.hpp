@@ -28,12 +28,8 @@ struct DropoutNormBackwardArgs {
   const void *dy, *sum, *weight;
   const float *mean, *rstd;
   void *dsum, *dx, *dbias, *dweight, *dnorm_bias;
-  float* partials;  // dropout_norm_partial_floats()
+  float* partials;  // dropout_norm_partial_floats() of scratch_sizes.hpp
 };
-
-// The gradients by vectors are summed over blocks of rows first. How many blocks there are is a function of the shape,
-// so that the sums do not depend on the device's load.
-std::size_t dropout_norm_partial_floats(std::int64_t rows, std::int64_t columns);
 
 void dropout_norm_forward(const DropoutNormForwardArgs&, cudaStream_t);
 void dropout_norm_backward(const DropoutNormBackwardArgs&, cudaStream_t);

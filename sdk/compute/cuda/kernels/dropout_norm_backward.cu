@@ -13,21 +13,15 @@
 #include "kernels/dropout_norm.hpp"
 #include "kernels/norm_total.hpp"
 #include "kernels/teams.cuh"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 namespace {
 
-// One block for each of the 132 multiprocessors of an H200; a constant, so that sums are the same on every device.
-constexpr std::int64_t most_blocks = 132;
 constexpr int block_warps = 16;
 constexpr int block_threads = block_warps * warp_size;  // leaves 128 registers to a thread
 constexpr int wide_threads = 1024;
-constexpr int vectors = 3;  // dweight, dnorm_bias, dbias
-
-// From one vector's partial sums to the next one's.
-__host__ __device__ constexpr std::int64_t partials_step(std::int64_t rows, std::int64_t columns) {
-  return ((rows < most_blocks ? rows : most_blocks) * columns + 3) / 4 * 4;
-}
+constexpr int vectors = dropout_norm_vectors;
 
 // dx from a pack of dsum, of elements from `first` on: stored where it is wanted, and added to dbias.
 template <class X, int V, bool drops>
@@ -115,7 +109,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
   const auto store_sums = [&](int vector, float(&gathered)[K][V]) {
-    float* const to = a.partials + vector * partials_step(a.rows, a.columns) + blockIdx.x * a.columns;
+    float* const to = a.partials + vector * norm_partials_step(a.rows, a.columns) + blockIdx.x * a.columns;
     __syncthreads();  // all have read what was there
     each_pack<K>(packs, [&](int i, int k) {
       store(shared + static_cast<int>(threadIdx.y) * columns + i * V, held_from<float>(gathered[k]));
@@ -142,7 +136,7 @@ __global__ void __launch_bounds__(wide_threads)
   const int packs = static_cast<int>(a.columns / V);
   float* partials[vectors];
   for (int v = 0; v < vectors; ++v)
-    partials[v] = a.partials + v * partials_step(a.rows, a.columns) + blockIdx.x * a.columns;
+    partials[v] = a.partials + v * norm_partials_step(a.rows, a.columns) + blockIdx.x * a.columns;
   PhiloxKey key{};
   if constexpr (drops) key = step_key_of_block(a.dropout);
 
@@ -188,7 +182,7 @@ __global__ void __launch_bounds__(wide_threads)
 template <class X, class W, int V, int K, bool half>
 unsigned launch_held(const DropoutNormBackwardArgs& a, int threads, cudaStream_t stream) {
   const int rows = block_threads / threads;
-  const unsigned blocks = grid_size(a.rows, rows, most_blocks);
+  const unsigned blocks = grid_size(a.rows, rows, most_norm_blocks);
   const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(rows));
   const auto kernel = a.dropout.drop_below > 0 ? dropout_norm_backward_kernel<X, W, V, K, half, true>
                                                : dropout_norm_backward_kernel<X, W, V, K, half, false>;
@@ -198,7 +192,7 @@ unsigned launch_held(const DropoutNormBackwardArgs& a, int threads, cudaStream_t
 
 template <class X, class W, int V>
 unsigned launch_wide(const DropoutNormBackwardArgs& a, cudaStream_t stream) {
-  const unsigned blocks = grid_size(a.rows, 1, most_blocks);
+  const unsigned blocks = grid_size(a.rows, 1, most_norm_blocks);
   const auto kernel = a.dropout.drop_below > 0 ? wide_dropout_norm_backward_kernel<X, W, V, true>
                                                : wide_dropout_norm_backward_kernel<X, W, V, false>;
   kernel<<<blocks, wide_threads, 0, stream>>>(a, 1.0F / static_cast<float>(a.columns));
@@ -225,10 +219,6 @@ unsigned launch(const DropoutNormBackwardArgs& a, cudaStream_t stream) {
 
 }  // namespace
 
-std::size_t dropout_norm_partial_floats(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>(vectors * partials_step(rows, columns));
-}
-
 void dropout_norm_backward(const DropoutNormBackwardArgs& a, cudaStream_t stream) {
   constexpr const char* operation = "dropout_add_layer_norm_backward";
   unsigned blocks = 0;  // without rows the gradients are 0
@@ -239,7 +229,7 @@ void dropout_norm_backward(const DropoutNormBackwardArgs& a, cudaStream_t stream
     });
     check_launch(operation);
   }
-  const std::int64_t step = partials_step(a.rows, a.columns);
+  const std::int64_t step = norm_partials_step(a.rows, a.columns);
   launch_norm_totals({{{a.partials, a.dweight, a.dweight_type},
                        {a.partials + step, a.dnorm_bias, a.dnorm_bias_type},
                        {a.partials + 2 * step, a.dbias, a.dbias_type}}},

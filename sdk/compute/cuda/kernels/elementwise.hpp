@@ -34,8 +34,7 @@ void launch_bias_add(cudaStream_t stream, compute::DType type, compute::DType bi
                      const void* bias, void* y, std::int64_t rows, std::int64_t width);
 
 // Rows are summed in blocks and the blocks' sums in order. How many blocks depends on the shape and type alone, so the
-// sum does not depend on the device. `partial`: bias_blocks() * width floats.
-std::int64_t bias_blocks(compute::DType type, std::int64_t rows, std::int64_t width);
+// sum does not depend on the device. `partial`: bias_blocks() of scratch_sizes.hpp * width floats.
 void launch_bias_backward(cudaStream_t stream, compute::DType type, compute::DType dbias_type, const void* dy,
                           void* dbias, bool accumulate, std::int64_t rows, std::int64_t width, float* partial);
 

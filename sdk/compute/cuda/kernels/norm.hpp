@@ -18,12 +18,8 @@ struct NormArgs {
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx, *dweight, *dbias;
   float *mean, *rstd;
-  float* partials;  // backward: norm_partial_floats() per gradient
+  float* partials;  // backward: norm_partial_floats() of scratch_sizes.hpp per gradient
 };
-
-// A backward sums the gradients by weight and bias over blocks of rows first. How many blocks there are is a function
-// of the shape, so that the sums do not depend on the device's load.
-std::size_t norm_partial_floats(std::int64_t rows, std::int64_t columns);
 
 void rms_norm_forward(const NormArgs&, cudaStream_t);  // with residual and sum where they are given
 void rms_norm_backward(const NormArgs&, cudaStream_t);

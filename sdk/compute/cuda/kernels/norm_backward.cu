@@ -12,12 +12,11 @@
 #include "kernels/norm_total.hpp"
 #include "kernels/norm_types.cuh"
 #include "kernels/rows.cuh"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 namespace {
 
-// One block for each of the 132 multiprocessors of an H200; a constant, so that sums are the same on every device.
-constexpr std::int64_t most_blocks = 132;
 constexpr int block_warps = 16;
 constexpr int block_threads = block_warps * warp_size;  // leaves 128 registers to a thread
 constexpr int wide_threads = 1024;
@@ -25,11 +24,6 @@ constexpr int wide_threads = 1024;
 // Packs of V elements that a thread may hold of a row: as many as fit in its registers next to its sums.
 template <int V, bool layer>
 constexpr int most_held = V == 1 ? 4 : (V == 8 && layer ? 2 : 3);
-
-// Where the sums for the bias begin, behind those for the weight.
-__host__ __device__ constexpr std::int64_t bias_partials(std::int64_t rows, std::int64_t columns) {
-  return ((rows < most_blocks ? rows : most_blocks) * columns + 3) / 4 * 4;
-}
 
 // What a block shares: the numbers of the rows' reductions and, where they come in packs, the weights; in the same
 // place afterwards the sums of its rows. 48 KiB at most.
@@ -151,7 +145,7 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
     }
   };
   store_sums(a.partials, dweight);
-  if constexpr (layer) store_sums(a.partials + bias_partials(a.rows, a.columns), dbias);
+  if constexpr (layer) store_sums(a.partials + norm_partials_step(a.rows, a.columns), dbias);
 }
 
 // For rows that do not fit in registers: each look reads them again, and the sums gather where they end up.
@@ -163,7 +157,7 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
   const int packs = static_cast<int>(a.columns / V);
   const W* const weight = static_cast<const W*>(a.weight);
   float* const dweight = a.partials + blockIdx.x * a.columns;
-  float* const dbias = dweight + bias_partials(a.rows, a.columns);
+  float* const dbias = dweight + norm_partials_step(a.rows, a.columns);
 
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
     const std::int64_t first = row * a.columns;
@@ -230,7 +224,7 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
 template <class X, class W, int V, int K, bool layer>
 unsigned launch_held(const NormArgs& a, int row_warps, cudaStream_t stream) {
   const int rows = block_warps / row_warps;
-  const unsigned blocks = grid_size(a.rows, rows, most_blocks);
+  const unsigned blocks = grid_size(a.rows, rows, most_norm_blocks);
   const dim3 threads(static_cast<unsigned>(row_warps * warp_size), static_cast<unsigned>(rows));
   norm_backward_kernel<X, W, V, K, layer><<<blocks, threads, 0, stream>>>(a, 1.0F / static_cast<float>(a.columns));
   return blocks;
@@ -244,7 +238,7 @@ unsigned launch(const NormArgs& a, cudaStream_t stream) {
   const std::int64_t row_warps = ceil_div(packs, most * warp_size);
   const std::int64_t weight_floats = V > 1 ? a.columns * static_cast<std::int64_t>(sizeof(W)) / 4 : 0;
   if (row_warps > block_warps || row_reducer_floats + weight_floats > shared_floats<V, most>) {
-    const unsigned blocks = grid_size(a.rows, 1, most_blocks);
+    const unsigned blocks = grid_size(a.rows, 1, most_norm_blocks);
     wide_norm_backward_kernel<X, W, V, layer>
         <<<blocks, wide_threads, 0, stream>>>(a, 1.0F / static_cast<float>(a.columns));
     return blocks;
@@ -271,16 +265,12 @@ void backward(const NormArgs& a, const char* operation, cudaStream_t stream) {
   }
   NormTotals totals;
   totals[0] = {a.partials, a.dweight, a.dweight_type};
-  if (layer) totals[1] = {a.partials + bias_partials(a.rows, a.columns), a.dbias, a.dbias_type};
+  if (layer) totals[1] = {a.partials + norm_partials_step(a.rows, a.columns), a.dbias, a.dbias_type};
   launch_norm_totals(totals, blocks, a.columns, a.accumulate, stream);
   check_launch(operation);
 }
 
 }  // namespace
-
-std::size_t norm_partial_floats(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>(bias_partials(rows, columns));
-}
 
 void rms_norm_backward(const NormArgs& a, cudaStream_t stream) { backward<false>(a, "rms_norm_backward", stream); }
 void layer_norm_backward(const NormArgs& a, cudaStream_t stream) { backward<true>(a, "layer_norm_backward", stream); }

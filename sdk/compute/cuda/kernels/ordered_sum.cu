@@ -218,11 +218,6 @@ void sum_or_dot(const OrderedSumArgs& a, cudaStream_t stream) {
 
 }  // namespace
 
-std::size_t ordered_sum_partials(std::int64_t count, const compute::SumOptions& options) {
-  if (options.order != SumOrder::chunked || count == 0) return 0;
-  return static_cast<std::size_t>((count - 1) / options.chunk + 1);
-}
-
 void ordered_sum(const OrderedSumArgs& a, cudaStream_t stream) {
   dispatch_float(a.type, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "scratch_sizes.hpp"
+
 namespace assay::cuda {
 
 struct OrderedSumArgs {
@@ -18,7 +20,6 @@ struct OrderedSumArgs {
   compute::SumOptions options;
 };
 
-std::size_t ordered_sum_partials(std::int64_t count, const compute::SumOptions& options);  // floats
 void ordered_sum(const OrderedSumArgs&, cudaStream_t);
 
 }  // namespace assay::cuda

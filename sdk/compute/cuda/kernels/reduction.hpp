@@ -6,12 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "scratch_sizes.hpp"
+
 namespace assay::cuda {
 
 // How many blocks share the work is a function of the number of elements alone, and so is the order of the sums.
-inline constexpr int most_reduction_blocks = 528;
-inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
-
 struct ReductionArgs {
   compute::DType type;
   std::int64_t count;

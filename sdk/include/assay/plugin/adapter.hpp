@@ -99,8 +99,15 @@ struct Adapter {
   static assay_status silence(assay_workload_self* s, std::int32_t silent) noexcept {
     return guard(self(s)->host, [&] { self(s)->workload.silence(silent != 0); });
   }
+  static assay_status plan(const assay_workload_self* s, const assay_plan* sink) noexcept {
+    return guard(self(s)->host, [&] { self(s)->workload.plan(Planning(sink)); });
+  }
   static const void* extension(const assay_workload_self* s, const char* id) noexcept {
     if (!id) return nullptr;
+    if constexpr (HasPlan<W>) {
+      static constexpr assay_planner planner{sizeof(assay_planner), plan};
+      if (std::string_view(id) == ASSAY_EXT_PLAN) return &planner;
+    }
     if constexpr (HasPeak<W>) {
       static constexpr assay_peak_probe probe{sizeof(assay_peak_probe), peak};
       if (std::string_view(id) == ASSAY_EXT_PEAK) return &probe;
@@ -162,14 +169,15 @@ struct Adapter {
     if constexpr (HasFinish<W>) w.finish = finish;
     if constexpr (HasVerify<W>) w.verify = verify;
     if constexpr (HasWork<W>) w.work = work;
-    if constexpr (HasPeak<W> || HasSilence<W> || HasExtension<W>) w.get_extension = extension;
+    if constexpr (HasPeak<W> || HasSilence<W> || HasPlan<W> || HasExtension<W>) w.get_extension = extension;
     return w;
   }
   static constexpr assay_workload workload_ = make();
 
   // The oldest host in which the workload means what it says. An older one would show the index of a metric's word, and
   // would run without what a preset stands for. It does without everything else that came later: it never asks for a
-  // cold start, a peak or silence, is told 'not checked' of a verification in part, and starts ranks as it always did.
+  // cold start, a peak, silence or a plan, is told 'not checked' of a verification in part, and starts ranks as it
+  // always did.
   static constexpr std::uint32_t min_host_minor() {
     std::uint32_t minor = 0;
     if constexpr (requires { W::min_host_minor; }) {

@@ -42,6 +42,10 @@ concept HasSilence = requires(W& w) {
   { w.silence(true) } -> std::same_as<void>;
 };
 template <class W>
+concept HasPlan = requires(const W& w, const Planning& planning) {
+  { w.plan(planning) } -> std::same_as<void>;
+};
+template <class W>
 concept HasExtension = requires(const W& w, const char* id) {
   { w.extension(id) } -> std::convertible_to<const void*>;
 };
@@ -67,6 +71,7 @@ ASSAY_DETAIL_FIND_MEMBER(verify)
 ASSAY_DETAIL_FIND_MEMBER(work)
 ASSAY_DETAIL_FIND_MEMBER(peak)
 ASSAY_DETAIL_FIND_MEMBER(silence)
+ASSAY_DETAIL_FIND_MEMBER(plan)
 ASSAY_DETAIL_FIND_MEMBER(extension)
 ASSAY_DETAIL_FIND_MEMBER(params)
 ASSAY_DETAIL_FIND_MEMBER(phases)
@@ -131,6 +136,7 @@ struct CheckedMembers {
   static_assert(!is_there_peak<W>() || HasPeak<W>,
                 "peak is a public function assay::Peak peak(const assay::Launch&), or of assay::LaunchOf<Workload>");
   static_assert(!is_there_silence<W>() || HasSilence<W>, "silence is a public function void silence(bool)");
+  static_assert(!is_there_plan<W>() || HasPlan<W>, "plan is a public function void plan(const assay::Planning&) const");
   static_assert(!is_there_extension<W>() || HasExtension<W>,
                 "extension is a public function const void* extension(const char* id) const");
 

@@ -19,6 +19,27 @@ struct Peak {
   std::string text;
 };
 
+// What a workload whose operations do not go through assay/compute tells of a case, without a device (assay.plan/1).
+class Planning {
+ public:
+  explicit Planning(const assay_plan* plan) noexcept : plan_(plan) {}
+  // In the order of setup and the steps: taken, and given back.
+  void take(assay_memory_kind kind, std::uint64_t bytes) const {
+    plan_->memory(plan_, kind, static_cast<std::int64_t>(bytes));
+  }
+  void give_back(assay_memory_kind kind, std::uint64_t bytes) const {
+    plan_->memory(plan_, kind, -static_cast<std::int64_t>(bytes));
+  }
+  // One operation of a step; `name` is static text.
+  void operation(const char* name, assay_operation_kind kind, const Work& work) const {
+    const assay_planned_operation told{sizeof told, name, kind, work.arithmetic, work.flops, work.bytes};
+    plan_->operation(plan_, &told);
+  }
+
+ private:
+  const assay_plan* plan_;
+};
+
 // What a verification has found right. It throws Error(ASSAY_WRONG_RESULT) at what is wrong.
 struct Verified {
   std::string text;      // what was checked

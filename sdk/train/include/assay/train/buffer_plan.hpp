@@ -77,6 +77,7 @@ class BufferPlan {
     std::vector<std::size_t> offsets;
     std::size_t total;
   };
+  Placement best_placement() const;
   Placement placed_in(const std::vector<Id>& order) const;
   Placement placed_by_time(std::vector<Id> order) const;
   std::size_t most_alive(bool with_reserved) const;

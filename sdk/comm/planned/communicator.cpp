@@ -1,0 +1,82 @@
+// libassay_comm_gloo.so and libassay_comm_nccl.so of the folder lib/assay/planned: ranks that are not there. A
+// collective is told to whoever plans, and moves nothing.
+#include <assay/device.h>
+#include <assay/planning.h>
+#include <assay/comm/communicator.hpp>
+
+#include <limits>
+
+namespace assay::comm {
+namespace {
+
+class PlannedCommunicator final : public Communicator {
+ public:
+  PlannedCommunicator(const assay_comm& comm, const assay_planning& planning, std::string backend)
+      : planning_(planning), rank_(comm.rank), size_(comm.rank_count), backend_(std::move(backend)) {
+    told("open_communicator", 0);  // which takes memory of its own
+    totals_ = {};
+  }
+
+  const char* backend() const override { return backend_.c_str(); }
+  std::string description() const override { return backend_ + ", planned"; }
+  std::int32_t rank() const override { return rank_; }
+  std::int32_t size() const override { return size_; }
+  void register_memory(void*, std::size_t) override {}
+
+  // What a rank has to send, whatever the algorithm: of a sum its parts of the others and the result of its own.
+  Ticket all_reduce(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
+    return told("all_reduce", 2 * part_of(send.bytes()));
+  }
+  Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
+    return told("reduce_scatter", part_of(send.bytes()));
+  }
+  Ticket all_gather(const compute::Tensor&, const compute::Tensor& receive) override {
+    return told("all_gather", part_of(receive.bytes()));
+  }
+  Ticket broadcast(const compute::Tensor& x, std::int32_t root) override {
+    return told("broadcast", root == rank_ && size_ > 1 ? x.bytes() : 0);
+  }
+  void wait(Ticket) override {}
+  void synchronize() override {}
+  void barrier() override {}
+  Totals take_totals() override { return std::exchange(totals_, Totals{}); }
+
+ private:
+  std::uint64_t part_of(std::size_t bytes) const {
+    const auto ranks = static_cast<std::uint64_t>(size_);
+    return bytes / ranks * (ranks - 1);
+  }
+  Ticket told(const char* name, std::uint64_t bytes) {
+    const assay_planned_operation operation{sizeof operation,          name, ASSAY_OPERATION_COLLECTIVE,
+                                            ASSAY_ARITHMETIC_UNSTATED, 0,    bytes};
+    planning_.tell(&operation);
+    ++totals_.collectives;
+    totals_.bytes += bytes;
+    return ++ticket_;
+  }
+
+  const assay_planning& planning_;
+  std::int32_t rank_, size_;
+  std::string backend_;
+  Totals totals_;
+  Ticket ticket_ = 0;
+};
+
+Communicator* create(const assay_comm& comm, const assay_device_access& device, void*, const Options& options) {
+  const auto* planning = static_cast<const assay_planning*>(device.api->get_extension(ASSAY_EXT_PLANNING));
+  if (!planning)
+    throw Error(ASSAY_UNSUPPORTED,
+                "this communicator plans, and the case runs on a device that carries operations "
+                "out; leave ASSAY_COMM_PATH to the installation");
+  const bool is_cuda = std::string(device.api->kind) == "cuda";
+  if (!is_cuda && options.on_compute_stream)
+    throw Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
+  return new PlannedCommunicator(comm, *planning, is_cuda ? "nccl" : "gloo");
+}
+
+}  // namespace
+}  // namespace assay::comm
+
+extern "C" ASSAY_EXPORT const assay::comm::BackendFactory assay_comm_backend_v1;
+extern "C" constinit const assay::comm::BackendFactory assay_comm_backend_v1 = {assay::comm::interface_id,
+                                                                                assay::comm::create};

@@ -1,0 +1,67 @@
+// The operands of an attention operation, and whether kernels serve them: cuDNN's of 16-bit types, and our own of fp32.
+// Plain C++: the backend uses it, and the device that stands in for a GPU (compute/planned).
+#pragma once
+#include <assay/compute/operations/attention.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "attention_guards.hpp"
+
+namespace assay::cuda {
+
+// The operands of both passes. The forward uses the first five.
+enum class AttentionOperand : std::size_t { q, k, v, out, lse, dout, dq, dk, dv, count };
+inline constexpr std::size_t attention_operands = static_cast<std::size_t>(AttentionOperand::count);
+
+inline constexpr std::int64_t attention_fp32_most_depth = 256;
+inline constexpr std::int64_t attention_fp32_most_times = std::int64_t{1} << 30;  // positions are ints in the kernels
+
+template <class Op>
+inline constexpr bool is_backward = std::is_same_v<Op, compute::op::AttentionBackward>;
+
+// Calls f(AttentionOperand, name, tensor) for each operand but lse.
+template <class Op, class F>
+void each_operand(const Op& op, F&& f) {
+  f(AttentionOperand::q, "q", op.q);
+  f(AttentionOperand::k, "k", op.k);
+  f(AttentionOperand::v, "v", op.v);
+  f(AttentionOperand::out, "out", op.out);
+  if constexpr (is_backward<Op>) {
+    f(AttentionOperand::dout, "dout", op.dout);
+    f(AttentionOperand::dq, "dq", op.dq);
+    f(AttentionOperand::dk, "dk", op.dk);
+    f(AttentionOperand::dv, "dv", op.dv);
+  }
+}
+
+template <class Op>
+AttentionProblem problem_of(const Op& op) {
+  return {op.q.dtype,      op.q.dim(0),     op.q.dim(2),
+          op.q.dim(1),     op.k.dim(1),     op.q.dim(3),
+          op.shape.causal, is_backward<Op>, op.shape.dropout.probability};
+}
+
+// Why no kernel serves the operation, as a sentence; empty when one does.
+template <class Op>
+std::string refusal_of(const Op& op) {
+  using std::to_string;
+  if (op.q.dtype != compute::DType::f32) {
+    std::string why = attention_refusal(problem_of(op));
+    each_operand(op, [&](AttentionOperand, const char* name, const compute::Tensor& t) {
+      if (why.empty()) why = attention_refusal(name, t);
+    });
+    return why;
+  }
+  if (op.q.dim(3) > attention_fp32_most_depth)
+    return "head dimension " + to_string(op.q.dim(3)) + " given; fp32 attention serves at most " +
+           to_string(attention_fp32_most_depth) + ": use more heads, or the naive attention";
+  if (op.q.dim(1) > attention_fp32_most_times || op.k.dim(1) > attention_fp32_most_times)
+    return to_string(op.q.dim(1)) + " queries and " + to_string(op.k.dim(1)) +
+           " keys given; fp32 attention serves at most " + to_string(attention_fp32_most_times);
+  return "";
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,60 @@
+// How much scratch the kernels of our own want, by shape alone. Plain C++: the backend and the kernels use it, and so
+// does the device that stands in for a GPU (compute/planned).
+#pragma once
+#include <assay/compute/operations.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define ASSAY_ON_BOTH __host__ __device__
+#else
+#define ASSAY_ON_BOTH
+#endif
+
+namespace assay::cuda {
+
+// Backwards of normalisation sum the gradients of their vectors over blocks of rows first. One block for each of the
+// 132 multiprocessors of an H200; a constant, so that sums are the same on every device.
+inline constexpr std::int64_t most_norm_blocks = 132;
+
+// Floats from one vector's partial sums to the next one's.
+ASSAY_ON_BOTH constexpr std::int64_t norm_partials_step(std::int64_t rows, std::int64_t columns) {
+  return ((rows < most_norm_blocks ? rows : most_norm_blocks) * columns + 3) / 4 * 4;
+}
+
+// Floats of partial sums for one vector of a normalisation.
+constexpr std::size_t norm_partial_floats(std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(norm_partials_step(rows, columns));
+}
+
+inline constexpr int dropout_norm_vectors = 3;  // dweight, dnorm_bias, dbias
+constexpr std::size_t dropout_norm_partial_floats(std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(dropout_norm_vectors * norm_partials_step(rows, columns));
+}
+
+// The gradient of a bias: blocks have tiles of the columns, and strips of the rows.
+inline constexpr int bias_lanes = 32, bias_strips = 8;
+inline constexpr int bias_rows_under_way = 4;
+inline constexpr std::int64_t bias_load_bytes = 16;  // a thread's, which is what a pack has
+inline constexpr std::int64_t most_bias_row_blocks = 512;
+inline constexpr std::int64_t enough_bias_blocks = 1056;  // eight for each multiprocessor of the largest device
+constexpr std::int64_t bias_blocks(compute::DType type, std::int64_t rows, std::int64_t width) {
+  if (rows <= 0 || width <= 0) return 0;
+  const auto ceil_of = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t tiles =
+      ceil_of(width * static_cast<std::int64_t>(compute::size_of(type)), bias_lanes * bias_load_bytes);
+  const std::int64_t useful = std::min(most_bias_row_blocks, ceil_of(rows, bias_strips * bias_rows_under_way));
+  return std::clamp<std::int64_t>(enough_bias_blocks / tiles, 1, useful);
+}
+
+inline constexpr int most_reduction_blocks = 528;
+inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
+
+constexpr std::size_t ordered_sum_partials(std::int64_t count, const compute::SumOptions& options) {  // floats
+  if (options.order != compute::SumOrder::chunked || count == 0) return 0;
+  return static_cast<std::size_t>((count - 1) / options.chunk + 1);
+}
+
+}  // namespace assay::cuda

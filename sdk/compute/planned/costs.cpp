@@ -1,0 +1,84 @@
+#include "planned/costs.hpp"
+
+#include <type_traits>
+
+namespace assay::planned {
+namespace {
+
+using namespace compute;
+
+std::uint64_t count(std::int64_t n) { return static_cast<std::uint64_t>(n); }
+
+template <class Op>
+std::uint64_t bytes_of(const Op& op) {
+  std::uint64_t bytes = 0;
+  for_each_tensor(op, [&](const char*, const auto& tensor) {
+    using Field = std::remove_cvref_t<decltype(tensor)>;
+    if (!tensor) return;
+    bytes += (reads(op, tensor) ? tensor.bytes() : 0) + (is_written<Field> ? tensor.bytes() : 0);
+  });
+  return bytes;
+}
+
+assay_arithmetic arithmetic_of(DType type, ProductMath math) {
+  switch (type) {
+    case DType::f16: return ASSAY_ARITHMETIC_FP16;
+    case DType::bf16: return ASSAY_ARITHMETIC_BF16;
+    case DType::f32: return math == ProductMath::tf32 ? ASSAY_ARITHMETIC_TF32 : ASSAY_ARITHMETIC_FP32;
+    default: return ASSAY_ARITHMETIC_UNSTATED;
+  }
+}
+
+// Pairs of a query and a key that it sees, over all heads and sequences.
+template <class Op>
+std::uint64_t visible_pairs(const Op& op) {
+  const std::int64_t heads = op.q.dim(0) * op.q.dim(2), queries = op.q.dim(1), keys = op.k.dim(1);
+  if (!op.shape.causal) return count(heads * queries * keys);
+  // Query i sees min(keys, max(0, i + 1 + keys - queries)) of them.
+  const std::int64_t seeing = queries < keys ? queries : keys;  // queries that see any, the last of which sees all
+  const std::int64_t least = queries < keys ? keys - queries + 1 : 1;
+  return count(heads * (seeing * (least + keys) / 2));
+}
+
+struct Cost {
+  ProductMath math;
+  assay_planned_operation told{};
+
+  template <class Op>
+  void set(const Op&, assay_operation_kind kind, std::uint64_t flops, std::uint64_t bytes,
+           assay_arithmetic arithmetic) {
+    told = {sizeof told, Op::name, kind, arithmetic, flops, bytes};
+  }
+  void operator()(const op::Matmul& op) {
+    const std::int64_t inner = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
+    set(op, ASSAY_OPERATION_PRODUCT, 2 * count(op.c.elements()) * count(inner), bytes_of(op),
+        arithmetic_of(op.a.dtype, math));
+  }
+  // Two products of the forward, five of the backward, which makes the scores again.
+  void operator()(const op::AttentionForward& op) {
+    set(op, ASSAY_OPERATION_ATTENTION, 4 * visible_pairs(op) * count(op.q.dim(3)), bytes_of(op),
+        arithmetic_of(op.q.dtype, ProductMath::exact));
+  }
+  void operator()(const op::AttentionBackward& op) {
+    set(op, ASSAY_OPERATION_ATTENTION, 10 * visible_pairs(op) * count(op.q.dim(3)), bytes_of(op),
+        arithmetic_of(op.q.dtype, ProductMath::exact));
+  }
+  // Of the table the rows alone that are looked up.
+  void operator()(const op::EmbeddingForward& op) {
+    set(op, ASSAY_OPERATION_OTHER, 0, 2 * op.out.bytes() + op.ids.bytes(), ASSAY_ARITHMETIC_UNSTATED);
+  }
+  template <class Op>
+  void operator()(const Op& op) {
+    set(op, ASSAY_OPERATION_OTHER, 0, bytes_of(op), ASSAY_ARITHMETIC_UNSTATED);
+  }
+};
+
+}  // namespace
+
+assay_planned_operation cost_of(const AnyOperation& operation, ProductMath math) {
+  Cost cost{math};
+  std::visit([&](const auto* op) { cost(*op); }, operation);
+  return cost.told;
+}
+
+}  // namespace assay::planned

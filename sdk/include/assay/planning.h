@@ -1,0 +1,46 @@
+/* assay/planning.h - extension "assay.planning/1" of a device table: a device that carries nothing out.
+ *
+ * Such a device stands in for another one, which need not be in this machine. It hands out addresses that nobody may
+ * read or write, refuses the operations that the other one refuses, and tells of each what it costs. A workload's setup
+ * and a step on it take the memory that they take on the other one, to the byte, in microseconds. The backends of the
+ * folder lib/assay/planned offer it, and no other one does.
+ *
+ * Frozen, and grows as assay/device.h does, whose minor counts what is appended here.
+ */
+#ifndef ASSAY_PLANNING_H
+#define ASSAY_PLANNING_H
+#include <assay/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct assay_stand_in {
+  size_t struct_size;
+  const char* name; /* of the device that is stood in for */
+  uint64_t memory_total_bytes;
+  int32_t compute_units;
+  int32_t reserved; /* 0 */
+  uint64_t l2_cache_bytes;
+} assay_stand_in;
+
+typedef void (*assay_operation_listener)(void* context, const assay_planned_operation*);
+
+typedef struct assay_planning {
+  size_t struct_size;
+  /* [main-thread] Before open(); the texts are copied. */
+  assay_status (*describe)(const assay_stand_in*) ASSAY_NOEXCEPT;
+  /* [main-thread] From here on `listener` hears of each operation that is enqueued to be carried out, and not of those
+   * that are prepared or captured; of a graph when it is launched. NULL: nobody listens. */
+  void (*listen)(assay_operation_listener listener, void* context) ASSAY_NOEXCEPT;
+  /* [measure-thread] Tells the listener of an operation: for communicators, which know the device by its table. */
+  void (*tell)(const assay_planned_operation*) ASSAY_NOEXCEPT;
+  /* [main-thread] What has been taken by allocate() and not been given back. */
+  uint64_t (*bytes_held)(void) ASSAY_NOEXCEPT;
+} assay_planning;
+#define ASSAY_EXT_PLANNING "assay.planning/1"
+
+#ifdef __cplusplus
+}
+#endif
+#endif
