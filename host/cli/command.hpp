@@ -23,5 +23,7 @@ int collect_command(const Arguments& arguments);
 int cancel_command(const Arguments& arguments);
 int site_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
+int plan_command(const Arguments& arguments);
+int describe_device_command(const Arguments& arguments);
 
 }  // namespace assay::host::cli

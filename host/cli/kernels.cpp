@@ -11,6 +11,7 @@
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "compare/sides.hpp"
+#include "profile/kernel_study.hpp"
 #include "results/case_text.hpp"
 #include "results/terminal.hpp"
 

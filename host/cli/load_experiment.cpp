@@ -29,7 +29,11 @@ LoadResult load_experiment(const ExperimentSource& source) {
   }
   experiment::ParseResult result = parsed.finish(target ? &target->schema : nullptr, source.filters, more);
   if (!result.mistakes.empty()) return {std::nullopt, std::move(result.mistakes)};
-  return {LoadedExperiment{source.file, std::move(*result.experiment), std::move(*target)}, {}};
+  LoadedExperiment loaded{source.file, std::move(*result.experiment), std::move(*target)};
+  loaded.places[""] = parsed.plugin_place();
+  for (const plugin::ParamSpec& p : loaded.target.schema.params)
+    if (auto place = parsed.place_of_param(p.name)) loaded.places[p.name] = std::move(*place);
+  return {std::move(loaded), {}};
 }
 
 int report_mistakes(const std::vector<experiment::Mistake>& mistakes) {

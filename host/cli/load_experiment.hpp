@@ -1,6 +1,7 @@
 // An experiment file and the plugin that it names, as every command that needs both reads them.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ struct LoadedExperiment {
   std::filesystem::path file;
   experiment::Experiment experiment;
   run::RunTarget target;
+  // Where the file or the command line gives a parameter its value, and under "" where the plugin is named.
+  std::map<std::string, experiment::Place> places = {};
 };
 
 struct LoadResult {

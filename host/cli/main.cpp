@@ -30,6 +30,8 @@ constexpr Command commands[] = {
     {"ab", "two variants of an experiment in turns, until it is clear which is faster", ab_command},
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},
+    {"plan", "what an experiment will take on a device, which need not be here: memory, time, disk", plan_command},
+    {"describe-device", "write the file of this machine's device that plan reads", describe_device_command},
     {"validate", "ask of a plugin all that a host can check, before anyone measures with it", validate_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
     {"submit", "submit experiments to Slurm as a batch", submit_command},
@@ -44,7 +46,7 @@ void print_help() {
       "assay {}: a plugin-based benchmark host for training workloads\n\n"
       "Usage: assay COMMAND [arguments]\n\nCommands:\n",
       telemetry::assay_version());
-  for (const Command& command : commands) fmt::print("  {:<10} {}\n", command.name, command.summary);
+  for (const Command& command : commands) fmt::print("  {:<15} {}\n", command.name, command.summary);
   fmt::print(
       "\n  --version  version, source revision, compiler, and the ABIs of plugins and devices\n"
       "  --help     this text; 'assay COMMAND --help' for one command\n\n"

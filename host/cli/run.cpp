@@ -11,6 +11,7 @@
 #include <system_error>
 #include <variant>
 
+#include "cli/forecast_of.hpp"
 #include "cli/job_environment.hpp"
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
@@ -50,7 +51,9 @@ po::options_description visible_options() {
   visible.add_options()("set", texts(),
                         "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
       "filter", texts(), "key=value: run only the cases that match; repeatable")(
-      "dry-run", "print the cases, with --resume which of them are done, and run nothing")(
+      "dry-run",
+      "print the cases, with --resume which of them are done, and what they will take here (`assay plan` tells it for "
+      "other devices); run nothing")(
       "resume",
       "go on with the newest run of this experiment, which may have grown by values of its axes: finished cases are "
       "not "
@@ -108,11 +111,12 @@ run::RunOptions options_of_run(const po::variables_map& values, const std::optio
   return options;
 }
 
-void show_cases(const LoadedExperiment& loaded, const run::RunOptions& options) {
+int show_cases(const LoadedExperiment& loaded, const run::RunOptions& options) {
   if (options.resume)
     print_resumption(loaded.experiment, run::preview_resumption(loaded.experiment, loaded.target, options));
   else
     print_cases(loaded.experiment);
+  return show_forecast_of_dry_run(loaded, {});
 }
 
 // Of the processes of a launch one speaks for all.
@@ -244,10 +248,11 @@ int run_experiments(const Arguments& arguments) {
   if (part)
     for (LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
   if (values.count("dry-run")) {
+    int worst = run::exit_ok;
     if (!follows)
       for (const LoadedExperiment& each : experiments)
-        show_cases(each, options_of_run(values, std::nullopt, launched, part));
-    return run::exit_ok;
+        worst = std::max(worst, show_cases(each, options_of_run(values, std::nullopt, launched, part)));
+    return worst;
   }
   if (view_file && !follows) check_writable(*view_file);
 

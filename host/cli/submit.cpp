@@ -11,6 +11,7 @@
 #include "batch/site_check.hpp"
 #include "batch/submit.hpp"
 #include "cli/batch_commands.hpp"
+#include "cli/forecast_of.hpp"
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
@@ -41,7 +42,8 @@ po::options_description submit_options() {
   const auto text = [] { return po::value<std::string>(); };
   const auto texts = [] { return po::value<Arguments>()->composing(); };
   visible.add_options()("site", text(), "a name that `assay site` prints, or the path of a site file")(
-      "dry-run", "print scripts, shards and node-hours; write and queue nothing")(
+      "dry-run", "print scripts, shards, node-hours and what the cases will take; write and queue nothing")(
+      "device", text(), "with --dry-run: the device of the nodes, as for `assay plan`: h200, h100, ...")(
       "check", "ask Slurm about every setting of the site; write and queue nothing")(
       "resubmit", text(),
       "lost,failed,quarantined,blocked, or statuses such as unsupported: the cases of the newest batch that are so")(
@@ -177,7 +179,7 @@ class SubmitCommand {
           "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
           "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
           node_hours, site.file.string(), *site.limits.node_hours));
-    if (values_.count("dry-run")) return print_plans(prepared, site, node_hours);
+    if (values_.count("dry-run")) return std::max(print_plans(prepared, site, node_hours), print_forecasts(prepared));
     // All of them before the first is written.
     for (const Prepared& each : prepared)
       batch::check_run_path(
@@ -214,6 +216,28 @@ class SubmitCommand {
     else
       fmt::print(stderr, "{} problem{}; nothing was queued\n", problems.size(), problems.size() == 1 ? "" : "s");
     return problems.empty() ? run::exit_ok : run::exit_usage;
+  }
+
+  // A machine from which jobs are submitted need not have the device of those on which they run: without --device what
+  // the plugin refuses is told, for a device of the kind that the cases ask for, and no more.
+  int print_forecasts(const std::vector<Prepared>& prepared) const {
+    int worst = run::exit_ok;
+    for (const Prepared& each : prepared) {
+      if (values_.count("device")) {
+        ForecastOptions options;
+        options.device = device_asked_for(values_["device"].as<std::string>());
+        worst = std::max(worst, show_forecast_of_dry_run(each.loaded, options));
+        continue;
+      }
+      ForecastOptions options;
+      options.device = each.loaded.experiment.cases.front().run.device == "cpu"
+                           ? device_of_this_machine("cpu")
+                           : forecast::find_device_description("h200");
+      const ForecastOfExperiment planned = forecast_of(each.loaded, options);
+      fmt::print("\n{}: --device, as of `assay plan`, tells what its cases will take\n", each.loaded.experiment.name);
+      if (!planned.mistakes.empty()) worst = std::max(worst, report_mistakes(planned.mistakes));
+    }
+    return worst;
   }
 
   static int print_plans(const std::vector<Prepared>& prepared, const batch::Site& site, double node_hours) {
@@ -412,6 +436,8 @@ int submit_command(const Arguments& arguments) {
                                               about_submit, submit_options(), "experiment", -1);
   if (options.help) return run::exit_ok;
   if (!options.values.count("experiment")) throw UsageError("submit needs an experiment file, or the folder of a run");
+  if (options.values.count("device") && !options.values.count("dry-run"))
+    throw UsageError("--device goes with --dry-run; the jobs run on what [run] device finds on their nodes");
   if (options.values.count("check") && options.values.count("dry-run"))
     throw UsageError("--check and --dry-run exclude each other");
   try {
@@ -419,6 +445,8 @@ int submit_command(const Arguments& arguments) {
   } catch (const batch::SubmitError& e) {
     throw UsageError(e.what());
   } catch (const batch::SiteError& e) {
+    throw UsageError(e.what());
+  } catch (const forecast::DeviceFileError& e) {
     throw UsageError(e.what());
   }
 }

@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <system_error>
+#include <thread>
 
 #include "common/fd.hpp"
 #include "common/files.hpp"
@@ -160,17 +162,33 @@ std::string ChildEnd::how() const {
 }
 
 ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "no pipe to a child");
-  Fd from(ends[0]), to(ends[1]);
-  const auto deadline = Clock::now() + options.deadline;
-  std::fflush(nullptr);  // or the child would write it once more
+  return std::move(run_in_children({function}, options).front());
+}
+
+std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const Tell&)>>& functions,
+                                      const ChildOptions& options) {
+  std::fflush(nullptr);  // or a child would write it once more
   const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) throw std::system_error(errno, std::generic_category(), "no child process");
-  if (pid == 0) live_as_child(function, options, to.get(), parent);
-  to.reset();
-  return Child(pid, std::move(from), deadline).end();
+  const auto deadline = Clock::now() + options.deadline;
+  std::vector<std::unique_ptr<Child>> children;
+  for (const std::function<void(const Tell&)>& function : functions) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "no pipe to a child");
+    Fd from(ends[0]), to(ends[1]);
+    const pid_t pid = fork();
+    if (pid < 0) throw std::system_error(errno, std::generic_category(), "no child process");
+    if (pid == 0) live_as_child(function, options, to.get(), parent);
+    to.reset();
+    children.push_back(std::make_unique<Child>(pid, std::move(from), deadline));
+  }
+  // Read at once: a pipe that nobody empties stops its child.
+  std::vector<ChildEnd> told(children.size());
+  std::vector<std::thread> readers;
+  for (std::size_t i = 1; i < children.size(); ++i)
+    readers.emplace_back([&told, &children, i] { told[i] = children[i]->end(); });
+  told[0] = children[0]->end();
+  for (std::thread& reader : readers) reader.join();
+  return told;
 }
 
 }  // namespace assay::host

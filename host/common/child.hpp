@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host {
 
@@ -32,5 +33,8 @@ struct ChildEnd {
 // Forks. The child has no terminal, leaves no core file, and ends with this process; what it has started ends with it.
 // Call it while this process has one thread. Throws std::system_error where there can be no child.
 ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options = {});
+// Several of them side by side; at least one. Their ends in the order of the functions.
+std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const Tell&)>>& functions,
+                                      const ChildOptions& options = {});
 
 }  // namespace assay::host

@@ -158,6 +158,14 @@ void ExperimentFile::load(std::string_view text, const std::vector<std::string>&
   plugin_place_ = plugin->node.place;
 }
 
+std::optional<Place> ExperimentFile::place_of_param(const std::string& name) const {
+  if (!root_) return std::nullopt;
+  if (auto swept = swept_place(*root_, name)) return swept;
+  const TableMember* params = member_at(*root_, "workload", "params");
+  const TableMember* member = params ? params->node.find(name) : nullptr;
+  return member ? std::optional(member->place) : std::nullopt;
+}
+
 Mistake ExperimentFile::plugin_mistake(std::string text) const {
   return {plugin_place_.source, plugin_place_.line, plugin_place_.column, std::move(text)};
 }

@@ -38,6 +38,11 @@ class ExperimentFile {
   // The caller's mistake about the plugin, placed where the plugin is named.
   Mistake plugin_mistake(std::string text) const;
 
+  // Where a parameter of the workload is given its value: in [workload.params], on an axis, or by --set; nothing where
+  // it has its default. Of a mistake that only the plugin can tell.
+  std::optional<Place> place_of_param(const std::string& name) const;
+  const Place& plugin_place() const { return plugin_place_; }
+
   // Stage 2. `schema` is null when the plugin was not found: what needs no schema is still checked, and the caller says
   // so in `more`, which joins the mistakes. `filters` ("key=value") keep the cases that match all of them.
   ParseResult finish(const plugin::WorkloadSchema* schema, const std::vector<std::string>& filters = {},

@@ -7,6 +7,7 @@
 #include "launch/supervise_group.hpp"
 #include "plugin/search.hpp"
 #include "run/group_request.hpp"
+#include "run/scratch_folder.hpp"
 
 namespace assay::host::run {
 
@@ -39,6 +40,12 @@ worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesys
   worker::FoundDevice cpu = ask_for_kind("cpu", device_folder, log_file, interrupts);
   if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;
   return cpu;
+}
+
+worker::FoundDevice ask_for_device(const std::string& wanted) {
+  const launch::InterruptHandler interrupts;
+  const ScratchFolder scratch;
+  return ask_for_device(wanted, "", scratch.path() / "devices.log", interrupts);
 }
 
 }  // namespace assay::host::run

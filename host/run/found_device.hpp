@@ -13,4 +13,7 @@ namespace assay::host::run {
 worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
                                    const std::filesystem::path& log_file, const launch::InterruptHandler& interrupts);
 
+// The same of the backends that are installed, without a run.
+worker::FoundDevice ask_for_device(const std::string& wanted);
+
 }  // namespace assay::host::run

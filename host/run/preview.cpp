@@ -2,39 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
 
-#include <cerrno>
-
-#include "common/files.hpp"
 #include "launch/signals.hpp"
 #include "run/found_device.hpp"
 #include "run/plan_basis.hpp"
 #include "run/resumption.hpp"
+#include "run/scratch_folder.hpp"
 
 namespace assay::host::run {
-namespace {
-
-// For the log of the process that opens the device.
-class ScratchFolder {
- public:
-  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "assay-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data())) throw_storage_error("create the temporary folder", path_, errno);
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::filesystem::path path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-}  // namespace
-
 Preview preview_resumption(const experiment::Experiment& experiment, const RunTarget& target,
                            const RunOptions& options) {
   Preview preview;

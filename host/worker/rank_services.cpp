@@ -65,6 +65,15 @@ RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)
     const Waiting waiting(observer_);
     service_->exchange("start", spec_.rank, spec_.count, "", wireup_timeout);
   }
+  make_table(spec);
+}
+
+RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer, std::unique_ptr<wireup::KeyValue> service)
+    : spec_(spec.ranks), observer_(observer), service_(std::move(service)), address_("127.0.0.1") {
+  make_table(spec);
+}
+
+void RankServices::make_table(const CaseSpec& spec) {
   library_folder_ = spec.comm_folder;
   comm_.struct_size = sizeof comm_;
   comm_.impl = this;

@@ -26,6 +26,8 @@ class RankServices {
  public:
   // Reaches the service and waits until every rank is there. Throws WireupError.
   RankServices(const CaseSpec& spec, CaseObserver& observer);
+  // With a service of the caller's in place of the ranks' own.
+  RankServices(const CaseSpec& spec, CaseObserver& observer, std::unique_ptr<wireup::KeyValue> service);
   RankServices(const RankServices&) = delete;
   RankServices& operator=(const RankServices&) = delete;
   ~RankServices();
@@ -51,6 +53,7 @@ class RankServices {
   void check_aborted() const;
 
  private:
+  void make_table(const CaseSpec& spec);
   static RankServices& from(const assay_comm* comm) { return *static_cast<RankServices*>(comm->impl); }
   template <class F>
   assay_status answer(F&& f) noexcept;

@@ -1,0 +1,165 @@
+#include "cli/forecast_of.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+
+#include "cli/options.hpp"
+#include "forecast/report.hpp"
+#include "record/device_peaks.hpp"
+#include "results/case_text.hpp"
+#include "results/reader.hpp"
+#include "results/terminal.hpp"
+#include "run/found_device.hpp"
+#include "run/plan.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
+    if ((at == 0 || !is_part(text[at - 1])) && (at + word.size() == text.size() || !is_part(text[at + word.size()])))
+      return true;
+  return false;
+}
+
+// The parameter of which the plugin speaks and which the user has set: of several the one that stands first in the
+// text.
+experiment::Place place_of(const LoadedExperiment& loaded, const std::string& reason) {
+  std::size_t first = std::string::npos;
+  experiment::Place place = loaded.places.at("");
+  for (const auto& [name, where] : loaded.places)
+    if (!name.empty() && has_word(reason, name) && reason.find(name) < first) first = reason.find(name), place = where;
+  return place;
+}
+
+std::vector<experiment::Mistake> mistakes_in(const LoadedExperiment& loaded, const forecast::Forecast& forecast) {
+  std::vector<experiment::Mistake> mistakes;
+  for (const forecast::CaseForecast& c : forecast.cases) {
+    const bool is_refused = c.walk.state == forecast::WalkState::refused;
+    if (!is_refused && c.walk.state != forecast::WalkState::too_large) continue;
+    const experiment::Place place = place_of(loaded, is_refused ? c.walk.reason : "");
+    const std::string label = results::case_label(c.request->values.axes, c.request->values.repeat);
+    std::string text = fmt::format(
+        "{}{}", c.walk.reason, label.empty() ? "" : fmt::format(" (case {}: {})", c.request->values.index + 1, label));
+    const auto same = std::find_if(mistakes.begin(), mistakes.end(), [&](const experiment::Mistake& m) {
+      return m.line == place.line && m.column == place.column && m.text.starts_with(c.walk.reason);
+    });
+    if (same == mistakes.end()) mistakes.push_back({place.source, place.line, place.column, std::move(text)});
+  }
+  return mistakes;
+}
+
+worker::FoundDevice as_found(const forecast::DeviceDescription& device) {
+  worker::FoundDevice found;
+  found.status = record::Status::ok;
+  found.device.kind = device.kind;
+  found.device.name = device.name;
+  return found;
+}
+
+}  // namespace
+
+std::vector<record::CaseRecord> earlier_records(const Arguments& given) {
+  std::vector<record::CaseRecord> records;
+  for (const std::string& each : given)
+    for (const fs::path& run : results::runs_of(each)) {
+      const fs::path file = results::is_folder(run) ? run / "cases.jsonl" : run;
+      if (file.extension() == ".json") {
+        const auto summary = results::read_summary_file(file);
+        if (summary) records.insert(records.end(), summary->records.begin(), summary->records.end());
+        continue;
+      }
+      const results::CasesFile cases = results::read_cases(file);
+      for (const std::string& warning : cases.warnings) fmt::print(stderr, "assay: {}\n", warning);
+      records.insert(records.end(), cases.records.begin(), cases.records.end());
+    }
+  return records;
+}
+
+forecast::DeviceDescription device_asked_for(const std::string& given) {
+  if (given == "auto" || given == "cpu" || given == "cuda") return device_of_this_machine(given);
+  return forecast::find_device_description(given);
+}
+
+forecast::DeviceDescription device_of_this_machine(const std::string& wanted) {
+  const worker::FoundDevice found = run::ask_for_device(wanted);
+  if (!found.is_usable())
+    throw forecast::DeviceFileError(
+        fmt::format("the device '{}' of this machine cannot be used: {}; --device plans for "
+                    "one that is not here: {}",
+                    wanted, found.reason, fmt::join(forecast::described_devices(), ", ")));
+  forecast::DeviceDescription device;
+  device.file = "this machine";
+  device.kind = found.device.kind;
+  device.name = found.device.name;
+  device.memory_total_mib = found.device.memory_total_mib.value_or(0);
+  device.compute_units = found.device.compute_units.value_or(0);
+  for (std::size_t i = 0; i < forecast::arithmetics.size(); ++i)
+    if (const auto peak = record::stated_peak(device.name, forecast::arithmetics[i])) {
+      device.tflop_per_s[i] = peak->gflop_per_s.value_or(0) / 1e3;
+      device.memory_gbytes_per_s = peak->gbytes_per_s.value_or(0);
+    }
+  return device;
+}
+
+ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastOptions& options) {
+  ForecastOfExperiment result;
+  const experiment::Experiment& experiment = loaded.experiment;
+  const forecast::DeviceDescription device =
+      options.device ? *options.device : device_of_this_machine(experiment.cases.front().run.device);
+  std::vector<std::string> notes;
+  if (!options.device && std::any_of(experiment.cases.begin(), experiment.cases.end(), [&](const experiment::Case& c) {
+        return c.run.device != experiment.cases.front().run.device;
+      }))
+    notes.push_back(fmt::format("the cases run on several devices; all are planned for {}", device.name));
+  if (std::any_of(experiment.cases.begin(), experiment.cases.end(),
+                  [](const experiment::Case& c) { return c.run.ranks == experiment::ranks_all; }))
+    notes.emplace_back("run.ranks = \"all\" depends on the machine; one rank is planned");
+  run::PlanBasis basis{loaded.target.schema, std::nullopt, false, {}, {}, {}, {}, {}};
+  basis.ask_device = [&](const std::string&) { return as_found(device); };
+  basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
+  basis.hash_of_input = [](const std::string&) { return std::string(); };
+  const run::RunPlan plan = run::make_plan(experiment, basis);
+  forecast::ForecastRequest request{
+      {loaded.target.plugin_file, loaded.target.schema}, device, {}, options.earlier, options.largest};
+  for (const run::CasePlan& planned : plan.cases) request.cases.push_back({planned.values, planned.ranks});
+  result.cases = request.cases;
+  result.forecast = forecast::make_forecast(request);
+  for (std::size_t i = 0; i < plan.cases.size(); ++i) {
+    forecast::CaseForecast& c = result.forecast.cases[i];
+    c.request = &result.cases[i];
+    if (!plan.cases[i].refusal) continue;
+    c.walk.state = forecast::WalkState::unsupported;
+    c.walk.reason = plan.cases[i].refusal->reason;
+  }
+  result.forecast.notes.insert(result.forecast.notes.begin(), notes.begin(), notes.end());
+  result.mistakes = mistakes_in(loaded, result.forecast);
+  return result;
+}
+
+void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {
+  fmt::print(
+      "{}\n{}",
+      results::to_terminal(forecast::table_of(planned.forecast, largest), results::terminal_width(STDOUT_FILENO)),
+      forecast::below_table(planned.forecast));
+}
+
+int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptions& options) try {
+  const ForecastOfExperiment planned = forecast_of(loaded, options);
+  fmt::print("\n");
+  print_forecast(planned);
+  return planned.mistakes.empty() ? run::exit_ok : report_mistakes(planned.mistakes);
+} catch (const forecast::DeviceFileError& e) {
+  fmt::print("\nnot planned: {}\n", e.what());
+  return run::exit_ok;
+}
+
+}  // namespace assay::host::cli

@@ -1,0 +1,71 @@
+// What an earlier run on the same device says of how far from the roofline steps are, and so how long others will take.
+//
+// The time of a step is taken as a sum: of each kind of operation the least time that the device's peaks allow, times a
+// factor, and a time for each operation, which stands for what a kernel costs however small it is. The factors are
+// fitted to the earlier cases of the same choices (execution, precision, ...) by least squares of the relative error,
+// none below 0, and drawn to one common factor where the cases do not tell them apart.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "forecast/walk.hpp"
+#include "record/case_record.hpp"
+
+namespace assay::host::forecast {
+
+// A case that was measured, as it would be walked through again.
+struct EarlierCase {
+  WalkRequest request;
+  double step_s = 0;
+  double other_s = 0;  // of the case beside its measured steps: opening, set-up, warm-up, verification
+};
+
+// Those of the records that say something of this workload on this device: steps that are ok, of one repeat each.
+std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& records,
+                                       const plugin::WorkloadSchema& schema, const std::string& device_name);
+
+inline constexpr std::size_t feature_count = operation_kinds.size() + 1;  // and the number of operations
+using Features = std::array<double, feature_count>;
+Features features_of(const Walk& walk);
+
+struct Fit {
+  Features factors{};
+  std::size_t cases = 0;
+  double largest_error = 0;  // of a case that was fitted, relative
+  double seconds(const Features& features) const;
+};
+// Of at least one case; seconds above 0.
+Fit fit(const std::vector<Features>& features, const std::vector<double>& seconds);
+
+class Calibration {
+ public:
+  // `walks`: of the earlier cases, in their order. Those that were not walked through are left out.
+  Calibration(const plugin::WorkloadSchema& schema, std::vector<EarlierCase> cases, std::vector<Walk> walks);
+
+  struct Expected {
+    double step_s = 0, other_s = 0;
+    std::size_t cases = 0;     // that it stands on
+    double largest_error = 0;  // of them
+    double beyond = 1;         // how many times the largest of them, or the smallest, the case is; 1: between them
+  };
+  // Nothing where no earlier case has the same choices and as many ranks.
+  std::optional<Expected> expected(const experiment::Case& values, std::int32_t ranks, const Walk& walk) const;
+
+ private:
+  std::string group_of(const experiment::Case& values, std::int32_t ranks) const;
+
+  const plugin::WorkloadSchema& schema_;
+  struct Group {
+    std::string key;
+    std::vector<Features> features;
+    std::vector<double> step_s, other_s, least_s;
+    Fit fit;
+  };
+  std::vector<Group> groups_;
+};
+
+double least_seconds(const Features& features);  // of the operations, one after the other
+
+}  // namespace assay::host::forecast

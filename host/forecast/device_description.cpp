@@ -1,0 +1,165 @@
+#include "forecast/device_description.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+
+#include "common/files.hpp"
+#include "common/suggest.hpp"
+
+namespace assay::host::forecast {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path folder_of_descriptions() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return self.parent_path().parent_path() / "share/assay/devices";
+}
+
+// Reads a table of the file and remembers which keys it has asked for: any other one is a mistake.
+class TableReader {
+ public:
+  TableReader(const std::string& file, const toml::table* table, std::string prefix)
+      : file_(file), table_(table), prefix_(std::move(prefix)) {}
+
+  [[noreturn]] void refuse(const std::string& key, const toml::node* node, const std::string& text) const {
+    if (node && node->source().begin)
+      throw DeviceFileError(fmt::format("{}:{}:{}: {}{}: {}", file_, node->source().begin.line,
+                                        node->source().begin.column, prefix_, key, text));
+    throw DeviceFileError(fmt::format("{}: {}{}: {}", file_, prefix_, key, text));
+  }
+  std::optional<double> number(const std::string& key, bool may_be_zero = false) {
+    const toml::node* const node = find(key);
+    if (!node) return std::nullopt;
+    const std::optional<double> value = node->value<double>();
+    if (!value || !(*value < 1e15) || !(may_be_zero ? *value >= 0 : *value > 0))
+      refuse(key, node, may_be_zero ? "expected a number from 0" : "expected a number above 0");
+    return value;
+  }
+  double needed_number(const std::string& key) {
+    const std::optional<double> value = number(key);
+    if (!value) refuse(key, nullptr, "is missing; expected a number above 0");
+    return *value;
+  }
+  std::string needed_text(const std::string& key) {
+    const toml::node* const node = find(key);
+    const std::optional<std::string> value = node ? node->value<std::string>() : std::nullopt;
+    if (!value || value->empty()) refuse(key, node, "expected a text, which is missing");
+    return *value;
+  }
+  void skip(const std::string& key) { known_.push_back(key); }
+  const toml::table* table(const std::string& key) {
+    const toml::node* const node = find(key);
+    if (node && !node->is_table()) refuse(key, node, "expected a table");
+    return node ? node->as_table() : nullptr;
+  }
+  void refuse_others() const {
+    if (!table_) return;
+    for (const auto& [name, node] : *table_) {
+      const std::string key(name.str());
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      const auto near = nearest(key, known_);
+      refuse(key, &node,
+             fmt::format("is no key of a device file{}",
+                         near ? fmt::format("; did you mean '{}'?", *near)
+                              : fmt::format("; expected one of {}", fmt::join(known_, ", "))));
+    }
+  }
+
+ private:
+  const toml::node* find(const std::string& key) {
+    known_.push_back(key);
+    return table_ ? table_->get(key) : nullptr;
+  }
+
+  const std::string& file_;
+  const toml::table* table_;
+  std::string prefix_;
+  std::vector<std::string> known_;
+};
+
+void read_peaks(TableReader& peak, DeviceDescription& device) {
+  for (std::size_t i = 0; i < arithmetics.size(); ++i)
+    device.tflop_per_s[i] = peak.number(fmt::format("{}_tflop_per_s", arithmetics[i])).value_or(0);
+  const auto at = [&](std::string_view name) -> double& {
+    return device.tflop_per_s[static_cast<std::size_t>(std::find(arithmetics.begin(), arithmetics.end(), name) -
+                                                       arithmetics.begin())];
+  };
+  if (at("bf16") == 0) at("bf16") = at("fp16");  // as fast on every device that has both
+  device.memory_gbytes_per_s = peak.needed_number("memory_gbytes_per_s");
+  peak.refuse_others();
+}
+
+}  // namespace
+
+double DeviceDescription::flops_per_s(std::string_view arithmetic) const {
+  for (std::size_t i = 0; i < arithmetics.size(); ++i)
+    if (arithmetics[i] == arithmetic) return tflop_per_s[i] * 1e12;
+  return 0;
+}
+
+DeviceDescription read_device_file(const fs::path& file) {
+  const std::string name = file.string();
+  toml::table root;
+  try {
+    root = toml::parse(read_file(file), name);
+  } catch (const toml::parse_error& e) {
+    throw DeviceFileError(
+        fmt::format("{}:{}:{}: {}", name, e.source().begin.line, e.source().begin.column, e.description()));
+  } catch (const StorageError& e) {
+    throw DeviceFileError(e.what());
+  }
+  DeviceDescription device;
+  device.file = name;
+  TableReader top(name, &root, "");
+  device.kind = top.needed_text("kind");
+  if (device.kind != "cuda" && device.kind != "cpu")
+    top.refuse("kind", root.get("kind"), fmt::format("is '{}'; expected cuda or cpu", device.kind));
+  device.name = top.needed_text("name");
+  device.memory_total_mib = top.needed_number("memory_total_mib");
+  device.compute_units = static_cast<std::int64_t>(top.needed_number("compute_units"));
+  device.l2_cache_mib = top.number("l2_cache_mib").value_or(0);
+  top.skip("compute_capability");
+  top.skip("source");
+  TableReader peak(name, top.table("peak"), "peak.");
+  read_peaks(peak, device);
+  TableReader link(name, top.table("link"), "link.");
+  link.skip("kind");
+  device.link_gbytes_per_s = link.number("gbytes_per_s").value_or(0);
+  link.refuse_others();
+  TableReader process(name, top.table("process"), "process.");
+  device.context_mib = process.number("context_mib", true);
+  device.kernels_mib = process.number("kernels_mib", true);
+  device.products_mib = process.number("products_mib", true);
+  device.communicator_mib = process.number("communicator_mib", true);
+  process.refuse_others();
+  top.refuse_others();
+  return device;
+}
+
+std::vector<std::string> described_devices() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator i(folder_of_descriptions(), error), end; !error && i != end; i.increment(error))
+    if (i->path().extension() == ".toml") names.push_back(i->path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+DeviceDescription find_device_description(const std::string& name) {
+  const std::vector<std::string> names = described_devices();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const auto near = nearest(name, names);
+    throw DeviceFileError(
+        fmt::format("no device '{}' is described; expected {}{}; --device-file takes a file of your "
+                    "own, which `assay describe-device` writes",
+                    name, fmt::join(names, ", "), near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+  }
+  return read_device_file(folder_of_descriptions() / (name + ".toml"));
+}
+
+}  // namespace assay::host::forecast

@@ -1,0 +1,45 @@
+// A device that need not be here: what of it decides whether a case fits and how long its step takes at least. Read
+// from a file, of which there is one for each usual GPU (configs/devices), or written by `assay describe-device`.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay::host::forecast {
+
+inline constexpr std::array arithmetics{"fp64", "fp32", "tf32", "fp16", "bf16", "fp8"};
+
+struct DeviceDescription {
+  std::string file;  // where it was read
+  std::string kind;  // "cuda", "cpu"
+  std::string name;  // as the driver tells it
+  double memory_total_mib = 0;
+  std::int64_t compute_units = 0;
+  double l2_cache_mib = 0;
+  std::array<double, arithmetics.size()> tflop_per_s{};  // dense; 0: the file does not say
+  double memory_gbytes_per_s = 0;
+  double link_gbytes_per_s = 0;  // each direction, to all other devices of the machine together; 0: not said
+  // What a process holds of the device beside what it asks for, as measured on a machine: when the device is open; for
+  // the code of its kernels; where there are matrix products; where there is a communicator. Nothing: not said.
+  std::optional<double> context_mib, kernels_mib, products_mib, communicator_mib;
+
+  double flops_per_s(std::string_view arithmetic) const;  // 0: not said
+};
+
+// The text has the file, the line where there is one, and the remedy.
+class DeviceFileError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+DeviceDescription read_device_file(const std::filesystem::path& file);
+// "h200": the file of that name that came with this installation. Names those that there are where it is none.
+DeviceDescription find_device_description(const std::string& name);
+std::vector<std::string> described_devices();  // their names
+
+}  // namespace assay::host::forecast

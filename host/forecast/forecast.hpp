@@ -1,0 +1,57 @@
+// What a run will take, said before it runs: for each case its memory and whether that fits, the least time of a step
+// and the one to be expected, and for all of them node-hours and disk.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "forecast/calibration.hpp"
+#include "forecast/device_description.hpp"
+#include "forecast/walk.hpp"
+
+namespace assay::host::forecast {
+
+enum class Fits { yes, no, not_known };
+
+struct CaseForecast {
+  const WalkRequest* request = nullptr;
+  Walk walk;
+  Fits fits = Fits::not_known;
+  double process_mib = 0;   // of the device while steps run: what is held, the context and the libraries
+  double peak_mib = 0;      // the most of the account, and the context and the libraries
+  double least_step_s = 0;  // by roofline; 0: not known
+  std::string bound;        // what bounds it: "flops", "bytes", "link"
+  std::optional<Calibration::Expected> expected;
+  // Of the case on one node: by the expected time, else by the least one.
+  double least_s = 0;
+  std::optional<double> expected_s;
+  std::optional<Largest> largest;  // with --largest
+};
+
+struct Forecast {
+  DeviceDescription device;
+  std::vector<CaseForecast> cases;
+  double node_hours = 0;
+  bool node_hours_are_least = false;  // some case has no expected time
+  double disk_mib = 0;
+  std::vector<std::string> notes;
+};
+
+struct ForecastRequest {
+  WalkedPlugin plugin;
+  DeviceDescription device;
+  std::vector<WalkRequest> cases;
+  std::vector<record::CaseRecord> earlier;  // of runs on the same device
+  std::string largest;                      // a parameter, or ""
+};
+
+// Throws what walk_cases() throws.
+Forecast make_forecast(const ForecastRequest& request);
+
+// What a process holds of a GPU beside what it asks for, where the device's file does not say it: as on an H200 with
+// driver 580, CUDA 13.0 and NCCL 2.28.
+inline constexpr double usual_context_mib = 527, usual_kernels_mib = 8, usual_products_mib = 14,
+                        usual_communicator_mib = 831;
+
+}  // namespace assay::host::forecast

@@ -1,0 +1,203 @@
+#include "forecast/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/memory_kinds.hpp"
+#include "common/text_format.hpp"
+#include "results/case_text.hpp"
+
+namespace assay::host::forecast {
+namespace {
+
+using json = nlohmann::ordered_json;
+using record::Cell;
+
+constexpr std::size_t most_reasons = 10;
+
+std::string fits_text(const CaseForecast& c) {
+  switch (c.walk.state) {
+    case WalkState::refused: return "refused";
+    case WalkState::unsupported: return "unsupported";
+    case WalkState::too_large: return "no";
+    case WalkState::not_known: return "not known";
+    case WalkState::walked: break;
+  }
+  return c.fits == Fits::yes ? "yes" : "no";
+}
+
+std::vector<std::string> axes_of(const Forecast& forecast) {
+  std::vector<std::string> axes;
+  for (const CaseForecast& c : forecast.cases)
+    for (const auto& [axis, value] : c.request->values.axes)
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+  return axes;
+}
+
+bool holds(const Forecast& forecast, std::size_t kind) {
+  return std::any_of(forecast.cases.begin(), forecast.cases.end(),
+                     [&](const CaseForecast& c) { return c.walk.peak.bytes[kind] > 0; });
+}
+
+Cell optional_number(double number, bool is_there) { return is_there ? record::number_cell(number) : Cell{}; }
+
+std::string name_of_case(const CaseForecast& c) {
+  const std::string label = results::case_label(c.request->values.axes, c.request->values.repeat);
+  return fmt::format("case {}{}", c.request->values.index + 1, label.empty() ? "" : fmt::format(" ({})", label));
+}
+
+}  // namespace
+
+const char* name_of(WalkState state) {
+  switch (state) {
+    case WalkState::walked: return "planned";
+    case WalkState::refused: return "refused";
+    case WalkState::unsupported: return "unsupported";
+    case WalkState::too_large: return "too large";
+    case WalkState::not_known: return "not known";
+  }
+  return "?";
+}
+
+results::Table table_of(const Forecast& forecast, const std::string& largest) {
+  results::Table table;
+  const std::vector<std::string> axes = axes_of(forecast);
+  const bool has_ranks = std::any_of(forecast.cases.begin(), forecast.cases.end(),
+                                     [](const CaseForecast& c) { return c.request->ranks > 1; });
+  const bool has_expected = std::any_of(forecast.cases.begin(), forecast.cases.end(),
+                                        [](const CaseForecast& c) { return c.expected.has_value(); });
+  table.columns.emplace_back("case");
+  table.columns.insert(table.columns.end(), axes.begin(), axes.end());
+  if (has_ranks) table.columns.emplace_back("ranks");
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (holds(forecast, k)) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
+  for (const char* name : {"process MiB", "fits", "at least ms", "by"}) table.columns.emplace_back(name);
+  if (has_expected) table.columns.emplace_back("expected ms");
+  if (!largest.empty()) table.columns.push_back(fmt::format("largest {}", largest));
+  for (const CaseForecast& c : forecast.cases) {
+    const bool is_there = c.walk.state == WalkState::walked;
+    std::vector<Cell>& row = table.rows.emplace_back();
+    row.push_back(record::input_cell(c.request->values.index + 1));
+    for (const std::string& axis : axes) {
+      const Value* const value = record::find(c.request->values.axes, axis);
+      row.push_back(value ? record::input_cell(*value) : Cell{});
+    }
+    if (has_ranks) row.push_back(record::count_cell(c.request->ranks));
+    for (std::size_t k = 0; k < memory_kind_count; ++k)
+      if (holds(forecast, k)) row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
+    row.push_back(optional_number(c.peak_mib, is_there));
+    row.push_back(record::text_cell(fits_text(c)));
+    row.push_back(optional_number(c.least_step_s * 1e3, c.least_step_s > 0));
+    row.push_back(record::text_cell(c.bound));
+    if (has_expected) row.push_back(c.expected ? record::number_cell(c.expected->step_s * 1e3) : Cell{});
+    if (!largest.empty())
+      row.push_back(!c.largest || !c.largest->value ? Cell{} : record::count_cell(*c.largest->value));
+  }
+  return table;
+}
+
+std::string below_table(const Forecast& forecast) {
+  const DeviceDescription& device = forecast.device;
+  std::string text = fmt::format("device: {}, {} MiB ({})\n", device.name,
+                                 group_thousands(fmt::format("{:.0f}", device.memory_total_mib)), device.file);
+  std::size_t reasons = 0, left = 0;
+  for (const CaseForecast& c : forecast.cases) {
+    if (c.walk.state == WalkState::walked) continue;
+    if (++reasons > most_reasons)
+      ++left;
+    else
+      text += fmt::format("{}: {}: {}\n", name_of_case(c), name_of(c.walk.state), one_line(c.walk.reason));
+  }
+  if (left > 0) text += fmt::format("and {} more that are not planned; --json has all reasons\n", left);
+  std::size_t beyond = 0;
+  double largest_error = 0, farthest = 1;
+  std::size_t calibrated = 0;
+  for (const CaseForecast& c : forecast.cases)
+    if (c.expected) {
+      ++calibrated;
+      largest_error = std::max(largest_error, c.expected->largest_error);
+      farthest = std::max(farthest, c.expected->beyond);
+      beyond += c.expected->beyond > 1.5 ? 1 : 0;
+    }
+  if (calibrated > 0) {
+    text += fmt::format("expected times: fitted to earlier cases, which they meet within {:.1f}%", largest_error * 100);
+    text += beyond > 0
+                ? fmt::format("; {} of {} cases lie beyond these, up to {:.1f} times\n", beyond, calibrated, farthest)
+                : "\n";
+  }
+  text += fmt::format("all cases: {} {:.2g} node-hours, about {:.0f} MiB of disk\n",
+                      forecast.node_hours_are_least ? "at least" : "about", forecast.node_hours, forecast.disk_mib);
+  if (device.kind == "cuda")
+    text +=
+        "libraries: not asked which kernels they have; what choosing kernels takes for a moment is not counted, "
+        "since it takes only what is free\n";
+  for (const std::string& note : forecast.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+json to_json(const Forecast& forecast, const std::string& experiment, const std::string& largest) {
+  json cases = json::array();
+  for (const CaseForecast& c : forecast.cases) {
+    json axes = json::object();
+    for (const auto& [name, value] : c.request->values.axes)
+      std::visit([&, key = name](const auto& v) { axes[key] = v; }, value);
+    json one{{"index", c.request->values.index},
+             {"axes", std::move(axes)},
+             {"ranks", c.request->ranks},
+             {"state", name_of(c.walk.state)}};
+    if (c.walk.state != WalkState::walked) {
+      one["reason"] = c.walk.reason;
+      if (c.walk.state == WalkState::too_large) one["fits"] = false;
+      cases.push_back(std::move(one));
+      continue;
+    }
+    json peak = json::object(), at_step = json::object(), operations = json::object();
+    for (std::size_t k = 0; k < memory_kind_count; ++k) {
+      if (c.walk.peak.bytes[k] == 0) continue;
+      peak[memory_kind_name(k)] = c.walk.peak.bytes[k];
+      at_step[memory_kind_name(k)] = c.walk.at_step.bytes[k];
+    }
+    for (std::size_t i = 0; i < operation_kinds.size(); ++i)
+      if (const OperationSum& sum = c.walk.operations[i]; sum.count > 0)
+        operations[operation_kinds[i]] = {
+            {"count", sum.count}, {"flops", sum.flops}, {"bytes", sum.bytes}, {"least_ms", sum.least_s * 1e3}};
+    one["rank"] = c.walk.rank;
+    one["told_by_plugin"] = c.walk.is_told;
+    one["memory"] = {{"peak_bytes", std::move(peak)},
+                     {"at_step_bytes", std::move(at_step)},
+                     {"peak_total_bytes", c.walk.peak_total},
+                     {"process_mib", c.process_mib},
+                     {"process_peak_mib", c.peak_mib}};
+    one["fits"] = c.fits == Fits::yes;
+    one["operations"] = std::move(operations);
+    one["step"] = {{"least_ms", c.least_step_s > 0 ? json(c.least_step_s * 1e3) : json()}, {"bound", c.bound}};
+    if (c.expected)
+      one["step"]["expected"] = {{"ms", c.expected->step_s * 1e3},
+                                 {"fitted_cases", c.expected->cases},
+                                 {"largest_error", c.expected->largest_error},
+                                 {"beyond", c.expected->beyond}};
+    if (c.expected_s) one["expected_case_s"] = *c.expected_s;
+    if (c.largest)
+      one["largest"] = {{"param", largest},
+                        {"value", c.largest->value ? json(*c.largest->value) : json()},
+                        {"is_bound_of_parameter", c.largest->is_bound}};
+    cases.push_back(std::move(one));
+  }
+  const DeviceDescription& device = forecast.device;
+  return {{"experiment", experiment},
+          {"device",
+           {{"kind", device.kind},
+            {"name", device.name},
+            {"memory_total_mib", device.memory_total_mib},
+            {"file", device.file}}},
+          {"cases", std::move(cases)},
+          {"node_hours", forecast.node_hours},
+          {"node_hours_are_least", forecast.node_hours_are_least},
+          {"disk_mib", forecast.disk_mib},
+          {"libraries", "not asked"},
+          {"notes", forecast.notes}};
+}
+
+}  // namespace assay::host::forecast

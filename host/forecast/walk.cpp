@@ -1,0 +1,344 @@
+#include "forecast/walk.hpp"
+
+#include <assay/planning.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "forecast/asked_children.hpp"
+#include "forecast/imagined_ranks.hpp"
+#include "measure/recorder.hpp"
+#include "plugin/plugin_library.hpp"
+#include "worker/device_timeline.hpp"
+#include "worker/host_services.hpp"
+#include "worker/rank_services.hpp"
+
+namespace assay::host::forecast {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+fs::path folder_of_stand_ins() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return self.parent_path().parent_path() / "lib/assay/planned";
+}
+
+const char* arithmetic_name(assay_arithmetic arithmetic) {
+  const auto index = static_cast<std::size_t>(arithmetic) - 1;
+  constexpr std::array names{"fp64", "fp32", "tf32", "fp16", "bf16", "fp8"};
+  return index < names.size() ? names[index] : "";
+}
+
+WalkState state_after(assay_status status) {
+  switch (status) {
+    case ASSAY_OK: return WalkState::walked;
+    case ASSAY_INVALID_ARGUMENT: return WalkState::refused;
+    case ASSAY_UNSUPPORTED: return WalkState::unsupported;
+    case ASSAY_OUT_OF_MEMORY: return WalkState::too_large;
+    default: return WalkState::not_known;
+  }
+}
+
+// Thrown at the first call that does not succeed.
+struct Stopped {
+  WalkState state;
+  std::string reason;
+};
+
+// The plugin and the stand-in, open in a child process.
+class Walker {
+ public:
+  Walker(const WalkedPlugin& plugin, const DeviceDescription& device)
+      : plugin_(plugin), description_(device), library_(plugin::PluginLibrary::open(plugin.file)) {
+    workload_ = &library_->workload(plugin.schema.id);
+    const auto backend = plugin::DeviceLibrary::open(folder_of_stand_ins() / "devices" /
+                                                     fmt::format("libassay_device_{}.so", device.kind));
+    planning_ = static_cast<const assay_planning*>(backend->api().get_extension(ASSAY_EXT_PLANNING));
+    if (!planning_) throw plugin::PluginError("the stand-in for a device does not offer " ASSAY_EXT_PLANNING);
+    assay_stand_in stand_in{};
+    stand_in.struct_size = sizeof stand_in;
+    stand_in.name = device.name.c_str();
+    stand_in.memory_total_bytes = static_cast<std::uint64_t>(device.memory_total_mib * 1048576);
+    stand_in.compute_units = static_cast<std::int32_t>(device.compute_units);
+    stand_in.l2_cache_bytes = static_cast<std::uint64_t>(device.l2_cache_mib * 1048576);
+    if (planning_->describe(&stand_in) != ASSAY_OK) throw plugin::PluginError(backend->api().error_text());
+    device_.emplace(backend, 0);
+  }
+
+  // Of the first and the last rank the one that takes more.
+  Walk walk(const WalkRequest& request) {
+    Walk most = walk_rank(request, 0);
+    if (request.ranks == 1 || most.state != WalkState::walked) return most;
+    Walk last = walk_rank(request, request.ranks - 1);
+    return last.state != WalkState::walked || last.peak_total > most.peak_total ? last : most;
+  }
+
+ private:
+  Walk walk_rank(const WalkRequest& request, std::int32_t rank) {
+    Walk walk;
+    walk.rank = rank;
+    if (!(description_.kind == "cpu" ? plugin_.schema.runs_on_cpu : plugin_.schema.runs_on_cuda)) {
+      walk.state = WalkState::unsupported;
+      walk.reason = fmt::format("workload '{}' does not run on device '{}'", plugin_.schema.id, description_.kind);
+      return walk;
+    }
+    worker::CaseSpec spec;
+    spec.values = request.values;
+    spec.workload = plugin_.schema.id;
+    spec.device_kind = description_.kind;
+    spec.comm_folder = (folder_of_stand_ins() / "comm").string();
+    spec.ranks.rank = rank, spec.ranks.count = request.ranks;
+    spec.ranks.local_rank = rank, spec.ranks.local_count = request.ranks;
+    spec.ranks.host_name = "planned";
+    worker::CaseObserver nobody;
+    worker::RankServices ranks(spec, nobody, std::make_unique<ImaginedRanks>());
+    worker::HostServices services(*device_, nobody, ranks, plugin_.schema.metrics.size());
+    worker::DeviceTimeline timeline(*device_, nobody);
+    measure::Recorder recorder(timeline, plugin_.schema.phases.size(), plugin_.schema.metrics.size());
+    assay_config config;
+    config.params.insert(spec.values.params.begin(), spec.values.params.end());
+    assay_workload_self* object = nullptr;
+    try {
+      live(walk, spec, services, recorder, config, object);
+      walk.state = WalkState::walked;
+    } catch (const Stopped& stopped) {
+      walk.state = stopped.state, walk.reason = stopped.reason;
+    } catch (const std::exception& e) {
+      walk.state = WalkState::not_known, walk.reason = e.what();
+    }
+    planning_->listen(nullptr, nullptr);
+    if (object) workload_->destroy(object);
+    return walk;
+  }
+
+  void live(Walk& walk, const worker::CaseSpec& spec, worker::HostServices& services, measure::Recorder& recorder,
+            const assay_config& config, assay_workload_self*& object) {
+    const auto check = [&](const char* what, assay_status status) {
+      std::string text = services.take_message();
+      if (status == ASSAY_OK) return;
+      if (text.empty()) text = fmt::format("{} says no, without a text", what);
+      throw Stopped{state_after(status), std::move(text)};
+    };
+    if (!is_initialized_ && library_->entry().init) check("init", library_->entry().init(services.abi()));
+    is_initialized_ = true;
+    assay_case c{};
+    c.struct_size = sizeof c;
+    c.config = &config;
+    c.seed = spec.values.run.seed;
+    c.rank = spec.ranks.rank, c.rank_count = spec.ranks.count;
+    c.device_kind = spec.device_kind.c_str();
+    c.prepare = spec.values.measure.prepare ? 1 : 0;
+    check("create", workload_->create(services.abi(), &c, &object));
+    if (!object) throw Stopped{WalkState::not_known, "create returned ASSAY_OK and no object"};
+    if (workload_->work) {
+      assay_work work{};
+      work.struct_size = sizeof work;
+      check("work", workload_->work(object, &work));
+      walk.flops = static_cast<double>(work.flops), walk.bytes = static_cast<double>(work.bytes);
+      walk.items = static_cast<double>(work.items);
+      walk.arithmetic = arithmetic_name(work.arithmetic);
+    }
+    listened_ = &walk;
+    const auto* planner = workload_->get_extension
+                              ? static_cast<const assay_planner*>(workload_->get_extension(object, ASSAY_EXT_PLAN))
+                              : nullptr;
+    if (planner) {
+      walk.is_told = true;
+      measure::MemoryLedger told;
+      ToldHere here{*this, told};
+      const assay_plan plan{sizeof plan, &here, take_told, hear_told};
+      check("plan", planner->plan(object, &plan));
+      note(walk, told);
+      return;
+    }
+    const assay_launch setup = services.launch(ASSAY_STAGE_SETUP, 0, &recorder);
+    planning_->listen(hear, this);
+    check("setup", workload_->setup(object, &setup));
+    services.rethrow_mark_failure();
+    for (OperationSum& sum : walk.operations) sum = {};  // setup's own are no part of a step
+    const assay_launch step = services.launch(ASSAY_STAGE_WARMUP, 0, &recorder);
+    recorder.prepare(1, true);
+    recorder.begin_step();
+    check("run", workload_->run(object, &step));
+    recorder.end_step();
+    services.rethrow_mark_failure();
+    note(walk, services.ledger());
+  }
+
+  // What a workload that tells by itself is given.
+  struct ToldHere {
+    const Walker& walker;
+    measure::MemoryLedger& ledger;
+  };
+  static void note(Walk& walk, const measure::MemoryLedger& ledger) {
+    walk.peak = ledger.peak();
+    walk.at_step = ledger.current();
+    walk.peak_total = ledger.peak_total();
+  }
+
+  void add(const assay_planned_operation& operation) const {
+    const auto kind = static_cast<std::size_t>(operation.kind);
+    if (kind >= operation_kinds.size()) return;
+    if (kind == collective_kind) listened_->communicates = true;
+    OperationSum& sum = listened_->operations[kind];
+    const auto flops = static_cast<double>(operation.flops), bytes = static_cast<double>(operation.bytes);
+    ++sum.count;
+    sum.flops += flops, sum.bytes += bytes;
+    const double rate = kind == collective_kind ? description_.link_gbytes_per_s : description_.memory_gbytes_per_s;
+    const double peak = description_.flops_per_s(arithmetic_name(operation.arithmetic));
+    const double flops_s = peak > 0 ? flops / peak : 0;
+    sum.flops_s += flops_s;
+    sum.least_s += std::max(flops_s, rate > 0 ? bytes / (rate * 1e9) : 0);
+  }
+  static void hear(void* context, const assay_planned_operation* operation) {
+    static_cast<Walker*>(context)->add(*operation);
+  }
+  static void take_told(const assay_plan* plan, assay_memory_kind kind, std::int64_t delta) noexcept {
+    if (kind >= 0 && kind < ASSAY_MEMORY_KIND_COUNT)
+      static_cast<ToldHere*>(plan->impl)->ledger.add(static_cast<std::size_t>(kind), delta);
+  }
+  static void hear_told(const assay_plan* plan, const assay_planned_operation* operation) noexcept {
+    static_cast<ToldHere*>(plan->impl)->walker.add(*operation);
+  }
+
+  const WalkedPlugin& plugin_;
+  const DeviceDescription& description_;
+  std::shared_ptr<const plugin::PluginLibrary> library_;
+  const assay_workload* workload_;
+  const assay_planning* planning_ = nullptr;
+  std::optional<plugin::OpenDevice> device_;
+  bool is_initialized_ = false;
+  Walk* listened_ = nullptr;
+};
+
+Json to_json(const Walk& walk) {
+  Json operations = Json::array();
+  for (const OperationSum& sum : walk.operations)
+    operations.push_back({sum.count, sum.flops, sum.bytes, sum.flops_s, sum.least_s});
+  return {{"state", static_cast<int>(walk.state)},
+          {"reason", walk.reason},
+          {"rank", walk.rank},
+          {"told", walk.is_told},
+          {"communicates", walk.communicates},
+          {"peak", walk.peak.bytes},
+          {"at_step", walk.at_step.bytes},
+          {"peak_total", walk.peak_total},
+          {"operations", std::move(operations)},
+          {"work", {walk.flops, walk.bytes, walk.items}},
+          {"arithmetic", walk.arithmetic}};
+}
+
+Walk walk_from_json(const Json& told) {
+  Walk walk;
+  walk.state = static_cast<WalkState>(told.at("state").get<int>());
+  told.at("reason").get_to(walk.reason);
+  told.at("rank").get_to(walk.rank);
+  told.at("told").get_to(walk.is_told);
+  told.at("communicates").get_to(walk.communicates);
+  told.at("peak").get_to(walk.peak.bytes);
+  told.at("at_step").get_to(walk.at_step.bytes);
+  told.at("peak_total").get_to(walk.peak_total);
+  for (std::size_t i = 0; i < walk.operations.size(); ++i) {
+    const Json& sum = told.at("operations").at(i);
+    walk.operations[i] = {sum.at(0).get<std::int64_t>(), sum.at(1), sum.at(2), sum.at(3), sum.at(4)};
+  }
+  walk.flops = told.at("work").at(0), walk.bytes = told.at("work").at(1), walk.items = told.at("work").at(2);
+  told.at("arithmetic").get_to(walk.arithmetic);
+  return walk;
+}
+
+Json death(const std::string& how) {
+  Walk walk;
+  walk.reason = fmt::format(
+      "its setup on a device that carries nothing out ended with {}; a workload that uses its "
+      "memory by itself can tell by the extension {}",
+      how, ASSAY_EXT_PLAN);
+  return to_json(walk);
+}
+
+struct LargestSearch {
+  Walker& walker;
+  WalkRequest request;
+  const std::string& name;
+  const std::function<bool(const Walk&)>& fits;
+  std::int64_t bound;
+
+  bool try_value(std::int64_t value, Walk& walk) {
+    request.values.params[name] = value;
+    walk = walker.walk(request);
+    return walk.state == WalkState::walked && fits(walk);
+  }
+  Largest search() {
+    Largest found;
+    auto low = std::get<std::int64_t>(request.values.params.at(name));
+    if (!try_value(low, found.walk)) return found;
+    Walk walk;
+    std::int64_t high = low;  // the least value that is known not to fit
+    while (true) {
+      if (low == bound) {
+        found.value = low, found.is_bound = true;
+        return found;
+      }
+      high = low > bound / 2 ? bound : std::max<std::int64_t>(low * 2, low + 1);
+      if (!try_value(high, walk)) break;
+      low = high, found.walk = walk;
+    }
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (try_value(middle, walk))
+        low = middle, found.walk = walk;
+      else
+        high = middle;
+    }
+    found.value = low;
+    return found;
+  }
+};
+
+}  // namespace
+
+std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+                             const std::vector<WalkRequest>& requests) {
+  const auto open = [&]() -> Answer {
+    return [walker = std::make_shared<Walker>(plugin, device), &requests](std::size_t i) {
+      return to_json(walker->walk(requests[i]));
+    };
+  };
+  std::vector<Walk> walks;
+  for (const Json& answer : ask_children(requests.size(), open, death)) walks.push_back(walk_from_json(answer));
+  return walks;
+}
+
+std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const DeviceDescription& device,
+                                      const std::vector<WalkRequest>& requests, const std::string& name,
+                                      const std::function<bool(const Walk&)>& fits) {
+  std::int64_t bound = std::int64_t{1} << 40;
+  for (const plugin::ParamSpec& p : plugin.schema.params)
+    if (p.name == name && p.max && *p.max < static_cast<double>(bound)) bound = static_cast<std::int64_t>(*p.max);
+  const auto open = [&]() -> Answer {
+    return [walker = std::make_shared<Walker>(plugin, device), &requests, &name, &fits, bound](std::size_t i) {
+      const Largest found = LargestSearch{*walker, requests[i], name, fits, bound}.search();
+      return Json{{"value", found.value ? Json(*found.value) : Json()},
+                  {"is_bound", found.is_bound},
+                  {"walk", to_json(found.walk)}};
+    };
+  };
+  const auto dead = [](const std::string& how) {
+    return Json{{"value", Json()}, {"is_bound", false}, {"walk", death(how)}};
+  };
+  std::vector<Largest> all;
+  for (const Json& answer : ask_children(requests.size(), open, dead)) {
+    Largest largest;
+    if (answer.at("value").is_number()) largest.value = answer.at("value").get<std::int64_t>();
+    largest.is_bound = answer.at("is_bound");
+    largest.walk = walk_from_json(answer.at("walk"));
+    all.push_back(std::move(largest));
+  }
+  return all;
+}
+
+}  // namespace assay::host::forecast

@@ -1,0 +1,80 @@
+// Walks through the setup and the first step of cases on a device that carries nothing out, in child processes, since
+// plugins run there: what the cases take, to the byte, and what their operations cost.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiment/experiment.hpp"
+#include "forecast/device_description.hpp"
+#include "measure/memory_ledger.hpp"
+#include "plugin/schema.hpp"
+
+namespace assay::host::forecast {
+
+inline constexpr double mib = 1048576.0;  // bytes
+
+// By assay_operation_kind.
+inline constexpr std::array operation_kinds{"products", "attention", "other", "collectives"};
+inline constexpr std::size_t product_kind = 0, attention_kind = 1, other_kind = 2, collective_kind = 3;
+
+struct OperationSum {
+  std::int64_t count = 0;
+  double flops = 0, bytes = 0;
+  double flops_s = 0;  // at the device's peak of each operation's arithmetic
+  double least_s = 0;  // the sum over the operations of the larger of what flops and bytes take at the device's peaks
+};
+
+enum class WalkState : int {
+  walked,
+  refused,      // the workload calls its parameters wrong
+  unsupported,  // it does not run on such a device, or with so many ranks
+  too_large,    // no address space has room for it
+  not_known,    // it does not say, and what happens to it on such a device is no answer
+};
+
+struct Walk {
+  WalkState state = WalkState::not_known;
+  std::string reason;              // unless walked
+  std::int32_t rank = 0;           // whose figures these are
+  bool is_told = false;            // by assay.plan/1, not by a walk
+  bool communicates = false;       // opens a communicator, be it of one rank
+  measure::MemoryAmounts peak;     // of setup and a step
+  measure::MemoryAmounts at_step;  // held while steps run
+  std::int64_t peak_total = 0;
+  std::array<OperationSum, operation_kinds.size()> operations;  // of one step
+  // What the workload itself states (assay_work); 0: not stated.
+  double flops = 0, bytes = 0, items = 0;
+  std::string arithmetic;
+};
+
+// A case, as its device has it: with what its choices stand for.
+struct WalkRequest {
+  experiment::Case values;
+  std::int32_t ranks = 1;
+};
+
+struct WalkedPlugin {
+  std::filesystem::path file;
+  plugin::WorkloadSchema schema;
+};
+
+// The answers in the order of `count` requests, each of the rank that takes the most memory among the first and the
+// last one. `request_of` is called in the child. Throws std::system_error where there can be no child.
+std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+                             const std::vector<WalkRequest>& requests);
+
+// For each request the largest value of the integer parameter `name` with which `fits` says yes, from the request's own
+// value on; with its walk. Nothing where the request's own value does not fit.
+struct Largest {
+  std::optional<std::int64_t> value;
+  bool is_bound = false;  // of the parameter's range
+  Walk walk;              // with that value, or with the request's own where nothing fits
+};
+std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const DeviceDescription& device,
+                                      const std::vector<WalkRequest>& requests, const std::string& name,
+                                      const std::function<bool(const Walk&)>& fits);
+
+}  // namespace assay::host::forecast

@@ -1,0 +1,220 @@
+// What `assay plan` says, against what cases take when they run.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+class Plan : public Sandbox {
+ protected:
+  explicit Plan(fs::path plugins = {}) : Sandbox(std::move(plugins)) {}
+
+  // Of the experiment that was written last.
+  RunResult plan(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = run_arguments({"--output", "out"});
+    arguments.front() = "plan";
+    arguments.resize(arguments.size() - 2);  // a plan has no output
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+  json planned(std::vector<std::string> more = {}, int code = 0) const {
+    more.emplace_back("--json");
+    const RunResult result = plan(std::move(more));
+    EXPECT_EQ(result.exit.code, code) << result.output;
+    // What is refused is told on standard error, beside it.
+    const std::size_t begin = std::min(result.output.find('{'), result.output.size());
+    const std::size_t end = result.output.rfind('}');
+    json told =
+        json::parse(result.output.substr(begin, end == std::string::npos ? 0 : end + 1 - begin), nullptr, false);
+    EXPECT_FALSE(told.is_discarded()) << result.output;
+    return told;
+  }
+};
+
+class PlanOfPlugins : public Plan {
+ protected:
+  PlanOfPlugins() : Plan(PLAN_PLUGINS) {}
+};
+
+constexpr const char* placed_kinds[] = {"parameters",  "gradients", "optimizer_state",
+                                        "activations", "data",      "communication"};
+
+// To the byte, but the scratch of kernels, which depends on the processor or on the algorithm that was chosen.
+void expect_equal_peaks(const json& planned, const json& record) {
+  for (const char* kind : placed_kinds) {
+    const double mib = record.at("memory").at("peak_mib").value(kind, 0.0);
+    EXPECT_EQ(planned.at("memory").at("peak_bytes").value(kind, 0.0) / 1048576, mib)
+        << kind << " of " << record["axes"];
+  }
+}
+
+struct Trained {
+  const char* name;
+  ExperimentText text;
+};
+void PrintTo(const Trained& trained, std::ostream* out) { *out << trained.name; }
+
+class PlanOfWorkload : public Plan, public testing::WithParamInterface<Trained> {};
+
+TEST_P(PlanOfWorkload, IsWhatARunTakesHere) {
+  const std::vector<json> records = records_of(GetParam().text);
+  const json plan = planned();
+  ASSERT_EQ(plan["cases"].size(), records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    ASSERT_EQ(plan["cases"][i]["state"], "planned") << plan["cases"][i].dump();
+    expect_equal_peaks(plan["cases"][i], records[i]);
+    EXPECT_EQ(plan["cases"][i]["fits"], true);
+  }
+}
+
+constexpr const char* small_decoder =
+    "d_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 211\n"
+    "batch_size = 4\ncontext_length = 32\n";
+const std::string decoder_params = small_decoder;
+INSTANTIATE_TEST_SUITE_P(
+    All, PlanOfWorkload,
+    testing::Values(
+        Trained{
+            "decoder",
+            {.plugin = "decoder",
+             .params = decoder_params,
+             .sweep = "pass = [\"forward\", \"forward_backward\", \"train_step\"]\nprecision = [\"fp32\", \"bf16\"]"}},
+        Trained{"cold_decoder",
+                {.plugin = "decoder", .params = decoder_params, .measure = "warmup = 1\nsteps = 3\nprepare = false"}},
+        Trained{"ddp",
+                {.plugin = "ddp",
+                 .params = decoder_params,
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "strategy = [\"naive\", \"overlap_bucketed\"]"}},
+        Trained{"sharded_optimizer",
+                {.plugin = "sharded_optimizer",
+                 .params = decoder_params,
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "variant = [\"baseline\", \"broadcast\", \"zero1\"]"}},
+        Trained{"encoder_decoder",
+                {.plugin = "encoder_decoder",
+                 .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "
+                           "4\nsequence_length = 16\nvocab_size = 97"}},
+        Trained{"attention", {.plugin = "attention", .params = "seq = 64\nheads = 2\nhead_dim = 16"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// The records of an H200 are kept; there is none in this machine.
+TEST_F(Plan, IsWhatAnH200Took) {
+  for (const char* name :
+       {"decoder-execution", "encoder-decoder", "mixed-precision-speed-accuracy", "decoder-precision"}) {
+    SCOPED_TRACE(name);
+    const std::string published = SOURCES "/results/published/h200-2026-11-23/" + std::string(name);
+    const RunResult result = run(
+        {"plan", SOURCES "/configs/" + std::string(name) + ".toml", "--device", "h200", "--from", published, "--json"});
+    ASSERT_EQ(result.exit.code, 0) << result.output;
+    const json plan = json::parse(result.output);
+    std::ifstream lines(published + "/cases.jsonl");
+    std::size_t cases = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const json record = json::parse(line);
+      const json& c = plan["cases"][record["index"].get<std::size_t>()];
+      ASSERT_EQ(c["axes"], record["axes"]);
+      expect_equal_peaks(c, record);
+      const double step_ms = record["phases"]["step"]["mean_ms"];
+      EXPECT_LE(c["step"]["least_ms"].get<double>(), step_ms);
+      EXPECT_NEAR(c["step"]["expected"]["ms"].get<double>() / step_ms, 1, 0.1);
+      const double used_mib = record["memory"]["device_used_mib"];
+      EXPECT_NEAR(c["memory"]["process_mib"].get<double>() / (526.8 + used_mib), 1, 0.02);
+      ++cases;
+    }
+    EXPECT_GT(cases, 0u);
+  }
+}
+
+TEST_F(Plan, FindsTheLargestThatFits) {
+  write_experiment({.plugin = "decoder", .params = "size = \"small\"\nprecision = \"bf16\"", .device = "cuda"});
+  const json plan = planned({"--device", "rtx4090", "--largest", "batch_size"});
+  const std::int64_t largest = plan["cases"][0]["largest"]["value"];
+  EXPECT_GT(largest, 8);
+  const auto fits = [&](std::int64_t batch, int code) {
+    return planned({"--device", "rtx4090", "--set", "workload.params.batch_size=" + std::to_string(batch)},
+                   code)["cases"][0]["fits"];
+  };
+  EXPECT_EQ(fits(largest, 0), true);
+  EXPECT_EQ(fits(largest + 1, 1), false);
+}
+
+TEST_F(Plan, RefusesWhatThePluginRefusesWhereItStands) {
+  write_experiment({.plugin = "decoder", .params = "heads = 7\nd_model = 64", .sweep = "batch_size = [1, 2]"});
+  const RunResult result = run(run_arguments({"--dry-run"}));
+  EXPECT_EQ(result.exit.code, 2) << result.output;
+  EXPECT_TRUE(contains(result.output, "d_model")) << result.output;
+  EXPECT_TRUE(contains(result.output, ".toml:")) << result.output;
+  EXPECT_TRUE(contains(result.output, "1 mistake; nothing was started")) << result.output;
+  EXPECT_EQ(planned({}, 1)["cases"][0]["state"], "refused");
+}
+
+TEST_F(Plan, TellsThatNothingHasRoomForACase) {
+  write_experiment({.plugin = "decoder", .params = "batch_size = 1048576\ncontext_length = 1048576", .device = "cuda"});
+  const json plan = planned({"--device", "b200"}, 1);
+  EXPECT_EQ(plan["cases"][0].value("fits", true), false) << plan.dump();
+  const RunResult dry = run(run_arguments({"--dry-run", "--set", "run.device=\"cpu\""}));
+  EXPECT_TRUE(contains(dry.output, "no") || contains(dry.output, "too large")) << dry.output;
+}
+
+TEST_F(Plan, MistakesOfTheCommandLine) {
+  write_experiment({.plugin = "decoder", .params = decoder_params});
+  const auto expect = [&](std::vector<std::string> more, const std::string& text) {
+    const RunResult result = plan(std::move(more));
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_TRUE(contains(result.output, text)) << result.output;
+  };
+  expect({"--device", "h20"}, "no device 'h20' is described; expected a100-80gb, b200, h100, h200");
+  expect({"--device", "h200", "--device-file", "x.toml"}, "exclude each other");
+  expect({"--device-file", "nowhere.toml"}, "nowhere.toml");
+  expect({"--largest", "batchsize"}, "did you mean 'batch_size'?");
+  expect({"--largest", "precision"}, "expected an integer parameter");
+  expect({"--from", "nowhere"}, "nowhere");
+  std::ofstream(folder() / "d.toml") << "kind = \"cuda\"\n";
+  expect({"--device-file", (folder() / "d.toml").string()}, "d.toml: name: expected a text, which is missing");
+}
+
+TEST_F(Plan, DescribesThisMachine) {
+  const RunResult none = run({"describe-device", "--device", "cpu"});
+  EXPECT_EQ(none.exit.code, 2) << none.output;
+  EXPECT_TRUE(contains(none.output, "give a run on it by --from")) << none.output;
+  records_of({.plugin = "decoder", .params = decoder_params});
+  const RunResult described = run({"describe-device", "--device", "cpu", "--from", run_folder().string(), "--output",
+                                   (folder() / "d.toml").string()});
+  ASSERT_EQ(described.exit.code, 0) << described.output;
+  const json plan = planned({"--device-file", (folder() / "d.toml").string(), "--from", run_folder().string()});
+  EXPECT_GT(plan["cases"][0]["step"]["least_ms"].get<double>(), 0);
+  EXPECT_GT(plan["cases"][0]["step"]["expected"]["ms"].get<double>(), 0);
+}
+
+TEST_F(PlanOfPlugins, AWorkloadMayTellByItself) {
+  write_experiment({.plugin = "told_plan", .sweep = "n = [1000, 13, 5000]"});
+  const json plan = planned({}, 1);
+  const json& first = plan["cases"][0];
+  EXPECT_EQ(first["told_by_plugin"], true);
+  EXPECT_EQ(first["memory"]["peak_bytes"], (json{{"data", 24000}, {"workspace", 4096}}));
+  EXPECT_EQ(first["memory"]["at_step_bytes"]["workspace"], 0);
+  EXPECT_EQ(first["operations"]["other"]["bytes"], 24000);
+  EXPECT_EQ(plan["cases"][1]["state"], "refused");
+  EXPECT_EQ(plan["cases"][2]["memory"]["peak_bytes"]["data"], 120000);
+}
+
+// Its setup writes to what it has taken, where nobody may: each of its cases ends the process that walks through it.
+TEST_F(PlanOfPlugins, OneThatTellsNothingIsNotKnown) {
+  write_experiment({.plugin = "untold_plan", .sweep = "n = [1000, 5000, 7000]"});
+  const json plan = planned({});
+  ASSERT_EQ(plan["cases"].size(), 3u);
+  for (const json& c : plan["cases"]) {
+    EXPECT_EQ(c["state"], "not known");
+    EXPECT_TRUE(contains(c["reason"], "signal 11") && contains(c["reason"], "assay.plan/1")) << c["reason"];
+  }
+}
+
+}  // namespace
+}  // namespace assay::test

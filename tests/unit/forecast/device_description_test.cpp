@@ -1,0 +1,95 @@
+#include "forecast/device_description.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "record/device_peaks.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::host::forecast {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string refusal(const std::string& text) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "d.toml") << text;
+  try {
+    read_device_file(folder.path() / "d.toml");
+  } catch (const DeviceFileError& e) {
+    const std::string said = e.what();
+    return said.substr(said.find("d.toml"));
+  }
+  return "";
+}
+
+constexpr const char* least = "kind = \"cuda\"\nname = \"X\"\nmemory_total_mib = 1000\ncompute_units = 2\n";
+
+TEST(DeviceFile, IsReadWithItsUnits) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "d.toml") << least << "[peak]\nfp16_tflop_per_s = 100\nmemory_gbytes_per_s = 50\n"
+                                          << "[link]\ngbytes_per_s = 25\n[process]\ncontext_mib = 0\n";
+  const DeviceDescription device = read_device_file(folder.path() / "d.toml");
+  EXPECT_EQ(device.flops_per_s("fp16"), 1e14);
+  EXPECT_EQ(device.flops_per_s("bf16"), 1e14) << "as fast where the file does not say otherwise";
+  EXPECT_EQ(device.flops_per_s("fp8"), 0);
+  EXPECT_EQ(device.memory_gbytes_per_s, 50);
+  EXPECT_EQ(device.link_gbytes_per_s, 25);
+  EXPECT_EQ(device.context_mib, 0);
+  EXPECT_FALSE(device.communicator_mib);
+}
+
+TEST(DeviceFile, MistakesHaveTheirPlace) {
+  EXPECT_EQ(refusal("kind = "), refusal("kind = "));
+  EXPECT_NE(refusal("kind = ").find("d.toml:1:"), std::string::npos);
+  EXPECT_NE(refusal("kind = \"tpu\"\n").find("d.toml:1:8: kind: is 'tpu'; expected cuda or cpu"), std::string::npos);
+  EXPECT_NE(refusal("kind = \"cuda\"\nname = \"X\"\n").find("memory_total_mib: is missing"), std::string::npos);
+  const std::string head(least);
+  EXPECT_NE(refusal(head).find("peak.memory_gbytes_per_s: is missing"), std::string::npos);
+  EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = -1\n").find("expected a number above 0"), std::string::npos);
+  EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = 1\nfp61_tflop_per_s = 1\n").find("d.toml:7:"),
+            std::string::npos);
+  EXPECT_NE(refusal(head + "memory_total_mb = 3\n[peak]\nmemory_gbytes_per_s = 1\n").find("memory_total_mib"),
+            std::string::npos);
+  EXPECT_THROW(read_device_file("/nowhere/d.toml"), DeviceFileError);
+}
+
+// The files that come with assay: they are read, each figure has a source, and their peaks are those that records are
+// set against.
+TEST(DeviceFile, ThoseThatComeAlongAgreeWithTheTableOfPeaks) {
+  std::size_t files = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(DEVICE_FILES)) {
+    SCOPED_TRACE(entry.path());
+    ++files;
+    const DeviceDescription device = read_device_file(entry.path());
+    for (std::size_t i = 0; i < arithmetics.size(); ++i) {
+      const auto stated = record::stated_peak(device.name, arithmetics[i]);
+      ASSERT_TRUE(stated);
+      EXPECT_DOUBLE_EQ(device.tflop_per_s[i] * 1e3, stated->gflop_per_s.value_or(0)) << arithmetics[i];
+      EXPECT_EQ(device.memory_gbytes_per_s, stated->gbytes_per_s);
+    }
+    std::ifstream text(entry.path());
+    bool is_source = false;
+    std::string table, sources;
+    std::vector<std::string> keys;
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with('['))
+        table = line == "[source]" ? "" : line.substr(1, line.find(']') - 1) + ".", is_source = line == "[source]";
+      const std::size_t equals = line.find(" = ");
+      if (equals == std::string::npos || line.starts_with('#')) continue;
+      if (is_source)
+        sources += "|" + line.substr(0, equals) + "|";
+      else
+        keys.push_back(table + line.substr(0, equals));
+    }
+    for (const std::string& key : keys)
+      EXPECT_TRUE(sources.find("|" + key + "|") != std::string::npos ||
+                  sources.find("|\"" + key + "\"|") != std::string::npos)
+          << key << " has no source";
+  }
+  EXPECT_EQ(files, 6u);
+}
+
+}  // namespace
+}  // namespace assay::host::forecast
