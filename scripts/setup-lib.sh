@@ -7,6 +7,8 @@
 #                                configures build/PRESET and builds these targets, or all; what the tools say goes to
 #                                build/PRESET/build.log. Where there is an nvcc 13, brings cudnn-frontend's headers first
 #
+#                                assay_unit_tests=OFF before it: without the programs of tests labelled unit
+#
 # Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone),
 # ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there, and in the
 # preset release where there is a GPU too), CUDAARCHS (the GPUs that it is built for).
@@ -292,6 +294,7 @@ configuration() { # PRESET, with cuda and launcher set
   printf '%s\n' "cmake $(command -v cmake)" "ninja $(command -v ninja)" "CC ${CC:-} CXX ${CXX:-}"
   # Without CUDA at first, and with it once its last part is there.
   printf '%s\n' "cuda ${cuda[*]} $(nvcc_13 || true) ${CUDAHOSTCXX:-} ${CUDAARCHS:-}"
+  printf '%s\n' "unit tests ${assay_unit_tests:-ON}"
   printf '%s\n' "linker $(command -v mold || command -v ld.lld || true)"
   ls -d -- "$assay_root"/.deps/* 2>/dev/null || true
   sha256sum <"$assay_root/CMakePresets.json"
@@ -299,7 +302,8 @@ configuration() { # PRESET, with cuda and launcher set
 
 configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
   rm -f -- "$folder/.configured"
-  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" || return
+  logged cmake -S "$assay_root" --preset "$preset" "$@" "${launcher[@]}" "${cuda[@]}" \
+    "-DASSAY_UNIT_TESTS=${assay_unit_tests:-ON}" || return
   # A device that is no longer built must not be found.
   [[ ${cuda[0]:-} != -DASSAY_CUDA=OFF ]] ||
     rm -f -- "$folder"/lib/assay/{devices/libassay_device_cuda,comm/libassay_comm_nccl}.so

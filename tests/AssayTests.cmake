@@ -23,6 +23,8 @@
 #
 # One test of ctest is a whole program; with ASSAY_TEST_EACH each of its test cases is one. No program runs while building.
 option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a test of ctest of its own" OFF)
+# scripts/test runs these under the sanitizers, in a build of their own.
+option(ASSAY_UNIT_TESTS "Build the programs of tests labelled unit; without it these tests are shown as disabled" ON)
 include(GoogleTest)
 set(assay_without_ubsan "$<$<BOOL:${ASSAY_SANITIZE}>:-fno-sanitize=undefined>")
 
@@ -47,6 +49,10 @@ function(assay_unit_test name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
 
   set(properties LABELS ${arg_LABEL})
+  if(arg_LABEL STREQUAL unit AND NOT ASSAY_UNIT_TESTS)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    list(APPEND properties DISABLED ON)
+  endif()
   if(arg_ALONE)
     list(APPEND properties RUN_SERIAL ON)
   endif()

@@ -16,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr const char* about =
+constexpr const char* about_device =
     "Writes the file of this machine's device that `assay plan --device-file` reads: what it is, what its\n"
     "maker says that it does at most, and what a process holds of its memory without asking for any. --from\n"
     "adds what runs on it have measured: its peaks where the maker's are not known, and what kernels, products\n"
@@ -99,15 +99,24 @@ std::string description_of(const forecast::DeviceDescription& device, const Meas
         device.name));
   std::string process;
   if (device.kind != "cpu") {
-    process = fmt::format("\n[process]\ncontext_mib = {:.1f}\n", held_when_open_mib(device.kind));
+    process = "\n[process]\n";
+    const auto add_figure = [&](const char* key, double mib, const char* source) {
+      process += fmt::format("{} = {:.1f}\n", key, mib);
+      sources += fmt::format("\"process.{}\" = {}\n", key, quoted(source));
+    };
+    add_figure("context_mib", held_when_open_mib(device.kind),
+               "what was not free when a process had opened the device");
+    const char* const by_runs = "the most that runs on it held beside their account";
     const auto add_process = [&](const char* key, const std::optional<double>& with,
                                  const std::optional<double>& without) {
-      if (with && without) process += fmt::format("{} = {:.1f}\n", key, std::max(0.0, *with - *without));
+      if (with && without) add_figure(key, std::max(0.0, *with - *without), by_runs);
     };
-    if (measured.kernels_mib) process += fmt::format("kernels_mib = {:.1f}\n", *measured.kernels_mib);
+    add_process("kernels_mib", measured.kernels_mib, 0.0);
     add_process("products_mib", measured.with_products_mib, measured.kernels_mib);
     add_process("communicator_mib", measured.with_communicator_mib, measured.with_products_mib);
   }
+  for (const char* key : {"memory_total_mib", "compute_units"})
+    sources += fmt::format("{} = {}\n", key, quoted("as the driver tells it"));
   return fmt::format(
       "# This file states what the device of one machine is, as `assay describe-device` found it.\n\n"
       "kind = {}\nname = {}\nmemory_total_mib = {:.1f}\ncompute_units = {}\n\n[peak]\n{}{}\n[source]\n{}",
@@ -123,7 +132,7 @@ int describe_device_command(const Arguments& arguments) try {
       "from", po::value<Arguments>()->composing(), "a run on this device; repeatable")(
       "output", po::value<std::string>(), "the file that is written (default: standard output)");
   const ParsedOptions options =
-      parse_options(arguments, "assay describe-device [options]", about, visible, "nothing", 0);
+      parse_options(arguments, "assay describe-device [options]", about_device, visible, "nothing", 0);
   if (options.help) return run::exit_ok;
   const std::string wanted = options.values.count("device") ? options.values["device"].as<std::string>() : "auto";
   if (wanted != "auto" && wanted != "cpu" && wanted != "cuda")

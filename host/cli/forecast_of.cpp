@@ -22,21 +22,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_word(const std::string& text, const std::string& word) {
+// Where the word stands in the text, not as a part of another one; npos where it does not.
+std::size_t place_of_word(const std::string& text, const std::string& word) {
   const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
     if ((at == 0 || !is_part(text[at - 1])) && (at + word.size() == text.size() || !is_part(text[at + word.size()])))
-      return true;
-  return false;
+      return at;
+  return std::string::npos;
 }
 
 // The parameter of which the plugin speaks and which the user has set: of several the one that stands first in the
-// text.
+// text. Where none is named, the place where the plugin is.
 experiment::Place place_of(const LoadedExperiment& loaded, const std::string& reason) {
   std::size_t first = std::string::npos;
   experiment::Place place = loaded.places.at("");
   for (const auto& [name, where] : loaded.places)
-    if (!name.empty() && has_word(reason, name) && reason.find(name) < first) first = reason.find(name), place = where;
+    if (const std::size_t at = name.empty() ? first : place_of_word(reason, name); at < first)
+      first = at, place = where;
   return place;
 }
 
@@ -44,11 +46,13 @@ std::vector<experiment::Mistake> mistakes_in(const LoadedExperiment& loaded, con
   std::vector<experiment::Mistake> mistakes;
   for (const forecast::CaseForecast& c : forecast.cases) {
     const bool is_refused = c.walk.state == forecast::WalkState::refused;
-    if (!is_refused && c.walk.state != forecast::WalkState::too_large) continue;
+    const bool is_mistake =
+        is_refused || (c.walk.state == forecast::WalkState::too_large && !allows_oom(loaded.experiment));
+    if (!is_mistake) continue;
     const experiment::Place place = place_of(loaded, is_refused ? c.walk.reason : "");
-    const std::string label = results::case_label(c.request->values.axes, c.request->values.repeat);
+    const std::string label = results::case_label(c.request.values.axes, c.request.values.repeat);
     std::string text = fmt::format(
-        "{}{}", c.walk.reason, label.empty() ? "" : fmt::format(" (case {}: {})", c.request->values.index + 1, label));
+        "{}{}", c.walk.reason, label.empty() ? "" : fmt::format(" (case {}: {})", c.request.values.index + 1, label));
     const auto same = std::find_if(mistakes.begin(), mistakes.end(), [&](const experiment::Mistake& m) {
       return m.line == place.line && m.column == place.column && m.text.starts_with(c.walk.reason);
     });
@@ -57,15 +61,30 @@ std::vector<experiment::Mistake> mistakes_in(const LoadedExperiment& loaded, con
   return mistakes;
 }
 
-worker::FoundDevice as_found(const forecast::DeviceDescription& device) {
+worker::FoundDevice as_found(const forecast::DeviceDescription& device, std::int32_t count) {
   worker::FoundDevice found;
   found.status = record::Status::ok;
   found.device.kind = device.kind;
   found.device.name = device.name;
+  found.count = count;
   return found;
 }
 
+// Why a case is not planned for a device of this kind: its experiment asks for another one.
+std::string why_not_planned(const experiment::Case& c, const std::string& kind) {
+  if (c.run.device == "auto" || c.run.device == kind) return "";
+  return fmt::format(
+      "it runs on the device '{0}', and a device of the kind '{1}' is planned for; --filter run.device={0} "
+      "leaves its like",
+      c.run.device, kind);
+}
+
 }  // namespace
+
+bool allows_oom(const experiment::Experiment& experiment) {
+  const std::vector<std::string>& allow = experiment.cases.front().run.allow;
+  return std::find(allow.begin(), allow.end(), "oom") != allow.end();
+}
 
 std::vector<record::CaseRecord> earlier_records(const Arguments& given) {
   std::vector<record::CaseRecord> records;
@@ -96,10 +115,15 @@ forecast::DeviceDescription device_of_this_machine(const std::string& wanted) {
         fmt::format("the device '{}' of this machine cannot be used: {}; --device plans for "
                     "one that is not here: {}",
                     wanted, found.reason, fmt::join(forecast::described_devices(), ", ")));
+  // What came along knows more of a usual GPU than the driver tells.
   forecast::DeviceDescription device;
-  device.file = "this machine";
+  for (const std::string& name : forecast::described_devices())
+    if (forecast::DeviceDescription known = forecast::find_device_description(name); known.name == found.device.name)
+      device = std::move(known);
+  if (device.file.empty()) device.file = "this machine";
   device.kind = found.device.kind;
   device.name = found.device.name;
+  device.count = found.count;
   device.memory_total_mib = found.device.memory_total_mib.value_or(0);
   device.compute_units = found.device.compute_units.value_or(0);
   for (std::size_t i = 0; i < forecast::arithmetics.size(); ++i)
@@ -111,36 +135,43 @@ forecast::DeviceDescription device_of_this_machine(const std::string& wanted) {
 }
 
 ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastOptions& options) {
-  ForecastOfExperiment result;
   const experiment::Experiment& experiment = loaded.experiment;
   const forecast::DeviceDescription device =
       options.device ? *options.device : device_of_this_machine(experiment.cases.front().run.device);
-  std::vector<std::string> notes;
-  if (!options.device && std::any_of(experiment.cases.begin(), experiment.cases.end(), [&](const experiment::Case& c) {
-        return c.run.device != experiment.cases.front().run.device;
-      }))
-    notes.push_back(fmt::format("the cases run on several devices; all are planned for {}", device.name));
-  if (std::any_of(experiment.cases.begin(), experiment.cases.end(),
-                  [](const experiment::Case& c) { return c.run.ranks == experiment::ranks_all; }))
-    notes.emplace_back("run.ranks = \"all\" depends on the machine; one rank is planned");
-  run::PlanBasis basis{loaded.target.schema, std::nullopt, false, {}, {}, {}, {}, {}};
-  basis.ask_device = [&](const std::string&) { return as_found(device); };
+  run::PlanBasis basis{.schema = loaded.target.schema, .launched = std::nullopt};
+  basis.ask_device = [&](const std::string&) { return as_found(device, options.devices.value_or(device.count)); };
   basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
   basis.hash_of_input = [](const std::string&) { return std::string(); };
   const run::RunPlan plan = run::make_plan(experiment, basis);
+
+  // What is not to be run, or not there, is not walked through.
   forecast::ForecastRequest request{
       {loaded.target.plugin_file, loaded.target.schema}, device, {}, options.earlier, options.largest};
-  for (const run::CasePlan& planned : plan.cases) request.cases.push_back({planned.values, planned.ranks});
-  result.cases = request.cases;
-  result.forecast = forecast::make_forecast(request);
+  std::vector<forecast::CaseForecast> all(plan.cases.size());
+  std::vector<std::size_t> walked;
+  std::int32_t ranks_of_all = 0;
   for (std::size_t i = 0; i < plan.cases.size(); ++i) {
-    forecast::CaseForecast& c = result.forecast.cases[i];
-    c.request = &result.cases[i];
-    if (!plan.cases[i].refusal) continue;
-    c.walk.state = forecast::WalkState::unsupported;
-    c.walk.reason = plan.cases[i].refusal->reason;
+    const run::CasePlan& planned = plan.cases[i];
+    all[i].request = {planned.values, planned.ranks};
+    if (planned.values.run.ranks == experiment::ranks_all) ranks_of_all = planned.ranks;
+    if (const std::string why = why_not_planned(planned.values, device.kind); !why.empty()) {
+      all[i].walk.reason = why;
+    } else if (planned.refusal) {
+      all[i].walk.state = forecast::WalkState::unsupported;
+      all[i].walk.reason = planned.refusal->reason;
+    } else {
+      request.cases.push_back(all[i].request), walked.push_back(i);
+    }
   }
-  result.forecast.notes.insert(result.forecast.notes.begin(), notes.begin(), notes.end());
+  ForecastOfExperiment result;
+  result.forecast = forecast::make_forecast(request);
+  for (std::size_t k = 0; k < walked.size(); ++k) all[walked[k]] = std::move(result.forecast.cases[k]);
+  if (walked.size() < all.size()) result.forecast.node_hours_are_least = true;
+  result.forecast.cases = std::move(all);
+  if (ranks_of_all > 0)
+    result.forecast.notes.push_back(
+        fmt::format("run.ranks = \"all\" is planned as {} rank{}; --set run.ranks=N plans another number", ranks_of_all,
+                    ranks_of_all == 1 ? "" : "s"));
   result.mistakes = mistakes_in(loaded, result.forecast);
   return result;
 }
@@ -157,8 +188,16 @@ int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptio
   fmt::print("\n");
   print_forecast(planned);
   return planned.mistakes.empty() ? run::exit_ok : report_mistakes(planned.mistakes);
-} catch (const forecast::DeviceFileError& e) {
+} catch (const std::exception& e) {
   fmt::print("\nnot planned: {}\n", e.what());
+  return run::exit_ok;
+}
+
+int report_what_plugin_refuses(const LoadedExperiment& loaded, const ForecastOptions& options) try {
+  const ForecastOfExperiment planned = forecast_of(loaded, options);
+  return planned.mistakes.empty() ? run::exit_ok : report_mistakes(planned.mistakes);
+} catch (const std::exception& e) {
+  fmt::print("not planned: {}\n", e.what());
   return run::exit_ok;
 }
 

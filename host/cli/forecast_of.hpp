@@ -12,26 +12,29 @@
 namespace assay::host::cli {
 
 struct ForecastOptions {
-  std::optional<forecast::DeviceDescription> device;  // nothing: this machine's, as [run] device says
+  std::optional<forecast::DeviceDescription> device;  // nothing: this machine's, as [run] device of the first case says
+  std::optional<std::int32_t> devices;                // how many a machine has; nothing: as the description says
   std::vector<record::CaseRecord> earlier;
   std::string largest;
 };
 
-// One for each device that the experiment's cases run on: one, unless [run] device is swept.
+// Of all cases, for one device. Those that run on another kind of device are not planned, and say so.
 struct ForecastOfExperiment {
-  // The cases that the forecast's refer to.
-  std::vector<forecast::WalkRequest> cases;
   forecast::Forecast forecast;
-  // What the plugin itself refuses, where the file says it.
-  std::vector<experiment::Mistake> mistakes;
+  std::vector<experiment::Mistake> mistakes;  // what the plugin itself refuses, where the file says it
 };
 ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastOptions& options);
+
+// [run] allow has "oom": a case that does not fit is what its author wants to see.
+bool allows_oom(const experiment::Experiment& experiment);
 
 // Prints the table of it, and what belongs below.
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest = "");
 // What a dry run adds to its list of cases: the forecast, and the mistakes that the plugin alone can tell. Returns the
-// exit code. A device that cannot be asked is told, and no mistake.
+// exit code. That nothing could be planned is told, and no mistake.
 int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptions& options);
+// The same, of the mistakes alone.
+int report_what_plugin_refuses(const LoadedExperiment& loaded, const ForecastOptions& options);
 
 // The device of this machine that [run] device means, with the peaks that its maker states. Opens it in a process of
 // its own. Throws forecast::DeviceFileError where it cannot be used.

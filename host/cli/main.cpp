@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 
 #include "cli/command.hpp"
 #include "cli/options.hpp"
@@ -82,7 +84,9 @@ int main(int argc, char** argv) {
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, with a message
   try {
-    return dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
+    const int code = dispatch(all.front(), Arguments(all.begin() + 1, all.end()));
+    if (std::fflush(stdout) == 0) return code;
+    throw std::system_error(errno, std::generic_category(), "the standard output cannot be written");
   } catch (const UsageError& e) {
     fmt::print(stderr, "assay: {}; see 'assay --help'\n", e.what());
     return run::exit_usage;

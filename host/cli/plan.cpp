@@ -20,13 +20,13 @@ namespace {
 namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
-constexpr const char* about =
+constexpr const char* about_plan =
     "Says what each case will take, without running it and without its device: the device's memory by kind\n"
     "and whether it fits, the least time of a step by the device's peaks, with --from an expected time, and\n"
-    "node-hours and disk of all cases. Exit code 0: all fits, 1: a case does not fit or is refused, 2: a\n"
-    "wrong command line or experiment.";
+    "node-hours and disk of all cases. Exit code 0: no case is refused, and each that does not fit is allowed\n"
+    "by [run] allow; 1: otherwise; 2: a wrong command line or experiment.";
 
-po::options_description visible_options() {
+po::options_description plan_options() {
   po::options_description visible("Options");
   const auto texts = [] { return po::value<Arguments>()->composing(); };
   visible.add_options()("device", po::value<std::string>(),
@@ -71,20 +71,21 @@ int plan_experiment(const po::variables_map& values) {
   if (values.count("json"))
     fmt::print("{}\n", forecast::to_json(planned.forecast, result.loaded->experiment.name, options.largest).dump(2));
   else
-    print_forecast(planned, options.largest);
+    fmt::print("{}\n", result.loaded->experiment.name), print_forecast(planned, options.largest);
   for (const experiment::Mistake& mistake : planned.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  const bool fits =
-      std::all_of(planned.forecast.cases.begin(), planned.forecast.cases.end(), [](const forecast::CaseForecast& c) {
-        return c.fits != forecast::Fits::no && c.walk.state != forecast::WalkState::refused;
-      });
-  return fits ? run::exit_ok : run::exit_failed;
+  const bool may_be_oom = allows_oom(result.loaded->experiment);
+  const auto& cases = planned.forecast.cases;
+  const bool is_fine = std::all_of(cases.begin(), cases.end(), [&](const forecast::CaseForecast& c) {
+    return (may_be_oom || c.fits != forecast::Fits::no) && c.walk.state != forecast::WalkState::refused;
+  });
+  return is_fine ? run::exit_ok : run::exit_failed;
 }
 
 }  // namespace
 
 int plan_command(const Arguments& arguments) try {
   const ParsedOptions options =
-      parse_options(arguments, "assay plan EXPERIMENT.toml [options]", about, visible_options(), "experiment");
+      parse_options(arguments, "assay plan EXPERIMENT.toml [options]", about_plan, plan_options(), "experiment");
   if (options.help) return run::exit_ok;
   if (!options.values.count("experiment")) throw UsageError("plan needs an experiment file");
   return plan_experiment(options.values);

@@ -179,7 +179,10 @@ class SubmitCommand {
           "the batch may take {:.1f} node-hours by its budgets, and {} allows {:.1f}; lower [cluster] budget, "
           "submit fewer cases with --filter, or raise [slurm.limits] node_hours",
           node_hours, site.file.string(), *site.limits.node_hours));
-    if (values_.count("dry-run")) return std::max(print_plans(prepared, site, node_hours), print_forecasts(prepared));
+    if (values_.count("dry-run")) {
+      print_plans(prepared, site, node_hours);
+      return print_forecasts(prepared, site);
+    }
     // All of them before the first is written.
     for (const Prepared& each : prepared)
       batch::check_run_path(
@@ -220,27 +223,28 @@ class SubmitCommand {
 
   // A machine from which jobs are submitted need not have the device of those on which they run: without --device what
   // the plugin refuses is told, for a device of the kind that the cases ask for, and no more.
-  int print_forecasts(const std::vector<Prepared>& prepared) const {
+  int print_forecasts(const std::vector<Prepared>& prepared, const batch::Site& site) const {
+    const bool is_asked = values_.count("device") > 0;
     int worst = run::exit_ok;
     for (const Prepared& each : prepared) {
-      if (values_.count("device")) {
-        ForecastOptions options;
+      ForecastOptions options;
+      if (site.gpus_per_node > 0) options.devices = static_cast<std::int32_t>(site.gpus_per_node);
+      if (is_asked)
         options.device = device_asked_for(values_["device"].as<std::string>());
+      else if (each.loaded.experiment.cases.front().run.device != "cpu")
+        options.device = forecast::find_device_description("h200");
+      if (is_asked) {
+        fmt::print("\n{}\n", each.loaded.experiment.name);
         worst = std::max(worst, show_forecast_of_dry_run(each.loaded, options));
         continue;
       }
-      ForecastOptions options;
-      options.device = each.loaded.experiment.cases.front().run.device == "cpu"
-                           ? device_of_this_machine("cpu")
-                           : forecast::find_device_description("h200");
-      const ForecastOfExperiment planned = forecast_of(each.loaded, options);
       fmt::print("\n{}: --device, as of `assay plan`, tells what its cases will take\n", each.loaded.experiment.name);
-      if (!planned.mistakes.empty()) worst = std::max(worst, report_mistakes(planned.mistakes));
+      worst = std::max(worst, report_what_plugin_refuses(each.loaded, options));
     }
     return worst;
   }
 
-  static int print_plans(const std::vector<Prepared>& prepared, const batch::Site& site, double node_hours) {
+  static void print_plans(const std::vector<Prepared>& prepared, const batch::Site& site, double node_hours) {
     for (const Prepared& each : prepared) {
       batch::Submission submission;
       fmt::print("{}: {} cases\n", each.loaded.experiment.name, each.loaded.experiment.cases.size());
@@ -269,7 +273,6 @@ class SubmitCommand {
       say_budgets(each.plan);
     }
     fmt::print("\nnode-hours by the budgets: {:.2f}; nothing was queued\n", node_hours);
-    return run::exit_ok;
   }
 
   static void say_budgets(const batch::BatchPlan& plan) {

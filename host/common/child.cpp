@@ -15,9 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <system_error>
-#include <thread>
 
 #include "common/fd.hpp"
 #include "common/files.hpp"
@@ -35,8 +35,13 @@ constexpr std::chrono::milliseconds between_looks{20};  // at a child that has n
 
 // Waits for the child, and ends with it whatever it has left behind: its orphans come to this process, which stands
 // between it and its parent and runs nothing of the child's, also those that have a session of their own. Ends as the
-// child did.
-[[noreturn]] void keep(pid_t child) {
+// child did. The child is ended, too, where the parent is gone.
+volatile pid_t kept = 0;
+[[noreturn]] void keep(pid_t child, pid_t parent) {
+  kept = child;
+  signal(SIGTERM, [](int) { kill(kept, SIGKILL); });
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -54,7 +59,6 @@ constexpr std::chrono::milliseconds between_looks{20};  // at a child that has n
 
 [[noreturn]] void live_as_child(const std::function<void(const Tell&)>& function, const ChildOptions& options, int to,
                                 pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (getppid() != parent) _exit(1);
   setpgid(0, 0);
@@ -65,7 +69,7 @@ constexpr std::chrono::milliseconds between_looks{20};  // at a child that has n
   if (child < 0) _exit(1);
   if (child > 0) {
     close(to);
-    keep(child);
+    keep(child, parent);
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != keeper) _exit(1);
@@ -89,7 +93,8 @@ constexpr std::chrono::milliseconds between_looks{20};  // at a child that has n
 
 class Child {
  public:
-  Child(pid_t pid, Fd from, Clock::time_point deadline) : pid_(pid), from_(std::move(from)), deadline_(deadline) {}
+  Child(pid_t pid, Fd from, const ChildOptions& options)
+      : pid_(pid), from_(std::move(from)), options_(options), deadline_(Clock::now() + options.deadline) {}
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child() {
@@ -130,6 +135,7 @@ class Child {
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
       text.append(block.data(), static_cast<std::size_t>(n));
+      if (options_.deadline_of_each_text) deadline_ = Clock::now() + options_.deadline;
       if (text.back() != end_of_all) continue;
       text.pop_back();
       return true;
@@ -148,6 +154,7 @@ class Child {
 
   pid_t pid_;
   Fd from_;
+  const ChildOptions options_;
   Clock::time_point deadline_;
   bool is_gone_ = false;
   int status_ = 0;
@@ -169,7 +176,6 @@ std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const
                                       const ChildOptions& options) {
   std::fflush(nullptr);  // or a child would write it once more
   const pid_t parent = getpid();
-  const auto deadline = Clock::now() + options.deadline;
   std::vector<std::unique_ptr<Child>> children;
   for (const std::function<void(const Tell&)>& function : functions) {
     int ends[2];
@@ -179,15 +185,15 @@ std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const
     if (pid < 0) throw std::system_error(errno, std::generic_category(), "no child process");
     if (pid == 0) live_as_child(function, options, to.get(), parent);
     to.reset();
-    children.push_back(std::make_unique<Child>(pid, std::move(from), deadline));
+    children.push_back(std::make_unique<Child>(pid, std::move(from), options));
   }
   // Read at once: a pipe that nobody empties stops its child.
   std::vector<ChildEnd> told(children.size());
-  std::vector<std::thread> readers;
+  std::vector<std::future<ChildEnd>> readers;
   for (std::size_t i = 1; i < children.size(); ++i)
-    readers.emplace_back([&told, &children, i] { told[i] = children[i]->end(); });
+    readers.push_back(std::async(std::launch::async, [child = children[i].get()] { return child->end(); }));
   told[0] = children[0]->end();
-  for (std::thread& reader : readers) reader.join();
+  for (std::size_t i = 1; i < children.size(); ++i) told[i] = readers[i - 1].get();
   return told;
 }
 

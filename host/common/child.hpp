@@ -14,6 +14,7 @@ using Tell = std::function<void(std::string_view)>;
 
 struct ChildOptions {
   std::chrono::milliseconds deadline{10'000};  // of all of it
+  bool deadline_of_each_text = false;          // or from one text that it tells to the next, and to its end
   // The child ends as a program does, with the destructors of its libraries; otherwise at once.
   bool runs_exit_handlers = false;
   int output = -1;  // where standard output and error go, if not nowhere
@@ -33,7 +34,8 @@ struct ChildEnd {
 // Forks. The child has no terminal, leaves no core file, and ends with this process; what it has started ends with it.
 // Call it while this process has one thread. Throws std::system_error where there can be no child.
 ChildEnd run_in_child(const std::function<void(const Tell&)>& function, const ChildOptions& options = {});
-// Several of them side by side; at least one. Their ends in the order of the functions.
+// Several of them side by side, at least one. Their ends in the order of the functions. All are forked before the first
+// thread is started that reads what they tell.
 std::vector<ChildEnd> run_in_children(const std::vector<std::function<void(const Tell&)>>& functions,
                                       const ChildOptions& options = {});
 

@@ -14,15 +14,22 @@
 namespace assay::host::forecast {
 namespace {
 
-// A child that hangs costs so long, whatever it was asked.
-constexpr std::chrono::seconds deadline_of_child{60};
+constexpr std::chrono::seconds deadline_of_question{60};
+// After so many questions that nobody answered in time the others are not asked any more.
+constexpr std::size_t most_overdue = 3;
 constexpr std::size_t questions_of_child = 2000, questions_worth_a_child = 8;
 
 // What one child was asked, and what it told.
 struct Share {
   std::size_t next, end;
   std::vector<nlohmann::json> answers;
+  std::size_t overdue = 0;
 };
+
+// Texts of plugins need not be UTF-8.
+std::string line_of(const nlohmann::json& answer) {
+  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 // Takes the whole lines of a child. The question that it did not live through is answered by `answer_of_death`.
 void take_answers(const ChildEnd& end, std::size_t asked, Share& share,
@@ -39,9 +46,14 @@ void take_answers(const ChildEnd& end, std::size_t asked, Share& share,
     ++share.next;
   }
   if (share.next == asked) return;
-  share.answers.push_back(
-      answer_of_death(end.is_overdue ? fmt::format("more than {} s", deadline_of_child.count()) : end.how()));
+  if (end.is_overdue) ++share.overdue;
+  share.answers.push_back(answer_of_death(
+      end.is_overdue ? fmt::format("more than {} s without an end", deadline_of_question.count()) : end.how()));
   ++share.next;
+  if (share.overdue < most_overdue) return;
+  for (; share.next < share.end; ++share.next)
+    share.answers.push_back(
+        answer_of_death(fmt::format("{} others that took too long, after which it was not asked", share.overdue)));
 }
 
 }  // namespace
@@ -64,15 +76,16 @@ std::vector<nlohmann::json> ask_children(std::size_t count, const std::function<
         try {
           answer = open_in_child();
         } catch (const std::exception& e) {
-          tell(nlohmann::json{{"no", e.what()}}.dump() + "\n");
+          tell(line_of(nlohmann::json{{"no", e.what()}}));
           return;
         }
-        for (std::size_t i = first; i < last; ++i) tell(answer(i).dump() + "\n");
+        for (std::size_t i = first; i < last; ++i) tell(line_of(answer(i)));
       });
     }
     if (children.empty()) break;
     ChildOptions options;
-    options.deadline = deadline_of_child;
+    options.deadline = deadline_of_question;
+    options.deadline_of_each_text = true;
     const std::vector<ChildEnd> ends = run_in_children(children, options);
     for (std::size_t i = 0; i < ends.size(); ++i)
       take_answers(ends[i], asked[i].second, *asked[i].first, answer_of_death);

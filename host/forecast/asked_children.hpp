@@ -13,7 +13,8 @@ using Answer = std::function<nlohmann::json(std::size_t question)>;
 
 // The answers to `count` questions, in their order. `open_in_child` opens in each child what its answers need; what it
 // throws is thrown here as a PluginError. A question that a child does not live through, or that takes more than a
-// minute, is answered by `answer_of_death`, and another child goes on behind it. Throws std::system_error where there
+// minute, is answered by `answer_of_death`, and another child goes on behind it; after a few that took so long the rest
+// of that child's questions is answered so, too. Throws std::system_error where there
 // can be no child.
 std::vector<nlohmann::json> ask_children(std::size_t count, const std::function<Answer()>& open_in_child,
                                          const std::function<nlohmann::json(const std::string& how)>& answer_of_death);

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "experiment/presets.hpp"
-
 namespace assay::host::forecast {
 namespace {
 
@@ -38,16 +36,22 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
         !(*step->mean_ms > 0) || !record.result.device || record.result.device->name != device_name)
       continue;
     EarlierCase earlier;
-    for (const plugin::ParamSpec& p : schema.params) earlier.request.values.params[p.name] = p.default_value;
-    for (const auto& [name, value] : record.identity.params)
-      if (const auto known = earlier.request.values.params.find(name);
-          known != earlier.request.values.params.end() && known->second.index() == value.index())
-        known->second = value;
+    // One whose parameters were others is another case than would be walked through.
+    bool is_known = true;
+    for (const plugin::ParamSpec& p : schema.params) {
+      const Value* const value = record::find(record.identity.params, p.name);
+      is_known = is_known && value && value->index() == p.default_value.index();
+      if (is_known) earlier.request.values.params[p.name] = *value;
+    }
+    if (!is_known) continue;
     take(record.identity.settings, "measure.prepare", earlier.request.values.measure.prepare);
     earlier.request.ranks = record.identity.ranks.value_or(1);
     earlier.step_s = *step->mean_ms / 1e3;
+    std::int64_t warmup = 0;
+    take(record.identity.settings, "measure.warmup", warmup);
     if (record.result.wall.case_s)
-      earlier.other_s = std::max(0.0, *record.result.wall.case_s - record.result.wall.measure_s.value_or(0));
+      earlier.other_s = std::max(0.0, *record.result.wall.case_s - record.result.wall.measure_s.value_or(0) -
+                                          static_cast<double>(warmup) * earlier.step_s);
     cases.push_back(std::move(earlier));
   }
   return cases;

@@ -19,10 +19,11 @@ namespace assay::host::forecast {
 struct EarlierCase {
   WalkRequest request;
   double step_s = 0;
-  double other_s = 0;  // of the case beside its measured steps: opening, set-up, warm-up, verification
+  double other_s = 0;  // of the case beside its steps: opening, set-up, verification
 };
 
-// Those of the records that say something of this workload on this device: steps that are ok, of one repeat each.
+// Those of the records that say something of this workload on this device: of cases that are ok, and that name each of
+// the workload's parameters. Repeats count each.
 std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& records,
                                        const plugin::WorkloadSchema& schema, const std::string& device_name);
 

@@ -5,6 +5,8 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 
 #include "common/files.hpp"
 #include "common/suggest.hpp"
@@ -36,19 +38,28 @@ class TableReader {
     const toml::node* const node = find(key);
     if (!node) return std::nullopt;
     const std::optional<double> value = node->value<double>();
-    if (!value || !(*value < 1e15) || !(may_be_zero ? *value >= 0 : *value > 0))
-      refuse(key, node, may_be_zero ? "expected a number from 0" : "expected a number above 0");
+    const double least = may_be_zero ? 0 : 1e-6;
+    if (!value || !(*value >= least && *value <= 1e12))
+      refuse(key, node, fmt::format("expected a number from {} to 1e12", least));
     return value;
   }
   double needed_number(const std::string& key) {
     const std::optional<double> value = number(key);
-    if (!value) refuse(key, nullptr, "is missing; expected a number above 0");
+    if (!value) refuse(key, nullptr, "is missing; expected a number");
     return *value;
+  }
+  std::int64_t needed_count(const std::string& key) {
+    const double value = needed_number(key);
+    if (value != std::floor(value) || value > 1e6)
+      refuse(key, table_->get(key), "expected a whole number from 1 to 1000000");
+    return static_cast<std::int64_t>(value);
   }
   std::string needed_text(const std::string& key) {
     const toml::node* const node = find(key);
     const std::optional<std::string> value = node ? node->value<std::string>() : std::nullopt;
     if (!value || value->empty()) refuse(key, node, "expected a text, which is missing");
+    if (std::any_of(value->begin(), value->end(), [](unsigned char c) { return std::iscntrl(c); }))
+      refuse(key, node, "expected a text without control characters");
     return *value;
   }
   void skip(const std::string& key) { known_.push_back(key); }
@@ -121,7 +132,7 @@ DeviceDescription read_device_file(const fs::path& file) {
     top.refuse("kind", root.get("kind"), fmt::format("is '{}'; expected cuda or cpu", device.kind));
   device.name = top.needed_text("name");
   device.memory_total_mib = top.needed_number("memory_total_mib");
-  device.compute_units = static_cast<std::int64_t>(top.needed_number("compute_units"));
+  device.compute_units = top.needed_count("compute_units");
   device.l2_cache_mib = top.number("l2_cache_mib").value_or(0);
   top.skip("compute_capability");
   top.skip("source");
@@ -150,14 +161,18 @@ std::vector<std::string> described_devices() {
   return names;
 }
 
-DeviceDescription find_device_description(const std::string& name) {
+DeviceDescription find_device_description(const std::string& given) {
   const std::vector<std::string> names = described_devices();
+  std::string name = given;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (std::error_code error; fs::is_regular_file(given, error))
+      throw DeviceFileError(fmt::format("--device is '{}', which is a file; --device-file takes it", given));
     const auto near = nearest(name, names);
     throw DeviceFileError(
-        fmt::format("no device '{}' is described; expected {}{}; --device-file takes a file of your "
-                    "own, which `assay describe-device` writes",
-                    name, fmt::join(names, ", "), near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+        fmt::format("no device '{}' is described; expected auto, cpu or cuda of this machine, or {}{}; --device-file "
+                    "takes a file of your own, which `assay describe-device` writes",
+                    given, fmt::join(names, ", "), near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
   }
   return read_device_file(folder_of_descriptions() / (name + ".toml"));
 }

@@ -20,6 +20,7 @@ struct DeviceDescription {
   std::string name;  // as the driver tells it
   double memory_total_mib = 0;
   std::int64_t compute_units = 0;
+  std::int32_t count = 1;  // of such devices in a machine; of a file always one
   double l2_cache_mib = 0;
   std::array<double, arithmetics.size()> tflop_per_s{};  // dense; 0: the file does not say
   double memory_gbytes_per_s = 0;

@@ -1,6 +1,7 @@
 #include "forecast/forecast.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,6 @@ namespace {
 
 constexpr double record_mib = 0.04;       // a case's line in cases.jsonl, its log and its part of the tables
 constexpr double taken_files_mib = 45.0;  // the copies of assay's libraries below a run
-constexpr double seconds_of_a_case = 3;   // opening, choosing kernels and verifying, where nothing tells
 
 // What the process of such a case holds beside its account.
 double beside_mib(const Walk& walk, const DeviceDescription& device) {
@@ -21,40 +21,64 @@ double beside_mib(const Walk& walk, const DeviceDescription& device) {
          (walk.communicates ? device.communicator_mib.value_or(usual_communicator_mib) : 0);
 }
 
-Fits fits_into(const Walk& walk, const DeviceDescription& device) {
-  if (walk.state == WalkState::too_large) return Fits::no;
-  if (walk.state != WalkState::walked) return Fits::not_known;
-  const double wanted = static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
-  return wanted <= device.memory_total_mib ? Fits::yes : Fits::no;
+// The keys of [process] that a GPU's file leaves out.
+std::string unsaid_of_process(const DeviceDescription& device) {
+  if (device.kind == "cpu") return "";
+  std::vector<const char*> keys;
+  if (!device.context_mib) keys.push_back("context_mib");
+  if (!device.kernels_mib) keys.push_back("kernels_mib");
+  if (!device.products_mib) keys.push_back("products_mib");
+  if (!device.communicator_mib) keys.push_back("communicator_mib");
+  return fmt::format("{}", fmt::join(keys, ", "));
 }
 
-// A lower bound: no step is shorter than its own statement of work at the device's peaks, nor than its messages at the
-// link's. Operations of a step that are not stated count by their products alone, since bytes may come from a cache.
+// Ranks of one machine share the memory of its processors. Of a GPU each is thought to have one for itself.
+double sharers_of(const WalkRequest& request, const DeviceDescription& device) {
+  if (device.kind != "cpu") return 1;
+  const double nodes = static_cast<double>(std::max<std::int64_t>(request.values.cluster.nodes, 1));
+  return std::ceil(static_cast<double>(request.ranks) / nodes);
+}
+
+double peak_mib(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
+  return sharers_of(request, device) * static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
+}
+
+Fits fits_into(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
+  if (walk.state == WalkState::too_large) return Fits::no;
+  if (walk.state != WalkState::walked || device.memory_total_mib == 0) return Fits::not_known;
+  return peak_mib(walk, request, device) <= device.memory_total_mib ? Fits::yes : Fits::no;
+}
+
+// By the stated work of a step at the device's peaks, and what a rank has to send at the link's. Where no work is
+// stated, by the products and attentions alone, since bytes may come from a cache.
 void add_least_time(CaseForecast& c, const DeviceDescription& device) {
   double flops_s = 0, bytes_s = 0, link_s = 0;
   if (const double peak = device.flops_per_s(c.walk.arithmetic); peak > 0) flops_s = c.walk.flops / peak;
   if (flops_s == 0)
     for (const std::size_t kind : {product_kind, attention_kind}) flops_s += c.walk.operations[kind].flops_s;
-  if (device.memory_gbytes_per_s > 0) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
+  // What fits into the caches need not come from memory. Those of a processor are not told.
+  const bool is_cached =
+      device.kind == "cpu" || static_cast<double>(c.walk.at_step.total()) <= device.l2_cache_mib * mib;
+  if (device.memory_gbytes_per_s > 0 && !is_cached) bytes_s = c.walk.bytes / (device.memory_gbytes_per_s * 1e9);
   if (device.link_gbytes_per_s > 0)
     link_s = c.walk.operations[collective_kind].bytes / (device.link_gbytes_per_s * 1e9);
   c.least_step_s = std::max({flops_s, bytes_s, link_s});
   if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
 }
 
+// Each sample is `inner` steps; "auto" is at least one.
 void add_wall_time(CaseForecast& c) {
-  const measure::MeasurePlan& plan = c.request->values.measure;
-  const auto steps = static_cast<double>(plan.warmup + plan.fewest_steps()) *
-                     static_cast<double>(std::max<std::int64_t>(plan.inner, 1));
-  c.least_s = steps * c.least_step_s;
+  const measure::MeasurePlan& plan = c.request.values.measure;
+  const auto inner = static_cast<double>(std::max<std::int64_t>(plan.inner, 1));
+  const auto warmup = static_cast<double>(plan.warmup);
+  double samples = static_cast<double>(plan.fewest_steps());
+  c.least_s = (warmup + samples * inner) * c.least_step_s;
   if (!c.expected) return;
-  double measured_steps = static_cast<double>(plan.fewest_steps());
   if (!plan.steps && !plan.until)
-    measured_steps = std::clamp(measure::DefaultLength::enough_s / c.expected->step_s,
-                                static_cast<double>(measure::DefaultLength::min_steps),
-                                static_cast<double>(measure::DefaultLength::max_steps));
-  c.expected_s = (static_cast<double>(plan.warmup) + measured_steps) * c.expected->step_s +
-                 std::max(c.expected->other_s, seconds_of_a_case);
+    samples = std::clamp(measure::DefaultLength::enough_s / (c.expected->step_s * inner),
+                         static_cast<double>(measure::DefaultLength::min_steps),
+                         static_cast<double>(measure::DefaultLength::max_steps));
+  c.expected_s = (warmup + samples * inner) * c.expected->step_s + c.expected->other_s;
 }
 
 }  // namespace
@@ -62,6 +86,7 @@ void add_wall_time(CaseForecast& c) {
 Forecast make_forecast(const ForecastRequest& request) {
   Forecast forecast;
   forecast.device = request.device;
+  forecast.has_earlier = !request.earlier.empty();
   const std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
   const std::vector<EarlierCase> earlier = earlier_cases(request.earlier, request.plugin.schema, request.device.name);
   std::vector<WalkRequest> again;
@@ -71,37 +96,62 @@ Forecast make_forecast(const ForecastRequest& request) {
   std::vector<Largest> largest;
   if (!request.largest.empty())
     largest = largest_that_fit(request.plugin, request.device, request.cases, request.largest,
-                               [&](const Walk& walk) { return fits_into(walk, request.device) == Fits::yes; });
-  std::size_t without_time = 0;
+                               [&](const WalkRequest& tried, const Walk& walk) {
+                                 return fits_into(walk, tried, request.device) == Fits::yes;
+                               });
+  bool collects = false, has_no_peak = false;
   for (std::size_t i = 0; i < walks.size(); ++i) {
     CaseForecast& c = forecast.cases.emplace_back();
-    c.request = &request.cases[i];
+    c.request = request.cases[i];
     c.walk = walks[i];
-    c.fits = fits_into(c.walk, request.device);
+    c.fits = fits_into(c.walk, c.request, request.device);
     if (!request.largest.empty()) c.largest = largest[i];
-    if (c.walk.state != WalkState::walked) continue;
-    const double beside = beside_mib(c.walk, request.device);
-    c.process_mib = static_cast<double>(c.walk.at_step.total()) / mib + beside;
-    c.peak_mib = static_cast<double>(c.walk.peak_total) / mib + beside;
+    if (c.walk.state != WalkState::walked) {
+      forecast.node_hours_are_least = true;
+      continue;
+    }
+    collects = collects || c.walk.operations[collective_kind].bytes > 0;
+    has_no_peak = has_no_peak || (c.walk.flops > 0 && request.device.flops_per_s(c.walk.arithmetic) == 0);
+    c.beside_mib = beside_mib(c.walk, request.device);
+    c.process_mib =
+        sharers_of(c.request, request.device) * static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib;
+    c.peak_mib = peak_mib(c.walk, c.request, request.device);
     add_least_time(c, request.device);
-    c.expected = calibration.expected(c.request->values, c.request->ranks, c.walk);
+    c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
     add_wall_time(c);
-    if (!c.expected_s) ++without_time;
-    const double nodes = static_cast<double>(std::max<std::int64_t>(c.request->values.cluster.nodes, 1));
-    forecast.node_hours += nodes * c.expected_s.value_or(c.least_s + seconds_of_a_case) / 3600;
+    forecast.node_hours_are_least = forecast.node_hours_are_least || !c.expected_s;
+    const double nodes = static_cast<double>(std::max<std::int64_t>(c.request.values.cluster.nodes, 1));
+    forecast.node_hours += nodes * c.expected_s.value_or(c.least_s) / 3600;
   }
-  forecast.node_hours_are_least = without_time > 0;
   forecast.disk_mib = taken_files_mib + record_mib * static_cast<double>(walks.size());
   if (!request.earlier.empty() && earlier.empty())
     forecast.notes.push_back(
-        fmt::format("the earlier run has no case of workload '{}' on a device '{}'; times are not "
-                    "expected by it",
+        fmt::format("the earlier run has no case of workload '{}' on a device '{}'; there are no "
+                    "expected times",
                     request.plugin.schema.id, request.device.name));
-  if (request.device.kind == "cuda" && !request.device.context_mib)
+  if (const std::string unsaid = unsaid_of_process(request.device); !unsaid.empty())
+    forecast.notes.push_back(fmt::format(
+        "{} does not say {} of [process], what a process holds of the device by itself; as much is taken as "
+        "on an H200; `assay describe-device` measures it",
+        request.device.file, unsaid));
+  if (const auto below =
+          std::count_if(forecast.cases.begin(), forecast.cases.end(),
+                        [](const CaseForecast& c) { return c.expected && c.expected->step_s < c.least_step_s; });
+      below > 0)
+    forecast.notes.push_back(fmt::format(
+        "{} of the expected times lie below the least ones: the earlier cases do not tell of such cases, or {} states "
+        "smaller peaks than the device has",
+        below, request.device.file));
+  if (collects && request.device.link_gbytes_per_s == 0)
     forecast.notes.push_back(
-        fmt::format("{} does not say what a process holds of the device by itself; as much is taken as on an H200, {} "
-                    "MiB and more; `assay describe-device` measures it",
-                    request.device.file, usual_context_mib));
+        fmt::format("{} states no link; what ranks send is not counted in the times", request.device.file));
+  if (has_no_peak)
+    forecast.notes.push_back(
+        fmt::format("{} states no peak of an arithmetic that cases use; their operations are not "
+                    "counted in the least times",
+                    request.device.file));
+  if (request.device.memory_total_mib == 0)
+    forecast.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")
     forecast.notes.push_back(
         "on the CPU the workspace of its kernels is not known before they run, and is not counted");

@@ -15,26 +15,27 @@ namespace assay::host::forecast {
 enum class Fits { yes, no, not_known };
 
 struct CaseForecast {
-  const WalkRequest* request = nullptr;
+  WalkRequest request;
   Walk walk;
   Fits fits = Fits::not_known;
-  double process_mib = 0;   // of the device while steps run: what is held, the context and the libraries
-  double peak_mib = 0;      // the most of the account, and the context and the libraries
-  double least_step_s = 0;  // by roofline; 0: not known
+  double beside_mib = 0;    // what the process holds of the device beside its account
+  double process_mib = 0;   // of the device while steps run, that too; on a CPU of all ranks of the machine
+  double peak_mib = 0;      // the most that it holds
+  double least_step_s = 0;  // by the stated peaks, of data from the device's memory; 0: not known
   std::string bound;        // what bounds it: "flops", "bytes", "link"
   std::optional<Calibration::Expected> expected;
-  // Of the case on one node: by the expected time, else by the least one.
-  double least_s = 0;
-  std::optional<double> expected_s;
-  std::optional<Largest> largest;  // with --largest
+  double least_s = 0;                // of all its steps
+  std::optional<double> expected_s;  // of the case, set-up and verification included
+  std::optional<Largest> largest;    // with --largest
 };
 
 struct Forecast {
   DeviceDescription device;
   std::vector<CaseForecast> cases;
   double node_hours = 0;
-  bool node_hours_are_least = false;  // some case has no expected time
+  bool node_hours_are_least = false;  // some case has no expected time, and counts by its least one, or not at all
   double disk_mib = 0;
+  bool has_earlier = false;  // runs were given to expect times by
   std::vector<std::string> notes;
 };
 

@@ -25,13 +25,13 @@ std::string fits_text(const CaseForecast& c) {
     case WalkState::not_known: return "not known";
     case WalkState::walked: break;
   }
-  return c.fits == Fits::yes ? "yes" : "no";
+  return c.fits == Fits::not_known ? "not known" : c.fits == Fits::yes ? "yes" : "no";
 }
 
 std::vector<std::string> axes_of(const Forecast& forecast) {
   std::vector<std::string> axes;
   for (const CaseForecast& c : forecast.cases)
-    for (const auto& [axis, value] : c.request->values.axes)
+    for (const auto& [axis, value] : c.request.values.axes)
       if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
   return axes;
 }
@@ -43,9 +43,15 @@ bool holds(const Forecast& forecast, std::size_t kind) {
 
 Cell optional_number(double number, bool is_there) { return is_there ? record::number_cell(number) : Cell{}; }
 
+Cell largest_cell(const CaseForecast& c) {
+  if (!c.largest || !c.largest->value) return {};
+  if (!c.largest->is_bound) return record::count_cell(*c.largest->value);
+  return record::text_cell(fmt::format("{} (its range ends)", *c.largest->value));
+}
+
 std::string name_of_case(const CaseForecast& c) {
-  const std::string label = results::case_label(c.request->values.axes, c.request->values.repeat);
-  return fmt::format("case {}{}", c.request->values.index + 1, label.empty() ? "" : fmt::format(" ({})", label));
+  const std::string label = results::case_label(c.request.values.axes, c.request.values.repeat);
+  return fmt::format("case {}{}", c.request.values.index + 1, label.empty() ? "" : fmt::format(" ({})", label));
 }
 
 }  // namespace
@@ -65,74 +71,127 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
   results::Table table;
   const std::vector<std::string> axes = axes_of(forecast);
   const bool has_ranks = std::any_of(forecast.cases.begin(), forecast.cases.end(),
-                                     [](const CaseForecast& c) { return c.request->ranks > 1; });
+                                     [](const CaseForecast& c) { return c.request.ranks > 1; });
   const bool has_expected = std::any_of(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.expected.has_value(); });
   table.columns.emplace_back("case");
   table.columns.insert(table.columns.end(), axes.begin(), axes.end());
   if (has_ranks) table.columns.emplace_back("ranks");
-  for (std::size_t k = 0; k < memory_kind_count; ++k)
-    if (holds(forecast, k)) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
-  for (const char* name : {"process MiB", "fits", "at least ms", "by"}) table.columns.emplace_back(name);
+  for (const char* name : {"fits", "process peak MiB", "at least ms", "by"}) table.columns.emplace_back(name);
   if (has_expected) table.columns.emplace_back("expected ms");
   if (!largest.empty()) table.columns.push_back(fmt::format("largest {}", largest));
+  for (std::size_t k = 0; k < memory_kind_count; ++k)
+    if (holds(forecast, k)) table.columns.push_back(fmt::format("{} MiB", memory_kind_name(k)));
   for (const CaseForecast& c : forecast.cases) {
     const bool is_there = c.walk.state == WalkState::walked;
     std::vector<Cell>& row = table.rows.emplace_back();
-    row.push_back(record::input_cell(c.request->values.index + 1));
+    row.push_back(record::input_cell(c.request.values.index + 1));
     for (const std::string& axis : axes) {
-      const Value* const value = record::find(c.request->values.axes, axis);
+      const Value* const value = record::find(c.request.values.axes, axis);
       row.push_back(value ? record::input_cell(*value) : Cell{});
     }
-    if (has_ranks) row.push_back(record::count_cell(c.request->ranks));
-    for (std::size_t k = 0; k < memory_kind_count; ++k)
-      if (holds(forecast, k)) row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
-    row.push_back(optional_number(c.peak_mib, is_there));
+    if (has_ranks) row.push_back(record::count_cell(c.request.ranks));
     row.push_back(record::text_cell(fits_text(c)));
+    row.push_back(optional_number(c.peak_mib, is_there));
     row.push_back(optional_number(c.least_step_s * 1e3, c.least_step_s > 0));
     row.push_back(record::text_cell(c.bound));
     if (has_expected) row.push_back(c.expected ? record::number_cell(c.expected->step_s * 1e3) : Cell{});
-    if (!largest.empty())
-      row.push_back(!c.largest || !c.largest->value ? Cell{} : record::count_cell(*c.largest->value));
+    if (!largest.empty()) row.push_back(largest_cell(c));
+    for (std::size_t k = 0; k < memory_kind_count; ++k)
+      if (holds(forecast, k)) row.push_back(optional_number(static_cast<double>(c.walk.peak.bytes[k]) / mib, is_there));
   }
   return table;
 }
+
+namespace {
+
+double least_beside(const Forecast& forecast) {
+  double least = 0;
+  for (const CaseForecast& c : forecast.cases)
+    if (c.beside_mib > 0) least = least == 0 ? c.beside_mib : std::min(least, c.beside_mib);
+  return least;
+}
+
+// Equal reasons once, each with the cases that have it.
+std::string reasons_of(const Forecast& forecast) {
+  std::vector<std::pair<std::string, std::vector<const CaseForecast*>>> reasons;
+  const auto add = [&](const CaseForecast& c, std::string text) {
+    auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == text; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {std::move(text), {}});
+    known->second.push_back(&c);
+  };
+  for (const CaseForecast& c : forecast.cases) {
+    if (c.walk.state != WalkState::walked)
+      add(c, fmt::format("{}: {}", name_of(c.walk.state), one_line(c.walk.reason)));
+    if (c.walk.state == WalkState::walked && c.largest && !c.largest->value)
+      add(c, fmt::format("no largest value: {}", one_line(c.largest->why_none)));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(reasons.size(), most_reasons); ++i) {
+    const auto& [reason, cases] = reasons[i];
+    text += fmt::format("{}{}: {}\n", name_of_case(*cases.front()),
+                        cases.size() > 1 ? fmt::format(" and {} more", cases.size() - 1) : "", reason);
+  }
+  if (reasons.size() > most_reasons)
+    text += fmt::format("and {} more reasons, which --json has\n", reasons.size() - most_reasons);
+  return text;
+}
+
+std::string node_hours_text(const Forecast& forecast) {
+  if (forecast.node_hours == 0) return "node-hours not known";
+  return fmt::format("{} {:.2g} node-hours", forecast.node_hours_are_least ? "at least" : "about", forecast.node_hours);
+}
+
+std::string words_on_expected(const Forecast& forecast) {
+  std::size_t planned = 0, expected = 0, beyond = 0, fewest = 0;
+  double largest_error = 0, farthest = 1;
+  for (const CaseForecast& c : forecast.cases) {
+    planned += c.walk.state == WalkState::walked ? 1 : 0;
+    if (!c.expected) continue;
+    fewest = expected == 0 ? c.expected->cases : std::min(fewest, c.expected->cases);
+    ++expected;
+    largest_error = std::max(largest_error, c.expected->largest_error);
+    farthest = std::max(farthest, c.expected->beyond);
+    beyond += c.expected->beyond > 1.5 ? 1 : 0;
+  }
+  if (!forecast.has_earlier) return "";
+  std::string text;
+  if (expected > 0 && fewest == 1)
+    text = "expected times: some stand on one earlier case, which does not tell how good they are\n";
+  else if (expected > 0)
+    text = fmt::format(
+        "expected times: each stands on {} or more earlier cases, from whose times the fit is off by up to {:.1f}%\n",
+        fewest, largest_error * 100);
+  if (beyond > 0)
+    text += fmt::format(
+        "{} of these cases are larger or smaller than all that they stand on, by a factor of up to {:.1f}\n", beyond,
+        farthest);
+  if (expected < planned)
+    text +=
+        fmt::format("{} of {} cases have no expected time: no earlier case has the same choices, switches and ranks\n",
+                    planned - expected, planned);
+  return text;
+}
+
+}  // namespace
 
 std::string below_table(const Forecast& forecast) {
   const DeviceDescription& device = forecast.device;
   std::string text = fmt::format("device: {}, {} MiB ({})\n", device.name,
                                  group_thousands(fmt::format("{:.0f}", device.memory_total_mib)), device.file);
-  std::size_t reasons = 0, left = 0;
-  for (const CaseForecast& c : forecast.cases) {
-    if (c.walk.state == WalkState::walked) continue;
-    if (++reasons > most_reasons)
-      ++left;
-    else
-      text += fmt::format("{}: {}: {}\n", name_of_case(c), name_of(c.walk.state), one_line(c.walk.reason));
-  }
-  if (left > 0) text += fmt::format("and {} more that are not planned; --json has all reasons\n", left);
-  std::size_t beyond = 0;
-  double largest_error = 0, farthest = 1;
-  std::size_t calibrated = 0;
-  for (const CaseForecast& c : forecast.cases)
-    if (c.expected) {
-      ++calibrated;
-      largest_error = std::max(largest_error, c.expected->largest_error);
-      farthest = std::max(farthest, c.expected->beyond);
-      beyond += c.expected->beyond > 1.5 ? 1 : 0;
-    }
-  if (calibrated > 0) {
-    text += fmt::format("expected times: fitted to earlier cases, which they meet within {:.1f}%", largest_error * 100);
-    text += beyond > 0
-                ? fmt::format("; {} of {} cases lie beyond these, up to {:.1f} times\n", beyond, calibrated, farthest)
-                : "\n";
-  }
-  text += fmt::format("all cases: {} {:.2g} node-hours, about {:.0f} MiB of disk\n",
-                      forecast.node_hours_are_least ? "at least" : "about", forecast.node_hours, forecast.disk_mib);
-  if (device.kind == "cuda")
-    text +=
-        "libraries: not asked which kernels they have; what choosing kernels takes for a moment is not counted, "
-        "since it takes only what is free\n";
+  const auto too_large = std::count_if(forecast.cases.begin(), forecast.cases.end(),
+                                       [](const CaseForecast& c) { return c.fits == Fits::no; });
+  if (too_large > 0) text += fmt::format("{} of {} cases do not fit\n", too_large, forecast.cases.size());
+  text += reasons_of(forecast) + words_on_expected(forecast);
+  const auto planned = std::count_if(forecast.cases.begin(), forecast.cases.end(),
+                                     [](const CaseForecast& c) { return c.walk.state == WalkState::walked; });
+  if (planned > 0)
+    text += fmt::format("all cases: {}, about {:.0f} MiB of disk\n", node_hours_text(forecast), forecast.disk_mib);
+  const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
+                                        [](const CaseForecast& c) { return c.beside_mib > 0; });
+  if (with_beside != forecast.cases.end())
+    text += fmt::format("process: of each {:.0f} MiB or more are the driver's and the libraries' own\n",
+                        least_beside(forecast));
   for (const std::string& note : forecast.notes) text += "note: " + note + "\n";
   return text;
 }
@@ -141,11 +200,11 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
   json cases = json::array();
   for (const CaseForecast& c : forecast.cases) {
     json axes = json::object();
-    for (const auto& [name, value] : c.request->values.axes)
+    for (const auto& [name, value] : c.request.values.axes)
       std::visit([&, key = name](const auto& v) { axes[key] = v; }, value);
-    json one{{"index", c.request->values.index},
+    json one{{"index", c.request.values.index},
              {"axes", std::move(axes)},
-             {"ranks", c.request->ranks},
+             {"ranks", c.request.ranks},
              {"state", name_of(c.walk.state)}};
     if (c.walk.state != WalkState::walked) {
       one["reason"] = c.walk.reason;
@@ -165,12 +224,10 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
             {"count", sum.count}, {"flops", sum.flops}, {"bytes", sum.bytes}, {"least_ms", sum.least_s * 1e3}};
     one["rank"] = c.walk.rank;
     one["told_by_plugin"] = c.walk.is_told;
-    one["memory"] = {{"peak_bytes", std::move(peak)},
-                     {"at_step_bytes", std::move(at_step)},
-                     {"peak_total_bytes", c.walk.peak_total},
-                     {"process_mib", c.process_mib},
-                     {"process_peak_mib", c.peak_mib}};
-    one["fits"] = c.fits == Fits::yes;
+    one["memory"] = {{"peak_bytes", std::move(peak)},         {"at_step_bytes", std::move(at_step)},
+                     {"peak_total_bytes", c.walk.peak_total}, {"beside_mib", c.beside_mib},
+                     {"process_mib", c.process_mib},          {"process_peak_mib", c.peak_mib}};
+    one["fits"] = c.fits == Fits::not_known ? json() : json(c.fits == Fits::yes);
     one["operations"] = std::move(operations);
     one["step"] = {{"least_ms", c.least_step_s > 0 ? json(c.least_step_s * 1e3) : json()}, {"bound", c.bound}};
     if (c.expected)
@@ -182,7 +239,8 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
     if (c.largest)
       one["largest"] = {{"param", largest},
                         {"value", c.largest->value ? json(*c.largest->value) : json()},
-                        {"is_bound_of_parameter", c.largest->is_bound}};
+                        {"is_bound_of_parameter", c.largest->is_bound},
+                        {"why_none", c.largest->why_none}};
     cases.push_back(std::move(one));
   }
   const DeviceDescription& device = forecast.device;

@@ -15,7 +15,7 @@ results::Table table_of(const Forecast& forecast, const std::string& largest);
 std::string below_table(const Forecast& forecast);
 nlohmann::ordered_json to_json(const Forecast& forecast, const std::string& experiment, const std::string& largest);
 
-// "out of memory", "refused", ...
+// "planned", "refused", ...
 const char* name_of(WalkState state);
 
 }  // namespace assay::host::forecast

@@ -1,6 +1,8 @@
 // Walks through the setup and the first step of cases on a device that carries nothing out, in child processes, since
 // plugins run there: what the cases take, to the byte, and what their operations cost.
 #pragma once
+#include <assay/abi.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -18,7 +20,9 @@ inline constexpr double mib = 1048576.0;  // bytes
 
 // By assay_operation_kind.
 inline constexpr std::array operation_kinds{"products", "attention", "other", "collectives"};
-inline constexpr std::size_t product_kind = 0, attention_kind = 1, other_kind = 2, collective_kind = 3;
+inline constexpr std::size_t product_kind = ASSAY_OPERATION_PRODUCT, attention_kind = ASSAY_OPERATION_ATTENTION,
+                             collective_kind = ASSAY_OPERATION_COLLECTIVE;
+static_assert(operation_kinds.size() == collective_kind + 1);
 
 struct OperationSum {
   std::int64_t count = 0;
@@ -31,7 +35,7 @@ enum class WalkState : int {
   walked,
   refused,      // the workload calls its parameters wrong
   unsupported,  // it does not run on such a device, or with so many ranks
-  too_large,    // no address space has room for it
+  too_large,    // the stand-in has no addresses for so much
   not_known,    // it does not say, and what happens to it on such a device is no answer
 };
 
@@ -46,7 +50,7 @@ struct Walk {
   std::int64_t peak_total = 0;
   std::array<OperationSum, operation_kinds.size()> operations;  // of one step
   // What the workload itself states (assay_work); 0: not stated.
-  double flops = 0, bytes = 0, items = 0;
+  double flops = 0, bytes = 0;
   std::string arithmetic;
 };
 
@@ -61,20 +65,22 @@ struct WalkedPlugin {
   plugin::WorkloadSchema schema;
 };
 
-// The answers in the order of `count` requests, each of the rank that takes the most memory among the first and the
-// last one. `request_of` is called in the child. Throws std::system_error where there can be no child.
+// The answers in the order of the requests, each of the rank that takes the most memory among the first and the last
+// one. Throws plugin::PluginError where plugin or stand-in cannot be opened, and std::system_error where there can be
+// no child.
 std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
                              const std::vector<WalkRequest>& requests);
 
 // For each request the largest value of the integer parameter `name` with which `fits` says yes, from the request's own
-// value on; with its walk. Nothing where the request's own value does not fit.
+// value on.
 struct Largest {
   std::optional<std::int64_t> value;
   bool is_bound = false;  // of the parameter's range
-  Walk walk;              // with that value, or with the request's own where nothing fits
+  std::string why_none;   // without a value: the case's own does not fit, or a value on the way is refused
 };
+using FitsAsked = std::function<bool(const WalkRequest& request, const Walk& walk)>;
 std::vector<Largest> largest_that_fit(const WalkedPlugin& plugin, const DeviceDescription& device,
                                       const std::vector<WalkRequest>& requests, const std::string& name,
-                                      const std::function<bool(const Walk&)>& fits);
+                                      const FitsAsked& fits);
 
 }  // namespace assay::host::forecast

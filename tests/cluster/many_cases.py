@@ -44,7 +44,7 @@ plugin = "all_reduce"
 backend = "gloo"
 [sweep]
 size_bytes = [{sizes}]
-collective = ["all_reduce", "broadcast"]
+collective = ["all_reduce", "reduce_scatter"]
 in_place = [true, false]
 [measure]
 warmup = 1

@@ -51,7 +51,7 @@ step_relocatable() {
     found=$((found + 1))
     path=$(readelf -d "$file" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p')
     # The vendor's libraries are where the vendor's installer puts them, not in the tree.
-    if [[ $file == */libassay_device_cuda.so || $file == */libassay_comm_nccl.so ]]; then
+    if [[ $file == */libassay_device_cuda.so || $file == */libassay_comm_nccl.so ]] && [[ $file != */planned/* ]]; then
       [[ $path =~ ^\$ORIGIN(:/[^:]+)*$ && $path != *"$BUILD_DIR"* && $path != *"$WORK"* ]] ||
         fail "$file has the run path '$path'; expected \$ORIGIN and the folders of the vendor's libraries"
       continue

@@ -13,8 +13,7 @@ class PlannedCommunicator final : public Communicator {
  public:
   PlannedCommunicator(const assay_comm& comm, const assay_planning& planning, std::string backend)
       : planning_(planning), rank_(comm.rank), size_(comm.rank_count), backend_(std::move(backend)) {
-    told("open_communicator", 0);  // which takes memory of its own
-    totals_ = {};
+    planning_.tell_communicator();
   }
 
   const char* backend() const override { return backend_.c_str(); }
@@ -23,15 +22,17 @@ class PlannedCommunicator final : public Communicator {
   std::int32_t size() const override { return size_; }
   void register_memory(void*, std::size_t) override {}
 
-  // What a rank has to send, whatever the algorithm: of a sum its parts of the others and the result of its own.
+  // What a rank has to send, whatever the algorithm, also where the switch adds and copies: of a sum its terms of the
+  // parts that are others', and the result of its own part once; of a gathering its own part once.
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
-    return told("all_reduce", 2 * part_of(send.bytes()));
+    return told("all_reduce", size_ > 1 ? send.bytes() : 0);
   }
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor&, Reduction) override {
-    return told("reduce_scatter", part_of(send.bytes()));
+    const auto ranks = static_cast<std::uint64_t>(size_);
+    return told("reduce_scatter", send.bytes() / ranks * (ranks - 1));
   }
-  Ticket all_gather(const compute::Tensor&, const compute::Tensor& receive) override {
-    return told("all_gather", part_of(receive.bytes()));
+  Ticket all_gather(const compute::Tensor& send, const compute::Tensor&) override {
+    return told("all_gather", size_ > 1 ? send.bytes() : 0);
   }
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override {
     return told("broadcast", root == rank_ && size_ > 1 ? x.bytes() : 0);
@@ -42,10 +43,6 @@ class PlannedCommunicator final : public Communicator {
   Totals take_totals() override { return std::exchange(totals_, Totals{}); }
 
  private:
-  std::uint64_t part_of(std::size_t bytes) const {
-    const auto ranks = static_cast<std::uint64_t>(size_);
-    return bytes / ranks * (ranks - 1);
-  }
   Ticket told(const char* name, std::uint64_t bytes) {
     const assay_planned_operation operation{sizeof operation,          name, ASSAY_OPERATION_COLLECTIVE,
                                             ASSAY_ARITHMETIC_UNSTATED, 0,    bytes};

@@ -65,7 +65,8 @@ struct Cost {
   }
   // Of the table the rows alone that are looked up.
   void operator()(const op::EmbeddingForward& op) {
-    set(op, ASSAY_OPERATION_OTHER, 0, 2 * op.out.bytes() + op.ids.bytes(), ASSAY_ARITHMETIC_UNSTATED);
+    const std::uint64_t rows_bytes = count(op.out.elements()) * size_of(op.table.dtype);
+    set(op, ASSAY_OPERATION_OTHER, 0, rows_bytes + op.out.bytes() + op.ids.bytes(), ASSAY_ARITHMETIC_UNSTATED);
   }
   template <class Op>
   void operator()(const Op& op) {

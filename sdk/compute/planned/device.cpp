@@ -33,7 +33,7 @@ struct StandIn {
 
 // Of this process, as all of the table's functions are.
 StandIn stand_in;
-std::uint64_t held_bytes = 0;
+std::uint64_t held_bytes = 0, communicator_count = 0, refusal_count = 0;
 assay_operation_listener listener = nullptr;
 void* listener_context = nullptr;
 
@@ -48,9 +48,12 @@ void listen(assay_operation_listener to, void* context) noexcept { listener = to
 void tell_listener(const assay_planned_operation* operation) noexcept {
   if (listener) listener(listener_context, operation);
 }
-std::uint64_t bytes_held() noexcept { return held_bytes; }
+void tell_communicator() noexcept { ++communicator_count; }
+std::uint64_t communicators() noexcept { return communicator_count; }
+std::uint64_t refusals() noexcept { return refusal_count; }
 
-constexpr assay_planning planning{sizeof(assay_planning), describe, listen, tell_listener, bytes_held};
+constexpr assay_planning planning{sizeof(assay_planning), describe,      listen,  tell_listener,
+                                  tell_communicator,      communicators, refusals};
 
 }  // namespace
 
@@ -107,7 +110,7 @@ void event_destroy(assay_device*, assay_event* event) noexcept { delete event; }
 assay_status event_record(assay_device*, assay_event*, void*) noexcept { return ASSAY_OK; }
 assay_status event_synchronize(assay_device*, assay_event*) noexcept { return ASSAY_OK; }
 assay_status event_elapsed_ns(assay_device*, assay_event*, assay_event*, double* out) noexcept {
-  *out = 1;  // no loop that waits for time to pass ends by it; no division by it fails
+  *out = 1;  // no division by it fails
   return ASSAY_OK;
 }
 
@@ -116,9 +119,11 @@ assay_status allocate(assay_device* device, std::size_t bytes, void** out) noexc
   return guard([&] {
     const std::size_t length = std::max<std::size_t>(bytes, 1);
     void* const address = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (address == MAP_FAILED)
-      throw Error(ASSAY_OUT_OF_MEMORY, "out of memory: " + std::to_string(bytes) +
-                                           " bytes wanted, more than any address of a process has room for");
+    if (address == MAP_FAILED) {
+      ++refusal_count;
+      throw Error(ASSAY_OUT_OF_MEMORY,
+                  "out of memory: " + std::to_string(bytes) + " bytes wanted, for which no address space has room");
+    }
     try {
       device->mapped_bytes.emplace(address, length);
     } catch (...) {

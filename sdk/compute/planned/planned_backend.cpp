@@ -84,8 +84,9 @@ void PlannedBackend::download(void* host_target, const Tensor& from) { std::mems
 
 void PlannedBackend::run_any(const AnyOperation& operation) {
   run_checked(operation, [](const auto&) {});
+  require_served(operation, math_);
   if (mode_ == Mode::prepare) {
-    scratch_bytes_[lane_] = std::max(scratch_bytes_[lane_], scratch_of(operation, math_));
+    scratch_bytes_[lane_] = std::max(scratch_bytes_[lane_], scratch_of(operation));
     return;
   }
   const assay_planned_operation cost = cost_of(operation, math_);

@@ -36,8 +36,9 @@ class PlannedBackend final : public Backend {
   std::vector<assay_planned_operation>* captured_ = nullptr;  // while a graph is captured
 };
 
-// Scratch of the kernels for an operation on the GPU; those of the CPU depend on the processor, and count as none.
-// Throws as a backend does where no kernel serves it.
-std::size_t scratch_of(const AnyOperation& operation, ProductMath math);
+// Throws as the device's backend does where no kernel serves the operation, which has been checked.
+void require_served(const AnyOperation& operation, ProductMath math);
+// Scratch of the GPU's kernels for an operation; that of the CPU's depends on the processor, and counts as none.
+std::size_t scratch_of(const AnyOperation& operation);
 
 }  // namespace assay::planned

@@ -1,5 +1,5 @@
-// The GPU's kernels: which operations they refuse, and the scratch that they want. From the same formulas as the
-// backend's own (compute/cuda).
+// Which operations the kernels refuse, and the scratch that those of the GPU want: by the same code as the backends,
+// but for cuDNN's workspace, which is as it was seen.
 #include "common/checks.hpp"
 #include "common/kernel_arguments.hpp"
 #include "cuda/attention_operands.hpp"
@@ -8,6 +8,34 @@
 #include "planned/planned_backend.hpp"
 
 namespace assay::planned {
+namespace {
+
+struct Served {
+  ProductMath math;
+
+  void operator()(const op::SwigluForward& op) const { static_cast<void>(swiglu_shape(op)); }
+  void operator()(const op::SwigluBackward& op) const { static_cast<void>(swiglu_shape(op)); }
+  void operator()(const op::Rotary& op) const { static_cast<void>(rotary_shape(op)); }
+#if ASSAY_PLANS_CUDA
+  void operator()(const op::Matmul& op) const {
+    if (op.c.elements() > 0) static_cast<void>(cuda::matmul_call(op, math));
+  }
+  void operator()(const op::AttentionForward& op) const { require_attention(op); }
+  void operator()(const op::AttentionBackward& op) const { require_attention(op); }
+  template <class Op>
+  static void require_attention(const Op& op) {
+    if (const std::string why = cuda::refusal_of(op); !why.empty()) reject(Op::name, why);
+  }
+#endif
+  template <class Op>
+  void operator()(const Op&) const {}
+};
+
+}  // namespace
+
+void require_served(const AnyOperation& operation, ProductMath math) {
+  std::visit([&](const auto* op) { Served{math}(*op); }, operation);
+}
 
 #if ASSAY_PLANS_CUDA
 namespace {
@@ -15,16 +43,11 @@ namespace {
 constexpr std::size_t alignment = 256;
 
 struct Scratch {
-  ProductMath math;
   std::size_t bytes = 0;
 
   void floats(std::size_t n) { bytes = n * sizeof(float); }
 
-  // cuBLASLt's algorithms have workspaces of up to 64 MiB of their own, which is known when one was chosen: most have
-  // none.
-  void operator()(const op::Matmul& op) {
-    if (op.c.elements() > 0) static_cast<void>(cuda::matmul_call(op, math));
-  }
+  // Not of products: cuBLASLt's algorithms have workspaces of up to 64 MiB, which is known when one was chosen.
   void operator()(const op::BiasBackward& op) {
     const std::int64_t rows = rows_of(op.dy), width = op.dy.dim(-1);
     floats(static_cast<std::size_t>(cuda::bias_blocks(op.dy.dtype, rows, width) * width));
@@ -42,16 +65,11 @@ struct Scratch {
   void operator()(const op::CountNonfinite&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::OrderedSum& op) { floats(cuda::ordered_sum_partials(op.x.elements(), op.options)); }
   void operator()(const op::OrderedDot& op) { floats(cuda::ordered_sum_partials(op.x.elements(), op.options)); }
-  void operator()(const op::SwigluForward& op) { static_cast<void>(swiglu_shape(op)); }
-  void operator()(const op::SwigluBackward& op) { static_cast<void>(swiglu_shape(op)); }
-  void operator()(const op::Rotary& op) { static_cast<void>(rotary_shape(op)); }
   void operator()(const op::AttentionForward& op) {
-    require_served(op);
     if (op.q.dtype != DType::f32 && op.shape.dropout.probability > 0) bytes = alignment;  // cuDNN's random numbers
   }
   // cuDNN 9.19 on an H200 wants the sums of dq in fp32, a number for each row of scores, and 256 bytes.
   void operator()(const op::AttentionBackward& op) {
-    require_served(op);
     if (op.q.dtype == DType::f32) {
       bytes = op.lse.bytes();
       return;
@@ -61,22 +79,17 @@ struct Scratch {
   }
   template <class Op>
   void operator()(const Op&) {}
-
-  template <class Op>
-  static void require_served(const Op& op) {
-    if (const std::string why = cuda::refusal_of(op); !why.empty()) reject(Op::name, why);
-  }
 };
 
 }  // namespace
 
-std::size_t scratch_of(const AnyOperation& operation, ProductMath math) {
-  Scratch scratch{math};
+std::size_t scratch_of(const AnyOperation& operation) {
+  Scratch scratch;
   std::visit([&](const auto* op) { scratch(*op); }, operation);
   return (scratch.bytes + alignment - 1) / alignment * alignment;
 }
 #else
-std::size_t scratch_of(const AnyOperation&, ProductMath) { return 0; }
+std::size_t scratch_of(const AnyOperation&) { return 0; }
 #endif
 
 }  // namespace assay::planned

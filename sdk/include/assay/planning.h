@@ -1,9 +1,9 @@
 /* assay/planning.h - extension "assay.planning/1" of a device table: a device that carries nothing out.
  *
  * Such a device stands in for another one, which need not be in this machine. It hands out addresses that nobody may
- * read or write, refuses the operations that the other one refuses, and tells of each what it costs. A workload's setup
- * and a step on it take the memory that they take on the other one, to the byte, in microseconds. The backends of the
- * folder lib/assay/planned offer it, and no other one does.
+ * read or write, refuses the operations for which assay's backend of the other device has no kernel, and tells of each
+ * what it costs. A workload's setup and a step on it take the memory that they take on the other one, but for what the
+ * libraries of products choose there. The backends of the folder lib/assay/planned offer it, and no other one does.
  *
  * Frozen, and grows as assay/device.h does, whose minor counts what is appended here.
  */
@@ -21,10 +21,9 @@ typedef struct assay_stand_in {
   uint64_t memory_total_bytes;
   int32_t compute_units;
   int32_t reserved; /* 0 */
-  uint64_t l2_cache_bytes;
 } assay_stand_in;
 
-typedef void (*assay_operation_listener)(void* context, const assay_planned_operation*);
+typedef void (*assay_operation_listener)(void* context, const assay_planned_operation*) ASSAY_NOEXCEPT;
 
 typedef struct assay_planning {
   size_t struct_size;
@@ -35,8 +34,11 @@ typedef struct assay_planning {
   void (*listen)(assay_operation_listener listener, void* context) ASSAY_NOEXCEPT;
   /* [measure-thread] Tells the listener of an operation: for communicators, which know the device by its table. */
   void (*tell)(const assay_planned_operation*) ASSAY_NOEXCEPT;
-  /* [main-thread] What has been taken by allocate() and not been given back. */
-  uint64_t (*bytes_held)(void) ASSAY_NOEXCEPT;
+  /* [measure-thread] Says that a communicator was opened, which takes memory of its own; and how many were, so far. */
+  void (*tell_communicator)(void) ASSAY_NOEXCEPT;
+  uint64_t (*communicators)(void) ASSAY_NOEXCEPT;
+  /* [main-thread] How many calls of allocate() were refused, so far, since no address space has room for so much. */
+  uint64_t (*refusals)(void) ASSAY_NOEXCEPT;
 } assay_planning;
 #define ASSAY_EXT_PLANNING "assay.planning/1"
 

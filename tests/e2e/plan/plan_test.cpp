@@ -158,9 +158,14 @@ TEST_F(Plan, RefusesWhatThePluginRefusesWhereItStands) {
 TEST_F(Plan, TellsThatNothingHasRoomForACase) {
   write_experiment({.plugin = "decoder", .params = "batch_size = 1048576\ncontext_length = 1048576", .device = "cuda"});
   const json plan = planned({"--device", "b200"}, 1);
+  EXPECT_EQ(plan["cases"][0].value("state", ""), "too large") << plan.dump();
   EXPECT_EQ(plan["cases"][0].value("fits", true), false) << plan.dump();
   const RunResult dry = run(run_arguments({"--dry-run", "--set", "run.device=\"cpu\""}));
-  EXPECT_TRUE(contains(dry.output, "no") || contains(dry.output, "too large")) << dry.output;
+  EXPECT_EQ(dry.exit.code, 2) << dry.output;
+  const RunResult allowed =
+      run(run_arguments({"--dry-run", "--set", "run.device=\"cpu\"", "--set", "run.allow=[\"oom\"]"}));
+  EXPECT_EQ(allowed.exit.code, 0) << allowed.output;
+  planned({"--device", "b200", "--set", "run.allow=[\"oom\"]"}, 0);
 }
 
 TEST_F(Plan, MistakesOfTheCommandLine) {
@@ -170,7 +175,8 @@ TEST_F(Plan, MistakesOfTheCommandLine) {
     EXPECT_EQ(result.exit.code, 2) << result.output;
     EXPECT_TRUE(contains(result.output, text)) << result.output;
   };
-  expect({"--device", "h20"}, "no device 'h20' is described; expected a100-80gb, b200, h100, h200");
+  expect({"--device", "h20"}, "no device 'h20' is described; expected auto, cpu or cuda of this machine, or a100-80gb");
+  expect({"--device", "h20"}, "did you mean 'h200'?");
   expect({"--device", "h200", "--device-file", "x.toml"}, "exclude each other");
   expect({"--device-file", "nowhere.toml"}, "nowhere.toml");
   expect({"--largest", "batchsize"}, "did you mean 'batch_size'?");
@@ -178,6 +184,7 @@ TEST_F(Plan, MistakesOfTheCommandLine) {
   expect({"--from", "nowhere"}, "nowhere");
   std::ofstream(folder() / "d.toml") << "kind = \"cuda\"\n";
   expect({"--device-file", (folder() / "d.toml").string()}, "d.toml: name: expected a text, which is missing");
+  expect({"--device", (folder() / "d.toml").string()}, "which is a file; --device-file takes it");
 }
 
 TEST_F(Plan, DescribesThisMachine) {

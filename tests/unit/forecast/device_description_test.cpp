@@ -41,16 +41,25 @@ TEST(DeviceFile, IsReadWithItsUnits) {
 }
 
 TEST(DeviceFile, MistakesHaveTheirPlace) {
-  EXPECT_EQ(refusal("kind = "), refusal("kind = "));
   EXPECT_NE(refusal("kind = ").find("d.toml:1:"), std::string::npos);
   EXPECT_NE(refusal("kind = \"tpu\"\n").find("d.toml:1:8: kind: is 'tpu'; expected cuda or cpu"), std::string::npos);
   EXPECT_NE(refusal("kind = \"cuda\"\nname = \"X\"\n").find("memory_total_mib: is missing"), std::string::npos);
   const std::string head(least);
   EXPECT_NE(refusal(head).find("peak.memory_gbytes_per_s: is missing"), std::string::npos);
-  EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = -1\n").find("expected a number above 0"), std::string::npos);
+  EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = -1\n").find("expected a number from 1e-06 to 1e12"),
+            std::string::npos);
   EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = 1\nfp61_tflop_per_s = 1\n").find("d.toml:7:"),
             std::string::npos);
   EXPECT_NE(refusal(head + "memory_total_mb = 3\n[peak]\nmemory_gbytes_per_s = 1\n").find("memory_total_mib"),
+            std::string::npos);
+  // Figures from which nothing can be reckoned, and what a terminal would obey.
+  for (const char* number : {"inf", "nan", "1e-300", "1e300", "0"})
+    EXPECT_NE(refusal(head + "[peak]\nmemory_gbytes_per_s = " + number + "\n").find("d.toml:6:23: "), std::string::npos)
+        << number;
+  EXPECT_NE(refusal("kind = \"cuda\"\nname = \"X\"\nmemory_total_mib = 1000\ncompute_units = 2.5\n")
+                .find("compute_units: expected a whole number"),
+            std::string::npos);
+  EXPECT_NE(refusal("kind = \"cuda\"\nname = \"X\\u001b[2J\"\n").find("name: expected a text without control"),
             std::string::npos);
   EXPECT_THROW(read_device_file("/nowhere/d.toml"), DeviceFileError);
 }

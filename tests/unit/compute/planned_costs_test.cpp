@@ -1,0 +1,97 @@
+// What a device that carries nothing out tells of each operation.
+#include "planned/costs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace assay::planned {
+namespace {
+
+using namespace compute;
+
+char somewhere[1];  // a tensor without an address counts as left out
+
+Tensor tensor(std::initializer_list<std::int64_t> dims, DType type = DType::f32) { return {somewhere, type, dims}; }
+
+template <class Op>
+assay_planned_operation cost(const Op& op, ProductMath math = ProductMath::exact) {
+  return cost_of(&op, math);
+}
+
+TEST(Cost, OfAProductIsTheSameHoweverItsInputsLie) {
+  const op::Matmul plain{.a = tensor({3, 5}), .b = tensor({5, 7}), .c = tensor({3, 7})};
+  const op::Matmul turned{
+      .a = tensor({5, 3}), .b = tensor({7, 5}), .c = tensor({3, 7}), .transpose_a = true, .transpose_b = true};
+  for (const op::Matmul& op : {plain, turned}) {
+    const assay_planned_operation told = cost(op);
+    EXPECT_EQ(told.kind, ASSAY_OPERATION_PRODUCT);
+    EXPECT_EQ(told.flops, 2u * 3 * 5 * 7);
+    EXPECT_EQ(told.bytes, 4u * (15 + 35 + 21));
+    EXPECT_EQ(told.arithmetic, ASSAY_ARITHMETIC_FP32);
+    EXPECT_EQ(cost(op, ProductMath::tf32).arithmetic, ASSAY_ARITHMETIC_TF32);
+  }
+  op::Matmul sum = plain;
+  sum.accumulate = true;
+  EXPECT_EQ(cost(sum).bytes, cost(plain).bytes + 4 * 21) << "c is read, too";
+  op::Matmul with_bias = plain;
+  with_bias.bias = tensor({7});
+  EXPECT_EQ(cost(with_bias).bytes, cost(plain).bytes + 4 * 7);
+}
+
+TEST(Cost, OfABatchOfSixteenBitProducts) {
+  const op::Matmul op{.a = tensor({2, 6, 3, 5}, DType::bf16),
+                      .b = tensor({2, 6, 5, 7}, DType::bf16),
+                      .c = tensor({2, 6, 3, 7}, DType::f32)};
+  EXPECT_EQ(cost(op).flops, 12u * 2 * 3 * 5 * 7);
+  EXPECT_EQ(cost(op).bytes, 12u * (2 * (15 + 35) + 4 * 21));
+  EXPECT_EQ(cost(op, ProductMath::tf32).arithmetic, ASSAY_ARITHMETIC_BF16);
+}
+
+// Counted one by one, by the sentence of AttentionShape.
+std::uint64_t pairs_that_see_each_other(std::int64_t queries, std::int64_t keys, bool causal) {
+  std::uint64_t pairs = 0;
+  for (std::int64_t i = 0; i < queries; ++i)
+    for (std::int64_t j = 0; j < keys; ++j) pairs += !causal || j <= i + (keys - queries) ? 1 : 0;
+  return pairs;
+}
+
+TEST(Cost, OfAttentionCountsWhatIsVisible) {
+  for (const auto& [queries, keys] : {std::pair{8, 8}, {8, 13}, {13, 8}, {1, 9}, {9, 1}, {1, 1}})
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(testing::Message() << queries << " queries, " << keys << " keys, causal " << causal);
+      const Tensor q = tensor({2, queries, 3, 16}), k = tensor({2, keys, 3, 16}), lse = tensor({2, 3, queries});
+      const AttentionShape shape{.scale = 0.25F, .causal = causal};
+      const std::uint64_t pairs = 2 * 3 * pairs_that_see_each_other(queries, keys, causal);
+      const op::AttentionForward forward{.q = q, .k = k, .v = k, .out = q, .lse = lse, .shape = shape};
+      EXPECT_EQ(cost(forward).kind, ASSAY_OPERATION_ATTENTION);
+      EXPECT_EQ(cost(forward).flops, pairs * 2 * (2 * 16));
+      EXPECT_EQ(cost(forward).bytes, 2 * q.bytes() + 2 * k.bytes() + lse.bytes());
+      const op::AttentionBackward backward{
+          .q = q, .k = k, .v = k, .out = q, .lse = lse, .dout = q, .dq = q, .dk = k, .dv = k, .shape = shape};
+      EXPECT_EQ(cost(backward).flops, pairs * 5 * (2 * 16));
+      EXPECT_EQ(cost(backward).bytes, 4 * q.bytes() + 4 * k.bytes() + lse.bytes());
+    }
+}
+
+// 32 rows of a table of a million: what is looked up, in the table's type.
+TEST(Cost, OfALookUpIsItsRowsAlone) {
+  const op::EmbeddingForward op{
+      .ids = tensor({32}, DType::i64), .table = tensor({1'000'000, 64}), .out = tensor({32, 64}, DType::bf16)};
+  EXPECT_EQ(cost(op).kind, ASSAY_OPERATION_OTHER);
+  EXPECT_EQ(cost(op).flops, 0u);
+  EXPECT_EQ(cost(op).bytes, 32u * 8 + 32u * 64 * (4 + 2));
+}
+
+TEST(Cost, OfTheOthersIsEachTensorOnce) {
+  op::BiasBackward bias{.dy = tensor({10, 4}, DType::bf16), .dbias = tensor({4})};
+  EXPECT_EQ(cost(bias).bytes, 2u * 40 + 4 * 4);
+  bias.accumulate = true;
+  EXPECT_EQ(cost(bias).bytes, 2u * 40 + 2 * 4 * 4);
+  const op::Scale in_place{.x = tensor({10}), .factor = 2, .out = tensor({10})};
+  EXPECT_EQ(cost(in_place).bytes, 80u);
+  EXPECT_STREQ(cost(in_place).name, "scale");
+}
+
+}  // namespace
+}  // namespace assay::planned
