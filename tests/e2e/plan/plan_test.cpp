@@ -104,6 +104,20 @@ INSTANTIATE_TEST_SUITE_P(
         Trained{"attention", {.plugin = "attention", .params = "seq = 64\nheads = 2\nhead_dim = 16"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// As of a record of 2026-11-23, since when activations are placed in less; the other kinds to the byte.
+void expect_peaks_of_then(const json& planned, const json& record) {
+  for (const char* kind : placed_kinds) {
+    const double then = record.at("memory").at("peak_mib").value(kind, 0.0);
+    const double now = planned.at("memory").at("peak_bytes").value(kind, 0.0) / 1048576;
+    if (kind != std::string("activations")) {
+      EXPECT_EQ(now, then) << kind << " of " << record["axes"];
+      continue;
+    }
+    EXPECT_LE(now, then) << record["axes"];
+    EXPECT_GE(now, 0.95 * then) << record["axes"];
+  }
+}
+
 // The records of an H200 are kept; there is none in this machine.
 TEST_F(Plan, IsWhatAnH200Took) {
   for (const char* name :
@@ -120,7 +134,7 @@ TEST_F(Plan, IsWhatAnH200Took) {
       const json record = json::parse(line);
       const json& c = plan["cases"][record["index"].get<std::size_t>()];
       ASSERT_EQ(c["axes"], record["axes"]);
-      expect_equal_peaks(c, record);
+      expect_peaks_of_then(c, record);
       const double step_ms = record["phases"]["step"]["mean_ms"];
       EXPECT_LE(c["step"]["least_ms"].get<double>(), step_ms);
       EXPECT_NEAR(c["step"]["expected"]["ms"].get<double>() / step_ms, 1, 0.1);
