@@ -12,6 +12,7 @@
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/loss_scale_check.hpp>
 #include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/other_path.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
@@ -116,17 +117,12 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
 // Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
 // vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2.
 std::string Workload::check_start(double loss) const {
-  if (!settings_.trainer.weights_file.empty())
-    return "starting loss " + number(loss, "%.5g") + " (weights from a file); ";
   const auto vocab = static_cast<double>(model().vocab_size);
   const auto d = static_cast<double>(model().d_model);
   const double variance = 2 * d / (d + vocab);
-  const double expected = std::log(vocab) + variance / 2;
   const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(trainer_.valid_rows()));
-  const std::string text = "starting loss " + number(loss, "%.5g") + ", expected " + number(expected, "%.5g") + " +- " +
-                           number(allowed, "%.2g") + " for random weights";
-  if (!(std::abs(loss - expected) <= allowed)) throw Error(ASSAY_WRONG_RESULT, text);
-  return text + "; ";
+  return assay::verification::check_starting_loss(loss, {std::log(vocab) + variance / 2, allowed},
+                                                  settings_.trainer.weights_file.empty());
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
@@ -138,31 +134,22 @@ assay::Verified Workload::verify(const Launch& launch) {
   const bool operations_in_part = !audited.looked_at_all();
   const assay::Verified exact = assay::verification::check_against_float64(host_, trainer_, loss_scale);
   text += exact.text;
-  const std::string what = std::string(model().fused ? "fused" : "unfused") + " path against the " +
-                           (model().fused ? "unfused" : "fused") + " one";
+  const std::string what = assay::verification::against_the_other_path(model().fused);
   std::optional<DecoderModel> other;
   const auto make_other = [&](const DecoderConfig& config) {
     other.emplace(config, trainer_.parameters(), trainer_.ids());
     trainer_.lend_memory(*other);
     trainer_.prepare(audited, [&](assay::compute::Backend& by) { enqueue_with_loss(*other, by); });
   };
-  try {
-    try {
-      make_other(assay::verification::opposite_path(model()));
-    } catch (const Error& e) {
-      if (e.status() != ASSAY_UNSUPPORTED) throw;
-      make_other(assay::verification::opposite_path_by_definition(model()));
-    }
-  } catch (const Error& e) {
-    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+  if (!assay::verification::make_other_path(
+          {[&] { make_other(assay::verification::opposite_path(model())); },
+           [&] { make_other(assay::verification::opposite_path_by_definition(model())); }})) {
     // On fewer sequences the other path may fit; of a forward alone there is no such check.
     if (model().backward && model().batch_size > 1) {
       const assay::Verified fewer = assay::verification::check_own_gradients(trainer_);
       return {text + audited.text() + "; " + fewer.text, operations_in_part || exact.in_part || fewer.in_part};
     }
-    return {text + audited.text() + "; not checked: " + what + ", for whose " +
-                std::to_string(other->activation_bytes() >> 20) + " MiB of activations there is no room",
-            true};
+    return {text + audited.text() + "; " + assay::verification::no_room_text(what, *other), true};
   }
   const DecoderModel& reference = *other;
   reference.initialize(trainer_.backend());

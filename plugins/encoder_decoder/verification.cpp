@@ -16,9 +16,9 @@
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/verification/average_check.hpp>
 #include <assay/verification/optimizer_check.hpp>
+#include <assay/verification/other_path.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/verification/spread_constants.hpp>
-#include <assay/workload/text.hpp>
 #include "workload.hpp"
 
 namespace encoder_decoder {
@@ -27,7 +27,6 @@ using assay::Error;
 using assay::models::EncoderDecoderConfig;
 using assay::models::EncoderDecoderModel;
 using assay::verification::Outcome;
-using assay::workload::number;
 
 namespace {
 
@@ -98,18 +97,13 @@ void Workload::spread_later() {
 // Logits are a linear layer's of normalised states: weights and bias of variance 1 / (3 d) give them a variance of
 // about 1/3 + 1 / (3 d), and the expected cross-entropy against any label is ln(vocab) + variance / 2.
 std::string Workload::check_start(double loss) const {
-  const std::string found = "starting loss " + number(loss, "%.5g");
-  if (!settings_.trainer.weights_file.empty()) return found + " (weights from a file); ";
   const auto vocab = static_cast<double>(model().vocab_size);
   const double variance = (1 + 1 / static_cast<double>(model().d_model)) / 3;
-  const double expected = std::log(vocab) + variance / 2;
   // The head is one draw for all rows, so that few words and a narrow model scatter more.
   const double allowed = 0.05 + 5 * std::sqrt(variance / static_cast<double>(model().target_rows())) +
                          2 / std::sqrt(vocab) + 1 / std::sqrt(static_cast<double>(model().d_model)) * 0.5;
-  const std::string text =
-      found + ", expected " + number(expected, "%.5g") + " +- " + number(allowed, "%.2g") + " for random weights";
-  if (!(std::abs(loss - expected) <= allowed)) throw Error(ASSAY_WRONG_RESULT, text);
-  return text + "; ";
+  return assay::verification::check_starting_loss(loss, {std::log(vocab) + variance / 2, allowed},
+                                                  settings_.trainer.weights_file.empty());
 }
 
 // As the timed one, outside the timed window.
@@ -229,18 +223,13 @@ assay::Verified Workload::verify(const Launch& launch) {
   Outcome found = outcome_of(timed, trainer_.backend());
   text += check_start(found.loss);
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
-  const std::string what = std::string("without dropout, ") + (model().fused ? "fused" : "unfused") +
-                           " path against the " + (model().fused ? "unfused" : "fused") + " one";
+  const std::string what = "without dropout, " + assay::verification::against_the_other_path(model().fused);
   Outcome expected;
-  try {
+  const bool is_made = assay::verification::make_other_path({[&] {
     trainer_.lend_memory(reference);
     expected = outcome_of(reference, audited);  // of its operations those that the timed path has not
-  } catch (const Error& e) {
-    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
-    return {text + audited.text() + "; not checked: " + what + ", for whose " +
-                std::to_string(reference.activation_bytes() >> 20) + " MiB of activations there is no room",
-            true};
-  }
+  }});
+  if (!is_made) return {text + audited.text() + "; " + assay::verification::no_room_text(what, reference), true};
   text += audited.text() + "; ";
   const double states = relu_states(model());
   assay::verification::PathTolerance tolerance = assay::verification::relu_path_tolerance(

@@ -3,6 +3,7 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
 #include <assay/verification/decoder_check.hpp>
+#include <assay/verification/other_path.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <bit>
@@ -77,12 +78,9 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
     found = timed.outcome(audited, loss_scale);
   }
   std::optional<Path> other;
-  try {
-    other.emplace(trainer, opposite_path(config));
-  } catch (const Error& e) {
-    if (e.status() != ASSAY_UNSUPPORTED) throw;
-    other.emplace(trainer, opposite_path_by_definition(config));
-  }
+  if (!make_other_path({[&] { other.emplace(trainer, opposite_path(config)); },
+                        [&] { other.emplace(trainer, opposite_path_by_definition(config)); }}))
+    throw Error(ASSAY_OUT_OF_MEMORY, "there is no memory for the other path");
   const bool in_part = !audited.looked_at_all();
   const Outcome expected = other->outcome(audited, loss_scale);  // of its operations those that the first has not
   const std::string sequences = batch == trainer.config().model.batch_size
@@ -90,10 +88,9 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
                                     : "of the first " + std::to_string(batch) + " of " +
                                           std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
   return {audited.text() + "; " +
-              compare_paths(sequences + ", " + (config.fused ? "fused" : "unfused") + " path against the " +
-                                (config.fused ? "unfused" : "fused") + " one",
-                            found, expected, path_tolerance(config.precision, config.layers, config.rows()),
-                            trainer.parameters(), trainer.parameters().all()[trainer.ids().embeddings].name) +
+              compare_paths(sequences + ", " + against_the_other_path(config.fused), found, expected,
+                            path_tolerance(config.precision, config.layers, config.rows()), trainer.parameters(),
+                            trainer.parameters().all()[trainer.ids().embeddings].name) +
               ", of " + share_text(sampled_share(trainer.parameters())),
           in_part};
 }

@@ -21,7 +21,7 @@ namespace assay::cuda {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{8} << 20;  // 40,000 kernels or so
-constexpr std::size_t buffer_alignment = 8;                 // what CUPTI asks for
+constexpr std::size_t activity_alignment = 8;               // what CUPTI asks for
 
 constexpr CUpti_ActivityKind traced_kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                                CUPTI_ACTIVITY_KIND_MEMSET};
@@ -147,7 +147,7 @@ void add(Trace& into, const CUpti_Activity& record) {
 }
 
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(activity_alignment, buffer_bytes));
   *bytes = *buffer ? buffer_bytes : 0;  // without a buffer CUPTI drops records, and counts them
   *most_records = 0;                    // as many as fit
 }

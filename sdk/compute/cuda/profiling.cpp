@@ -10,11 +10,11 @@
 namespace assay::cuda {
 namespace {
 
-compute::StatusGuard table_guard = nullptr;
+compute::StatusGuard profiling_guard = nullptr;
 
 template <class F>
 assay_status guarded(F&& f) noexcept {
-  return compute::guarded(table_guard, f);
+  return compute::guarded(profiling_guard, f);
 }
 
 constexpr assay_profiler profiler{
@@ -43,7 +43,7 @@ constexpr assay_kernel_trace kernel_trace{
 }  // namespace
 
 const void* profiling_extension(const char* id, compute::StatusGuard guard) noexcept {
-  table_guard = guard;
+  profiling_guard = guard;
   if (std::strcmp(id, ASSAY_EXT_PROFILER) == 0) return &profiler;
   if (std::strcmp(id, ASSAY_EXT_KERNEL_TRACE) == 0) return &kernel_trace;
   return nullptr;

@@ -14,13 +14,13 @@ struct assay_telemetry_reader {
 namespace assay::cuda {
 namespace {
 
-compute::StatusGuard table_guard = nullptr;
+compute::StatusGuard telemetry_guard = nullptr;
 
 assay_status open(assay_device* device, assay_telemetry_reader** out) noexcept {
   assay_device_info info{};
   info.struct_size = sizeof info;
   if (const assay_status status = assay_device_v1.info(device, &info); status != ASSAY_OK) return status;
-  return compute::guarded(table_guard, [&] { *out = new assay_telemetry_reader{NvmlReader(info.bus_address)}; });
+  return compute::guarded(telemetry_guard, [&] { *out = new assay_telemetry_reader{NvmlReader(info.bus_address)}; });
 }
 
 constexpr assay_telemetry telemetry{
@@ -29,14 +29,14 @@ constexpr assay_telemetry telemetry{
     [](assay_telemetry_reader* reader) noexcept { delete reader; },
     [](assay_telemetry_reader* reader) noexcept { return reader->nvml.note().c_str(); },
     [](assay_telemetry_reader* reader, assay_telemetry_limits* out) noexcept {
-      return compute::guarded(table_guard, [&] {
+      return compute::guarded(telemetry_guard, [&] {
         if (!ASSAY_HAS(out, assay_telemetry_limits, driver))
           throw Error(ASSAY_INVALID_ARGUMENT, "assay_telemetry_limits is too small; set struct_size");
         reader->nvml.limits(*out);
       });
     },
     [](assay_telemetry_reader* reader, assay_telemetry_moment moment, assay_telemetry_sample* out) noexcept {
-      return compute::guarded(table_guard, [&] {
+      return compute::guarded(telemetry_guard, [&] {
         if (!ASSAY_HAS(out, assay_telemetry_sample, foreign_memory_bytes))
           throw Error(ASSAY_INVALID_ARGUMENT, "assay_telemetry_sample is too small; set struct_size");
         reader->nvml.sample(moment, *out);
@@ -47,7 +47,7 @@ constexpr assay_telemetry telemetry{
 }  // namespace
 
 const void* telemetry_extension(const char* id, compute::StatusGuard guard) noexcept {
-  table_guard = guard;
+  telemetry_guard = guard;
   return std::strcmp(id, ASSAY_EXT_TELEMETRY) == 0 ? &telemetry : nullptr;
 }
 
