@@ -18,6 +18,7 @@ namespace assay::train {
 namespace {
 
 constexpr int no_life = -1;
+constexpr std::size_t most_bytes = std::size_t{1} << 62;  // up to here no sum wraps
 
 }  // namespace
 
@@ -64,7 +65,7 @@ void BufferPlan::reserve(std::size_t offset, std::size_t bytes, int first, int l
 }
 
 PlacementProblem BufferPlan::problem() const {
-  PlacementProblem problem{{}, reserved_, borrowed_, own_begin()};
+  PlacementProblem problem{{}, reserved_, borrowed_};
   for (const Buffer& b : buffers_) problem.lives.push_back({b.bytes, b.first, b.last});
   std::stable_sort(problem.reserved.begin(), problem.reserved.end(),
                    [](const Taken& a, const Taken& b) { return a.offset < b.offset; });
@@ -72,9 +73,14 @@ PlacementProblem BufferPlan::problem() const {
 }
 
 void BufferPlan::solve() {
-  for (const Buffer& b : buffers_)
+  std::size_t sum = borrowed_;
+  for (const Buffer& b : buffers_) {
     if (b.bytes > 0 && b.first == no_life)
       throw Error(ASSAY_INTERNAL, "the buffer '" + b.name + "' of a plan has no life; expected plan_step()");
+    if (b.bytes >= most_bytes - std::min(sum, most_bytes))
+      throw Error(ASSAY_OUT_OF_MEMORY, "the buffers of a plan come to more than 2^62 bytes with '" + b.name + "'");
+    sum += b.bytes;
+  }
   static RememberedPlacements remembered;
   RememberedPlacements::Key key{borrowed_, buffers_.size()};
   for (const Buffer& b : buffers_)

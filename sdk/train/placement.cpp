@@ -19,9 +19,11 @@ using Taken = BufferPlan::Taken;
 
 constexpr int most_in_vain = 12, most_in_vain_of_split = 3;  // placements in a row that are no better
 constexpr double near_enough = 0.0005;                       // of the plan's own bytes, above the least
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 // Placing n buffers looks at up to n^2 / 2 pairs of them. So many pairs, a fraction of a second, are looked at in all;
 // of more buffers than `most_by_pairs`, as of a model of thousands of layers, none.
 constexpr std::size_t most_pairs = 400'000'000, most_by_pairs = 10'000;
+constexpr std::size_t few_attempts = 12;  // of which each order is to have one
 
 bool by_offset(const Taken& a, const Taken& b) { return a.offset < b.offset; }
 
@@ -30,11 +32,11 @@ Placement placed_in(const PlacementProblem& problem, const std::vector<Id>& orde
   std::vector<Taken> taken;
   taken.reserve(problem.reserved.size() + order.size());
   taken = problem.reserved;
-  Placement placement{std::vector<std::size_t>(problem.lives.size()), problem.own_begin};
+  Placement placement{std::vector<std::size_t>(problem.lives.size()), problem.own_begin()};
   for (const Taken& t : taken) placement.total = std::max(placement.total, t.offset + t.bytes);
   for (const Id id : order) {
     const PlacementProblem::Life& life = problem.lives[id];
-    const std::size_t offset = problem.lowest_offset(id, taken, only_own[id] ? problem.own_begin : 0);
+    const std::size_t offset = problem.lowest_offset(id, taken, only_own[id] ? problem.own_begin() : 0);
     placement.offsets[id] = offset;
     placement.total = std::max(placement.total, offset + life.bytes);
     const Taken placed{offset, life.bytes, life.first, life.last};
@@ -47,7 +49,7 @@ Placement placed_in(const PlacementProblem& problem, const std::vector<Id>& orde
 Placement placed_by_time(const PlacementProblem& problem, std::vector<Id> order) {
   const auto& lives = problem.lives;
   std::stable_sort(order.begin(), order.end(), [&](Id a, Id b) { return lives[a].first < lives[b].first; });
-  Placement placement{std::vector<std::size_t>(lives.size()), problem.own_begin};
+  Placement placement{std::vector<std::size_t>(lives.size()), problem.own_begin()};
   for (const Taken& t : problem.reserved)
     placement.total = std::max(placement.total, PlacementProblem::rounded_up(t.offset + t.bytes));
   std::map<std::size_t, std::size_t> gaps;  // below the total: offset to end
@@ -90,34 +92,33 @@ class Search {
   Search(const PlacementProblem& problem, std::size_t buffers, std::size_t least)
       : problem_(problem),
         attempts_(buffers == 0 ? 1 : std::max<std::size_t>(1, most_pairs / (buffers * buffers))),
-        least_(std::max(problem.own_begin, least)) {
-    best_.total = std::numeric_limits<std::size_t>::max();
+        least_(std::max(problem.own_begin(), least)) {
+    best_.total = unlimited;
   }
 
   // Whether no other placement is worth its time if all of them need `total` bytes.
   bool is_near(std::size_t total) const {
-    const std::size_t own = std::max(least_, total) - problem_.own_begin;
-    return best_.total <= problem_.own_begin + own + static_cast<std::size_t>(near_enough * static_cast<double>(own));
+    const std::size_t own = std::max(least_, total) - problem_.own_begin();
+    return best_.total <= problem_.own_begin() + own + static_cast<std::size_t>(near_enough * static_cast<double>(own));
   }
-  // What ends highest is placed before all others, and again, as long as that helps now and then: beside what this
-  // order gave itself, or beside all of them.
-  enum class Beside { itself, all };
-  void improve(std::vector<Id> order, const std::vector<bool>& only_own, std::size_t needed, int most_in_vain,
-               Beside beside) {
+  // What ends highest is placed before all others, and again, until `patience` placements in a row need as much as
+  // `least_seen`, which then is what the best of them needs.
+  void improve(std::vector<Id> order, const std::vector<bool>& only_own, std::size_t needed, int patience,
+               std::size_t& least_seen) {
     const auto end = [&](const Placement& placement, Id id) {
       return placement.offsets[id] + problem_.lives[id].bytes;
     };
-    std::size_t to_beat = beside == Beside::all ? best_.total : std::numeric_limits<std::size_t>::max();
-    for (int in_vain = 0; in_vain < most_in_vain && !is_near(needed) && attempts_ > 0; ++in_vain, --attempts_) {
+    for (int in_vain = 0; in_vain < patience && !is_near(needed) && attempts_ > 0; ++in_vain, --attempts_) {
       Placement placement = placed_in(problem_, order, only_own);
       const auto highest = std::max_element(order.begin(), order.end(),
                                             [&](Id a, Id b) { return end(placement, a) < end(placement, b); });
-      if (placement.total < to_beat) to_beat = placement.total, in_vain = 0;
+      if (placement.total < least_seen) least_seen = placement.total, in_vain = 0;
       if (placement.total < best_.total) best_ = std::move(placement);
       if (highest == order.end()) break;
       std::rotate(order.begin(), highest, highest + 1);
     }
   }
+  bool has_few_attempts() const { return attempts_ < few_attempts; }
   Placement take() { return std::move(best_); }
 
  private:
@@ -130,7 +131,9 @@ class Search {
 
 std::size_t PlacementProblem::lowest_offset(Id id, const std::vector<Taken>& taken, std::size_t from) const {
   const Life& life = lives[id];
-  const auto on_one_side = [&](std::size_t at) { return at < borrowed && at + life.bytes > borrowed ? own_begin : at; };
+  const auto on_one_side = [&](std::size_t at) {
+    return at < borrowed && at + life.bytes > borrowed ? own_begin() : at;
+  };
   std::size_t offset = on_one_side(from);
   for (const Taken& other : taken) {
     if (other.last < life.first || life.last < other.first) continue;
@@ -165,10 +168,12 @@ Placement best_placement(const PlacementProblem& problem) {
   if (all.size() > most_by_pairs) return placed_by_time(problem, all);
   const FullestMoment peak = fullest_moment(problem, true);
   Search search(problem, all.size(), peak.bytes);
-  std::size_t needed = std::numeric_limits<std::size_t>::max();
+  std::size_t needed = unlimited;
   for (const PeakSplit::Ending ending : {PeakSplit::Ending::anywhere, PeakSplit::Ending::in_own_memory}) {
     const PeakSplit split = split_at_peak(problem, peak.moment, all, ending);
-    search.improve(split.order, split.only_own, split.least, most_in_vain_of_split, Search::Beside::itself);
+    std::size_t least_seen = unlimited;
+    search.improve(split.order, split.only_own, split.least, search.has_few_attempts() ? 1 : most_in_vain_of_split,
+                   least_seen);
     needed = std::min(needed, split.least);
     if (search.is_near(needed)) return search.take();
   }
@@ -181,11 +186,12 @@ Placement best_placement(const PlacementProblem& problem) {
   };
   // The stack of saved tensors is best laid from its top, where lives end first; other steps by size.
   const std::vector<bool> anywhere(lives.size(), false);
+  std::size_t least_seen = unlimited;  // of these orders alone, of which one may lead further than a split has
   for (const std::vector<Id>& order :
        {sorted_by(bytes), sorted_by([&](Id id) { return std::pair(-lives[id].last, span(id)); }),
         sorted_by([&](Id id) { return std::pair(bytes(id), -lives[id].last); }),
         sorted_by([&](Id id) { return span(id) * bytes(id); }), sorted_by([&](Id id) { return -lives[id].first; })})
-    search.improve(order, anywhere, needed, most_in_vain, Search::Beside::all);
+    search.improve(order, anywhere, needed, most_in_vain, least_seen);
   return search.take();
 }
 

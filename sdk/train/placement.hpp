@@ -13,10 +13,11 @@ struct PlacementProblem {
     int first, last;
   };
   std::vector<Life> lives;
-  std::vector<BufferPlan::Taken> reserved;  // by ascending offset
-  std::size_t borrowed = 0;                 // bytes at the beginning of the arena; nothing crosses their end
-  std::size_t own_begin = 0;
+  // By ascending offset. Those of one moment do not overlap, or the search may end with a worse placement.
+  std::vector<BufferPlan::Taken> reserved;
+  std::size_t borrowed = 0;  // bytes at the beginning of the arena; nothing crosses their end
 
+  std::size_t own_begin() const { return rounded_up(borrowed); }
   using Id = std::size_t;  // of a life
 
   bool is_alive(Id id, int moment) const { return lives[id].first <= moment && moment <= lives[id].last; }

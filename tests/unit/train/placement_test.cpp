@@ -37,7 +37,8 @@ TEST(FullestCounts, MakeTheLargestSumThereIs) {
     std::vector<SizeClass> sizes;
     for (std::size_t i = 0; i < 1 + random() % 4; ++i) sizes.push_back({1 + random() % 300, random() % 7});
     const std::size_t capacity = random() % 1500;
-    const std::vector<std::size_t> counts = fullest_counts(sizes, capacity);
+    const auto [counts, is_exact] = fullest_counts(sizes, capacity);
+    EXPECT_TRUE(is_exact);
     ASSERT_EQ(counts.size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_LE(counts[i], sizes[i].count);
     EXPECT_EQ(sum_of(sizes, counts), fullest_by_trying(sizes, capacity)) << "round " << round;
@@ -53,20 +54,45 @@ TEST(FullestCounts, OfManySizesComeNear) {
     sizes.push_back({(std::size_t{1} << 20) + random() % (1 << 22), 1 + random() % 30});
     all += sizes.back().bytes * sizes.back().count;
   }
-  const std::size_t found = sum_of(sizes, fullest_counts(sizes, all / 3));
+  const FullestCounts fullest = fullest_counts(sizes, all / 3);
+  EXPECT_FALSE(fullest.is_exact);
+  const std::size_t found = sum_of(sizes, fullest.counts);
   EXPECT_LE(found, all / 3);
   EXPECT_GT(static_cast<double>(found), 0.999 * static_cast<double>(all) / 3);
 }
 
 constexpr std::size_t unit = BufferPlan::alignment;
 
-// Six units are borrowed. The largest first would leave two of them empty, and need ten.
+// Six units are borrowed. The largest first would leave one of them empty, and need ten more.
 TEST(Placement, FillsWhatIsBorrowedAtThePeak) {
   PlacementProblem problem;
-  problem.borrowed = problem.own_begin = 6 * unit;
+  problem.borrowed = 6 * unit;
   problem.lives = {{4 * unit, 0, 2}, {3 * unit, 0, 3}, {3 * unit, 0, 1}, {5 * unit, 1, 2}};
   const Placement placement = best_placement(problem);
   EXPECT_EQ(placement.total, (6 + 9) * unit);
+}
+
+// What is reserved need not be of whole units: pieces of one unit together take no more than that.
+TEST(Placement, OddPiecesTakeWhatTheyAre) {
+  PlacementProblem problem;
+  problem.borrowed = 65 * unit;
+  for (std::size_t i = 0; i < 64; ++i) problem.reserved.push_back({4 * i, 4, 0, 9});
+  problem.lives = {{40 * unit, 0, 9}, {24 * unit, 0, 9}, {30 * unit, 0, 9}, {30 * unit, 0, 9}};
+  EXPECT_EQ(best_placement(problem).total, (65 + 60) * unit);
+}
+
+// Sixteen nearly equal buffers, and one that goes with four of them exactly: sums that lie close together matter.
+TEST(Placement, AnExactFitIsFoundAmongManySums) {
+  PlacementProblem problem;
+  problem.borrowed = std::size_t{1} << 34;
+  std::size_t four_smallest = 0, all = 0;
+  for (std::size_t i = 0; i < 16; ++i) {
+    problem.lives.push_back({problem.borrowed / 8 + (i * i + 1) * unit, 0, 9});
+    if (i < 4) four_smallest += problem.lives.back().bytes;
+    all += problem.lives.back().bytes;
+  }
+  problem.lives.push_back({problem.borrowed - four_smallest, 0, 9});
+  EXPECT_EQ(best_placement(problem).total, all + problem.lives.back().bytes);
 }
 
 // A forward and a backward pass: saved tensors of each layer, a large head that ends with the peak, and a gradient
@@ -82,7 +108,7 @@ TEST(Placement, OfAStepComesNearTheLeast) {
         problem.reserved.push_back({arena, bytes, moments - layer * 5, moments});
         arena += bytes;
       }
-    problem.borrowed = problem.own_begin = arena;
+    problem.borrowed = arena;
     const auto add = [&](std::size_t width, int first, int last) {
       problem.lives.push_back({PlacementProblem::rounded_up(tokens * width * 2), first, last});
     };

@@ -3,12 +3,12 @@
 // A buffer is alive from moment `first` to moment `last`, both included, in the order of a step. Buffers that are never
 // alive together may share addresses. A part of the arena may be reserved for a time: a gradient arena, whose pieces
 // are written one after the other in backward, holds activations until then. Each buffer is placed at the lowest offset
-// that is free over its whole life, one after the other, in several orders, of which the one that needs least counts.
-// The first one begins with the fullest moment, at which the borrowed memory is filled as far as whole buffers can fill
-// it. Steps of more than 10,000 buffers are placed in the order of time, without the borrowed memory, and take up to a
-// third more. For the two-sided stack that a forward and a backward pass make, this comes within a few percent of the
-// largest sum of live bytes, which lower_bound_bytes() states, and mostly within 0.05% of what any split between
-// borrowed and own memory needs.
+// that is free over its whole life, one after the other, in several orders, until one comes near the least that is
+// known to be needed, or else the best counts. The first two orders begin with the fullest moment, at which the
+// borrowed memory is filled as far as whole buffers can fill it. Steps of more than 10,000 buffers are placed in the
+// order of time, without the borrowed memory, and take up to a third more. For the two-sided stack that a forward and a
+// backward pass make, this comes within a few percent of the largest sum of live bytes, which lower_bound_bytes()
+// states.
 //
 // Lives are given, or derived from the step by plan_step() (step_recording.hpp). Until bind() a buffer's tensor has an
 // address of no memory, by which the recorded step knows it.
