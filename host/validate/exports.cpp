@@ -40,6 +40,8 @@ bool is_of_toolchain(const std::string& name) {
 }
 
 std::string bytes_of(const std::filesystem::path& file) {
+  // A pipe would wait for whoever writes to it.
+  if (std::error_code error; !std::filesystem::is_regular_file(file, error)) return "";
   try {
     return read_file(file);
   } catch (const StorageError&) {

@@ -1,4 +1,6 @@
 // What `assay validate` says and does beside its checks; and what the host makes of plugins that cannot be opened.
+#include <sys/stat.h>
+
 #include "e2e/support/sandbox.hpp"
 
 #include <algorithm>
@@ -68,9 +70,10 @@ TEST_F(Validate, SaysWhatItDoesNotAskAndWhy) {
 TEST_F(Validate, FindsAFileThatIsNoLibrary) {
   std::ofstream(folder() / "text.so") << "no library\n";
   std::ofstream(folder() / "empty.so");
+  ASSERT_EQ(mkfifo((folder() / "pipe.so").c_str(), 0600), 0);
   fs::copy_file(unfit("sound"), folder() / "short.so");
   fs::resize_file(folder() / "short.so", 3000);
-  for (const char* name : {"text.so", "empty.so"}) {
+  for (const char* name : {"text.so", "empty.so", "pipe.so"}) {
     const RunResult result = run({"validate", std::string("./") + name, "--level", "1"});
     EXPECT_EQ(result.exit.code, 1) << result.output;
     EXPECT_PRED2(contains, result.output, "  error      file.readable");
