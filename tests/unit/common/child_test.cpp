@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -94,6 +95,39 @@ TEST(Child, TakesADaemonWithItAlsoWhenItEndsFirst) {
     EXPECT_EQ(kill(daemon, 0), -1) << "it lives on";
     EXPECT_TRUE(children_of(getpid()).empty());
   }
+}
+
+// Whoever has asked is ended itself, as by a terminal that closes: nothing of the child is left then either.
+TEST(Child, IsEndedWithWhatItHasStartedWhereItsParentIs) {
+  auto* const daemon_pid = static_cast<volatile pid_t*>(
+      mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(daemon_pid, MAP_FAILED);
+  const pid_t asking = fork();
+  ASSERT_GE(asking, 0);
+  if (asking == 0) {
+    run_in_child([&](const Tell&) {
+      if (fork() == 0) {
+        setsid();
+        if (fork() == 0) {
+          *daemon_pid = getpid();
+          for (;;) pause();
+        }
+        _exit(0);
+      }
+      for (;;) pause();
+    });
+    _exit(0);
+  }
+  for (int i = 0; i < 5000 && *daemon_pid == 0; ++i) usleep(1000);
+  ASSERT_GT(*daemon_pid, 0);
+  kill(asking, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(asking, &status, 0), asking);
+  bool is_gone = false;
+  for (int i = 0; i < 5000 && !is_gone; ++i) usleep(1000), is_gone = kill(*daemon_pid, 0) != 0;
+  EXPECT_TRUE(is_gone);
+  if (!is_gone) kill(*daemon_pid, SIGKILL);
+  munmap(const_cast<pid_t*>(daemon_pid), sizeof(pid_t));
 }
 
 TEST(Child, PrintsWhereItIsToldTo) {
