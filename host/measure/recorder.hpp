@@ -48,6 +48,8 @@ class Recorder {
   // After the device is idle: reads the marks of all steps since the last flush into samples().
   void flush();
   void discard();  // forget everything recorded: the end of warm-up
+  // A step's two marks, of which nothing is kept and nobody is told. Between steps, when all are read.
+  void mark_nothing();
 
   // A step recorded once as a graph: the marks between begin_capture and end_capture (outside any step, or in one while
   // no phase is open) are part of it, and happen in every step that calls replayed(). There is one set of them, so
