@@ -80,6 +80,15 @@ void add_speedup(std::vector<std::string>& columns) {
   columns.insert(place, std::string(record::speedup_column));
 }
 
+// What the steps hold, where that is known: the peak of the whole case also has what algorithms were tried on, and is
+// another one when they have been chosen before.
+const char* memory_column(const Columns& columns) {
+  for (const char* name : {"memory.step_peak.max_mib", "memory.peak_mib"})
+    if (columns.any([name](const record::CaseRecord& r) { return record::cell_of(r, name).number().value_or(0) > 0; }))
+      return name;
+  return "memory.process_peak_mib";
+}
+
 }  // namespace
 
 std::vector<std::string> default_columns(const experiment::Experiment& experiment,
@@ -107,9 +116,7 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   columns.add_if_any("communication_tax");
   for (const record::CaseRecord& r : records)
     if (r.result.work) columns.add_if_any(r.result.work->item_unit + "_per_s");
-  const bool is_accounted = columns.any(
-      [](const record::CaseRecord& r) { return record::cell_of(r, "memory.peak_mib").number().value_or(0) > 0; });
-  columns.add_if_any(is_accounted ? "memory.peak_mib" : "memory.process_peak_mib");
+  columns.add_if_any(memory_column(columns));
   // What a figure is worth. A record that says nothing of a verification, as of another program, is not taken for one
   // of a right result: its cell is empty.
   columns.add_if_any("validity");

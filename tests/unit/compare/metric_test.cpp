@@ -72,6 +72,18 @@ TEST(Metric, MemoryIsAccountedAndThatOfTheProcessMeasured) {
   EXPECT_EQ(process->figure.mean, 900);
 }
 
+// The first run on a machine tries algorithms, on memory of its own; the next one takes what was chosen.
+TEST(Metric, MemoryIsThatOfTheStepsWhateverSetUpTook) {
+  Json tried = sample();
+  tried["memory"]["step_peak_mib"] = {{"mean", 700.0}, {"min", 700.0}, {"max", 700.0}};
+  Json chosen = tried;
+  tried["memory"]["peak_total_mib"] = 1300.0;
+  const auto first = metric_of(tried, "memory"), second = metric_of(chosen, "memory");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->figure.mean, 700);
+  EXPECT_EQ(second->figure.mean, 700);
+}
+
 TEST(Metric, OfTheWorkload) {
   EXPECT_EQ(metric_of(sample(), "bandwidth")->better, Direction::higher_is_better);
   EXPECT_FALSE(metric_of(sample(), "bandwidth")->figure.exact);

@@ -19,13 +19,15 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
   record["metrics"].erase("ratio");
   EXPECT_EQ(default_columns(experiment, {oom_record(), record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "forward.mean_ms", "backward.mean_ms",
-                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.peak_mib", "verify",
-                                      "device", "status"}));
+                                      "step.mean_ms", "step.std_ms", "tokens_per_s", "memory.step_peak.max_mib",
+                                      "verify", "device", "status"}));
   EXPECT_EQ(default_columns(experiment, {oom_record()}),
             (std::vector<std::string>{"size", "measure.warmup", "device", "status"}));
   record["phases"].erase("forward");
   record["phases"].erase("backward");
-  record["memory"]["peak_total_mib"] = 0.0;  // the workload asks the host for no memory
+  // The workload asks the host for no memory.
+  record["memory"]["peak_total_mib"] = 0.0;
+  record["memory"]["step_peak_mib"] = {{"mean", 0.0}, {"min", 0.0}, {"max", 0.0}};
   EXPECT_EQ(default_columns(experiment::Experiment{}, {record}),
             (std::vector<std::string>{"size", "measure.warmup", "parameters", "step.mean_ms", "step.std_ms",
                                       "step.cv_percent", "tokens_per_s", "memory.process_peak_mib", "verify", "device",
@@ -35,7 +37,8 @@ TEST(Columns, DefaultsFollowTheExperimentAndTheRecords) {
 TEST(Columns, WhatAFigureIsWorthIsShown) {
   const auto names_of = [](const std::vector<record::CaseRecord>& records) {
     const auto columns = default_columns(experiment::Experiment{}, records);
-    return std::vector<std::string>(std::find(columns.begin(), columns.end(), "memory.peak_mib") + 1, columns.end());
+    return std::vector<std::string>(std::find(columns.begin(), columns.end(), "memory.step_peak.max_mib") + 1,
+                                    columns.end());
   };
   Json record = ok_record();
   EXPECT_EQ(names_of({record}), (std::vector<std::string>{"verify", "device", "status"}));
@@ -45,6 +48,17 @@ TEST(Columns, WhatAFigureIsWorthIsShown) {
   record.erase("device");
   EXPECT_EQ(names_of({record}), (std::vector<std::string>{"validity", "verify", "status"}))
       << "a record without a verification must not pass for a verified one";
+}
+
+TEST(Columns, MemoryOfTheCaseStandsForThatOfTheStepsWhereTheseTellNone) {
+  const auto has = [](const Json& record, const char* name) {
+    const auto columns = default_columns(experiment::Experiment{}, {record});
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
+  };
+  Json record = ok_record();
+  EXPECT_FALSE(has(record, "memory.peak_mib")) << "it has what algorithms were tried on, and changes with what is kept";
+  record["memory"].erase("step_peak_mib");  // as figures of another program
+  EXPECT_TRUE(has(record, "memory.peak_mib"));
 }
 
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
