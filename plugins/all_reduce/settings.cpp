@@ -16,7 +16,7 @@ Settings::Settings(const assay::Case& c)
       dtype(c.choice("dtype", dtypes)),
       reduction(c.choice("reduction", reductions)),
       reduction_name(reductions.name_of(reduction)),
-      in_place(c.get<bool>("in_place")),
+      in_place(c.get<bool>("in_place") && may_be_in_place(collective)),
       root(c.get<std::int32_t>("root")),
       rank(c.rank()),
       ranks(c.rank_count()) {
@@ -27,6 +27,8 @@ Settings::Settings(const assay::Case& c)
   if (collective == Collective::broadcast && root >= ranks)
     throw assay::Error(ASSAY_INVALID_ARGUMENT, "root = " + std::to_string(root) + ", but the case has " +
                                                    std::to_string(ranks) + " rank(s), which count from 0");
+  next_rank = (rank + 1) % ranks;
+  previous_rank = (rank + ranks - 1) % ranks;
   auto bytes = c.get<std::int64_t>("size_bytes");
   if (bytes == 0) bytes = static_cast<std::int64_t>(c.get<double>("size_mb") * mib);
   message = assay::comm::plan_message(collective, bytes, assay::compute::size_of(dtype), ranks);

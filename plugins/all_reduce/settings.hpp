@@ -15,9 +15,10 @@ struct Settings {
   assay::compute::DType dtype = assay::compute::DType::f32;
   assay::comm::Reduction reduction = assay::comm::Reduction::sum;
   std::string reduction_name;
-  bool in_place = true;
+  bool in_place = true;  // false where the collective has two buffers
   std::int32_t root = 0;
   std::int32_t rank = 0, ranks = 1;
+  std::int32_t next_rank = 0, previous_rank = 0;  // of send_receive
   assay::comm::Options options;
   assay::comm::Message message;
 };
@@ -27,7 +28,9 @@ inline constexpr auto collectives = [] {
   return assay::choices<assay::comm::Collective>({{"all_reduce", all_reduce},
                                                   {"reduce_scatter", reduce_scatter},
                                                   {"all_gather", all_gather},
-                                                  {"broadcast", broadcast}});
+                                                  {"broadcast", broadcast},
+                                                  {"all_to_all", all_to_all},
+                                                  {"send_receive", send_receive}});
 }();
 inline constexpr auto dtypes = assay::choices<assay::compute::DType>({{"fp32", assay::compute::DType::f32},
                                                                       {"bf16", assay::compute::DType::bf16},
@@ -41,7 +44,8 @@ inline constexpr auto streams = assay::choices<Stream>({{"own", Stream::own}, {"
 
 using assay::Param;
 inline constexpr auto params = assay::table(
-    Param::choice("collective", assay::comm::Collective::all_reduce, collectives).help("what a step does, once"),
+    Param::choice("collective", assay::comm::Collective::all_reduce, collectives)
+        .help("what a step does, once; send_receive: to the next rank, from the one before"),
     Param::choice("backend", "auto", backend_names).help("auto: nccl on cuda, gloo on the CPU"),
     Param::choice("dtype", assay::compute::DType::f32, dtypes).help("of the elements; gloo reduces no fp16"),
     Param::real("size_mb", 1)
@@ -54,7 +58,8 @@ inline constexpr auto params = assay::table(
         .at_most(double(std::int64_t{1} << 40))
         .unit("bytes")
         .help("the same in bytes; 0: as size_mb says"),
-    Param::boolean("in_place", true).help("one buffer, send and receive at once; a broadcast always has one"),
+    Param::boolean("in_place", true)
+        .help("one buffer, send and receive at once; broadcast always has one, all_to_all and send_receive have two"),
     Param::choice("reduction", assay::comm::Reduction::sum, reductions).help("of all_reduce and reduce_scatter"),
     Param::integer("root", 0).at_least(0).at_most(65535).help("of broadcast: the rank whose data all get"),
     Param::integer("max_channels", 0)

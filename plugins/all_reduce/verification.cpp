@@ -1,6 +1,7 @@
 // Is every element of every rank right? What the last timed step has left, where that is known; then once in place and
-// once out of place, each time on other data whose result is known to the bit, in the buffers that were timed and with
-// the collective that was timed. A collective that sends or leaves what was there before is wrong each time.
+// once out of place, as far as the collective has both, each time on other data whose result is known to the bit, in
+// the buffers that were timed and with the collective that was timed. A collective that sends or leaves what was there
+// before is wrong each time.
 #include <algorithm>
 #include <cstdio>
 
@@ -34,8 +35,7 @@ std::string number(double x) {
 }  // namespace
 
 ExactData Workload::exact_data() const {
-  const bool reduces =
-      settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter;
+  const bool reduces = assay::comm::reduces(settings_.collective);
   // Where nothing is added up, the largest values that stay exact do.
   return {settings_.dtype, reduces ? settings_.reduction : Reduction::max, settings_.ranks};
 }
@@ -49,8 +49,13 @@ Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std:
     case Collective::reduce_scatter:
       return pieces.compare(b.receive, data(exact.reduced()), shift + settings_.rank * part, exact.tolerance());
     case Collective::broadcast: return pieces.compare(b.receive, data(exact.sent_by(settings_.root)), shift, 0);
-    case Collective::all_gather: break;
+    case Collective::send_receive:
+      return pieces.compare(b.receive, data(exact.sent_by(settings_.previous_rank)), shift, 0);
+    case Collective::all_gather:
+    case Collective::all_to_all: break;
   }
+  // Of what each rank has sent, all_gather has the whole, and all_to_all this rank's part.
+  if (settings_.collective == Collective::all_to_all) shift += settings_.rank * part;
   Comparison all;
   for (std::int32_t rank = 0; rank < settings_.ranks; ++rank) {
     Comparison one = pieces.compare(b.receive.slice(0, rank * part, part), data(exact.sent_by(rank)), shift, 0);
@@ -62,9 +67,7 @@ Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std:
 
 // Where a reduction is repeated in place, a sum grows, and a rounded average moves.
 bool Workload::knows_timed_result(const ExactData& exact) const {
-  const bool reduces =
-      settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter;
-  if (!reduces || !settings_.in_place || settings_.ranks == 1) return true;
+  if (!assay::comm::reduces(settings_.collective) || !settings_.in_place || settings_.ranks == 1) return true;
   if (settings_.collective == Collective::reduce_scatter) return false;  // the parts of others are not the result's
   return settings_.reduction != Reduction::sum && exact.tolerance() == 0;
 }
@@ -110,7 +113,8 @@ std::string Workload::verify(const Launch& launch) {
     communicator_->synchronize();
     add(check_result(timed_, exact, 0), "after the last timed step");
   }
-  add(run_and_check(true, exact, 1 * shift_of_data), "in place");
+  const bool two_buffers = !assay::comm::may_be_in_place(settings_.collective);
+  if (!two_buffers) add(run_and_check(true, exact, 1 * shift_of_data), "in place");
   if (!one_buffer) add(run_and_check(false, exact, 2 * shift_of_data), "out of place");
 
   struct Counts {
@@ -127,11 +131,12 @@ std::string Workload::verify(const Launch& launch) {
   launch.report(wrong_elements_metric, total.wrong);
 
   std::string what = settings_.collective_name;
-  if (settings_.collective == Collective::all_reduce || settings_.collective == Collective::reduce_scatter)
-    what += " (" + settings_.reduction_name + ")";
+  if (assay::comm::reduces(settings_.collective)) what += " (" + settings_.reduction_name + ")";
+  const char* const buffers = one_buffer    ? "in one buffer"
+                              : two_buffers ? "in two buffers"
+                                            : "in place and out of place";
   const std::string checked = std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) +
-                              " rank(s), " + (one_buffer ? "in one buffer" : "in place and out of place") +
-                              (timed ? ", and what the last timed step has left" : "");
+                              " rank(s), " + buffers + (timed ? ", and what the last timed step has left" : "");
   if (total.wrong > 0)
     throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +
                                         " are wrong, on rank(s) " + wrong_ranks +

@@ -6,7 +6,7 @@ namespace all_reduce {
 
 using assay::DeviceMemory;
 using assay::comm::Collective;
-using assay::comm::has_parts;
+using assay::comm::has_a_smaller_buffer;
 using assay::comm::Message;
 using assay::comm::Ticket;
 using assay::compute::Tensor;
@@ -17,17 +17,18 @@ assay::Work Workload::work() const { return {.bytes = static_cast<std::uint64_t>
 
 std::size_t Workload::other_bytes() const {
   const Message& m = settings_.message;
-  return static_cast<std::size_t>(has_parts(settings_.collective) ? m.part : m.larger) * size_of(settings_.dtype);
+  return static_cast<std::size_t>(has_a_smaller_buffer(settings_.collective) ? m.part : m.larger) *
+         size_of(settings_.dtype);
 }
 
 Workload::Buffers Workload::buffers(bool in_place, void* other) const {
   const Message& m = settings_.message;
   const Tensor larger(larger_memory_.data(), settings_.dtype, {m.larger});
   if (settings_.collective == Collective::broadcast) return {larger, larger};
-  const std::int64_t other_elements = has_parts(settings_.collective) ? m.part : m.larger;
-  const Tensor smaller = !in_place                         ? Tensor(other, settings_.dtype, {other_elements})
-                         : has_parts(settings_.collective) ? larger.slice(0, settings_.rank * m.part, m.part)
-                                                           : larger;
+  const std::int64_t other_elements = has_a_smaller_buffer(settings_.collective) ? m.part : m.larger;
+  const Tensor smaller = !in_place                                    ? Tensor(other, settings_.dtype, {other_elements})
+                         : has_a_smaller_buffer(settings_.collective) ? larger.slice(0, settings_.rank * m.part, m.part)
+                                                                      : larger;
   return settings_.collective == Collective::all_gather ? Buffers{smaller, larger} : Buffers{larger, smaller};
 }
 
@@ -36,6 +37,9 @@ Ticket Workload::enqueue(const Buffers& b) {
     case Collective::all_reduce: return communicator_->all_reduce(b.send, b.receive, settings_.reduction);
     case Collective::reduce_scatter: return communicator_->reduce_scatter(b.send, b.receive, settings_.reduction);
     case Collective::all_gather: return communicator_->all_gather(b.send, b.receive);
+    case Collective::all_to_all: return communicator_->all_to_all(b.send, b.receive);
+    case Collective::send_receive:
+      return communicator_->send_receive(b.send, settings_.next_rank, b.receive, settings_.previous_rank);
     case Collective::broadcast: break;
   }
   return communicator_->broadcast(b.send, settings_.root);

@@ -33,8 +33,10 @@ double bus_factor(Collective collective, std::int32_t ranks) {
   switch (collective) {
     case Collective::all_reduce: return 2 * others;
     case Collective::reduce_scatter:
-    case Collective::all_gather: return others;
-    case Collective::broadcast: break;
+    case Collective::all_gather:
+    case Collective::all_to_all: return others;
+    case Collective::broadcast:
+    case Collective::send_receive: break;
   }
   return 1;
 }

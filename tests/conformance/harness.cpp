@@ -1,6 +1,7 @@
 #include "harness.hpp"
 
 #include <dlfcn.h>
+#include <assay/compute/eight_bit.hpp>
 
 #include <bit>
 #include <cmath>
@@ -63,6 +64,17 @@ T get(const unsigned char* source) {
   return value;
 }
 
+double decode(DType dtype, const unsigned char* source);
+
+// A value that the format has; a test would not write another one.
+unsigned char eight_bits(DType dtype, double value) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto code = static_cast<unsigned char>(bits);
+    if (decode(dtype, &code) == value && std::signbit(decode(dtype, &code)) == std::signbit(value)) return code;
+  }
+  throw std::invalid_argument("no number of 8 bits: " + std::to_string(value));
+}
+
 void encode(DType dtype, double value, unsigned char* target) {
   const double exact = rounded(dtype, value);
   switch (dtype) {
@@ -72,6 +84,8 @@ void encode(DType dtype, double value, unsigned char* target) {
     case DType::i64: put(target, static_cast<std::int64_t>(value)); break;
     case DType::i32: put(target, static_cast<std::int32_t>(value)); break;
     case DType::u8: put(target, static_cast<std::uint8_t>(value)); break;
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: *target = eight_bits(dtype, value); break;
   }
 }
 
@@ -83,6 +97,8 @@ double decode(DType dtype, const unsigned char* source) {
     case DType::i64: return static_cast<double>(get<std::int64_t>(source));
     case DType::i32: return get<std::int32_t>(source);
     case DType::u8: return *source;
+    case DType::f8_e4m3: return compute::E4m3::to_float(*source);
+    case DType::f8_e5m2: return compute::E5m2::to_float(*source);
   }
   return 0.0;
 }

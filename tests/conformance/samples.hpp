@@ -99,6 +99,13 @@ inline op::SwigluBackward sample(Given& g, Kind<op::SwigluBackward>) {
           .dup = g.room(sample_shape),
           .h = g.room(sample_shape)};
 }
+inline op::Quantize sample(Given& g, Kind<op::Quantize>) {
+  return {.x = g.numbers(sample_shape),
+          .max_abs = g.one(3),
+          .y = g.room(sample_shape, DType::f8_e4m3),
+          .transposed = g.room({8, 6}, DType::f8_e4m3),
+          .inverse_scale = g.room({1})};
+}
 inline op::ApplyDropout sample(Given& g, Kind<op::ApplyDropout>) {
   return {.x = g.numbers(sample_shape), .y = g.room(sample_shape), .dropout = g.dropout()};
 }

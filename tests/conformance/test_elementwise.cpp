@@ -1,4 +1,7 @@
 // Element-wise operations: values against double, gradients against finite differences of the double reference.
+#include <assay/compute/eight_bit.hpp>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -148,6 +151,131 @@ TEST(Elementwise, BiasAddAndItsGradient) {
       }
   const DeviceTensor x(DType::f32, {4, 5}), bias(DType::f32, {4});
   EXPECT_EQ(status_of([&] { backend().run(op::BiasAdd{.x = x, .bias = bias, .y = x}); }), ASSAY_INVALID_ARGUMENT);
+}
+
+// ---- 8 bits --------------------------------------------------------------------------------------------------------
+
+// By search through all 256 numbers, in float64: of the two nearest the one whose last bit is 0.
+class NumbersOfEightBits {
+ public:
+  explicit NumbersOfEightBits(DType format) {
+    for (int bits = 0; bits < 0x80; ++bits) {
+      const auto code = static_cast<std::uint8_t>(bits);
+      const double x = format == DType::f8_e4m3 ? compute::E4m3::to_float(code) : compute::E5m2::to_float(code);
+      if (std::isfinite(x)) magnitudes_.push_back(x);
+    }
+  }
+  double largest() const { return magnitudes_.back(); }
+  double nearest(double x) const {
+    if (std::isnan(x)) return x;
+    const double a = std::fabs(x);
+    const auto above = std::lower_bound(magnitudes_.begin(), magnitudes_.end(), a);
+    if (above == magnitudes_.end()) return std::copysign(largest(), x);
+    if (*above == a) return x;
+    const auto below = above - 1;
+    const double down = a - *below, up = *above - a;
+    const bool below_is_even = (below - magnitudes_.begin()) % 2 == 0;
+    return std::copysign(down < up || (down == up && below_is_even) ? *below : *above, x);
+  }
+
+ private:
+  Values magnitudes_;  // in the order of their bits
+};
+
+TEST(Elementwise, QuantizeTakesTheNearestNumberOfEightBits) {
+  for (const DType t : float_types())
+    for (const DType format : {DType::f8_e4m3, DType::f8_e5m2})
+      for (const auto& [rows, width] : std::initializer_list<std::array<std::int64_t, 2>>{
+               {1, 1}, {3, 17}, {64, 64}, {130, 48}, {144, 160}, {1000, 130}, {9001, 33}}) {
+        const NumbersOfEightBits numbers(format);
+        Values x = random_values(t, rows * width, 31, 0.0, 0.02);
+        // Small ones, where numbers are equally far apart, and ties.
+        for (std::size_t i = 0; i < x.size(); i += 3) x[i] = rounded(t, std::ldexp(x[i], -static_cast<int>(i % 14)));
+        double high = 0;
+        for (const double v : x) high = std::max(high, std::fabs(v));
+        const DeviceTensor in(t, {rows, width}, x), max_abs(DType::f32, {1}, {high}), y(format, {rows, width}),
+            transposed(format, {width, rows}), inverse(DType::f32, {1});
+        const auto largest = static_cast<float>(numbers.largest());
+        const float scale = largest / static_cast<float>(high);
+        Values expected, columns(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          expected.push_back(numbers.nearest(static_cast<float>(x[i]) * scale));
+          const auto r = i / static_cast<std::size_t>(width), c = i % static_cast<std::size_t>(width);
+          columns[c * static_cast<std::size_t>(rows) + r] = expected.back();
+        }
+        run([&] {
+          backend().run(
+              op::Quantize{.x = in, .max_abs = max_abs, .y = y, .transposed = transposed, .inverse_scale = inverse});
+        });
+        EXPECT_EQ(y.read(), expected) << rows << " x " << width;
+        EXPECT_EQ(transposed.read(), columns) << rows << " x " << width;
+        EXPECT_EQ(inverse.read()[0], static_cast<float>(high) / largest);
+        y.write(Values(x.size(), 0.0));
+        run([&] { backend().run(op::Quantize{.x = in, .max_abs = max_abs, .y = y, .inverse_scale = inverse}); });
+        EXPECT_EQ(y.read(), expected) << "by rows alone";
+      }
+}
+
+// Each number of the format, each middle of two of them, and right beside that.
+TEST(Elementwise, QuantizeRoundsTiesToEven) {
+  for (const DType format : {DType::f8_e4m3, DType::f8_e5m2}) {
+    const NumbersOfEightBits numbers(format);
+    const bool is_e4m3 = format == DType::f8_e4m3;
+    Values x;
+    for (int bits = 0; bits < (is_e4m3 ? 0x7e : 0x7b); ++bits) {
+      const auto value = [&](int b) {
+        const auto code = static_cast<std::uint8_t>(b);
+        return is_e4m3 ? compute::E4m3::to_float(code) : compute::E5m2::to_float(code);
+      };
+      const float low = value(bits), high = value(bits + 1), middle = (low + high) / 2;
+      for (const float v : {low, middle, std::nextafterf(middle, 0.0F), std::nextafterf(middle, HUGE_VALF), high})
+        x.push_back(v), x.push_back(-v);
+    }
+    const auto n = static_cast<std::int64_t>(x.size());
+    const DeviceTensor in(DType::f32, {n}, x), max_abs(DType::f32, {1}, {numbers.largest()}), y(format, {n}),
+        inverse(DType::f32, {1});
+    run([&] { backend().run(op::Quantize{.x = in, .max_abs = max_abs, .y = y, .inverse_scale = inverse}); });
+    EXPECT_EQ(y.read(), map(x, [&](double v) { return numbers.nearest(v); }));
+    EXPECT_EQ(inverse.read()[0], 1.0);
+  }
+}
+
+TEST(Elementwise, QuantizeKeepsWhatIsNoNumberAndEndsAtTheLargest) {
+  const DeviceTensor max_abs(DType::f32, {1}, {448.0}), y(DType::f8_e4m3, {4}), inverse(DType::f32, {1});
+  const DeviceTensor in(DType::f32, {4}, {std::nan(""), 1e30, -HUGE_VAL, -0.0});
+  const auto quantize = [&] {
+    run([&] { backend().run(op::Quantize{.x = in, .max_abs = max_abs, .y = y, .inverse_scale = inverse}); });
+    return y.read();
+  };
+  const Values got = quantize();
+  EXPECT_TRUE(std::isnan(got[0]));
+  EXPECT_EQ(got[1], 448.0);
+  EXPECT_EQ(got[2], -448.0);
+  EXPECT_EQ(got[3], 0.0);
+  for (const double unknown : {HUGE_VAL, std::nan("")}) {
+    max_abs.write({unknown});
+    for (const double v : quantize()) EXPECT_TRUE(std::isnan(v));
+    EXPECT_TRUE(std::isnan(inverse.read()[0]));
+  }
+  max_abs.write({0.0});  // of nothing but zeros
+  in.write({0.0, 0.0, 0x1p-100, -0x1p-101});
+  EXPECT_EQ(quantize(), (Values{0.0, 0.0, 448.0, -224.0}));
+  EXPECT_EQ(inverse.read()[0], static_cast<double>(0x1p-100F / 448.0F));
+}
+
+TEST(Elementwise, QuantizeRefusesWhatDoesNotFit) {
+  const DeviceTensor x(DType::f32, {4, 6}), max_abs(DType::f32, {1}), y(DType::f8_e4m3, {4, 6}),
+      rows(DType::f8_e4m3, {4, 6}), other(DType::f8_e5m2, {6, 4}), wide(DType::bf16, {4, 6}), inverse(DType::f32, {1});
+  const auto status = [&](const Tensor& to, const Tensor& transposed) {
+    return status_of([&] {
+      backend().run(
+          op::Quantize{.x = x, .max_abs = max_abs, .y = to, .transposed = transposed, .inverse_scale = inverse});
+    });
+  };
+  EXPECT_EQ(status(y, Tensor()), ASSAY_OK);
+  EXPECT_EQ(status(wide, Tensor()), ASSAY_UNSUPPORTED);
+  EXPECT_EQ(status(y, rows), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(status(y, other), ASSAY_UNSUPPORTED);
 }
 
 // ---- SwiGLU --------------------------------------------------------------------------------------------------------

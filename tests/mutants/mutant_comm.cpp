@@ -84,6 +84,8 @@ class MutantCommunicator final : public Communicator {
   Ticket reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) override;
   Ticket all_gather(const Tensor& send, const Tensor& receive) override;
   Ticket broadcast(const Tensor& x, std::int32_t root) override;
+  Ticket all_to_all(const Tensor& send, const Tensor& receive) override;
+  Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override;
 
  private:
   bool is_last() const { return rank() == size() - 1; }
@@ -235,6 +237,38 @@ Ticket MutantCommunicator::broadcast(const Tensor& x, std::int32_t root) {
   Tensor before = x;
   before.data = const_cast<unsigned char*>(own.data());
   if (x.elements() >= 4 && breaks("broadcast.range_left_out")) put(bytes_of(last_quarter(before)), last_quarter(x));
+  return ticket;
+}
+
+// ---- all_to_all, send_receive --------------------------------------------------------------------------------------
+
+Ticket MutantCommunicator::all_to_all(const Tensor& send, const Tensor& receive) {
+  const std::int64_t n = send.elements() / size();
+  if (n == 0 || size() == 1) return real_->all_to_all(send, receive);
+  const auto part = [n](const Tensor& of, std::int32_t rank) { return flat(of).slice(0, rank * n, n); };
+  const Tensor from_last = part(receive, size() - 1);
+  const Bytes before = bytes_of(from_last);
+  const Ticket ticket = done(real_->all_to_all(send, receive));
+  if (breaks("all_to_all.parts_swapped")) {
+    const Bytes a = bytes_of(part(receive, 0)), b = bytes_of(part(receive, 1));
+    put(b, part(receive, 0)), put(a, part(receive, 1));
+  }
+  if (breaks("all_to_all.keeps_its_own")) put(bytes_of(send), receive);
+  if (breaks("all_to_all.last_part_stale") && !is_last()) put(before, from_last);
+  if (has_number(last_element(receive)) && breaks("all_to_all.last_element_off")) twice_as_large(last_element(receive));
+  return ticket;
+}
+
+Ticket MutantCommunicator::send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) {
+  if (send.elements() == 0 || size() == 1) return real_->send_receive(send, to, receive, from);
+  const bool backwards = breaks("send_receive.backwards");
+  const Bytes before = bytes_of(receive);
+  const Ticket ticket =
+      done(backwards ? real_->send_receive(send, from, receive, to) : real_->send_receive(send, to, receive, from));
+  if (breaks("send_receive.keeps_its_own")) put(bytes_of(send), receive);
+  if (breaks("send_receive.does_nothing")) put(before, receive);
+  if (has_number(last_element(receive)) && breaks("send_receive.last_element_off"))
+    twice_as_large(last_element(receive));
   return ticket;
 }
 

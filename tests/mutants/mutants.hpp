@@ -165,6 +165,14 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"broadcast.wrong_root", "the next rank's data are sent"},
     {"broadcast.does_nothing", "each rank keeps its own data"},
     {"broadcast.range_left_out", "the last quarter is not sent"},
+    {"all_to_all.parts_swapped", "the first two parts change places, on all ranks"},
+    {"all_to_all.keeps_its_own", "each rank has what it sent itself"},
+    {"all_to_all.last_part_stale", "what the last rank sends arrives nowhere but there"},
+    {"all_to_all.last_element_off", "the last element is twice as large, on all ranks"},
+    {"send_receive.backwards", "each rank sends to the one that it is to receive from"},
+    {"send_receive.keeps_its_own", "each rank has what it sent itself"},
+    {"send_receive.does_nothing", "what is sent arrives nowhere"},
+    {"send_receive.last_element_off", "the last element is twice as large, on all ranks"},
 });
 
 // The place of a name in the list. A name that is not in it does not compile.

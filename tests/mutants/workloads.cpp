@@ -92,6 +92,9 @@ std::vector<TriedCase> make_cases() {
   add("all_reduce", "reduce_scatter", bytes + "collective = \"reduce_scatter\"\n", 2);
   add("all_reduce", "all_gather", bytes + "collective = \"all_gather\"\n", 2);
   add("all_reduce", "broadcast", bytes + "collective = \"broadcast\"\n", 2);
+  add("all_reduce", "all_to_all", bytes + "collective = \"all_to_all\"\n", 2);
+  // Of two ranks each is the other's neighbour on both sides.
+  add("all_reduce", "send_receive", bytes + "collective = \"send_receive\"\n", 3);
 
   add("ddp", "bucketed", decoder_model + several_buckets, 2);
   add("ddp", "naive", decoder_model + "strategy = \"naive\"\noptimizer = \"sgd\"\n", 2);

@@ -76,6 +76,11 @@ Collectives::Collectives(Mesh& mesh) : mesh_(mesh), sources_(size()) {
 
 Collectives::~Collectives() { mesh_.close(); }
 
+Collectives::Peer* Collectives::peer_of(std::int32_t rank) const {
+  if (rank == mesh_.rank()) return nullptr;
+  return peers_[static_cast<std::size_t>((rank - mesh_.rank() + mesh_.size()) % mesh_.size() - 1)].get();
+}
+
 template <class F>
 void Collectives::closing_on_error(F&& run) {
   try {
@@ -111,10 +116,36 @@ void Collectives::reduce_scatter(const void* send, void* receive, std::size_t n,
       [&] { scatter_reduced(static_cast<const char*>(send), static_cast<char*>(receive), n, dtype, reduction); });
 }
 void Collectives::all_gather(const void* send, void* receive, std::size_t bytes) {
-  closing_on_error([&] { gather(static_cast<const char*>(send), static_cast<char*>(receive), bytes); });
+  closing_on_error([&] {
+    char* const own = static_cast<char*>(receive) + rank() * bytes;
+    if (own != send && bytes > 0) std::memcpy(own, send, bytes);
+    trade([&](std::size_t) { return own; }, static_cast<char*>(receive), bytes);
+  });
 }
 void Collectives::broadcast(void* x, std::size_t bytes, std::int32_t root) {
   closing_on_error([&] { spread(static_cast<char*>(x), bytes, root); });
+}
+void Collectives::all_to_all(const void* send, void* receive, std::size_t bytes) {
+  closing_on_error([&] {
+    const auto part_for = [&](std::size_t r) { return static_cast<const char*>(send) + r * bytes; };
+    if (bytes > 0) std::memcpy(static_cast<char*>(receive) + rank() * bytes, part_for(rank()), bytes);
+    trade(part_for, static_cast<char*>(receive), bytes);
+  });
+}
+void Collectives::send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive,
+                               std::size_t receive_bytes, std::int32_t from) {
+  closing_on_error([&] {
+    if (to == mesh_.rank() && send_bytes > 0) std::memcpy(receive, send, send_bytes);
+    Peer* const source = peer_of(from);
+    Peer* const target = peer_of(to);
+    if (source) source->expect(receive, receive_bytes);
+    if (target) {
+      target->share.emplace(target->sending(caller_slot, send, send_bytes));
+      target->ready.wait();
+      send_in_pieces(*target->share, 0, send_bytes);
+    }
+    if (source) await_pieces(*source, receive_bytes);
+  });
 }
 void Collectives::barrier() {
   closing_on_error([&] {
@@ -222,17 +253,19 @@ void Collectives::send_in_pieces(Outgoing& to, std::size_t begin, std::size_t by
     to.send(begin + done, std::min(piece_bytes, bytes - done), done);
 }
 
-void Collectives::gather(const char* send, char* receive, std::size_t bytes) {
+void Collectives::await_pieces(Peer& from, std::size_t bytes) {
+  for (std::size_t k = 0; k < count_of(bytes, piece_bytes); ++k) from.incoming->wait();
+}
+
+template <class PartFor>
+void Collectives::trade(PartFor&& part_for, char* receive, std::size_t bytes) {
   for (const auto& peer : peers_) peer->expect(receive + peer->index * bytes, bytes);
-  char* own = receive + rank() * bytes;
-  if (own != send && bytes > 0) std::memcpy(own, send, bytes);
   for (const auto& peer : peers_) {
-    peer->share.emplace(peer->sending(caller_slot, own, bytes));
+    peer->share.emplace(peer->sending(caller_slot, part_for(peer->index), bytes));
     peer->ready.wait();
     send_in_pieces(*peer->share, 0, bytes);
   }
-  for (const auto& peer : peers_)
-    for (std::size_t k = 0; k < count_of(bytes, piece_bytes); ++k) peer->incoming->wait();
+  for (const auto& peer : peers_) await_pieces(*peer, bytes);
 }
 
 // Each of the others gets a part of its own from the root and passes it on, so that the root sends everything once.
@@ -270,9 +303,7 @@ void Collectives::spread(char* x, std::size_t bytes, std::int32_t root_rank) {
     source->incoming->wait();
     others([&](Peer& peer) { peer.share->send(begin, std::min(piece_bytes, own.bytes - begin), begin); });
   }
-  others([&](Peer& peer) {
-    for (std::size_t k = 0; k < count_of(part(peer.index).bytes, piece_bytes); ++k) peer.incoming->wait();
-  });
+  others([&](Peer& peer) { await_pieces(peer, part(peer.index).bytes); });
 }
 
 }  // namespace assay::comm::gloo_backend

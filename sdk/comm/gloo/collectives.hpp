@@ -39,6 +39,10 @@ class Collectives {
   void reduce_scatter(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void all_gather(const void* send, void* receive, std::size_t bytes);
   void broadcast(void* x, std::size_t bytes, std::int32_t root);
+  void all_to_all(const void* send, void* receive, std::size_t bytes);  // of each rank's part
+  // The ranks may be this one, which is a copy.
+  void send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive, std::size_t receive_bytes,
+                    std::int32_t from);
   void barrier();
 
  private:
@@ -55,12 +59,16 @@ class Collectives {
   void reduce_small(const void* send, void* receive, std::size_t n, compute::DType, Reduction);
   void reduce_large(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
   void scatter_reduced(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
-  void gather(const char* send, char* receive, std::size_t bytes);
+  // Every rank has a part of `bytes` for each other one, and gets one of each into its place in `receive`.
+  template <class PartFor>
+  void trade(PartFor&& part_for, char* receive, std::size_t bytes);
   void spread(char* x, std::size_t bytes, std::int32_t root);
   void send_small(const void* data, std::size_t bytes);
   // Segment `s` of what `peer` has staged and of my own share, combined into `target`.
   void combine(void* target, const char* mine, std::size_t s, std::size_t bytes, compute::DType, Reduction);
   void send_in_pieces(Outgoing& to, std::size_t begin, std::size_t bytes);
+  void await_pieces(Peer& from, std::size_t bytes);
+  Peer* peer_of(std::int32_t rank) const;  // nullptr: it is this one
 
   Mesh& mesh_;
   std::vector<std::unique_ptr<Peer>> peers_;  // in the order in which this rank serves them: the next rank first

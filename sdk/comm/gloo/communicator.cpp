@@ -4,6 +4,7 @@
 
 #include <gloo/config.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "reduction.hpp"
@@ -36,6 +37,10 @@ void check(const std::string& name, const compute::Tensor& smaller, const comput
   require(larger.elements() == smaller.elements() * factor, name,
           factor == 1 ? "send and receive must have as many elements"
                       : "the larger tensor must have the ranks' number times as many elements as the smaller");
+}
+
+void require_apart(const std::string& name, const compute::Tensor& send, const compute::Tensor& receive) {
+  require(!share_memory(send, receive), name, "send and receive must not share memory");
 }
 
 }  // namespace
@@ -137,6 +142,41 @@ Ticket GlooCommunicator::broadcast(const compute::Tensor& x, std::int32_t root) 
                     if (collectives_) collectives_->broadcast(x.data, x.bytes(), root);
                   },
                   x.bytes()});
+}
+
+Ticket GlooCommunicator::all_to_all(const compute::Tensor& send, const compute::Tensor& receive) {
+  const std::string name = text_of("all_to_all", send);
+  check(name, send, receive, 1);
+  require(send.elements() % size() == 0, name, "each rank must have an equal part");
+  require_apart(name, send, receive);
+  return enqueue({name,
+                  [=, this] {
+                    if (collectives_)
+                      collectives_->all_to_all(send.data, receive.data,
+                                               send.bytes() / static_cast<std::size_t>(size()));
+                    else if (send.bytes() > 0)
+                      std::memcpy(receive.data, send.data, send.bytes());
+                  },
+                  send.bytes()});
+}
+
+Ticket GlooCommunicator::send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
+                                      std::int32_t from) {
+  const std::string name =
+      text_of("send_receive", send) + " to rank " + std::to_string(to) + ", from rank " + std::to_string(from);
+  require(send.contiguous() && receive.contiguous(), name, "tensors must be contiguous");
+  require(to >= 0 && to < size() && from >= 0 && from < size(), name, "there is no such rank");
+  require((to == rank()) == (from == rank()), name, "what this rank sends to itself it must receive from itself");
+  require(to != rank() || send.bytes() == receive.bytes(), name, "send and receive must have as many bytes");
+  require_apart(name, send, receive);
+  return enqueue({name,
+                  [=, this] {
+                    if (collectives_)
+                      collectives_->send_receive(send.data, send.bytes(), to, receive.data, receive.bytes(), from);
+                    else if (send.bytes() > 0)
+                      std::memcpy(receive.data, send.data, send.bytes());
+                  },
+                  std::max(send.bytes(), receive.bytes())});
 }
 
 void GlooCommunicator::throw_if_failed() const {

@@ -34,6 +34,9 @@ class GlooCommunicator final : public Communicator {
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override;
+  Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;
+  Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
+                      std::int32_t from) override;
   void wait(Ticket) override;
   void synchronize() override;
   void barrier() override;

@@ -42,7 +42,9 @@ ncclDataType_t type_of(compute::DType dtype) {
     case compute::DType::f16: return ncclFloat16;
     case compute::DType::i64: return ncclInt64;
     case compute::DType::i32: return ncclInt32;
-    case compute::DType::u8: return ncclUint8;
+    case compute::DType::u8:
+    case compute::DType::f8_e4m3:  // these travel, and are not added up
+    case compute::DType::f8_e5m2: return ncclUint8;
   }
   throw Error(ASSAY_INTERNAL, "a collective of a type that NCCL does not know");
 }
@@ -183,6 +185,18 @@ class CudaLibrary final : public Library {
         return answer_of(ncclReduceScatter(c.send, c.receive, c.count, type, reduction_of(c.reduction), n, s));
       case Operation::all_gather: return answer_of(ncclAllGather(c.send, c.receive, c.count, type, n, s));
       case Operation::broadcast: return answer_of(ncclBroadcast(c.send, c.receive, c.count, type, c.root, n, s));
+      case Operation::all_to_all:
+        return grouped(c.size, [&](std::int32_t peer) {
+          const std::size_t begin = static_cast<std::size_t>(peer) * c.count * compute::size_of(c.dtype);
+          const ncclResult_t sent = ncclSend(static_cast<const char*>(c.send) + begin, c.count, type, peer, n, s);
+          return sent != ncclSuccess ? sent
+                                     : ncclRecv(static_cast<char*>(c.receive) + begin, c.count, type, peer, n, s);
+        });
+      case Operation::send_receive:
+        return grouped(1, [&](std::int32_t) {
+          const ncclResult_t sent = ncclSend(c.send, c.count, type, c.to, n, s);
+          return sent != ncclSuccess ? sent : ncclRecv(c.receive, c.receive_count, type, c.from, n, s);
+        });
     }
     throw Error(ASSAY_INTERNAL, "a collective that NCCL does not know");
   }
@@ -196,6 +210,16 @@ class CudaLibrary final : public Library {
   void abort(Comm comm) noexcept override { (void)ncclCommAbort(nccl(comm)); }
 
  private:
+  // NCCL carries out the sends and receives of a group together. A group that was begun is also ended where a call in
+  // it failed: the next one would become part of it.
+  template <class Call>
+  static Answer grouped(std::int32_t calls, Call&& call) {
+    ncclResult_t result = ncclGroupStart();
+    if (result != ncclSuccess) return answer_of(result);
+    for (std::int32_t i = 0; i < calls && result == ncclSuccess; ++i) result = call(i);
+    const ncclResult_t ended = ncclGroupEnd();
+    return answer_of(result == ncclSuccess ? ended : result);
+  }
   static ncclConfig_t config_of(bool blocking, std::int32_t max_channels) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;

@@ -8,6 +8,8 @@ const char* name_of(Operation operation) {
     case Operation::reduce_scatter: return "reduce_scatter";
     case Operation::all_gather: return "all_gather";
     case Operation::broadcast: return "broadcast";
+    case Operation::all_to_all: return "all_to_all";
+    case Operation::send_receive: return "send_receive";
   }
   return "?";
 }

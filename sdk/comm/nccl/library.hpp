@@ -35,10 +35,11 @@ struct Answer {
   std::string text;  // NCCL's words when it failed
 };
 
-enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
 
 // `count` as NCCL counts: elements of send for all_reduce and all_gather, of receive for reduce_scatter, of both for
-// broadcast. What only moves data is counted in bytes, as u8.
+// broadcast, of one rank's part for all_to_all, of send for send_receive. What only moves data is counted in bytes, as
+// u8.
 struct Collective {
   Operation operation = Operation::all_reduce;
   const void* send = nullptr;
@@ -47,6 +48,9 @@ struct Collective {
   compute::DType dtype = compute::DType::u8;
   Reduction reduction = Reduction::sum;
   std::int32_t root = 0;
+  std::int32_t size = 1;          // of all_to_all: the ranks
+  std::int32_t to = 0, from = 0;  // of send_receive
+  std::size_t receive_count = 0;  // of send_receive
 };
 const char* name_of(Operation operation);
 

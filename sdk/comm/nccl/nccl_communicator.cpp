@@ -34,6 +34,12 @@ void require_matching(Operation operation, const Tensor& send, std::int64_t send
                             name_of(operation), send.elements(), receive.elements(), send_parts, receive_parts));
 }
 
+void require_apart(Operation operation, const Tensor& send, const Tensor& receive) {
+  if (share_memory(send, receive))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: {}: send and receive share memory; expected two buffers", name_of(operation)));
+}
+
 void require_reducible(Operation operation, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16)
     throw Error(ASSAY_UNSUPPORTED, fmt::format("nccl: {} of {}; expected fp32, bf16 or fp16", name_of(operation),
@@ -107,6 +113,45 @@ Ticket NcclCommunicator::broadcast(const Tensor& x, std::int32_t root) {
                            .dtype = DType::u8,
                            .root = root},
                           x.bytes());
+}
+
+Ticket NcclCommunicator::all_to_all(const Tensor& send, const Tensor& receive) {
+  require_matching(Operation::all_to_all, send, 1, receive, 1);
+  require_apart(Operation::all_to_all, send, receive);
+  if (send.elements() % size_ != 0)
+    throw Error(
+        ASSAY_INVALID_ARGUMENT,
+        fmt::format("nccl: all_to_all: {} elements; expected a multiple of the {} ranks", send.elements(), size_));
+  return session_->launch({.operation = Operation::all_to_all,
+                           .send = send.data,
+                           .receive = receive.data,
+                           .count = send.bytes() / static_cast<std::size_t>(size_),
+                           .dtype = DType::u8,
+                           .size = size_},
+                          send.bytes());
+}
+
+Ticket NcclCommunicator::send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) {
+  require_contiguous(Operation::send_receive, send);
+  require_contiguous(Operation::send_receive, receive);
+  require_apart(Operation::send_receive, send, receive);
+  if (to < 0 || to >= size_ || from < 0 || from >= size_)
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: send_receive to rank {}, from rank {}; expected 0 to {}", to, from, size_ - 1));
+  if ((to == rank_) != (from == rank_) || (to == rank_ && send.bytes() != receive.bytes()))
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                fmt::format("nccl: send_receive of {} bytes to rank {} and of {} from rank {}; expected that rank {} "
+                            "receives from itself what it sends to itself",
+                            send.bytes(), to, receive.bytes(), from, rank_));
+  return session_->launch({.operation = Operation::send_receive,
+                           .send = send.data,
+                           .receive = receive.data,
+                           .count = send.bytes(),
+                           .dtype = DType::u8,
+                           .to = to,
+                           .from = from,
+                           .receive_count = receive.bytes()},
+                          std::max(send.bytes(), receive.bytes()));
 }
 
 }  // namespace assay::comm::nccl

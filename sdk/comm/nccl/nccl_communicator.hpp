@@ -24,6 +24,9 @@ class NcclCommunicator final : public Communicator {
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override;
+  Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;
+  Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
+                      std::int32_t from) override;
   // exposed_ms is what lies between two events around the wait, so each wait costs a few microseconds also when the
   // collective is done.
   void wait(Ticket ticket) override { session_->wait(ticket); }

@@ -37,6 +37,13 @@ class PlannedCommunicator final : public Communicator {
   Ticket broadcast(const compute::Tensor& x, std::int32_t root) override {
     return told("broadcast", root == rank_ && size_ > 1 ? x.bytes() : 0);
   }
+  Ticket all_to_all(const compute::Tensor& send, const compute::Tensor&) override {
+    const auto ranks = static_cast<std::uint64_t>(size_);
+    return told("all_to_all", send.bytes() / ranks * (ranks - 1));
+  }
+  Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor&, std::int32_t) override {
+    return told("send_receive", to == rank_ ? 0 : send.bytes());
+  }
   void wait(Ticket) override {}
   void synchronize() override {}
   void barrier() override {}

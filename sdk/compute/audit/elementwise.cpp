@@ -1,4 +1,7 @@
 // Operations whose elements depend on elements of the same place, and on a vector.
+#include <assay/compute/eight_bit.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -48,6 +51,25 @@ void AuditedBackend::execute(const op::Add& op) {
   judge_->each(op.out, "out", places, [&](std::size_t i, std::int64_t, std::size_t) {
     return std::pair(x[i] + y[i], std::abs(x[i]) + std::abs(y[i]));
   });
+}
+
+void AuditedBackend::execute(const op::Quantize& op) {
+  if (!judge_->begins(op.name, op.x, 3 * static_cast<double>(op.x.elements()))) return real().run(op);
+  const Values x = judge_->read(op.x);
+  const double max_abs = judge_->number(op.max_abs);
+  real().run(op);
+  const auto largest = static_cast<double>(op.y.dtype == DType::f8_e4m3 ? E4m3::largest() : E5m2::largest());
+  const double m = std::isfinite(max_abs) ? std::fmax(max_abs, 0x1p-100) : NAN;
+  judge_->element(op.inverse_scale, "inverse_scale", 0, judge_->number(op.inverse_scale), m / largest, m / largest);
+  const auto number = [&](std::size_t i) {
+    const double scaled = std::clamp(x[i] * (largest / m), -largest, largest);
+    return std::pair(scaled, std::abs(scaled));
+  };
+  judge_->each(op.y, "y", audit::whole(op.y), [&](std::size_t i, std::int64_t, std::size_t) { return number(i); });
+  if (!op.transposed) return;
+  const auto columns = static_cast<std::size_t>(op.x.dim(-1)), rows = x.size() / columns;
+  judge_->each(op.transposed, "transposed", audit::whole(op.transposed),
+               [&](std::size_t i, std::int64_t, std::size_t) { return number(i % rows * columns + i / rows); });
 }
 
 void AuditedBackend::execute(const op::Multiply& op) {

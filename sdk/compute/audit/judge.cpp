@@ -26,7 +26,14 @@ std::string figure(double x) {
 }
 
 // Below it a type has no more digits, but a fixed step; half of that.
-double least_step(DType dtype) { return dtype == DType::f16 ? 0x1p-25 : 0x1p-126; }
+double least_step(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return 0x1p-25;
+    case DType::f8_e4m3: return 0x1p-10;
+    case DType::f8_e5m2: return 0x1p-17;
+    default: return 0x1p-126;
+  }
+}
 double largest(DType dtype) { return dtype == DType::f16 ? 65504 : 3.3e38; }
 
 }  // namespace
@@ -36,6 +43,8 @@ double AuditedBackend::Judge::rounding_of(DType dtype) {
     case DType::f32: return 0x1p-24;
     case DType::bf16: return 0x1p-8;
     case DType::f16: return 0x1p-11;
+    case DType::f8_e4m3: return 0x1p-4;
+    case DType::f8_e5m2: return 0x1p-3;
     default: return 0;
   }
 }

@@ -1,5 +1,6 @@
 #include "reading.hpp"
 
+#include <assay/compute/eight_bit.hpp>
 #include <assay/compute/sixteen_bit.hpp>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ double element(const std::byte* bytes, DType dtype, std::int64_t i) {
     case DType::i64: return static_cast<double>(as(std::int64_t{}));
     case DType::i32: return static_cast<double>(as(std::int32_t{}));
     case DType::u8: return static_cast<double>(as(std::uint8_t{}));
+    case DType::f8_e4m3: return static_cast<double>(E4m3::to_float(as(std::uint8_t{})));
+    case DType::f8_e5m2: return static_cast<double>(E5m2::to_float(as(std::uint8_t{})));
   }
   return NAN;
 }

@@ -1,4 +1,4 @@
-// Checks of reductions, sums whose rounding is the point, optimizers and loss scaling.
+// Checks of changes of format, reductions, sums whose rounding is the point, optimizers and loss scaling.
 #include <fmt/format.h>
 
 #include "common/operation_checks.hpp"
@@ -63,6 +63,26 @@ void require_update(const Op& op) {
 }
 
 }  // namespace
+
+void check(const op::Quantize& op) {
+  require_float(op.name, op.x);
+  require_contiguous(op.name, op.x);
+  require_some_columns(op.name, op.x);
+  require_number(op.name, "max_abs", op.max_abs, "the largest magnitude of x");
+  require_dtype(op.name, op.y, {DType::f8_e4m3, DType::f8_e5m2});
+  require_same_shape(op.name, op.x, op.y);
+  require_contiguous(op.name, op.y);
+  if (op.transposed) {
+    require_dtype(op.name, op.transposed, {op.y.dtype});
+    require_rank(op.name, op.transposed, 2);
+    require_contiguous(op.name, op.transposed);
+    const std::int64_t columns = op.x.dim(-1), rows = op.x.elements() / columns;
+    if (op.transposed.dim(0) != columns || op.transposed.dim(1) != rows)
+      invalid(op.name, fmt::format("transposed is {}; expected [{}, {}], the columns and rows of x",
+                                   shape_text(op.transposed), columns, rows));
+  }
+  require_number(op.name, "inverse_scale", op.inverse_scale, "what a number of y stands for more");
+}
 
 void check(const op::Sum& op) { require_reduction(op.name, op.x, op.out); }
 void check(const op::SumOfSquares& op) { require_reduction(op.name, op.x, op.out); }

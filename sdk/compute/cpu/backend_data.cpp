@@ -1,6 +1,8 @@
 // Moving and making data, embedding, rotary position.
 #include <fmt/format.h>
 
+#include <assay/compute/eight_bit.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -54,6 +56,17 @@ void CpuBackend::execute(const op::Copy& op) {
     kernels.copy_bytes[std::countr_zero(static_cast<unsigned>(size_of(op.to.dtype)))](op.to.data, op.from.data, shape);
   else
     kernels.convert[index_of(op.to.dtype)][index_of(op.from.dtype)](op.to.data, op.from.data, shape);
+}
+
+void CpuBackend::execute(const op::Quantize& op) {
+  if (preparing()) return;
+  const bool is_e4m3 = op.y.dtype == DType::f8_e4m3;
+  const compute::EightBitScale s = compute::eight_bit_scale(
+      *data_of<float>(op.max_abs), is_e4m3 ? compute::E4m3::largest() : compute::E5m2::largest());
+  *data_of<float>(op.inverse_scale) = s.inverse;
+  data_kernels(isa_).quantize[is_e4m3 ? 0 : 1][index_of(op.x.dtype)](data_of<std::uint8_t>(op.y),
+                                                                     data_of<std::uint8_t>(op.transposed), op.x.data,
+                                                                     s.scale, rows_of(op.x), op.x.dim(-1));
 }
 
 void CpuBackend::execute(const op::RandomNormal& op) {

@@ -39,6 +39,12 @@ void CudaBackend::execute(const op::Copy& op) {
     launch_convert(stream(), op.to.dtype, op.from.dtype, op.to.data, op.from.data, shape);
 }
 
+void CudaBackend::execute(const op::Quantize& op) {
+  if (preparing()) return;
+  launch_quantize(stream(), op.y.dtype, op.x.dtype, op.y.data, op.transposed.data, op.x.data,
+                  data_of<float>(op.max_abs), data_of<float>(op.inverse_scale), rows_of(op.x), op.x.dim(-1));
+}
+
 void CudaBackend::execute(const op::RandomNormal& op) {
   if (preparing()) return;
   launch_random_normal(stream(), op.x.dtype, op.x.data, op.x.elements(), op.seed, op.stream, op.mean, op.std);

@@ -41,12 +41,14 @@ std::size_t CommunicatorSuite::bytes_needed(std::int32_t ranks, std::size_t larg
 }
 
 std::string CommunicatorSuite::name_of(const Check& c) {
-  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  static constexpr const char* operations[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                               "broadcast",  "all_to_all",     "send_receive"};
   std::string name = std::string(operations[static_cast<int>(c.operation)]) + " of " + std::to_string(c.n) + " " +
                      compute::name_of(c.dtype);
   if (c.operation == Operation::all_reduce || c.operation == Operation::reduce_scatter)
     name += std::string(", ") + name_of_reduction(c.reduction);
   if (c.operation == Operation::broadcast) name += ", root " + std::to_string(c.root);
+  if (c.operation == Operation::send_receive) name += ", to rank + " + std::to_string(c.distance);
   return name + (c.in_place ? ", in place" : "");
 }
 
@@ -58,8 +60,8 @@ void CommunicatorSuite::note(bool right, const std::string& what) {
 
 // What a rank sends. Averages are of multiples of the number of ranks, which no dtype has to round.
 std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) const {
-  const std::size_t count =
-      c.operation == Operation::reduce_scatter ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
+  const bool has_parts = c.operation == Operation::reduce_scatter || c.operation == Operation::all_to_all;
+  const std::size_t count = has_parts ? c.n * static_cast<std::size_t>(comm_.size()) : c.n;
   const int factor = c.reduction == Reduction::average ? comm_.size() : 1;
   std::vector<char> bytes;
   bytes.reserve(count * size_of(c.dtype));
@@ -70,7 +72,17 @@ std::vector<char> CommunicatorSuite::input(const Check& c, std::int32_t rank) co
 
 std::vector<char> CommunicatorSuite::expected(const Check& c) const {
   if (c.operation == Operation::broadcast) return input(c, c.root);
+  if (c.operation == Operation::send_receive) return input(c, source_of(c));
   std::vector<char> bytes;
+  if (c.operation == Operation::all_to_all) {
+    const std::size_t part = c.n * size_of(c.dtype), begin = part * static_cast<std::size_t>(comm_.rank());
+    for (std::int32_t r = 0; r < comm_.size(); ++r) {
+      const std::vector<char> one = input(c, r);
+      const auto mine = one.begin() + static_cast<std::ptrdiff_t>(begin);
+      bytes.insert(bytes.end(), mine, mine + static_cast<std::ptrdiff_t>(part));
+    }
+    return bytes;
+  }
   if (c.operation == Operation::all_gather) {
     for (std::int32_t r = 0; r < comm_.size(); ++r) {
       const std::vector<char> one = input(c, r);
@@ -90,6 +102,10 @@ std::vector<char> CommunicatorSuite::expected(const Check& c) const {
   return bytes;
 }
 
+std::int32_t CommunicatorSuite::source_of(const Check& c) const {
+  return (comm_.rank() - c.distance + comm_.size()) % comm_.size();
+}
+
 comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive) {
   const std::size_t all = c.n * static_cast<std::size_t>(comm_.size());
   switch (c.operation) {
@@ -99,6 +115,11 @@ comm::Ticket CommunicatorSuite::start(const Check& c, char* send, char* receive)
       return comm_.reduce_scatter(vector_at(send, c.dtype, all), vector_at(receive, c.dtype, c.n), c.reduction);
     case Operation::all_gather:
       return comm_.all_gather(vector_at(send, c.dtype, c.n), vector_at(receive, c.dtype, all));
+    case Operation::all_to_all:
+      return comm_.all_to_all(vector_at(send, c.dtype, all), vector_at(receive, c.dtype, all));
+    case Operation::send_receive:
+      return comm_.send_receive(vector_at(send, c.dtype, c.n), (comm_.rank() + c.distance) % comm_.size(),
+                                vector_at(receive, c.dtype, c.n), source_of(c));
     case Operation::broadcast: break;
   }
   return comm_.broadcast(vector_at(receive, c.dtype, c.n), c.root);
@@ -278,6 +299,9 @@ void CommunicatorSuite::run() {
     for (const std::size_t n : sizes) {
       if (n * size_of(dtype) > std::min(largest_bytes_, largest_of_sizes * sizeof(float))) continue;
       for (const bool in_place : {false, true}) check({Operation::all_gather, dtype, Reduction::sum, n, in_place});
+      check({Operation::all_to_all, dtype, Reduction::sum, n, false});
+      for (std::int32_t distance = 0; distance < comm_.size(); ++distance)
+        check({Operation::send_receive, dtype, Reduction::sum, n, false, 0, distance});
       for (std::int32_t root = 0; root < comm_.size(); ++root)
         check({Operation::broadcast, dtype, Reduction::sum, n, false, root});
     }

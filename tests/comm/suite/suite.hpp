@@ -36,14 +36,15 @@ class CommunicatorSuite {
   std::string text() const;
 
  private:
-  enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast };
+  enum class Operation { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
   struct Check {
     Operation operation;
     compute::DType dtype;
     comm::Reduction reduction;
     std::size_t n;
     bool in_place;
-    std::int32_t root = 0;
+    std::int32_t root = 0;      // of broadcast
+    std::int32_t distance = 1;  // of send_receive: to the rank that is so many further on
   };
   static std::string name_of(const Check&);
 
@@ -56,6 +57,7 @@ class CommunicatorSuite {
   comm::Ticket start(const Check&, char* send, char* receive);
   std::vector<char> input(const Check&, std::int32_t rank) const;
   std::vector<char> expected(const Check&) const;
+  std::int32_t source_of(const Check&) const;
   bool reduces(compute::DType) const;
   void note(bool right, const std::string& what);
 

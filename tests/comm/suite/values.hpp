@@ -50,7 +50,9 @@ inline void append(std::vector<char>& bytes, compute::DType dtype, float x) {
     case compute::DType::f16: return put(fp16_bits(x));
     case compute::DType::i64: return put(static_cast<std::int64_t>(x));
     case compute::DType::i32: return put(static_cast<std::int32_t>(x));
-    case compute::DType::u8: return put(static_cast<std::uint8_t>(static_cast<int>(x)));
+    case compute::DType::u8:
+    case compute::DType::f8_e4m3:  // bits that travel
+    case compute::DType::f8_e5m2: return put(static_cast<std::uint8_t>(static_cast<int>(x)));
   }
 }
 

@@ -59,6 +59,27 @@ TEST_F(AllReduce, EveryCollectiveIsVerifiedInPlaceAndOutOfPlace) {
   }
 }
 
+// 1003 elements of 2 bytes, as bits: what only travels may be of any type.
+TEST_F(AllReduce, WhatIsForOneRankAloneReachesIt) {
+  const auto records = run_cases("dtype = \"fp16\"\nsize_bytes = 2006",
+                                 "\"run.ranks\" = [1, 2, 3]\ncollective = [\"all_to_all\", \"send_receive\"]\n", "");
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& r : records) {
+    ASSERT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+    const int ranks = r["axes"]["run.ranks"];
+    const bool parts = r["axes"]["collective"] == "all_to_all";
+    EXPECT_EQ(metric(r, "message_bytes"), parts ? 2 * ranks * (1003 / ranks) : 2006) << r["axes"];
+    EXPECT_EQ(metric(r, "element_count"), parts ? 1003 / ranks : 1003) << r["axes"];
+    EXPECT_DOUBLE_EQ(metric(r, "bus_bandwidth_gbs"),
+                     metric(r, "algorithm_bandwidth_gbs") * (parts ? double(ranks - 1) / ranks : 1));
+    // The last timed step, and once more on other data.
+    const int checked = 2 * ranks * (parts ? ranks * (1003 / ranks) : 1003);
+    EXPECT_TRUE(contains(r["verify"]["text"], std::to_string(checked) + " elements")) << r["verify"]["text"];
+    EXPECT_TRUE(contains(r["verify"]["text"], "in two buffers, and what the last timed step has left"))
+        << r["verify"]["text"];
+  }
+}
+
 TEST_F(AllReduce, EveryReductionOfEveryDtypeThatGlooReduces) {
   const auto records = run_cases("size_mb = 5.3",
                                  "dtype = [\"fp32\", \"bf16\"]\nreduction = [\"sum\", \"average\", \"max\"]\n"

@@ -68,6 +68,14 @@ class CountedCommunicator final : public assay::comm::Communicator {
     count(x.bytes());
     return real_->broadcast(x, root);
   }
+  Ticket all_to_all(const Tensor& send, const Tensor& receive) override {
+    count(send.bytes());
+    return real_->all_to_all(send, receive);
+  }
+  Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
+    count(send.bytes());
+    return real_->send_receive(send, to, receive, from);
+  }
 
  private:
   std::unique_ptr<Communicator> real_;

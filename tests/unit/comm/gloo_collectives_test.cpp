@@ -104,6 +104,21 @@ TEST(Gloo, RanksOfDifferentSpeedKeepInStep) {
   });
 }
 
+// Messages of neighbours may differ in length, and may be longer than a piece.
+TEST(Gloo, EachRankSendsToAnotherAndReceivesFromAThird) {
+  on_ranks(3, [](comm::Communicator& c, const assay_comm&) {
+    const auto size_of_rank = [](std::int32_t rank) { return static_cast<std::size_t>(1000003 - 400000 * rank); };
+    const std::int32_t to = (c.rank() + 2) % 3, from = (c.rank() + 1) % 3;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<float> mine(size_of_rank(c.rank())), theirs(size_of_rank(from), -1.0F);
+      for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = static_cast<float>(i % 9973 + 7 * c.rank() + round);
+      c.wait(c.send_receive(tensor(mine, DType::f32), to, tensor(theirs, DType::f32), from));
+      for (std::size_t i = 0; i < theirs.size(); ++i)
+        ASSERT_EQ(theirs[i], static_cast<float>(i % 9973 + 7 * from + round)) << i;
+    }
+  });
+}
+
 TEST(Gloo, SeveralCommunicatorsOfACaseDoNotMeet) {
   SharedComm shared(2);
   std::vector<std::thread> threads;
@@ -145,6 +160,13 @@ TEST(Gloo, MistakesAreRefusedAndDoNoHarm) {
     EXPECT_EQ(status([&] { c.broadcast(eight, 2); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.broadcast(eight, -1); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.broadcast(square.transposed(0, 1), 0); }), ASSAY_INVALID_ARGUMENT);
+    std::vector<float> y(8, 1.0F);
+    const Tensor apart = tensor(y, DType::f32);
+    EXPECT_EQ(status([&] { c.all_to_all(eight, eight); }), ASSAY_INVALID_ARGUMENT) << "in place";
+    EXPECT_EQ(status([&] { c.all_to_all(apart.slice(0, 0, 3), eight.slice(0, 0, 3)); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.send_receive(eight, 1 - c.rank(), four, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.send_receive(eight, 2, apart, 0); }), ASSAY_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { c.send_receive(eight, c.rank(), apart, 1 - c.rank()); }), ASSAY_INVALID_ARGUMENT);
     EXPECT_EQ(status([&] { c.wait(1); }), ASSAY_INVALID_ARGUMENT);
     c.wait(c.all_reduce(eight, eight, Reduction::sum));
     EXPECT_EQ(x.back(), 2.0F);

@@ -6,7 +6,7 @@ namespace assay::comm {
 namespace {
 
 TEST(Message, WholeBuffersKeepEveryElement) {
-  for (const Collective c : {Collective::all_reduce, Collective::broadcast}) {
+  for (const Collective c : {Collective::all_reduce, Collective::broadcast, Collective::send_receive}) {
     const Message m = plan_message(c, 1'000'003, 4, 3);
     EXPECT_EQ(m.larger, 250'000);
     EXPECT_EQ(m.bytes, 1'000'000);
@@ -16,7 +16,7 @@ TEST(Message, WholeBuffersKeepEveryElement) {
 }
 
 TEST(Message, PartsAreEqual) {
-  for (const Collective c : {Collective::reduce_scatter, Collective::all_gather}) {
+  for (const Collective c : {Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
     const Message m = plan_message(c, 1 << 20, 2, 6);
     EXPECT_EQ(m.part, (1 << 19) / 6);
     EXPECT_EQ(m.count, m.part);
@@ -57,6 +57,8 @@ TEST(Bandwidth, BusFactors) {
   EXPECT_DOUBLE_EQ(bus_factor(Collective::reduce_scatter, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::all_gather, 8), 0.875);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::broadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::all_to_all, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::send_receive, 8), 1);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 1), 0);
 }
 

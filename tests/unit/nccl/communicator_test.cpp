@@ -93,8 +93,20 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().root, 1);
   EXPECT_EQ(last().receive, a);
 
-  // 16, 32, 32 and 12 bytes: of the larger of send and receive.
-  EXPECT_EQ(communicator->take_totals().bytes, 92U);
+  (void)communicator->all_to_all(Tensor(a, DType::f32, {6}), Tensor(b, DType::f32, {6}));
+  EXPECT_EQ(last().operation, Operation::all_to_all);
+  EXPECT_EQ(last().count, 12U);
+  EXPECT_EQ(last().size, 2);
+
+  (void)communicator->send_receive(Tensor(a, DType::f16, {6}), 1, Tensor(b, DType::f32, {5}), 1);
+  EXPECT_EQ(last().operation, Operation::send_receive);
+  EXPECT_EQ(last().count, 12U);
+  EXPECT_EQ(last().receive_count, 20U);
+  EXPECT_EQ(last().to, 1);
+  EXPECT_EQ(last().from, 1);
+
+  // 16, 32, 32, 12, 24 and 20 bytes: of the larger of send and receive.
+  EXPECT_EQ(communicator->take_totals().bytes, 136U);
 }
 
 // NCCL 2.28.9 left a tail of some averages over one rank unwritten.
@@ -119,6 +131,18 @@ TEST_F(CommunicatorTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(has(error_of([&] { (void)communicator->reduce_scatter(four, four, sum); }), "ratio of 2 to 1"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->all_gather(eight, four); }), "ratio of 1 to 2"));
   EXPECT_TRUE(has(error_of([&] { (void)communicator->broadcast(four, 2); }), "from rank 2; expected 0 to 1"));
+  const auto trade = [&](const Tensor& send, const Tensor& receive) {
+    return error_of([&] { (void)communicator->all_to_all(send, receive); });
+  };
+  EXPECT_TRUE(has(trade(four, eight), "ratio of 1 to 1"));
+  EXPECT_TRUE(has(trade(four, four), "send and receive share memory; expected two buffers"));
+  EXPECT_TRUE(has(trade(Tensor(a, DType::f32, {3}), Tensor(b, DType::f32, {3})), "expected a multiple of the 2 ranks"));
+  const auto pass_on = [&](std::int32_t to, std::int32_t from) {
+    return error_of([&] { (void)communicator->send_receive(four, to, Tensor(b, DType::f32, {4}), from); });
+  };
+  EXPECT_TRUE(has(pass_on(2, 0), "to rank 2, from rank 0; expected 0 to 1"));
+  EXPECT_TRUE(has(pass_on(1, -1), "from rank -1; expected 0 to 1"));
+  EXPECT_TRUE(has(pass_on(0, 1), "expected that rank 0 receives from itself"));
   EXPECT_TRUE(world->collectives.empty());
   communicator->synchronize();  // none the worse
 }

@@ -1,5 +1,6 @@
 #include "data.hpp"
 
+#include "eight_bit.hpp"
 #include "math.hpp"
 #include "parallel.hpp"
 #include "philox.hpp"
@@ -71,6 +72,31 @@ void copy(void* to_address, const void* from_address, const CopyShape& s) {
       copy_run<Move>(to + i0 * s.to_step[0] + i1 * s.to_step[1] + i2 * s.to_step[2],
                      from + i0 * s.from_step[0] + i1 * s.from_step[1] + i2 * s.from_step[2], width, s.to_step[3],
                      s.from_step[3]);
+    }
+  });
+}
+
+// Tiles, so that rows and columns are both written in runs.
+template <class Format, class T>
+void quantize(uint8_t* y, uint8_t* transposed, const void* x_address, float scale, int64_t rows, int64_t columns) {
+  constexpr int64_t tile = 64;
+  const T* const x = static_cast<const T*>(x_address);
+  parallel_ranges(rows, tile, parallel_bytes / (columns * int64_t{sizeof(T)}) + 1, [=](int64_t begin, int64_t end) {
+    uint8_t bits[tile][tile];
+    for (int64_t r0 = begin; r0 < end; r0 += tile) {
+      const int64_t height = end - r0 < tile ? end - r0 : tile;
+      for (int64_t c0 = 0; c0 < columns; c0 += tile) {
+        const int64_t width = columns - c0 < tile ? columns - c0 : tile;
+        for (int64_t r = 0; r < height; ++r) {
+          const T* const from = x + (r0 + r) * columns + c0;
+          uint8_t* const to = y + (r0 + r) * columns + c0;
+          for (int64_t c = 0; c < width; ++c) bits[r][c] = Format::of(load(from + c) * scale);
+          for (int64_t c = 0; c < width; ++c) to[c] = bits[r][c];
+        }
+        if (!transposed) continue;
+        for (int64_t c = 0; c < width; ++c)
+          for (int64_t r = 0; r < height; ++r) transposed[(c0 + c) * rows + r0 + r] = bits[r][c];
+      }
     }
   });
 }
@@ -269,6 +295,7 @@ extern const DataKernels data_kernels = {
     {{copy<Convert, float, float>, copy<Convert, float, bf16>, copy<Convert, float, f16>},
      {copy<Convert, bf16, float>, copy<Convert, bf16, bf16>, copy<Convert, bf16, f16>},
      {copy<Convert, f16, float>, copy<Convert, f16, bf16>, copy<Convert, f16, f16>}},
+    {{quantize<E4m3, float>, quantize<E4m3, bf16>}, {quantize<E5m2, float>, quantize<E5m2, bf16>}},
     {random_normal<float>, random_normal<bf16>, random_normal<f16>},
     random_integers,
     {{embedding_forward<float, float>, embedding_forward<float, bf16>},

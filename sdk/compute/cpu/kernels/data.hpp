@@ -20,6 +20,8 @@ struct DataKernels {
   void (*fill_float[3])(void* to, float value, int64_t count);
   void (*copy_bytes[4])(void* to, const void* from, const CopyShape&);  // same type: bits are kept
   void (*convert[3][3])(void* to, const void* from, const CopyShape&);
+  // By the format (e4m3, e5m2) and x's type. `transposed` may be null; `scale` is NaN where nothing is to be known.
+  void (*quantize[2][2])(uint8_t* y, uint8_t* transposed, const void* x, float scale, int64_t rows, int64_t columns);
   // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
   // cosine.
   void (*random_normal[3])(void* to, int64_t count, uint64_t seed, uint64_t stream, float mean, float std);

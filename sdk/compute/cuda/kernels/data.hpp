@@ -22,6 +22,11 @@ void launch_copy(cudaStream_t stream, std::size_t element_bytes, void* to, const
 void launch_convert(cudaStream_t stream, compute::DType to_type, compute::DType from_type, void* to, const void* from,
                     const compute::CopyShape& shape);
 
+// To 8 bits: compute::op::Quantize. `transposed` may be null.
+void launch_quantize(cudaStream_t stream, compute::DType format, compute::DType from_type, void* y, void* transposed,
+                     const void* x, const float* max_abs, float* inverse_scale, std::int64_t rows,
+                     std::int64_t columns);
+
 // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
 // cosine. (Philox's numbering: philox.cuh.)
 void launch_random_normal(cudaStream_t stream, compute::DType type, void* to, std::int64_t count, std::uint64_t seed,

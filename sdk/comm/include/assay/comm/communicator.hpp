@@ -9,7 +9,8 @@
 //
 // Tensors: contiguous, in the device's memory, fp32, bf16 or fp16, on the CPU fp32 and bf16 (others as each call says).
 // n = 0 is allowed and still takes part. In place: send and receive are the same memory, for reduce_scatter `receive`
-// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`.
+// is the rank's part of `send`, for all_gather `send` is the rank's part of `receive`. all_to_all and send_receive are
+// never in place: the two tensors share no memory.
 //
 // Errors: assay::Error. COMM_ERROR when a rank is gone or late or the case is being ended; the text names the
 // collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
@@ -30,12 +31,18 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 2; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 3; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
 // Gloo a NaN of any rank gives NaN; NCCL does not promise that.
 enum class Reduction : std::int32_t { sum, average, max };
+
+// Of two contiguous tensors.
+inline bool share_memory(const compute::Tensor& a, const compute::Tensor& b) {
+  const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data), begin_b = reinterpret_cast<std::uintptr_t>(b.data);
+  return begin_a < begin_b + b.bytes() && begin_b < begin_a + a.bytes();
+}
 
 using Ticket = std::uint64_t;  // rises with each collective of the communicator
 
@@ -79,6 +86,13 @@ class Communicator {
   virtual Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) = 0;
   // Sends x of `root` to all. Any dtype.
   virtual Ticket broadcast(const compute::Tensor& x, std::int32_t root) = 0;
+  // send, receive: n * size; the r-th n elements of `send` go to rank r, where they are the rank()-th of `receive`. Any
+  // dtype.
+  virtual Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) = 0;
+  // Sends to one rank and receives from one, this rank itself included. Every rank takes part; `from` of rank `to` is
+  // this rank, and the two tensors have as many bytes. Any dtype.
+  virtual Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
+                              std::int32_t from) = 0;
 
   // Operations enqueued on the compute stream from here on see the results of that collective and of all before it.
   virtual void wait(Ticket) = 0;

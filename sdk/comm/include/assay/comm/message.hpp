@@ -6,11 +6,11 @@
 
 namespace assay::comm {
 
-enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast };
+enum class Collective { all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_receive };
 
-// One rank's buffers, in elements. `larger` is the size that is asked for: both buffers of all_reduce and broadcast,
-// the one that reduce_scatter sends, and the one that all_gather receives. `part` is the share of one rank in it:
-// reduce_scatter receives it and all_gather sends it.
+// One rank's buffers, in elements. `larger` is the size that is asked for: both buffers of all_reduce, broadcast,
+// all_to_all and send_receive, the one that reduce_scatter sends, and the one that all_gather receives. `part` is the
+// share of one rank in it: reduce_scatter receives it, all_gather sends it, all_to_all sends one to each rank.
 struct Message {
   std::int64_t larger = 0;
   std::int64_t part = 0;
@@ -19,7 +19,13 @@ struct Message {
       0;  // the argument of the call, which nccl-tests prints: `part` where there is one, else `larger`
 };
 
-constexpr bool has_parts(Collective c) { return c == Collective::reduce_scatter || c == Collective::all_gather; }
+// One of the two buffers is a rank's part of the other.
+constexpr bool has_a_smaller_buffer(Collective c) {
+  return c == Collective::reduce_scatter || c == Collective::all_gather;
+}
+constexpr bool has_parts(Collective c) { return has_a_smaller_buffer(c) || c == Collective::all_to_all; }
+constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter; }
+constexpr bool may_be_in_place(Collective c) { return c != Collective::all_to_all && c != Collective::send_receive; }
 
 // `size_bytes` rounded down to whole elements, and to a multiple of the ranks where each has a part. Throws
 // assay::Error(INVALID_ARGUMENT) when not one element is left.
@@ -29,7 +35,7 @@ Message plan_message(Collective collective, std::int64_t size_bytes, std::size_t
 double algorithm_bandwidth_gbs(std::int64_t bytes, double milliseconds);
 
 // Bus bandwidth over algorithm bandwidth: what crosses the slowest link of the best algorithm, in sizes of the larger
-// buffer. 0 for one rank, but for broadcast.
+// buffer. 0 for one rank, but for broadcast and send_receive.
 double bus_factor(Collective collective, std::int32_t ranks);
 
 }  // namespace assay::comm

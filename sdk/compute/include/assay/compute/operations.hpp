@@ -14,6 +14,7 @@
 #include <assay/compute/operations/data.hpp>
 #include <assay/compute/operations/elementwise.hpp>
 #include <assay/compute/operations/embedding.hpp>
+#include <assay/compute/operations/formats.hpp>
 #include <assay/compute/operations/losses.hpp>
 #include <assay/compute/operations/norms.hpp>
 #include <assay/compute/operations/optimizers.hpp>
@@ -31,6 +32,7 @@
   X(Matmul)                                                                                                     \
   X(Add) X(Multiply) X(Scale) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)             \
   X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
+  X(Quantize)                                                                                                   \
   X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \
   X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
   X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \

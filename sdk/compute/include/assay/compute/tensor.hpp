@@ -8,7 +8,7 @@
 
 namespace assay::compute {
 
-enum class DType : std::int32_t { f32 = 0, bf16 = 1, f16 = 2, i64 = 3, i32 = 4, u8 = 5 };
+enum class DType : std::int32_t { f32 = 0, bf16 = 1, f16 = 2, i64 = 3, i32 = 4, u8 = 5, f8_e4m3 = 6, f8_e5m2 = 7 };
 
 constexpr std::size_t size_of(DType t) {
   switch (t) {
@@ -17,7 +17,9 @@ constexpr std::size_t size_of(DType t) {
     case DType::f16: return 2;
     case DType::i64: return 8;
     case DType::i32: return 4;
-    case DType::u8: return 1;
+    case DType::u8:
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: return 1;
   }
   return 0;
 }
@@ -29,6 +31,8 @@ constexpr const char* name_of(DType t) {
     case DType::i64: return "int64";
     case DType::i32: return "int32";
     case DType::u8: return "uint8";
+    case DType::f8_e4m3: return "fp8_e4m3";
+    case DType::f8_e5m2: return "fp8_e5m2";
   }
   return "?";
 }

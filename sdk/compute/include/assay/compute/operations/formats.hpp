@@ -1,0 +1,22 @@
+// Changes of format that lose range: to 8 bits with a scale.
+#pragma once
+#include <assay/compute/operation_fields.hpp>
+
+namespace assay::compute::op {
+
+// A tensor in 8 bits with one scale for all of it, which takes its largest magnitude to the format's largest number
+// ("current scaling"; the formats are in assay/compute/eight_bit.hpp). In fp32, each line rounded to nearest:
+//   m = max(max_abs[0], 2^-100)
+//   inverse_scale[0] = m / largest, y = x (largest / m) to the nearest number of the format, ties to even
+// so that x is nearly y inverse_scale. Magnitudes beyond max_abs may end at the largest number. A NaN of x stays one;
+// where max_abs is not finite, inverse_scale and all of y are NaN.
+struct Quantize {
+  In x;                      // T [..., columns], contiguous
+  In max_abs;                // fp32 [1]: what MaxAbs makes of x
+  Out y;                     // fp8_e4m3 or fp8_e5m2, of the shape of x
+  Optional<Out> transposed;  // y's type [columns, rows]: the same numbers, for products that read columns
+  Out inverse_scale;         // fp32 [1]
+  ASSAY_OPERATION("quantize", x, max_abs, y, transposed, inverse_scale)
+};
+
+}  // namespace assay::compute::op
