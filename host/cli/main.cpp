@@ -33,6 +33,7 @@ constexpr Command commands[] = {
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},
     {"plan", "what an experiment will take on a device, which need not be here: memory, time, disk", plan_command},
+    {"forecast", "what a data-parallel step will take on many ranks, from runs on few", forecast_command},
     {"describe-device", "write the file of this machine's device that plan reads", describe_device_command},
     {"validate", "ask of a plugin all that a host can check, before anyone measures with it", validate_command},
     {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},

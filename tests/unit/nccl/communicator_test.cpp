@@ -98,12 +98,12 @@ TEST_F(CommunicatorTest, CountsAsNcclDoes) {
   EXPECT_EQ(last().count, 12U);
   EXPECT_EQ(last().size, 2);
 
-  (void)communicator->send_receive(Tensor(a, DType::f16, {6}), 1, Tensor(b, DType::f32, {5}), 1);
+  (void)communicator->send_receive(Tensor(a, DType::f16, {6}), 0, Tensor(b, DType::f32, {5}), 0);
   EXPECT_EQ(last().operation, Operation::send_receive);
   EXPECT_EQ(last().count, 12U);
   EXPECT_EQ(last().receive_count, 20U);
-  EXPECT_EQ(last().to, 1);
-  EXPECT_EQ(last().from, 1);
+  EXPECT_EQ(last().to, 0);
+  EXPECT_EQ(last().from, 0);
 
   // 16, 32, 32, 12, 24 and 20 bytes: of the larger of send and receive.
   EXPECT_EQ(communicator->take_totals().bytes, 136U);
@@ -142,7 +142,7 @@ TEST_F(CommunicatorTest, RefusesWhatDoesNotFit) {
   };
   EXPECT_TRUE(has(pass_on(2, 0), "to rank 2, from rank 0; expected 0 to 1"));
   EXPECT_TRUE(has(pass_on(1, -1), "from rank -1; expected 0 to 1"));
-  EXPECT_TRUE(has(pass_on(0, 1), "expected that rank 0 receives from itself"));
+  EXPECT_TRUE(has(pass_on(1, 0), "expected that rank 1 receives from itself"));
   EXPECT_TRUE(world->collectives.empty());
   communicator->synchronize();  // none the worse
 }

@@ -1,0 +1,137 @@
+#include "scaling/measured_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace assay::host::scaling {
+namespace {
+
+using record::CaseRecord;
+
+constexpr const char* ranks_axis = "run.ranks";
+constexpr double s_of_a_ms = 1e-3;
+// A workload that waits for its collectives hides some microseconds of them all the same.
+constexpr double least_overlap = 0.05;
+
+std::optional<double> metric(const CaseRecord& r, std::string_view name) {
+  const record::CaseMetric* const found = record::find(r.result.metrics, name);
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+std::optional<double> phase_s(const CaseRecord& r, std::string_view name) {
+  const record::Phase* const phase = record::find(r.result.phases, name);
+  if (!phase || !phase->mean_ms) return std::nullopt;
+  return *phase->mean_ms * s_of_a_ms;
+}
+
+// All that makes the case but its ranks.
+std::string family_of(const CaseRecord& r) {
+  std::string text = r.identity.workload + (r.result.device ? "/" + r.result.device->name : "");
+  for (const auto& [name, value] : r.identity.params) text += fmt::format(" {}={}", name, to_text(value));
+  return text;
+}
+
+std::string label_of(const CaseRecord& r) {
+  std::string label = r.identity.workload;
+  for (const auto& [name, value] : r.identity.axes)
+    if (name != ranks_axis) label += fmt::format(" {}={}", name, to_text(value));
+  return label;
+}
+
+// Processors by the threads of a rank, on one machine.
+std::optional<double> ranks_at_full_speed(const CaseRecord& r, std::optional<double> processors) {
+  const bool is_cpu = r.result.device && r.result.device->kind == "cpu";
+  if (!is_cpu || !processors || !r.result.threads.count) return std::nullopt;
+  return std::max(1.0, *processors / static_cast<double>(*r.result.threads.count));
+}
+
+std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
+  const CaseRecord& r = *observed.record;
+  const auto step_s = phase_s(r, "step"), collectives = metric(r, "collectives");
+  const auto bytes = metric(r, "communication_bytes"), busy_ms = metric(r, "communication_ms");
+  if (!step_s || !collectives || !bytes || !busy_ms) return std::nullopt;
+  MeasuredStep step{.ranks = r.identity.ranks.value_or(1), .step_s = *step_s};
+  if (r.result.silent && r.result.silent->step_mean_ms) step.silent_s = *r.result.silent->step_mean_ms * s_of_a_ms;
+  step.backward_s = phase_s(r, "backward").value_or(0);
+  step.collectives = *collectives, step.bytes = *bytes;
+  step.communication_s = *busy_ms * s_of_a_ms;
+  step.exposed_s = metric(r, "exposed_ms").value_or(*busy_ms) * s_of_a_ms;
+  step.ranks_at_full_speed = ranks_at_full_speed(r, observed.processors);
+  step.overlaps = metric(r, "overlap_share").value_or(0) > least_overlap;
+  if (r.result.rates && r.result.rates->items_per_s) step.items = *r.result.rates->items_per_s * *step_s;
+  return step;
+}
+
+// The mean of two that are of one number of ranks, the first of which stands for `count` already.
+void add(MeasuredStep& into, const MeasuredStep& other, double count) {
+  const auto mean = [count](double& a, double b) { a = (a * count + b) / (count + 1); };
+  mean(into.step_s, other.step_s), mean(into.backward_s, other.backward_s);
+  mean(into.communication_s, other.communication_s), mean(into.exposed_s, other.exposed_s);
+  mean(into.items, other.items);
+  if (into.silent_s && other.silent_s) mean(*into.silent_s, *other.silent_s);
+}
+
+}  // namespace
+
+std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out) {
+  std::vector<StepFamily> families;
+  std::map<std::string, std::size_t> known;
+  std::map<std::pair<std::size_t, int>, double> counts;
+  for (const ObservedCase& observed : cases) {
+    const CaseRecord& r = *observed.record;
+    if (!r.result.is_ok() || r.identity.workload == "all_reduce") continue;
+    const std::optional<MeasuredStep> step = step_of(observed);
+    if (!step) {
+      left_out.insert(r.identity.workload);
+      continue;
+    }
+    const auto [at, is_new] = known.emplace(family_of(r), families.size());
+    if (is_new)
+      families.push_back({.label = label_of(r),
+                          .workload = r.identity.workload,
+                          .item_unit = r.result.work ? r.result.work->item_unit : "",
+                          .device = r.result.device ? r.result.device->kind : ""});
+    std::vector<MeasuredStep>& steps = families[at->second].steps;
+    const auto same =
+        std::find_if(steps.begin(), steps.end(), [&](const MeasuredStep& other) { return other.ranks == step->ranks; });
+    double& count = counts[{at->second, step->ranks}];
+    if (same == steps.end())
+      steps.push_back(*step);
+    else
+      add(*same, *step, count);
+    ++count;
+  }
+  for (StepFamily& family : families)
+    std::sort(family.steps.begin(), family.steps.end(),
+              [](const MeasuredStep& a, const MeasuredStep& b) { return a.ranks < b.ranks; });
+  return families;
+}
+
+std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
+  std::vector<WirePoint> points;
+  for (const ObservedCase& observed : cases) {
+    const CaseRecord& r = *observed.record;
+    if (!r.result.is_ok() || r.identity.workload != "all_reduce") continue;
+    const Value* const name = record::find(r.identity.params, "collective");
+    const auto collective = name ? collective_named(to_text(*name)) : std::nullopt;
+    const auto bytes = metric(r, "message_bytes"), gbs = metric(r, "algorithm_bandwidth_gbs");
+    if (!collective || !bytes || !gbs || *gbs <= 0) continue;
+    points.push_back({*collective, r.identity.ranks.value_or(1), *bytes, *bytes / (*gbs * 1e9)});
+  }
+  return points;
+}
+
+std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
+  std::vector<WirePoint> points;
+  for (const StepFamily& family : families)
+    for (const MeasuredStep& step : family.steps)
+      // Beside the backward a collective takes longer than alone: it tells the wire only where nothing ran beside it.
+      if (step.ranks > 1 && step.collectives > 0 && !step.overlaps)
+        points.push_back({Collective::all_reduce, step.ranks, step.bytes / step.collectives,
+                          step.communication_s / step.collectives});
+  return points;
+}
+
+}  // namespace assay::host::scaling

@@ -1,0 +1,48 @@
+// What records tell of a step on several ranks, and of the messages between them.
+#pragma once
+#include "record/case_record.hpp"
+#include "scaling/wire.hpp"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay::host::scaling {
+
+// A training step with collectives of one kind, on so many ranks.
+struct MeasuredStep {
+  int ranks = 1;
+  double step_s = 0;
+  std::optional<double> silent_s;             // without its communication
+  double backward_s = 0;                      // that collectives may run beside; 0: the workload has no such phase
+  double collectives = 0, bytes = 0;          // of a step on this rank
+  double communication_s = 0, exposed_s = 0;  // from the start of collectives to their end; that the step waited
+  bool overlaps = false;                      // collectives run beside the backward
+  double items = 0;                           // of a step, of all ranks
+  // Of a CPU: so many ranks, with as many threads as these, have processors of their own. Not told: each has its own
+  // device.
+  std::optional<double> ranks_at_full_speed;
+};
+
+// The same case on several numbers of ranks, from the fewest on; several records of one number count by their mean.
+struct StepFamily {
+  std::string label;  // the axes without the number of ranks
+  std::string workload, item_unit, device;
+  std::vector<MeasuredStep> steps;
+};
+
+// A record, and what its machine had.
+struct ObservedCase {
+  const record::CaseRecord* record = nullptr;
+  std::optional<double> processors = {};  // that the process might use
+};
+
+// Cases that tell their collectives (ddp). Of others the workload's name is in `left_out`.
+std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out);
+
+// Of the workload all_reduce, and of the collectives of training steps.
+std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases);
+std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families);
+
+}  // namespace assay::host::scaling

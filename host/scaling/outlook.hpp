@@ -1,0 +1,45 @@
+// A training step on many ranks, expected from the same step on few: its computation stays what it is, its messages
+// cost what the wire's model says.
+#pragma once
+#include "scaling/measured_steps.hpp"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace assay::host::scaling {
+
+// A link between machines, where it is another one than between the ranks of a machine.
+struct Network {
+  int ranks_per_machine = 1;
+  double latency_s = 0, seconds_per_byte = 0;  // of each rank's own share of it
+};
+
+struct Assumptions {
+  std::vector<Wire> wires;  // one for each algorithm; the faster one is taken for each message
+  std::optional<Network> network;
+};
+
+// The step of the family that the one on so many ranks is expected from: of those on the ranks in `from`, of which
+// there is one, the one on the most that are not more than these, or else on the fewest.
+const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from, int ranks);
+
+struct Outlook {
+  int ranks = 0;
+  double compute_s = 0;        // without communication
+  double communication_s = 0;  // all collectives of the step, one after the other
+  double exposed_s = 0;        // that the step waits for them
+  double slowed_s = 0;         // by which those that run beside the backward slow it down
+  double step_s = 0;           // the sum of the first, the third and the fourth
+  double efficiency = 0;       // of weak scaling: the step on one rank over this one
+  double items_per_s = 0;      // of all ranks
+  Algorithm algorithm = Algorithm::ring;
+  std::optional<double> measured_s;  // where a record has it
+};
+
+// One for each of `ranks`, from the steps of the family with the numbers of ranks in `from`, of which there is one.
+std::vector<Outlook> outlooks(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
+                              const Assumptions& assumptions);
+
+}  // namespace assay::host::scaling

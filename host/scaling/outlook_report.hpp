@@ -1,0 +1,22 @@
+// What is expected on many ranks, as tables for people and JSON for programs, each with what it assumes.
+#pragma once
+#include "scaling/outlook.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace assay::host::scaling {
+
+struct FamilyOutlook {
+  const StepFamily* family = nullptr;
+  std::set<int> from;
+  std::vector<Outlook> outlooks;
+  Assumptions assumptions;
+};
+
+std::string text_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires,
+                    std::size_t width_columns);
+std::string json_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires);
+
+}  // namespace assay::host::scaling

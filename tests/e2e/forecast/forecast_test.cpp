@@ -1,0 +1,83 @@
+#include <cmath>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Forecast : public Sandbox {
+ protected:
+  RunResult forecast(std::vector<std::string> more) {
+    more.insert(more.begin(), "forecast");
+    return run(more);
+  }
+  void refused(std::vector<std::string> more, const std::string& why) {
+    const RunResult result = forecast(std::move(more));
+    EXPECT_EQ(result.exit.code, 2) << result.output;
+    EXPECT_PRED2(contains, result.output, why);
+  }
+  static std::string published(const std::string& name) { return std::string(PUBLISHED) + "/" + name; }
+};
+
+// Records of two days on H200s with NVLink: each strategy of ddp.
+TEST_F(Forecast, FourGpusAreExpectedFromTwo) {
+  const RunResult result = forecast({published("h200-x2-2026-11-20"), published("h200-x4-2026-11-20"), "--from-ranks",
+                                     "2", "--ranks", "2,4", "--json"});
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  const json told = json::parse(result.output.substr(result.output.find('{')));
+  int measured = 0;
+  for (const json& family : told["families"]) {
+    EXPECT_EQ(family["from_ranks"], json::array({2}));
+    const json& four = family["ranks"][1];
+    ASSERT_EQ(four["ranks"], 4);
+    if (!four.contains("measured_ms")) continue;
+    ++measured;
+    EXPECT_LT(std::abs(four["off_percent"].get<double>()), 10) << family["case"];
+    EXPECT_LT(std::abs(family["ranks"][0]["off_percent"].get<double>()), 10) << family["case"];
+  }
+  EXPECT_EQ(measured, 4);
+  ASSERT_EQ(told["wires"].size(), 2u);
+  EXPECT_NEAR(1e-9 / told["wires"][0]["seconds_per_byte"].get<double>(), 300, 30) << "GB/s";
+}
+
+TEST_F(Forecast, ARunOfOnesOwnSaysWhatItAssumes) {
+  run_experiment({.plugin = "ddp",
+                  .name = "steps",
+                  .params = "size = \"tiny\"\ncontext_length = 16\nbatch_size = 1\nstrategy = \"flat\"",
+                  .run = "threads = 1",
+                  .sweep = "\"run.ranks\" = [1, 2]"});
+  run_experiment(
+      {.plugin = "all_reduce", .name = "wire", .run = "ranks = 2", .sweep = "size_bytes = [64, 65536, 1048576]"});
+  const RunResult result =
+      forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1,2,4,1024"});
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  for (const char* text :
+       {"The wire, as measured:", "ring: ", "tree: ", "ddp, from 1, 2 ranks:", "efficiency", "tokens_per_s",
+        "measured_ms", "1,024", "assumed:", "take turns on the processors", "--ranks-per-machine"})
+    EXPECT_PRED2(contains, result.output, text);
+  const RunResult network =
+      forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1024", "--ranks-per-machine",
+                "8", "--network-gbytes-per-s", "25", "--network-latency-us", "5"});
+  EXPECT_EQ(network.exit.code, 0);
+  EXPECT_PRED2(contains, network.output, "beyond 8 ranks");
+}
+
+TEST_F(Forecast, MistakesAreNamed) {
+  const std::string steps = published("h200-x2-2026-11-20/ddp-strategies"), wire = published("h200-x2-2026-11-20");
+  refused({}, "no run is given");
+  refused({wire}, "--ranks is missing");
+  for (const char* ranks : {"0", "8,", "eight", "8.5", "-2", "99999999999"})
+    refused({wire, std::string("--ranks=") + ranks}, "expected numbers of ranks from 1 to 1048576");
+  refused({wire, "--ranks", "8", "--from-ranks", "3"}, "no record tells what a message between ranks costs");
+  refused({published("h200-2026-11-24"), "--ranks", "8"}, "expected cases of ddp that are ok");
+  refused({wire, "--ranks", "8", "--ranks-per-machine", "8"}, "belong together");
+  refused(
+      {wire, "--ranks", "8", "--ranks-per-machine", "8", "--network-gbytes-per-s", "0", "--network-latency-us", "5"},
+      "--network-gbytes-per-s is 0; expected a number above 0");
+  refused({"nowhere", "--ranks", "8"}, "nowhere");
+}
+
+}  // namespace
+}  // namespace assay::test

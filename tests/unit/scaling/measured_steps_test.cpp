@@ -1,0 +1,101 @@
+#include "scaling/measured_steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/record/sample_record.hpp"
+
+namespace assay::host::scaling {
+namespace {
+
+Json metric_of(double value) { return {{"value", value}, {"unit", ""}, {"direction", 0}}; }
+
+Json ddp_on(int ranks, double step_ms) {
+  Json r = ok_record();
+  r["workload"] = "ddp";
+  r["ranks"] = ranks;
+  r["axes"] = {{"strategy", "flat"}, {"run.ranks", ranks}};
+  r["params"] = {{"strategy", "flat"}, {"size", "tiny"}};
+  r["phases"]["step"]["mean_ms"] = step_ms;
+  r["phases"]["backward"]["mean_ms"] = 30.0;
+  r["metrics"] = {{"collectives", metric_of(4)},
+                  {"communication_bytes", metric_of(8e6)},
+                  {"communication_ms", metric_of(2)},
+                  {"exposed_ms", metric_of(1.5)},
+                  {"overlap_share", metric_of(0)}};
+  r["silent"] = {{"steps", 10}, {"step_mean_ms", step_ms - 2}, {"communication_tax", 0.1}};
+  r["device"] = {{"kind", "cpu"}, {"ordinal", 0}, {"name", "AMD EPYC"}};
+  r["threads"] = {{"count", 2}};
+  return r;
+}
+
+Json all_reduce_on(int ranks, double bytes, double gbs) {
+  Json r = ok_record();
+  r["workload"] = "all_reduce";
+  r["ranks"] = ranks;
+  r["axes"] = Json::object();
+  r["params"] = {{"collective", "reduce_scatter"}};
+  r["metrics"] = {{"message_bytes", metric_of(bytes)}, {"algorithm_bandwidth_gbs", metric_of(gbs)}};
+  return r;
+}
+
+// On a machine with 8 processors.
+std::vector<ObservedCase> observed(const std::vector<record::CaseRecord>& records) {
+  std::vector<ObservedCase> cases;
+  for (const record::CaseRecord& r : records) cases.push_back({&r, 8});
+  return cases;
+}
+
+TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
+  Json other = ddp_on(2, 90);
+  other["params"]["strategy"] = other["axes"]["strategy"] = "naive";
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{ddp_on(4, 120), ddp_on(1, 100), ddp_on(4, 140), other,
+                                                all_reduce_on(2, 8, 1)};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 2u);
+  EXPECT_TRUE(left_out.empty());
+  EXPECT_EQ(families[0].label, "ddp strategy=flat");
+  EXPECT_EQ(families[0].item_unit, "tokens");
+  EXPECT_EQ(families[0].steps[0].ranks_at_full_speed, 4) << "8 processors, 2 threads a rank";
+  ASSERT_EQ(families[0].steps.size(), 2u);
+  EXPECT_EQ(families[0].steps[0].ranks, 1);
+  const MeasuredStep& four = families[0].steps[1];
+  EXPECT_EQ(four.ranks, 4);
+  EXPECT_DOUBLE_EQ(four.step_s, 0.130) << "the mean of two records";
+  EXPECT_DOUBLE_EQ(*four.silent_s, 0.128);
+  EXPECT_DOUBLE_EQ(four.backward_s, 0.030);
+  EXPECT_DOUBLE_EQ(four.communication_s, 0.002);
+  EXPECT_DOUBLE_EQ(four.exposed_s, 0.0015);
+  EXPECT_EQ(four.collectives, 4);
+  EXPECT_FALSE(four.overlaps);
+}
+
+TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
+  Json failed = ddp_on(2, 90);
+  failed["status"] = "failed";
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{ok_record(), failed};
+  EXPECT_TRUE(step_families(observed(records), left_out).empty());
+  EXPECT_EQ(left_out, (std::set<std::string>{"decoder"}));
+}
+
+TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {
+  const std::vector<record::CaseRecord> records{all_reduce_on(2, 1e6, 2), ddp_on(2, 90)};
+  const auto points = wire_points(observed(records));
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].collective, Collective::reduce_scatter);
+  EXPECT_EQ(points[0].ranks, 2);
+  EXPECT_DOUBLE_EQ(points[0].seconds, 1e6 / 2e9);
+  std::set<std::string> left_out;
+  Json beside = ddp_on(4, 90);
+  beside["metrics"]["overlap_share"] = metric_of(0.5);
+  beside["params"]["size"] = "small";
+  const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside};
+  const auto of_steps = wire_points(step_families(observed(steps), left_out));
+  ASSERT_EQ(of_steps.size(), 1u) << "not of one rank, nor beside the backward";
+  EXPECT_DOUBLE_EQ(of_steps[0].bytes, 2e6);
+  EXPECT_DOUBLE_EQ(of_steps[0].seconds, 0.0005);
+}
+
+}  // namespace
+}  // namespace assay::host::scaling
