@@ -21,10 +21,11 @@ namespace po = boost::program_options;
 using scaling::StepFamily;
 
 constexpr const char* about_forecast =
-    "Expects a data-parallel training step on many ranks from runs on few: RUN has the step's records (of ddp), and\n"
-    "the collectives' (of all_reduce, over several sizes). The computation is as it was measured, messages cost a\n"
-    "latency for each step of their algorithm and a time for each byte. Says what it assumes; where a record has the\n"
-    "number of ranks that is asked for, what was measured stands beside it.";
+    "Says what a data-parallel training step will take on many ranks, from runs on few. RUN holds records of the\n"
+    "step (of ddp, on two ranks or more) and of collectives (of all_reduce, on two ranks or more, over several "
+    "sizes).\n"
+    "The computation takes what it took; messages cost a latency for each step of their algorithm and a time for\n"
+    "each byte. What is assumed stands below each table; what was measured on as many ranks stands beside it.";
 
 constexpr int most_ranks = 1 << 20;
 
@@ -63,19 +64,20 @@ std::optional<scaling::Network> network_of(const po::variables_map& values) {
                           .seconds_per_byte = 1e-9 / positive(values, "network-gbytes-per-s")};
 }
 
-std::vector<scaling::Wire> wires_of(const std::vector<scaling::ObservedCase>& cases,
-                                    const std::vector<StepFamily>& families, const std::set<int>& allowed) {
-  std::vector<scaling::WirePoint> points = scaling::wire_points(cases);
+scaling::Wires wires_of(const std::vector<scaling::ObservedCase>& cases, const std::vector<StepFamily>& families,
+                        const std::set<int>& allowed) {
   // What collectives cost alone is told best by those that ran alone.
-  if (points.empty()) points = scaling::wire_points(families);
-  if (!allowed.empty()) std::erase_if(points, [&](const auto& p) { return !allowed.contains(p.ranks); });
-  std::vector<scaling::Wire> wires;
-  for (const auto algorithm : {scaling::Algorithm::ring, scaling::Algorithm::tree})
-    if (const auto wire = scaling::fitted(algorithm, points)) wires.push_back(*wire);
-  if (wires.empty())
-    throw UsageError(
-        "no record tells what a message between ranks costs; expected cases of the workload all_reduce on two ranks or "
-        "more, over several sizes (configs/all-reduce.toml), in the runs that are given");
+  std::map<std::string, std::vector<scaling::WirePoint>> of_link;
+  for (const auto& points : {scaling::wire_points(cases), scaling::wire_points(families)}) {
+    std::map<std::string, std::vector<scaling::WirePoint>> these;
+    for (const scaling::WirePoint& p : points)
+      if (allowed.empty() || allowed.contains(p.ranks)) these[p.link].push_back(p);
+    of_link.merge(these);
+  }
+  scaling::Wires wires;
+  for (const auto& [link, points] : of_link)
+    for (const auto algorithm : {scaling::Algorithm::ring, scaling::Algorithm::tree})
+      if (const auto wire = scaling::fitted(algorithm, points)) wires[link].push_back(*wire);
   return wires;
 }
 
@@ -116,22 +118,40 @@ int forecast(const po::variables_map& values) {
                fmt::join(left_out, ", "));
   if (families.empty())
     throw UsageError("no case tells the collectives of a training step; expected cases of ddp that are ok");
-  const std::vector<scaling::Wire> wires = wires_of(cases, families, allowed);
+  const scaling::Wires all_wires = wires_of(cases, families, allowed);
+  const std::string among =
+      allowed.empty() ? "" : fmt::format(" (of those on the {} ranks of --from-ranks)", fmt::join(allowed, ", "));
 
+  scaling::Wires wires;
   std::vector<scaling::FamilyOutlook> all;
   for (const StepFamily& family : families) {
     scaling::FamilyOutlook one{.family = &family};
     for (const scaling::MeasuredStep& step : family.steps)
       if (allowed.empty() || allowed.contains(step.ranks)) one.from.insert(step.ranks);
-    if (one.from.empty()) {
-      fmt::print(stderr, "assay: {} has no record on the ranks of --from-ranks\n", family.label);
+    const bool wants_several = std::any_of(ranks.begin(), ranks.end(), [](int n) { return n > 1; });
+    const auto leave_out = [&](const std::string& why) {
+      fmt::print(stderr, "assay: left out: {}: {}\n", family.label, why);
+    };
+    if (one.from.empty() || (wants_several && *one.from.rbegin() < 2)) {
+      leave_out(
+          fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run", among));
       continue;
     }
-    one.assumptions = {.wires = wires, .network = network};
+    const auto known = all_wires.find(family.link);
+    if (wants_several && known == all_wires.end()) {
+      leave_out(
+          fmt::format("no record tells what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
+                      "over several sizes",
+                      family.link, among));
+      continue;
+    }
+    if (known != all_wires.end()) wires.insert(*known);
+    one.assumptions = {.wires = known == all_wires.end() ? std::vector<scaling::Wire>() : known->second,
+                       .network = network};
     one.outlooks = scaling::outlooks(family, one.from, ranks, one.assumptions);
     all.push_back(std::move(one));
   }
-  if (all.empty()) throw UsageError("no case is left; --from-ranks leaves out all");
+  if (all.empty()) throw UsageError("nothing can be expected from these records, as said above");
   fmt::print("{}", values.count("json") ? scaling::json_of(all, wires)
                                         : scaling::text_of(all, wires, results::terminal_width(STDOUT_FILENO)));
   return run::exit_ok;
@@ -144,8 +164,9 @@ int forecast_command(const Arguments& arguments) {
   visible.add_options()("ranks", po::value<std::string>(), "the numbers of ranks to look at: 8,64,512,4096")(
       "from-ranks", po::value<std::string>(), "take only records on these numbers of ranks; without it all")(
       "ranks-per-machine", po::value<std::string>(), "beyond so many ranks messages cross the network")(
-      "network-gbytes-per-s", po::value<double>(), "of each rank's share of it, in 10^9 bytes a second")(
-      "network-latency-us", po::value<double>(), "of a message across it")("json", "print JSON");
+      "network-gbytes-per-s", po::value<double>(),
+      "bandwidth of the network for each rank, in GB/s; the three go together")(
+      "network-latency-us", po::value<double>(), "latency of a message across the network")("json", "print JSON");
   const ParsedOptions options = parse_options(arguments, "assay forecast RUN [RUN ...] --ranks N,N [options]",
                                               about_forecast, visible, "run", -1);
   if (options.help) return run::exit_ok;

@@ -334,7 +334,8 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
     for (const SideCase& c : cases[0]) values.insert(c.inputs.value(axis).value_or(""));
     if (values.size() > 1) comparison.axes.push_back(axis);
   }
-  for (const std::string& metric : metrics) {
+  for (const std::string& asked : metrics) {
+    const std::string metric = name_for_all(all, asked);
     ComparedMetric compared_metric{metric, Direction::neither, {}};
     for (std::size_t c = 0; c < cases[0].size(); ++c) {
       const SideCase& a = cases[0][c];
@@ -362,7 +363,7 @@ Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& optio
       }
       if (found_somewhere)
         compared_metric.cases.push_back(std::move(row));
-      else if (metric == metrics.front())
+      else if (asked == metrics.front())
         comparison.unmatched.push_back(fmt::format("only in {}: {}", comparison.sides[0].label, name_of(a)));
     }
     comparison.metrics.push_back(std::move(compared_metric));

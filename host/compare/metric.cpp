@@ -114,6 +114,18 @@ void add_names(std::vector<std::string>& names, const std::optional<record::Name
 
 }  // namespace
 
+std::string name_for_all(const std::vector<const record::CaseRecord*>& records, const std::string& metric) {
+  const auto has = [](const record::CaseRecord& record, const char* column) {
+    const auto found = single_figure_of(record, column);
+    return found && found->figure.mean > 0;
+  };
+  const bool is_of_whole_cases =
+      metric == "memory" && std::any_of(records.begin(), records.end(), [&](const record::CaseRecord* record) {
+        return has(*record, "memory.peak_mib") && !has(*record, "memory.step_peak.max_mib");
+      });
+  return is_of_whole_cases ? "memory.peak_mib" : metric;
+}
+
 std::optional<MetricOfRecord> metric_of(const record::CaseRecord& record, const std::string& name) {
   std::optional<MetricOfRecord> metric = find_metric(record, name);
   return metric && is_positive(metric->figure) ? metric : std::nullopt;

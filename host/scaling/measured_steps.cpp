@@ -47,6 +47,36 @@ std::optional<double> ranks_at_full_speed(const CaseRecord& r, std::optional<dou
   return std::max(1.0, *processors / static_cast<double>(*r.result.threads.count));
 }
 
+// The device and the library that carries messages between ranks on it.
+std::string link_of(const CaseRecord& r, std::string_view library_param) {
+  if (!r.result.device) return "";
+  const Value* const asked = record::find(r.identity.params, library_param);
+  std::string library = asked ? to_text(*asked) : "auto";
+  if (library == "auto") library = r.result.device->kind == "cpu" ? "gloo" : "nccl";
+  return r.result.device->name + ", " + library;
+}
+
+// Families of one label get the parameters in which they differ.
+void tell_apart(std::vector<StepFamily>& families) {
+  std::map<std::string, std::vector<StepFamily*>> of_label;
+  for (StepFamily& family : families) of_label[family.label].push_back(&family);
+  for (const auto& [label, alike] : of_label)
+    for (const auto& [name, value] : alike.front()->params) {
+      const auto has_same = [&, &name = name, &value = value](const StepFamily* family) {
+        const Value* const own = record::find(family->params, name);
+        return own && to_text(*own) == to_text(value);
+      };
+      if (std::all_of(alike.begin(), alike.end(), has_same)) continue;
+      for (StepFamily* family : alike)
+        if (const Value* const own = record::find(family->params, name))
+          family->label += fmt::format(" {}={}", name, to_text(*own));
+    }
+  std::map<std::string, int> count;
+  for (const StepFamily& family : families) ++count[family.label];
+  for (StepFamily& family : families)
+    if (count[family.label] > 1) family.label += " on " + family.link;
+}
+
 std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
   const CaseRecord& r = *observed.record;
   const auto step_s = phase_s(r, "step"), collectives = metric(r, "collectives");
@@ -59,13 +89,15 @@ std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
   step.communication_s = *busy_ms * s_of_a_ms;
   step.exposed_s = metric(r, "exposed_ms").value_or(*busy_ms) * s_of_a_ms;
   step.ranks_at_full_speed = ranks_at_full_speed(r, observed.processors);
-  step.overlaps = metric(r, "overlap_share").value_or(0) > least_overlap;
+  // On one rank nothing is under way that could overlap.
+  step.overlaps = step.ranks > 1 && metric(r, "overlap_share").value_or(0) > least_overlap;
   if (r.result.rates && r.result.rates->items_per_s) step.items = *r.result.rates->items_per_s * *step_s;
   return step;
 }
 
-// The mean of two that are of one number of ranks, the first of which stands for `count` already.
-void add(MeasuredStep& into, const MeasuredStep& other, double count) {
+// The mean of two that are of one number of ranks.
+void add(MeasuredStep& into, const MeasuredStep& other) {
+  const double count = into.records++;
   const auto mean = [count](double& a, double b) { a = (a * count + b) / (count + 1); };
   mean(into.step_s, other.step_s), mean(into.backward_s, other.backward_s);
   mean(into.communication_s, other.communication_s), mean(into.exposed_s, other.exposed_s);
@@ -78,7 +110,6 @@ void add(MeasuredStep& into, const MeasuredStep& other, double count) {
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out) {
   std::vector<StepFamily> families;
   std::map<std::string, std::size_t> known;
-  std::map<std::pair<std::size_t, int>, double> counts;
   for (const ObservedCase& observed : cases) {
     const CaseRecord& r = *observed.record;
     if (!r.result.is_ok() || r.identity.workload == "all_reduce") continue;
@@ -92,17 +123,21 @@ std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, st
       families.push_back({.label = label_of(r),
                           .workload = r.identity.workload,
                           .item_unit = r.result.work ? r.result.work->item_unit : "",
-                          .device = r.result.device ? r.result.device->kind : ""});
-    std::vector<MeasuredStep>& steps = families[at->second].steps;
+                          .link = link_of(r, "comm"),
+                          .params = r.identity.params});
+    StepFamily& family = families[at->second];
+    if (r.result.validity && r.result.validity->verdict != record::ValidityVerdict::valid &&
+        r.result.validity->verdict != record::ValidityVerdict::power_limited)
+      family.doubts.insert(record::name_of(r.result.validity->verdict));
+    std::vector<MeasuredStep>& steps = family.steps;
     const auto same =
         std::find_if(steps.begin(), steps.end(), [&](const MeasuredStep& other) { return other.ranks == step->ranks; });
-    double& count = counts[{at->second, step->ranks}];
     if (same == steps.end())
       steps.push_back(*step);
     else
-      add(*same, *step, count);
-    ++count;
+      add(*same, *step);
   }
+  tell_apart(families);
   for (StepFamily& family : families)
     std::sort(family.steps.begin(), family.steps.end(),
               [](const MeasuredStep& a, const MeasuredStep& b) { return a.ranks < b.ranks; });
@@ -118,7 +153,9 @@ std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
     const auto collective = name ? collective_named(to_text(*name)) : std::nullopt;
     const auto bytes = metric(r, "message_bytes"), gbs = metric(r, "algorithm_bandwidth_gbs");
     if (!collective || !bytes || !gbs || *gbs <= 0) continue;
-    points.push_back({*collective, r.identity.ranks.value_or(1), *bytes, *bytes / (*gbs * 1e9)});
+    if (r.result.sampling && r.result.sampling->is_cold)
+      continue;  // steps of training find their gradients in the caches
+    points.push_back({link_of(r, "backend"), *collective, r.identity.ranks.value_or(1), *bytes, *bytes / (*gbs * 1e9)});
   }
   return points;
 }
@@ -129,7 +166,7 @@ std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
     for (const MeasuredStep& step : family.steps)
       // Beside the backward a collective takes longer than alone: it tells the wire only where nothing ran beside it.
       if (step.ranks > 1 && step.collectives > 0 && !step.overlaps)
-        points.push_back({Collective::all_reduce, step.ranks, step.bytes / step.collectives,
+        points.push_back({family.link, Collective::all_reduce, step.ranks, step.bytes / step.collectives,
                           step.communication_s / step.collectives});
   return points;
 }

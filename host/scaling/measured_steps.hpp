@@ -18,8 +18,9 @@ struct MeasuredStep {
   double backward_s = 0;                      // that collectives may run beside; 0: the workload has no such phase
   double collectives = 0, bytes = 0;          // of a step on this rank
   double communication_s = 0, exposed_s = 0;  // from the start of collectives to their end; that the step waited
-  bool overlaps = false;                      // collectives run beside the backward
+  bool overlaps = false;                      // collectives run beside the backward; false of one rank
   double items = 0;                           // of a step, of all ranks
+  int records = 1;                            // whose mean this is
   // Of a CPU: so many ranks, with as many threads as these, have processors of their own. Not told: each has its own
   // device.
   std::optional<double> ranks_at_full_speed;
@@ -27,8 +28,11 @@ struct MeasuredStep {
 
 // The same case on several numbers of ranks, from the fewest on; several records of one number count by their mean.
 struct StepFamily {
-  std::string label;  // the axes without the number of ranks
-  std::string workload, item_unit, device;
+  std::string label;  // the axes without the number of ranks, and the parameters that tell it from others of this label
+  std::string workload, item_unit;
+  std::string link;              // "NVIDIA H200, nccl"
+  std::set<std::string> doubts;  // verdicts of its records that are not "valid"
+  record::Named<Value> params;
   std::vector<MeasuredStep> steps;
 };
 

@@ -1,6 +1,7 @@
 #include "scaling/outlook.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::host::scaling {
 namespace {
@@ -17,16 +18,24 @@ struct Message {
   Algorithm algorithm = Algorithm::ring;
 };
 
-// Between machines each step and each byte of a collective waits for the slowest link that it crosses.
+// Beyond a machine a part of the steps crosses the network, and all bytes do, over all shares of a machine: of a ring
+// through its ranks one edge leaves it, and each of several rings leaves by another share.
+double seconds_across(const Wire& wire, const Network& network, double bytes, int ranks) {
+  const double machines = std::ceil(static_cast<double>(ranks) / network.ranks_per_machine);
+  const double steps = steps_of(wire.algorithm, Collective::all_reduce, ranks);
+  const double crossing = steps_of(wire.algorithm, Collective::all_reduce, static_cast<int>(machines));
+  const double per_byte = std::max(wire.seconds_per_byte, network.seconds_per_byte / network.ranks_per_machine);
+  return (steps - crossing) * wire.latency_s + crossing * std::max(wire.latency_s, network.latency_s) +
+         per_byte * volume_of(Collective::all_reduce, ranks) * bytes;
+}
+
 Message cheapest(double bytes, int ranks, const Assumptions& a) {
   Message best;
   bool is_first = true;
-  for (Wire wire : a.wires) {
-    if (a.network && ranks > a.network->ranks_per_machine) {
-      wire.latency_s = std::max(wire.latency_s, a.network->latency_s);
-      wire.seconds_per_byte = std::max(wire.seconds_per_byte, a.network->seconds_per_byte);
-    }
-    const double seconds = seconds_of(wire, Collective::all_reduce, bytes, ranks);
+  for (const Wire& wire : a.wires) {
+    const bool crosses = a.network && ranks > a.network->ranks_per_machine;
+    const double seconds = crosses ? seconds_across(wire, *a.network, bytes, ranks)
+                                   : seconds_of(wire, Collective::all_reduce, bytes, ranks);
     if (is_first || seconds < best.seconds) best = {seconds, wire.algorithm};
     is_first = false;
   }
@@ -77,7 +86,7 @@ Outlook outlook(const MeasuredStep& basis, int ranks, const Assumptions& assumpt
 const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from, int ranks) {
   const MeasuredStep* basis = nullptr;
   for (const MeasuredStep& step : family.steps)  // from the fewest ranks on
-    if (from.contains(step.ranks) && (!basis || step.ranks <= ranks)) basis = &step;
+    if (from.contains(step.ranks) && (!basis || step.ranks <= ranks || (basis->ranks == 1 && ranks > 1))) basis = &step;
   return *basis;
 }
 
@@ -90,7 +99,7 @@ std::vector<Outlook> outlooks(const StepFamily& family, const std::set<int>& fro
     Outlook o = outlook(basis_of(family, from, n), n, assumptions);
     o.efficiency = alone_s / o.step_s;
     for (const MeasuredStep& known : family.steps)
-      if (known.ranks == n) o.measured_s = known.step_s;
+      if (known.ranks == n) o.measured_s = known.step_s, o.is_basis = from.contains(n);
     all.push_back(o);
   }
   return all;

@@ -13,16 +13,18 @@ namespace assay::host::scaling {
 // A link between machines, where it is another one than between the ranks of a machine.
 struct Network {
   int ranks_per_machine = 1;
-  double latency_s = 0, seconds_per_byte = 0;  // of each rank's own share of it
+  double latency_s = 0;
+  double seconds_per_byte = 0;  // of each rank's share of it: a machine has as many shares as ranks
 };
 
 struct Assumptions {
-  std::vector<Wire> wires;  // one for each algorithm; the faster one is taken for each message
+  std::vector<Wire> wires;  // of the family's link, one for each algorithm; the faster one is taken for each message
   std::optional<Network> network;
 };
 
-// The step of the family that the one on so many ranks is expected from: of those on the ranks in `from`, of which
-// there is one, the one on the most that are not more than these, or else on the fewest.
+// The step of the family that the one on so many ranks is expected from: of those on the ranks in `from` the one on the
+// most that are not more than these, or else on the fewest. One rank tells nothing of several: they are expected from
+// two or more, of which `from` has one.
 const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from, int ranks);
 
 struct Outlook {
@@ -36,9 +38,10 @@ struct Outlook {
   double items_per_s = 0;      // of all ranks
   Algorithm algorithm = Algorithm::ring;
   std::optional<double> measured_s;  // where a record has it
+  bool is_basis = false;             // that record is what it is expected from
 };
 
-// One for each of `ranks`, from the steps of the family with the numbers of ranks in `from`, of which there is one.
+// One for each of `ranks`, from the steps of the family with the numbers of ranks in `from`.
 std::vector<Outlook> outlooks(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
                               const Assumptions& assumptions);
 

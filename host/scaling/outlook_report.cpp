@@ -15,38 +15,52 @@ using record::text_cell;
 
 constexpr double ms_of_a_s = 1e3, us_of_a_s = 1e6;
 
-double off_percent(const Outlook& o) { return (o.step_s / *o.measured_s - 1) * 100; }
+// Nothing of a number of ranks that it is expected from: that comes out whatever the model is worth. Nor where the
+// measured step had another network.
+std::optional<double> off_percent(const FamilyOutlook& one, const Outlook& o) {
+  if (!o.measured_s || o.is_basis || one.assumptions.network) return std::nullopt;
+  return (o.step_s / *o.measured_s - 1) * 100;
+}
 
 results::Table table_of(const FamilyOutlook& one) {
   const std::string items = one.family->item_unit.empty() ? "items" : one.family->item_unit;
   results::Table table;
-  table.columns = {"ranks", "step_ms",    "compute_ms",     "exposed_ms",  "slowed_ms", "communication_ms",
-                   "by",    "efficiency", items + "_per_s", "measured_ms", "off_%"};
+  table.columns = {"ranks",     "step_ms",    "compute_ms",     "exposed_ms",  "slowed_ms", "communication_ms",
+                   "algorithm", "efficiency", items + "_per_s", "measured_ms", "off_%"};
   for (const Outlook& o : one.outlooks) {
     const auto measured = o.measured_s ? std::optional(*o.measured_s * ms_of_a_s) : std::nullopt;
     table.rows.push_back({record::count_cell(o.ranks), number_cell(o.step_s * ms_of_a_s),
                           number_cell(o.compute_s * ms_of_a_s), number_cell(o.exposed_s * ms_of_a_s),
                           number_cell(o.slowed_s * ms_of_a_s), number_cell(o.communication_s * ms_of_a_s),
                           text_cell(o.ranks > 1 ? name_of(o.algorithm) : ""), number_cell(o.efficiency),
-                          number_cell(o.items_per_s), number_cell(measured),
-                          number_cell(o.measured_s ? std::optional(off_percent(o)) : std::nullopt)});
+                          number_cell(o.items_per_s), number_cell(measured), number_cell(off_percent(one, o))});
   }
   return table;
 }
 
+// Two lines through few points fit whatever they are.
+constexpr std::size_t sizes_to_judge_by = 3;
+constexpr double far_off = 0.3;
+
 std::string sentence_of(const Wire& wire) {
-  return fmt::format(
-      "{}: {:.3g} us a step of the algorithm, {:.3g} GB/s that a rank sends; {} measurements, the worst {:.0f}% off",
-      name_of(wire.algorithm), wire.latency_s * us_of_a_s,
-      wire.seconds_per_byte > 0 ? 1e-9 / wire.seconds_per_byte : 0.0, wire.points, wire.worst * 100);
+  const std::string latency = wire.tells_latency
+                                  ? fmt::format("{:.3g} us for each step of the algorithm", wire.latency_s * us_of_a_s)
+                                  : "latency not known, of one size alone";
+  const std::string worth = wire.sizes < sizes_to_judge_by ? "too few sizes to say how well it fits"
+                            : wire.worst > far_off
+                                ? fmt::format("a poor fit, {:.0f}% off where it is worst", wire.worst * 100)
+                                : fmt::format("{:.0f}% off where it is worst", wire.worst * 100);
+  return fmt::format("{}: {}, {:.3g} GB/s sent by each rank; {} measurements, {}", name_of(wire.algorithm), latency,
+                     wire.seconds_per_byte > 0 ? 1e-9 / wire.seconds_per_byte : 0.0, wire.points, worth);
 }
 
 std::vector<std::string> assumed(const FamilyOutlook& one) {
   std::vector<std::string> lines;
   lines.push_back("each rank has as much to compute as today, and each step of a collective costs what it costs today");
   if (one.assumptions.network)
-    lines.push_back(fmt::format("beyond {} ranks a step and a byte cost at least what the network's do",
-                                one.assumptions.network->ranks_per_machine));
+    lines.push_back(
+        fmt::format("beyond {} ranks messages cross a network, over the shares of all {} ranks of a machine",
+                    one.assumptions.network->ranks_per_machine, one.assumptions.network->ranks_per_machine));
   else
     lines.push_back(
         "links between machines are as those that were measured (--ranks-per-machine gives them their own)");
@@ -54,7 +68,8 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
     lines.push_back(
         fmt::format("more than {:g} ranks take turns on the processors, in computing and in communicating", *room));
   bool overlaps = false;
-  for (const MeasuredStep& step : one.family->steps) overlaps = overlaps || step.overlaps;
+  for (const MeasuredStep& step : one.family->steps)
+    overlaps = overlaps || (step.overlaps && one.from.contains(step.ranks));
   if (overlaps)
     lines.push_back(
         "collectives of equal size are ready at equal intervals of the backward, and slow it down as today");
@@ -63,33 +78,49 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
 
 }  // namespace
 
-std::string text_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires,
-                    std::size_t width_columns) {
-  std::string text = "The wire, as measured:\n";
-  for (const Wire& wire : wires) text += "  " + sentence_of(wire) + "\n";
+std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wires, std::size_t width_columns) {
+  std::string text;
+  for (const auto& [link, of_link] : wires) {
+    text += fmt::format("Messages, as measured on {}:\n", link);
+    for (const Wire& wire : of_link) text += "  " + sentence_of(wire) + "\n";
+  }
   std::vector<std::string> before;
   for (const FamilyOutlook& one : families) {
-    text += fmt::format("\n{}, from {} rank{}:\n", one.family->label, fmt::join(one.from, ", "),
+    std::vector<std::string> basis;
+    for (const MeasuredStep& step : one.family->steps)
+      if (one.from.contains(step.ranks))
+        basis.push_back(fmt::format("{}{}", step.ranks,
+                                    step.records > 1 ? fmt::format(" (mean of {} records)", step.records) : ""));
+    text += fmt::format("\n{}, from records on {} rank{}:\n", one.family->label, fmt::join(basis, ", "),
                         *one.from.rbegin() == 1 ? "" : "s");
     text += results::to_terminal(table_of(one), width_columns);
-    if (const std::vector<std::string> lines = assumed(one); lines != before) {
-      text += "assumed:\n";
-      for (const std::string& line : lines) text += "  " + line + "\n";
-      before = lines;
+    if (!one.family->doubts.empty())
+      text += fmt::format("note: the validity of records that this comes from is {}\n",
+                          fmt::join(one.family->doubts, ", "));
+    const std::vector<std::string> lines = assumed(one);
+    if (lines == before) {
+      text += "assumed: the same\n";
+      continue;
     }
+    text += "assumed:\n";
+    for (const std::string& line : lines) text += "  " + line + "\n";
+    before = lines;
   }
   return text;
 }
 
-std::string json_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires) {
+std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wires) {
   using Json = nlohmann::ordered_json;
   Json all{{"wires", Json::array()}, {"families", Json::array()}};
-  for (const Wire& wire : wires)
-    all["wires"].push_back({{"algorithm", name_of(wire.algorithm)},
-                            {"latency_us", wire.latency_s * us_of_a_s},
-                            {"seconds_per_byte", wire.seconds_per_byte},
-                            {"points", wire.points},
-                            {"worst_percent", wire.worst * 100}});
+  for (const auto& [link, of_link] : wires)
+    for (const Wire& wire : of_link)
+      all["wires"].push_back({{"link", link},
+                              {"algorithm", name_of(wire.algorithm)},
+                              {"latency_us", wire.tells_latency ? Json(wire.latency_s * us_of_a_s) : Json()},
+                              {"seconds_per_byte", wire.seconds_per_byte},
+                              {"points", wire.points},
+                              {"sizes", wire.sizes},
+                              {"worst_percent", wire.worst * 100}});
   for (const FamilyOutlook& one : families) {
     Json family{
         {"case", one.family->label}, {"from_ranks", one.from}, {"assumed", assumed(one)}, {"ranks", Json::array()}};
@@ -103,7 +134,8 @@ std::string json_of(const std::vector<FamilyOutlook>& families, const std::vecto
                {"algorithm", o.ranks > 1 ? Json(name_of(o.algorithm)) : Json()},
                {"efficiency", o.efficiency},
                {"items_per_s", o.items_per_s}};
-      if (o.measured_s) row["measured_ms"] = *o.measured_s * ms_of_a_s, row["off_percent"] = off_percent(o);
+      if (o.measured_s) row["measured_ms"] = *o.measured_s * ms_of_a_s;
+      if (const auto off = off_percent(one, o)) row["off_percent"] = *off;
       family["ranks"].push_back(std::move(row));
     }
     all["families"].push_back(std::move(family));

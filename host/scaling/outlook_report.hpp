@@ -3,6 +3,7 @@
 #include "scaling/outlook.hpp"
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ struct FamilyOutlook {
   Assumptions assumptions;
 };
 
-std::string text_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires,
-                    std::size_t width_columns);
-std::string json_of(const std::vector<FamilyOutlook>& families, const std::vector<Wire>& wires);
+using Wires = std::map<std::string, std::vector<Wire>>;  // by link
+
+std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wires, std::size_t width_columns);
+std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wires);
 
 }  // namespace assay::host::scaling

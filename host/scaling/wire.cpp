@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace assay::host::scaling {
@@ -59,6 +60,7 @@ std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> point
   // Of t = latency s + per_byte v, divided by the t that was measured.
   double ss = 0, sv = 0, vv = 0, s1 = 0, v1 = 0;
   std::size_t count = 0;
+  std::set<double> sizes;
   const auto terms = [&](const WirePoint& p) {
     return std::pair(steps_of(algorithm, p.collective, p.ranks) / p.seconds,
                      volume_of(p.collective, p.ranks) * p.bytes / p.seconds);
@@ -69,16 +71,18 @@ std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> point
     const auto [s, v] = terms(p);
     ss += s * s, sv += s * v, vv += v * v, s1 += s, v1 += v;
     ++count;
+    sizes.insert(p.bytes);
   }
   if (count == 0) return std::nullopt;
-  Wire wire{.algorithm = algorithm, .points = count};
+  Wire wire{.algorithm = algorithm, .points = count, .sizes = sizes.size()};
   // Of one size and one number of ranks nothing tells the two apart: it is taken for all bytes.
   const double determinant = ss * vv - sv * sv;
-  if (determinant > 1e-9 * ss * vv) {
+  wire.tells_latency = determinant > 1e-9 * ss * vv;
+  if (wire.tells_latency) {
     wire.latency_s = (s1 * vv - v1 * sv) / determinant;
     wire.seconds_per_byte = (v1 * ss - s1 * sv) / determinant;
   }
-  if (determinant <= 1e-9 * ss * vv || wire.latency_s < 0) wire.latency_s = 0, wire.seconds_per_byte = v1 / vv;
+  if (!wire.tells_latency || wire.latency_s < 0) wire.latency_s = 0, wire.seconds_per_byte = v1 / vv;
   if (wire.seconds_per_byte < 0) wire.seconds_per_byte = 0, wire.latency_s = s1 / ss;
   for (const WirePoint& p : points)
     if (counts(p))

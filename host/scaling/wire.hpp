@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace assay::host::scaling {
@@ -22,6 +23,7 @@ double steps_of(Algorithm algorithm, Collective collective, int ranks);
 double volume_of(Collective collective, int ranks);
 
 struct WirePoint {
+  std::string link;  // which device and library: points of others say nothing of it
   Collective collective = Collective::all_reduce;
   int ranks = 0;
   double bytes = 0, seconds = 0;  // the size as the workload all_reduce counts it; of one collective
@@ -31,11 +33,12 @@ struct Wire {
   Algorithm algorithm = Algorithm::ring;
   double latency_s = 0, seconds_per_byte = 0;
   double worst = 0;  // the largest relative difference between a point and the model
-  std::size_t points = 0;
+  std::size_t points = 0, sizes = 0;
+  bool tells_latency = false;  // there were several sizes
 };
 
 // The latency and the time of a byte, neither below 0, with the least sum of squares of relative differences. Points of
-// one rank, which has no link, do not count; nothing where none is left.
+// one rank, which has no link, do not count; nothing where none is left. All are of one link.
 std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> points);
 
 double seconds_of(const Wire& wire, Collective collective, double bytes, int ranks);

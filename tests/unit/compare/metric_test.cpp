@@ -84,6 +84,16 @@ TEST(Metric, MemoryIsThatOfTheStepsWhateverSetUpTook) {
   EXPECT_EQ(second->figure.mean, 700);
 }
 
+// Figures of another program have the peak of a whole case alone: no step's peak is set against it.
+TEST(Metric, MemoryIsOneQuantityForAllRecords) {
+  Json with_steps = sample();
+  with_steps["memory"]["step_peak_mib"] = {{"mean", 700.0}, {"min", 700.0}, {"max", 700.0}};
+  const record::CaseRecord steps = with_steps, whole = sample();
+  EXPECT_EQ(name_for_all({&steps, &steps}, "memory"), "memory");
+  EXPECT_EQ(name_for_all({&steps, &whole}, "memory"), "memory.peak_mib");
+  EXPECT_EQ(name_for_all({&steps, &whole}, "step"), "step");
+}
+
 TEST(Metric, OfTheWorkload) {
   EXPECT_EQ(metric_of(sample(), "bandwidth")->better, Direction::higher_is_better);
   EXPECT_FALSE(metric_of(sample(), "bandwidth")->figure.exact);

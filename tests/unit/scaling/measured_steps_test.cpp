@@ -62,12 +62,29 @@ TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
   const MeasuredStep& four = families[0].steps[1];
   EXPECT_EQ(four.ranks, 4);
   EXPECT_DOUBLE_EQ(four.step_s, 0.130) << "the mean of two records";
+  EXPECT_EQ(four.records, 2);
   EXPECT_DOUBLE_EQ(*four.silent_s, 0.128);
   EXPECT_DOUBLE_EQ(four.backward_s, 0.030);
   EXPECT_DOUBLE_EQ(four.communication_s, 0.002);
   EXPECT_DOUBLE_EQ(four.exposed_s, 0.0015);
   EXPECT_EQ(four.collectives, 4);
   EXPECT_FALSE(four.overlaps);
+}
+
+TEST(MeasuredSteps, FamiliesOfOneLabelAreToldApart) {
+  Json large = ddp_on(2, 90), contended = ddp_on(1, 80);
+  large["params"]["size"] = "small";
+  contended["validity"] = {{"verdict", "contended"}, {"text", "others"}};
+  contended["metrics"]["overlap_share"] = metric_of(1);
+  const std::vector<record::CaseRecord> records{ddp_on(2, 90), large, contended};
+  std::set<std::string> left_out;
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 2u);
+  EXPECT_EQ(families[0].label, "ddp strategy=flat size=tiny");
+  EXPECT_EQ(families[1].label, "ddp strategy=flat size=small");
+  EXPECT_EQ(families[0].doubts, (std::set<std::string>{"contended"}));
+  EXPECT_FALSE(families[0].steps[0].overlaps) << "one rank has nothing to overlap with";
+  EXPECT_EQ(families[0].link, "AMD EPYC, gloo");
 }
 
 TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {

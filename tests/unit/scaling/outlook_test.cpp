@@ -36,11 +36,16 @@ TEST(Outlook, AStepThatWaitsForItsCollectivesIsThatOfTheModel) {
   EXPECT_FALSE(outlooks(family, {1, 2}, {8}, {.wires = {ring}})[0].measured_s);
 }
 
-TEST(Outlook, OneRankAloneIsEnoughWhereTheWireIsKnown) {
-  MeasuredStep alone = step_on(1, 100, ring);
-  alone.silent_s.reset();
-  const Outlook o = outlooks(family_of({alone}), {1}, {8}, {.wires = {ring}})[0];
-  EXPECT_NEAR(o.step_s, step_on(8, 100, ring).step_s, 1e-12);
+// One rank does not tell how its collectives run beside others' work.
+TEST(Outlook, SeveralRanksAreExpectedFromTwoOrMore) {
+  StepFamily family = family_of({step_on(1, 100, ring), step_on(4, 100, ring)});
+  EXPECT_EQ(basis_of(family, {1, 4}, 1).ranks, 1);
+  EXPECT_EQ(basis_of(family, {1, 4}, 2).ranks, 4);
+  EXPECT_EQ(basis_of(family, {1, 4}, 64).ranks, 4);
+  EXPECT_EQ(basis_of(family, {4}, 1).ranks, 4);
+  const auto all = outlooks(family, {1, 4}, {1, 2, 4}, {.wires = {ring}});
+  EXPECT_TRUE(all[0].is_basis && all[2].is_basis);
+  EXPECT_FALSE(all[1].is_basis);
 }
 
 TEST(Outlook, TheFasterAlgorithmIsTaken) {
@@ -76,11 +81,26 @@ TEST(Outlook, WhatTheBackwardHidesIsNotWaitedFor) {
 
 TEST(Outlook, TheNetworkCostsWhatItCostsBeyondAMachine) {
   const StepFamily family = family_of({step_on(2, 10, ring)});
-  const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 25e9};
-  const auto all = outlooks(family, {2}, {8, 16}, {.wires = {ring}, .network = network});
+  const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
+  const auto all = outlooks(family, {2}, {8, 32}, {.wires = {ring}, .network = network});
   EXPECT_NEAR(all[0].step_s, step_on(8, 10, ring).step_s, 1e-12);
-  const Wire slow{.algorithm = Algorithm::ring, .latency_s = 50e-6, .seconds_per_byte = 1 / 25e9};
-  EXPECT_NEAR(all[1].step_s, step_on(16, 10, slow).step_s, 1e-12);
+  // Of 62 steps 6 go from one of four machines to the next; bytes leave a machine over its eight shares.
+  const double message_s = 56 * 10e-6 + 6 * 50e-6 + 4e8 * 62 / 32 / (8 * 5e9);
+  EXPECT_NEAR(all[1].communication_s, 10 * message_s, 1e-9);
+  // A network that is faster than the links within a machine speeds nothing up.
+  const Network fast{.ranks_per_machine = 8, .latency_s = 1e-6, .seconds_per_byte = 1 / 100e9};
+  EXPECT_NEAR(outlooks(family, {2}, {32}, {.wires = {ring}, .network = fast})[0].step_s, step_on(32, 10, ring).step_s,
+              1e-9);
+}
+
+// Three machines of 8 GPUs with 12.5 GB/s of network each: nccl-tests measures about 85 GB/s of bus bandwidth there.
+TEST(Outlook, AMachinesWholeNetworkCarriesAMessage) {
+  StepFamily family = family_of({step_on(2, 1, ring)});
+  family.steps[0].bytes = 8e9;
+  const Network network{.ranks_per_machine = 8, .latency_s = 5e-6, .seconds_per_byte = 1 / 12.5e9};
+  const Wire nvlink{.algorithm = Algorithm::ring, .latency_s = 5e-6, .seconds_per_byte = 1 / 230e9};
+  const double s = outlooks(family, {2}, {24}, {.wires = {nvlink}, .network = network})[0].communication_s;
+  EXPECT_NEAR(8e9 * 2 * 23 / 24 / s * 1e-9, 92, 10);
 }
 
 TEST(Outlook, RanksThatShareProcessorsTakeTurns) {

@@ -14,7 +14,8 @@ std::vector<WirePoint> points_of(const Wire& wire, std::vector<int> ranks, doubl
   for (const int n : ranks)
     for (double bytes = 8; bytes < 1e9; bytes *= 8)
       for (const Collective c : {Collective::all_reduce, Collective::all_gather})
-        points.push_back({c, n, bytes, seconds_of(wire, c, bytes, n) * (points.size() % 2 == 0 ? factor : 1 / factor)});
+        points.push_back(
+            {"a link", c, n, bytes, seconds_of(wire, c, bytes, n) * (points.size() % 2 == 0 ? factor : 1 / factor)});
   return points;
 }
 
@@ -52,27 +53,31 @@ TEST(Wire, SmallAndLargeMessagesCountAlike) {
 }
 
 TEST(Wire, OneSizeIsTakenForBytesAlone) {
-  const std::vector<WirePoint> one{{Collective::all_reduce, 2, 1e6, 1e-3}};
+  const std::vector<WirePoint> one{{"a link", Collective::all_reduce, 2, 1e6, 1e-3}};
   const auto wire = fitted(Algorithm::ring, one);
   ASSERT_TRUE(wire);
+  EXPECT_FALSE(wire->tells_latency);
+  EXPECT_EQ(wire->sizes, 1u);
   EXPECT_EQ(wire->latency_s, 0);
   EXPECT_DOUBLE_EQ(seconds_of(*wire, Collective::all_reduce, 1e6, 2), 1e-3);
 }
 
 TEST(Wire, NeitherIsBelowZero) {
   // Small messages that are faster in relation than large ones: no latency explains them.
-  const std::vector<WirePoint> points{{Collective::all_reduce, 2, 1e3, 1e-7}, {Collective::all_reduce, 2, 1e6, 1e-3}};
+  const std::vector<WirePoint> points{{"a link", Collective::all_reduce, 2, 1e3, 1e-7},
+                                      {"a link", Collective::all_reduce, 2, 1e6, 1e-3}};
   const auto wire = fitted(Algorithm::ring, points);
   ASSERT_TRUE(wire);
   EXPECT_EQ(wire->latency_s, 0);
   EXPECT_GT(wire->seconds_per_byte, 0);
-  const std::vector<WirePoint> falling{{Collective::all_reduce, 2, 1e3, 1e-3}, {Collective::all_reduce, 2, 1e6, 1e-4}};
+  const std::vector<WirePoint> falling{{"a link", Collective::all_reduce, 2, 1e3, 1e-3},
+                                       {"a link", Collective::all_reduce, 2, 1e6, 1e-4}};
   EXPECT_EQ(fitted(Algorithm::ring, falling)->seconds_per_byte, 0);
   EXPECT_GT(fitted(Algorithm::ring, falling)->latency_s, 0);
 }
 
 TEST(Wire, OneRankHasNoLink) {
-  const std::vector<WirePoint> alone{{Collective::all_reduce, 1, 1e6, 1e-5}};
+  const std::vector<WirePoint> alone{{"a link", Collective::all_reduce, 1, 1e6, 1e-5}};
   EXPECT_FALSE(fitted(Algorithm::ring, alone));
   EXPECT_FALSE(fitted(Algorithm::ring, {}));
   EXPECT_EQ(seconds_of(true_wire, Collective::all_reduce, 1e6, 1), 0);
