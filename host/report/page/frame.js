@@ -1,0 +1,91 @@
+// What plots share: their list, labels that fit, rows of cases, legends, axes. A plot draws itself into an SVG of a given
+// width and answers its height, {height, said}, or why there is nothing to draw, {nothing}.
+const plots = [];
+function addPlot(plot) {
+  plots.push(plot);
+}
+
+const letterWidth = 6.3;  // of the plots' font, in the mean
+function fitted(text, width) {
+  const most = Math.max(3, Math.floor(width / letterWidth));
+  return text.length <= most ? text : text.slice(0, most - 1) + "…";
+}
+
+// A text that tells the whole of itself to who points at it.
+function label(parent, x, y, text, width, kind) {
+  const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label").text(fitted(text, width));
+  made.append("title").text(text);
+  return made;
+}
+
+const colour = (i) => "c" + (i % 8);
+const isNarrow = (width) => width < 560;
+
+// At most `most` of the cases, and a sentence on the others.
+function firstOf(list, most, what) {
+  if (list.length <= most) return {list, said: ""};
+  return {list: list.slice(0, most),
+          said: `The first ${most} of ${plural(list.length, what || "case")} in the table's order; sort or filter the table for others.`};
+}
+
+// Rows with a name each: beside the bar, or above it where there is little width.
+function rowFrame(svg, width, rows, options) {
+  const {top = 6, right = 64, row = 24, name = (c) => c.name} = options || {};
+  const narrow = isNarrow(width);
+  const longest = d3.max(rows, (r) => name(r).length) || 0;
+  const left = narrow ? 4 : Math.min(longest * letterWidth + 14, width * 0.36);
+  const pitch = narrow ? row + 14 : row;
+  const x0 = left, x1 = width - right;
+  rows.forEach((r, i) => {
+    if (narrow) label(svg, 4, top + i * pitch + 11, name(r), width - 8);
+    else label(svg, left - 8, top + i * pitch + row / 2 + 4, name(r), left - 8).attr("text-anchor", "end");
+  });
+  const y = (i) => top + i * pitch + (narrow ? 14 : 0);
+  return {x0, x1, y, bar: row - 8, middle: (i) => y(i) + row / 2 - (narrow ? 2 : 0), bottom: top + rows.length * pitch};
+}
+
+function bottomAxis(svg, scale, y, title, ticks) {
+  const axis = d3.axisBottom(scale).ticks(ticks || 5).tickSizeOuter(0);
+  if (scale.base) axis.ticks(ticks || 5, shortTick); else axis.tickFormat(shortTick);
+  svg.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(axis);
+  const [from, to] = scale.range();
+  svg.append("text").attr("class", "title").attr("x", (from + to) / 2).attr("y", y + 32).attr("text-anchor", "middle").text(title);
+  return y + 40;
+}
+
+function leftAxis(svg, scale, x, title, ticks) {
+  const axis = d3.axisLeft(scale).ticks(ticks || 5).tickSizeOuter(0);
+  if (scale.base) axis.ticks(ticks || 5, shortTick); else axis.tickFormat(shortTick);
+  svg.append("g").attr("class", "axis").attr("transform", `translate(${x},0)`).call(axis);
+  if (title) svg.append("text").attr("class", "title").attr("x", x - 40).attr("y", Math.min(...scale.range()) - 8).text(title);
+}
+
+// Vertical lines at the ticks, behind what is drawn next.
+function grid(svg, scale, y0, y1, ticks) {
+  svg.append("g").attr("class", "grid").selectAll("line").data(scale.ticks(ticks || 5)).join("line")
+     .attr("x1", (t) => scale(t)).attr("x2", (t) => scale(t)).attr("y1", y0).attr("y2", y1);
+}
+
+// Names with their colours, in as many lines as they need. Answers the height.
+function legend(svg, names, width, y, mark) {
+  let x = 4, line = 0;
+  names.forEach((name, i) => {
+    const text = fitted(name, width - 40), need = text.length * letterWidth + 30;
+    if (x + need > width && x > 4) { x = 4; line += 1; }
+    const at = y + line * 18;
+    if (mark) mark(svg, i, x + 5, at + 6);
+    else svg.append("rect").attr("class", colour(i)).attr("x", x).attr("y", at + 1).attr("width", 11).attr("height", 11);
+    svg.append("text").attr("class", "label").attr("x", x + 16).attr("y", at + 10).text(text).append("title").text(name);
+    x += need;
+  });
+  return names.length ? (line + 1) * 18 + 6 : 0;
+}
+
+// Stretches a range of positive numbers a little, on a logarithmic axis.
+function logDomain(values) {
+  const low = d3.min(values), high = d3.max(values);
+  return low === high ? [low / 2, high * 2] : [low / 1.15, high * 1.15];
+}
+const isSpread = (values, factor) => d3.min(values) > 0 && d3.max(values) / d3.min(values) > factor;
+
+const told = (element, text) => element.append("title").text(text);

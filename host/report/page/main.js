@@ -1,0 +1,144 @@
+// Puts the page together, or draws the one plot that was asked for.
+const chosenOf = new Map(plots.map((plot) => [plot.name, {}]));
+
+function drawInto(svgElement, plot, width) {
+  const svg = d3.select(svgElement);
+  svg.selectAll("*").remove();
+  const drawn = plot.draw(svg, width, shownCases, chosenOf.get(plot.name));
+  const height = drawn.nothing ? 0 : Math.ceil(drawn.height) + 4;
+  svgElement.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svgElement.setAttribute("width", width);
+  svgElement.setAttribute("height", height);
+  svgElement.setAttribute("role", "img");
+  svgElement.setAttribute("aria-label", `${plot.title}. ${plot.about}`);
+  return drawn;
+}
+
+function optionsOf(control) {
+  return typeof control.options === "function" ? control.options() : control.options;
+}
+
+function controlsOf(plot, redraw) {
+  return (plot.controls || []).map((control) => {
+    const options = optionsOf(control);
+    if (options.length < 2) return null;
+    const initial = control.initial ? control.initial() : options[0];
+    const select = element("select", {"data-control": control.name, on: {change: (event) => {
+      chosenOf.get(plot.name)[control.name] = event.target.value;
+      redraw();
+    }}}, options.map((option) => element("option", {value: option, selected: option === initial}, option)));
+    return element("label", {}, control.name + " ", select);
+  });
+}
+
+// A figure that draws itself again when its width changes or other cases are shown.
+function figureOf(plot) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const more = element("figcaption", {class: "quiet"});
+  let width = 0;
+  const redraw = () => {
+    if (width < 50) return;
+    const drawn = drawInto(svg, plot, width);
+    svg.classList.toggle("empty", Boolean(drawn.nothing));
+    more.textContent = drawn.nothing ? `Nothing to draw: ${drawn.nothing}.` : drawn.said || "";
+  };
+  const controls = controlsOf(plot, redraw).filter(Boolean);
+  const figure = element("figure", {id: "plot-" + plot.name, class: "plot"}, element("h3", {}, plot.title), element("p", {class: "quiet"}, plot.about),
+                         controls.length ? element("p", {class: "controls"}, controls) : null, svg, more);
+  const resize = () => {
+    const now = Math.floor(figure.clientWidth);
+    if (now === width) return;
+    width = now;
+    redraw();
+  };
+  listeners.push(() => { if (!plot.isWhole) redraw(); });
+  return {figure, resize};
+}
+
+// A plot that has nothing to draw with all cases shown is named in a line in place of a figure.
+function whyNothing(plot) {
+  const probe = d3.select(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+  return plot.draw(probe, 800, cases, {}).nothing;
+}
+
+function plotSection(figures) {
+  const section = element("section", {id: "plots"}, element("h2", {}, "Plots"));
+  const grid = element("div", {class: "plots"}), left = [];
+  for (const plot of plots.filter((p) => p.name !== "comparison")) {
+    const nothing = whyNothing(plot);
+    if (nothing) { left.push(`${plot.title.toLowerCase()} (${nothing})`); continue; }
+    const made = figureOf(plot);
+    figures.push(made);
+    grid.append(made.figure);
+  }
+  section.append(grid);
+  if (left.length) section.append(element("p", {class: "quiet", id: "left-out"}, `Not drawn: ${left.join("; ")}.`));
+  return section;
+}
+
+function footer() {
+  return element("footer", {class: "quiet"}, `Made by assay report. Plots by D3 ${d3.version}. The page is whole: it asks no server for anything.`);
+}
+
+function showPage(page) {
+  const figures = [];
+  const comparison = comparisonSection();
+  if (comparison && !whyNothing(plots.find((p) => p.name === "comparison"))) {
+    const made = figureOf(plots.find((p) => p.name === "comparison"));
+    figures.push(made);
+    comparison.append(made.figure);
+  }
+  const parts = [headSection(), failureList(), comparison, runSection(), tableSection(), plotSection(figures), footer()];
+  page.append(...parts.filter(Boolean));
+  document.getElementById("filter").dispatchEvent(new Event("input"));
+  const resize = () => figures.forEach((made) => made.resize());
+  resize();
+  new ResizeObserver(resize).observe(page);
+  // On paper everything that is folded is open, and plots are as wide as the paper.
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+}
+
+// What the style sheet says of an element, as attributes: a picture has no style sheet.
+function withOwnStyle(svg) {
+  for (const node of [svg, ...svg.querySelectorAll("*")]) {
+    if (["title", "clipPath"].includes(node.tagName)) continue;
+    const style = getComputedStyle(node);
+    for (const key of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-family", "text-anchor"])
+      node.setAttribute(key, style.getPropertyValue(key));
+    node.removeAttribute("class");
+  }
+}
+
+const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+const leave = (page, id, text) => page.append(element("pre", {id}, text));
+
+// One plot with its title, left in the page for the program that has opened it.
+function leavePicture(page) {
+  const encode = (text) => base64(new TextEncoder().encode(text));
+  const plot = plots.find((p) => p.name === data.plot), width = data.width_px;
+  const inner = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const outer = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  page.append(outer);
+  outer.append(inner);
+  const drawn = drawInto(inner, plot, width - 24);
+  if (drawn.nothing) return leave(page, "refusal", encode(`${data.plot}: ${drawn.nothing}`));
+  const height = Number(inner.getAttribute("height")) + 56;
+  d3.select(inner).attr("x", 12).attr("y", 44);
+  d3.select(outer).attr("xmlns", "http://www.w3.org/2000/svg").attr("width", width).attr("height", height).attr("viewBox", `0 0 ${width} ${height}`);
+  d3.select(outer).insert("rect", "svg").attr("class", "paper").attr("width", width).attr("height", height);
+  d3.select(outer).insert("text", "svg").attr("class", "heading").attr("x", 16).attr("y", 27).text(`${plot.title}: ${data.title}`);
+  withOwnStyle(outer);
+  const text = new XMLSerializer().serializeToString(outer);
+  if (data.picture === "svg") return leave(page, "picture", encode(text));
+  const image = new Image();
+  image.onload = () => {
+    const canvas = element("canvas", {width: 2 * width, height: 2 * height});
+    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+    leave(page, "picture", canvas.toDataURL("image/png").split(",")[1]);
+  };
+  image.src = "data:image/svg+xml;base64," + encode(text);
+}
+
+if (data.dark) document.documentElement.classList.add("dark");
+if (data.plot) leavePicture(document.getElementById("page"));
+else showPage(document.getElementById("page"));

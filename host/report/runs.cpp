@@ -1,0 +1,109 @@
+#include "report/runs.hpp"
+
+#include "common/files.hpp"
+#include "compare/overview.hpp"
+#include "compare/sides.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace assay::host::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The name of the run's folder, also where `latest` was given.
+std::string name_of_run(const std::string& path) {
+  std::error_code unresolved;
+  fs::path place = fs::weakly_canonical(path, unresolved);
+  if (unresolved) place = fs::absolute(path).lexically_normal();
+  if (place.filename().empty() || place.filename() == "cases.jsonl") place = place.parent_path();
+  return place.extension() == ".json" ? place.stem().string() : place.filename().string();
+}
+
+ReportedRun reported(const compare::ComparedRun& run, std::string label) {
+  ReportedRun out{std::move(label), run.path, {}};
+  out.table.source.run = name_of_run(run.path);
+  out.table.source.experiment = run.experiment;
+  out.table.source.environment = run.environment;
+  out.table.source.environments = run.environments;
+  out.table.records = run.records;
+  return out;
+}
+
+bool has_memory(const std::vector<compare::Side>& sides) {
+  for (const compare::Side& side : sides)
+    for (const compare::ComparedRun& run : side.runs)
+      for (const record::CaseRecord& record : run.records)
+        if (record.result.memory && record.result.memory->peak_total_mib.value_or(0) > 0) return true;
+  return false;
+}
+
+ReportedComparison compared(std::vector<compare::Side> sides, const compare::TestOptions& test) {
+  compare::ComparisonOptions options;
+  options.test = test;
+  if (has_memory(sides)) options.metrics.emplace_back("memory");
+  try {
+    return {compare::compare_sides(std::move(sides), options), ""};
+  } catch (const compare::NoMetricError& e) {
+    return {std::nullopt, e.what()};
+  }
+}
+
+// Of a folder with runs of several experiments: each is a side of its own, and those of a group are compared. A file
+// that is no run is told of, and does not keep the others from being shown.
+void add_overview(const compare::Overview& overview, ReportedRuns& out) {
+  out.warnings = overview.warnings;
+  out.warnings.insert(out.warnings.end(), overview.skipped.begin(), overview.skipped.end());
+  std::map<std::size_t, std::vector<compare::Side>> groups;
+  std::vector<std::string> told_before;
+  for (std::size_t i = 0; i < overview.runs.size(); ++i) {
+    const std::string path = (fs::path(overview.folder) / overview.runs[i].path).string();
+    compare::Side side{compare::side_label(i), path, {}};
+    side.runs.push_back(compare::read_run(path, told_before));
+    out.runs.push_back(reported(side.runs.front(), side.label));
+    for (std::size_t group = 0; group < overview.groups.size(); ++group)
+      if (std::find(overview.groups[group].begin(), overview.groups[group].end(), i) != overview.groups[group].end())
+        groups[group].push_back(std::move(side));
+  }
+  for (auto& [group, sides] : groups) out.comparisons.push_back(compared(std::move(sides), out.test));
+}
+
+void check_has_records(const ReportedRuns& read, const std::vector<std::string>& given) {
+  const bool is_any = std::any_of(read.runs.begin(), read.runs.end(),
+                                  [](const ReportedRun& run) { return !run.table.records.empty(); });
+  if (!is_any)
+    throw results::NoRunError(
+        fmt::format("{}: no case has finished there, so there is nothing to report; run the experiment, or go on with "
+                    "it by 'assay run EXPERIMENT.toml --resume'",
+                    fmt::join(given, ", ")));
+}
+
+}  // namespace
+
+ReportedRuns read_runs(const std::vector<std::string>& given) {
+  ReportedRuns out;
+  if (given.size() == 1)
+    if (const auto overview = compare::overview_of(given.front())) {
+      add_overview(*overview, out);
+      check_has_records(out, given);
+      return out;
+    }
+  compare::Sides read = compare::read_sides(given, compare::FolderOfRuns::sides);
+  out.warnings = std::move(read.warnings);
+  for (const compare::Side& side : read.sides)
+    for (std::size_t i = 0; i < side.runs.size(); ++i)
+      out.runs.push_back(
+          reported(side.runs[i], side.runs.size() == 1 ? side.label : fmt::format("{}{}", side.label, i + 1)));
+  check_has_records(out, given);
+  if (read.sides.size() > 1) out.comparisons.push_back(compared(std::move(read.sides), out.test));
+  return out;
+}
+
+}  // namespace assay::host::report
