@@ -131,12 +131,11 @@ int make_report(const po::variables_map& values) {
   const report::ReportedRuns reported = report::read_runs(runs);
   for (const std::string& warning : reported.warnings) fmt::print(stderr, "assay: {}\n", warning);
   report::check_output(file, values.count("force") > 0);
-  const report::Json data = report::page_data(reported, options);
   const std::string text =
       form == ReportForm::html
-          ? report::page_text(data)
-          : report::picture_of(data, form == ReportForm::svg ? report::PictureFormat::svg : report::PictureFormat::png,
-                               file);
+          ? report::fitting_page(reported, options)
+          : report::picture_of(report::page_data(reported, options),
+                               form == ReportForm::svg ? report::PictureFormat::svg : report::PictureFormat::png, file);
   write_file_atomically(file, text);
   fmt::print("written: {}\n", file.string());
   if (values.count("open")) open_page(file);

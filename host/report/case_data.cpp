@@ -3,7 +3,6 @@
 #include "common/text_format.hpp"
 #include "experiment/units.hpp"
 #include "report/thinning.hpp"
-#include "results/case_text.hpp"
 
 #include <fmt/format.h>
 
@@ -69,9 +68,9 @@ Json memory_json(const record::CaseRecord& record, NameList& names) {
 }
 
 Json roofline_json(const record::CaseResult& result, SharedNames& names) {
-  Json out{{"flops", result.work->flops}, {"bytes", result.work->bytes}};
-  out["gflop_per_s"] = rounded(result.rates->gflop_per_s);
-  out["gbytes_per_s"] = rounded(result.rates->gbytes_per_s);
+  Json out{{"gflop_per_s", rounded(result.rates->gflop_per_s)}};
+  if (result.work->bytes > 0)
+    out["flops_per_byte"] = rounded(static_cast<double>(result.work->flops) / static_cast<double>(result.work->bytes));
   Json peaks = Json::array();
   const auto add = [&](const std::optional<record::Peak>& peak, const char* kind) {
     if (!peak) return;
@@ -94,8 +93,10 @@ Json telemetry_json(const record::CaseResult& result, NameList& names) {
   const record::Telemetry& telemetry = *result.telemetry;
   Json figures = Json::array();
   const auto add = [&](const char* name, const std::optional<record::Figure>& figure) {
-    if (figure)
-      figures.push_back({names.place_of(name), rounded(figure->mean), rounded(figure->min), rounded(figure->max)});
+    if (!figure) return;
+    Json shown{names.place_of(name), rounded(figure->mean)};
+    if (figure->min != figure->max) shown.insert(shown.end(), {rounded(figure->min), rounded(figure->max)});
+    figures.push_back(std::move(shown));
   };
   add("GPU utilisation, %", telemetry.gpu_utilisation_percent);
   add("CPU utilisation, %", telemetry.cpu_utilisation_percent);
@@ -145,12 +146,6 @@ Json failure_json(const record::CaseResult& result) {
   return out;
 }
 
-// A case of one run is called by what tells it apart; one that nothing was swept in by its number.
-std::string label_of(const record::CaseIdentity& identity) {
-  std::string label = results::case_label(identity.axes, identity.repeat);
-  return label.empty() ? fmt::format("case {}", identity.index + 1) : label;
-}
-
 }  // namespace
 
 std::size_t NameList::place_of(const std::string& name) {
@@ -162,7 +157,8 @@ std::size_t NameList::place_of(const std::string& name) {
 
 Json case_json(const record::CaseRecord& record, std::size_t samples, SharedNames& names) {
   const record::CaseResult& result = record.result;
-  Json out{{"label", label_of(record.identity)}, {"case", record.identity.index + 1}, {"status", result.status_text()}};
+  Json out{{"case", record.identity.index + 1}, {"status", result.status_text()}};
+  if (record.identity.repeat) out["repeat"] = *record.identity.repeat;
   if (result.verify) out["verify"] = record::name_of(result.verify->status);
   if (result.validity) out["validity"] = record::name_of(result.validity->verdict);
   Json axes = Json::array();

@@ -3,6 +3,7 @@
 #include "record/columns.hpp"
 #include "report/case_data.hpp"
 #include "report/comparison_data.hpp"
+#include "report/page.hpp"
 #include "report/run_data.hpp"
 #include "report/thinning.hpp"
 #include "results/column_choice.hpp"
@@ -127,7 +128,7 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
 
   Json runs = Json::array(), cases = Json::array(), comparisons = Json::array();
   SharedNames names;
-  const std::size_t samples = samples_of_each_case(records.size(), samples_of_a_page);
+  const std::size_t samples = samples_of_each_case(records.size(), options.samples);
   for (std::size_t r = 0; r < reported.runs.size(); ++r) {
     runs.push_back(run_json(reported.runs[r]));
     for (const record::CaseRecord& record : reported.runs[r].table.records) {
@@ -158,6 +159,14 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
   if (options.dark) data["dark"] = true;
   if (options.width_px > 0) data["width_px"] = options.width_px;
   return data;
+}
+
+std::string fitting_page(const ReportedRuns& reported, PageOptions options) {
+  constexpr std::size_t fewest_samples = 2'000;
+  for (;; options.samples /= 2) {
+    std::string page = page_text(page_data(reported, options));
+    if (page.size() <= most_page_bytes || options.samples <= fewest_samples) return page;
+  }
 }
 
 }  // namespace assay::host::report

@@ -7,17 +7,21 @@
 
 namespace assay::host::report {
 
+// How many samples of steps stand on a page, of all its cases together.
+inline constexpr std::size_t samples_of_a_page = 30'000;
+
 struct PageOptions {
   std::string plot;  // the page has this plot alone; "" for a report
   bool dark = false;
   std::size_t width_px = 0;  // of a single plot
   std::string made;          // when, in UTC
+  std::size_t samples = samples_of_a_page;
 };
 
 Json page_data(const ReportedRuns& reported, const PageOptions& options);
 
-// How many samples of steps stand on a page, of all its cases together: with these a page of 1,000 cases stays below
-// half of the size that is promised (docs/report.md).
-inline constexpr std::size_t samples_of_a_page = 40'000;
+// A page of at most this many bytes, as far as fewer samples of steps make it one.
+inline constexpr std::size_t most_page_bytes = 2'000'000;
+std::string fitting_page(const ReportedRuns& reported, PageOptions options);
 
 }  // namespace assay::host::report

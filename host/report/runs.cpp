@@ -3,6 +3,7 @@
 #include "common/files.hpp"
 #include "compare/overview.hpp"
 #include "compare/sides.hpp"
+#include "results/reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,19 +19,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name of the run's folder, also where `latest` was given.
-std::string name_of_run(const std::string& path) {
+// A run is called by its folder, also where `latest` was given, and its experiment by the folder around that; of a
+// summary, by its file and by what that says.
+void name_run(results::RunSource& source, const compare::ComparedRun& run) {
   std::error_code unresolved;
-  fs::path place = fs::weakly_canonical(path, unresolved);
-  if (unresolved) place = fs::absolute(path).lexically_normal();
+  fs::path place = fs::weakly_canonical(run.path, unresolved);
+  if (unresolved) place = fs::absolute(run.path).lexically_normal();
+  source.run = place.stem().string();
+  source.experiment = run.experiment;
+  if (place.extension() == ".json") return;
   if (place.filename().empty() || place.filename() == "cases.jsonl") place = place.parent_path();
-  return place.extension() == ".json" ? place.stem().string() : place.filename().string();
+  source.run = place.filename().string();
+  source.experiment = (results::stamp_of_run(place) ? place.parent_path() : place).filename().string();
 }
 
 ReportedRun reported(const compare::ComparedRun& run, std::string label) {
   ReportedRun out{std::move(label), run.path, {}};
-  out.table.source.run = name_of_run(run.path);
-  out.table.source.experiment = run.experiment;
+  name_run(out.table.source, run);
   out.table.source.environment = run.environment;
   out.table.source.environments = run.environments;
   out.table.records = run.records;

@@ -70,7 +70,7 @@ Distribution distribution_of(std::span<const double> samples, std::size_t bins) 
 }
 
 std::size_t samples_of_each_case(std::size_t cases, std::size_t all) {
-  constexpr std::size_t least = 16, most = 600;
+  constexpr std::size_t least = 8, most = 600;
   return std::clamp(all / std::max<std::size_t>(cases, 1), least, most) / 2 * 2;
 }
 

@@ -4,6 +4,10 @@ const cases = data.cases;
 const hasSeveralRuns = data.runs.length > 1;
 cases.forEach((c, i) => {
   c.id = i;
+  const axes = c.axes.map(([key, value]) => `${key}=${value}`);
+  c.label = [...axes, ...(c.repeat ? [`repeat ${c.repeat}`] : [])].join(" ") || `case ${c.case}`;
+  // A figure that never changed is there once.
+  if (c.telemetry) for (const f of c.telemetry.figures) if (f.length === 2) f.push(f[1], f[1]);
   c.name = hasSeveralRuns ? `${data.runs[c.run].label}: ${c.label}` : c.label;
 });
 
@@ -15,7 +19,7 @@ function element(tag, attributes, ...children) {
     else if (value === true) made.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined) continue;
     made.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }

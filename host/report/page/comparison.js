@@ -7,19 +7,27 @@ function verdictCell(entry) {
   return element("td", {title: (entry.notes || []).join("\n")}, badge(entry.verdict), more, entry.notes && entry.notes.length ? " *" : "");
 }
 
+function intervalText(entry) {
+  if (!entry.interval) return "";
+  const [low, high] = entry.interval;
+  return low === high ? "exact" : `${shortNumber(low)} .. ${shortNumber(high)}`;
+}
+
 function metricTable(comparison, metric) {
   const others = comparison.sides.slice(1);
-  const head = [element("th", {scope: "col"}, "case"), element("th", {scope: "col", class: "number"}, `${comparison.sides[0].label}`)];
+  const head = [element("th", {scope: "col"}, "case")];
   for (const side of others)
-    head.push(element("th", {scope: "col", class: "number"}, side.label), element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
-              element("th", {scope: "col"}, "interval"), element("th", {scope: "col"}, "verdict"));
+    head.push(element("th", {scope: "col"}, `${side.label}: verdict`), element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
+              element("th", {scope: "col"}, "interval"), element("th", {scope: "col", class: "number"}, side.label));
   const rows = metric.cases.map((c) => {
-    const cells = [element("th", {scope: "row"}, c.label), element("td", {class: "number"}, c.sides[0].value || "", c.unit ? " " + c.unit : "")];
+    const cells = [element("th", {scope: "row"}, c.label)];
     for (const entry of c.sides.slice(1))
-      cells.push(element("td", {class: "number"}, entry.value || ""), element("td", {class: "number"}, entry.ratio ? shortNumber(entry.ratio) : ""),
-                 element("td", {}, entry.interval ? entry.interval.map(shortNumber).join(" .. ") : ""), verdictCell(entry));
+      cells.push(verdictCell(entry), element("td", {class: "number"}, entry.ratio ? shortNumber(entry.ratio) : ""),
+                 element("td", {class: "number"}, intervalText(entry)), element("td", {class: "number"}, entry.value || ""));
+    cells.push(element("td", {class: "number"}, c.sides[0].value || "", c.unit && c.sides[0].value ? " " + c.unit : ""));
     return element("tr", {}, cells);
   });
+  head.push(element("th", {scope: "col", class: "number"}, comparison.sides[0].label));
   return element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": `comparison of ${metric.name}`},
                  element("table", {class: "verdicts"}, element("thead", {}, element("tr", {}, head)), element("tbody", {}, rows)));
 }
@@ -77,7 +85,7 @@ addPlot({
       }))));
     if (!rows.length) return {nothing: data.comparisons.length ? "no case of one side has a partner" : "it takes two runs"};
     const shown = rows.slice(0, 60), said = rows.length > 60 ? `The first 60 of ${rows.length}; the table above has all.` : "";
-    const frame = rowFrame(svg, width, shown, {right: isNarrow(width) ? 84 : 150, name: (r) => r.name});
+    const frame = rowFrame(svg, width, shown, {right: isNarrow(width) ? 84 : 150, names: shown.map((r) => r.name)});
     const band = 1 + shown[0].threshold;
     const values = shown.flatMap((r) => (r.entry.interval || []).concat(r.entry.ratio)).filter((v) => v > 0);
     const x = d3.scaleLog([Math.min(d3.min(values), 1 / band) / 1.02, Math.max(d3.max(values), band) * 1.02], [frame.x0, frame.x1]);

@@ -5,15 +5,15 @@ function addPlot(plot) {
   plots.push(plot);
 }
 
-const letterWidth = 6.3;  // of the plots' font, in the mean
-function fitted(text, width) {
-  const most = Math.max(3, Math.floor(width / letterWidth));
+const letterWidth = 6.7;  // of the plots' font, in the mean
+function fitted(text, width, isStrong) {
+  const most = Math.max(3, Math.floor(width / (letterWidth * (isStrong ? 1.12 : 1))));
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
 
 // A text that tells the whole of itself to who points at it.
 function label(parent, x, y, text, width, kind) {
-  const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label").text(fitted(text, width));
+  const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label").text(fitted(text, width, /strong/.test(kind)));
   made.append("title").text(text);
   return made;
 }
@@ -28,25 +28,51 @@ function firstOf(list, most, what) {
           said: `The first ${most} of ${plural(list.length, what || "case")} in the table's order; sort or filter the table for others.`};
 }
 
+// What a plot has to say of itself beside its own sentences; emptied before each.
+const remarks = new Set();
+
+// Names of cases in so little room: what is the same in all of them goes first, then the keys, which a remark tells.
+function shortNames(list, room) {
+  const keys = [];
+  for (const c of list) for (const [key] of c.axes) if (!keys.includes(key)) keys.push(key);
+  const valueOf = (c, key) => (c.axes.find((a) => a[0] === key) || ["", ""])[1];
+  const telling = keys.filter((key) => list.length === 1 || new Set(list.map((c) => valueOf(c, key))).size > 1);
+  const isTold = (c) => telling.length > 0 && c.axes.length > 0 && !c.repeat;
+  const named = (c, part) => {
+    if (!isTold(c)) return c.name;
+    const parts = telling.filter((key) => valueOf(c, key) !== "").map((key) => part(key, valueOf(c, key)));
+    return (hasSeveralRuns ? `${data.runs[c.run].label}: ` : "") + parts.join(" ");
+  };
+  const whole = list.map((c) => named(c, (key, value) => `${key}=${value}`));
+  const fits = (names) => d3.max(names, (name) => name.length) * letterWidth <= room;
+  if (!list.length || fits(whole) || telling.length < 2) return whole;
+  remarks.add(`Names are the values of ${telling.join(", ")}.`);
+  return list.map((c) => named(c, (key, value) => value));
+}
+
 // Rows with a name each: beside the bar, or above it where there is little width.
 function rowFrame(svg, width, rows, options) {
-  const {top = 6, right = 64, row = 24, name = (c) => c.name} = options || {};
+  const {top = 6, right = 64, row = 24, names: given} = options || {};
   const narrow = isNarrow(width);
-  const longest = d3.max(rows, (r) => name(r).length) || 0;
+  const names = given || shortNames(rows, narrow ? width - 8 : width * 0.36 - 14);
+  const longest = d3.max(names, (name) => name.length) || 0;
   const left = narrow ? 4 : Math.min(longest * letterWidth + 14, width * 0.36);
   const pitch = narrow ? row + 14 : row;
   const x0 = left, x1 = width - right;
   rows.forEach((r, i) => {
-    if (narrow) label(svg, 4, top + i * pitch + 11, name(r), width - 8);
-    else label(svg, left - 8, top + i * pitch + row / 2 + 4, name(r), left - 8).attr("text-anchor", "end");
+    const made = narrow ? label(svg, 4, top + i * pitch + 11, names[i], width - 8)
+                        : label(svg, left - 8, top + i * pitch + row / 2 + 4, names[i], left - 8).attr("text-anchor", "end");
+    if (r.name) made.select("title").text(r.name);
   });
   const y = (i) => top + i * pitch + (narrow ? 14 : 0);
   return {x0, x1, y, bar: row - 8, middle: (i) => y(i) + row / 2 - (narrow ? 2 : 0), bottom: top + rows.length * pitch};
 }
 
-function bottomAxis(svg, scale, y, title, ticks) {
+function bottomAxis(svg, scale, y, title, ticks, values) {
   const axis = d3.axisBottom(scale).ticks(ticks || 5).tickSizeOuter(0);
-  if (scale.base) axis.ticks(ticks || 5, shortTick); else axis.tickFormat(shortTick);
+  if (values) axis.tickValues(values).tickFormat(shortTick);
+  else if (scale.base) axis.ticks(ticks || 5, shortTick);
+  else axis.tickFormat(shortTick);
   svg.append("g").attr("class", "axis").attr("transform", `translate(0,${y})`).call(axis);
   const [from, to] = scale.range();
   svg.append("text").attr("class", "title").attr("x", (from + to) / 2).attr("y", y + 32).attr("text-anchor", "middle").text(title);

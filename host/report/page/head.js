@@ -45,7 +45,8 @@ function headSection() {
   const section = element("header", {id: "head"}, element("h1", {}, data.title));
   section.append(element("p", {class: "quiet"},
     `${plural(data.runs.length, "run")}, ${plural(cases.length, "case")}, ${ok.toLocaleString("en-US")} ok. Report made ${data.made}.`));
-  for (const warning of data.warnings) section.append(element("p", {class: "warning"}, warning));
+  const warnings = data.warnings.map((warning) => element("p", {class: "warning"}, warning));
+  section.append(...(warnings.length > 3 ? [folded(plural(warnings.length, "warning"), warnings)] : warnings));
   const judgements = element("div", {class: "judgements"},
     judgement("How the cases ended", tally(cases, (c) => c.status)),
     judgement("Verification", tally(cases, (c) => c.verify), saidList("verification", "what was checked")),
@@ -59,7 +60,7 @@ function headSection() {
 function runSection() {
   const section = element("section", {id: "runs"}, element("h2", {}, hasSeveralRuns ? "The runs" : "The run"));
   for (const run of data.runs) {
-    const title = (hasSeveralRuns ? `${run.label}: ` : "") + (run.experiment ? `${run.experiment}, ${run.name}` : run.name);
+    const title = (hasSeveralRuns ? `${run.label}: ` : "") + (run.experiment && run.experiment !== run.name ? `${run.experiment}, ${run.name}` : run.name);
     const body = [element("p", {class: "quiet"}, element("code", {}, run.path), `, ${plural(run.cases, "case")}`), factTable(run)];
     section.append(data.runs.length > 2 ? folded(title, body) : element("div", {class: "run"}, element("h3", {}, title), body));
   }

@@ -4,11 +4,13 @@ const chosenOf = new Map(plots.map((plot) => [plot.name, {}]));
 function drawInto(svgElement, plot, width) {
   const svg = d3.select(svgElement);
   svg.selectAll("*").remove();
+  remarks.clear();
   const drawn = plot.draw(svg, width, shownCases, chosenOf.get(plot.name));
   const height = drawn.nothing ? 0 : Math.ceil(drawn.height) + 4;
   svgElement.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svgElement.setAttribute("width", width);
   svgElement.setAttribute("height", height);
+  drawn.said = [drawn.said, ...remarks].filter(Boolean).join(" ");
   svgElement.setAttribute("role", "img");
   svgElement.setAttribute("aria-label", `${plot.title}. ${plot.about}`);
   return drawn;
@@ -36,9 +38,11 @@ function figureOf(plot) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const more = element("figcaption", {class: "quiet"});
   let width = 0;
+  let isEmpty = null;
   const redraw = () => {
     if (width < 50) return;
     const drawn = drawInto(svg, plot, width);
+    isEmpty = drawn.nothing || null;
     svg.classList.toggle("empty", Boolean(drawn.nothing));
     more.textContent = drawn.nothing ? `Nothing to draw: ${drawn.nothing}.` : drawn.said || "";
   };
@@ -52,49 +56,54 @@ function figureOf(plot) {
     redraw();
   };
   listeners.push(() => { if (!plot.isWhole) redraw(); });
-  return {figure, resize};
+  return {figure, resize, nothing: () => isEmpty};
 }
 
 // A plot that has nothing to draw with all cases shown is named in a line in place of a figure.
-function whyNothing(plot) {
-  const probe = d3.select(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
-  return plot.draw(probe, 800, cases, {}).nothing;
-}
-
-function plotSection(figures) {
+function plotSection(page, figures) {
   const section = element("section", {id: "plots"}, element("h2", {}, "Plots"));
   const grid = element("div", {class: "plots"}), left = [];
-  for (const plot of plots.filter((p) => p.name !== "comparison")) {
-    const nothing = whyNothing(plot);
-    if (nothing) { left.push(`${plot.title.toLowerCase()} (${nothing})`); continue; }
-    const made = figureOf(plot);
-    figures.push(made);
-    grid.append(made.figure);
-  }
   section.append(grid);
+  page.append(section);
+  for (const plot of plots.filter((p) => p.name !== "comparison")) {
+    const made = figureOf(plot);
+    grid.append(made.figure);
+    made.resize();
+    if (made.nothing()) {
+      left.push(`${plot.title.toLowerCase()} (${made.nothing()})`);
+      made.figure.remove();
+    } else {
+      figures.push(made);
+    }
+  }
   if (left.length) section.append(element("p", {class: "quiet", id: "left-out"}, `Not drawn: ${left.join("; ")}.`));
-  return section;
 }
 
 function footer() {
   return element("footer", {class: "quiet"}, `Made by assay report. Plots by D3 ${d3.version}. The page is whole: it asks no server for anything.`);
 }
 
+// What is read first is painted before the rest is made: a table of a thousand cases takes a while.
 function showPage(page) {
-  const figures = [];
-  const comparison = comparisonSection();
-  if (comparison && !whyNothing(plots.find((p) => p.name === "comparison"))) {
-    const made = figureOf(plots.find((p) => p.name === "comparison"));
-    figures.push(made);
+  const figures = [], comparison = comparisonSection();
+  page.append(...[headSection(), failureList(), comparison, runSection()].filter(Boolean));
+  if (comparison) {
+    const made = figureOf(plots.find((plot) => plot.name === "comparison"));
     comparison.append(made.figure);
+    made.resize();
+    if (made.nothing()) made.figure.remove();
+    else figures.push(made);
   }
-  const parts = [headSection(), failureList(), comparison, runSection(), tableSection(), plotSection(figures), footer()];
-  page.append(...parts.filter(Boolean));
-  document.getElementById("filter").dispatchEvent(new Event("input"));
-  const resize = () => figures.forEach((made) => made.resize());
-  resize();
-  new ResizeObserver(resize).observe(page);
-  // On paper everything that is folded is open, and plots are as wide as the paper.
+  const rest = () => {
+    page.append(tableSection());
+    plotSection(page, figures);
+    page.append(footer());
+    new ResizeObserver(() => figures.forEach((made) => made.resize())).observe(page);
+    document.documentElement.dataset.isWhole = "yes";
+  };
+  if (cases.length > 100) setTimeout(rest, 30);
+  else rest();
+  // On paper everything that is folded is open.
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
 }
 
@@ -103,7 +112,7 @@ function withOwnStyle(svg) {
   for (const node of [svg, ...svg.querySelectorAll("*")]) {
     if (["title", "clipPath"].includes(node.tagName)) continue;
     const style = getComputedStyle(node);
-    for (const key of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-family", "text-anchor"])
+    for (const key of ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity", "font-size", "font-weight", "font-family", "text-anchor"])
       node.setAttribute(key, style.getPropertyValue(key));
     node.removeAttribute("class");
   }

@@ -10,7 +10,9 @@ addPlot({
       isStraggler: c.ranks.straggler && c.ranks.straggler[0] === rank.rank,
       name: `${c.name}, rank ${rank.rank}${rank.host ? " on " + rank.host : ""}`})));
     const {list: shown, said} = firstOf(rows, 64, "rank");
-    const frame = rowFrame(svg, width, shown, {row: 20, right: isNarrow(width) ? 78 : 190, name: (r) => r.name});
+    const cases = shortNames(shown.map((r) => r.c), width * 0.2);
+    const names = shown.map((r, i) => `${cases[i]}, rank ${r.rank.rank}`);
+    const frame = rowFrame(svg, width, shown, {row: 20, right: isNarrow(width) ? 78 : 190, names});
     const values = shown.flatMap((r) => r.rank.ms);
     const isLog = isSpread(values, 20);
     const x = isLog ? d3.scaleLog(logDomain(values), [frame.x0, frame.x1]) : d3.scaleLinear(d3.extent(values), [frame.x0, frame.x1]).nice();

@@ -12,16 +12,22 @@ function stackedBars(svg, width, shown, parts, names, scale, frame) {
   });
 }
 
+// Beside steps that take twenty times as long, the phases of a short one could not be told apart.
+const isShownAsShare = (list) => {
+  const means = list.filter((c) => c.phases && c.steps.mean > 0).map((c) => c.steps.mean);
+  return means.length > 0 && isSpread(means, 20);
+};
+
 addPlot({
   name: "phases",
   title: "Phases of a step",
   about: "The mean time of each phase, on the device's timeline. What the step takes beside them is its rest.",
-  controls: [{name: "as", options: ["ms", "percent of the step"]}],
+  controls: [{name: "as", options: ["ms", "percent of the step"], initial: () => (isShownAsShare(cases) ? "percent of the step" : "ms")}],
   draw(svg, width, list, chosen) {
     const all = list.filter((c) => c.phases && c.steps.mean > 0);
     if (!all.length) return {nothing: "no case has phases"};
-    const {list: shown, said} = firstOf(all, 40);
-    const isShare = chosen.as ? chosen.as !== "ms" : isSpread(shown.map((c) => c.steps.mean), 20);
+    const {list: shown, said} = firstOf(all, isNarrow(width) ? 20 : 40);
+    const isShare = chosen.as ? chosen.as !== "ms" : isShownAsShare(cases);
     const unit = (c) => (isShare ? 100 / c.steps.mean : 1);
     const sum = (c) => d3.sum(c.phases, (p) => p[1]);
     const parts = (c) => {
@@ -50,14 +56,19 @@ addPlot({
     const held = (c) => c.memory && (c.memory.kinds.length || c.memory.process);
     const all = list.filter(held);
     if (!all.length) return {nothing: "no case tells its memory"};
-    const {list: shown, said} = firstOf(all, 40);
+    const {list: shown, said} = firstOf(all, isNarrow(width) ? 20 : 40);
     const sum = (c) => d3.sum(c.memory.kinds, (k) => k[1]);
     // The process counts where its limit does, or where nothing is known by kind.
     const showsProcess = (c) => c.memory.process && (!c.memory.kinds.length || (c.memory.limit && c.memory.limit.of === "process"));
     const most = (c) => Math.max(sum(c), c.memory.total || 0, showsProcess(c) ? c.memory.process : 0);
     const against = (c) => (c.memory.limit && c.memory.limit.of === "process" ? c.memory.process : c.memory.total || c.memory.process);
+    const texts = shown.map((c) => {
+      const limit = c.memory.limit, most = against(c);
+      const share = limit && most ? `${shortNumber(Number(((100 * most) / limit.mib).toPrecision(2)))}%${isNarrow(width) ? "" : " of the " + limit.of + "'s"}` : "";
+      return [c.status === "ok" ? "" : c.status, shortTick(most || sum(c)), share].filter(Boolean).join(", ");
+    });
     const top = legend(svg, data.memory_kinds, width, 2);
-    const frame = rowFrame(svg, width, shown, {top: top + 4, right: isNarrow(width) ? 120 : 170});
+    const frame = rowFrame(svg, width, shown, {top: top + 4, right: d3.max(texts, (text) => text.length) * letterWidth + 16});
     const high = d3.max(shown, most), limits = shown.map((c) => (c.memory.limit ? c.memory.limit.mib : 0));
     const near = d3.max(limits) > 0 && d3.max(limits) < 4 * high;
     const x = d3.scaleLinear([0, near ? Math.max(high, d3.max(limits)) : high], [frame.x0, frame.x1]);
@@ -75,9 +86,7 @@ addPlot({
       if (limit && x(limit.mib) <= frame.x1 + 1)
         told(svg.append("line").attr("class", "limit").attr("x1", x(limit.mib)).attr("x2", x(limit.mib)).attr("y1", y - 3).attr("y2", y + frame.bar + 3),
              `limit of the ${limit.of}: ${shortNumber(limit.mib)} MiB`);
-      const share = limit && against(c) ? `, ${shortNumber(Number(((100 * against(c)) / limit.mib).toPrecision(2)))}%${isNarrow(width) ? "" : " of the " + limit.of + "'s"}` : "";
-      svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", y + frame.bar - 4).attr("text-anchor", "end")
-         .text(`${c.status === "oom" ? "oom " : ""}${shortTick(against(c) || sum(c))}${share}`);
+      svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", y + frame.bar - 4).attr("text-anchor", "end").text(texts[i]);
     });
     return {height: bottomAxis(svg, x, frame.bottom, "MiB"), said};
   },
@@ -90,11 +99,16 @@ addPlot({
   draw(svg, width, list) {
     const all = list.filter((c) => c.telemetry && c.telemetry.figures.length);
     if (!all.length) return {nothing: "no case has telemetry"};
-    const {list: shown, said} = firstOf(all, 24);
+    const {list: shown, said} = firstOf(all, isNarrow(width) ? 10 : 24);
     const columns = Math.max(1, Math.min(3, Math.floor(width / 380), data.telemetry.length)), panelWidth = width / columns;
     const limitOf = {"power, W": "power_limit_w", "SM clock, MHz": "max_sm_clock_mhz"};
     let row = 0, bottom = 0, lowest = 0;
-    const figures = data.telemetry.map((name, place) => [name, place]).filter(([, place]) => shown.some((c) => c.telemetry.figures.some((f) => f[0] === place)));
+    const valuesOf = (place) => shown.flatMap((c) => c.telemetry.figures.filter((f) => f[0] === place).flatMap((f) => f.slice(1)));
+    const known = data.telemetry.map((name, place) => [name, place]).filter(([, place]) => valuesOf(place).length);
+    // What never changes is a word, and no plot.
+    const constant = known.filter(([, place]) => shown.length > 1 && new Set(valuesOf(place)).size === 1);
+    const figures = known.filter((figure) => !constant.includes(figure));
+    if (!figures.length) return {nothing: "all figures are the same in every case"};
     figures.forEach(([name, place], n) => {
       if (n && n % columns === 0) { row = lowest; }
       const g = svg.append("g").attr("transform", `translate(${(n % columns) * panelWidth},${row})`);
@@ -121,6 +135,7 @@ addPlot({
     });
     const throttled = shown.filter((c) => c.telemetry.throttle)
       .map((c) => `${c.name}: ${c.telemetry.throttle.map(([reason, share]) => `${reason} ${Math.round(share * 100)}%`).join(", ")}`);
-    return {height: lowest, said: [said, throttled.length ? `Clocks were held down in a share of the time: ${throttled.join("; ")}.` : ""].filter(Boolean).join(" ")};
+    const same = constant.map(([name, place]) => `${name} ${shortNumber(valuesOf(place)[0])}`).join("; ");
+    return {height: lowest, said: [said, same ? `The same throughout: ${same}.` : "", throttled.length ? `Clocks were held down in a share of the time: ${throttled.join("; ")}.` : ""].filter(Boolean).join(" ")};
   },
 });

@@ -21,7 +21,11 @@ function seriesOf(list, values) {
   const varying = telling.filter((key) => new Set(list.map((c) => axis(c, key))).size > 1);
   const name = (c) => [hasSeveralRuns ? data.runs[c.run].label : "", ...varying.map((key) => `${key}=${axis(c, key)}`)].filter(Boolean).join(" ");
   const groups = new Map();
-  for (const c of list) groups.set(name(c), [...(groups.get(name(c)) || []), c]);
+  for (const c of list) {
+    const key = name(c);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(c);
+  }
   return [...groups];
 }
 
@@ -82,6 +86,6 @@ addPlot({
       g.selectAll("circle").data(line).join("circle").attr("class", colour(i)).attr("r", 4).attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y))
        .append("title").text((p) => `${p.c.name}: ${figure} ${shortNumber(p.y)} at ${input.name} ${shortNumber(p.x)}`);
     });
-    return {height: bottomAxis(svg, x, top + height, input.name, 5), said};
+    return {height: bottomAxis(svg, x, top + height, input.name, 5, numbers.size <= 8 ? [...numbers] : null), said};
   },
 });

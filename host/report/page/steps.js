@@ -13,6 +13,7 @@ addPlot({
     const columns = Math.max(1, Math.floor(width / 300));
     const {list: shown, said} = firstOf(all, isNarrow(width) ? 6 : 12);
     const panelWidth = width / columns, panelHeight = 156;
+    const names = shortNames(shown, panelWidth - 24);
     let isThinned = false;
     shown.forEach((c, i) => {
       const g = svg.append("g").attr("transform", `translate(${(i % columns) * panelWidth},${Math.floor(i / columns) * panelHeight})`);
@@ -21,7 +22,7 @@ addPlot({
       const x = d3.scaleLinear([1, last], [52, panelWidth - 14]);
       const y = d3.scaleLinear(d3.extent(points, (p) => p[1]), [panelHeight - 30, 30]).nice(3);
       if (y.domain()[0] === y.domain()[1]) y.domain([y.domain()[0] * 0.99, y.domain()[1] * 1.01 || 1]);
-      label(g, 6, 14, c.name, panelWidth - 12, "label strong");
+      label(g, 6, 14, names[i], panelWidth - 16, "label strong").select("title").text(c.name);
       leftAxis(g, y, 50, "", 3);
       const steps = d3.axisBottom(x).ticks(4).tickSizeOuter(0).tickFormat((t) => (Number.isInteger(t) ? shortTick(t) : ""));
       g.append("g").attr("class", "axis").attr("transform", `translate(0,${panelHeight - 28})`).call(steps);
@@ -48,11 +49,13 @@ addPlot({
   draw(svg, width, list) {
     const all = list.filter((c) => c.steps && c.steps.quantiles && c.steps.quantiles[3] > 0 && c.steps.n > 1);
     if (!all.length) return {nothing: "no case has kept the times of several steps"};
-    const {list: shown, said} = firstOf(all, 40);
+    const {list: shown, said} = firstOf(all, isNarrow(width) ? 20 : 40);
     const over = (c) => c.steps.quantiles.map((q) => (q / c.steps.quantiles[3] - 1) * 100);
     const spread = shown.map(over);
-    const inner = d3.extent(spread.flatMap((q) => [q[1], q[5]])), outer = d3.extent(spread.flatMap((q) => [q[0], q[6]]));
-    const pad = Math.max((inner[1] - inner[0]) * 0.6, 0.2);
+    const outer = d3.extent(spread.flatMap((q) => [q[0], q[6]]));
+    // A few restless cases must not press all others into a line.
+    const usual = (k) => d3.quantile(spread.map((q) => Math.abs(q[k])).sort(d3.ascending), 0.8);
+    const inner = [-usual(1), usual(5)], pad = Math.max((inner[1] - inner[0]) * 0.6, 0.2);
     const frame = rowFrame(svg, width, shown, {right: 78, row: 28});
     const x = d3.scaleLinear([Math.max(outer[0], inner[0] - pad), Math.min(outer[1], inner[1] + pad)], [frame.x0, frame.x1]).nice();
     grid(svg, x, 4, frame.bottom);

@@ -89,6 +89,7 @@ function tableSection() {
     clearTimeout(waiting);
     waiting = setTimeout(apply, cases.length > 200 ? 150 : 0);
   });
+  body.append(...rows);
   count.textContent = plural(cases.length, "case");
   return element("section", {id: "cases"}, element("h2", {}, "Cases"),
     element("p", {class: "controls"}, filter, " ", count),

@@ -36,9 +36,8 @@ class Browser:
 
         # The browser expects the pipe at 3 and 4: from numbers that cannot stand in the way of these.
         ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (to_browser, from_browser)]
-        redirect = ["sh", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "sh"]
-        self.process = subprocess.Popen(redirect + arguments + ["about:blank"], pass_fds=ends, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(arguments + ["about:blank"], pass_fds=(3, 4), stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=lambda: [os.dup2(end, 3 + i) for i, end in enumerate(ends)])
         for fd in ends:
             os.close(fd)
         os.close(to_browser)
@@ -94,6 +93,9 @@ class Browser:
         self.call("Page.navigate", url=Path(page).resolve().as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.read())
+        end = time.monotonic() + self.deadline_s
+        while not self.value("Boolean(document.documentElement.dataset.isWhole)") and time.monotonic() < end:
+            time.sleep(0.01)
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def size(self, width, height=900, phone=False):

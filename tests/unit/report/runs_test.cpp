@@ -37,6 +37,10 @@ TEST_F(Runs, OneRunIsNotCompared) {
   EXPECT_EQ(read.runs[0].table.source.experiment, "sizes");
   EXPECT_EQ(read.runs[0].path, run);
   EXPECT_TRUE(read.comparisons.empty());
+  fs::create_directory_symlink(first_, fs::path(root()) / "sizes/latest");
+  const ReportedRuns latest = read_runs({root() + "/sizes/latest"});
+  EXPECT_EQ(latest.runs[0].table.source.run, first_);
+  EXPECT_EQ(latest.runs[0].table.source.experiment, "sizes");
 }
 
 TEST_F(Runs, SeveralAreSidesOfOneComparison) {
@@ -73,8 +77,7 @@ TEST_F(Runs, OfAFolderThoseAreComparedThatBelongTogether) {
   ASSERT_EQ(read.comparisons[0].comparison->sides.size(), 2u);
   // A side is called as its run is in the rest of the page.
   for (const compare::Side& side : read.comparisons[0].comparison->sides)
-    for (const ReportedRun& run : read.runs)
-      EXPECT_TRUE(run.path != side.name || run.label == side.label) << run.path;
+    for (const ReportedRun& run : read.runs) EXPECT_TRUE(run.path != side.name || run.label == side.label) << run.path;
   EXPECT_EQ(read.comparisons[0].comparison->sides[0].label, "B");
 }
 

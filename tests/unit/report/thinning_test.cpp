@@ -73,7 +73,7 @@ TEST(Thinning, SamplesThatAreAllTheSameAreOneBin) {
 TEST(Thinning, ManyCasesHaveFewSamplesEach) {
   EXPECT_EQ(samples_of_each_case(1, 40'000), 600u);
   EXPECT_EQ(samples_of_each_case(1000, 40'000), 40u);
-  EXPECT_EQ(samples_of_each_case(100'000, 40'000), 16u);
+  EXPECT_EQ(samples_of_each_case(100'000, 40'000), 8u);
   EXPECT_EQ(samples_of_each_case(0, 40'000), 600u);
 }
 
