@@ -27,6 +27,49 @@ bool is_input(const std::vector<record::CaseRecord>& records, const std::string&
   });
 }
 
+bool has(const std::vector<std::string>& columns, const std::string& column) {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+// A parameter that has one value in each run, and not the same in all of them.
+std::vector<std::string> between_runs(const Tabled& runs) {
+  std::vector<std::string> keys;
+  std::set<std::string> looked_at;
+  for (const results::TabledRun& first : runs)
+    for (const record::CaseRecord& record : first.records)
+      for (const auto& [key, value] : record.identity.params) {
+        if (!looked_at.insert(key).second) continue;
+        std::set<std::string> all;
+        bool is_one_in_each = true;
+        for (const results::TabledRun& run : runs) {
+          std::set<std::string> in_run;
+          for (const record::CaseRecord& other : run.records)
+            if (const Value* told = record::find(other.identity.params, key)) in_run.insert(to_text(*told));
+          is_one_in_each &= in_run.size() <= 1;
+          all.merge(in_run);
+        }
+        if (is_one_in_each && all.size() > 1) keys.push_back(key);
+      }
+  return keys;
+}
+
+// What the tables of the runs show, each column where it stands among those of its run. Machine, revision and settings,
+// by which `assay table` tells runs apart, are told by the page once for each run.
+std::vector<std::string> columns_of(const Tabled& runs) {
+  std::vector<std::string> columns;
+  for (const results::TabledRun& run : runs) {
+    if (run.records.empty()) continue;
+    auto place = columns.begin();
+    for (const std::string& column : results::default_columns_of_runs({run})) {
+      const auto known = std::find(columns.begin(), columns.end(), column);
+      place = (known != columns.end() ? known : columns.insert(place, column)) + 1;
+    }
+  }
+  for (const std::string& key : between_runs(runs))
+    if (!has(columns, key)) columns.insert(columns.begin(), key);
+  return columns;
+}
+
 Json columns_json(const results::Table& table, const std::vector<record::CaseRecord>& records) {
   Json columns = Json::array();
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -124,7 +167,7 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
   Tabled tabled;
   for (const ReportedRun& run : reported.runs) tabled.push_back(run.table);
   const std::vector<record::CaseRecord> records = results::all_records(tabled);
-  const results::Table table = results::table_of_runs(results::default_columns_of_runs(tabled), tabled);
+  const results::Table table = results::table_of_runs(columns_of(tabled), tabled);
 
   Json runs = Json::array(), cases = Json::array(), comparisons = Json::array();
   SharedNames names;

@@ -54,9 +54,9 @@ function shortNames(list, room) {
 function rowFrame(svg, width, rows, options) {
   const {top = 6, right = 64, row = 24, names: given} = options || {};
   const narrow = isNarrow(width);
-  const names = given || shortNames(rows, narrow ? width - 8 : width * 0.36 - 14);
+  const names = given || shortNames(rows, narrow ? width - 8 : width * 0.42 - 14);
   const longest = d3.max(names, (name) => name.length) || 0;
-  const left = narrow ? 4 : Math.min(longest * letterWidth + 14, width * 0.36);
+  const left = narrow ? 4 : Math.min(longest * letterWidth + 14, width * 0.42);
   const pitch = narrow ? row + 14 : row;
   const x0 = left, x1 = width - right;
   rows.forEach((r, i) => {
@@ -88,7 +88,7 @@ function leftAxis(svg, scale, x, title, ticks) {
 
 // Vertical lines at the ticks, behind what is drawn next.
 function grid(svg, scale, y0, y1, ticks) {
-  svg.append("g").attr("class", "grid").selectAll("line").data(scale.ticks(ticks || 5)).join("line")
+  svg.insert("g", ":first-child").attr("class", "grid").selectAll("line").data(scale.ticks(ticks || 5)).join("line")
      .attr("x1", (t) => scale(t)).attr("x2", (t) => scale(t)).attr("y1", y0).attr("y2", y1);
 }
 

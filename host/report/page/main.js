@@ -103,8 +103,6 @@ function showPage(page) {
   };
   if (cases.length > 100) setTimeout(rest, 30);
   else rest();
-  // On paper everything that is folded is open.
-  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
 }
 
 // What the style sheet says of an element, as attributes: a picture has no style sheet.

@@ -67,6 +67,8 @@ addPlot({
     const points = shown.map(([name, group]) => [name, group.map((c) => ({c, x: input.values[c.id], y: shownNumber(c.cells[place])})).sort((a, b) => a.x - b.x)]);
     const all = points.flatMap(([, p]) => p);
     const fits = points.map(([, p]) => slopeOf(p));
+    const ends = points.map(([, p]) => d3.extent(p, (at) => at.x));
+    const onLines = fits.flatMap((fit, i) => (fit ? ends[i].map(fit.at) : []));
     const texts = points.map(([name], i) => {
       const fit = fits[i];
       const slope = !fit ? "one point" : `slope ${fit.slope.toFixed(2)}${fit.error === null ? "" : " ± " + fit.error.toFixed(2)}`;
@@ -74,15 +76,14 @@ addPlot({
     });
     const top = legend(svg, texts, width, 2) + 22, height = isNarrow(width) ? 240 : 320;
     const x = d3.scaleLog(logDomain(all.map((p) => p.x)), [58, width - 16]);
-    const y = d3.scaleLog(logDomain(all.map((p) => p.y)), [top + height, top]);
+    const y = d3.scaleLog(logDomain(all.map((p) => p.y).concat(onLines)), [top + height, top]);
     grid(svg, x, top, top + height, 4);
     leftAxis(svg, y, 56, figure, 4);
     points.forEach(([name, line], i) => {
       const g = svg.append("g");
-      if (fits[i]) {
-        const ends = d3.extent(line, (p) => p.x);
-        g.append("line").attr("class", `fit l${i % 8}`).attr("x1", x(ends[0])).attr("x2", x(ends[1])).attr("y1", y(fits[i].at(ends[0]))).attr("y2", y(fits[i].at(ends[1])));
-      }
+      const [from, to] = ends[i];
+      if (fits[i])
+        g.append("line").attr("class", `fit l${i % 8}`).attr("x1", x(from)).attr("x2", x(to)).attr("y1", y(fits[i].at(from))).attr("y2", y(fits[i].at(to)));
       g.selectAll("circle").data(line).join("circle").attr("class", colour(i)).attr("r", 4).attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y))
        .append("title").text((p) => `${p.c.name}: ${figure} ${shortNumber(p.y)} at ${input.name} ${shortNumber(p.x)}`);
     });

@@ -49,6 +49,7 @@ function tableSection() {
   const shown = data.columns.map((_, k) => k).filter((k) => !isSame(k));
   const same = data.columns.map((_, k) => k).filter((k) => isSame(k) && cases[0].cells[k] !== "");
 
+  const isWide = shown.length > 9;  // on paper its rows are written one below the other
   const headers = shown.map((k) => {
     const button = element("button", {type: "button", on: {click: () => sortBy(k)}}, data.columns[k].name);
     return element("th", {scope: "col", class: data.columns[k].number ? "number" : null, "data-column": data.columns[k].name}, button);
@@ -56,7 +57,8 @@ function tableSection() {
   const byCase = element("th", {scope: "col", class: "first", "data-column": "case"},
                          element("button", {type: "button", on: {click: () => sortBy(-1)}}, "case"));
   const rows = cases.map((c) => {
-    const cells = shown.map((k) => element("td", {class: data.columns[k].number ? "number" : null}, c.cells[k]));
+    const cells = shown.map((k) => element("td", {class: data.columns[k].number ? "number" : null, "data-column": isWide ? data.columns[k].name : null},
+                                           c.cells[k] === "" ? [] : c.cells[k]));
     const first = element("th", {scope: "row", class: "first"}, hasSeveralRuns ? `${data.runs[c.run].label} ${c.case}` : String(c.case));
     return element("tr", {class: c.status === "ok" ? null : "failed"}, first, cells);
   });
@@ -94,7 +96,7 @@ function tableSection() {
   return element("section", {id: "cases"}, element("h2", {}, "Cases"),
     element("p", {class: "controls"}, filter, " ", count),
     element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "table of the cases"},
-            element("table", {id: "table"}, element("thead", {}, element("tr", {}, byCase, headers)), body)),
+            element("table", {id: "table", class: isWide ? "many" : null}, element("thead", {}, element("tr", {}, byCase, headers)), body)),
     same.length ? element("p", {class: "quiet"}, "The same in every row: " +
                           same.map((k) => `${data.columns[k].name} ${cases[0].cells[k]}`).join(", ") + ".") : null,
     element("p", {class: "quiet hint"}, "A header sorts. The line above the table filters by words and conditions (= != < > <= >=); " +

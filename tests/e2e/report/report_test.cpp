@@ -42,7 +42,7 @@ class Report : public Sandbox {
 
 TEST_F(Report, OfARunLiesBesideItsTables) {
   make_run();
-  EXPECT_PRED2(contains, output(), "a page of it: assay report results/x/");
+  EXPECT_PRED2(contains, output(), "a page of it: assay report out/x/");
   const RunResult made = run({"report", run_folder().string()});
   EXPECT_EQ(made.exit.code, 0) << made.output;
   const fs::path page = run_folder() / "report.html";
@@ -92,7 +92,7 @@ TEST_F(Report, MistakesAreNamed) {
   const std::string folder_of_run = run_folder().string();
   put_file(folder() / "empty/cases.jsonl", "");
   refused({"report", "empty"}, "empty: no case has finished there, so there is nothing to report");
-  refused({"report", folder_of_run, "-o", "results"}, "results is a folder; give the name of a file");
+  refused({"report", folder_of_run, "-o", "out"}, "out is a folder; give the name of a file");
   refused({"report", folder_of_run, "-o", folder_of_run + "/cases.jsonl"}, "is no report that could be made again");
   refused({"report", folder_of_run, "-o", folder_of_run + "/table.md/report.html"}, "cannot be written: ");
   refused({"report", folder_of_run, "-o", ""}, "-o is \"\"; expected the name of a file");

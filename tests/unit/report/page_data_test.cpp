@@ -44,6 +44,25 @@ TEST(PageData, TheTableIsThatOfAssayTable) {
   EXPECT_FALSE(data["columns"][at("step.mean_ms")].contains("input"));
 }
 
+TEST(PageData, ColumnsOfSeveralRunsAreThoseOfEachAndWhatDiffersBetweenThem) {
+  ReportedRuns runs = runs_of({with_batch(4, 0), with_batch(8, 1)});
+  host::Json other = with_batch(4, 0);
+  other["params"]["lr"] = 0.5;
+  other["settings"]["run.seed"] = 7;
+  other["phases"].erase("forward");
+  other["phases"]["loss"] = {{"mean_ms", 1.0}};
+  runs.runs.push_back(runs_of({other}).runs.front());
+  const Json data = page_data(runs, {});
+  std::vector<std::string> columns;
+  for (const Json& column : data["columns"]) columns.push_back(column["name"]);
+  const std::vector<std::string> begin(columns.begin(), columns.begin() + 7);
+  EXPECT_EQ(begin, (std::vector<std::string>{"lr", "batch_size", "parameters", "ratio", "forward.mean_ms",
+                                             "backward.mean_ms", "loss.mean_ms"}));
+  EXPECT_EQ(std::count(columns.begin(), columns.end(), "run.seed"), 0);
+  EXPECT_EQ(data["cases"][2]["cells"][0], "0.5");
+  EXPECT_EQ(data["cases"].size(), 3u);
+}
+
 TEST(PageData, NumbersThatVaryAreThoseToDrawOver) {
   const Json data = page_data(runs_of({with_batch(4, 0), with_batch(8, 1)}), {});
   ASSERT_EQ(data["inputs"].size(), 1u);
