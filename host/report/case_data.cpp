@@ -5,6 +5,7 @@
 #include "report/thinning.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -67,6 +68,13 @@ Json memory_json(const record::CaseRecord& record, NameList& names) {
   return out;
 }
 
+std::vector<std::string> rates_of(const record::Peak& peak) {
+  std::vector<std::string> rates;
+  if (peak.gflop_per_s) rates.push_back(significant_digits(*peak.gflop_per_s, 4) + " GFLOP/s");
+  if (peak.gbytes_per_s) rates.push_back(significant_digits(*peak.gbytes_per_s, 4) + " GB/s");
+  return rates;
+}
+
 Json roofline_json(const record::CaseResult& result, SharedNames& names) {
   Json out{{"gflop_per_s", rounded(result.rates->gflop_per_s)}};
   if (result.work->bytes > 0)
@@ -74,9 +82,7 @@ Json roofline_json(const record::CaseResult& result, SharedNames& names) {
   Json peaks = Json::array();
   const auto add = [&](const std::optional<record::Peak>& peak, const char* kind) {
     if (!peak) return;
-    const std::string name =
-        fmt::format("{}: {} ({:.4g} GFLOP/s, {:.4g} GB/s)", kind, peak->text,
-                    peak->gflop_per_s.value_or(record::no_number), peak->gbytes_per_s.value_or(record::no_number));
+    const std::string name = fmt::format("{}: {} ({})", kind, peak->text, fmt::join(rates_of(*peak), ", "));
     const std::size_t place = names.peaks.place_of(name);
     if (place == names.peak_figures.size()) names.peak_figures.push_back(*peak);
     peaks.push_back(place);

@@ -67,6 +67,14 @@ std::vector<std::string> columns_of(const Tabled& runs) {
   }
   for (const std::string& key : between_runs(runs))
     if (!has(columns, key)) columns.insert(columns.begin(), key);
+  // A batch runs on several nodes: which one was slow is asked by filtering for it.
+  const auto is_elsewhere = [&runs](const record::CaseRecord& record) {
+    return record.host != runs.front().records.front().host;
+  };
+  const bool has_hosts = std::any_of(runs.begin(), runs.end(), [&](const results::TabledRun& run) {
+    return !runs.front().records.empty() && std::any_of(run.records.begin(), run.records.end(), is_elsewhere);
+  });
+  if (has_hosts && !has(columns, "host")) columns.insert(columns.begin(), "host");
   return columns;
 }
 

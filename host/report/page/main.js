@@ -107,13 +107,15 @@ function showPage(page) {
 
 // What the style sheet says of an element, as attributes: a picture has no style sheet.
 function withOwnStyle(svg) {
-  for (const node of [svg, ...svg.querySelectorAll("*")]) {
-    if (["title", "clipPath"].includes(node.tagName)) continue;
-    const style = getComputedStyle(node);
-    for (const key of ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity", "font-size", "font-weight", "font-family", "text-anchor"])
-      node.setAttribute(key, style.getPropertyValue(key));
+  const keys = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity", "font-size", "font-weight",
+                "font-family", "text-anchor"];
+  const nodes = [svg, ...svg.querySelectorAll("*")].filter((node) => !["title", "clipPath"].includes(node.tagName));
+  // All are asked before one is changed: what a rule says of a line depends on the class of what holds it.
+  const styles = nodes.map((node) => keys.map((key) => getComputedStyle(node).getPropertyValue(key)));
+  nodes.forEach((node, n) => {
+    keys.forEach((key, k) => node.setAttribute(key, styles[n][k]));
     node.removeAttribute("class");
-  }
+  });
 }
 
 const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));

@@ -133,9 +133,12 @@ addPlot({
       bottom = row + bottomAxis(g, x, frame.bottom, "", 4) - 8;
       lowest = Math.max(lowest, bottom);
     });
-    const throttled = shown.filter((c) => c.telemetry.throttle)
-      .map((c) => `${c.name}: ${c.telemetry.throttle.map(([reason, share]) => `${reason} ${Math.round(share * 100)}%`).join(", ")}`);
+    const held = shown.flatMap((c) => c.telemetry.throttle || []);
+    const throttled = tally(held, (one) => one[0]).map(([reason, count]) => {
+      const most = d3.max(held.filter((one) => one[0] === reason), (one) => one[1]);
+      return `${reason} in ${plural(count, "case")} (${Math.round(100 * most)}% of the time at most)`;
+    });
     const same = constant.map(([name, place]) => `${name} ${shortNumber(valuesOf(place)[0])}`).join("; ");
-    return {height: lowest, said: [said, same ? `The same throughout: ${same}.` : "", throttled.length ? `Clocks were held down in a share of the time: ${throttled.join("; ")}.` : ""].filter(Boolean).join(" ")};
+    return {height: lowest, said: [said, same ? `The same throughout: ${same}.` : "", throttled.length ? `Of these cases clocks were held down by ${throttled.join(", ")}.` : ""].filter(Boolean).join(" ")};
   },
 });

@@ -91,7 +91,7 @@ TEST(CaseData, TheRooflineHasTheCeilingsThatAreKnown) {
   EXPECT_EQ(roofline["gflop_per_s"], 290.5);
   EXPECT_EQ(roofline["peaks"], Json::parse("[0]"));
   ASSERT_EQ(names.peak_figures.size(), 1u);
-  EXPECT_EQ(names.peaks.names()[0], "stated: datasheet (1000 GFLOP/s, 50 GB/s)");
+  EXPECT_EQ(names.peaks.names()[0], "stated: datasheet (1,000 GFLOP/s, 50.00 GB/s)");
   record["work"]["bytes"] = 0;
   EXPECT_FALSE(shown(record)["roofline"].contains("flops_per_byte"));
   record["work"]["flops"] = 0;

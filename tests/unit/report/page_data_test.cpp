@@ -63,6 +63,16 @@ TEST(PageData, ColumnsOfSeveralRunsAreThoseOfEachAndWhatDiffersBetweenThem) {
   EXPECT_EQ(data["cases"].size(), 3u);
 }
 
+TEST(PageData, NodesStandInTheTableWhereThereAreSeveral) {
+  host::Json here = with_batch(4, 0), there = with_batch(8, 1);
+  here["host"] = there["host"] = "n1";
+  EXPECT_NE(page_data(runs_of({here, there}), {})["columns"][0]["name"], "host");
+  there["host"] = "n2";
+  const Json data = page_data(runs_of({here, there}), {});
+  EXPECT_EQ(data["columns"][0]["name"], "host");
+  EXPECT_EQ(data["cases"][1]["cells"][0], "n2");
+}
+
 TEST(PageData, NumbersThatVaryAreThoseToDrawOver) {
   const Json data = page_data(runs_of({with_batch(4, 0), with_batch(8, 1)}), {});
   ASSERT_EQ(data["inputs"].size(), 1u);
