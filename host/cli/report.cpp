@@ -128,7 +128,9 @@ int make_report(const po::variables_map& values) {
   const report::PageOptions options = page_options(values, plot);
   const fs::path file = output_of(values, runs, form, plot);
 
-  const report::ReportedRuns reported = report::read_runs(runs);
+  const Arguments across = list_of(values, "across");
+  const report::ReportedRuns reported =
+      report::read_runs(runs, {{across.begin(), across.end()}, values.count("any") > 0});
   for (const std::string& warning : reported.warnings) fmt::print(stderr, "assay: {}\n", warning);
   report::check_output(file, values.count("force") > 0);
   const std::string text =
@@ -153,6 +155,9 @@ int report_command(const Arguments& arguments) {
       ("plot", po::value<std::string>(),
        "which one: comparison, steps, distribution, phases, memory, scaling, roofline, telemetry, ranks")  //
       ("width", po::value<int>()->default_value(960), "of a single plot, in pixels")                       //
+      ("across", po::value<Arguments>()->composing(),
+       "an input in which compared cases may differ, such as execution; repeatable")  //
+      ("any", "also compares cases of other numbers of ranks")                        //
       ("force", "replace the file, whatever it is");
   const ParsedOptions options =
       parse_options(arguments, "assay report RUN [RUN ...] [options]", about_report, visible, "run", -1);

@@ -50,9 +50,8 @@ bool has_memory(const std::vector<compare::Side>& sides) {
   return false;
 }
 
-ReportedComparison compared(std::vector<compare::Side> sides, const compare::TestOptions& test) {
-  compare::ComparisonOptions options;
-  options.test = test;
+ReportedComparison compared(std::vector<compare::Side> sides, const compare::ComparisonOptions& asked) {
+  compare::ComparisonOptions options = asked;
   if (has_memory(sides)) options.metrics.emplace_back("memory");
   try {
     return {compare::compare_sides(std::move(sides), options), ""};
@@ -63,7 +62,7 @@ ReportedComparison compared(std::vector<compare::Side> sides, const compare::Tes
 
 // Of a folder with runs of several experiments: each is a side of its own, and those of a group are compared. A file
 // that is no run is told of, and does not keep the others from being shown.
-void add_overview(const compare::Overview& overview, ReportedRuns& out) {
+void add_overview(const compare::Overview& overview, const compare::ComparisonOptions& options, ReportedRuns& out) {
   out.warnings = overview.warnings;
   out.warnings.insert(out.warnings.end(), overview.skipped.begin(), overview.skipped.end());
   std::map<std::size_t, std::vector<compare::Side>> groups;
@@ -77,7 +76,7 @@ void add_overview(const compare::Overview& overview, ReportedRuns& out) {
       if (std::find(overview.groups[group].begin(), overview.groups[group].end(), i) != overview.groups[group].end())
         groups[group].push_back(std::move(side));
   }
-  for (auto& [group, sides] : groups) out.comparisons.push_back(compared(std::move(sides), out.test));
+  for (auto& [group, sides] : groups) out.comparisons.push_back(compared(std::move(sides), options));
 }
 
 void check_has_records(const ReportedRuns& read, const std::vector<std::string>& given) {
@@ -92,11 +91,14 @@ void check_has_records(const ReportedRuns& read, const std::vector<std::string>&
 
 }  // namespace
 
-ReportedRuns read_runs(const std::vector<std::string>& given) {
+ReportedRuns read_runs(const std::vector<std::string>& given, const compare::MatchRules& rules) {
   ReportedRuns out;
+  compare::ComparisonOptions options;
+  options.test = out.test;
+  options.rules = rules;
   if (given.size() == 1)
     if (const auto overview = compare::overview_of(given.front())) {
-      add_overview(*overview, out);
+      add_overview(*overview, options, out);
       check_has_records(out, given);
       return out;
     }
@@ -107,7 +109,7 @@ ReportedRuns read_runs(const std::vector<std::string>& given) {
       out.runs.push_back(
           reported(side.runs[i], side.runs.size() == 1 ? side.label : fmt::format("{}{}", side.label, i + 1)));
   check_has_records(out, given);
-  if (read.sides.size() > 1) out.comparisons.push_back(compared(std::move(read.sides), out.test));
+  if (read.sides.size() > 1) out.comparisons.push_back(compared(std::move(read.sides), options));
   return out;
 }
 

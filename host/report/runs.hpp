@@ -30,7 +30,7 @@ struct ReportedRuns {
 
 // Arguments as for `assay compare`: with several runs the first one is the baseline. Of a folder with runs of several
 // experiments those are compared that belong together. Throws results::NoRunError where nothing given is a run, or no
-// run has a record, and StorageError.
-ReportedRuns read_runs(const std::vector<std::string>& given);
+// run has a record, and StorageError. `rules`: what the cases of a comparison may differ in.
+ReportedRuns read_runs(const std::vector<std::string>& given, const compare::MatchRules& rules = {});
 
 }  // namespace assay::host::report

@@ -12,9 +12,10 @@ function seriesOf(list, values) {
   const telling = keys.filter((key) => {
     const seen = new Map();
     for (const c of list) {
-      const known = seen.get(axis(c, key));
+      const place = `${c.run} ${axis(c, key)}`;  // another run may count the parameters of the same size otherwise
+      const known = seen.get(place);
       if (known !== undefined && known !== values[c.id]) return true;
-      seen.set(axis(c, key), values[c.id]);
+      seen.set(place, values[c.id]);
     }
     return false;
   });

@@ -54,6 +54,19 @@ TEST_F(Runs, SeveralAreSidesOfOneComparison) {
   EXPECT_EQ(read.runs[1].label, "B");
 }
 
+TEST_F(Runs, CasesMayDifferInWhatIsNamed) {
+  host::Json graph = ok_record();
+  graph["params"]["execution"] = "graph";
+  host::Json eager = ok_record();
+  eager["params"]["execution"] = "eager";
+  const std::string a = put_run("sizes", first_, {eager}), b = put_run("sizes", second_, {graph});
+  const auto verdict = [&](const compare::MatchRules& rules) {
+    return read_runs({a, b}, rules).comparisons.at(0).comparison->metrics.at(0).cases.at(0).entries.at(1);
+  };
+  EXPECT_EQ(verdict({}).kind, compare::Entry::Kind::refused);
+  EXPECT_EQ(verdict({{"execution"}, false}).kind, compare::Entry::Kind::compared);
+}
+
 TEST_F(Runs, RunsOfOneSideAreCountedBesideItsLabel) {
   const std::string a = put_run("sizes", first_, {ok_record()}), b = put_run("sizes", second_, {ok_record()}),
                     c = put_run("sizes", "20261122T120000Z-0003", {ok_record()});
