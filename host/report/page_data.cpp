@@ -212,11 +212,11 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
   return data;
 }
 
-std::string fitting_page(const ReportedRuns& reported, PageOptions options) {
+std::string fitting_page(const ReportedRuns& reported, PageOptions options, std::size_t most_bytes) {
   constexpr std::size_t fewest_samples = 2'000;
   for (;; options.samples /= 2) {
     std::string page = page_text(page_data(reported, options));
-    if (page.size() <= most_page_bytes || options.samples <= fewest_samples) return page;
+    if (page.size() <= most_bytes || options.samples <= fewest_samples) return page;
   }
 }
 

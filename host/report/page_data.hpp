@@ -20,8 +20,9 @@ struct PageOptions {
 
 Json page_data(const ReportedRuns& reported, const PageOptions& options);
 
-// A page of at most this many bytes, as far as fewer samples of steps make it one.
+// What is promised of 1,000 cases (docs/report.md).
 inline constexpr std::size_t most_page_bytes = 2'000'000;
-std::string fitting_page(const ReportedRuns& reported, PageOptions options);
+// A page of at most so many bytes, as far as fewer samples of steps make it one.
+std::string fitting_page(const ReportedRuns& reported, PageOptions options, std::size_t most_bytes = most_page_bytes);
 
 }  // namespace assay::host::report

@@ -113,13 +113,23 @@ TEST(PageData, APageOfAThousandCasesIsBelowTwoMegabytes) {
     record["verify"]["text"] = "loss " + std::to_string(i) + std::string(500, '.');
     records.push_back(record);
   }
+  const std::string page = fitting_page(runs_of(records), {});
+  EXPECT_LE(page.size(), most_page_bytes);
+  EXPECT_GT(page.size(), most_page_bytes / 2);  // or these cases are no longer large ones
+}
+
+TEST(PageData, APageThatIsTooLargeHasFewerSamples) {
+  std::vector<host::Json> records;
+  for (int i = 0; i < 20; ++i) {
+    records.push_back(with_batch(i + 1, i));
+    for (int k = 0; k < 600; ++k) records.back()["phases"]["step"]["samples_ms"].push_back(1.0 + 0.0012345 * k);
+  }
   const ReportedRuns runs = runs_of(records);
-  EXPECT_LE(fitting_page(runs, {}).size(), most_page_bytes);
-  // Were all samples there, it would not be: they are what is thinned further where that is needed.
-  PageOptions all;
-  all.samples = 1'000'000;
-  EXPECT_GT(page_text(page_data(runs, all)).size(), most_page_bytes);
-  EXPECT_LE(fitting_page(runs, all).size(), most_page_bytes);
+  const std::size_t whole = page_text(page_data(runs, {})).size(), smaller = whole - 20'000;
+  EXPECT_EQ(fitting_page(runs, {}).size(), whole);
+  EXPECT_LE(fitting_page(runs, {}, smaller).size(), smaller);
+  // Where nothing helps, there is a page all the same.
+  EXPECT_GT(fitting_page(runs, {}, 1000).size(), 100'000u);
 }
 
 TEST(PageData, ASinglePlotSaysWhichAndHowWide) {
