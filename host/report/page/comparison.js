@@ -89,8 +89,9 @@ addPlot({
     const band = 1 + shown[0].threshold;
     const values = shown.flatMap((r) => (r.entry.interval || []).concat(r.entry.ratio)).filter((v) => v > 0);
     const x = d3.scaleLog([Math.min(d3.min(values), 1 / band) / 1.02, Math.max(d3.max(values), band) * 1.02], [frame.x0, frame.x1]);
-    svg.append("rect").attr("class", "band").attr("x", x(1 / band)).attr("width", x(band) - x(1 / band)).attr("y", 2).attr("height", frame.bottom - 2);
-    svg.append("line").attr("class", "one").attr("x1", x(1)).attr("x2", x(1)).attr("y1", 2).attr("y2", frame.bottom);
+    // Behind the names, which on a phone stand above their bars.
+    svg.insert("rect", ":first-child").attr("class", "band").attr("x", x(1 / band)).attr("width", x(band) - x(1 / band)).attr("y", 2).attr("height", frame.bottom - 2);
+    svg.insert("line", ":nth-child(2)").attr("class", "one").attr("x1", x(1)).attr("x2", x(1)).attr("y1", 2).attr("y2", frame.bottom);
     shown.forEach((r, i) => {
       const middle = frame.middle(i) - 2, worth = worthOf[r.entry.verdict] || "bad";
       if (r.entry.interval)

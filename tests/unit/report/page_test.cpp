@@ -68,6 +68,13 @@ TEST(Page, NoPartAsksForAnotherFile) {
   }
 }
 
+TEST(Page, ItsScriptsMakeNoHtmlOfATextAndRunNone) {
+  for (const std::string_view script : page_scripts())
+    for (const char* way : {"innerHTML", "outerHTML", "insertAdjacentHTML", "createContextualFragment", "DOMParser",
+                            ".html(", "document.write", "eval(", "new Function", "srcdoc"})
+      EXPECT_EQ(script.find(way), std::string_view::npos) << way << " in " << script.substr(0, 80);
+}
+
 TEST(Page, HashesAreThoseOfOthers) {
   // echo -n '' | openssl dgst -sha256 -binary | base64
   EXPECT_EQ(source_hash(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
