@@ -116,6 +116,9 @@ report::PageOptions page_options(const po::variables_map& values, const std::str
   if (width_px < 300 || width_px > 4000)
     throw UsageError(fmt::format("--width is {}; expected pixels from 300 to 4000", width_px));
   if (!plot.empty()) options.width_px = static_cast<std::size_t>(width_px);
+  options.dark = values.count("dark") > 0;
+  if (options.dark && plot.empty())
+    throw UsageError("--dark goes with --plot; a page is as dark as who reads it likes");
   return options;
 }
 
@@ -155,6 +158,7 @@ int report_command(const Arguments& arguments) {
       ("plot", po::value<std::string>(),
        "which one: comparison, steps, distribution, phases, memory, scaling, roofline, telemetry, ranks")  //
       ("width", po::value<int>()->default_value(960), "of a single plot, in pixels")                       //
+      ("dark", "a single plot on dark paper")                                                              //
       ("across", po::value<Arguments>()->composing(),
        "an input in which compared cases may differ, such as execution; repeatable")  //
       ("any", "also compares cases of other numbers of ranks")                        //

@@ -10,7 +10,9 @@
 #include "results/table.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <variant>
 
 namespace assay::host::report {

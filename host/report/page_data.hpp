@@ -11,8 +11,8 @@ namespace assay::host::report {
 inline constexpr std::size_t samples_of_a_page = 30'000;
 
 struct PageOptions {
-  std::string plot;  // the page has this plot alone; "" for a report
-  bool dark = false;
+  std::string plot;          // the page has this plot alone; "" for a report
+  bool dark = false;         // of a single plot
   std::size_t width_px = 0;  // of a single plot
   std::string made;          // when, in UTC
   std::size_t samples = samples_of_a_page;

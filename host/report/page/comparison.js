@@ -17,7 +17,8 @@ function metricTable(comparison, metric) {
   const others = comparison.sides.slice(1);
   const head = [element("th", {scope: "col"}, "case")];
   for (const side of others)
-    head.push(element("th", {scope: "col"}, `${side.label}: verdict`), element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
+    head.push(element("th", {scope: "col"}, `${side.label}: verdict`),
+              element("th", {scope: "col", class: "number"}, `${side.label}/${comparison.sides[0].label}`),
               element("th", {scope: "col"}, "interval"), element("th", {scope: "col", class: "number"}, side.label));
   const rows = metric.cases.map((c) => {
     const cells = [element("th", {scope: "row"}, c.label)];
@@ -38,7 +39,10 @@ function verdictNotes(comparison) {
   return folded(`* notes of the verdicts (${notes.size})`, element("ul", {class: "said"}, [...notes].map((note) => element("li", {}, note))));
 }
 
-const lines = (title, list) => (list.length ? folded(`${title} (${list.length})`, element("ul", {class: "said"}, list.map((text) => element("li", {}, text)))) : null);
+function lines(title, list) {
+  if (!list.length) return null;
+  return folded(`${title} (${list.length})`, element("ul", {class: "said"}, list.map((text) => element("li", {}, text))));
+}
 
 function comparisonPart(comparison) {
   if (comparison.refusal !== undefined) return element("p", {class: "warning"}, `Not compared: ${comparison.refusal}`);
@@ -51,7 +55,8 @@ function comparisonPart(comparison) {
     const counts = tally(entries, (entry) => entry.verdict).map(([word, n]) => [badge(word, n), " "]);
     part.append(element("h3", {}, metric.name, metric.better ? element("span", {class: "quiet"}, `, ${metric.better}`) : ""),
                 element("p", {class: "badges"}, entries.length ? counts : "nothing could be compared"));
-    part.append(metric.cases.length > 30 ? folded(`all ${plural(metric.cases.length, "case")}`, metricTable(comparison, metric)) : metricTable(comparison, metric));
+    const table = metricTable(comparison, metric);
+    part.append(metric.cases.length > 30 ? folded(`all ${plural(metric.cases.length, "case")}`, table) : table);
   }
   const differing = comparison.differences.map((d) =>
     element("tr", {}, element("th", {scope: "row"}, d.item), d.values.map((value) => element("td", {}, value))));
@@ -90,13 +95,16 @@ addPlot({
     const values = shown.flatMap((r) => (r.entry.interval || []).concat(r.entry.ratio)).filter((v) => v > 0);
     const x = d3.scaleLog([Math.min(d3.min(values), 1 / band) / 1.02, Math.max(d3.max(values), band) * 1.02], [frame.x0, frame.x1]);
     // Behind the names, which on a phone stand above their bars.
-    svg.insert("rect", ":first-child").attr("class", "band").attr("x", x(1 / band)).attr("width", x(band) - x(1 / band)).attr("y", 2).attr("height", frame.bottom - 2);
+    svg.insert("rect", ":first-child").attr("class", "band").attr("x", x(1 / band)).attr("width", x(band) - x(1 / band)).attr("y", 2)
+        .attr("height", frame.bottom - 2);
     svg.insert("line", ":nth-child(2)").attr("class", "one").attr("x1", x(1)).attr("x2", x(1)).attr("y1", 2).attr("y2", frame.bottom);
     shown.forEach((r, i) => {
       const middle = frame.middle(i) - 2, worth = worthOf[r.entry.verdict] || "bad";
       if (r.entry.interval)
-        svg.append("line").attr("class", "whisker").attr("x1", x(r.entry.interval[0])).attr("x2", x(r.entry.interval[1])).attr("y1", middle).attr("y2", middle);
-      told(svg.append("circle").attr("class", `verdict ${worth}`).attr("r", 4.5).attr("cx", x(r.entry.ratio)).attr("cy", middle), `${r.name}: ${shortNumber(r.entry.ratio)}, ${r.entry.verdict}`);
+        svg.append("line").attr("class", "whisker").attr("x1", x(r.entry.interval[0])).attr("x2", x(r.entry.interval[1]))
+            .attr("y1", middle).attr("y2", middle);
+      told(svg.append("circle").attr("class", `verdict ${worth}`).attr("r", 4.5).attr("cx", x(r.entry.ratio))
+          .attr("cy", middle), `${r.name}: ${shortNumber(r.entry.ratio)}, ${r.entry.verdict}`);
       svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end")
          .text(isNarrow(width) ? `${shortNumber(r.entry.ratio)} ${signOf[worth]}` : `${shortNumber(r.entry.ratio)} ${r.entry.verdict}`);
     });
@@ -105,7 +113,8 @@ addPlot({
     const ticks = ratioTicks(x.domain());
     const axis = d3.axisBottom(x).tickValues(ticks).tickFormat(shortNumber).tickSizeOuter(0);
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${frame.bottom})`).call(axis);
-    svg.append("text").attr("class", "title").attr("x", (frame.x0 + frame.x1) / 2).attr("y", frame.bottom + 32).attr("text-anchor", "middle").text("over the baseline");
+    svg.append("text").attr("class", "title").attr("x", (frame.x0 + frame.x1) / 2).attr("y", frame.bottom + 32)
+        .attr("text-anchor", "middle").text("over the baseline");
     return {height: y, said};
   },
 });

@@ -13,7 +13,8 @@ function fitted(text, width, isStrong) {
 
 // A text that tells the whole of itself to who points at it.
 function label(parent, x, y, text, width, kind) {
-  const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label").text(fitted(text, width, /strong/.test(kind)));
+  const made = parent.append("text").attr("x", x).attr("y", y).attr("class", kind || "label")
+      .text(fitted(text, width, /strong/.test(kind)));
   made.append("title").text(text);
   return made;
 }

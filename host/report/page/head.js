@@ -60,7 +60,8 @@ function headSection() {
 function runSection() {
   const section = element("section", {id: "runs"}, element("h2", {}, hasSeveralRuns ? "The runs" : "The run"));
   for (const run of data.runs) {
-    const title = (hasSeveralRuns ? `${run.label}: ` : "") + (run.experiment && run.experiment !== run.name ? `${run.experiment}, ${run.name}` : run.name);
+    const name = run.experiment && run.experiment !== run.name ? `${run.experiment}, ${run.name}` : run.name;
+    const title = hasSeveralRuns ? `${run.label}: ${name}` : name;
     const body = [element("p", {class: "quiet"}, element("code", {}, run.path), `, ${plural(run.cases, "case")}`), factTable(run)];
     section.append(data.runs.length > 2 ? folded(title, body) : element("div", {class: "run"}, element("h3", {}, title), body));
   }

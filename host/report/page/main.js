@@ -133,7 +133,8 @@ function leavePicture(page) {
   if (drawn.nothing) return leave(page, "refusal", encode(`${data.plot}: ${drawn.nothing}`));
   const height = Number(inner.getAttribute("height")) + 56;
   d3.select(inner).attr("x", 12).attr("y", 44);
-  d3.select(outer).attr("xmlns", "http://www.w3.org/2000/svg").attr("width", width).attr("height", height).attr("viewBox", `0 0 ${width} ${height}`);
+  d3.select(outer).attr("xmlns", "http://www.w3.org/2000/svg").attr("width", width).attr("height", height)
+      .attr("viewBox", `0 0 ${width} ${height}`);
   d3.select(outer).insert("rect", "svg").attr("class", "paper").attr("width", width).attr("height", height);
   d3.select(outer).insert("text", "svg").attr("class", "heading").attr("x", 16).attr("y", 27).text(`${plot.title}: ${data.title}`);
   withOwnStyle(outer);

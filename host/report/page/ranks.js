@@ -2,7 +2,8 @@
 addPlot({
   name: "ranks",
   title: "Ranks and stragglers",
-  about: "The mean step of each rank, with a line from its shortest to its longest. A step of the case takes as long as its slowest rank; the one that was slowest most often is marked.",
+  about: "The mean step of each rank, with a line from its shortest to its longest. " +
+         "A step of the case takes as long as its slowest rank; the one that was slowest most often is marked.",
   draw(svg, width, list) {
     const all = list.filter((c) => c.ranks && c.ranks.list.some((rank) => rank.ms));
     if (!all.length) return {nothing: "no case ran on several ranks to its end"};
@@ -21,10 +22,12 @@ addPlot({
       const middle = frame.middle(i) - 2, [mean, low, high] = r.rank.ms;
       if (low !== null && high !== null)
         svg.append("line").attr("class", "whisker").attr("x1", x(low)).attr("x2", x(high)).attr("y1", middle).attr("y2", middle);
-      told(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean)).attr("cy", middle),
+      told(svg.append("circle").attr("class", r.isStraggler ? "c1" : "c0").attr("r", r.isStraggler ? 5 : 3.5).attr("cx", x(mean))
+          .attr("cy", middle),
            `${r.name}: ${shortNumber(mean)} ms`);
       const straggler = r.isStraggler ? (isNarrow(width) ? " ◀" : `, slowest in ${Math.round(r.c.ranks.straggler[1] * 100)}%`) : "";
-      svg.append("text").attr("class", r.isStraggler ? "label strong" : "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end")
+      svg.append("text").attr("class", r.isStraggler ? "label strong" : "label").attr("x", width - 4).attr("y", middle + 4)
+          .attr("text-anchor", "end")
          .text(`${shortNumber(mean)} ms${straggler}`);
     });
     const spreads = all.filter((c) => c.ranks.spread !== undefined).slice(0, 12).map((c) => `${c.name} ${shortNumber(100 * c.ranks.spread)}%`);

@@ -15,7 +15,8 @@ function ceilingsOf(list) {
 addPlot({
   name: "roofline",
   title: "Roofline",
-  about: "Operations in a second over operations for each byte, as the workload counts both. Lines are ceilings: what the device's maker states, and what was found by trial.",
+  about: "Operations in a second over operations for each byte, as the workload counts both. " +
+         "Lines are ceilings: what the device's maker states, and what was found by trial.",
   draw(svg, width, list) {
     const counted = list.filter((c) => c.roofline && c.roofline.gflop_per_s > 0);
     const all = counted.filter((c) => c.roofline.flops_per_byte > 0);
@@ -28,7 +29,8 @@ addPlot({
     const x = d3.scaleLog([xs[0] / 2, xs[1] * 2], [66, width - 16]);
     const roof = (peak, at) => Math.min(peak.gflop_per_s > 0 ? peak.gflop_per_s : Infinity, peak.gbytes_per_s > 0 ? peak.gbytes_per_s * at : Infinity);
     const top = legend(svg, ceilings.map((p) => p.text), width, 2, (g, i, lx, ly) =>
-      g.append("line").attr("class", `roof l${i + 1}${ceilings[i].stated ? "" : " broken"}`).attr("x1", lx - 6).attr("x2", lx + 8).attr("y1", ly).attr("y2", ly)) + 24;
+      g.append("line").attr("class", `roof l${i + 1}${ceilings[i].stated ? "" : " broken"}`).attr("x1", lx - 6).attr("x2", lx + 8)
+          .attr("y1", ly).attr("y2", ly)) + 24;
     const height = isNarrow(width) ? 260 : 360;
     const values = points.map((p) => p.y).concat(ceilings.map((p) => roof(p, x.domain()[1])).filter(Number.isFinite));
     const lowest = d3.min(points, (p) => p.y);
@@ -40,7 +42,8 @@ addPlot({
       const ridge = peak.gflop_per_s > 0 && peak.gbytes_per_s > 0 ? peak.gflop_per_s / peak.gbytes_per_s : null;
       const stops = [x.domain()[0], ...(ridge ? [ridge] : []), x.domain()[1]].sort((a, b) => a - b);
       const path = d3.line().x((at) => x(at)).y((at) => y(roof(peak, at)))(stops);
-      told(svg.append("path").attr("class", `roof l${i + 1}${peak.stated ? "" : " broken"}`).attr("clip-path", "url(#roof)").attr("d", path), peak.text);
+      told(svg.append("path").attr("class", `roof l${i + 1}${peak.stated ? "" : " broken"}`).attr("clip-path", "url(#roof)")
+          .attr("d", path), peak.text);
     });
     const share = (p) => {
       const peak = p.c.roofline.peaks.map((place) => data.peaks[place]).find((known) => known.stated) || data.peaks[p.c.roofline.peaks[0]];

@@ -64,7 +64,8 @@ addPlot({
     const against = (c) => (c.memory.limit && c.memory.limit.of === "process" ? c.memory.process : c.memory.total || c.memory.process);
     const texts = shown.map((c) => {
       const limit = c.memory.limit, most = against(c);
-      const share = limit && most ? `${shortNumber(Number(((100 * most) / limit.mib).toPrecision(2)))}%${isNarrow(width) ? "" : " of the " + limit.of + "'s"}` : "";
+      const percent = limit && most ? shortNumber(Number(((100 * most) / limit.mib).toPrecision(2))) : "";
+      const share = percent && `${percent}%${isNarrow(width) ? "" : ` of the ${limit.of}'s`}`;
       return [c.status === "ok" ? "" : c.status, shortTick(most || sum(c)), share].filter(Boolean).join(", ");
     });
     const top = legend(svg, data.memory_kinds, width, 2);
@@ -77,14 +78,16 @@ addPlot({
     shown.forEach((c, i) => {
       const y = frame.y(i);
       if (c.memory.total)
-        told(svg.append("line").attr("class", "mark").attr("x1", x(c.memory.total)).attr("x2", x(c.memory.total)).attr("y1", y - 2).attr("y2", y + frame.bar + 2),
+        told(svg.append("line").attr("class", "mark").attr("x1", x(c.memory.total)).attr("x2", x(c.memory.total)).attr("y1", y - 2)
+            .attr("y2", y + frame.bar + 2),
              `${c.name}: ${shortNumber(c.memory.total)} MiB at most, of all kinds together`);
       if (showsProcess(c))
         told(svg.append("path").attr("class", "mark hollow").attr("d", `M${x(c.memory.process)},${y + frame.bar / 2 - 6}l5,6l-5,6l-5,-6z`),
              `${c.name}: ${shortNumber(c.memory.process)} MiB of the process`);
       const limit = c.memory.limit;
       if (limit && x(limit.mib) <= frame.x1 + 1)
-        told(svg.append("line").attr("class", "limit").attr("x1", x(limit.mib)).attr("x2", x(limit.mib)).attr("y1", y - 3).attr("y2", y + frame.bar + 3),
+        told(svg.append("line").attr("class", "limit").attr("x1", x(limit.mib)).attr("x2", x(limit.mib)).attr("y1", y - 3)
+            .attr("y2", y + frame.bar + 3),
              `limit of the ${limit.of}: ${shortNumber(limit.mib)} MiB`);
       svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", y + frame.bar - 4).attr("text-anchor", "end").text(texts[i]);
     });
@@ -95,7 +98,8 @@ addPlot({
 addPlot({
   name: "telemetry",
   title: "Telemetry of the measured window",
-  about: "What the device said of itself while the steps were measured: the mean, and a line from the smallest to the largest value. A broken line is a limit of the device.",
+  about: "What the device said of itself while the steps were measured: the mean, and a line from the smallest to the largest value. " +
+         "A broken line is a limit of the device.",
   draw(svg, width, list) {
     const all = list.filter((c) => c.telemetry && c.telemetry.figures.length);
     if (!all.length) return {nothing: "no case has telemetry"};
@@ -118,9 +122,12 @@ addPlot({
       const limits = shown.map((c) => c.telemetry[limitOf[name]]).filter(Boolean);
       const values = shown.flatMap((c) => (figure(c) ? figure(c).slice(1) : [])).concat(limits);
       const isPercent = name.endsWith("%");
-      const x = d3.scaleLinear([isPercent || name === "power, W" ? 0 : d3.min(values) * 0.97, isPercent ? Math.max(100, d3.max(values)) : d3.max(values) * 1.02], [frame.x0, frame.x1]);
+      const low = isPercent || name === "power, W" ? 0 : d3.min(values) * 0.97;
+      const high = isPercent ? Math.max(100, d3.max(values)) : d3.max(values) * 1.02;
+      const x = d3.scaleLinear([low, high], [frame.x0, frame.x1]);
       grid(g, x, 22, frame.bottom, 4);
-      for (const limit of new Set(limits)) g.append("line").attr("class", "ceiling").attr("x1", x(limit)).attr("x2", x(limit)).attr("y1", 20).attr("y2", frame.bottom);
+      for (const limit of new Set(limits)) g.append("line").attr("class", "ceiling").attr("x1", x(limit)).attr("x2", x(limit))
+          .attr("y1", 20).attr("y2", frame.bottom);
       shown.forEach((c, i) => {
         const f = figure(c);
         if (!f) return;
@@ -128,7 +135,8 @@ addPlot({
         g.append("line").attr("class", "whisker").attr("x1", x(f[2])).attr("x2", x(f[3])).attr("y1", middle).attr("y2", middle);
         told(g.append("circle").attr("class", "c0").attr("r", 3.5).attr("cx", x(f[1])).attr("cy", middle),
              `${c.name}: ${shortNumber(f[1])}, from ${shortNumber(f[2])} to ${shortNumber(f[3])}, ${plural(c.telemetry.samples || 0, "reading")}`);
-        g.append("text").attr("class", "label").attr("x", panelWidth - 12).attr("y", middle + 4).attr("text-anchor", "end").text(shortNumber(f[1]));
+        g.append("text").attr("class", "label").attr("x", panelWidth - 12).attr("y", middle + 4).attr("text-anchor", "end")
+            .text(shortNumber(f[1]));
       });
       bottom = row + bottomAxis(g, x, frame.bottom, "", 4) - 8;
       lowest = Math.max(lowest, bottom);
@@ -139,6 +147,8 @@ addPlot({
       return `${reason} in ${plural(count, "case")} (${Math.round(100 * most)}% of the time at most)`;
     });
     const same = constant.map(([name, place]) => `${name} ${shortNumber(valuesOf(place)[0])}`).join("; ");
-    return {height: lowest, said: [said, same ? `The same throughout: ${same}.` : "", throttled.length ? `Of these cases clocks were held down by ${throttled.join(", ")}.` : ""].filter(Boolean).join(" ")};
+    const sentences = [said, same && `The same throughout: ${same}.`,
+                       throttled.length > 0 && `Of these cases clocks were held down by ${throttled.join(", ")}.`];
+    return {height: lowest, said: sentences.filter(Boolean).join(" ")};
   },
 });

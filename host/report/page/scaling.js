@@ -20,7 +20,8 @@ function seriesOf(list, values) {
     return false;
   });
   const varying = telling.filter((key) => new Set(list.map((c) => axis(c, key))).size > 1);
-  const name = (c) => [hasSeveralRuns ? data.runs[c.run].label : "", ...varying.map((key) => `${key}=${axis(c, key)}`)].filter(Boolean).join(" ");
+  const name = (c) => [hasSeveralRuns ? data.runs[c.run].label : "", ...varying.map((key) => `${key}=${axis(c, key)}`)].filter(Boolean)
+      .join(" ");
   const groups = new Map();
   for (const c of list) {
     const key = name(c);
@@ -65,7 +66,8 @@ addPlot({
     if (numbers.size < 2) return {nothing: `fewer than two cases that are shown have ${figure} at another ${input.name}`};
     const groups = seriesOf(withBoth, input.values);
     const {list: shown, said} = firstOf(groups, 8, "line");
-    const points = shown.map(([name, group]) => [name, group.map((c) => ({c, x: input.values[c.id], y: shownNumber(c.cells[place])})).sort((a, b) => a.x - b.x)]);
+    const pointOf = (c) => ({c, x: input.values[c.id], y: shownNumber(c.cells[place])});
+    const points = shown.map(([name, group]) => [name, group.map(pointOf).sort((a, b) => a.x - b.x)]);
     const all = points.flatMap(([, p]) => p);
     const fits = points.map(([, p]) => slopeOf(p));
     const ends = points.map(([, p]) => d3.extent(p, (at) => at.x));
@@ -84,8 +86,10 @@ addPlot({
       const g = svg.append("g");
       const [from, to] = ends[i];
       if (fits[i])
-        g.append("line").attr("class", `fit l${i % 8}`).attr("x1", x(from)).attr("x2", x(to)).attr("y1", y(fits[i].at(from))).attr("y2", y(fits[i].at(to)));
-      g.selectAll("circle").data(line).join("circle").attr("class", colour(i)).attr("r", 4).attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y))
+        g.append("line").attr("class", `fit l${i % 8}`).attr("x1", x(from)).attr("x2", x(to)).attr("y1", y(fits[i].at(from)))
+            .attr("y2", y(fits[i].at(to)));
+      g.selectAll("circle").data(line).join("circle").attr("class", colour(i)).attr("r", 4).attr("cx", (p) => x(p.x))
+          .attr("cy", (p) => y(p.y))
        .append("title").text((p) => `${p.c.name}: ${figure} ${shortNumber(p.y)} at ${input.name} ${shortNumber(p.x)}`);
     });
     return {height: bottomAxis(svg, x, top + height, input.name, 5, numbers.size <= 8 ? [...numbers] : null), said};

@@ -30,11 +30,13 @@ addPlot({
       g.append("line").attr("class", "median").attr("x1", x(1)).attr("x2", x(last)).attr("y1", y(median)).attr("y2", y(median));
       g.append("path").attr("class", "line l0").attr("d", d3.line().x((p) => x(p[0])).y((p) => y(p[1]))(points));
       if (points.length <= 64)
-        g.selectAll("circle").data(points).join("circle").attr("class", "c0").attr("r", 2).attr("cx", (p) => x(p[0])).attr("cy", (p) => y(p[1]))
+        g.selectAll("circle").data(points).join("circle").attr("class", "c0").attr("r", 2).attr("cx", (p) => x(p[0]))
+            .attr("cy", (p) => y(p[1]))
          .append("title").text((p) => `step ${p[0]}: ${shortNumber(p[1])} ms`);
     });
     const thinning = isThinned
-      ? ` Of cases with more than ${data.samples_of_each_case} steps the shortest and the longest of each stretch are drawn, so that no stall is lost; ` +
+      ? ` Of cases with more than ${data.samples_of_each_case} steps the shortest and the longest of each stretch are drawn, ` +
+        "so that no stall is lost; " +
         "the record has all of them."
       : "";
     return {height: Math.ceil(shown.length / columns) * panelHeight, said: said + thinning};
@@ -67,16 +69,20 @@ addPlot({
         const from = Math.max(low, edge(k)), to = Math.min(high, edge(k + 1));
         if (!count || to < from) return;
         const h = Math.max(1, (count / most) * 20);
-        svg.append("rect").attr("class", "c0 pale").attr("x", x(from)).attr("width", Math.max(1, x(to) - x(from))).attr("y", middle + 8 - h).attr("height", h);
+        svg.append("rect").attr("class", "c0 pale").attr("x", x(from)).attr("width", Math.max(1, x(to) - x(from)))
+            .attr("y", middle + 8 - h).attr("height", h);
       });
       svg.append("line").attr("class", "whisker").attr("x1", x(clip(q[1]))).attr("x2", x(clip(q[5]))).attr("y1", middle).attr("y2", middle);
-      const box = svg.append("rect").attr("class", "box").attr("x", x(clip(q[2]))).attr("width", Math.max(1, x(clip(q[4])) - x(clip(q[2])))).attr("y", middle - 5).attr("height", 10);
-      told(box, `${c.name}: median ${shortNumber(c.steps.quantiles[3])} ms, ${shortNumber(c.steps.quantiles[0])} to ${shortNumber(c.steps.quantiles[6])} ms`);
+      const box = svg.append("rect").attr("class", "box").attr("x", x(clip(q[2])))
+          .attr("width", Math.max(1, x(clip(q[4])) - x(clip(q[2])))).attr("y", middle - 5).attr("height", 10);
+      const [shortest, , , median, , , longest] = c.steps.quantiles.map(shortNumber);
+      told(box, `${c.name}: median ${median} ms, ${shortest} to ${longest} ms`);
       svg.append("line").attr("class", "middle").attr("x1", x(0)).attr("x2", x(0)).attr("y1", middle - 6).attr("y2", middle + 6);
       const triangle = (at, way) => svg.append("path").attr("class", "beyond").attr("d", `M${at},${middle}l${-7 * way},-4v8z`);
       if (q[6] > high) triangle(frame.x1, 1);
       if (q[0] < low) triangle(frame.x0, -1);
-      svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end").text(`${shortNumber(c.steps.quantiles[3])} ms`);
+      svg.append("text").attr("class", "label").attr("x", width - 4).attr("y", middle + 4).attr("text-anchor", "end")
+          .text(`${shortNumber(c.steps.quantiles[3])} ms`);
     });
     const bottom = bottomAxis(svg, x, frame.bottom, "percent away from the case's median");
     return {height: bottom, said};

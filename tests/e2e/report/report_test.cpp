@@ -101,6 +101,7 @@ TEST_F(Report, MistakesAreNamed) {
   refused({"report", folder_of_run, "--plot", "stepps"}, "did you mean 'steps'?");
   refused({"report", folder_of_run, "--plot", "steps", "--format", "html"}, "the page has all plots");
   refused({"report", folder_of_run, "--plot", "steps", "--width", "10"}, "expected pixels from 300 to 4000");
+  refused({"report", folder_of_run, "--dark"}, "--dark goes with --plot");
   refused({"report", folder_of_run, "--plot", "steps", "--open"}, "--open goes with --format html alone");
   EXPECT_FALSE(fs::exists(folder() / "empty/report.html"));
   EXPECT_FALSE(cases().empty());
