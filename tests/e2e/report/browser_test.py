@@ -24,6 +24,9 @@ COLUMN = """(name) => {
 CLICK = "(name) => document.querySelector(`#table th[data-column=\"${name}\"] button`).click()"
 
 
+ODD = "[...document.querySelectorAll('svg *')].some((e) => [...e.attributes].some((a) => /NaN|undefined/.test(a.value)))"
+
+
 def check(holds, what):
     if not holds:
         sys.exit(f"FAILED: {what}")
@@ -54,8 +57,7 @@ def is_quiet(browser, page):
     asked = [url for url in browser.requests() if not url.startswith(("file:", "data:"))]
     check(not asked, f"{page.name}: it has asked for {asked}")
     check(browser.value("document.querySelectorAll('svg').length") > 0, f"{page.name}: it has drawn nothing")
-    drawn = browser.value("[...document.querySelectorAll('svg *')].some((e) => [...e.attributes].some((a) => /NaN|undefined/.test(a.value)))")
-    check(not drawn, f"{page.name}: a plot has drawn what is no number")
+    check(not browser.value(ODD), f"{page.name}: a plot has drawn what is no number")
 
 
 def check_table(browser, page):
@@ -91,6 +93,20 @@ def check_table(browser, page):
     check(browser.complaints() == [], f"with no row: {browser.complaints()}")
     check(len(filtered("status=ok")) + len(filtered("status!=ok")) == len(before), "status is there or not")
     check(len(filtered("")) == len(before), "the filter is gone")
+
+
+def check_controls(browser, page):
+    """Whatever is chosen beside a plot, it draws that, and something else than before."""
+    is_quiet(browser, page)
+    drawn = set()
+    for n in range(browser.value("document.querySelectorAll('figure select').length")):
+        select = f"document.querySelectorAll('figure select')[{n}]"
+        for option in browser.value(f"[...{select}.options].map((o) => o.value)"):
+            browser.value(f"{select}.value = {json.dumps(option)}; {select}.dispatchEvent(new Event('change'))")
+            check(not browser.value(ODD), f"{option}: a plot has drawn what is no number")
+            drawn.add((n, browser.value(f"{select}.closest('figure').querySelector('svg').innerHTML")))
+    check(len(drawn) > 15, f"there are {len(drawn)} drawings for all that can be chosen; expected more")
+    check(not browser.complaints(), f"the console has {browser.complaints()}")
 
 
 def check_looks(browser, page):
@@ -148,6 +164,7 @@ def main(assay, published):
         runs = [published / day / "decoder-execution" for day in ("h200-2026-11-22", "h200-2026-11-23")]
         report(assay, *runs, "-o", folder / "compared.html")
         check_table(browser, folder / "compared.html")
+        check_controls(browser, folder / "compared.html")
         check_looks(browser, folder / "compared.html")
         check_texts(browser, folder / "whole/report.html")
         check_looks(browser, folder / "whole/report.html")
