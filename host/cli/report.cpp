@@ -122,6 +122,17 @@ report::PageOptions page_options(const po::variables_map& values, const std::str
   return options;
 }
 
+report::ComparisonRules comparison_rules(const po::variables_map& values) {
+  report::ComparisonRules rules;
+  const Arguments across = list_of(values, "across");
+  rules.match = {{across.begin(), across.end()}, values.count("any") > 0};
+  rules.split.keys = list_of(values, "by");
+  if (values.count("baseline")) rules.split.baseline = values["baseline"].as<std::string>();
+  if (rules.split.baseline && rules.split.keys.empty())
+    throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
+  return rules;
+}
+
 int make_report(const po::variables_map& values) {
   const Arguments runs = list_of(values, "run");
   if (runs.empty()) throw UsageError("no run is given; expected a run folder, or several");
@@ -131,9 +142,7 @@ int make_report(const po::variables_map& values) {
   const report::PageOptions options = page_options(values, plot);
   const fs::path file = output_of(values, runs, form, plot);
 
-  const Arguments across = list_of(values, "across");
-  const report::ReportedRuns reported =
-      report::read_runs(runs, {{across.begin(), across.end()}, values.count("any") > 0});
+  const report::ReportedRuns reported = report::read_runs(runs, comparison_rules(values));
   for (const std::string& warning : reported.warnings) fmt::print(stderr, "assay: {}\n", warning);
   report::check_output(file, values.count("force") > 0);
   const std::string text =
@@ -159,6 +168,9 @@ int report_command(const Arguments& arguments) {
        "which one: comparison, steps, distribution, phases, memory, scaling, roofline, telemetry, ranks")  //
       ("width", po::value<int>()->default_value(960), "of a single plot, in pixels")                       //
       ("dark", "a single plot on dark paper")                                                              //
+      ("by", po::value<Arguments>()->composing(),
+       "an input that varies within the run: its values are compared; repeatable")      //
+      ("baseline", po::value<std::string>(), "the value of --by that is the baseline")  //
       ("across", po::value<Arguments>()->composing(),
        "an input in which compared cases may differ, such as execution; repeatable")  //
       ("any", "also compares cases of other numbers of ranks")                        //
@@ -169,6 +181,8 @@ int report_command(const Arguments& arguments) {
   try {
     return make_report(options.values);
   } catch (const results::NoRunError& e) {
+    throw UsageError(e.what());
+  } catch (const compare::SplitError& e) {
     throw UsageError(e.what());
   } catch (const report::OutputError& e) {
     throw UsageError(e.what());

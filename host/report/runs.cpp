@@ -60,6 +60,20 @@ ReportedComparison compared(std::vector<compare::Side> sides, const compare::Com
   }
 }
 
+// The cases of one run, or of several runs of one thing, beside each other.
+ReportedComparison split_and_compared(const std::vector<compare::Side>& sides, const compare::SplitRules& rules,
+                                      compare::ComparisonOptions options) {
+  if (sides.size() != 1)
+    throw compare::SplitError(fmt::format(
+        "--by splits one side, and there are {}; expected one run, or several of the same thing separated by commas",
+        sides.size()));
+  compare::SplitSide split = compare::split_side(sides.front(), rules);
+  options.rules.across.merge(split.across);
+  ReportedComparison out = compared(std::move(split.sides), options);
+  if (out.comparison) out.comparison->side_notes = std::move(split.notes);
+  return out;
+}
+
 // Of a folder with runs of several experiments: each is a side of its own, and those of a group are compared. A file
 // that is no run is told of, and does not keep the others from being shown.
 void add_overview(const compare::Overview& overview, const compare::ComparisonOptions& options, ReportedRuns& out) {
@@ -91,12 +105,13 @@ void check_has_records(const ReportedRuns& read, const std::vector<std::string>&
 
 }  // namespace
 
-ReportedRuns read_runs(const std::vector<std::string>& given, const compare::MatchRules& rules) {
+ReportedRuns read_runs(const std::vector<std::string>& given, const ComparisonRules& rules) {
   ReportedRuns out;
   compare::ComparisonOptions options;
   options.test = out.test;
-  options.rules = rules;
-  if (given.size() == 1)
+  options.rules = rules.match;
+  const bool splits = !rules.split.keys.empty();
+  if (given.size() == 1 && !splits)
     if (const auto overview = compare::overview_of(given.front())) {
       add_overview(*overview, options, out);
       check_has_records(out, given);
@@ -109,7 +124,10 @@ ReportedRuns read_runs(const std::vector<std::string>& given, const compare::Mat
       out.runs.push_back(
           reported(side.runs[i], side.runs.size() == 1 ? side.label : fmt::format("{}{}", side.label, i + 1)));
   check_has_records(out, given);
-  if (read.sides.size() > 1) out.comparisons.push_back(compared(std::move(read.sides), options));
+  if (splits)
+    out.comparisons.push_back(split_and_compared(read.sides, rules.split, options));
+  else if (read.sides.size() > 1)
+    out.comparisons.push_back(compared(std::move(read.sides), options));
   return out;
 }
 

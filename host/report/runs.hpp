@@ -1,6 +1,7 @@
 // From the arguments of `assay report` to what a page is made of: the runs, and which of them are compared.
 #pragma once
 #include "compare/comparison.hpp"
+#include "compare/split.hpp"
 #include "results/tabled_runs.hpp"
 
 #include <optional>
@@ -28,9 +29,15 @@ struct ReportedRuns {
   std::vector<std::string> warnings;  // for the user, one line each
 };
 
+// What is compared with what.
+struct ComparisonRules {
+  compare::MatchRules match;
+  compare::SplitRules split;  // with keys, the cases of one run are the sides
+};
+
 // Arguments as for `assay compare`: with several runs the first one is the baseline. Of a folder with runs of several
 // experiments those are compared that belong together. Throws results::NoRunError where nothing given is a run, or no
-// run has a record, and StorageError. `rules`: what the cases of a comparison may differ in.
-ReportedRuns read_runs(const std::vector<std::string>& given, const compare::MatchRules& rules = {});
+// run has a record, compare::SplitError, and StorageError.
+ReportedRuns read_runs(const std::vector<std::string>& given, const ComparisonRules& rules = {});
 
 }  // namespace assay::host::report

@@ -61,10 +61,30 @@ TEST_F(Runs, CasesMayDifferInWhatIsNamed) {
   eager["params"]["execution"] = "eager";
   const std::string a = put_run("sizes", first_, {eager}), b = put_run("sizes", second_, {graph});
   const auto verdict = [&](const compare::MatchRules& rules) {
-    return read_runs({a, b}, rules).comparisons.at(0).comparison->metrics.at(0).cases.at(0).entries.at(1);
+    return read_runs({a, b}, {rules, {}}).comparisons.at(0).comparison->metrics.at(0).cases.at(0).entries.at(1);
   };
   EXPECT_EQ(verdict({}).kind, compare::Entry::Kind::refused);
   EXPECT_EQ(verdict({{"execution"}, false}).kind, compare::Entry::Kind::compared);
+}
+
+TEST_F(Runs, ValuesWithinOneRunAreCompared) {
+  host::Json graph = ok_record(), eager = ok_record();
+  graph["index"] = 1;
+  graph["axes"] = {{"execution", "graph"}};
+  graph["params"]["execution"] = "graph";
+  eager["axes"] = {{"execution", "eager"}};
+  eager["params"]["execution"] = "eager";
+  const std::string run = put_run("sizes", first_, {graph, eager});
+  const ReportedRuns read = read_runs({run}, {{}, {{"execution"}, "eager"}});
+  ASSERT_EQ(read.runs.size(), 1u);
+  EXPECT_EQ(read.runs[0].table.records.size(), 2u);
+  ASSERT_EQ(read.comparisons.size(), 1u);
+  ASSERT_TRUE(read.comparisons[0].comparison);
+  EXPECT_EQ(read.comparisons[0].comparison->sides.size(), 2u);
+  EXPECT_EQ(read.comparisons[0].comparison->metrics[0].cases[0].entries[1].kind, compare::Entry::Kind::compared);
+  EXPECT_THROW(read_runs({run}, {{}, {{"batch_size"}, {}}}), compare::SplitError);
+  const std::string other = put_run("sizes", second_, {graph, eager});
+  EXPECT_THROW(read_runs({run, other}, {{}, {{"execution"}, {}}}), compare::SplitError);
 }
 
 TEST_F(Runs, RunsOfOneSideAreCountedBesideItsLabel) {
