@@ -48,7 +48,7 @@ function comparisonPart(comparison) {
   if (comparison.refusal !== undefined) return element("p", {class: "warning"}, `Not compared: ${comparison.refusal}`);
   const sides = comparison.sides.map((side, i) =>
     element("li", {}, element("b", {}, side.label), i ? ": " : " (baseline): ", element("code", {}, side.name),
-            side.runs > 1 ? `, ${side.runs} runs` : "", side.inputs.length ? `, ${side.inputs.join(", ")}` : ""));
+            side.runs > 1 ? `, ${side.runs} runs` : "", ...side.inputs.filter((input) => input !== side.name).map((input) => `, ${input}`)));
   const part = element("div", {class: "comparison"}, element("ul", {class: "sides"}, sides));
   for (const metric of comparison.metrics) {
     const entries = metric.cases.flatMap((c) => c.sides.slice(1)).filter(isJudged);
