@@ -21,11 +21,12 @@ fi
 assay_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 # Present under these names in Debian 12 and Ubuntu 24.04. Boost.DLL is header-only (libboost-dev); oneDNN's CMake
-# package asks for OpenCL (ocl-icd-opencl-dev) where it was built with it, although the CPU engine never uses it.
+# package asks for OpenCL (ocl-icd-opencl-dev) where it was built with it, although the CPU engine never uses it. node-d3 is
+# one file of JavaScript that becomes part of the executable.
 packages_to_build=(
   g++ cmake ninja-build
   libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev
-  libdnnl-dev ocl-icd-opencl-dev libgloo-dev
+  libdnnl-dev ocl-icd-opencl-dev libgloo-dev node-d3
 )
 # Slurm's (slurm-wlm munge) are for the tests that make a cluster of their own on this machine; see without_daemons.
 # shellcheck disable=SC2034  # read by scripts/test

@@ -15,6 +15,7 @@ int list_command(const Arguments& arguments);
 int forecast_command(const Arguments& arguments);
 int table_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
+int report_command(const Arguments& arguments);
 int kernels_command(const Arguments& arguments);
 int describe_command(const Arguments& arguments);
 int new_command(const Arguments& arguments);

@@ -29,6 +29,7 @@ constexpr Command commands[] = {
     {"list", "list the plugins and devices that this host finds", list_command},
     {"table", "make a table of one run or several, with other columns or in another form", table_command},
     {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},
+    {"report", "one HTML page of a run or several: tables, plots, comparison", report_command},
     {"ab", "two variants of an experiment in turns, until it is clear which is faster", ab_command},
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
     {"describe", "print a workload's parameters, phases and metrics", describe_command},

@@ -97,6 +97,8 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
                experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),
                views.records.empty() ? "there is nothing to go on with: start it again" : "--resume runs the rest");
   fmt::print("results: {}\n", run_folder);
+  // Made when it is wanted: a run of a second would be followed by a file of half a megabyte that nobody reads.
+  if (!views.records.empty()) fmt::print("a page of it: assay report {}\n", run_folder);
   if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
   if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);
 }

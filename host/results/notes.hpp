@@ -2,10 +2,21 @@
 #pragma once
 #include "record/case_record.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace assay::host::results {
+
+// A text, and the cases that have it: "case 2 (size=large)", "cases 1-3, 5", "all 9 cases".
+struct SaidOfCases {
+  std::string cases, text;
+};
+
+// What `texts` gives of each record, each distinct text once, in the order of the first cases. Texts that differ in
+// their figures alone are one, with those of the first case: "<text> (figures of case 1)".
+std::vector<SaidOfCases> said_of_cases(const std::vector<record::CaseRecord>& records,
+                                       const std::function<std::vector<std::string>(const record::CaseRecord&)>& texts);
 
 // Each distinct note once, with the cases that have it, in the order of the first of them:
 //   "case 2 (size=large): note: <text>"

@@ -1,0 +1,12 @@
+// What a page says of a run as a whole: what ran, on what, when, with which code, and what its cases were told to have.
+#pragma once
+#include "report/rounded.hpp"
+#include "report/runs.hpp"
+
+namespace assay::host::report {
+
+// {"label", "name", "path", "experiment", "facts": [[key, text]], "same": [[key, text]], "checks": [...], "notes":
+// [...]}
+Json run_json(const ReportedRun& run);
+
+}  // namespace assay::host::report
