@@ -119,10 +119,13 @@ std::string name_for_all(const std::vector<const record::CaseRecord*>& records, 
     const auto found = single_figure_of(record, column);
     return found && found->figure.mean > 0;
   };
-  const bool is_of_whole_cases =
-      metric == "memory" && std::any_of(records.begin(), records.end(), [&](const record::CaseRecord* record) {
-        return has(*record, "memory.peak_mib") && !has(*record, "memory.step_peak.max_mib");
-      });
+  bool some_tell_steps = false, some_do_not = false;
+  for (const record::CaseRecord* record : records) {
+    const bool tells_steps = has(*record, "memory.step_peak.max_mib");
+    some_tell_steps |= tells_steps;
+    some_do_not |= !tells_steps && has(*record, "memory.peak_mib");
+  }
+  const bool is_of_whole_cases = metric == "memory" && some_tell_steps && some_do_not;
   return is_of_whole_cases ? "memory.peak_mib" : metric;
 }
 

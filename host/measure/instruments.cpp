@@ -16,7 +16,9 @@ constexpr double resolution_ns = 1000;
 constexpr double margin = 1.1;
 constexpr std::int64_t least_leap = 2, largest_leap = 16;
 
-double median_of_a_batch(Timeline& timeline, Recorder& recorder, bool sync) {
+}  // namespace
+
+double empty_sample_ns(Timeline& timeline, Recorder& recorder, bool sync) {
   std::vector<double> ns;
   ns.reserve(first_samples + samples);
   recorder.discard();
@@ -38,20 +40,6 @@ double median_of_a_batch(Timeline& timeline, Recorder& recorder, bool sync) {
   const auto first = ns.begin() + first_samples, middle = first + samples / 2;
   std::nth_element(first, middle, ns.end());
   return *middle;
-}
-
-}  // namespace
-
-double empty_sample_ns(Timeline& timeline, Recorder& recorder, bool sync, double least_s) {
-  const std::int64_t begin_ns = timeline.host_now_ns();
-  double ns = 0;
-  // A played clock stands still where nothing costs time: there is nothing to wait for then.
-  for (std::int64_t before_ns = -1, now_ns = begin_ns;
-       now_ns > before_ns && static_cast<double>(now_ns - begin_ns) < least_s * 1e9; now_ns = timeline.host_now_ns()) {
-    before_ns = now_ns;
-    ns = median_of_a_batch(timeline, recorder, sync);
-  }
-  return ns;
 }
 
 double worthwhile_sample_ns(double instrument_ns) { return wanted_over_cost * std::max(instrument_ns, resolution_ns); }

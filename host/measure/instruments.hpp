@@ -8,9 +8,9 @@ namespace assay::host::measure {
 
 inline constexpr std::int64_t most_inner_steps = 10'000;
 
-// The time of a sample with nothing in it, taken as the others are: the same marks and, with `sync`, the same wait.
-// Takes such samples for `least_s`, and tells the median of the last ones. The recorder forgets what it has.
-double empty_sample_ns(Timeline& timeline, Recorder& recorder, bool sync, double least_s);
+// The time of a sample with nothing in it, taken as the others are: the same marks and, with `sync`, the same wait. The
+// recorder forgets what it has.
+double empty_sample_ns(Timeline& timeline, Recorder& recorder, bool sync);
 
 // A hundred times that, and no less than a hundred times what clocks and events of devices resolve.
 double worthwhile_sample_ns(double instrument_ns);

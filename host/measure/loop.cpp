@@ -94,12 +94,10 @@ class Loop {
 
   double slowest(double ns) const { return hooks_.slowest ? hooks_.slowest(std::span(&ns, 1)).front() : ns; }
 
-  // The empty samples come last: while they are taken, neither this processor nor the device rests, and clocks that
-  // sank during the host's work rise again.
   void prepare_window() {
     timeline_.synchronize();
+    result_.instrument_ns = empty_sample_ns(timeline_, recorder_, plan_.sync);
     hooks_.prepare_window();
-    result_.instrument_ns = empty_sample_ns(timeline_, recorder_, plan_.sync, awakening_s);
   }
 
   // Nothing, as a sample takes it: on an H200 the first step after an idle moment took 2 us longer than the others, and

@@ -3,9 +3,7 @@
 // What the host has to do before the window (the ranks meet, the kernel's files are read, the device is asked for its
 // telemetry) leaves caches cold and the device idle, and the step after it pays: of 301 published cases below 10 ms a
 // step the first sample was the largest in 265, the second in none. So settling steps, which nobody records, come
-// between that work and the window, which follows them without a pause. They last too short a time for a processor that
-// slept meanwhile: eager attention of 0.2 ms a step, on an H200, took 1.2 times as long for 5 ms. So samples with
-// nothing in them, which also tell what the instruments cost, keep it busy for `awakening_s` before they begin.
+// between that work and the window, which follows them without a pause.
 //
 // A training whose figures are compared should take the same number of steps each time, however fast and however quiet
 // the machine is. So the settling steps are the last ones of the warm-up, as many as take no more than a moment; only a
@@ -26,7 +24,7 @@ namespace assay::host::measure {
 // What comes between the host's own work and the window: fewer where so many take longer than a moment, and none where
 // one does, which is too long for the host's work to show in it.
 inline constexpr std::int64_t fewest_settling_steps = 4, most_settling_steps = 20;
-inline constexpr double most_settling_s = 0.05, awakening_s = 0.01;
+inline constexpr double most_settling_s = 0.05;
 inline constexpr int rehearsals = 3;  // of the instruments, right before the first measured step
 
 struct LoopHooks {

@@ -80,13 +80,17 @@ void add_speedup(std::vector<std::string>& columns) {
   columns.insert(place, std::string(record::speedup_column));
 }
 
-// What the steps hold, where that is known: the peak of the whole case also has what algorithms were tried on, and is
-// another one when they have been chosen before.
+// What the steps hold, where all cases tell that: the peak of the whole case also has what algorithms were tried on,
+// and is another one when they have been chosen before.
 const char* memory_column(const Columns& columns) {
-  for (const char* name : {"memory.step_peak.max_mib", "memory.peak_mib"})
-    if (columns.any([name](const record::CaseRecord& r) { return record::cell_of(r, name).number().value_or(0) > 0; }))
-      return name;
-  return "memory.process_peak_mib";
+  const auto has = [](const record::CaseRecord& r, const char* name) {
+    return r.result.is_ok() && record::cell_of(r, name).number().value_or(0) > 0;
+  };
+  if (!columns.any([&](const record::CaseRecord& r) { return has(r, "memory.peak_mib"); }))
+    return "memory.process_peak_mib";
+  const bool leaves_out = columns.any(
+      [&](const record::CaseRecord& r) { return has(r, "memory.peak_mib") && !has(r, "memory.step_peak.max_mib"); });
+  return leaves_out ? "memory.peak_mib" : "memory.step_peak.max_mib";
 }
 
 }  // namespace

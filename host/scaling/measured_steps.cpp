@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace assay::host::scaling {
@@ -12,8 +13,9 @@ using record::CaseRecord;
 
 constexpr const char* ranks_axis = "run.ranks";
 constexpr double s_of_a_ms = 1e-3;
-// A workload that waits for its collectives hides some microseconds of them all the same.
-constexpr double least_overlap = 0.05;
+// A workload that waits for its collectives hides some of them all the same, where ranks wait for one another.
+constexpr double least_overlap = 0.2;
+constexpr int most_ranks = 1 << 20;
 
 std::optional<double> metric(const CaseRecord& r, std::string_view name) {
   const record::CaseMetric* const found = record::find(r.result.metrics, name);
@@ -30,6 +32,11 @@ std::optional<double> phase_s(const CaseRecord& r, std::string_view name) {
 std::string family_of(const CaseRecord& r) {
   std::string text = r.identity.workload + (r.result.device ? "/" + r.result.device->name : "");
   for (const auto& [name, value] : r.identity.params) text += fmt::format(" {}={}", name, to_text(value));
+  for (const auto& [name, value] : r.identity.axes)
+    if (name != ranks_axis) text += fmt::format(" {}={}", name, to_text(value));
+  for (const char* setting : {"run.threads", "run.bind", "measure.inner", "measure.cold_cache"})
+    if (const Value* const value = record::find(r.identity.settings, setting))
+      text += fmt::format(" {}={}", setting, to_text(*value));
   return text;
 }
 
@@ -43,7 +50,7 @@ std::string label_of(const CaseRecord& r) {
 // Processors by the threads of a rank, on one machine.
 std::optional<double> ranks_at_full_speed(const CaseRecord& r, std::optional<double> processors) {
   const bool is_cpu = r.result.device && r.result.device->kind == "cpu";
-  if (!is_cpu || !processors || !r.result.threads.count) return std::nullopt;
+  if (!is_cpu || !processors || r.result.threads.count.value_or(0) < 1) return std::nullopt;
   return std::max(1.0, *processors / static_cast<double>(*r.result.threads.count));
 }
 
@@ -77,21 +84,37 @@ void tell_apart(std::vector<StepFamily>& families) {
     if (count[family.label] > 1) family.label += " on " + family.link;
 }
 
+bool is_amount(const std::optional<double>& x) { return x && std::isfinite(*x) && *x >= 0; }
+
+// Collectives that run beside the backward: as the workload's strategy says, or else as their times tell. On one rank
+// nothing is under way that could overlap.
+bool overlaps(const CaseRecord& r, int ranks) {
+  if (ranks < 2) return false;
+  if (const Value* const strategy = record::find(r.identity.params, "strategy"))
+    return to_text(*strategy).starts_with("overlap");
+  return metric(r, "overlap_share").value_or(0) > least_overlap;
+}
+
+// Nothing where the record leaves out what is needed, or has what cannot be.
 std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
   const CaseRecord& r = *observed.record;
   const auto step_s = phase_s(r, "step"), collectives = metric(r, "collectives");
   const auto bytes = metric(r, "communication_bytes"), busy_ms = metric(r, "communication_ms");
-  if (!step_s || !collectives || !bytes || !busy_ms) return std::nullopt;
-  MeasuredStep step{.ranks = r.identity.ranks.value_or(1), .step_s = *step_s};
-  if (r.result.silent && r.result.silent->step_mean_ms) step.silent_s = *r.result.silent->step_mean_ms * s_of_a_ms;
+  const auto exposed_ms = metric(r, "exposed_ms");
+  const int ranks = r.identity.ranks.value_or(0);
+  if (!is_amount(step_s) || *step_s == 0 || !is_amount(collectives) || !is_amount(bytes) || !is_amount(busy_ms) ||
+      (exposed_ms && !is_amount(exposed_ms)) || ranks < 1 || ranks > most_ranks)
+    return std::nullopt;
+  MeasuredStep step{.ranks = ranks, .step_s = *step_s};
+  if (r.result.silent && is_amount(r.result.silent->step_mean_ms))
+    step.silent_s = *r.result.silent->step_mean_ms * s_of_a_ms;
   step.backward_s = phase_s(r, "backward").value_or(0);
   step.collectives = *collectives, step.bytes = *bytes;
   step.communication_s = *busy_ms * s_of_a_ms;
-  step.exposed_s = metric(r, "exposed_ms").value_or(*busy_ms) * s_of_a_ms;
+  step.exposed_s = exposed_ms.value_or(*busy_ms) * s_of_a_ms;
   step.ranks_at_full_speed = ranks_at_full_speed(r, observed.processors);
-  // On one rank nothing is under way that could overlap.
-  step.overlaps = step.ranks > 1 && metric(r, "overlap_share").value_or(0) > least_overlap;
-  if (r.result.rates && r.result.rates->items_per_s) step.items = *r.result.rates->items_per_s * *step_s;
+  step.overlaps = overlaps(r, ranks);
+  if (r.result.rates && is_amount(r.result.rates->items_per_s)) step.items = *r.result.rates->items_per_s * *step_s;
   return step;
 }
 
@@ -102,10 +125,16 @@ void add(MeasuredStep& into, const MeasuredStep& other) {
   mean(into.step_s, other.step_s), mean(into.backward_s, other.backward_s);
   mean(into.communication_s, other.communication_s), mean(into.exposed_s, other.exposed_s);
   mean(into.items, other.items);
+  mean(into.collectives, other.collectives), mean(into.bytes, other.bytes);
+  into.overlaps = into.overlaps || other.overlaps;
   if (into.silent_s && other.silent_s) mean(*into.silent_s, *other.silent_s);
 }
 
 }  // namespace
+
+double crowding(int ranks, std::optional<double> ranks_at_full_speed) {
+  return ranks_at_full_speed ? std::max(1.0, ranks / *ranks_at_full_speed) : 1;
+}
 
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out) {
   std::vector<StepFamily> families;
@@ -152,10 +181,12 @@ std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
     const Value* const name = record::find(r.identity.params, "collective");
     const auto collective = name ? collective_named(to_text(*name)) : std::nullopt;
     const auto bytes = metric(r, "message_bytes"), gbs = metric(r, "algorithm_bandwidth_gbs");
-    if (!collective || !bytes || !gbs || *gbs <= 0) continue;
+    if (!collective || !is_amount(bytes) || !is_amount(gbs) || *bytes == 0 || *gbs == 0) continue;
     if (r.result.sampling && r.result.sampling->is_cold)
       continue;  // steps of training find their gradients in the caches
-    points.push_back({link_of(r, "backend"), *collective, r.identity.ranks.value_or(1), *bytes, *bytes / (*gbs * 1e9)});
+    points.push_back(
+        {link_of(r, "backend"), *collective, r.identity.ranks.value_or(1), *bytes,
+         *bytes / (*gbs * 1e9) / crowding(r.identity.ranks.value_or(1), ranks_at_full_speed(r, observed.processors))});
   }
   return points;
 }
@@ -167,7 +198,7 @@ std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
       // Beside the backward a collective takes longer than alone: it tells the wire only where nothing ran beside it.
       if (step.ranks > 1 && step.collectives > 0 && !step.overlaps)
         points.push_back({family.link, Collective::all_reduce, step.ranks, step.bytes / step.collectives,
-                          step.communication_s / step.collectives});
+                          step.communication_s / step.collectives / crowding(step.ranks, step.ranks_at_full_speed)});
   return points;
 }
 

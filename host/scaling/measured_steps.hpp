@@ -42,6 +42,9 @@ struct ObservedCase {
   std::optional<double> processors = {};  // that the process might use
 };
 
+// How many times longer the work of one of so many ranks takes on a machine where they share processors.
+double crowding(int ranks, std::optional<double> ranks_at_full_speed);
+
 // Cases that tell their collectives (ddp). Of others the workload's name is in `left_out`.
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out);
 

@@ -6,13 +6,6 @@
 namespace assay::host::scaling {
 namespace {
 
-// How many times longer a rank's work takes where ranks share processors.
-double crowding(int ranks, const MeasuredStep& basis, const Assumptions& a) {
-  if (!basis.ranks_at_full_speed) return 1;
-  const int together = a.network ? std::min(ranks, a.network->ranks_per_machine) : ranks;
-  return std::max(1.0, together / *basis.ranks_at_full_speed);
-}
-
 struct Message {
   double seconds = 0;
   Algorithm algorithm = Algorithm::ring;
@@ -29,11 +22,12 @@ double seconds_across(const Wire& wire, const Network& network, double bytes, in
          per_byte * volume_of(Collective::all_reduce, ranks) * bytes;
 }
 
-Message cheapest(double bytes, int ranks, const Assumptions& a) {
+// Without a network for ranks that were measured: what they had is in the measurement.
+Message cheapest(double bytes, int ranks, const Assumptions& a, bool is_measured) {
   Message best;
   bool is_first = true;
   for (const Wire& wire : a.wires) {
-    const bool crosses = a.network && ranks > a.network->ranks_per_machine;
+    const bool crosses = !is_measured && a.network && ranks > a.network->ranks_per_machine;
     const double seconds = crosses ? seconds_across(wire, *a.network, bytes, ranks)
                                    : seconds_of(wire, Collective::all_reduce, bytes, ranks);
     if (is_first || seconds < best.seconds) best = {seconds, wire.algorithm};
@@ -55,27 +49,40 @@ double exposed_of(const MeasuredStep& basis, double communication_s, double back
   return std::max(last_s, communication_s - backward_s * (1 - 1 / basis.collectives));
 }
 
-Outlook outlook(const MeasuredStep& basis, int ranks, const Assumptions& assumptions) {
-  const auto message = [&](int n) {
-    return cheapest(basis.collectives > 0 ? basis.bytes / basis.collectives : 0, n, assumptions);
+// What a step of the basis' kind takes on so many ranks, by the model alone.
+Outlook modelled(const MeasuredStep& basis, int ranks, const Assumptions& assumptions, bool is_measured) {
+  const auto message = [&](int n, bool measured) {
+    return cheapest(basis.collectives > 0 ? basis.bytes / basis.collectives : 0, n, assumptions, measured);
   };
-  const double crowd = crowding(ranks, basis, assumptions) / crowding(basis.ranks, basis, assumptions);
-  Outlook o{.ranks = ranks, .compute_s = compute_of(basis) * crowd};
-  if (ranks > 1) {
-    // What collectives take longer in a step than alone is added, not multiplied: from two H200 to four it hardly
-    // grows, though messages take half as long again.
-    const double modelled_s = basis.collectives * message(basis.ranks).seconds;
-    const double longer_s = basis.ranks > 1 ? std::max(0.0, basis.communication_s - modelled_s) : 0;
-    const Message one = message(ranks);
-    o.algorithm = one.algorithm;
-    o.communication_s = (basis.collectives * one.seconds + longer_s) * crowd;
-    o.exposed_s = exposed_of(basis, o.communication_s, basis.backward_s * crowd);
+  const double of_basis = crowding(basis.ranks, basis.ranks_at_full_speed);
+  const int together =
+      assumptions.network && !is_measured ? std::min(ranks, assumptions.network->ranks_per_machine) : ranks;
+  const double crowd = crowding(together, basis.ranks_at_full_speed);
+  Outlook o{.ranks = ranks, .compute_s = compute_of(basis) * crowd / of_basis};
+  if (ranks < 2) return o;
+  // What collectives take longer in a step than alone is added, not multiplied: from two H200 to four it hardly grows,
+  // though messages take half as long again.
+  const double alone_s = basis.collectives * message(basis.ranks, true).seconds;
+  const double longer_s = basis.ranks > 1 ? std::max(0.0, basis.communication_s / of_basis - alone_s) : 0;
+  const Message one = message(ranks, is_measured);
+  o.algorithm = one.algorithm;
+  o.communication_s = (basis.collectives * one.seconds + longer_s) * crowd;
+  o.exposed_s = exposed_of(basis, o.communication_s, basis.backward_s * crowd / of_basis);
+  return o;
+}
 
-    const double lost_s = basis.silent_s ? std::max(0.0, basis.step_s - *basis.silent_s - basis.exposed_s) : 0;
-    const double hidden_s = basis.communication_s - basis.exposed_s;
-    o.slowed_s =
-        basis.overlaps && hidden_s > 0 ? lost_s / hidden_s * (o.communication_s - o.exposed_s) : lost_s * crowd;
-  }
+// The rest of the measured step, which the model does not know: of collectives that are hidden it grows with what is
+// hidden, or else with what ranks compute.
+Outlook outlook(const MeasuredStep& basis, int ranks, const Assumptions& assumptions) {
+  const Outlook then = modelled(basis, basis.ranks, assumptions, true);
+  Outlook o = modelled(basis, ranks, assumptions, ranks == basis.ranks && !assumptions.network);
+  const double rest_s = basis.step_s - then.compute_s - then.exposed_s;
+  const double hidden_then_s = then.communication_s - then.exposed_s, hidden_s = o.communication_s - o.exposed_s;
+  if (ranks > 1)
+    o.slowed_s = basis.overlaps && hidden_then_s > 0 ? rest_s * hidden_s / hidden_then_s
+                                                     : rest_s * (then.compute_s > 0 ? o.compute_s / then.compute_s : 1);
+  else if (basis.ranks == 1)
+    o.slowed_s = rest_s;
   o.step_s = o.compute_s + o.exposed_s + o.slowed_s;
   o.items_per_s = basis.items / basis.ranks * ranks / o.step_s;
   return o;

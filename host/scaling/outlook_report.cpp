@@ -124,6 +124,10 @@ std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wir
   for (const FamilyOutlook& one : families) {
     Json family{
         {"case", one.family->label}, {"from_ranks", one.from}, {"assumed", assumed(one)}, {"ranks", Json::array()}};
+    if (const auto& network = one.assumptions.network)
+      family["network"] = {{"ranks_per_machine", network->ranks_per_machine},
+                           {"gbytes_per_s", 1e-9 / network->seconds_per_byte},
+                           {"latency_us", network->latency_s * us_of_a_s}};
     for (const Outlook& o : one.outlooks) {
       Json row{{"ranks", o.ranks},
                {"step_ms", o.step_s * ms_of_a_s},
@@ -133,7 +137,7 @@ std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wir
                {"communication_ms", o.communication_s * ms_of_a_s},
                {"algorithm", o.ranks > 1 ? Json(name_of(o.algorithm)) : Json()},
                {"efficiency", o.efficiency},
-               {"items_per_s", o.items_per_s}};
+               {"items_per_s", o.items_per_s > 0 ? Json(o.items_per_s) : Json()}};
       if (o.measured_s) row["measured_ms"] = *o.measured_s * ms_of_a_s;
       if (const auto off = off_percent(one, o)) row["off_percent"] = *off;
       family["ranks"].push_back(std::move(row));

@@ -90,6 +90,8 @@ std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> point
   return wire;
 }
 
+bool is_refuted(const Wire& wire, const Wire& other) { return wire.worst > 1.5 * other.worst + 0.1; }
+
 double seconds_of(const Wire& wire, Collective collective, double bytes, int ranks) {
   if (ranks < 2) return 0;
   return wire.latency_s * steps_of(wire.algorithm, collective, ranks) +

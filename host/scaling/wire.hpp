@@ -41,6 +41,9 @@ struct Wire {
 // one rank, which has no link, do not count; nothing where none is left. All are of one link.
 std::optional<Wire> fitted(Algorithm algorithm, std::span<const WirePoint> points);
 
+// Measurements fit the other algorithm much better.
+bool is_refuted(const Wire& wire, const Wire& other);
+
 double seconds_of(const Wire& wire, Collective collective, double bytes, int ranks);
 
 }  // namespace assay::host::scaling

@@ -8,6 +8,11 @@
 #include <utility>
 
 namespace assay::host::telemetry {
+namespace {
+
+constexpr auto longest_awake = std::chrono::milliseconds(100);
+
+}  // namespace
 
 std::chrono::nanoseconds next_sample_in(std::chrono::nanoseconds window_so_far,
                                         std::chrono::nanoseconds cost_of_a_sample, std::chrono::nanoseconds shortest,
@@ -33,7 +38,7 @@ TelemetrySampler::TelemetrySampler(std::chrono::milliseconds period, std::chrono
 }
 
 TelemetrySampler::~TelemetrySampler() {
-  ask(Wish::leave);
+  ask(Wish::leave, Wait::asleep);
   thread_.join();
   if (reader_) telemetry_->close(reader_);
 }
@@ -70,19 +75,28 @@ void TelemetrySampler::add_limits(record::Device& device) const {
 void TelemetrySampler::begin() {
   if (!reader_) return;
   figures_.emplace(std::chrono::duration<double>(period_).count());
-  ask(Wish::begin);
+  ask(Wish::begin, Wait::awake);
 }
 
 std::optional<TelemetryFigures> TelemetrySampler::end() {
   if (!reader_) return std::nullopt;
-  ask(Wish::end);
+  ask(Wish::end, Wait::asleep);
   return std::exchange(figures_, std::nullopt);
 }
 
-void TelemetrySampler::ask(Wish wish) {
+// The steps begin right after the first sample, and a processor that slept until then is slow for some milliseconds: on
+// an H200 eager attention of 0.2 ms a step took 1.2 times as long for 5 ms.
+void TelemetrySampler::ask(Wish wish, Wait how) {
   std::unique_lock lock(mutex_);
   wish_ = wish;
+  is_pending_ = true;
   wished_.notify_one();
+  if (how == Wait::awake) {
+    lock.unlock();
+    const auto give_up = std::chrono::steady_clock::now() + longest_awake;
+    while (is_pending_ && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+    lock.lock();
+  }
   granted_.wait(lock, [this] { return wish_ == Wish::none; });
 }
 
@@ -113,6 +127,7 @@ void TelemetrySampler::fulfil(std::unique_lock<std::mutex>& lock, Wish wish) {
   lock.lock();
   is_sampling_ = wish == Wish::begin;
   wish_ = Wish::none;
+  is_pending_ = false;
   granted_.notify_one();
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 #include <assay/telemetry.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -53,7 +54,8 @@ class TelemetrySampler {
 
   void live();  // the thread's
   void fulfil(std::unique_lock<std::mutex>& lock, Wish wish);
-  void ask(Wish wish);
+  enum class Wait { asleep, awake };
+  void ask(Wish wish, Wait how);
   bool sample(assay_telemetry_moment moment, assay_telemetry_sample& out);
 
   std::chrono::nanoseconds wait_for_next() const;
@@ -67,6 +69,7 @@ class TelemetrySampler {
 
   std::mutex mutex_;
   std::condition_variable wished_, granted_;
+  std::atomic<bool> is_pending_{false};  // a wish: for whoever waits awake
   Wish wish_ = Wish::none;
   bool is_sampling_ = false;
   // The thread's own.

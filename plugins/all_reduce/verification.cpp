@@ -40,6 +40,27 @@ ExactData Workload::exact_data() const {
   return {settings_.dtype, reduces ? settings_.reduction : Reduction::max, settings_.ranks};
 }
 
+void Workload::write_sent(const Tensor& send, const PeriodicData& own, std::int64_t shift) const {
+  const Pieces pieces(*backend_);
+  const std::int64_t part = settings_.message.part;
+  if (!assay::comm::sends_parts(settings_.collective)) return pieces.write(send, own, shift);
+  for (std::int32_t rank = 0; rank < settings_.ranks; ++rank)
+    pieces.write(send.slice(0, rank * part, part), own, shift + rank * (part + 1));
+}
+
+Comparison Workload::compare_sent(const Tensor& send, const PeriodicData& own, std::int64_t shift) const {
+  const Pieces pieces(*backend_);
+  const std::int64_t part = settings_.message.part;
+  if (!assay::comm::sends_parts(settings_.collective)) return pieces.compare(send, own, shift, 0);
+  Comparison all;
+  for (std::int32_t rank = 0; rank < settings_.ranks; ++rank) {
+    Comparison one = pieces.compare(send.slice(0, rank * part, part), own, shift + rank * (part + 1), 0);
+    if (one.first) one.first->index += rank * part;
+    all.add(one);
+  }
+  return all;
+}
+
 Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std::int64_t shift) const {
   const Pieces pieces(*backend_);
   const auto data = [&](const std::vector<std::int32_t>& period) { return PeriodicData(settings_.dtype, period); };
@@ -47,7 +68,7 @@ Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std:
   switch (settings_.collective) {
     case Collective::all_reduce: return pieces.compare(b.receive, data(exact.reduced()), shift, exact.tolerance());
     case Collective::reduce_scatter:
-      return pieces.compare(b.receive, data(exact.reduced()), shift + settings_.rank * part, exact.tolerance());
+      return pieces.compare(b.receive, data(exact.reduced()), shift + settings_.rank * (part + 1), exact.tolerance());
     case Collective::broadcast: return pieces.compare(b.receive, data(exact.sent_by(settings_.root)), shift, 0);
     case Collective::send_receive:
       return pieces.compare(b.receive, data(exact.sent_by(settings_.previous_rank)), shift, 0);
@@ -55,7 +76,7 @@ Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std:
     case Collective::all_to_all: break;
   }
   // Of what each rank has sent, all_gather has the whole, and all_to_all this rank's part.
-  if (settings_.collective == Collective::all_to_all) shift += settings_.rank * part;
+  if (settings_.collective == Collective::all_to_all) shift += settings_.rank * (part + 1);
   Comparison all;
   for (std::int32_t rank = 0; rank < settings_.ranks; ++rank) {
     Comparison one = pieces.compare(b.receive.slice(0, rank * part, part), data(exact.sent_by(rank)), shift, 0);
@@ -80,13 +101,12 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
   const Pieces pieces(*backend_);
   const PeriodicData own(settings_.dtype, exact.sent_by(settings_.rank));
   pieces.spoil(b.receive);
-  if (settings_.collective != Collective::broadcast || settings_.rank == settings_.root)
-    pieces.write(b.send, own, shift);
+  if (settings_.collective != Collective::broadcast || settings_.rank == settings_.root) write_sent(b.send, own, shift);
   communicator_->wait(enqueue(b));
   communicator_->synchronize();
   Comparison result = check_result(b, exact, shift);
   if (!in_place) {  // the sent buffer is unchanged
-    const Comparison sent = pieces.compare(b.send, own, shift, 0);
+    const Comparison sent = compare_sent(b.send, own, shift);
     if (sent.wrong > 0)
       throw Error(ASSAY_WRONG_RESULT, settings_.collective_name + " out of place has changed " +
                                           std::to_string(sent.wrong) + " elements of what rank " +

@@ -63,10 +63,12 @@ void Workload::setup(const Launch& launch) {
   // The timed collectives read real numbers: small integers, which grow where sums are repeated in place (README.md).
   const assay::comm::Pieces pieces(*backend_);
   const assay::comm::PeriodicData own(settings_.dtype, exact_data().sent_by(settings_.rank));
-  pieces.write(timed_.send, own);
+  write_sent(timed_.send, own, 0);
   // Libraries connect, and find out what they cannot do, in the first collective.
   communicator_->wait(enqueue(timed_));
   communicator_->take_totals();
+  // What it has left is not to pass for what the timed ones leave.
+  if (!settings_.in_place) pieces.spoil(timed_.receive);
 }
 
 void Workload::run(const Launch& launch) {

@@ -60,6 +60,11 @@ class Workload {
   assay::comm::Ticket enqueue(const Buffers& b);
 
   // verification.cpp
+  // Where each rank has a part of what is sent, each part has a shift of its own, so that no two are alike, also where
+  // a part is as long as the data's period.
+  void write_sent(const assay::compute::Tensor& send, const assay::comm::PeriodicData& own, std::int64_t shift) const;
+  assay::comm::Comparison compare_sent(const assay::compute::Tensor& send, const assay::comm::PeriodicData& own,
+                                       std::int64_t shift) const;
   assay::comm::ExactData exact_data() const;
   // The data are those of `exact` from element `shift` on.
   assay::comm::Comparison run_and_check(bool in_place, const assay::comm::ExactData& exact, std::int64_t shift);

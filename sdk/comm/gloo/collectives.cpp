@@ -118,8 +118,7 @@ void Collectives::reduce_scatter(const void* send, void* receive, std::size_t n,
 void Collectives::all_gather(const void* send, void* receive, std::size_t bytes) {
   closing_on_error([&] {
     char* const own = static_cast<char*>(receive) + rank() * bytes;
-    if (own != send && bytes > 0) std::memcpy(own, send, bytes);
-    trade([&](std::size_t) { return own; }, static_cast<char*>(receive), bytes);
+    trade([&](std::size_t) { return static_cast<const char*>(send); }, static_cast<char*>(receive), bytes, own != send);
   });
 }
 void Collectives::broadcast(void* x, std::size_t bytes, std::int32_t root) {
@@ -128,8 +127,7 @@ void Collectives::broadcast(void* x, std::size_t bytes, std::int32_t root) {
 void Collectives::all_to_all(const void* send, void* receive, std::size_t bytes) {
   closing_on_error([&] {
     const auto part_for = [&](std::size_t r) { return static_cast<const char*>(send) + r * bytes; };
-    if (bytes > 0) std::memcpy(static_cast<char*>(receive) + rank() * bytes, part_for(rank()), bytes);
-    trade(part_for, static_cast<char*>(receive), bytes);
+    trade(part_for, static_cast<char*>(receive), bytes, true);
   });
 }
 void Collectives::send_receive(const void* send, std::size_t send_bytes, std::int32_t to, void* receive,
@@ -258,8 +256,9 @@ void Collectives::await_pieces(Peer& from, std::size_t bytes) {
 }
 
 template <class PartFor>
-void Collectives::trade(PartFor&& part_for, char* receive, std::size_t bytes) {
+void Collectives::trade(PartFor&& part_for, char* receive, std::size_t bytes, bool copies_own) {
   for (const auto& peer : peers_) peer->expect(receive + peer->index * bytes, bytes);
+  if (copies_own && bytes > 0) std::memcpy(receive + rank() * bytes, part_for(rank()), bytes);
   for (const auto& peer : peers_) {
     peer->share.emplace(peer->sending(caller_slot, part_for(peer->index), bytes));
     peer->ready.wait();

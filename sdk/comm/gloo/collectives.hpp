@@ -61,7 +61,7 @@ class Collectives {
   void scatter_reduced(const char* send, char* receive, std::size_t n, compute::DType, Reduction);
   // Every rank has a part of `bytes` for each other one, and gets one of each into its place in `receive`.
   template <class PartFor>
-  void trade(PartFor&& part_for, char* receive, std::size_t bytes);
+  void trade(PartFor&& part_for, char* receive, std::size_t bytes, bool copies_own);
   void spread(char* x, std::size_t bytes, std::int32_t root);
   void send_small(const void* data, std::size_t bytes);
   // Segment `s` of what `peer` has staged and of my own share, combined into `target`.

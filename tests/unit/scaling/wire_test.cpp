@@ -44,6 +44,15 @@ TEST(Wire, LatencyAndBandwidthAreFoundAgain) {
   EXPECT_GT(fitted(Algorithm::tree, points_of(true_wire, {2, 4}))->worst, 0.05);
 }
 
+TEST(Wire, AnAlgorithmThatTheTimesRefuteIsKnown) {
+  const auto points = points_of(true_wire, {2, 4, 8, 16});
+  const auto ring = fitted(Algorithm::ring, points), tree = fitted(Algorithm::tree, points);
+  EXPECT_TRUE(is_refuted(*tree, *ring));
+  EXPECT_FALSE(is_refuted(*ring, *tree));
+  const auto of_two = points_of(true_wire, {2});
+  EXPECT_FALSE(is_refuted(*fitted(Algorithm::tree, of_two), *fitted(Algorithm::ring, of_two))) << "they are the same";
+}
+
 TEST(Wire, SmallAndLargeMessagesCountAlike) {
   const auto wire = fitted(Algorithm::ring, points_of(true_wire, {2}, 1.1));
   ASSERT_TRUE(wire);

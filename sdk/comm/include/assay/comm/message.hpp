@@ -24,6 +24,8 @@ constexpr bool has_a_smaller_buffer(Collective c) {
   return c == Collective::reduce_scatter || c == Collective::all_gather;
 }
 constexpr bool has_parts(Collective c) { return has_a_smaller_buffer(c) || c == Collective::all_to_all; }
+// What a rank sends has a part for each rank.
+constexpr bool sends_parts(Collective c) { return c == Collective::reduce_scatter || c == Collective::all_to_all; }
 constexpr bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter; }
 constexpr bool may_be_in_place(Collective c) { return c != Collective::all_to_all && c != Collective::send_receive; }
 
