@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -48,10 +49,23 @@ ReportForm form_named(const std::string& word) {
   throw UsageError(fmt::format("--format is '{}'; expected html, svg or png", word));
 }
 
+// By --format, or as the file's name ends, or a plot's is SVG; a name that says another form than the options is
+// refused.
 ReportForm form_of(const po::variables_map& values) {
-  if (values.count("format")) return form_named(values["format"].as<std::string>());
-  const std::string suffix = values.count("output") ? fs::path(values["output"].as<std::string>()).extension() : "";
-  if (suffix == ".svg" || suffix == ".png") return form_named(suffix.substr(1));
+  std::string suffix = values.count("output") ? fs::path(values["output"].as<std::string>()).extension().string() : "";
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::optional<ReportForm> named;
+  if (suffix == ".svg" || suffix == ".png" || suffix == ".html") named = form_named(suffix.substr(1));
+  if (values.count("format")) {
+    const ReportForm form = form_named(values["format"].as<std::string>());
+    if (named && *named != form)
+      throw UsageError(fmt::format("-o ends in {}, and --format is {}; expected the same of both", suffix,
+                                   values["format"].as<std::string>()));
+    return form;
+  }
+  if (named == ReportForm::html && values.count("plot"))
+    throw UsageError("-o ends in .html, and --plot asks for one plot; expected .svg or .png");
+  if (named) return *named;
   return values.count("plot") ? ReportForm::svg : ReportForm::html;
 }
 

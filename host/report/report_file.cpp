@@ -24,18 +24,25 @@ bool begins_with(const fs::path& file, std::string_view mark) {
 
 void refuse(const fs::path& file, int error_number) {
   if (error_number != 0)
-    throw OutputError(fmt::format("{} cannot be written: {}; {}", file.string(),
-                                  std::generic_category().message(error_number), storage_remedy(error_number)));
+    throw OutputError(fmt::format("{} cannot be written: {}; give another place by -o FILE", file.string(),
+                                  std::generic_category().message(error_number)));
 }
 
 }  // namespace
 
 void check_output(const fs::path& file, bool replaces_any) {
   std::error_code ignored;
-  if (fs::is_directory(file, ignored))
+  if (fs::is_directory(file, ignored) || !file.has_filename())
     throw OutputError(fmt::format("{} is a folder; give the name of a file, such as {}", file.string(),
                                   (file / "report.html").string()));
-  const bool is_there = fs::exists(file, ignored);
+  const fs::file_status found = fs::symlink_status(file, ignored);
+  const bool is_there = fs::exists(found);
+  // A pipe would be waited for, and a device's place taken by a page.
+  if (is_there && !fs::is_regular_file(file, ignored) && !fs::is_symlink(found))
+    throw OutputError(fmt::format("{} is no file but a pipe or a device; give the name of a file", file.string()));
+  if (fs::is_symlink(found) && (!replaces_any || (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))))
+    throw OutputError(
+        fmt::format("{} is a link; give the name of the file it leads to, or another one", file.string()));
   if (is_there && !replaces_any && !begins_with(file, page_mark) && !begins_with(file, svg_mark))
     throw OutputError(
         fmt::format("{} is there already, and is no report that could be made again; give another name by -o, or "

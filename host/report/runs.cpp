@@ -96,11 +96,14 @@ void add_overview(const compare::Overview& overview, const compare::ComparisonOp
 void check_has_records(const ReportedRuns& read, const std::vector<std::string>& given) {
   const bool is_any = std::any_of(read.runs.begin(), read.runs.end(),
                                   [](const ReportedRun& run) { return !run.table.records.empty(); });
-  if (!is_any)
-    throw results::NoRunError(
-        fmt::format("{}: no case has finished there, so there is nothing to report; run the experiment, or go on with "
-                    "it by 'assay run EXPERIMENT.toml --resume'",
-                    fmt::join(given, ", ")));
+  if (is_any) return;
+  // A file that cannot be read has no finished case either, and another remedy.
+  std::vector<std::string> damages = read.warnings;
+  std::erase_if(damages, [](const std::string& text) { return text.ends_with("no case has finished there"); });
+  throw results::NoRunError(
+      fmt::format("{}: no case has finished there, so there is nothing to report; {}", fmt::join(given, ", "),
+                  damages.empty() ? "run the experiment, or go on with it by 'assay run EXPERIMENT.toml --resume'"
+                                  : fmt::format("{}", fmt::join(damages, "; "))));
 }
 
 }  // namespace

@@ -57,13 +57,15 @@ Thinned thinned(std::span<const double> samples, std::size_t most) {
 Distribution distribution_of(std::span<const double> samples, std::size_t bins) {
   Distribution out;
   std::vector<double> sorted = numbers_in(samples);
+  std::erase_if(sorted, [](double sample) { return !std::isfinite(sample); });
   if (sorted.empty()) return out;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < shown_quantiles.size(); ++i) out.quantiles[i] = quantile(sorted, shown_quantiles[i]);
   const double low = sorted.front(), width = sorted.back() - low;
-  out.counts.assign(width > 0 ? bins : 1, 0);
+  const bool has_width = width > 0 && std::isfinite(width);
+  out.counts.assign(has_width ? bins : 1, 0);
   for (const double sample : sorted) {
-    const auto bin = width > 0 ? static_cast<std::size_t>((sample - low) / width * static_cast<double>(bins)) : 0;
+    const auto bin = has_width ? static_cast<std::size_t>((sample - low) / width * static_cast<double>(bins)) : 0;
     ++out.counts[std::min(bin, out.counts.size() - 1)];
   }
   return out;

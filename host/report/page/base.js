@@ -65,9 +65,11 @@ const worthOf = {
   partial: "doubt", "not checked": "doubt", unknown: "doubt", unsupported: "doubt", outdated: "doubt",
   "cannot tell": "doubt", lower: "plain", higher: "plain",
 };
+// A word of a record may be the name of a property that every object has.
+const worthOfWord = (word) => (Object.hasOwn(worthOf, word) ? worthOf[word] : "bad");
 const signOf = {good: "✓", bad: "✕", doubt: "?", plain: "="};
 function badge(word, count) {
-  const worth = worthOf[word] || "bad";
+  const worth = worthOfWord(word);
   const text = count === undefined ? word : `${word} ${count.toLocaleString("en-US")}`;
   return element("span", {class: `badge ${worth}`}, element("span", {"aria-hidden": "true"}, signOf[worth] + " "), text);
 }

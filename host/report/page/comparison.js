@@ -99,7 +99,7 @@ addPlot({
         .attr("height", frame.bottom - 2);
     svg.insert("line", ":nth-child(2)").attr("class", "one").attr("x1", x(1)).attr("x2", x(1)).attr("y1", 2).attr("y2", frame.bottom);
     shown.forEach((r, i) => {
-      const middle = frame.middle(i) - 2, worth = worthOf[r.entry.verdict] || "bad";
+      const middle = frame.middle(i) - 2, worth = worthOfWord(r.entry.verdict);
       if (r.entry.interval)
         svg.append("line").attr("class", "whisker").attr("x1", x(r.entry.interval[0])).attr("x2", x(r.entry.interval[1]))
             .attr("y1", middle).attr("y2", middle);

@@ -138,6 +138,9 @@ function leavePicture(page) {
   d3.select(outer).insert("rect", "svg").attr("class", "paper").attr("width", width).attr("height", height);
   d3.select(outer).insert("text", "svg").attr("class", "heading").attr("x", 16).attr("y", 27).text(`${plot.title}: ${data.title}`);
   withOwnStyle(outer);
+  // XML has no place for these; a name in a record may have them.
+  const walker = document.createTreeWalker(outer, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, "\uFFFD");
   const text = new XMLSerializer().serializeToString(outer);
   if (data.picture === "svg") return leave(page, "picture", encode(text));
   const image = new Image();
@@ -146,6 +149,7 @@ function leavePicture(page) {
     canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
     leave(page, "picture", canvas.toDataURL("image/png").split(",")[1]);
   };
+  image.onerror = () => leave(page, "refusal", encode(`${data.plot}: the browser cannot read what it has drawn`));
   image.src = "data:image/svg+xml;base64," + encode(text);
 }
 

@@ -1,4 +1,6 @@
 // `assay report` on real runs: where the page goes, what it holds, what is refused.
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "e2e/support/sandbox.hpp"
@@ -55,6 +57,33 @@ TEST_F(Report, OfARunLiesBesideItsTables) {
   EXPECT_EQ(data["cases"][0]["status"], "ok");
   // Made again, it replaces itself.
   EXPECT_EQ(run({"report", run_folder().string()}).exit.code, 0);
+}
+
+// A pipe would be waited for, and the place of a device or of a link's file taken.
+TEST_F(Report, WritesFilesAlone) {
+  make_run();
+  const std::string run_path = run_folder().string();
+  const fs::path pipe = folder() / "pipe", link = folder() / "link.html";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink(folder() / "nothing.html", link);
+  for (const char* force : {"", "--force"}) {
+    std::vector<std::string> more;
+    if (*force) more.emplace_back(force);
+    const auto refused_there = [&](const std::string& file, const std::string& why) {
+      std::vector<std::string> arguments{"report", run_path, "-o", file};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      refused(arguments, why);
+    };
+    refused_there(pipe.string(), "pipe is no file but a pipe or a device");
+    refused_there("/dev/null", "/dev/null is no file but a pipe or a device");
+    refused_there((folder() / "new").string() + "/", "new/ is a folder; give the name of a file");
+  }
+  refused({"report", run_path, "-o", link.string()}, "link.html is a link");
+  EXPECT_FALSE(fs::exists(folder() / "new"));
+  refused({"report", run_path, "-o", "x.html", "--plot", "steps"}, "-o ends in .html, and --plot asks for one plot");
+  refused({"report", run_path, "-o", "x.svg", "--format", "html"}, "-o ends in .svg, and --format is html");
+  put_file(folder() / "torn" / "cases.jsonl", "{\"schema\": 1, \"index\"");
+  refused({"report", (folder() / "torn").string()}, "the last line is torn after 21 bytes");
 }
 
 TEST_F(Report, SeveralRunsAreCompared) {
