@@ -21,7 +21,10 @@ Settings::Settings(const assay::Case& c)
       rank(c.rank()),
       ranks(c.rank_count()) {
   options.max_channels = c.get<std::int32_t>("max_channels");
-  options.on_compute_stream = c.choice("stream", streams) == Stream::compute;
+  graph = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  registered = c.get<bool>("registered");
+  repeats = c.get<std::int64_t>("repeats");
+  options.on_compute_stream = graph || c.choice("stream", streams) == Stream::compute;
   if (collective == Collective::broadcast && !in_place)
     throw assay::Error(ASSAY_INVALID_ARGUMENT, "a broadcast has one buffer; leave out in_place = false");
   if (collective == Collective::broadcast && root >= ranks)

@@ -3,6 +3,7 @@
 #include <assay/comm/communicator.hpp>
 #include <assay/comm/message.hpp>
 #include <assay/plugin.hpp>
+#include <assay/workload/execution.hpp>
 #include <string>
 
 namespace all_reduce {
@@ -21,6 +22,8 @@ struct Settings {
   std::int32_t next_rank = 0, previous_rank = 0;  // of send_receive
   assay::comm::Options options;
   assay::comm::Message message;
+  bool graph = false, registered = false;
+  std::int64_t repeats = 1;  // of the collective in a step
 };
 
 inline constexpr auto collectives = [] {
@@ -67,6 +70,16 @@ inline constexpr auto params = assay::table(
         .at_most(64)
         .help("nccl: the most thread blocks that a collective may take; 0: as many as NCCL likes"),
     Param::choice("stream", Stream::own, streams)
-        .help("nccl: own: beside the computation, as in training; compute: on its stream, as nccl-tests does"));
+        .help("nccl: own: beside the computation, as in training; compute: on its stream, as nccl-tests does; a graph "
+              "is always on it"),
+    Param::choice("execution", assay::workload::Execution::eager, assay::workload::executions)
+        .help("eager: each collective is enqueued; graph: nccl: a step's collectives are captured once and replayed"),
+    Param::boolean("registered", false)
+        .help("nccl: buffers are the library's memory and registered, as symmetric windows where it has them; false: "
+              "any memory, not registered, as nccl-tests does"),
+    Param::integer("repeats", 1)
+        .at_least(1)
+        .at_most(10'000)
+        .help("times that a step does the collective, one after the other and waited for together"));
 
 }  // namespace all_reduce

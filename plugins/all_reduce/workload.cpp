@@ -13,7 +13,16 @@ using assay::compute::Tensor;
 
 Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c) {}
 
-assay::Work Workload::work() const { return {.bytes = static_cast<std::uint64_t>(settings_.message.bytes)}; }
+assay::Work Workload::work() const {
+  return {.bytes = static_cast<std::uint64_t>(settings_.message.bytes * settings_.repeats)};
+}
+
+Workload::Memory::Memory(Workload& workload, std::size_t bytes, const char* label) {
+  if (workload.settings_.registered)
+    registered_ = assay::comm::RegisteredMemory(workload.host_, *workload.communicator_, bytes, label);
+  else
+    plain_ = DeviceMemory(workload.host_, ASSAY_MEMORY_COMMUNICATION, bytes, label);
+}
 
 std::size_t Workload::other_bytes() const {
   const Message& m = settings_.message;
@@ -45,20 +54,36 @@ Ticket Workload::enqueue(const Buffers& b) {
   return communicator_->broadcast(b.send, settings_.root);
 }
 
+Ticket Workload::enqueue_series(const Buffers& b) {
+  if (settings_.repeats == 1) return enqueue(b);
+  communicator_->begin_series();
+  for (std::int64_t i = 0; i < settings_.repeats; ++i) (void)enqueue(b);
+  return communicator_->end_series();
+}
+
+std::unique_ptr<assay::compute::Graph> Workload::capture(const Buffers& b, std::int64_t collectives) {
+  return communicator_->watch(backend_->capture([&] {
+    Ticket last = 0;
+    for (std::int64_t i = 0; i < collectives; ++i) last = enqueue(b);
+    communicator_->wait(last);
+  }));
+}
+
 void Workload::setup(const Launch& launch) {
   const Message& m = settings_.message;
   launch.report(message_bytes_metric, m.bytes);
   launch.report(element_count_metric, m.count);
   backend_ = assay::workload::open_backend(host_, launch);
   time_ = assay::comm::CollectiveTime(*backend_);
+  if (settings_.graph && std::string_view(backend_->kind()) == "cpu")
+    throw assay::Error(
+        ASSAY_UNSUPPORTED,
+        "gloo cannot be captured in a graph; take execution = \"eager\", or backend = \"nccl\" on a GPU");
   communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
+  larger_memory_ = Memory(*this, static_cast<std::size_t>(m.bytes), "buffer");
+  if (!settings_.in_place) other_memory_ = Memory(*this, other_bytes(), "second buffer");
+  launch.report(registration_metric, larger_memory_.registration());
   host_.info(communicator_->description());
-  larger_memory_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, static_cast<std::size_t>(m.bytes), "buffer");
-  communicator_->register_memory(larger_memory_.data(), larger_memory_.bytes());
-  if (!settings_.in_place) {
-    other_memory_ = DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, other_bytes(), "second buffer");
-    communicator_->register_memory(other_memory_.data(), other_memory_.bytes());
-  }
   timed_ = buffers(settings_.in_place, other_memory_.data());
   // The timed collectives read real numbers: small integers, which grow where sums are repeated in place (README.md).
   const assay::comm::Pieces pieces(*backend_);
@@ -66,6 +91,8 @@ void Workload::setup(const Launch& launch) {
   write_sent(timed_.send, own, 0);
   // Libraries connect, and find out what they cannot do, in the first collective.
   communicator_->wait(enqueue(timed_));
+  communicator_->synchronize();
+  if (settings_.graph) graph_ = capture(timed_, settings_.repeats);
   communicator_->take_totals();
   // What it has left is not to pass for what the timed ones leave.
   if (!settings_.in_place) pieces.spoil(timed_.receive);
@@ -74,7 +101,12 @@ void Workload::setup(const Launch& launch) {
 void Workload::run(const Launch& launch) {
   {
     const auto phase = launch.phase(collective_phase);
-    time_.run(launch, *communicator_, [&] { return enqueue(timed_); });
+    if (graph_)
+      graph_->launch();
+    else
+      time_.run(
+          launch, *communicator_, [&] { return enqueue_series(timed_); },
+          static_cast<std::uint64_t>(settings_.repeats));
   }
   assay::comm::CollectiveTime::end_step(launch, *communicator_);
 }
@@ -82,6 +114,7 @@ void Workload::run(const Launch& launch) {
 void Workload::finish(const Launch& launch) {
   const double ms = time_.mean_ms(*communicator_);
   const double bandwidth = assay::comm::algorithm_bandwidth_gbs(settings_.message.bytes, ms);
+  launch.report(collective_us_metric, 1000 * ms);
   launch.report(algorithm_bandwidth_metric, bandwidth);
   launch.report(bus_bandwidth_metric, bandwidth * assay::comm::bus_factor(settings_.collective, settings_.ranks));
 }

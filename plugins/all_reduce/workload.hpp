@@ -1,9 +1,10 @@
-// The workload of collectives: one step is one collective and the wait for its result.
+// The workload of collectives: one step is one collective, or a number of them in a row, and the wait for the result.
 #pragma once
 #include <assay/comm/collective_time.hpp>
 #include <assay/comm/communicator.hpp>
 #include <assay/comm/exact_data.hpp>
 #include <assay/comm/pieces.hpp>
+#include <assay/comm/registered_memory.hpp>
 #include <assay/compute/backend.hpp>
 #include <memory>
 #include <string>
@@ -26,6 +27,12 @@ class Workload {
   static constexpr auto element_count_metric =
       assay::Metric::per_case("element_count")
           .help("elements as the call counts them: of a rank's part for reduce_scatter and all_gather");
+  static constexpr auto collective_us_metric = assay::Metric::per_case("collective_us")
+                                                   .unit("us")
+                                                   .lower_is_better()
+                                                   .help("mean time of a measured collective on this rank");
+  static constexpr auto registration_metric =
+      assay::Metric::word("registration", assay::comm::registrations).help("how the library knows the buffers");
   static constexpr auto algorithm_bandwidth_metric =
       assay::Metric::per_case("algorithm_bandwidth_gbs")
           .unit("GB/s")
@@ -39,8 +46,9 @@ class Workload {
                                                     .unit("elements")
                                                     .lower_is_better()
                                                     .help("found by the verification, over all ranks");
-  static constexpr auto metrics = assay::table(message_bytes_metric, element_count_metric, algorithm_bandwidth_metric,
-                                               bus_bandwidth_metric, wrong_elements_metric);
+  static constexpr auto metrics =
+      assay::table(message_bytes_metric, element_count_metric, collective_us_metric, algorithm_bandwidth_metric,
+                   bus_bandwidth_metric, registration_metric, wrong_elements_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -58,6 +66,9 @@ class Workload {
   Buffers buffers(bool in_place, void* other) const;
   std::size_t other_bytes() const;
   assay::comm::Ticket enqueue(const Buffers& b);
+  assay::comm::Ticket enqueue_series(const Buffers& b);  // a step's
+  // A step's collectives, or one, as a graph.
+  std::unique_ptr<assay::compute::Graph> capture(const Buffers& b, std::int64_t collectives);
 
   // verification.cpp
   // Where each rank has a part of what is sent, each part has a shift of its own, so that no two are alike, also where
@@ -74,9 +85,23 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   std::unique_ptr<assay::compute::Backend> backend_;
-  // The memory goes after the communicator, which may have registered it.
-  assay::DeviceMemory larger_memory_, other_memory_;
+  // Of a step's two buffers, both of one kind.
+  class Memory {
+   public:
+    Memory() = default;
+    Memory(Workload& workload, std::size_t bytes, const char* label);
+    void* data() const { return registered_.data() ? registered_.data() : plain_.data(); }
+    assay::comm::Registration registration() const { return registered_.registration(); }
+
+   private:
+    assay::DeviceMemory plain_;
+    assay::comm::RegisteredMemory registered_;
+  };
+  // The memory goes after the communicator, which may have registered it, and the communicator after the graph that its
+  // collectives are in.
+  Memory larger_memory_, other_memory_;
   std::unique_ptr<assay::comm::Communicator> communicator_;
+  std::unique_ptr<assay::compute::Graph> graph_;  // a step; null where it is enqueued anew each time
   Buffers timed_;
   assay::comm::CollectiveTime time_;
 };

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -61,6 +62,7 @@ class CommConformance {
       if (n > 0) compute_->download(to, bytes_at(device, n));
     };
     memory.compute = [&] { compute_->run(op::Fill{.x = vector(scratch_.data(), scratch_elements), .value = 1.0}); };
+    memory.capture = [&](const std::function<void()>& body) { return communicator_->watch(compute_->capture(body)); };
     test::CommunicatorSuite suite(*communicator_, comm::ranks_of(host_), std::move(memory), largest_bytes_);
     suite.run();
     if (!suite.passed()) throw Error(ASSAY_WRONG_RESULT, suite.text());

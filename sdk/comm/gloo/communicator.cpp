@@ -247,6 +247,12 @@ void GlooCommunicator::wait(Ticket ticket) {
   totals_.exposed_ms += milliseconds_since(begin);
 }
 
+Ticket GlooCommunicator::end_series() {
+  const std::lock_guard lock(mutex_);
+  throw_if_failed();
+  return last_;
+}
+
 void GlooCommunicator::synchronize() {
   std::unique_lock lock(mutex_);
   wait_until_done(last_, lock);

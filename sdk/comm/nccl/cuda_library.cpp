@@ -11,6 +11,15 @@
 #include <cstring>
 #include <fstream>
 
+// Symmetric windows came with NCCL 2.27, and the library found at run time may be older than the header.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+#define ASSAY_NCCL_HAS_WINDOWS 1
+#pragma weak ncclCommWindowRegister
+#pragma weak ncclCommWindowDeregister
+#else
+#define ASSAY_NCCL_HAS_WINDOWS 0
+#endif
+
 namespace assay::comm::nccl {
 namespace {
 
@@ -124,10 +133,19 @@ class CudaLibrary final : public Library {
     check(cudaEventElapsedTime(&elapsed, cuda_event(begin), cuda_event(end)), "read the time between two events");
     return static_cast<double>(elapsed);
   }
-  bool capturing(Stream stream) override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(cuda(stream), &status), "ask whether a stream is being captured");
-    return status != cudaStreamCaptureStatusNone;
+  std::uint64_t capturing(Stream stream) override { return capture_of(stream).first; }
+  void keep_in_graph(Stream stream, std::shared_ptr<void> held) override {
+    const cudaGraph_t graph = capture_of(stream).second;
+    auto owner = std::make_unique<std::shared_ptr<void>>(std::move(held));
+    cudaUserObject_t object = nullptr;
+    check(cudaUserObjectCreate(
+              &object, owner.get(), [](void* p) { delete static_cast<std::shared_ptr<void>*>(p); }, 1,
+              cudaUserObjectNoDestructorSync),
+          "make an object for a graph");
+    (void)owner.release();  // the graph's; of a graph that will not have it the object dies here
+    const cudaError_t kept = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+    if (kept != cudaSuccess) (void)cudaUserObjectRelease(object, 1);
+    check(kept, "give a graph an object");
   }
   void* allocate_zeroed(std::size_t bytes, Stream stream) override {
     void* address = nullptr;
@@ -205,11 +223,59 @@ class CudaLibrary final : public Library {
     return ncclCommRegister(nccl(comm), address, bytes, &handle) == ncclSuccess ? handle : nullptr;
   }
   void deregister_memory(Comm comm, void* handle) override { (void)ncclCommDeregister(nccl(comm), handle); }
+  void* allocate_shared(std::size_t bytes) override {
+    void* address = nullptr;
+    const ncclResult_t result = ncclMemAlloc(&address, bytes);
+    if (result == ncclSuccess) return address;
+    (void)cudaGetLastError();
+    // NCCL tells of memory that is not there as of any other fault of CUDA.
+    std::size_t free_bytes = 0, total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "read the free memory");
+    throw Error(free_bytes < bytes ? ASSAY_OUT_OF_MEMORY : ASSAY_DEVICE_ERROR,
+                fmt::format("NCCL allocates no {} bytes for registered memory: {}; {} bytes are free", bytes,
+                            answer_of(result).text, free_bytes));
+  }
+  void free_shared(void* address) noexcept override { (void)ncclMemFree(address); }
+  Answer register_window(Comm comm, void* address, std::size_t bytes, void*& window) override {
+    window = nullptr;
+#if ASSAY_NCCL_HAS_WINDOWS
+    if (!ncclCommWindowRegister) return {};  // an older library than the one that this was built with
+    static_assert(sizeof(ncclWindow_t) == sizeof(void*));
+    const ncclResult_t result = ncclCommWindowRegister(
+        nccl(comm), address, bytes, reinterpret_cast<ncclWindow_t*>(&window), NCCL_WIN_COLL_SYMMETRIC);
+    if (result == ncclInProgress) return answer_of(result);
+    if (result != ncclSuccess) window = nullptr;
+#else
+    (void)comm, (void)address, (void)bytes;
+#endif
+    return {};
+  }
+  void deregister_window(Comm comm, void* window) override {
+#if ASSAY_NCCL_HAS_WINDOWS
+    if (ncclCommWindowDeregister) (void)ncclCommWindowDeregister(nccl(comm), static_cast<ncclWindow_t>(window));
+#else
+    (void)comm, (void)window;
+#endif
+  }
   Answer finalize(Comm comm) override { return answer_of(ncclCommFinalize(nccl(comm))); }
   void destroy_comm(Comm comm) noexcept override { (void)ncclCommDestroy(nccl(comm)); }
   void abort(Comm comm) noexcept override { (void)ncclCommAbort(nccl(comm)); }
 
  private:
+  // The number of the capture, or 0, and its graph.
+  static std::pair<std::uint64_t, cudaGraph_t> capture_of(Stream stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long number = 0;
+    cudaGraph_t graph = nullptr;
+#if CUDART_VERSION >= 13000
+    const cudaError_t asked = cudaStreamGetCaptureInfo(cuda(stream), &status, &number, &graph);
+#else
+    const cudaError_t asked = cudaStreamGetCaptureInfo_v2(cuda(stream), &status, &number, &graph);
+#endif
+    check(asked, "ask whether a stream is being captured");
+    if (status == cudaStreamCaptureStatusNone) return {0, nullptr};
+    return {number, graph};
+  }
   // NCCL carries out the sends and receives of a group together. A group that was begun is also ended where a call in
   // it failed: the next one would become part of it.
   template <class Call>

@@ -24,8 +24,9 @@ Flight& FlightRing::take() {
   if (count_ == flights_.size() && !retire_first()) grow();
   Flight& flight = at(count_);
   flight.ticket = next_ticket_;
-  flight.counted = true;
-  flight.waited = false;
+  flight.collectives = 1;
+  flight.counted = flight.alone = true;
+  flight.waited = flight.is_replay = false;
   return flight;
 }
 
@@ -58,9 +59,12 @@ bool FlightRing::retire_first() {
 
 void FlightRing::account(const Flight& flight) {
   if (flight.counted) {
-    ++totals_.collectives;
+    totals_.collectives += flight.collectives;
     totals_.bytes += flight.bytes;
-    totals_.busy_ms += library_.elapsed_ms(flight.begin, flight.end);
+    if (flight.alone)
+      totals_.busy_ms += library_.elapsed_ms(flight.begin, flight.end);
+    else
+      totals_.untimed += flight.collectives;
   }
   if (flight.waited) totals_.exposed_ms += library_.elapsed_ms(flight.wait_begin, flight.wait_end);
 }

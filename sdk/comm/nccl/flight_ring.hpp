@@ -1,4 +1,5 @@
-// The collectives that were enqueued and not yet accounted for, oldest first, each with its events.
+// The collectives that were enqueued and not yet accounted for, oldest first, each with its events. A series, and a
+// replay of a graph, is one flight.
 //
 // Events are made ahead and used again. A flight is retired, and its times read, when its place is needed and the GPU
 // is past it, or in drain(). When the ring is full of flights that the GPU has not reached, it doubles: that happens in
@@ -16,10 +17,13 @@ namespace assay::comm::nccl {
 struct Flight {
   Ticket ticket = 0;
   const char* what = "";                           // the name of the collective
-  std::uint64_t bytes = 0;                         // of the larger of send and receive
+  std::uint64_t bytes = 0;                         // of the larger of send and receive, summed
+  std::uint64_t collectives = 1;                   // of a series or a graph
   bool counted = true;                             // in the totals
+  bool is_replay = false;                          // of a graph
+  bool alone = true;                               // nothing but collectives lies between begin and end
   bool waited = false;                             // wait_begin and wait_end were recorded
-  Event begin = nullptr, end = nullptr;            // on the communicator's stream
+  Event begin = nullptr, end = nullptr;            // on the communicator's stream, of a graph on the compute stream
   Event wait_begin = nullptr, wait_end = nullptr;  // on the compute stream
 };
 

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "gpu_sharing.hpp"
@@ -73,7 +74,10 @@ class Library {
   virtual void wait_for(Stream stream, Event event) = 0;  // what follows in `stream` comes after `event`
   virtual bool happened(Event event) = 0;
   virtual double elapsed_ms(Event begin, Event end) = 0;  // both have happened
-  virtual bool capturing(Stream stream) = 0;
+  virtual std::uint64_t capturing(Stream stream) = 0;  // 0, or the number of the capture that the stream takes part in
+  // Keeps `held` until the graph that the stream's operations are being captured into, and all that was made from it,
+  // are no more; then a thread of CUDA's lets it go.
+  virtual void keep_in_graph(Stream stream, std::shared_ptr<void> held) = 0;
   virtual void* allocate_zeroed(std::size_t bytes, Stream stream) = 0;
   virtual void free(void* address) noexcept = 0;
 
@@ -89,10 +93,18 @@ class Library {
   virtual Answer enqueue(Comm comm, const Collective& collective, Stream stream) = 0;
   virtual void* register_memory(Comm comm, void* address, std::size_t bytes) = 0;  // nullptr: it would not
   virtual void deregister_memory(Comm comm, void* handle) = 0;
+  // Memory that other ranks' GPUs can reach, as register_window() needs it. Throws assay::Error.
+  virtual void* allocate_shared(std::size_t bytes) = 0;
+  virtual void free_shared(void* address) noexcept = 0;
+  // All ranks call it with as many bytes; it waits for them. `window` stays null where the library or the machine has
+  // no symmetric windows.
+  virtual Answer register_window(Comm comm, void* address, std::size_t bytes, void*& window) = 0;
+  virtual void deregister_window(Comm comm, void* window) = 0;
   virtual Answer finalize(Comm comm) = 0;
   virtual void destroy_comm(Comm comm) noexcept = 0;  // after finalize()
   // Ends what runs on the GPU, and destroys. The root's also ends what the child runs, and lets a thread inside a call
-  // on it return; the child itself stays and is to be aborted after it.
+  // on it return; the child itself stays and is to be aborted after it. finalize() and abort() of a communicator do not
+  // return while there is a graph into which its collectives were captured (NCCL 2.26 and later).
   virtual void abort(Comm comm) noexcept = 0;
 };
 

@@ -46,6 +46,42 @@ void require_reducible(Operation operation, DType dtype) {
                                                compute::name_of(dtype)));
 }
 
+// Freed when the communicator, with which it is registered, has ended.
+class SharedMemory final : public LibraryMemory {
+ public:
+  SharedMemory(std::shared_ptr<Session> session, std::size_t bytes)
+      : session_(std::move(session)), address_(session_->allocate_shared(std::max<std::size_t>(bytes, 1))) {
+    try {
+      registration_ = session_->register_together(address_, std::max<std::size_t>(bytes, 1));
+    } catch (...) {
+      session_->free_shared(address_);
+      throw;
+    }
+  }
+  ~SharedMemory() override { session_->free_shared(address_); }
+  void* data() const override { return address_; }
+  Registration registration() const override { return registration_; }
+
+ private:
+  const std::shared_ptr<Session> session_;
+  void* const address_;
+  Registration registration_ = Registration::none;
+};
+
+class WatchedGraph final : public compute::Graph {
+ public:
+  WatchedGraph(std::shared_ptr<Session> session, const CapturedCollectives& captured,
+               std::unique_ptr<compute::Graph> graph)
+      : session_(std::move(session)), captured_(captured), graph_(std::move(graph)) {}
+  void launch() override { session_->replay(captured_, *graph_); }
+  std::size_t node_count() const override { return graph_->node_count(); }
+
+ private:
+  const std::shared_ptr<Session> session_;
+  const CapturedCollectives captured_;
+  const std::unique_ptr<compute::Graph> graph_;
+};
+
 // An average over one rank is its sum. NCCL 2.28.9 left the last elements of some sizes unwritten there (seen on an
 // H200: wrong from element 1048576 of 1048579 on).
 Reduction reduction_over(std::int32_t size, Reduction reduction) {
@@ -59,13 +95,32 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<Session> session, std::int32_
     : session_(std::move(session)), rank_(rank), size_(size), description_(std::move(description)) {}
 
 std::string NcclCommunicator::description() const {
-  if (not_registered_ == 0) return description_;
-  return fmt::format("{}; {} of {} buffers could not be registered", description_, not_registered_, asked_to_register_);
+  std::string text = description_;
+  if (symmetric_ > 0)
+    text += fmt::format("; {} of {} registered buffers {} symmetric", symmetric_, asked_to_register_,
+                        symmetric_ == 1 ? "is" : "are");
+  if (not_registered_ > 0)
+    text += fmt::format("; {} of {} buffers could not be registered", not_registered_, asked_to_register_);
+  return text;
 }
 
 void NcclCommunicator::register_memory(void* address, std::size_t bytes) {
   ++asked_to_register_;
   if (!session_->register_memory(address, bytes)) ++not_registered_;
+}
+
+std::unique_ptr<LibraryMemory> NcclCommunicator::allocate_registered(std::size_t bytes) {
+  auto memory = std::make_unique<SharedMemory>(session_, bytes);
+  ++asked_to_register_;
+  if (memory->registration() == Registration::symmetric) ++symmetric_;
+  if (memory->registration() == Registration::none) ++not_registered_;
+  return memory;
+}
+
+std::unique_ptr<compute::Graph> NcclCommunicator::watch(std::unique_ptr<compute::Graph> graph) {
+  const CapturedCollectives captured = session_->take_captured();
+  if (!graph || captured.collectives == 0) return graph;
+  return std::make_unique<WatchedGraph>(session_, captured, std::move(graph));
 }
 
 Ticket NcclCommunicator::all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) {

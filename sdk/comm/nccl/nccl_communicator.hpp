@@ -20,6 +20,7 @@ class NcclCommunicator final : public Communicator {
   std::int32_t rank() const override { return rank_; }
   std::int32_t size() const override { return size_; }
   void register_memory(void* address, std::size_t bytes) override;
+  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes) override;
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;
@@ -27,6 +28,10 @@ class NcclCommunicator final : public Communicator {
   Ticket all_to_all(const compute::Tensor& send, const compute::Tensor& receive) override;
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                       std::int32_t from) override;
+  void begin_series() override { session_->begin_series(); }
+  Ticket end_series() override { return session_->end_series(); }
+  bool captures() const override { return true; }
+  std::unique_ptr<compute::Graph> watch(std::unique_ptr<compute::Graph> graph) override;
   // exposed_ms is what lies between two events around the wait, so each wait costs a few microseconds also when the
   // collective is done.
   void wait(Ticket ticket) override { session_->wait(ticket); }
@@ -38,7 +43,7 @@ class NcclCommunicator final : public Communicator {
   const std::shared_ptr<Session> session_;
   const std::int32_t rank_, size_;
   const std::string description_;
-  int asked_to_register_ = 0, not_registered_ = 0;
+  int asked_to_register_ = 0, not_registered_ = 0, symmetric_ = 0;
 };
 
 }  // namespace assay::comm::nccl

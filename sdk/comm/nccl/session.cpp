@@ -1,16 +1,7 @@
-#include "session.hpp"
-
-#include <fmt/format.h>
-
-#include <assay/comm/long_wait.hpp>
-#include <utility>
-
-#include "backoff.hpp"
+#include "session_calls.hpp"
 
 namespace assay::comm::nccl {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Enough for the collectives of a step that is made of buckets; what makes more lets the ring grow.
 constexpr std::size_t first_capacity = 64;
@@ -30,6 +21,7 @@ Session::Session(std::unique_ptr<Library> library, const assay_comm& ranks, Stre
 Session::~Session() {
   if (word_) library_->free(word_);
   if (ready_) library_->destroy_event(ready_);
+  for (const Event event : captured_ends_) library_->destroy_event(event);
   if (stream_ && !is_on_compute_stream_) library_->destroy(stream_);
 }
 
@@ -66,43 +58,6 @@ void Session::connect(const UniqueId& id, std::int32_t max_channels) {
 
 // ---- the user's thread ---------------------------------------------------------------------------------------------
 
-template <class What>
-std::optional<Failure> Session::settle(const Comm& comm, Answer answer, const What& what) {
-  const Clock::time_point until = Clock::now() + timeout_;
-  for (Backoff backoff; answer.kind == Answer::Kind::in_progress; answer = library_->state(comm)) {
-    backoff.pause();
-    if (!backoff.waited_for(std::chrono::milliseconds(1))) continue;
-    if (dead_) return std::nullopt;  // the caretaker was first; it waits for NCCL to be left alone
-    if (aborted()) return given_up(what());
-    if (Clock::now() > until) return late(what());
-  }
-  if (answer.kind == Answer::Kind::failed) return failed(what(), answer.text);
-  return std::nullopt;
-}
-
-template <class Start, class What>
-void Session::call(const Comm& comm, Start&& start, const What& what) {
-  // Also of an enqueue: the first collective of a kind connects to the other ranks.
-  const LongWait waiting(ranks_);
-  std::optional<Failure> failure;
-  {
-    const std::lock_guard lock(nccl_);
-    if (!dead_) failure = settle(comm, start(), what);
-  }
-  if (failure) fail(std::move(*failure));
-  if (dead_) throw_failure();
-}
-
-template <class Body>
-auto Session::on_gpu(Body&& body) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    if (error.status() != ASSAY_DEVICE_ERROR && error.status() != ASSAY_OUT_OF_MEMORY) throw;
-    fail({error.status(), error.what()});
-  }
-}
-
 void Session::fail(Failure failure) {
   {
     const std::lock_guard lock(mutex_);
@@ -116,7 +71,7 @@ void Session::fail(Failure failure) {
 void Session::throw_failure() {
   std::unique_lock lock(mutex_);
   // Who catches the error frees memory that NCCL's kernels use until the abort is through.
-  (void)changed_.wait_for(lock, timing_.abort, [&] { return ended_; });
+  (void)changed_.wait_for(lock, timing_.abort, [&] { return ended_ || released_; });
   throw Error(failure_->status, failure_->text);
 }
 
@@ -127,39 +82,88 @@ void Session::require_alive() {
 
 void Session::require_usable(const char* what) {
   require_alive();
-  if (library_->capturing(compute_))
-    throw Error(ASSAY_UNSUPPORTED, fmt::format("{} through NCCL while the compute stream is being captured: a captured "
-                                               "graph could not be watched or timed; run the step without a graph",
-                                               what));
+  if (library_->capturing(compute_) != 0)
+    throw Error(ASSAY_UNSUPPORTED,
+                fmt::format("{} through NCCL while the compute stream is being captured, when nothing runs that could "
+                            "be waited for; call it before or after",
+                            what));
+}
+
+void Session::follow_compute() {
+  if (is_on_compute_stream_) return;
+  library_->record(ready_, compute_);
+  library_->wait_for(stream_, ready_);
 }
 
 Ticket Session::enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute) {
-  require_usable(what);
+  require_alive();
+  if (const std::uint64_t capture = library_->capturing(compute_); capture != 0)
+    return enqueue_captured(collective, what, bytes, capture);
   return on_gpu([&] {
-    Flight& flight = begin_call(what, bytes, after_compute);
-    if (after_compute && !is_on_compute_stream_) {
-      library_->record(ready_, compute_);
-      library_->wait_for(stream_, ready_);
+    const bool goes_on = series_ != nullptr;
+    Flight& flight = goes_on ? *series_ : begin_call(what, bytes, after_compute);
+    if (goes_on) {
+      ++flight.collectives;
+      flight.bytes += bytes;
+      watch_call(flight);
+    } else {
+      if (after_compute || capture_ != 0) follow_compute();  // a barrier, too, is behind a replay
+      library_->record(flight.begin, stream_);
     }
-    library_->record(flight.begin, stream_);
     call(
         child_, [&] { return library_->enqueue(child_, collective, stream_); }, [&] { return describe(flight); });
+    if (in_series_) {
+      series_ = &flight;
+      forget_call();
+      return flight.ticket;
+    }
     library_->record(flight.end, stream_);
     return end_call();
   });
 }
 
+void Session::begin_series() {
+  require_usable("begin_series");
+  if (in_series_) throw Error(ASSAY_INVALID_ARGUMENT, "begin_series() in a series; expected end_series() first");
+  in_series_ = true;
+}
+
+Ticket Session::end_series() {
+  require_usable("end_series");
+  in_series_ = false;
+  Flight* const flight = std::exchange(series_, nullptr);
+  if (!flight)
+    throw Error(ASSAY_INVALID_ARGUMENT, "end_series() of no collective; expected begin_series(), and one at least");
+  return on_gpu([&] {
+    library_->record(flight->end, stream_);
+    return end_call();
+  });
+}
+
 Flight& Session::begin_call(const char* what, std::uint64_t bytes, bool counted) {
+  Flight* flight = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    flight = &ring_.take();
+    flight->what = what;
+    flight->bytes = bytes;
+    flight->counted = counted;
+  }
+  watch_call(*flight);
+  return *flight;
+}
+
+void Session::watch_call(const Flight& flight) {
   const std::lock_guard lock(mutex_);
-  Flight& flight = ring_.take();
-  flight.what = what;
-  flight.bytes = bytes;
-  flight.counted = counted;
   call_ = {flight, Clock::now()};
-  return flight;
 }
 
 // Not reached where the call fails: that is the end of the session, and nobody asks for call_ again.
+void Session::forget_call() {
+  const std::lock_guard lock(mutex_);
+  call_.reset();
+}
+
 Ticket Session::end_call() {
   const std::lock_guard lock(mutex_);
   call_.reset();
@@ -171,7 +175,9 @@ Ticket Session::launch(const Collective& collective, std::uint64_t bytes) {
 }
 
 void Session::wait(Ticket ticket) {
-  require_usable("wait");
+  require_alive();
+  const std::uint64_t capture = library_->capturing(compute_);
+  if (capture != 0 || (ticket & captured_ticket) != 0) return wait_captured(ticket, capture);
   Flight* flight = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -215,6 +221,7 @@ void Session::synchronize() {
 }
 
 void Session::barrier() {
+  require_usable("barrier");
   const Collective word{.operation = Operation::all_reduce,
                         .send = word_,
                         .receive = word_,
@@ -245,8 +252,30 @@ bool Session::register_memory(void* address, std::size_t bytes) {
   const std::lock_guard lock(nccl_);
   if (dead_) return false;  // the next call says why
   void* const handle = library_->register_memory(child_, address, bytes);
-  if (handle) registered_.push_back(handle);
+  if (handle) registered_.push_back({handle, Registration::plain});
   return handle != nullptr;
+}
+
+Registration Session::register_together(void* address, std::size_t bytes) {
+  require_usable("the registration of memory");
+  void* window = nullptr;
+  Flight registration;
+  registration.what = "the registration of memory";
+  registration.bytes = bytes;
+  watch_call(registration);
+  call(
+      child_, [&] { return library_->register_window(child_, address, bytes, window); },
+      [&] { return fmt::format("{} ({} bytes)", registration.what, bytes); });
+  forget_call();
+  if (!window) return register_memory(address, bytes) ? Registration::plain : Registration::none;
+  const std::lock_guard lock(nccl_);
+  registered_.push_back({window, Registration::symmetric});
+  return Registration::symmetric;
+}
+
+void* Session::allocate_shared(std::size_t bytes) {
+  require_alive();
+  return library_->allocate_shared(bytes);
 }
 
 void Session::close() noexcept {
@@ -262,141 +291,6 @@ void Session::close() noexcept {
     caretaker_.join();
   else
     caretaker_.detach();
-}
-
-// ---- the caretaker's thread ----------------------------------------------------------------------------------------
-
-void Session::care() noexcept {
-  try {
-    library_->enter_thread(true);
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(mutex_);
-    failure_ = Failure{ASSAY_DEVICE_ERROR, error.what()};
-    dead_ = true;
-  }
-  std::unique_lock lock(mutex_);
-  while (!closing_ && !failure_) {
-    (void)changed_.wait_for(lock, timing_.interval);
-    if (closing_ || failure_) break;
-    lock.unlock();
-    std::optional<Failure> found = look();
-    lock.lock();
-    if (!found || failure_) continue;
-    failure_ = std::move(found);
-    dead_ = true;
-  }
-  const bool healthy = !failure_;
-  lock.unlock();
-  if (!healthy || !finish_politely()) abort_all();
-  lock.lock();
-  ended_ = true;
-  changed_.notify_all();
-}
-
-std::optional<Failure> Session::look() {
-  try {
-    std::optional<Flight> oldest;
-    std::optional<Call> call;
-    bool running = false;
-    {
-      const std::lock_guard lock(mutex_);
-      call = call_;
-      if (const Flight* flight = ring_.oldest_unfinished()) {
-        oldest = *flight;
-        running = library_->happened(flight->begin);
-      }
-    }
-    if (aborted()) return given_up(oldest ? describe(*oldest) : call ? describe(call->flight) : "what comes next");
-    if (call && Clock::now() - call->since > timeout_) return late(describe(oldest ? *oldest : call->flight));
-    if (!oldest) return std::nullopt;
-    // Who holds NCCL at this moment is a call of the user's thread, which learns of errors by itself.
-    if (const std::unique_lock nccl(nccl_, std::try_to_lock); nccl && child_)
-      if (const Answer answer = library_->state(child_); answer.kind == Answer::Kind::failed)
-        return failed(describe(*oldest), answer.text);
-    // The time before a collective could start belongs to the compute stream and to those before it.
-    if (!running) return std::nullopt;
-    if (oldest->ticket != watched_) {
-      watched_ = oldest->ticket;
-      watched_since_ = Clock::now();
-    }
-    if (Clock::now() - watched_since_ > timeout_) return late(describe(*oldest));
-    return std::nullopt;
-  } catch (const Error& error) {
-    return Failure{error.status(), error.what()};
-  } catch (const std::exception& error) {
-    return Failure{ASSAY_INTERNAL, error.what()};
-  }
-}
-
-bool Session::await_idle() {
-  const Clock::time_point until = Clock::now() + timing_.leave;
-  for (Backoff backoff;; backoff.pause()) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!ring_.oldest_unfinished()) return true;
-    }
-    if (Clock::now() > until || aborted()) return false;
-  }
-}
-
-bool Session::finish_politely() {
-  try {
-    if (!await_idle()) return false;
-    const std::lock_guard lock(nccl_);
-    for (void* const handle : registered_) library_->deregister_memory(child_, handle);
-    registered_.clear();
-    const Clock::time_point until = Clock::now() + timing_.finish;
-    return finish(child_, until) && finish(root_, until);
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
-bool Session::finish(Comm& comm, Clock::time_point until) {
-  if (!comm) return true;
-  Answer answer = library_->finalize(comm);
-  for (Backoff backoff; answer.kind == Answer::Kind::in_progress; answer = library_->state(comm)) {
-    if (Clock::now() > until || aborted()) return false;
-    backoff.pause();
-  }
-  if (answer.kind == Answer::Kind::failed) return false;
-  library_->destroy_comm(std::exchange(comm, nullptr));
-  return true;
-}
-
-void Session::abort_all() noexcept {
-  bool connected = false;
-  {
-    const std::lock_guard lock(mutex_);
-    connected = connected_;
-  }
-  // Until then the user's thread may be asking for the root's state, which it soon gives up.
-  if (connected && root_) library_->abort(std::exchange(root_, nullptr));
-  const std::lock_guard nccl(nccl_);
-  if (root_) library_->abort(std::exchange(root_, nullptr));
-  if (child_) library_->abort(std::exchange(child_, nullptr));
-}
-
-// ---- texts ---------------------------------------------------------------------------------------------------------
-
-std::string Session::describe(const Flight& flight) const {
-  return fmt::format("{} (collective {}, {} bytes)", flight.what, flight.ticket, flight.bytes);
-}
-
-Failure Session::failed(const std::string& what, const std::string& nccl_text) const {
-  return {ASSAY_COMM_ERROR, fmt::format("{} failed on rank {}: NCCL: {}", what, ranks_.rank, nccl_text)};
-}
-
-Failure Session::late(const std::string& what) const {
-  return {ASSAY_COMM_ERROR,
-          fmt::format("{} did not finish on rank {} within {} ms of its start: another rank is late, stuck or gone",
-                      what, ranks_.rank, timeout_.count())};
-}
-
-Failure Session::given_up(const std::string& what) const {
-  return {ASSAY_COMM_ERROR,
-          fmt::format("{} was given up on rank {}: the case is being ended because another rank failed", what,
-                      ranks_.rank)};
 }
 
 }  // namespace assay::comm::nccl

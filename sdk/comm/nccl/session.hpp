@@ -8,6 +8,13 @@
 // thread is out, the child that it used. A thread that NCCL does not let go even so stays there, and the host ends the
 // process: it does so 1.5 s after it has asked for the end of the case.
 //
+// Graphs: a collective that is enqueued during a capture becomes part of the graph. Nothing in the graph watches or
+// times it; a replay does, by an event before and one behind the launch, so that it costs what NCCL's kernels do.
+// Between begin and end of a replay, `timeout` counts for all that the graph holds. NCCL finalizes or aborts no
+// communicator while such a graph is there. So the root, of which no graph knows, is aborted as ever, which ends the
+// kernels of a replay and lets the user's thread go; the child, in every case, when the last graph is gone. Symmetric
+// kernels of NCCL 2.28 do not look at the flag of an abort: what waits in one is freed by the end of the process alone.
+//
 // Locks, in this order when both are held: nccl_ around every call of NCCL until NCCL is ready for the next, the abort
 // of the root excepted; mutex_ around the ring and the state, never held where CUDA may block because its queue is
 // full. The caretaker takes them every 50 ms for a moment, and no call wakes it, so that a collective finds them free.
@@ -26,20 +33,9 @@
 
 #include "flight_ring.hpp"
 #include "library.hpp"
+#include "session_types.hpp"
 
 namespace assay::comm::nccl {
-
-struct Failure {
-  assay_status status = ASSAY_COMM_ERROR;
-  std::string text;
-};
-
-struct Timing {
-  std::chrono::milliseconds interval{50};  // between two looks of the caretaker
-  std::chrono::milliseconds leave{1000};   // in close(), for what is in flight
-  std::chrono::milliseconds finish{5000};  // in close(), for NCCL to send what others still wait for
-  std::chrono::milliseconds abort{2000};   // for NCCL to abort
-};
 
 class Session {
  public:
@@ -56,7 +52,17 @@ class Session {
   void synchronize();
   void barrier();
   Totals take_totals();
+  // Collectives between the two are one flight. end_series() gives its ticket.
+  void begin_series();
+  Ticket end_series();
   bool register_memory(void* address, std::size_t bytes);  // false: NCCL would not
+  // A symmetric window where there are any, else as register_memory(). Every rank calls it.
+  Registration register_together(void* address, std::size_t bytes);
+  void* allocate_shared(std::size_t bytes);
+  void free_shared(void* address) noexcept { library_->free_shared(address); }  // after close(), too
+  // What the last capture has taken up, once; and a replay of the graph that it made.
+  CapturedCollectives take_captured() { return std::exchange(captured_, {}); }
+  void replay(const CapturedCollectives& captured, compute::Graph& graph);
   // Ends it: politely when all is well, by an abort otherwise. Returns within the times of Timing.
   void close() noexcept;
 
@@ -65,7 +71,14 @@ class Session {
           bool on_compute_stream);
   void connect(const UniqueId& id, std::int32_t max_channels);
   Ticket enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute);
+  Ticket enqueue_captured(const Collective& collective, const char* what, std::uint64_t bytes, std::uint64_t capture);
+  void wait_captured(Ticket ticket, std::uint64_t capture);
+  void enter_capture(std::uint64_t capture);
+  void follow_compute();
+  // A flight that is not in the ring before end_call(). The caretaker knows of it, and of when it was begun.
   Flight& begin_call(const char* what, std::uint64_t bytes, bool counted);
+  void watch_call(const Flight& flight);
+  void forget_call();
   Ticket end_call();
   void require_usable(const char* what);
   void require_alive();
@@ -87,6 +100,7 @@ class Session {
   bool finish_politely();  // false: an abort has to
   bool finish(Comm& comm, std::chrono::steady_clock::time_point until);
   bool await_idle();
+  void await_end_of_graphs() const;
   void abort_all() noexcept;
 
   bool aborted() const { return ranks_.aborted(&ranks_) != 0; }
@@ -105,7 +119,11 @@ class Session {
   std::mutex nccl_;
   Comm root_ = nullptr;   // see library.hpp; from connected_ on the caretaker's, without a lock
   Comm child_ = nullptr;  // what the collectives go through
-  std::vector<void*> registered_;
+  struct Registered {
+    void* handle;
+    Registration kind;
+  };
+  std::vector<Registered> registered_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -117,14 +135,23 @@ class Session {
   };
   std::optional<Call> call_;  // the collective that the user's thread is enqueuing
   bool connected_ = false;
-  bool closing_ = false, ended_ = false;  // ended_: the communicator is no more
-  std::atomic<bool> dead_ = false;        // failure_ is set
+  bool closing_ = false;
+  bool released_ = false;           // by an abort: nothing runs on the GPU, and nobody is inside NCCL
+  bool ended_ = false;              // the communicator is no more
+  std::atomic<bool> dead_ = false;  // failure_ is set
 
   Stream stream_ = nullptr;
-  Event ready_ = nullptr;  // recorded on the compute stream, again for each collective
-  void* word_ = nullptr;   // what a barrier reduces
-  Ticket waited_ = 0;      // the compute stream is behind all up to this one
-  Ticket watched_ = 0;     // the caretaker's: this one was running at `watched_since_`
+  Event ready_ = nullptr;     // recorded on the compute stream, again for each collective
+  void* word_ = nullptr;      // what a barrier reduces
+  Ticket waited_ = 0;         // the compute stream is behind all up to this one
+  Flight* series_ = nullptr;  // begun, not in the ring
+  bool in_series_ = false;
+  std::uint64_t capture_ = 0;         // the last one in which a collective was enqueued
+  CapturedCollectives captured_;      // in it
+  std::vector<Event> captured_ends_;  // of its collectives, where they have a stream of their own; used again
+  std::uint64_t captured_waited_ = 0;
+  const std::shared_ptr<std::atomic<int>> live_graphs_ = std::make_shared<std::atomic<int>>(0);
+  Ticket watched_ = 0;  // the caretaker's: this one was running at `watched_since_`
   std::chrono::steady_clock::time_point watched_since_{};
   std::thread caretaker_;
 };

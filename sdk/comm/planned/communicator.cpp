@@ -9,10 +9,26 @@
 namespace assay::comm {
 namespace {
 
+class PlannedMemory final : public LibraryMemory {
+ public:
+  PlannedMemory(const assay_device_access& device, std::size_t bytes) : device_(device) {
+    if (const assay_status s = device.api->allocate(device.device, bytes, &address_); s != ASSAY_OK)
+      throw Error(s, device.api->error_text());
+  }
+  ~PlannedMemory() override { device_.api->release(device_.device, address_); }
+  void* data() const override { return address_; }
+  Registration registration() const override { return Registration::symmetric; }
+
+ private:
+  const assay_device_access& device_;
+  void* address_ = nullptr;
+};
+
 class PlannedCommunicator final : public Communicator {
  public:
-  PlannedCommunicator(const assay_comm& comm, const assay_planning& planning, std::string backend)
-      : planning_(planning), rank_(comm.rank), size_(comm.rank_count), backend_(std::move(backend)) {
+  PlannedCommunicator(const assay_comm& comm, const assay_device_access& device, const assay_planning& planning,
+                      std::string backend)
+      : device_(device), planning_(planning), rank_(comm.rank), size_(comm.rank_count), backend_(std::move(backend)) {
     planning_.tell_communicator();
   }
 
@@ -44,6 +60,10 @@ class PlannedCommunicator final : public Communicator {
   Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor&, std::int32_t) override {
     return told("send_receive", to == rank_ ? 0 : send.bytes());
   }
+  // Of a graph's collectives it is told when the graph is launched, as of the operations in it.
+  bool captures() const override { return backend_ == "nccl"; }
+  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes) override;
+  Ticket end_series() override { return ticket_; }
   void wait(Ticket) override {}
   void synchronize() override {}
   void barrier() override {}
@@ -59,12 +79,18 @@ class PlannedCommunicator final : public Communicator {
     return ++ticket_;
   }
 
+  const assay_device_access& device_;
   const assay_planning& planning_;
   std::int32_t rank_, size_;
   std::string backend_;
   Totals totals_;
   Ticket ticket_ = 0;
 };
+
+std::unique_ptr<LibraryMemory> PlannedCommunicator::allocate_registered(std::size_t bytes) {
+  if (backend_ != "nccl") return nullptr;
+  return std::make_unique<PlannedMemory>(device_, bytes);
+}
 
 Communicator* create(const assay_comm& comm, const assay_device_access& device, void*, const Options& options) {
   const auto* planning = static_cast<const assay_planning*>(device.api->get_extension(ASSAY_EXT_PLANNING));
@@ -75,7 +101,7 @@ Communicator* create(const assay_comm& comm, const assay_device_access& device, 
   const bool is_cuda = std::string(device.api->kind) == "cuda";
   if (!is_cuda && options.on_compute_stream)
     throw Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
-  return new PlannedCommunicator(comm, *planning, is_cuda ? "nccl" : "gloo");
+  return new PlannedCommunicator(comm, device, *planning, is_cuda ? "nccl" : "gloo");
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ StandIn stand_in;
 std::uint64_t held_bytes = 0, communicator_count = 0, refusal_count = 0;
 assay_operation_listener listener = nullptr;
 void* listener_context = nullptr;
+std::vector<assay_planned_operation>* capture = nullptr;  // of a graph, under way
 
 assay_status describe(const assay_stand_in* told) noexcept {
   return guard([&] {
@@ -46,7 +47,10 @@ assay_status describe(const assay_stand_in* told) noexcept {
 }
 void listen(assay_operation_listener to, void* context) noexcept { listener = to, listener_context = context; }
 void tell_listener(const assay_planned_operation* operation) noexcept {
-  if (listener) listener(listener_context, operation);
+  if (capture)
+    capture->push_back(*operation);
+  else if (listener)
+    listener(listener_context, operation);
 }
 void tell_communicator() noexcept { ++communicator_count; }
 std::uint64_t communicators() noexcept { return communicator_count; }
@@ -59,6 +63,7 @@ constexpr assay_planning planning{sizeof(assay_planning), describe,      listen,
 
 const assay_planning& planning_table() { return planning; }
 void tell(const assay_planned_operation& operation) { tell_listener(&operation); }
+void capture_into(std::vector<assay_planned_operation>* operations) { capture = operations; }
 
 namespace {
 

@@ -65,14 +65,14 @@ void PlannedBackend::set_product_math(ProductMath math) {
 std::unique_ptr<Graph> PlannedBackend::capture(const std::function<void()>& enqueue) {
   if (!ASSAY_PLANS_CUDA) return nullptr;
   std::vector<assay_planned_operation> operations;
-  captured_ = &operations;
+  capture_into(&operations);
   try {
     enqueue();
   } catch (...) {
-    captured_ = nullptr;
+    capture_into(nullptr);
     throw;
   }
-  captured_ = nullptr;
+  capture_into(nullptr);
   return std::make_unique<PlannedGraph>(std::move(operations));
 }
 
@@ -89,11 +89,7 @@ void PlannedBackend::run_any(const AnyOperation& operation) {
     scratch_bytes_[lane_] = std::max(scratch_bytes_[lane_], scratch_of(operation));
     return;
   }
-  const assay_planned_operation cost = cost_of(operation, math_);
-  if (captured_)
-    captured_->push_back(cost);
-  else
-    tell(cost);
+  tell(cost_of(operation, math_));
 }
 
 }  // namespace assay::planned

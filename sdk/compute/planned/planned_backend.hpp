@@ -32,8 +32,7 @@ class PlannedBackend final : public Backend {
   Mode mode_ = Mode::execute;
   ProductMath math_ = ProductMath::exact;
   std::size_t lane_ = 0;
-  std::array<std::size_t, 2> scratch_bytes_{};                // the most that an operation of each lane wants
-  std::vector<assay_planned_operation>* captured_ = nullptr;  // while a graph is captured
+  std::array<std::size_t, 2> scratch_bytes_{};  // the most that an operation of each lane wants
 };
 
 // Throws as the device's backend does where no kernel serves the operation, which has been checked.

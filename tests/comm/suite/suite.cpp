@@ -247,6 +247,49 @@ void CommunicatorSuite::check_many_in_flight() {
   }
 }
 
+// Of all kinds at once in one graph, replayed on two sets of data, with an eager one between them; or a refusal.
+void CommunicatorSuite::check_captured() {
+  const std::size_t n = 5003, bytes = n * sizeof(float), room = bytes * static_cast<std::size_t>(comm_.size());
+  const auto sum = Reduction::sum;
+  const std::array<Check, 6> checks{{{Operation::all_reduce, DType::f32, sum, n, false},
+                                     {Operation::reduce_scatter, DType::f32, Reduction::max, n, false},
+                                     {Operation::all_gather, DType::f32, sum, n, false},
+                                     {Operation::all_to_all, DType::f32, sum, n, false},
+                                     {Operation::send_receive, DType::f32, sum, n, false, 0, 1},
+                                     {Operation::broadcast, DType::f32, sum, n, false, comm_.size() - 1}}};
+  const auto enqueue = [&] {
+    std::array<comm::Ticket, 6> tickets{};
+    for (std::size_t k = 0; k < checks.size(); ++k) {
+      tickets[k] = start(checks[k], memory_.send + k * room, memory_.receive + k * room);
+      memory_.compute();
+    }
+    comm_.wait(tickets[2]);
+    memory_.compute();
+    comm_.wait(tickets[5]);
+  };
+  comm_.wait(start(checks[0], memory_.send, memory_.receive));
+  const std::unique_ptr<compute::Graph> graph = memory_.capture(enqueue);
+  if (!graph) return;
+  std::vector<char> got(room);
+  for (int replay = 0; replay < 2; ++replay) {
+    ++salt_;
+    for (std::size_t k = 0; k < checks.size(); ++k) {
+      const std::vector<char> sent = input(checks[k], comm_.rank());
+      char* const to = checks[k].operation == Operation::broadcast ? memory_.receive : memory_.send;
+      memory_.upload(to + k * room, sent.data(), sent.size());
+    }
+    graph->launch();
+    comm_.synchronize();
+    for (std::size_t k = 0; k < checks.size(); ++k) {
+      const std::vector<char> wanted = expected(checks[k]);
+      memory_.download(got.data(), memory_.receive + k * room, wanted.size());
+      note(std::equal(wanted.begin(), wanted.end(), got.begin()), name_of(checks[k]) + ": wrong in a replayed graph");
+      ++replayed_;
+    }
+    check(checks[0]);
+  }
+}
+
 bool CommunicatorSuite::reduces(DType dtype) const {
   return dtype == DType::f32 || dtype == DType::bf16 || (dtype == DType::f16 && comm_.backend() != std::string("gloo"));
 }
@@ -310,6 +353,7 @@ void CommunicatorSuite::run() {
     for (const Reduction reduction : {Reduction::sum, Reduction::average})
       for (const std::size_t n : {std::size_t{1001}, std::size_t{200003}}) check_random(dtype, n, reduction);
   check_many_in_flight();
+  if (comm_.captures() && memory_.capture) check_captured();
   check_totals();
   comm_.barrier();
 }
@@ -320,6 +364,7 @@ std::string CommunicatorSuite::text() const {
     text = std::to_string(exact_) + " collectives equal their references to the bit, " + std::to_string(random_) +
            " sums of random numbers are within a rounding per rank of float64's and equal on all ranks, " +
            std::to_string(in_flight_) + " in flight at once";
+    if (replayed_ > 0) text += ", " + std::to_string(replayed_) + " in replays of a graph";
     if (refused_ > 0) text += "; reductions of fp16 are refused";
   } else {
     text = std::to_string(failure_count_) + " mistakes; the first: ";

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct SuiteMemory {  // on the case's device
   std::function<void(void* device, const void* host, std::size_t bytes)> upload;
   std::function<void(void* host, const void* device, std::size_t bytes)> download;
   std::function<void()> compute;  // some work on the compute stream that touches neither
+  // What the body enqueues as a graph; empty or null: there are none.
+  std::function<std::unique_ptr<compute::Graph>(const std::function<void()>& body)> capture;
 };
 
 class CommunicatorSuite {
@@ -52,6 +55,7 @@ class CommunicatorSuite {
   void check_random(compute::DType, std::size_t n, comm::Reduction);
   void check_equal_on_all_ranks(const std::string& name, const std::vector<char>& bytes);
   void check_many_in_flight();
+  void check_captured();
   void check_refused(compute::DType);
   void check_totals();
   comm::Ticket start(const Check&, char* send, char* receive);
@@ -66,7 +70,7 @@ class CommunicatorSuite {
   SuiteMemory memory_;
   std::size_t largest_bytes_;
   std::uint64_t salt_ = 0;
-  std::size_t exact_ = 0, random_ = 0, in_flight_ = 0, equal_ = 0, refused_ = 0, failure_count_ = 0;
+  std::size_t exact_ = 0, random_ = 0, in_flight_ = 0, equal_ = 0, replayed_ = 0, refused_ = 0, failure_count_ = 0;
   std::vector<std::string> failures_;
 };
 

@@ -105,6 +105,33 @@ TEST_F(AllReduce, HalfPrecisionMovesAndIsNotReducedOnTheCpu) {
   EXPECT_EQ(records[3]["status"], "unsupported");
 }
 
+// A series has the figures of one of its collectives; in place each adds up the sums of the one before.
+TEST_F(AllReduce, AStepOfManyCollectivesHasTheTimeOfOne) {
+  const auto records = run_cases("size_bytes = 4012\nreduction = \"max\"", "repeats = [1, 20]\n", "ranks = 1\n");
+  ASSERT_EQ(records.size(), 2u);
+  for (const json& r : records) {
+    ASSERT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+    EXPECT_EQ(metric(r, "message_bytes"), 4012);
+    EXPECT_NEAR(metric(r, "algorithm_bandwidth_gbs"), 4.012 / metric(r, "collective_us"), 1e-6);
+    EXPECT_EQ(r["metrics"]["registration"]["word"], "none");
+    EXPECT_EQ(r["work"]["bytes"], 4012 * r["axes"]["repeats"].get<int>());
+  }
+}
+
+TEST_F(AllReduce, GlooHasNoGraphsAndNoMemoryToRegister) {
+  const auto records =
+      run_cases("size_bytes = 4012", "execution = [\"eager\", \"graph\"]\nregistered = [false, true]\n",
+                "ranks = 2\nallow = [\"unsupported\"]\n");
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0]["status"], "ok") << records[0]["reason"];
+  EXPECT_EQ(records[1]["status"], "unsupported");
+  EXPECT_TRUE(contains(records[1]["reason"], "gloo has no memory to register")) << records[1]["reason"];
+  for (const json& r : {records[2], records[3]}) {
+    EXPECT_EQ(r["status"], "unsupported");
+    EXPECT_TRUE(contains(r["reason"], "gloo cannot be captured in a graph")) << r["reason"];
+  }
+}
+
 TEST_F(AllReduce, OneRankHasATimeAndNoBus) {
   const auto records = run_cases("size_bytes = 4096", "", "ranks = 1\n");
   ASSERT_EQ(records.size(), 1u);

@@ -43,6 +43,8 @@ class CountedCommunicator final : public assay::comm::Communicator {
   std::int32_t rank() const override { return real_->rank(); }
   std::int32_t size() const override { return real_->size(); }
   void register_memory(void* address, std::size_t bytes) override { real_->register_memory(address, bytes); }
+  void begin_series() override { real_->begin_series(); }
+  Ticket end_series() override { return real_->end_series(); }
   void wait(Ticket ticket) override { real_->wait(ticket); }
   void synchronize() override { real_->synchronize(); }
   assay::comm::Totals take_totals() override { return real_->take_totals(); }

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,14 +45,39 @@ class World {
     async_error_ = text;
   }
   void set_cuda_error(bool broken) { cuda_broken_ = broken; }
-  void set_capturing(bool capturing) { capturing_ = capturing; }
+
+  // ---- a graph: what the streams are asked for between the two is replayed, and does not run ----
+  void begin_capture() {
+    const std::lock_guard lock(mutex_);
+    capture_ = ++captures_;
+    capturing_streams_ = {compute()};
+    captured_.clear();
+  }
+  void end_capture() {
+    const std::lock_guard lock(mutex_);
+    check(unjoined_ == 0, "a capture ended while a stream had not joined it");
+    capture_ = 0;
+    capturing_streams_.clear();
+    graph_ = captured_;
+  }
+  void replay() {  // of the last one
+    const std::lock_guard lock(mutex_);
+    for (const double ms : graph_) streams_[compute()].work.push_back({Op::Type::collective, nullptr, 0, ms});
+    advance();
+  }
+  void destroy_graphs() {
+    std::vector<std::shared_ptr<void>> held;
+    const std::lock_guard lock(mutex_);
+    held.swap(held_by_graphs_);
+  }
 
   // ---- set before ----
   double collective_ms = 5;
   // Until NCCL is ready again; -1: never. A child that is not ready after a call is one with NCCL_COMM_BLOCKING=0.
   int polls_to_start = 3, polls_to_split = 3, polls_to_enqueue = 0, polls_to_finalize = 2;
   std::string start_error, split_error;  // start() and split() fail with them
-  bool registers = true;
+  bool registers = true, has_windows = true;
+  std::atomic<bool> registration_hangs = false;  // until the root is aborted
   std::atomic<bool> abort_hangs = false;
   std::atomic<bool> enqueue_hangs = false;       // until the root is aborted
   std::atomic<bool> enqueue_never_ends = false;  // also then
@@ -60,7 +86,7 @@ class World {
   std::atomic<int> events_made = 0, events_alive = 0, streams_alive = 0, memory_alive = 0;
   std::atomic<int> started = 0, enqueued = 0, finalized = 0, destroyed = 0, registered_alive = 0;
   std::atomic<int> aborts = 0, child_aborts = 0;  // of the root, of the child
-  std::atomic<int> comms_alive = 0;
+  std::atomic<int> comms_alive = 0, windows_alive = 0, shared_alive = 0;
   std::atomic<bool> library_alive = false;
   std::vector<Collective> collectives;  // read when the session is idle
   bool inside_nccl() const { return inside_ > 0; }
@@ -76,6 +102,8 @@ class World {
   struct EventState {
     int recorded = 0, done = 0;
     double at = 0;
+    std::uint64_t capture = 0;  // in which it was recorded last; 0: in none
+    int covers = 0;             // captured collectives that are before it
   };
   struct Op {
     enum class Type { record, wait, run, collective } type;
@@ -113,6 +141,10 @@ class World {
     stream.work.pop_front();
     return true;
   }
+  void check_locked(bool holds, const char* rule) {
+    const std::lock_guard lock(mutex_);
+    check(holds, rule);
+  }
   void check(bool holds, const char* rule) {
     if (!holds) broken_rules_ += std::string(rule) + "; ";
   }
@@ -121,7 +153,12 @@ class World {
   std::map<Stream, StreamState> streams_;
   bool compute_held_ = false, collectives_held_ = false;
   std::string async_error_, broken_rules_;
-  std::atomic<bool> cuda_broken_ = false, capturing_ = false;
+  std::atomic<bool> cuda_broken_ = false;
+  std::uint64_t capture_ = 0, captures_ = 0;  // 0: none is under way
+  std::set<Stream> capturing_streams_;
+  std::vector<double> captured_, graph_;  // collectives, by their times
+  int unjoined_ = 0;                      // of captured collectives beside the compute stream the last one, or 0
+  std::vector<std::shared_ptr<void>> held_by_graphs_;
   int polls_left_ = 0;  // until NCCL is ready; -1: never
   std::atomic<int> inside_ = 0;
   bool root_alive_ = false, child_alive_ = false, splitting_ = false;
@@ -157,22 +194,44 @@ class FakeLibrary final : public Library {
   void record(Event event, Stream stream) override {
     const std::lock_guard lock(world_->mutex_);
     world_->check(world_->polls_left_ == 0, "an event recorded before NCCL had enqueued");
+    state_of(event)->capture = capture_of(stream);
+    if (capture_of(stream) != 0) {
+      state_of(event)->covers = static_cast<int>(world_->captured_.size());
+      return;
+    }
     push(stream, {World::Op::Type::record, state_of(event), ++state_of(event)->recorded, 0});
   }
   void wait_for(Stream stream, Event event) override {
     const std::lock_guard lock(world_->mutex_);
+    const World::EventState& state = *state_of(event);
+    world_->check(state.capture == 0 || state.capture == world_->capture_, "a wait for an event of an ended capture");
+    world_->check(state.capture != 0 || capture_of(stream) == 0, "a captured wait for an event outside of the capture");
+    if (state.capture != 0) {
+      world_->capturing_streams_.insert(stream);
+      if (stream == World::compute() && state.covers >= world_->unjoined_) world_->unjoined_ = 0;
+      return;
+    }
     push(stream, {World::Op::Type::wait, state_of(event), state_of(event)->recorded, 0});
   }
   bool happened(Event event) override {
     if (world_->cuda_broken_) throw Error(ASSAY_DEVICE_ERROR, "an illegal memory access");
     const std::lock_guard lock(world_->mutex_);
+    world_->check(state_of(event)->capture == 0, "a question for an event of a capture");
     return state_of(event)->done == state_of(event)->recorded;
   }
   double elapsed_ms(Event begin, Event end) override {
     const std::lock_guard lock(world_->mutex_);
     return state_of(end)->at - state_of(begin)->at;
   }
-  bool capturing(Stream) override { return world_->capturing_; }
+  std::uint64_t capturing(Stream stream) override {
+    const std::lock_guard lock(world_->mutex_);
+    return capture_of(stream);
+  }
+  void keep_in_graph(Stream stream, std::shared_ptr<void> held) override {
+    const std::lock_guard lock(world_->mutex_);
+    world_->check(capture_of(stream) != 0, "an object kept in no graph");
+    world_->held_by_graphs_.push_back(std::move(held));
+  }
   void* allocate_zeroed(std::size_t, Stream) override {
     ++world_->memory_alive;
     return &word_;
@@ -228,6 +287,12 @@ class FakeLibrary final : public Library {
     require_child(comm);
     world_->collectives.push_back(collective);
     ++world_->enqueued;
+    if (capture_of(stream) != 0) {
+      world_->captured_.push_back(world_->collective_ms);
+      if (stream != World::compute()) world_->unjoined_ = static_cast<int>(world_->captured_.size());
+      return begin(world_->polls_to_enqueue);
+    }
+    world_->check(world_->capture_ == 0, "a collective beside a capture");
     push(stream, {World::Op::Type::collective, nullptr, 0, world_->collective_ms});
     return begin(world_->polls_to_enqueue);
   }
@@ -245,10 +310,36 @@ class FakeLibrary final : public Library {
     require_child(comm);
     --world_->registered_alive;
   }
+  void* allocate_shared(std::size_t bytes) override {
+    ++world_->shared_alive;
+    return ::operator new(bytes);
+  }
+  void free_shared(void* address) noexcept override {
+    world_->check_locked(world_->windows_alive == 0, "memory freed that is registered");
+    --world_->shared_alive;
+    ::operator delete(address);
+  }
+  Answer register_window(Comm comm, void* address, std::size_t, void*& window) override {
+    const Inside inside(*world_);
+    while (world_->registration_hangs && world_->aborts == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(world_->mutex_);
+    if (world_->aborts > 0) return {};
+    require_child(comm);
+    window = world_->has_windows ? address : nullptr;
+    if (window) ++world_->windows_alive;
+    return {};
+  }
+  void deregister_window(Comm comm, void*) override {
+    const Inside inside(*world_);
+    const std::lock_guard lock(world_->mutex_);
+    require_child(comm);
+    --world_->windows_alive;
+  }
   Answer finalize(Comm comm) override {
     const Inside inside(*world_);
     const std::lock_guard lock(world_->mutex_);
     require_ready(comm);
+    require_no_graph(comm);
     ++world_->finalized;
     (comm == root_comm() ? world_->root_finalized_ : world_->child_finalized_) = true;
     return begin(comm == root_comm() ? world_->polls_to_finalize : 0);
@@ -309,6 +400,13 @@ class FakeLibrary final : public Library {
     require_ready(comm);
     world_->check(comm == child_comm(), "a call on the root that belongs to the child");
   }
+  // NCCL would wait for its end.
+  void require_no_graph(Comm comm) {
+    world_->check(comm != child_comm() || world_->held_by_graphs_.empty(), "the end of the child before a graph's");
+  }
+  std::uint64_t capture_of(Stream stream) const {
+    return world_->capturing_streams_.contains(stream) ? world_->capture_ : 0;
+  }
   void end(Comm comm) {
     alive(comm) = false;
     --world_->comms_alive;
@@ -316,7 +414,11 @@ class FakeLibrary final : public Library {
   void abort_locked(Comm comm) {
     const std::lock_guard lock(world_->mutex_);
     require_alive(comm);
-    if (comm == child_comm()) world_->check(!world_->root_alive_, "the child aborted before the root");
+    if (comm == child_comm()) {
+      world_->check(!world_->root_alive_, "the child aborted before the root");
+      require_no_graph(comm);
+      world_->windows_alive = 0;
+    }
     // A split that was under way ends with the root.
     if (comm == root_comm() && world_->splitting_) end(child_comm());
     end(comm);

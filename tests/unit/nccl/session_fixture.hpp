@@ -36,6 +36,8 @@ class SessionTest : public ::testing::Test {
     EXPECT_EQ(world->streams_alive, 0);
     EXPECT_EQ(world->memory_alive, 0);
     EXPECT_EQ(world->comms_alive, 0);
+    EXPECT_EQ(world->windows_alive, 0);
+    EXPECT_EQ(world->shared_alive, 0);
   }
 
   static Collective all_reduce(std::size_t count) {

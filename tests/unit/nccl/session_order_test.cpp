@@ -128,12 +128,32 @@ TEST_F(SessionTest, ARetiredTicketNeedsNoWait) {
   EXPECT_EQ(session->take_totals().collectives, 101U);
 }
 
-TEST_F(SessionTest, ACapturedComputeStreamIsRefused) {
+TEST_F(SessionTest, ASeriesIsOneFlight) {
   open();
-  world->set_capturing(true);
-  EXPECT_TRUE(has(error_of([&] { (void)session->launch(all_reduce(1), 4); }), "being captured"));
-  world->set_capturing(false);
-  (void)session->launch(all_reduce(1), 4);
+  world->hold_streams(true);
+  world->add_kernel(World::compute(), 3);
+  session->begin_series();
+  for (int i = 0; i < 100; ++i) (void)session->launch(all_reduce(8), 32);
+  const int events = world->events_made;
+  const Ticket ticket = session->end_series();
+  session->wait(ticket);
+  world->hold_streams(false);
+  const Totals totals = session->take_totals();
+  EXPECT_EQ(totals.collectives, 100U);
+  EXPECT_EQ(totals.bytes, 3200U);
+  EXPECT_DOUBLE_EQ(totals.busy_ms, 500);
+  EXPECT_DOUBLE_EQ(totals.exposed_ms, 500);
+  EXPECT_EQ(world->events_made, events);
+  EXPECT_EQ(session->launch(all_reduce(8), 32), ticket + 1);
+}
+
+TEST_F(SessionTest, ASeriesHasABeginAndAnEnd) {
+  open();
+  EXPECT_TRUE(has(error_of([&] { (void)session->end_series(); }), "1: end_series() of no collective"));
+  session->begin_series();
+  EXPECT_TRUE(has(error_of([&] { session->begin_series(); }), "expected end_series() first"));
+  (void)session->launch(all_reduce(8), 32);
+  (void)session->end_series();
   EXPECT_EQ(session->take_totals().collectives, 1U);
 }
 

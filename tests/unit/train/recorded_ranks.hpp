@@ -77,6 +77,7 @@ class RecordedRanks {
     comm::Ticket send_receive(const compute::Tensor&, std::int32_t, const compute::Tensor&, std::int32_t) override {
       return 0;
     }
+    comm::Ticket end_series() override { return calls.size(); }
     void wait(comm::Ticket) override {}
     void synchronize() override {}
     void barrier() override {}

@@ -15,14 +15,15 @@ class CollectiveTime {
   CollectiveTime() = default;
   explicit CollectiveTime(const compute::Backend& backend) : wait_blocks_(std::string_view(backend.kind()) == "cpu") {}
 
-  // Runs one collective (enqueue returns its ticket) and the wait for it, as the step of `launch` or a part of it.
+  // Runs one collective, or a series of `count` (enqueue returns the ticket), and the wait for it, as the step of
+  // `launch` or a part of it.
   template <class Enqueue>
-  void run(const Launch& launch, Communicator& communicator, const Enqueue& enqueue) {
+  void run(const Launch& launch, Communicator& communicator, const Enqueue& enqueue, std::uint64_t count = 1) {
     const auto begin = std::chrono::steady_clock::now();
     communicator.wait(enqueue());
     if (launch.stage() != ASSAY_STAGE_MEASURE) return;
     waited_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    ++measured_;
+    measured_ += count;
   }
   // At the end of a step, outside its phases: the totals that mean_ms reads are those of the measured steps.
   static void end_step(const Launch& launch, Communicator& communicator) {

@@ -16,10 +16,17 @@
 // collective and, where it is known, the rank. After an error the communicator is dead: every call throws that error
 // again. On a GPU an error can show in a later call, or in synchronize().
 //
+// Graphs (NCCL): collectives that are enqueued while the compute backend captures become part of the graph, and so do
+// waits for them, whose tickets mean nothing outside of that capture. What is captured is waited for before the capture
+// ends. watch() makes of the captured graph one whose replays the communicator knows of: each is looked after as a
+// collective is. NCCL keeps a communicator until no graph refers to it, so a graph is destroyed before its
+// communicator. Where captures() is false, a collective during a capture throws UNSUPPORTED.
+//
 // Threads: one thread uses a communicator. The interface is C++ and belongs to one SDK release and one C++ ABI, as that
 // of assay/compute/backend.hpp does; `interface_id` is compared.
 #pragma once
 #include <assay/comm.h>
+#include <assay/compute/backend.hpp>
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/tensor.hpp>
 #include <assay/plugin.hpp>
@@ -31,7 +38,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 3; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 4; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -57,9 +64,31 @@ struct Options {
 // Totals cover the collectives since the last take_totals().
 struct Totals {
   std::uint64_t collectives = 0;
+  // Of them, those of graphs that hold other work as well: busy_ms and exposed_ms leave them out.
+  std::uint64_t untimed = 0;
   std::uint64_t bytes = 0;  // the larger of send and receive, summed
   double busy_ms = 0;     // from the start of a collective on this rank to its end, summed; waiting for others included
   double exposed_ms = 0;  // for so long wait() held up the compute stream (on the CPU: the caller), summed
+};
+
+// How the library knows memory that collectives use.
+enum class Registration : std::int32_t {
+  none,      // as any other
+  plain,     // registered by each rank on its own (NCCL: ncclCommRegister)
+  symmetric  // a window that all ranks have registered together (NCCL 2.27 and later: ncclCommWindowRegister)
+};
+inline constexpr auto registrations = choices<Registration>(
+    {{"none", Registration::none}, {"plain", Registration::plain}, {"symmetric", Registration::symmetric}});
+
+// Memory that a library has made for its collectives and registered. It may outlive the communicator.
+class LibraryMemory {
+ public:
+  LibraryMemory() = default;
+  LibraryMemory(const LibraryMemory&) = delete;
+  LibraryMemory& operator=(const LibraryMemory&) = delete;
+  virtual ~LibraryMemory() = default;
+  virtual void* data() const = 0;
+  virtual Registration registration() const = 0;
 };
 
 class Communicator {
@@ -77,6 +106,10 @@ class Communicator {
   // Says that collectives will use this memory often, so that the library may register it. Not an error where it
   // cannot.
   virtual void register_memory(void* address, std::size_t bytes) = 0;
+  // Takes device memory from the library and registers it, by a symmetric window where the library and the machine have
+  // them, else as `plain`. Every rank calls it with the same `bytes`; what it takes is the caller's to account for
+  // (registered_memory.hpp does). Null: this library has no memory of its own. OUT_OF_MEMORY when there is none left.
+  virtual std::unique_ptr<LibraryMemory> allocate_registered(std::size_t /*bytes*/) { return nullptr; }
 
   // receive = reduction over the ranks' send, n elements each
   virtual Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;
@@ -93,6 +126,18 @@ class Communicator {
   // this rank, and the two tensors have as many bytes. Any dtype.
   virtual Ticket send_receive(const compute::Tensor& send, std::int32_t to, const compute::Tensor& receive,
                               std::int32_t from) = 0;
+
+  // Between the two, collectives follow one another with nothing of the compute stream between them. They have one
+  // ticket, and are timed and looked after as one, which leaves out what a library does for that in between. Ends with
+  // the ticket, for wait(); at least one collective lies between. Not within a capture.
+  virtual void begin_series() {}
+  virtual Ticket end_series() = 0;
+
+  // Whether collectives may be captured in a graph.
+  virtual bool captures() const { return false; }
+  // To be called with the graph that was captured last. Where no collective of this communicator is in it, the result
+  // is the graph itself.
+  virtual std::unique_ptr<compute::Graph> watch(std::unique_ptr<compute::Graph> graph) { return graph; }
 
   // Operations enqueued on the compute stream from here on see the results of that collective and of all before it.
   virtual void wait(Ticket) = 0;

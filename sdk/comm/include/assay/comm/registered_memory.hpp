@@ -1,0 +1,52 @@
+// Memory of a communicator's library, registered with it and accounted for by the host.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/plugin.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace assay::comm {
+
+// Move-only. May outlive the communicator, as the memory of whatever a communicator uses should.
+class RegisteredMemory {
+ public:
+  RegisteredMemory() = default;
+  // Every rank makes it with as many bytes. Throws assay::Error: UNSUPPORTED where the library has no such memory.
+  RegisteredMemory(const Host& host, Communicator& communicator, std::size_t bytes, std::string label)
+      : account_(host.extension<assay_memory>(ASSAY_EXT_MEMORY)), bytes_(bytes), label_(std::move(label)) {
+    if (!account_) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_MEMORY);
+    memory_ = communicator.allocate_registered(bytes);
+    if (!memory_)
+      throw Error(ASSAY_UNSUPPORTED, std::string(communicator.backend()) +
+                                         " has no memory to register, as it sends from any; leave out registered = "
+                                         "true, or take backend = \"nccl\" on a GPU");
+    report(static_cast<std::int64_t>(bytes_));
+  }
+  RegisteredMemory(RegisteredMemory&&) noexcept = default;
+  RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
+    std::swap(account_, other.account_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(label_, other.label_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~RegisteredMemory() {
+    if (memory_) report(-static_cast<std::int64_t>(bytes_));
+  }
+  void* data() const { return memory_ ? memory_->data() : nullptr; }
+  Registration registration() const { return memory_ ? memory_->registration() : Registration::none; }
+
+ private:
+  void report(std::int64_t delta_bytes) const noexcept {
+    account_->report(account_, ASSAY_MEMORY_COMMUNICATION, delta_bytes, to_abi(label_));
+  }
+
+  const assay_memory* account_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::string label_;
+  std::unique_ptr<LibraryMemory> memory_;
+};
+
+}  // namespace assay::comm
