@@ -55,6 +55,8 @@ void MutantBackend::execute(const op::SumOfSquares& op) { real().run(op); }
 void MutantBackend::execute(const op::MaxAbs& op) { real().run(op); }
 // No workload computes in 8 bits yet.
 void MutantBackend::execute(const op::Quantize& op) { real().run(op); }
+void MutantBackend::execute(const op::QuantizeRows& op) { real().run(op); }
+void MutantBackend::execute(const op::QuantizeColumns& op) { real().run(op); }
 
 void MutantBackend::execute(const op::Copy& op) {
   const auto call = [&] { real().run(op); };
