@@ -10,6 +10,7 @@
 #include <assay/workload/text.hpp>
 #include <cmath>
 
+#include "chain.hpp"
 #include "gradient_error.hpp"
 
 namespace mixed_precision {
@@ -32,6 +33,7 @@ SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
       config_(assay::models::decoder_trainer_config(c)),
       loss_steps_(c.get<std::int64_t>("loss_steps")),
       reference_context_(c.get<std::int64_t>("reference_context")),
+      data_(c.choice("data", sequences_names)),
       reference_(c.choice("reference", references)),
       is_fp32_(c.get<std::string_view>("precision") == "fp32") {
   config_.rank = 0, config_.ranks = 1;  // ranks do not communicate: each takes the whole batch
@@ -98,7 +100,17 @@ SpeedAccuracy::Accuracy SpeedAccuracy::accuracy_of(DecoderTrainer& trainer) cons
   Accuracy result;
   trainer.initialize();
   trainer.start();
+  const auto rows = static_cast<std::size_t>(model().rows());
+  std::vector<std::int64_t> timed_tokens(rows), timed_labels(rows);
+  trainer.backend().download(timed_tokens.data(), trainer.inputs());
+  trainer.backend().download(timed_labels.data(), trainer.labels());
+  Chain chain(config_.seed, model());
   for (std::int64_t i = 0; i <= loss_steps_; ++i) {
+    if (data_ == Sequences::chain) {
+      chain.advance();
+      trainer.backend().upload(trainer.inputs(), chain.tokens().data());
+      trainer.backend().upload(trainer.labels(), chain.labels().data());
+    }
     trainer.forward();
     trainer.backward();
     if (i < loss_steps_) trainer.update();
@@ -106,6 +118,8 @@ SpeedAccuracy::Accuracy SpeedAccuracy::accuracy_of(DecoderTrainer& trainer) cons
   result.loss = trainer.last_loss();
   result.skipped_steps = static_cast<double>(trainer.scaler().skipped_steps(trainer.backend()));
 
+  trainer.backend().upload(trainer.inputs(), timed_tokens.data());
+  trainer.backend().upload(trainer.labels(), timed_labels.data());
   DecoderModel compared(compared_model(trainer.config().model), trainer.parameters(), trainer.ids());
   trainer.lend_memory(compared);
   const auto enqueue = [&] {

@@ -17,11 +17,19 @@
 
 namespace mixed_precision {
 
+// The batch of the updates before `loss`: the one that is timed, or a new one each that can be learnt (chain.hpp).
+enum class Sequences { batch, chain };
+inline constexpr auto sequences_names =
+    assay::choices<Sequences>({{"batch", Sequences::batch}, {"chain", Sequences::chain}});
 enum class Reference { fp64, fp32 };
 inline constexpr auto references = assay::choices<Reference>({{"fp64", Reference::fp64}, {"fp32", Reference::fp32}});
 
 inline constexpr auto speed_accuracy_params = assay::join(
-    precision_params, assay::models::model_params, assay::models::attention_params, assay::train::optimizer_params,
+    assay::table(assay::Param::choice("precision", "fp32", assay::workload::precision_names_with_fp8)
+                     .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
+                           "bf16; tf32, fp16: cuda; fp8: as bf16, the blocks' products but weights' gradients in 8 "
+                           "bits: graph")),
+    assay::models::model_params, assay::models::attention_params, assay::train::optimizer_params,
     assay::models::checkpointing_params,
     assay::table(assay::Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
                      .help("eager: one operation at a time, unfused; graph: fused, captured as one graph on CUDA"),
@@ -30,6 +38,9 @@ inline constexpr auto speed_accuracy_params = assay::join(
                      .at_most(1 << 20)
                      .unit("steps")
                      .help("updates before the loss that is compared"),
+                 assay::Param::choice("data", Sequences::batch, sequences_names)
+                     .help("of these updates: batch, the timed one each time; chain, new sequences each time, which "
+                           "can be learnt"),
                  assay::Param::choice("reference", Reference::fp64, references)
                      .help("of the gradients: fp64 on the host, of one sequence; or fp32 on the device"),
                  assay::Param::integer("reference_context", 64)
@@ -49,7 +60,7 @@ class SpeedAccuracy {
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the step after `loss_steps` updates, nats");
   static constexpr auto loss_difference_metric =
-      assay::Metric::per_case("loss_difference").help("loss less the loss of fp32, same start and batch");
+      assay::Metric::per_case("loss_difference").help("loss less the loss of fp32, same start and batches");
   static constexpr auto skipped_steps_metric =
       assay::Metric::per_case("skipped_steps")
           .unit("steps")
@@ -92,6 +103,7 @@ class SpeedAccuracy {
   assay::Host host_;
   assay::models::DecoderTrainerConfig config_;
   std::int64_t loss_steps_, reference_context_;
+  Sequences data_;
   Reference reference_;  // of the gradients
   bool is_fp32_;
   std::optional<assay::models::DecoderTrainer> trainer_;  // until verify makes room for the fp32 one

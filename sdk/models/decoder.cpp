@@ -19,6 +19,9 @@ void DecoderConfig::validate() const {
   if (head_dim() % 2 != 0)
     fail("the head dimension d_model / heads = " + std::to_string(head_dim()) +
          " is odd; rotary position embedding needs pairs");
+  if (precision.eight_bit_products && !fused)
+    throw Error(ASSAY_UNSUPPORTED,
+                "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
 }
 
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& c) {
@@ -125,7 +128,23 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.silu = plan_.add(name + "silu", act, {n, ff});
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
+  if (eight_bits()) {
+    f.qkv_8 = plan_eight_bits(name + "qkv.", d, 3 * d);
+    f.output_8 = plan_eight_bits(name + "output.", d, d);
+    f.gate_up_8 = plan_eight_bits(name + "gate_up.", d, 2 * ff);
+    f.w2_8 = plan_eight_bits(name + "w2.", ff, d);
+  }
   return f;
+}
+
+// Of a product [rows, depth] x [depth, outputs].
+DecoderModel::EightBits DecoderModel::plan_eight_bits(const std::string& name, std::int64_t depth,
+                                                      std::int64_t outputs) {
+  const std::int64_t n = config_.rows();
+  return {.x = plan_.add(name + "eight_bits", DType::f8_e4m3, {n, depth}),
+          .x_scales = plan_.add(name + "scales", DType::f32, {n}),
+          .w = plan_.add(name + "weight.eight_bits", DType::f8_e4m3, {outputs, depth}),
+          .w_scales = plan_.add(name + "weight.scales", DType::f32, {outputs})};
 }
 
 DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name) {
@@ -143,6 +162,12 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.dqkv = rows("dqkv", 3 * d);
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
+  if (eight_bits()) {
+    g.w2_8 = plan_eight_bits(name + "w2.", d, ff);
+    g.gate_up_8 = plan_eight_bits(name + "gate_up.", 2 * ff, d);
+    g.output_8 = plan_eight_bits(name + "output.", d, d);
+    g.qkv_8 = plan_eight_bits(name + "qkv.", 3 * d, d);
+  }
   return g;
 }
 

@@ -23,6 +23,44 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y) {
 
 }  // namespace
 
+// The 8 bits of a result of so many rows that a product by `by` reads next; none where products have none.
+op::EightBitRows DecoderModel::as_read_by(const EightBits& by) const {
+  if (!eight_bits()) return {};
+  return {.numbers = plan_[by.x], .inverse_scale = plan_[by.x_scales]};
+}
+
+void DecoderModel::quantize_for(Backend& b, const Tensor& x, const EightBits& by) const {
+  if (eight_bits()) b.run(op::QuantizeRows{.x = x, .y = plan_[by.x], .inverse_scale = plan_[by.x_scales]});
+}
+
+void DecoderModel::multiply_eight_bits(Backend& b, const EightBits& by, const Tensor& y) const {
+  b.run(op::Matmul{.a = plan_[by.x],
+                   .b = plan_[by.w],
+                   .c = y,
+                   .transpose_b = true,
+                   .a_scale = plan_[by.x_scales],
+                   .b_scale = plan_[by.w_scales],
+                   .fast_accumulation = true});
+}
+
+// Weights are rounded right before the product that reads them, which finds them in cache, so that no copy of them
+// stays in memory.
+void DecoderModel::project(Backend& b, const Tensor& x, train::ParameterSet::Id first, std::size_t count,
+                           const EightBits& by, const Tensor& y) const {
+  const Tensor w = set_.compute(first, count);
+  if (!eight_bits()) return models::project(b, x, w, y);
+  b.run(op::QuantizeRows{.x = w, .y = plan_[by.w], .inverse_scale = plan_[by.w_scales]});
+  multiply_eight_bits(b, by, y);
+}
+
+void DecoderModel::project_back(Backend& b, const Tensor& dy, train::ParameterSet::Id first, std::size_t count,
+                                const EightBits& by, const Tensor& dx) const {
+  const Tensor w = set_.compute(first, count);
+  if (!eight_bits()) return b.run(op::Matmul{.a = dy, .b = w, .c = dx});
+  b.run(op::QuantizeColumns{.x = w, .y = plan_[by.w], .inverse_scale = plan_[by.w_scales]});
+  multiply_eight_bits(b, by, dx);
+}
+
 void DecoderModel::initialize(Backend& b) const {
   b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = rotary_theta});
 }
@@ -70,9 +108,10 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
     if (l == 0 || !config_.fused)
       b.run(op::RmsNormForward{.x = plan_[f.input],
                                .weight = set_.value(ids_.layers[l].ln1),
-                               .y = plan_[f.normed1],
+                               .y = unless_eight_bits(f.normed1),
                                .rstd = plan_[f.rstd1],
-                               .eps = rms_norm_eps});
+                               .eps = rms_norm_eps,
+                               .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, ids_.layers[l], f);
     layer_end(b, static_cast<std::int64_t>(l), f);
   }
@@ -83,7 +122,7 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
                              .rstd = plan_[final_rstd_],
                              .eps = rms_norm_eps});
   const Tensor& logits = plan_[logits_];
-  project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
+  models::project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
   if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_], .from = logits});
   if (!labels) return;
   const float scale = 1.0F / static_cast<float>(valid_rows);
@@ -98,24 +137,26 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
 void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
   const Tensor& qkv = plan_[f.qkv];
   if (config_.fused) {
-    project(b, plan_[f.normed1], set_.compute(p.q, 3), qkv);
+    project(b, plan_[f.normed1], p.q, 3, f.qkv_8, qkv);
   } else {
     for (int i = 0; i < 3; ++i)
-      project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)),
-              qkv.slice(1, i * config_.d_model, config_.d_model));
+      models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)),
+                      qkv.slice(1, i * config_.d_model, config_.d_model));
   }
   rotate(b, qkv, false);
   attention_forward(b, f);
-  project(b, plan_[f.attention], set_.compute(p.output), plan_[f.branch1]);
+  quantize_for(b, plan_[f.attention], f.output_8);
+  project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
   if (config_.fused) {
     b.run(op::AddRmsNormForward{.x = plan_[f.branch1],
                                 .residual = plan_[f.input],
                                 .sum = plan_[f.middle],
                                 .weight = set_.value(p.ln2),
-                                .y = plan_[f.normed2],
+                                .y = unless_eight_bits(f.normed2),
                                 .rstd = plan_[f.rstd2],
-                                .eps = rms_norm_eps});
-    project(b, plan_[f.normed2], set_.compute(p.w1, 2), plan_[f.gate_up]);
+                                .eps = rms_norm_eps,
+                                .eight_bits = as_read_by(f.gate_up_8)});
+    project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
   } else {
     b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
     b.run(op::RmsNormForward{.x = plan_[f.middle],
@@ -123,8 +164,8 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
                              .y = plan_[f.normed2],
                              .rstd = plan_[f.rstd2],
                              .eps = rms_norm_eps});
-    project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
-    project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
+    models::project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
+    models::project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
   }
 }
 
@@ -132,12 +173,13 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
   const auto l = static_cast<std::size_t>(layer);
   const GateUp gu = gate_up(f);
   if (config_.fused) {
-    b.run(op::SwigluForward{.gate = gu.gate, .up = gu.up, .h = plan_[f.hidden]});
+    b.run(op::SwigluForward{
+        .gate = gu.gate, .up = gu.up, .h = unless_eight_bits(f.hidden), .eight_bits = as_read_by(f.w2_8)});
   } else {
     b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[f.silu]});
     b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
   }
-  project(b, plan_[f.hidden], set_.compute(ids_.layers[l].w2), plan_[f.branch2]);
+  project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
   const bool last = l + 1 == forward_.size();
   const Tensor& next = plan_[last ? final_input_ : forward_[l + 1].input];
   if (!config_.fused) return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = next});
@@ -145,9 +187,10 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
                               .residual = plan_[f.middle],
                               .sum = next,
                               .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
-                              .y = plan_[last ? final_normed_ : forward_[l + 1].normed1],
+                              .y = last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1),
                               .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
-                              .eps = rms_norm_eps});
+                              .eps = rms_norm_eps,
+                              .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)});
 }
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
@@ -199,7 +242,8 @@ void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t 
                             .weight = set_.value(ids_.ln_final),
                             .rstd = plan_[final_rstd_],
                             .dx = plan_[dx_],
-                            .dweight = set_.gradient(ids_.ln_final)});
+                            .dweight = set_.gradient(ids_.ln_final),
+                            .eight_bits = gradient_of_layers_end(config_.layers)});
   tell(listener, ids_.ln_final + 1);
 }
 
@@ -211,9 +255,10 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
   if (config_.checkpointing) {
     b.run(op::RmsNormForward{.x = plan_[f.input],
                              .weight = set_.value(p.ln1),
-                             .y = plan_[f.normed1],
+                             .y = unless_eight_bits(f.normed1),
                              .rstd = plan_[f.rstd1],
-                             .eps = rms_norm_eps});
+                             .eps = rms_norm_eps,
+                             .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, p, f);
   }
   feed_forward_backward(b, p, f, g, listener);
@@ -221,17 +266,19 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
   const Tensor& dx = plan_[dx_middle_];
   weight_gradient(b, dx, plan_[f.attention], p.output);
   tell(listener, p.output + 1);
-  b.run(op::Matmul{.a = dx, .b = set_.compute(p.output), .c = plan_[g.dattention]});
+  project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   rotate(b, dqkv, true);
   if (config_.fused) {
-    b.run(op::Matmul{.a = dqkv, .b = set_.compute(p.q, 3), .c = plan_[g.dnormed1]});
+    quantize_for(b, dqkv, g.qkv_8);
+    project_back(b, dqkv, p.q, 3, g.qkv_8, plan_[g.dnormed1]);
     if (lanes()) {
       b.join_side();
       if (listener) listener->gradients_ready(p.q);
     }
-    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1]);
+    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1],
+                  gradient_of_layers_end(layer));
     weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
     return tell(listener, p.ln1 + 1);
   }
@@ -253,7 +300,8 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
 
 // The norm's output is made again rather than kept: that much memory per layer against one more write.
 void DecoderModel::norm_backward(Backend& b, train::ParameterSet::Id weight, const Tensor& dy, const Tensor& x,
-                                 const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& y) const {
+                                 const Tensor& rstd, const Tensor& residual, const Tensor& dx, const Tensor& y,
+                                 const op::EightBitRows& eight_bits) const {
   b.run(op::RmsNormBackward{.dy = dy,
                             .x = x,
                             .weight = set_.value(weight),
@@ -261,22 +309,29 @@ void DecoderModel::norm_backward(Backend& b, train::ParameterSet::Id weight, con
                             .residual = residual,
                             .dx = dx,
                             .dweight = set_.gradient(weight),
-                            .y = y});
+                            .y = y,
+                            .eight_bits = eight_bits});
 }
 
 void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameters& p, const Forward& f,
                                          const Backward& g, train::GradientListener* listener) const {
   const Tensor& dx = plan_[dx_];
   const GateUp gu = gate_up(f);
-  b.run(op::Matmul{.a = dx, .b = set_.compute(p.w2), .c = plan_[g.dhidden]});
+  project_back(b, dx, p.w2, 1, g.w2_8, plan_[g.dhidden]);
   const Tensor& dmiddle = plan_[dx_middle_];
   if (config_.fused) {
-    b.run(op::SwigluBackward{
-        .gate = gu.gate, .up = gu.up, .dh = plan_[g.dhidden], .dgate = gu.gate, .dup = gu.up, .h = plan_[g.hidden]});
+    b.run(op::SwigluBackward{.gate = gu.gate,
+                             .up = gu.up,
+                             .dh = plan_[g.dhidden],
+                             .dgate = gu.gate,
+                             .dup = gu.up,
+                             .h = plan_[g.hidden],
+                             .eight_bits = as_read_by(g.gate_up_8)});
     weight_gradient(b, dx, plan_[g.hidden], p.w2);
     tell(listener, p.w2 + 1);
-    b.run(op::Matmul{.a = gu.packed, .b = set_.compute(p.w1, 2), .c = plan_[g.dnormed2]});
-    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2]);
+    project_back(b, gu.packed, p.w1, 2, g.gate_up_8, plan_[g.dnormed2]);
+    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2],
+                  as_read_by(g.output_8));
     weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
     return tell(listener, p.ln2 + 1);
   }

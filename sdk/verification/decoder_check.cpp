@@ -84,6 +84,7 @@ std::vector<train::ParameterSet::Id> parameters_of(const models::DecoderParamete
 
 models::DecoderConfig opposite_path(models::DecoderConfig c) {
   c.fused = !c.fused;
+  c.precision.eight_bit_products = false;  // of fused operations alone: the other path has the activations' format
   c.flash = !c.flash;
   c.checkpointing = c.backward;
   c.keep_logits = false;

@@ -67,11 +67,30 @@ Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy&
   const std::int64_t n = on_cpu ? 768 : 8192;
   const std::size_t copied_bytes = (on_cpu ? std::size_t{32} : std::size_t{256}) << 20;  // beyond caches
   const std::size_t matrix_bytes = Tensor(nullptr, precision.activation, {n, n}).bytes();
-  const PeakMemory memory(access, std::max(3 * matrix_bytes, 2 * copied_bytes));
+  const bool eight_bits = precision.eight_bit_products;
+  const std::size_t scale_bytes = Tensor(nullptr, compute::DType::f32, {n}).bytes();
+  const PeakMemory memory(access, std::max(4 * matrix_bytes + 2 * scale_bytes, 2 * copied_bytes));
   const auto matrix = [&](std::size_t i) {
     return Tensor(memory.data() + i * matrix_bytes, precision.activation, {n, n});
   };
-  const auto product = [&] { backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)}); };
+  const auto in_eight_bits = [&](std::size_t i) {
+    return Tensor(memory.data() + (3 * 2 + i) * matrix_bytes / 2, compute::DType::f8_e4m3, {n, n});
+  };
+  const auto scales = [&](std::size_t i) {
+    return Tensor(memory.data() + 4 * matrix_bytes + i * scale_bytes, compute::DType::f32, {n});
+  };
+  const auto product = [&] {
+    if (eight_bits)
+      backend->run(op::Matmul{.a = in_eight_bits(0),
+                              .b = in_eight_bits(1),
+                              .c = matrix(2),
+                              .transpose_b = true,
+                              .a_scale = scales(0),
+                              .b_scale = scales(1),
+                              .fast_accumulation = true});
+    else
+      backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)});
+  };
   backend->set_mode(Mode::prepare);
   product();
   backend->set_mode(Mode::execute);
@@ -79,6 +98,9 @@ Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy&
   backend->set_workspace(workspace.data(), backend->workspace_bytes());
   for (const std::size_t i : {0, 1})
     backend->run(op::RandomNormal{.x = matrix(i), .seed = 1, .stream = i, .mean = 0, .std = 1});
+  if (eight_bits)
+    for (const std::size_t i : {0, 1})
+      backend->run(op::QuantizeRows{.x = matrix(i), .y = in_eight_bits(i), .inverse_scale = scales(i)});
   Peak peak;
   peak.flops_per_s = 2.0 * static_cast<double>(n * n * n) / shortest_s(*backend, product);
   const auto count = static_cast<std::int64_t>(copied_bytes / sizeof(float));

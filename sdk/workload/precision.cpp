@@ -12,12 +12,13 @@ PrecisionPolicy precision_policy(std::string_view name, std::string_view device_
   if (name == "fp32") return {};
   if (name == "bf16") return {.gradient = DType::bf16, .activation = DType::bf16};
   if (name == "bf16_pure") return {DType::bf16, DType::bf16, DType::bf16, DType::bf16};
+  if (name == "fp8") return {.gradient = DType::bf16, .activation = DType::bf16, .eight_bit_products = true};
   if (device_kind == "cuda") {
     if (name == "tf32") return {.product_math = compute::ProductMath::tf32};
     if (name == "fp16") return {.activation = DType::f16, .loss_scaling = true};
   }
   throw Error(ASSAY_UNSUPPORTED, "precision '" + std::string(name) + "' is not available on device '" +
-                                     std::string(device_kind) + "'; there are fp32, bf16, bf16_pure");
+                                     std::string(device_kind) + "'; there are fp32, bf16, bf16_pure, fp8");
 }
 
 }  // namespace assay::workload

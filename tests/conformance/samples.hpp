@@ -26,6 +26,7 @@ class Given {
   }
   Tensor one(double value, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, Shape{1}, Values{value}); }
   Tensor room(const Shape& shape, DType dtype = DType::f32) { return tensors_.emplace_back(dtype, shape); }
+  op::EightBitRows eight_bits() { return {.numbers = room({6, 8}, DType::f8_e4m3), .inverse_scale = room({6})}; }
   compute::Dropout dropout() { return {.probability = 0.25F, .seed = 7, .stream = 9, .step = one(3, DType::i64)}; }
 
   // The elements of a tensor that these have made.
@@ -89,7 +90,10 @@ inline op::BiasBackward sample(Given& g, Kind<op::BiasBackward>) {
   return {.dy = g.numbers(sample_shape), .dbias = g.room({8})};
 }
 inline op::SwigluForward sample(Given& g, Kind<op::SwigluForward>) {
-  return {.gate = g.numbers(sample_shape), .up = g.numbers(sample_shape), .h = g.room(sample_shape)};
+  return {.gate = g.numbers(sample_shape),
+          .up = g.numbers(sample_shape),
+          .h = g.room(sample_shape),
+          .eight_bits = g.eight_bits()};
 }
 inline op::SwigluBackward sample(Given& g, Kind<op::SwigluBackward>) {
   return {.gate = g.numbers(sample_shape),
@@ -105,6 +109,12 @@ inline op::Quantize sample(Given& g, Kind<op::Quantize>) {
           .y = g.room(sample_shape, DType::f8_e4m3),
           .transposed = g.room({8, 6}, DType::f8_e4m3),
           .inverse_scale = g.room({1})};
+}
+inline op::QuantizeRows sample(Given& g, Kind<op::QuantizeRows>) {
+  return {.x = g.numbers({6, 8}), .y = g.room({6, 8}, DType::f8_e4m3), .inverse_scale = g.room({6})};
+}
+inline op::QuantizeColumns sample(Given& g, Kind<op::QuantizeColumns>) {
+  return {.x = g.numbers({6, 8}), .y = g.room({8, 6}, DType::f8_e4m3), .inverse_scale = g.room({8})};
 }
 inline op::ApplyDropout sample(Given& g, Kind<op::ApplyDropout>) {
   return {.x = g.numbers(sample_shape), .y = g.room(sample_shape), .dropout = g.dropout()};
@@ -137,7 +147,8 @@ inline op::RmsNormForward sample(Given& g, Kind<op::RmsNormForward>) {
           .weight = g.numbers({8}),
           .y = g.room(sample_shape),
           .rstd = g.room({6}),
-          .eps = 1e-5F};
+          .eps = 1e-5F,
+          .eight_bits = g.eight_bits()};
 }
 inline op::AddRmsNormForward sample(Given& g, Kind<op::AddRmsNormForward>) {
   return {.x = g.numbers(sample_shape),
@@ -146,7 +157,8 @@ inline op::AddRmsNormForward sample(Given& g, Kind<op::AddRmsNormForward>) {
           .weight = g.numbers({8}),
           .y = g.room(sample_shape),
           .rstd = g.room({6}),
-          .eps = 1e-5F};
+          .eps = 1e-5F,
+          .eight_bits = g.eight_bits()};
 }
 inline op::RmsNormBackward sample(Given& g, Kind<op::RmsNormBackward>) {
   return {.dy = g.numbers(sample_shape),
@@ -156,7 +168,8 @@ inline op::RmsNormBackward sample(Given& g, Kind<op::RmsNormBackward>) {
           .residual = g.numbers(sample_shape),
           .dx = g.room(sample_shape),
           .dweight = g.room({8}),
-          .y = g.room(sample_shape)};
+          .y = g.room(sample_shape),
+          .eight_bits = g.eight_bits()};
 }
 inline op::LayerNormForward sample(Given& g, Kind<op::LayerNormForward>) {
   return {.x = g.numbers(sample_shape),

@@ -72,12 +72,14 @@ class MutantBackend final : public compute::ForwardingBackend {
     own.write();
   }
   // The call, which leaves `part` of what it writes as it was.
-  template <class G>
+  template <class Number = float, class G>
   void keeping(const Tensor& part, G&& call) const {
-    Values<float> before = floats(part);
+    Values<Number> before(real(), part);
     call();
     before.write();
   }
+  void scaled(const op::Matmul& op) const;                          // mutant_operations.cpp
+  void break_eight_bits(const op::EightBitRows& eight_bits) const;  // mutant_data.cpp: those of another operation
   // mutant_attention.cpp: what the operations of the loss share.
   template <class G>
   void with_broken_labels(const Tensor& labels, std::int64_t words, G&& call) const;

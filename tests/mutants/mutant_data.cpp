@@ -53,8 +53,39 @@ void MutantBackend::execute(const op::Fill& op) { real().run(op); }
 void MutantBackend::execute(const op::RandomNormal& op) { real().run(op); }
 void MutantBackend::execute(const op::SumOfSquares& op) { real().run(op); }
 void MutantBackend::execute(const op::MaxAbs& op) { real().run(op); }
-// No workload computes in 8 bits yet.
+// No workload has one scale for a whole tensor.
 void MutantBackend::execute(const op::Quantize& op) { real().run(op); }
+
+void MutantBackend::execute(const op::QuantizeRows& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.y.dim(0) > 1 && broken("quantize_rows.last_row_unwritten")) return keeping<std::uint8_t>(last_row(op.y), call);
+  call();
+  if (op.y.dim(0) > 1 && broken("quantize_rows.one_scale_for_all"))
+    edit(op.inverse_scale, [](auto& v) { std::fill(v.begin(), v.end(), v[0]); });
+}
+
+void MutantBackend::execute(const op::QuantizeColumns& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.x.dim(0) > 1 && broken("quantize_columns.last_row_left_out"))
+    return with_other<float>(
+        op.x,
+        [](auto& v) {
+          for (std::int64_t c = 1; c <= v.columns(); ++c) v[v.size() - c] = 0;
+        },
+        call);
+  call();
+  if (op.y.dim(0) == op.y.dim(1) && op.y.dim(0) > 1 && broken("quantize_columns.not_transposed")) {
+    Values<std::uint8_t> y(real(), op.y);
+    for (std::int64_t i = 0; i < y.columns(); ++i)
+      for (std::int64_t j = 0; j < i; ++j) std::swap(y[i * y.columns() + j], y[j * y.columns() + i]);
+    y.write();
+  }
+}
+
+void MutantBackend::break_eight_bits(const op::EightBitRows& eight_bits) const {
+  if (eight_bits && broken("eight_bits.last_scale_halved"))
+    edit(eight_bits.inverse_scale, [](auto& v) { v[v.size() - 1] /= 2; });
+}
 
 void MutantBackend::execute(const op::Copy& op) {
   const auto call = [&] { real().run(op); };

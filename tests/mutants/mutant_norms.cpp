@@ -87,7 +87,10 @@ void MutantBackend::execute(const op::Rotary& op) {
 }
 
 void MutantBackend::execute(const op::RmsNormForward& op) {
-  auto call = [this, changed = op](float eps) mutable { changed.eps = eps, real().run(changed); };
+  auto call = [this, changed = op](float eps) mutable {
+    changed.eps = eps, real().run(changed);
+    break_eight_bits(changed.eight_bits);
+  };
   if (broken("rms_norm_forward.large_eps")) return call(op.eps * large_eps_factor);
   if (executes() && any_other_than(floats(op.weight), 1) && broken("rms_norm_forward.weight_ignored"))
     return with_other<float>(
@@ -96,7 +99,10 @@ void MutantBackend::execute(const op::RmsNormForward& op) {
 }
 
 void MutantBackend::execute(const op::AddRmsNormForward& op) {
-  auto call = [this, changed = op](float eps) mutable { changed.eps = eps, real().run(changed); };
+  auto call = [this, changed = op](float eps) mutable {
+    changed.eps = eps, real().run(changed);
+    break_eight_bits(changed.eight_bits);
+  };
   if (broken("add_rms_norm_forward.large_eps")) return call(op.eps * large_eps_factor);
   if (op.residual.data != op.sum.data && broken("add_rms_norm_forward.residual_missing"))
     return with_other<float>(
@@ -116,6 +122,7 @@ void MutantBackend::execute(const op::RmsNormBackward& op) {
   std::optional<Values<float>> more;
   if (op.residual) more.emplace(floats(op.residual));
   call();
+  break_eight_bits(op.eight_bits);
   const std::int64_t columns = gradient.columns();
   if (broken("rms_norm_backward.projection_missing"))
     edit(op.dx, [&](auto& v) {

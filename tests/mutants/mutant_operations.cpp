@@ -47,6 +47,7 @@ void MutantBackend::execute(const op::Matmul& op) {
       for (std::int64_t i = 0; i < v.size(); ++i) v[i] = before[i] + too_large * (v[i] - before[i]);
     });
   };
+  if (op.a_scale) return scaled(op);
   if (op.c.dim(-2) > 1 && broken("matmul.last_row_unwritten")) return keeping(last_row(op.c), call);
   if ((gradient ? op.a.dim(-2) : op.a.dim(-1)) > 1 && broken("matmul.last_term_missing"))
     return with_other<float>(
@@ -83,6 +84,18 @@ void MutantBackend::execute(const op::Matmul& op) {
         for (std::int64_t j = 0; j < i; ++j) std::swap(v[i * v.columns() + j], v[j * v.columns() + i]);
     });
   if (op.c.dtype == DType::f32 && broken("matmul.gradient_bf16")) edit(op.c, round_all<to_bf16>);
+}
+
+// Of numbers of 8 bits.
+void MutantBackend::scaled(const op::Matmul& op) const {
+  const auto call = [&] { real().run(op); };
+  const auto all_the_first = [](auto& v) { std::fill(v.begin(), v.end(), v[0]); };
+  if (op.c.dim(0) > 1 && broken("matmul.last_row_unwritten")) return keeping(last_row(op.c), call);
+  if (op.c.dim(0) > 1 && broken("matmul.row_scales_ignored")) return with_other<float>(op.a_scale, all_the_first, call);
+  if (op.c.dim(1) > 1 && broken("matmul.column_scales_ignored"))
+    return with_other<float>(op.b_scale, all_the_first, call);
+  call();
+  if (broken("matmul.forward_1_percent")) edit(op.c, [](auto& v) { multiply_all(v, too_large); });
 }
 
 void MutantBackend::execute(const op::Add& op) {
@@ -149,7 +162,10 @@ void MutantBackend::execute(const op::BiasBackward& op) {
 }
 
 void MutantBackend::execute(const op::SwigluForward& op) {
-  if (!broken("swiglu_forward.without_silu")) return real().run(op);
+  if (!op.h || !broken("swiglu_forward.without_silu")) {
+    real().run(op);
+    return break_eight_bits(op.eight_bits);
+  }
   const Values<float> first = floats(op.gate), second = floats(op.up);
   real().run(op);
   edit(op.h, [&](auto& v) {
@@ -161,6 +177,7 @@ void MutantBackend::execute(const op::SwigluBackward& op) {
   const auto call = [&] { real().run(op); };
   if (op.h && broken("swiglu_backward.product_unwritten")) return keeping(op.h, call);
   call();
+  break_eight_bits(op.eight_bits);
   if (!broken("swiglu_backward.swapped")) return;
   const Values<float> of_gate = floats(op.dgate), of_up = floats(op.dup);
   edit(op.dgate, [&](auto& v) { std::copy_n(&of_up[0], v.size(), v.begin()); });

@@ -6,6 +6,7 @@
 
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "values.hpp"
@@ -37,6 +38,12 @@ class NarrowBackend final : public compute::ForwardingBackend {
           if (number(op.loss_scale.nonfinite, 0) == 0) real().run(op::Advance{.step = op.step});
         },
         [&](const op::AdamW& op) { update(op); }, [&](const op::UpdateLossScale& op) { update_scale(op); },
+        // What is quantised is the result as its type rounds it.
+        [&](const op::RmsNormForward& op) { eight_bits_apart(op, op.x, &op::RmsNormForward::y); },
+        [&](const op::AddRmsNormForward& op) { eight_bits_apart(op, op.x, &op::AddRmsNormForward::y); },
+        [&](const op::SwigluForward& op) { eight_bits_apart(op, op.gate, &op::SwigluForward::h); },
+        [&](const op::RmsNormBackward& op) { eight_bits_apart(op, op.x, &op::RmsNormBackward::dx); },
+        [&](const op::SwigluBackward& op) { eight_bits_apart(op, op.dgate, nullptr); },
         // These serve 16 bits on every device.
         [&](const op::Sgd& op) { real().run(op); }, [&](const op::OrderedSum& op) { real().run(op); },
         [&](const op::OrderedDot& op) { real().run(op); }, [&](const auto& op) { widened(op); });
@@ -106,6 +113,26 @@ class NarrowBackend final : public compute::ForwardingBackend {
     if (!executes() || all.empty()) return;
     real().synchronize();
     for (const Wide& w : all) w.narrow();
+  }
+  // Of a result like `x`; without `result` that of the two halves which begin there.
+  template <class Op, class Field = std::nullptr_t>
+  void eight_bits_apart(Op op, const Tensor& x, Field result) {
+    const op::EightBitRows eight_bits = std::exchange(op.eight_bits, {});
+    const std::int64_t columns = x.dim(-1), rows = x.elements() / columns;
+    Tensor rounded(x.data, x.dtype, {rows, 2 * columns});
+    std::vector<float> instead;  // as large as any type needs
+    if constexpr (!std::is_same_v<Field, std::nullptr_t>) {
+      rounded = Tensor((op.*result).data, x.dtype, {rows, columns});
+      if (!(op.*result)) {
+        instead.resize(static_cast<std::size_t>(x.elements()));
+        rounded.data = instead.data();
+        op.*result = rounded;
+      }
+    }
+    widened(op);
+    if (eight_bits)
+      widened(op::QuantizeRows{.x = rounded, .y = eight_bits.numbers, .inverse_scale = eight_bits.inverse_scale});
+    if (executes() && !instead.empty()) real().synchronize();
   }
   template <class Op>
   void unscaled(Op op) {

@@ -63,6 +63,8 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "fp32", step);
   add("decoder", "eager", step + "execution = \"eager\"\nattention = \"naive\"\noptimizer = \"sgd\"\n");
   add("decoder", "bf16", step + "precision = \"bf16\"\n");
+  add("decoder", "fp8", step + "precision = \"fp8\"\n");
+  cases.back().only = {"matmul", "quantize_rows", "quantize_columns", "eight_bits", "rms_norm_backward"};
 
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();

@@ -1,11 +1,9 @@
 // Operations whose elements depend on elements of the same place, and on a vector.
-#include <assay/compute/eight_bit.hpp>
-
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "judge.hpp"
+#include "lines.hpp"
 #include "masks.hpp"
 
 namespace assay::compute {
@@ -51,25 +49,6 @@ void AuditedBackend::execute(const op::Add& op) {
   judge_->each(op.out, "out", places, [&](std::size_t i, std::int64_t, std::size_t) {
     return std::pair(x[i] + y[i], std::abs(x[i]) + std::abs(y[i]));
   });
-}
-
-void AuditedBackend::execute(const op::Quantize& op) {
-  if (!judge_->begins(op.name, op.x, 3 * static_cast<double>(op.x.elements()))) return real().run(op);
-  const Values x = judge_->read(op.x);
-  const double max_abs = judge_->number(op.max_abs);
-  real().run(op);
-  const auto largest = static_cast<double>(op.y.dtype == DType::f8_e4m3 ? E4m3::largest() : E5m2::largest());
-  const double m = std::isfinite(max_abs) ? std::fmax(max_abs, 0x1p-100) : NAN;
-  judge_->element(op.inverse_scale, "inverse_scale", 0, judge_->number(op.inverse_scale), m / largest, m / largest);
-  const auto number = [&](std::size_t i) {
-    const double scaled = std::clamp(x[i] * (largest / m), -largest, largest);
-    return std::pair(scaled, std::abs(scaled));
-  };
-  judge_->each(op.y, "y", audit::whole(op.y), [&](std::size_t i, std::int64_t, std::size_t) { return number(i); });
-  if (!op.transposed) return;
-  const auto columns = static_cast<std::size_t>(op.x.dim(-1)), rows = x.size() / columns;
-  judge_->each(op.transposed, "transposed", audit::whole(op.transposed),
-               [&](std::size_t i, std::int64_t, std::size_t) { return number(i % rows * columns + i / rows); });
 }
 
 void AuditedBackend::execute(const op::Multiply& op) {
@@ -138,19 +117,33 @@ void AuditedBackend::execute(const op::BiasBackward& op) {
 }
 
 void AuditedBackend::execute(const op::SwigluForward& op) {
-  if (!judge_->begins(op.name, op.h, audit::elements_looked_at(op.h, 3))) return real().run(op);
-  const Segments places = audit::some_segments(op.h, audit::room);
+  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  if (!judge_->begins(op.name, op.gate, audit::elements_looked_at(op.gate, op.eight_bits ? 6 : 3), signature))
+    return real().run(op);
+  const Segments places = audit::some_segments(op.gate, audit::room);
   const Values g = judge_->read(op.gate, places), u = judge_->read(op.up, places);
+  const audit::Places rows = op.eight_bits ? audit::some_lines(op.eight_bits.numbers) : audit::Places();
+  const Values gs = op.eight_bits ? judge_->read_rows(op.gate, rows) : Values();
+  const Values us = op.eight_bits ? judge_->read_rows(op.up, rows) : Values();
   real().run(op);
-  judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
-    const double product = activation(Activation::silu, g[i]).value * u[i];
-    return std::pair(product, std::abs(product));
-  });
+  const auto product_of = [](double gate, double up) { return activation(Activation::silu, gate).value * up; };
+  if (op.h)
+    judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
+      const double product = product_of(g[i], u[i]);
+      return std::pair(product, std::abs(product));
+    });
+  if (!op.eight_bits) return;
+  Values h(gs.size());
+  for (std::size_t i = 0; i < h.size(); ++i) h[i] = product_of(gs[i], us[i]);
+  audit::judge_lines(*judge_, rows, h, op.eight_bits.numbers, op.eight_bits.inverse_scale,
+                     2 * Judge::rounding_of(op.gate.dtype));
 }
 
 void AuditedBackend::execute(const op::SwigluBackward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.dgate, audit::elements_looked_at(op.dgate, 5))) return call();
+  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  if (!judge_->begins(op.name, op.dgate, audit::elements_looked_at(op.dgate, op.eight_bits ? 8 : 5), signature))
+    return call();
   const Segments places = audit::some_segments(op.dgate, audit::room);
   const Values g = judge_->read(op.gate, places), u = judge_->read(op.up, places), d = judge_->read(op.dh, places);
   call();
@@ -167,6 +160,10 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
       const double product = activation(Activation::silu, g[i]).value * u[i];
       return std::pair(product, std::abs(product));
     });
+  // Of the numbers beside them, which have just been judged.
+  if (op.eight_bits)
+    audit::judge_beside(*judge_, Tensor(op.dgate.data, op.dgate.dtype, {op.dgate.dim(0), 2 * op.dgate.dim(1)}),
+                        op.eight_bits);
 }
 
 void AuditedBackend::execute(const op::ApplyDropout& op) {

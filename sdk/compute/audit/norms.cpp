@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "judge.hpp"
+#include "lines.hpp"
 #include "masks.hpp"
 
 namespace assay::compute {
@@ -47,10 +48,11 @@ Statistics statistics_of(const double* row, std::size_t columns, bool layer, dou
 template <class Judge>
 static void judge_forward(Judge& judge, const Places& rows, const Values& x, const Values& weight, const Values& bias,
                           bool layer, float eps, const Tensor& y, const Tensor* mean, const Tensor& rstd,
-                          double rounded) {
+                          double rounded, DType x_type = DType::f32, const op::EightBitRows& eight_bits = {}) {
   const std::size_t columns = weight.size();
+  Values normed;  // what the 8 bits are made of, where there is no y
   const auto one_row = [](const Tensor& statistic) { return statistic.view({statistic.elements(), 1}); };
-  const Values found = judge.read_rows(y, rows), found_rstd = judge.read_rows(one_row(rstd), rows);
+  const Values found = y ? judge.read_rows(y, rows) : Values(), found_rstd = judge.read_rows(one_row(rstd), rows);
   const Values found_mean = mean ? judge.read_rows(one_row(*mean), rows) : Values();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const double* const row = x.data() + r * columns;
@@ -60,6 +62,10 @@ static void judge_forward(Judge& judge, const Places& rows, const Values& x, con
     if (mean) judge.element(*mean, "mean", rows[r], found_mean[r], s.mean, s.off / s.rstd, rounded * s.off / s.rstd);
     for (std::size_t c = 0; c < columns; ++c) {
       const double normal = (row[c] - s.mean) * s.rstd, b = bias.empty() ? 0 : bias[c];
+      if (!y) {
+        normed.push_back(normal * weight[c]);
+        continue;
+      }
       const double terms =
           std::abs(weight[c]) * (2 * std::abs(normal) + (std::abs(row[c]) + 0) * s.rstd + s.off) + std::abs(b);
       judge.element(y, "y", rows[r] * static_cast<std::int64_t>(columns) + static_cast<std::int64_t>(c),
@@ -67,20 +73,27 @@ static void judge_forward(Judge& judge, const Places& rows, const Values& x, con
                     std::abs(weight[c]) * (rounded * std::abs(row[c]) * s.rstd + stored));
     }
   }
+  if (!eight_bits) return;
+  if (y) return audit::judge_beside(judge, y, eight_bits);
+  audit::judge_lines(judge, rows, normed, eight_bits.numbers, eight_bits.inverse_scale,
+                     2 * (judge.rounding_of(x_type) + rounded));
 }
 
 void AuditedBackend::execute(const op::RmsNormForward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 3))) return call();
+  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  if (!judge_->begins(op.name, op.x, audit::elements_looked_at(op.x, 3), signature)) return call();
   const Places rows = rows_looked_at(op.x);
   const Values in = judge_->read_rows(op.x, rows);
   call();
-  judge_forward(*judge_, rows, in, judge_->read(op.weight), {}, false, op.eps, op.y, nullptr, op.rstd, 0);
+  judge_forward(*judge_, rows, in, judge_->read(op.weight), {}, false, op.eps, op.y, nullptr, op.rstd, 0, op.x.dtype,
+                op.eight_bits);
 }
 
 void AuditedBackend::execute(const op::AddRmsNormForward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.y, audit::elements_looked_at(op.y, 5))) return call();
+  const char* const signature = op.eight_bits ? " in 8 bits" : "";
+  if (!judge_->begins(op.name, op.sum, audit::elements_looked_at(op.sum, 5), signature)) return call();
   const Places rows = rows_looked_at(op.sum);
   const Values a = judge_->read_rows(op.x, rows), b = judge_->read_rows(op.residual, rows);
   call();
@@ -88,7 +101,7 @@ void AuditedBackend::execute(const op::AddRmsNormForward& op) {
     return std::pair(a[i] + b[i], std::abs(a[i]) + std::abs(b[i]));
   });
   judge_forward(*judge_, rows, judge_->read_rows(op.sum, rows), judge_->read(op.weight), {}, false, op.eps, op.y,
-                nullptr, op.rstd, Judge::rounding_of(op.sum.dtype));
+                nullptr, op.rstd, Judge::rounding_of(op.sum.dtype), op.sum.dtype, op.eight_bits);
 }
 
 void AuditedBackend::execute(const op::LayerNormForward& op) {
@@ -203,7 +216,7 @@ struct NormBackward {
 
 void AuditedBackend::execute(const op::RmsNormBackward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.x, all_of(op.x, 4))) return call();
+  if (!judge_->begins(op.name, op.x, all_of(op.x, 4), op.eight_bits ? " in 8 bits" : "")) return call();
   NormBackward b{op.dy,         op.x, op.weight, nullptr, op.rstd, op.residual, op.dx, op.dweight, nullptr,
                  op.accumulate, {},   {},        {},      {},      {},          {},    {},         {}};
   b.read(*judge_);
@@ -215,6 +228,7 @@ void AuditedBackend::execute(const op::RmsNormBackward& op) {
       const std::size_t row = i / b.ws.size();
       return std::pair(b.normal(row, i) * b.ws[c], b.normal_terms(row, i) * std::abs(b.ws[c]));
     });
+  if (op.eight_bits) audit::judge_beside(*judge_, op.dx, op.eight_bits);
 }
 
 void AuditedBackend::execute(const op::LayerNormBackward& op) {

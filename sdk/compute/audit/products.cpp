@@ -58,6 +58,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
   if (op.transpose_b) signature += " transposed b";
   if (op.accumulate) signature += " accumulate";
   if (op.bias) signature += " bias";
+  if (op.a_scale) signature += op.fast_accumulation ? " scaled fast" : " scaled";
   if (!judge_->begins(op.name, op.c, cost, signature)) return call();
 
   std::vector<Values> before;
@@ -85,18 +86,26 @@ void AuditedBackend::execute(const op::Matmul& op) {
   for (std::size_t which = 0; which < matrices.size(); ++which) {
     const Tensor left = matrix(op.a, matrices[which]), right = matrix(op.b, matrices[which]);
     const Tensor result = matrix(op.c, matrices[which]);
-    const Values bs = judge_->read(op.transpose_b ? right.transposed(0, 1) : right);  // [k, n]
+    Values bs = judge_->read(op.transpose_b ? right.transposed(0, 1) : right);  // [k, n]
     std::vector<Sum> of_b(depth);
+    if (op.b_scale) {
+      const Values scale = judge_->read(op.b_scale);
+      for (std::size_t l = 0; l < depth; ++l)
+        for (std::size_t j = 0; j < columns; ++j) bs[l * columns + j] *= scale[j];
+    }
     for (std::size_t l = 0; l < depth; ++l) of_b[l] = signed_sum(bs.data() + l * columns);
+    const Values a_scale = op.a_scale ? judge_->read(op.a_scale) : Values();
     const Values as = judge_->read_rows(op.transpose_a ? left.transposed(0, 1) : left, rows);
     const Values cs = judge_->read_rows(result, rows);
     double together = 0;
     std::size_t judged = 0;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Sum expected;
+      const double scale = op.a_scale ? a_scale[static_cast<std::size_t>(rows[r])] : 1;
       for (std::size_t l = 0; l < depth; ++l) {
-        expected.value += as[r * depth + l] * of_b[l].value;
-        const double term = as[r * depth + l] * of_b[l].norm;
+        const double a = as[r * depth + l] * scale;
+        expected.value += a * of_b[l].value;
+        const double term = a * of_b[l].norm;
         expected.norm += term * term;
       }
       const Sum old = op.accumulate ? signed_sum(before[which].data() + r * columns) : Sum();
@@ -111,8 +120,9 @@ void AuditedBackend::execute(const op::Matmul& op) {
       if (op.c.dtype == DType::f16 && !std::isfinite(found.value) && terms > 1e4) continue;  // may overflow
       // Deviations of: the result's rounding, the partial sums' in fp32, the inputs' (tf32).
       const double stored = Judge::rounding_of(op.c.dtype) / std::sqrt(3.0) * (found.norm + old.norm + of_bias.norm);
-      // The matrix units of a GPU keep three bits less while they add products of 16-bit numbers.
-      const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : 0x1p-21;
+      // The matrix units of a GPU keep three bits less while they add products of 16-bit numbers, and of 8-bit ones
+      // about 14 bits.
+      const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : op.a_scale ? 0x1p-14 : 0x1p-21;
       const double summed = unit * std::sqrt(static_cast<double>(k) + 16) * (terms + found.norm);
       const double inputs = rounds_inputs ? 0x1p-11 * terms : 0;
       const double least = op.c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(static_cast<double>(n)) : 0x1p-126;

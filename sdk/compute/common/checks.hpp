@@ -30,6 +30,12 @@ void require_counter(const char* operation, const char* name, const Tensor& t, c
 // Where nothing is dropped, the step is not looked at.
 void require_dropout(const char* operation, const Dropout& dropout);
 
+// Of a result of `rows` by `columns`; one of the two is there.
+void require_eight_bits(const char* operation, const op::EightBitRows& eight_bits, std::int64_t rows,
+                        std::int64_t columns);
+void require_some_result(const char* operation, const char* name, const Tensor& result,
+                         const op::EightBitRows& eight_bits);
+
 // ---- of normalisations: x is [rows, columns] ----
 void require_columns(const char* operation, const char* name, const Tensor& t, std::int64_t columns);
 void require_statistic(const char* operation, const char* name, const Tensor& t, std::int64_t rows);

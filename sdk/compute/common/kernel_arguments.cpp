@@ -25,7 +25,8 @@ CopyShape copy_shape(const Tensor& to, const Tensor& from) {
 
 SwigluShape swiglu_shape(const op::SwigluForward& op) {
   const Rows rows = as_rows(op.name, op.gate);
-  return {rows.count, rows.width, rows.stride, as_rows(op.name, op.up).stride, 0, 0, 0, as_rows(op.name, op.h).stride};
+  return {rows.count, rows.width, rows.stride, as_rows(op.name, op.up).stride,
+          0,          0,          0,           op.h ? as_rows(op.name, op.h).stride : 0};
 }
 
 SwigluShape swiglu_shape(const op::SwigluBackward& op) {

@@ -166,14 +166,33 @@ void check(const op::RandomIntegers& op) {
 
 // ---- matrix products -----------------------------------------------------------------------------------------------
 
+// Of numbers of 8 bits.
+static void require_scaled_product(const op::Matmul& op, std::int64_t m, std::int64_t n) {
+  constexpr const char* name = "matmul of 8 bits";
+  require_rank(name, op.a, 2);
+  require_contiguous(name, op.a);
+  require_contiguous(name, op.b);
+  if (op.transpose_a || !op.transpose_b || op.alpha != 1.0F || op.accumulate || op.bias)
+    invalid(name, "expected transpose_b alone: no transpose_a, no alpha, no sum and no bias");
+  const auto require_scale = [&](const char* which, const Tensor& scale, std::int64_t count, const char* of_what) {
+    require_dtype(name, scale, {DType::f32});
+    require_rank(name, scale, 1);
+    require_count(name, which, scale, count, of_what);
+    require_contiguous(name, scale);
+  };
+  require_scale("a_scale", op.a_scale, m, "one for each row of c");
+  require_scale("b_scale", op.b_scale, n, "one for each column of c");
+}
+
 void check(const op::Matmul& op) {
   const Tensor &a = op.a, &b = op.b, &c = op.c;
   if (a.rank < 2 || a.rank != b.rank || a.rank != c.rank)
     invalid(op.name,
             fmt::format("tensors of {}, {} and {} dimensions; expected the same, 2 to 4", a.rank, b.rank, c.rank));
-  require_float(op.name, a);
+  const bool eight_bits = a.dtype == DType::f8_e4m3;
+  if (!eight_bits) require_float(op.name, a);
   require_dtype(op.name, b, {a.dtype});
-  require_dtype(op.name, c, {a.dtype, DType::f32});
+  require_dtype(op.name, c, {eight_bits ? DType::bf16 : a.dtype, DType::f32});
   const std::int64_t m = c.dim(-2), n = c.dim(-1), k = op.transpose_a ? a.dim(-2) : a.dim(-1);
   const bool fits = (op.transpose_a ? a.dim(-1) : a.dim(-2)) == m && (op.transpose_b ? b.dim(-1) : b.dim(-2)) == k &&
                     (op.transpose_b ? b.dim(-2) : b.dim(-1)) == n;
@@ -186,6 +205,10 @@ void check(const op::Matmul& op) {
     if (a.dim(i) != b.dim(i) || a.dim(i) != c.dim(i))
       invalid(op.name,
               fmt::format("leading dimension {} is {}, {} and {}; expected the same", i, a.dim(i), b.dim(i), c.dim(i)));
+  if (eight_bits) return require_scaled_product(op, m, n);
+  if (op.a_scale || op.b_scale || op.fast_accumulation)
+    invalid(op.name, fmt::format("scales or fast accumulation for numbers of {}; expected them with fp8_e4m3 alone",
+                                 name_of(a.dtype)));
   if (!op.bias) return;
   require_dtype("matmul with a bias", op.bias, {c.dtype});
   require_rank("matmul with a bias", op.bias, 1);
@@ -213,11 +236,42 @@ void check(const op::BiasBackward& op) {
   require_bias(op.name, op.dy, op.dbias);
 }
 
-void check(const op::SwigluForward& op) { require_alike_rows(op.name, {&op.gate, &op.up, &op.h}); }
+void require_eight_bits(const char* operation, const op::EightBitRows& eight_bits, std::int64_t rows,
+                        std::int64_t columns) {
+  if (!eight_bits && !eight_bits.inverse_scale) return;
+  const std::string name = fmt::format("{} in 8 bits", operation);
+  require_dtype(name.c_str(), eight_bits.numbers, {DType::f8_e4m3});
+  require_dtype(name.c_str(), eight_bits.inverse_scale, {DType::f32});
+  require_contiguous(name.c_str(), eight_bits.numbers);
+  require_contiguous(name.c_str(), eight_bits.inverse_scale);
+  const Tensor& numbers = eight_bits.numbers;
+  if (numbers.rank != 2 || numbers.dim(0) != rows || numbers.dim(1) != columns)
+    invalid(name.c_str(), fmt::format("numbers is {}; expected [{}, {}]", shape_text(numbers), rows, columns));
+  require_count(name.c_str(), "inverse_scale", eight_bits.inverse_scale, rows, "one for each row");
+}
+
+void require_some_result(const char* operation, const char* name, const Tensor& result,
+                         const op::EightBitRows& eight_bits) {
+  if (!result && !eight_bits)
+    invalid(operation, fmt::format("{} is left out, and its 8 bits, too; expected one of them", name));
+}
+
+void check(const op::SwigluForward& op) {
+  require_alike_rows(op.name, {&op.gate, &op.up});
+  if (op.h) require_alike_rows(op.name, {&op.gate, &op.h});
+  require_some_result(op.name, "h", op.h, op.eight_bits);
+  if (op.h && op.eight_bits) require_contiguous(op.name, op.h);
+  require_eight_bits(op.name, op.eight_bits, rows_of(op.gate), op.gate.dim(-1));
+}
 
 void check(const op::SwigluBackward& op) {
   require_alike_rows(op.name, {&op.gate, &op.up, &op.dh, &op.dgate, &op.dup});
   if (op.h) require_alike_rows(op.name, {&op.gate, &op.h});
+  const std::int64_t width = op.gate.dim(-1);
+  require_eight_bits(op.name, op.eight_bits, rows_of(op.gate), 2 * width);
+  if (op.eight_bits && !(op.dgate.rank == 2 && op.dgate.step(0) == 2 * width && op.dup.step(0) == 2 * width &&
+                         op.dup.data == op.dgate.slice(1, width, 0).data))
+    invalid(op.name, "8 bits of dgate and dup that are not the halves of one buffer; expected [rows, 2 columns]");
 }
 
 void require_probability(const char* operation, float probability) {

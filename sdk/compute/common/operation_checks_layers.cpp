@@ -34,15 +34,23 @@ void require_beside_weight(const char* operation, const char* name, const Tensor
 
 }  // namespace
 
+// Of the forwards, whose y may be in 8 bits alone.
+template <class Op>
+static void require_norm_result(const Op& op) {
+  if (op.y) require_like(op.name, op.x, op.y);
+  require_some_result(op.name, "y", op.y, op.eight_bits);
+  require_eight_bits(op.name, op.eight_bits, rows_of(op.x), op.x.dim(-1));
+}
+
 void check(const op::RmsNormForward& op) {
   require_norm(op.name, op.x, op.weight, op.rstd);
-  require_like(op.name, op.x, op.y);
+  require_norm_result(op);
 }
 
 void check(const op::AddRmsNormForward& op) {
   require_norm(op.name, op.x, op.weight, op.rstd);
-  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.sum, &op.y})
-    require_like(op.name, op.x, *t);
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.sum}) require_like(op.name, op.x, *t);
+  require_norm_result(op);
 }
 
 void check(const op::RmsNormBackward& op) {
@@ -51,6 +59,7 @@ void check(const op::RmsNormBackward& op) {
   for (const Tensor* t : std::initializer_list<const Tensor*>{&op.residual, &op.y})
     if (*t) require_like(op.name, op.x, *t);
   require_gradient(op.name, "dweight", op.x, op.dweight);
+  require_eight_bits(op.name, op.eight_bits, rows_of(op.x), op.x.dim(-1));
 }
 
 void check(const op::LayerNormForward& op) {

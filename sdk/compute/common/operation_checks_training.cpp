@@ -84,6 +84,36 @@ void check(const op::Quantize& op) {
   require_number(op.name, "inverse_scale", op.inverse_scale, "what a number of y stands for more");
 }
 
+namespace {
+
+// y is [lines, width], with a scale for each line.
+template <class Op>
+void require_lines(const Op& op, std::int64_t lines, std::int64_t width, const char* of_what) {
+  require_float(op.name, op.x);
+  require_rank(op.name, op.x, 2);
+  require_contiguous(op.name, op.x);
+  require_some_columns(op.name, op.x);
+  require_dtype(op.name, op.y, {DType::f8_e4m3, DType::f8_e5m2});
+  require_rank(op.name, op.y, 2);
+  require_contiguous(op.name, op.y);
+  if (op.y.dim(0) != lines || op.y.dim(1) != width)
+    invalid(op.name, fmt::format("y is {}; expected [{}, {}]", shape_text(op.y), lines, width));
+  require_dtype(op.name, op.inverse_scale, {DType::f32});
+  require_count(op.name, "inverse_scale", op.inverse_scale, lines, of_what);
+  require_contiguous(op.name, op.inverse_scale);
+}
+
+}  // namespace
+
+void check(const op::QuantizeRows& op) {
+  require_rank(op.name, op.x, 2);
+  require_lines(op, op.x.dim(0), op.x.dim(1), "one for each row of x");
+}
+void check(const op::QuantizeColumns& op) {
+  require_rank(op.name, op.x, 2);
+  require_lines(op, op.x.dim(1), op.x.dim(0), "one for each column of x");
+}
+
 void check(const op::Sum& op) { require_reduction(op.name, op.x, op.out); }
 void check(const op::SumOfSquares& op) { require_reduction(op.name, op.x, op.out); }
 void check(const op::MaxAbs& op) { require_reduction(op.name, op.x, op.out); }

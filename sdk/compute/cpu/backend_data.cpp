@@ -69,6 +69,31 @@ void CpuBackend::execute(const op::Quantize& op) {
                                                                      s.scale, rows_of(op.x), op.x.dim(-1));
 }
 
+void CpuBackend::execute(const op::QuantizeRows& op) {
+  if (preparing()) return;
+  data_kernels(isa_).quantize_rows[op.y.dtype == DType::f8_e4m3 ? 0 : 1][index_of(op.x.dtype)](
+      data_of<std::uint8_t>(op.y), data_of<float>(op.inverse_scale), op.x.data, op.x.dim(0), op.x.dim(1));
+}
+
+Tensor CpuBackend::or_scratch(const Tensor& result, DType type, std::int64_t rows, std::int64_t columns) {
+  if (result) return result;
+  Tensor t(nullptr, type, {rows, columns});
+  t.data = scratch(t.bytes());
+  return t;
+}
+
+void CpuBackend::quantize(const op::EightBitRows& to, const Tensor& result) {
+  if (!to || preparing()) return;
+  const Tensor rows(result.data, result.dtype, {rows_of(result), result.dim(-1)});
+  execute(op::QuantizeRows{.x = rows, .y = to.numbers, .inverse_scale = to.inverse_scale});
+}
+
+void CpuBackend::execute(const op::QuantizeColumns& op) {
+  if (preparing()) return;
+  data_kernels(isa_).quantize_columns[op.y.dtype == DType::f8_e4m3 ? 0 : 1][index_of(op.x.dtype)](
+      data_of<std::uint8_t>(op.y), data_of<float>(op.inverse_scale), op.x.data, op.x.dim(0), op.x.dim(1));
+}
+
 void CpuBackend::execute(const op::RandomNormal& op) {
   if (preparing()) return;
   data_kernels(isa_).random_normal[index_of(op.x.dtype)](op.x.data, op.x.elements(), op.seed, op.stream, op.mean,

@@ -47,9 +47,12 @@ void CpuBackend::execute(const op::BiasBackward& op) {
 }
 
 void CpuBackend::execute(const op::SwigluForward& op) {
-  const SwigluShape shape = swiglu_shape(op);
+  SwigluShape shape = swiglu_shape(op);
+  const Tensor h = or_scratch(op.h, op.gate.dtype, shape.rows, shape.width);
+  if (!op.h) shape.h_step = shape.width;
   if (preparing()) return;
-  elementwise_kernels(isa_).swiglu_forward[index_of(op.gate.dtype)](op.gate.data, op.up.data, op.h.data, shape);
+  elementwise_kernels(isa_).swiglu_forward[index_of(op.gate.dtype)](op.gate.data, op.up.data, h.data, shape);
+  quantize(op.eight_bits, h);
 }
 
 void CpuBackend::execute(const op::SwigluBackward& op) {
@@ -57,6 +60,7 @@ void CpuBackend::execute(const op::SwigluBackward& op) {
   if (preparing()) return;
   elementwise_kernels(isa_).swiglu_backward[index_of(op.gate.dtype)](op.gate.data, op.up.data, op.dh.data,
                                                                      op.dgate.data, op.dup.data, op.h.data, shape);
+  if (op.eight_bits) quantize(op.eight_bits, Tensor(op.dgate.data, op.dgate.dtype, {shape.rows, 2 * shape.width}));
 }
 
 void CpuBackend::execute(const op::ApplyDropout& op) {

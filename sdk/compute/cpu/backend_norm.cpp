@@ -38,8 +38,10 @@ void add_partials(const NormKernels& kernels, const float* partials, const NormA
 void CpuBackend::execute(const op::RmsNormForward& op) {
   NormArgs args = norm_args(op.x, op.weight, op.rstd);
   args.eps = op.eps;
-  args.y = op.y.data;
+  const Tensor y = or_scratch(op.y, op.x.dtype, args.rows, args.columns);
+  args.y = y.data;
   if (!preparing()) norm_kernels(isa_).rms_forward(args);
+  quantize(op.eight_bits, y);
 }
 
 void CpuBackend::execute(const op::AddRmsNormForward& op) {
@@ -47,8 +49,10 @@ void CpuBackend::execute(const op::AddRmsNormForward& op) {
   args.eps = op.eps;
   args.residual = op.residual.data;
   args.sum = op.sum.data;
-  args.y = op.y.data;
+  const Tensor y = or_scratch(op.y, op.x.dtype, args.rows, args.columns);
+  args.y = y.data;
   if (!preparing()) norm_kernels(isa_).rms_forward(args);
+  quantize(op.eight_bits, y);
 }
 
 void CpuBackend::execute(const op::RmsNormBackward& op) {
@@ -64,6 +68,7 @@ void CpuBackend::execute(const op::RmsNormBackward& op) {
   kernels.rms_backward(args);
   if (!op.accumulate) execute(op::Fill{.x = op.dweight, .value = 0});
   add_partials(kernels, args.weight_partials, args, op.dweight);
+  quantize(op.eight_bits, op.dx);
 }
 
 void CpuBackend::execute(const op::LayerNormForward& op) {

@@ -65,6 +65,9 @@ class CpuBackend final : public compute::Backend {
 
   // A product of bf16 where oneDNN has none for this processor: by fp32 copies of its operands.
   void matmul_widened(const op::Matmul& op);
+  // Of what an operation may leave out: the tensor, or scratch for [rows, columns] of that type.
+  Tensor or_scratch(const Tensor& result, DType type, std::int64_t rows, std::int64_t columns);
+  void quantize(const op::EightBitRows& to, const Tensor& result);  // nothing where they are left out
 
   Isa isa_;
   Mode mode_ = Mode::execute;

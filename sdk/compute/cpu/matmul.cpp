@@ -306,7 +306,8 @@ Tensor widened(const Tensor& t, void* address) {
 }  // namespace
 
 // A number in bf16 is one in fp32 as well, and a product of bf16 is summed in fp32 in any case: only the last bits of
-// the sum can differ, by its order.
+// the sum can differ, by its order. Numbers of 8 bits are multiplied by their scales first: no processor here has
+// products of them, and workloads do not ask for any; what the operation does can be tested without a GPU.
 void CpuBackend::matmul_widened(const op::Matmul& op) {
   const Tensor &c = op.c, &bias = op.bias;
   std::size_t taken = 0;
@@ -322,16 +323,21 @@ void CpuBackend::matmul_widened(const op::Matmul& op) {
   wide.a = widened(op.a, op.a.data), wide.b = widened(op.b, op.b.data);
   if (narrow_c) wide.c = widened(c, c.data);
   if (narrow_bias) wide.bias = widened(bias, bias.data);
+  wide.a_scale = wide.b_scale = {};
   MatmulCache::Plan& plan = matmuls_->find(wide);
   char* const memory = static_cast<char*>(scratch(taken + MatmulCache::scratch_bytes(plan)));
   if (preparing()) return;
-  const auto copied = [&](const Tensor& t, std::size_t offset) {
+  const auto copied = [&](const Tensor& t, std::size_t offset, const Tensor& scale = {}) {
     const Tensor copy = widened(t, memory + offset);
-    execute(op::Copy{.to = copy, .from = t});
+    if (scale)
+      data_kernels(isa_).widen_rows(data_of<float>(copy), data_of<std::uint8_t>(t), data_of<float>(scale), t.dim(0),
+                                    t.dim(1));
+    else
+      execute(op::Copy{.to = copy, .from = t});
     return copy.data;
   };
   void* const wide_c = !narrow_c ? c.data : op.accumulate ? copied(c, at_c) : static_cast<void*>(memory + at_c);
-  matmuls_->execute(plan, copied(op.a, at_a), copied(op.b, at_b), wide_c,
+  matmuls_->execute(plan, copied(op.a, at_a, op.a_scale), copied(op.b, at_b, op.b_scale), wide_c,
                     narrow_bias ? copied(bias, at_bias) : bias.data, memory + taken);
   if (narrow_c) execute(op::Copy{.to = c, .from = widened(c, wide_c)});
 }
@@ -351,7 +357,7 @@ void CpuBackend::execute(const op::Matmul& op) {
                               .accumulate = op.accumulate});
   }
   if (c.elements() == 0) return;
-  if (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16()) return matmul_widened(op);
+  if (op.a_scale || (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())) return matmul_widened(op);
   MatmulCache::Plan& plan = matmuls_->find(op);
   void* const memory = scratch(MatmulCache::scratch_bytes(plan));
   if (!preparing()) matmuls_->execute(plan, op.a.data, op.b.data, c.data, op.bias.data, memory);

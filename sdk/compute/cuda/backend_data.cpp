@@ -3,6 +3,7 @@
 #include "cuda_error.hpp"
 #include "kernels/data.hpp"
 #include "kernels/embedding.hpp"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 
@@ -43,6 +44,22 @@ void CudaBackend::execute(const op::Quantize& op) {
   if (preparing()) return;
   launch_quantize(stream(), op.y.dtype, op.x.dtype, op.y.data, op.transposed.data, op.x.data,
                   data_of<float>(op.max_abs), data_of<float>(op.inverse_scale), rows_of(op.x), op.x.dim(-1));
+}
+
+void CudaBackend::execute(const op::QuantizeRows& op) {
+  require_countable(op.name, op.x);
+  if (preparing()) return;
+  launch_quantize_rows(stream(), op.y.dtype, op.x.dtype, op.y.data, data_of<float>(op.inverse_scale), op.x.data,
+                       op.x.dim(0), op.x.dim(1));
+}
+
+void CudaBackend::execute(const op::QuantizeColumns& op) {
+  require_countable(op.name, op.x);
+  const std::int64_t rows = op.x.dim(0), columns = op.x.dim(1);
+  auto* const partials = static_cast<float*>(scratch(column_partial_floats(rows, columns) * sizeof(float)));
+  if (preparing()) return;
+  launch_quantize_columns(stream(), op.y.dtype, op.x.dtype, op.y.data, data_of<float>(op.inverse_scale), partials,
+                          op.x.data, rows, columns);
 }
 
 void CudaBackend::execute(const op::RandomNormal& op) {

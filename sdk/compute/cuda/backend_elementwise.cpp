@@ -46,15 +46,25 @@ void CudaBackend::execute(const op::BiasBackward& op) {
                        static_cast<float*>(partial));
 }
 
+static EightBitsOut eight_bits_of(const op::EightBitRows& rows) {
+  return {data_of<std::uint8_t>(rows.numbers), data_of<float>(rows.inverse_scale)};
+}
+
 void CudaBackend::execute(const op::SwigluForward& op) {
   const SwigluShape shape = swiglu_shape(op);
   if (preparing()) return;
+  if (op.eight_bits)
+    return launch_swiglu_forward_rows(stream(), op.gate.dtype, op.gate.data, op.up.data, op.h.data, shape,
+                                      eight_bits_of(op.eight_bits));
   launch_swiglu_forward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.h.data, shape);
 }
 
 void CudaBackend::execute(const op::SwigluBackward& op) {
   const SwigluShape shape = swiglu_shape(op);
   if (preparing()) return;
+  if (op.eight_bits)
+    return launch_swiglu_backward_rows(stream(), op.gate.dtype, op.gate.data, op.up.data, op.dh.data, op.dgate.data,
+                                       op.dup.data, op.h.data, shape, eight_bits_of(op.eight_bits));
   launch_swiglu_backward(stream(), op.gate.dtype, op.gate.data, op.up.data, op.dh.data, op.dgate.data, op.dup.data,
                          op.h.data, shape);
 }

@@ -21,12 +21,18 @@ NormArgs norm_args(const char* operation, const Tensor& x, const Tensor& weight,
   return args;
 }
 
+void take(NormArgs& args, const op::EightBitRows& eight_bits) {
+  args.eight_bits = data_of<std::uint8_t>(eight_bits.numbers);
+  args.inverse_scale = data_of<float>(eight_bits.inverse_scale);
+}
+
 }  // namespace
 
 void CudaBackend::execute(const op::RmsNormForward& op) {
   NormArgs args = norm_args(op.name, op.x, op.weight, op.rstd);
   args.eps = op.eps;
   args.y = op.y.data;
+  take(args, op.eight_bits);
   if (!preparing()) cuda::rms_norm_forward(args, stream());
 }
 
@@ -36,6 +42,7 @@ void CudaBackend::execute(const op::AddRmsNormForward& op) {
   args.residual = op.residual.data;
   args.sum = op.sum.data;
   args.y = op.y.data;
+  take(args, op.eight_bits);
   if (!preparing()) cuda::rms_norm_forward(args, stream());
 }
 
@@ -45,6 +52,7 @@ void CudaBackend::execute(const op::RmsNormBackward& op) {
   args.residual = op.residual.data;
   args.dx = op.dx.data;
   args.y = op.y.data;
+  take(args, op.eight_bits);
   args.dweight = op.dweight.data;
   args.dweight_type = op.dweight.dtype;
   args.accumulate = op.accumulate;

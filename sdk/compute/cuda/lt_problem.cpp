@@ -6,7 +6,12 @@ namespace assay::cuda {
 namespace {
 
 cudaDataType_t type_of(compute::DType t) {
-  return t == compute::DType::f32 ? CUDA_R_32F : t == compute::DType::bf16 ? CUDA_R_16BF : CUDA_R_16F;
+  switch (t) {
+    case compute::DType::f32: return CUDA_R_32F;
+    case compute::DType::bf16: return CUDA_R_16BF;
+    case compute::DType::f8_e4m3: return CUDA_R_8F_E4M3;
+    default: return CUDA_R_16F;
+  }
 }
 
 template <class T>
@@ -81,6 +86,17 @@ LtProblem::LtProblem(const MatmulKey& key) : key_(key) {
   b_ = key.transpose_b ? make_layout(key.input, key.k, key.n, key.ldb, key.batch, key.b_step)
                        : make_layout(key.input, key.n, key.k, key.ldb, key.batch, key.b_step);
   c_ = make_layout(key.output, key.n, key.m, key.ldc, key.batch, key.c_step);
+  if (key.scaled) {
+    // Scales of outer vectors multiply each element of c, after all sums: cuBLASLt's A is our b.
+    const std::int32_t by_line = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    set(made, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, by_line);
+    set(made, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, by_line);
+    set(made, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(key.fast_accumulation));
+    // The heuristics take no product whose scales have no address, and do not read them.
+    const std::uintptr_t aligned_alike = 256;
+    set(made, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned_alike);
+    set(made, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned_alike);
+  }
   if (!has_bias(key)) return;
   // One number for each of cuBLASLt's rows, which are our columns; the same in each product of the batch.
   set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
@@ -129,12 +145,16 @@ bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
   return true;
 }
 
-cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const void* a,
-                              const void* b, void* c, const void* bias, void* workspace, cudaStream_t stream) const {
-  if (has_bias(key_)) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const LtOperands& at,
+                              void* workspace, cudaStream_t stream) const {
+  if (has_bias(key_)) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+  if (key_.scaled) {
+    set(description_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
+    set(description_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, at.a_scale);
+  }
   const float beta = key_.accumulate ? 1.0F : 0.0F;
-  return cublasLtMatmul(handle, description_.get(), &alpha, b, b_.get(), a, a_.get(), &beta, c, c_.get(), c, c_.get(),
-                        &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
+  return cublasLtMatmul(handle, description_.get(), &alpha, at.b, b_.get(), at.a, a_.get(), &beta, at.c, c_.get(), at.c,
+                        c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
 }
 
 }  // namespace assay::cuda

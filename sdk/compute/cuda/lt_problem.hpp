@@ -25,6 +25,14 @@ struct LtAlgorithm {
 };
 std::string describe(const LtAlgorithm& algorithm);  // "algo 66 tile 20 stages 36 cluster 3 split-k 1"
 
+// Addresses of one product. The bias and the scales are looked at when the key has them.
+struct LtOperands {
+  const void *a = nullptr, *b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;
+  const float *a_scale = nullptr, *b_scale = nullptr;
+};
+
 class LtProblem {
  public:
   // The most workspace that an algorithm may ask for.
@@ -36,9 +44,9 @@ class LtProblem {
   std::vector<LtAlgorithm> candidates(cublasLtHandle_t handle, int most) const;
   // Fills in the workspace of an algorithm that comes from elsewhere; false when it cannot run here.
   bool accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const;
-  // One key's worth of products. `bias` is looked at when the key has one.
-  cublasStatus_t run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const void* a, const void* b,
-                     void* c, const void* bias, void* workspace, cudaStream_t stream) const;
+  // One key's worth of products.
+  cublasStatus_t run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const LtOperands& at,
+                     void* workspace, cudaStream_t stream) const;
 
  private:
   MatmulKey key_;

@@ -103,6 +103,7 @@ std::string describe(const MatmulKey& key) {
   text += fmt::format(" align {} {} {}", key.a_alignment, key.b_alignment, key.c_alignment);
   if (key.math == compute::ProductMath::tf32) text += " tf32";
   if (key.accumulate) text += " accumulate";
+  if (key.scaled) text += key.fast_accumulation ? " scaled fast" : " scaled";
   if (has_bias(key)) text += fmt::format(" bias {} align {}", name_of(key.bias), key.bias_alignment);
   return text;
 }
@@ -113,6 +114,7 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
     // A c that lies by columns, or is a single row with gaps, is written as its transpose, c' = b' a'.
     if (op.bias)
       reject("matmul", "a bias for a result that lies by columns; expected one that lies by rows: use bias_add");
+    if (op.a_scale) reject("matmul", "numbers of 8 bits for a result that lies by columns; expected one by rows");
     return matmul_call({.a = b,
                         .b = a,
                         .c = c.transposed(c.rank - 2, c.rank - 1),
@@ -146,6 +148,14 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
   key.accumulate = op.accumulate;
   call.a = a.data, call.b = b.data, call.c = c.data;
   call.alpha = op.alpha;
+  key.scaled = static_cast<bool>(op.a_scale);
+  // Of the matrix units, which take them 16 at a time.
+  if (key.scaled && (key.k % 16 != 0 || key.n % 16 != 0))
+    reject("matmul",
+           fmt::format("8 bits and dimensions k = {}, n = {}; expected multiples of 16: use bf16", key.k, key.n));
+  key.fast_accumulation = op.fast_accumulation;
+  call.a_scale = static_cast<const float*>(op.a_scale.data);
+  call.b_scale = static_cast<const float*>(op.b_scale.data);
   key.a_alignment = alignment_of(call.a, call.a_outer_step, a.dtype);
   key.b_alignment = alignment_of(call.b, call.b_outer_step, b.dtype);
   key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);

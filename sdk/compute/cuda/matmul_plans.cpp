@@ -123,6 +123,10 @@ struct MatmulPlans::Impl {
           fmt::format("cuBLASLt has no algorithm that adds a bias of {} to a result of {}; expected a bias of "
                       "the result's type",
                       name_of(key.bias), name_of(key.output)));
+    if (key.scaled)
+      compute::reject(plan->operation.c_str(),
+                      "cuBLASLt has no algorithm for numbers of 8 bits of this shape on this GPU; expected compute "
+                      "capability 9.0 or newer, and multiples of 16 in each dimension: use bf16");
     compute::reject(plan->operation.c_str(),
                     "cuBLASLt has no algorithm for this shape, type and alignment; expected one: use another "
                     "precision, or rows that begin at multiples of 16 bytes");
@@ -155,11 +159,14 @@ void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* worksp
   const auto input_bytes = static_cast<std::int64_t>(size_of(call.key.input));
   const auto output_bytes = static_cast<std::int64_t>(size_of(call.key.output));
   for (std::int64_t i = 0; i < call.outer; ++i) {
-    const cublasStatus_t status = plan.problem.run(
-        impl_->tools->handle.get(), plan.algorithm, call.alpha,
-        static_cast<const char*>(call.a) + i * call.a_outer_step * input_bytes,
-        static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
-        static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes, call.bias, workspace, stream);
+    const LtOperands at{.a = static_cast<const char*>(call.a) + i * call.a_outer_step * input_bytes,
+                        .b = static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
+                        .c = static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes,
+                        .bias = call.bias,
+                        .a_scale = call.a_scale,
+                        .b_scale = call.b_scale};
+    const cublasStatus_t status =
+        plan.problem.run(impl_->tools->handle.get(), plan.algorithm, call.alpha, at, workspace, stream);
     if (status != CUBLAS_STATUS_SUCCESS) check_lt(status, plan.operation);
   }
 }

@@ -31,6 +31,7 @@ std::vector<std::uint32_t> random_pattern(compute::DType dtype) {
     // Sign and mantissa as they come; of the exponent the three lowest bits, below a fixed "just under 1".
     switch (dtype) {
       case compute::DType::bf16: word = (random & 0x83ff83ffu) | 0x3c003c00u; break;
+      case compute::DType::f8_e4m3: word = (random & 0x9f9f9f9fu) | 0x20202020u; break;
       case compute::DType::f16: word = (random & 0x9fff9fffu) | 0x20002000u; break;
       default: word = (random & 0x83ffffffu) | 0x3c000000u; break;
     }
@@ -104,11 +105,14 @@ std::optional<MatmulTuner::Buffers> MatmulTuner::place(const MatmulKey& key, std
   at.b_step = aligned(bytes_of(span_of_b(key), key.input));
   at.c_step = aligned(bytes_of(span_of_c(key), key.output));
   const std::size_t bias_bytes = has_bias(key) ? aligned(bytes_of(key.n, key.bias)) : 0;
-  const std::size_t head = flush_bytes + aligned(workspace_bytes) + bias_bytes;
+  // One vector serves for both: its numbers change no time.
+  const std::size_t scale_bytes = key.scaled ? aligned(bytes_of(std::max(key.m, key.n), compute::DType::f32)) : 0;
+  const std::size_t head = flush_bytes + aligned(workspace_bytes) + bias_bytes + scale_bytes;
   if (!reserve(head + a_bytes + copies * (at.b_step + at.c_step))) return std::nullopt;
   char* const pool = static_cast<char*>(pool_.get());
   at.flush = pool;
   at.workspace = pool + flush_bytes;
+  at.scales = pool + head - bias_bytes - scale_bytes;
   at.bias = pool + head - bias_bytes + shift_of(key.bias_alignment);
   at.a = pool + head + shift_of(key.a_alignment);
   at.b = pool + head + a_bytes + shift_of(key.b_alignment);
@@ -140,9 +144,14 @@ struct MatmulTuner::Contest {
 
   bool run(const LtAlgorithm& algorithm) {
     const std::size_t copy = turn++ % buffers.copies;
-    return problem.run(handle, algorithm, 1.0F, buffers.a, buffers.b + copy * buffers.b_step,
-                       buffers.c + copy * buffers.c_step, buffers.bias, buffers.workspace,
-                       tuner.stream_.get()) == CUBLAS_STATUS_SUCCESS;
+    const auto* const scales = reinterpret_cast<const float*>(buffers.scales);
+    const LtOperands at{.a = buffers.a,
+                        .b = buffers.b + copy * buffers.b_step,
+                        .c = buffers.c + copy * buffers.c_step,
+                        .bias = buffers.bias,
+                        .a_scale = scales,
+                        .b_scale = scales};
+    return problem.run(handle, algorithm, 1.0F, at, buffers.workspace, tuner.stream_.get()) == CUBLAS_STATUS_SUCCESS;
   }
 
   // Microseconds a run; `never` when the algorithm refuses.

@@ -35,7 +35,8 @@ class MatmulTuner {
   // b and c in several copies that take turns, so that they come from memory and not from cache, as weights and stored
   // activations do in a step; a stays warm, as what the operation before has just written does.
   struct Buffers {
-    char *flush = nullptr, *workspace = nullptr, *bias = nullptr, *a = nullptr, *b = nullptr, *c = nullptr;
+    char *flush = nullptr, *workspace = nullptr, *bias = nullptr, *scales = nullptr, *a = nullptr, *b = nullptr,
+         *c = nullptr;
     std::size_t flush_bytes = 0, b_step = 0, c_step = 0, copies = 1;
   };
   struct Contest;

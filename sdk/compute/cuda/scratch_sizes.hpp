@@ -49,6 +49,15 @@ constexpr std::int64_t bias_blocks(compute::DType type, std::int64_t rows, std::
   return std::clamp<std::int64_t>(enough_bias_blocks / tiles, 1, useful);
 }
 
+// Largest magnitudes of columns are taken of strips of rows first.
+inline constexpr std::int64_t most_column_strips = 32, least_strip_rows = 64;
+constexpr std::int64_t column_strips(std::int64_t rows) {
+  return std::clamp<std::int64_t>(rows / least_strip_rows, 1, most_column_strips);
+}
+constexpr std::size_t column_partial_floats(std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(column_strips(rows) * columns);
+}
+
 inline constexpr int most_reduction_blocks = 528;
 inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
 

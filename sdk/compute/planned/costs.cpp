@@ -24,6 +24,8 @@ assay_arithmetic arithmetic_of(DType type, ProductMath math) {
   switch (type) {
     case DType::f16: return ASSAY_ARITHMETIC_FP16;
     case DType::bf16: return ASSAY_ARITHMETIC_BF16;
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: return ASSAY_ARITHMETIC_FP8;
     case DType::f32: return math == ProductMath::tf32 ? ASSAY_ARITHMETIC_TF32 : ASSAY_ARITHMETIC_FP32;
     default: return ASSAY_ARITHMETIC_UNSTATED;
   }

@@ -59,6 +59,7 @@ struct Scratch {
   void operator()(const op::DropoutAddLayerNormBackward& op) {
     floats(cuda::dropout_norm_partial_floats(rows_of(op.dy), op.dy.dim(-1)));
   }
+  void operator()(const op::QuantizeColumns& op) { floats(cuda::column_partial_floats(op.x.dim(0), op.x.dim(1))); }
   void operator()(const op::Sum&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::SumOfSquares&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::MaxAbs&) { bytes = cuda::reduction_scratch_bytes; }

@@ -178,6 +178,25 @@ TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
   }
 }
 
+// New sequences each time, which three updates do not learn; the gradients are those of the batch that is timed.
+TEST_F(MixedPrecision, Fp8IsComparedOnTheSameSequencesAsFp32) {
+  const auto records =
+      run_cases("speed_accuracy", small_decoder + "precision = \"fp8\"\n", "[sweep]\ndata = [\"batch\", \"chain\"]\n");
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_NE(metric(records[0], "loss"), metric(records[1], "loss"));
+  EXPECT_EQ(metric(records[0], "gradient_error"), metric(records[1], "gradient_error"));
+  for (const json& record : records) {
+    EXPECT_NE(metric(record, "loss_difference"), 0);
+    EXPECT_LT(std::abs(metric(record, "loss_difference")), 0.2);
+    EXPECT_GT(metric(record, "gradient_error"), 2) << "in percent: of numbers with 3 bits of mantissa";
+  }
+  const auto eager = run_cases("speed_accuracy", small_decoder + "precision = \"fp8\"\nexecution = \"eager\"\n", "", 1);
+  ASSERT_EQ(eager.size(), 1u);
+  EXPECT_EQ(eager[0]["status"], "unsupported");
+  EXPECT_NE(eager[0]["reason"].get<std::string>().find("expected execution = \"graph\""), std::string::npos)
+      << eager[0]["reason"];
+}
+
 TEST_F(MixedPrecision, TheReferenceOfTheGradientsMayBeFp32) {
   const auto records = run_cases("speed_accuracy", small_decoder + "reference = \"fp32\"",
                                  "[sweep]\nprecision = [\"fp32\", \"bf16\"]\n");

@@ -48,6 +48,27 @@ TEST(Cost, OfABatchOfSixteenBitProducts) {
   EXPECT_EQ(cost(op, ProductMath::tf32).arithmetic, ASSAY_ARITHMETIC_BF16);
 }
 
+TEST(Cost, OfAProductOfEightBitsCountsItsScales) {
+  const op::Matmul op{.a = tensor({32, 16}, DType::f8_e4m3),
+                      .b = tensor({48, 16}, DType::f8_e4m3),
+                      .c = tensor({32, 48}, DType::bf16),
+                      .transpose_b = true,
+                      .a_scale = tensor({32}),
+                      .b_scale = tensor({48})};
+  EXPECT_EQ(cost(op).flops, 2u * 32 * 16 * 48);
+  EXPECT_EQ(cost(op).bytes, 32u * 16 + 48 * 16 + 2 * 32 * 48 + 4 * (32 + 48));
+  EXPECT_EQ(cost(op).arithmetic, ASSAY_ARITHMETIC_FP8);
+  // A norm that writes 8 bits in the place of its result: 3 bytes an element, in bf16.
+  const Tensor x = tensor({8, 64}, DType::bf16);
+  const op::RmsNormForward norm{
+      .x = x,
+      .weight = tensor({64}),
+      .rstd = tensor({8}),
+      .eps = 0,
+      .eight_bits = {.numbers = tensor({8, 64}, DType::f8_e4m3), .inverse_scale = tensor({8})}};
+  EXPECT_EQ(cost(norm).bytes, 8u * 64 * 3 + 4 * (64 + 8 + 8));
+}
+
 // Counted one by one, by the sentence of AttentionShape.
 std::uint64_t pairs_that_see_each_other(std::int64_t queries, std::int64_t keys, bool causal) {
   std::uint64_t pairs = 0;

@@ -217,6 +217,34 @@ TEST(MatmulKey, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal(batch_a, batch_b, batch_c), ASSAY_INVALID_ARGUMENT);
 }
 
+TEST(MatmulKey, ServesEightBitsByMultiplesOf16) {
+  alignas(256) static float x[8192];
+  const auto call = [&](std::int64_t m, std::int64_t k, std::int64_t n, bool fast) {
+    const compute::op::Matmul op{.a = Tensor(x, DType::f8_e4m3, {m, k}),
+                                 .b = Tensor(x, DType::f8_e4m3, {n, k}),
+                                 .c = Tensor(x, DType::bf16, {m, n}),
+                                 .transpose_b = true,
+                                 .a_scale = Tensor(x, DType::f32, {m}),
+                                 .b_scale = Tensor(x + 64, DType::f32, {n}),
+                                 .fast_accumulation = fast};
+    compute::check(op);
+    return matmul_call(op, ProductMath::tf32);
+  };
+  const MatmulCall served = call(5, 32, 48, true);
+  EXPECT_EQ(served.a_scale, x);
+  EXPECT_EQ(served.b_scale, x + 64);
+  EXPECT_EQ(describe(served.key),
+            "matmul fp8_e4m3 fp8_e4m3->bf16 nt 5x32x48 (m x k x n) batch 1 ld 32 32 48 align 256 256 256 scaled fast");
+  EXPECT_FALSE(call(5, 32, 48, false).key == served.key);
+  for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{40, 48}, {32, 40}}) try {
+      call(16, k, n, true);
+      FAIL() << k << ", " << n;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+      EXPECT_NE(std::string(e.what()).find("multiples of 16: use bf16"), std::string::npos) << e.what();
+    }
+}
+
 TEST(MatmulKey, PassesOnAnEmptyInnerDimension) {
   float x[8] = {};
   const MatmulCall call = call_of(Tensor(x, DType::f32, {4, 0}), Tensor(x, DType::f32, {0, 2}),

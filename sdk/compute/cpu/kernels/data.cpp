@@ -101,6 +101,63 @@ void quantize(uint8_t* y, uint8_t* transposed, const void* x_address, float scal
   });
 }
 
+template <class Format, class T>
+void quantize_rows(uint8_t* y, float* inverse_scale, const void* x_address, int64_t rows, int64_t columns) {
+  const T* const x = static_cast<const T*>(x_address);
+  parallel_rows(rows, columns * int64_t{sizeof(T)}, [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* const from = x + r * columns;
+      uint8_t* const to = y + r * columns;
+      float max_abs = 0.0f;
+      for (int64_t c = 0; c < columns; ++c) max_abs = larger_magnitude(max_abs, load(from + c));
+      const typename Format::Scale s = Format::scale_for(max_abs);
+      inverse_scale[r] = s.inverse;
+      for (int64_t c = 0; c < columns; ++c) to[c] = Format::of(load(from + c) * s.scale);
+    }
+  });
+}
+
+// Strips of columns, each of which is walked twice.
+template <class Format, class T>
+void quantize_columns(uint8_t* y, float* inverse_scale, const void* x_address, int64_t rows, int64_t columns) {
+  constexpr int64_t strip = 64, tile = 64;
+  const T* const x = static_cast<const T*>(x_address);
+  parallel_ranges(columns, strip, parallel_bytes / (rows * int64_t{sizeof(T)} + 1) + 1,
+                  [=](int64_t begin, int64_t end) {
+                    for (int64_t c0 = begin; c0 < end; c0 += strip) {
+                      const int64_t width = end - c0 < strip ? end - c0 : strip;
+                      float max_abs[strip] = {}, scale[strip];
+                      for (int64_t r = 0; r < rows; ++r)
+                        for (int64_t c = 0; c < width; ++c)
+                          max_abs[c] = larger_magnitude(max_abs[c], load(x + r * columns + c0 + c));
+                      for (int64_t c = 0; c < width; ++c) {
+                        const typename Format::Scale s = Format::scale_for(max_abs[c]);
+                        inverse_scale[c0 + c] = s.inverse;
+                        scale[c] = s.scale;
+                      }
+                      uint8_t bits[tile][strip];
+                      for (int64_t r0 = 0; r0 < rows; r0 += tile) {
+                        const int64_t height = rows - r0 < tile ? rows - r0 : tile;
+                        for (int64_t r = 0; r < height; ++r)
+                          for (int64_t c = 0; c < width; ++c)
+                            bits[r][c] = Format::of(load(x + (r0 + r) * columns + c0 + c) * scale[c]);
+                        for (int64_t c = 0; c < width; ++c)
+                          for (int64_t r = 0; r < height; ++r) y[(c0 + c) * rows + r0 + r] = bits[r][c];
+                      }
+                    }
+                  });
+}
+
+void widen_rows(float* x, const uint8_t* y, const float* scale, int64_t rows, int64_t columns) {
+  float number[256];
+  for (int bits = 0; bits < 256; ++bits) number[bits] = E4m3::value_of(uint8_t(bits));
+  const float* const table = number;
+  parallel_rows(rows, columns * 4, [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t c = 0; c < columns; ++c) x[r * columns + c] = table[y[r * columns + c]] * scale[r];
+  });
+}
+
 // ---- random numbers ------------------------------------------------------------------------------------------------
 
 // cos and sin of 2 pi v, v in [0, 1): the nearest quarter turn leaves an angle within pi/4.
@@ -296,6 +353,10 @@ extern const DataKernels data_kernels = {
      {copy<Convert, bf16, float>, copy<Convert, bf16, bf16>, copy<Convert, bf16, f16>},
      {copy<Convert, f16, float>, copy<Convert, f16, bf16>, copy<Convert, f16, f16>}},
     {{quantize<E4m3, float>, quantize<E4m3, bf16>}, {quantize<E5m2, float>, quantize<E5m2, bf16>}},
+    {{quantize_rows<E4m3, float>, quantize_rows<E4m3, bf16>}, {quantize_rows<E5m2, float>, quantize_rows<E5m2, bf16>}},
+    {{quantize_columns<E4m3, float>, quantize_columns<E4m3, bf16>},
+     {quantize_columns<E5m2, float>, quantize_columns<E5m2, bf16>}},
+    widen_rows,
     {random_normal<float>, random_normal<bf16>, random_normal<f16>},
     random_integers,
     {{embedding_forward<float, float>, embedding_forward<float, bf16>},

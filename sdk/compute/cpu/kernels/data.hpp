@@ -22,6 +22,11 @@ struct DataKernels {
   void (*convert[3][3])(void* to, const void* from, const CopyShape&);
   // By the format (e4m3, e5m2) and x's type. `transposed` may be null; `scale` is NaN where nothing is to be known.
   void (*quantize[2][2])(uint8_t* y, uint8_t* transposed, const void* x, float scale, int64_t rows, int64_t columns);
+  // With a scale for each row of x, and for each column, which becomes a row of y.
+  void (*quantize_rows[2][2])(uint8_t* y, float* inverse_scale, const void* x, int64_t rows, int64_t columns);
+  void (*quantize_columns[2][2])(uint8_t* y, float* inverse_scale, const void* x, int64_t rows, int64_t columns);
+  // Of e4m3 numbers: x = y * scale of its row.
+  void (*widen_rows)(float* x, const uint8_t* y, const float* scale, int64_t rows, int64_t columns);
   // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
   // cosine.
   void (*random_normal[3])(void* to, int64_t count, uint64_t seed, uint64_t stream, float mean, float std);

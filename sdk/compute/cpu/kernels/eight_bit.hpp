@@ -33,7 +33,35 @@ struct EightBits {
     bits = magnitude > 0x7f800000u ? 0x7fu : bits;
     return uint8_t(bits | (all >> 31) << 7);
   }
+
+  // What the bits stand for. e4m3 alone has no infinity: its NaN is what follows the largest number.
+  ASSAY_INLINE float value_of(uint8_t bits) {
+    const uint32_t magnitude = bits & 0x7fu;
+    const float small = float(magnitude) * power_of_two(1 - exponent_bias - mantissa_bits);
+    const float normal = __builtin_bit_cast(float, (magnitude + rebias) << cut);
+    const float size = magnitude > largest_bits            ? __builtin_nanf("")
+                       : (magnitude >> mantissa_bits) == 0 ? small
+                                                           : normal;
+    return bits & 0x80u ? -size : size;
+  }
+
+  // For numbers up to `max_abs`, as compute::eight_bit_scale has it.
+  struct Scale {
+    float scale, inverse;
+  };
+  ASSAY_INLINE Scale scale_for(float max_abs) {
+    constexpr float most = __builtin_bit_cast(float, largest);
+    const float m = max_abs < 0x1p-100f ? 0x1p-100f : max_abs;
+    if (!(m <= 0x1.fffffep127f)) return {__builtin_nanf(""), __builtin_nanf("")};
+    return {most / m, m / most};
+  }
 };
+
+// The larger magnitude, a NaN being the largest.
+ASSAY_INLINE float larger_magnitude(float max_abs, float x) {
+  const uint32_t a = __builtin_bit_cast(uint32_t, max_abs), b = __builtin_bit_cast(uint32_t, x) & 0x7fffffffu;
+  return __builtin_bit_cast(float, a > b ? a : b);
+}
 
 using E4m3 = EightBits<3, 7, 0x7e>;
 using E5m2 = EightBits<2, 15, 0x7b>;

@@ -27,6 +27,13 @@ void launch_quantize(cudaStream_t stream, compute::DType format, compute::DType 
                      const void* x, const float* max_abs, float* inverse_scale, std::int64_t rows,
                      std::int64_t columns);
 
+// compute::op::QuantizeRows, QuantizeColumns. `partials`: column_partial_floats() of scratch_sizes.hpp.
+void launch_quantize_rows(cudaStream_t stream, compute::DType format, compute::DType from_type, void* y,
+                          float* inverse_scale, const void* x, std::int64_t rows, std::int64_t columns);
+void launch_quantize_columns(cudaStream_t stream, compute::DType format, compute::DType from_type, void* y,
+                             float* inverse_scale, float* partials, const void* x, std::int64_t rows,
+                             std::int64_t columns);
+
 // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
 // cosine. (Philox's numbering: philox.cuh.)
 void launch_random_normal(cudaStream_t stream, compute::DType type, void* to, std::int64_t count, std::uint64_t seed,

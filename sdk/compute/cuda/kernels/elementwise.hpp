@@ -46,4 +46,15 @@ void launch_swiglu_forward(cudaStream_t stream, compute::DType type, const void*
 void launch_swiglu_backward(cudaStream_t stream, compute::DType type, const void* gate, const void* up, const void* dh,
                             void* dgate, void* dup, void* h, const SwigluShape& shape);
 
+// The same with 8 bits of h, or of [dgate, dup], which are then the halves of one buffer: a scale for each row.
+struct EightBitsOut {
+  std::uint8_t* numbers;
+  float* inverse_scale;
+};
+void launch_swiglu_forward_rows(cudaStream_t stream, compute::DType type, const void* gate, const void* up, void* h,
+                                const SwigluShape& shape, const EightBitsOut& eight_bits);
+void launch_swiglu_backward_rows(cudaStream_t stream, compute::DType type, const void* gate, const void* up,
+                                 const void* dh, void* dgate, void* dup, void* h, const SwigluShape& shape,
+                                 const EightBitsOut& eight_bits);
+
 }  // namespace assay::cuda

@@ -2,6 +2,7 @@
 #include "kernels/norm.hpp"
 
 #include "cuda_error.hpp"
+#include "kernels/eight_bit.cuh"
 #include "kernels/norm_types.cuh"
 #include "kernels/rows.cuh"
 
@@ -83,8 +84,8 @@ __global__ void __launch_bounds__(512, K == 4 ? 1 : 2) norm_forward_kernel(const
       a.rstd[row] = rstd;
       if constexpr (layer) a.mean[row] = mean;
     }
-    each_pack<K>(packs, [&](int i, int k) {
-      float values[V], scales[V];
+    const auto normed = [&](int i, int k, float(&values)[V]) {
+      float scales[V];
       row_values(i, k, values);
       if constexpr (weight_ahead)
         unpack(weights[k], scales);
@@ -98,7 +99,37 @@ __global__ void __launch_bounds__(512, K == 4 ? 1 : 2) norm_forward_kernel(const
 #pragma unroll
         for (int e = 0; e < V; ++e) values[e] += shifts[e];
       }
-      store(y + i * V, held_from<X>(values));
+    };
+    if (layer || !a.eight_bits) {
+      each_pack<K>(packs, [&](int i, int k) {
+        float values[V];
+        normed(i, k, values);
+        store(y + i * V, held_from<X>(values));
+      });
+      continue;
+    }
+    float largest = 0.0F;
+    each_pack<K>(packs, [&](int i, int k) {
+      float values[V];
+      normed(i, k, values);
+      const Held<X, V> rounded = held_from<X>(values);
+      if (a.y) store(y + i * V, rounded);
+      if constexpr (K > 0) held[k] = rounded;
+      unpack(rounded, values);
+      largest = largest_magnitude(largest, values);
+    });
+    const compute::EightBitScale s =
+        compute::eight_bit_scale(reducer.reduce<LargestMagnitude>(largest), compute::E4m3::largest());
+    if (threadIdx.x == 0) a.inverse_scale[row] = s.inverse;
+    each_pack<K>(packs, [&](int i, int k) {
+      float values[V];
+      if constexpr (K > 0) {
+        unpack(held[k], values);
+      } else {
+        normed(i, k, values);
+        unpack(held_from<X>(values), values);
+      }
+      store_pack(a.eight_bits + row * a.columns + i * V, eight_bits<__NV_E4M3>(values, s.scale));
     });
   }
 }
@@ -115,7 +146,8 @@ void forward(const NormArgs& a, cudaStream_t stream) {
     using X = typename decltype(x_tag)::type;
     using W = typename decltype(w_tag)::type;
     constexpr int wide = pack_width<X>;
-    const bool vectorised = a.columns % wide == 0 && aligned({a.x, a.residual, a.sum, a.weight, a.bias, a.y});
+    const bool vectorised = a.columns % wide == 0 && aligned({a.x, a.residual, a.sum, a.weight, a.bias, a.y}) &&
+                            aligned({a.eight_bits}, wide);
     const RowShape shape = row_shape(vectorised ? a.columns / wide : a.columns, vectorised);
     if (vectorised) {
       if (shape.held == 2)

@@ -9,6 +9,7 @@
 namespace assay::cuda {
 
 // What an operation does not use is left out (nullptr). `residual` is added to x before a forward, to dx in a backward.
+// `eight_bits` and its scales are those of y in a forward, of dx in a backward: of RMS normalisation alone.
 struct NormArgs {
   compute::DType type, weight_type;         // of x, y and their gradients; of weight and bias
   compute::DType dweight_type, dbias_type;  // fp32 or `type`
@@ -18,6 +19,8 @@ struct NormArgs {
   const void *x, *residual, *weight, *bias, *dy;
   void *sum, *y, *dx, *dweight, *dbias;
   float *mean, *rstd;
+  std::uint8_t* eight_bits;
+  float* inverse_scale;
   float* partials;  // backward: norm_partial_floats() of scratch_sizes.hpp per gradient
 };
 

@@ -9,6 +9,7 @@
 #include <cuda_pipeline.h>
 
 #include "cuda_error.hpp"
+#include "kernels/eight_bit.cuh"
 #include "kernels/norm_total.hpp"
 #include "kernels/norm_types.cuh"
 #include "kernels/rows.cuh"
@@ -113,7 +114,8 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
 #pragma unroll
         for (int e = 0; e < V; ++e) dy[e] += residual[e];
       }
-      store(static_cast<X*>(a.dx) + first + i * V, held_from<X>(dy));
+      held_dy[k] = held_from<X>(dy);
+      store(static_cast<X*>(a.dx) + first + i * V, held_dy[k]);
       if constexpr (!layer) {
         if (a.y) {
 #pragma unroll
@@ -122,6 +124,24 @@ __global__ void __launch_bounds__(block_threads, 1) norm_backward_kernel(const N
         }
       }
     });
+    if constexpr (!layer) {
+      if (a.eight_bits) {
+        float largest = 0.0F;
+        each_pack<K>(packs, [&](int, int k) {
+          float dx[V];
+          unpack(held_dy[k], dx);
+          largest = largest_magnitude(largest, dx);
+        });
+        const compute::EightBitScale s =
+            compute::eight_bit_scale(reducer.template reduce<LargestMagnitude>(largest), compute::E4m3::largest());
+        if (threadIdx.x == 0) a.inverse_scale[row] = s.inverse;
+        each_pack<K>(packs, [&](int i, int k) {
+          float dx[V];
+          unpack(held_dy[k], dx);
+          store_pack(a.eight_bits + first + i * V, eight_bits<__NV_E4M3>(dx, s.scale));
+        });
+      }
+    }
   }
 
   const auto store_sums = [&](float* to, float(&gathered)[K][V]) {
@@ -218,6 +238,25 @@ __global__ void __launch_bounds__(wide_threads) wide_norm_backward_kernel(const 
         }
       }
     });
+    if constexpr (!layer) {
+      if (a.eight_bits) {  // each thread reads again what it wrote itself
+        const X* const dx_row = static_cast<const X*>(a.dx) + first;
+        float largest = 0.0F;
+        each_pack<0>(packs, [&](int i, int) {
+          float dx[V];
+          unpack(hold<V>(dx_row + i * V), dx);
+          largest = largest_magnitude(largest, dx);
+        });
+        const compute::EightBitScale s =
+            compute::eight_bit_scale(reducer.reduce<LargestMagnitude>(largest), compute::E4m3::largest());
+        if (threadIdx.x == 0) a.inverse_scale[row] = s.inverse;
+        each_pack<0>(packs, [&](int i, int) {
+          float dx[V];
+          unpack(hold<V>(dx_row + i * V), dx);
+          store_pack(a.eight_bits + first + i * V, eight_bits<__NV_E4M3>(dx, s.scale));
+        });
+      }
+    }
   }
 }
 
@@ -258,7 +297,8 @@ void backward(const NormArgs& a, const char* operation, cudaStream_t stream) {
       using X = typename decltype(x_tag)::type;
       using W = typename decltype(w_tag)::type;
       constexpr int wide = pack_width<X>;
-      const bool vectorised = a.columns % wide == 0 && aligned({a.x, a.dy, a.weight, a.residual, a.dx, a.y});
+      const bool vectorised = a.columns % wide == 0 && aligned({a.x, a.dy, a.weight, a.residual, a.dx, a.y}) &&
+                              aligned({a.eight_bits}, wide);
       blocks = vectorised ? launch<X, W, wide, layer>(a, stream) : launch<X, W, 1, layer>(a, stream);
     });
     check_launch(operation);

@@ -1,7 +1,7 @@
 // h = silu(gate) * up and its gradient, by rows with strides of their own.
 #include "cuda_error.hpp"
 #include "kernels/elementwise.hpp"
-#include "kernels/math.cuh"
+#include "kernels/swiglu.cuh"
 #include "kernels/tiles.cuh"
 #include "kernels/types.cuh"
 
@@ -21,9 +21,6 @@ __device__ __forceinline__ Place place_of(std::uint32_t i, const FastDivision& p
   const std::uint32_t column = packs_per_row.split(i);
   return {i, static_cast<std::int64_t>(column) * N};
 }
-
-// Both directions multiply in this order, with nothing to fuse: h comes out the same.
-__device__ __forceinline__ float gated(float silu, float up) { return __fmul_rn(silu, up); }
 
 // h is written as usual: the product that follows reads it.
 template <class T, int N>
@@ -46,8 +43,7 @@ __global__ void __launch_bounds__(threads) swiglu_forward_kernel(const T* gate, 
     float y[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float x = to_float(g[k].v[j]);
-      y[j] = gated(__fmul_rn(x, sigmoid<T>(x)), to_float(u[k].v[j]));
+      y[j] = swiglu<T>(to_float(g[k].v[j]), to_float(u[k].v[j]));
     }
     store_pack(h + place[k].row * s.h_step + place[k].column, pack_from<T>(y));
   }
@@ -76,11 +72,8 @@ __global__ void __launch_bounds__(threads)
     float y[N], dg[N], du[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float x = to_float(g[k].v[j]), v = to_float(u[k].v[j]), e = to_float(d[k].v[j]);
-      const float sigma = sigmoid<T>(x), silu = __fmul_rn(x, sigma);
-      y[j] = gated(silu, v);
-      dg[j] = e * v * (sigma + silu * (1.0F - sigma));
-      du[j] = e * silu;
+      const SwigluGradients all = swiglu_backward<T>(to_float(g[k].v[j]), to_float(u[k].v[j]), to_float(d[k].v[j]));
+      y[j] = all.h, dg[j] = all.dgate, du[j] = all.dup;
     }
     if constexpr (with_h) store_pack(h + place[k].row * s.h_step + place[k].column, pack_from<T>(y));
     store_pack(dgate + place[k].row * s.dgate_step + place[k].column, pack_from<T>(dg));

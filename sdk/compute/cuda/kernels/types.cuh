@@ -58,6 +58,10 @@ struct alignas(sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes) Pack {
 template <int bytes>
 struct Word;
 template <>
+struct Word<1> {
+  using type = unsigned char;
+};
+template <>
 struct Word<2> {
   using type = unsigned short;
 };

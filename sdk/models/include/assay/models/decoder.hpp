@@ -27,6 +27,7 @@ struct DecoderConfig {
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them.
+  // Products of 8 bits are in the fused form alone.
   bool fused = true;
   bool flash = true;  // tiled attention; otherwise the score matrix is made
   // Without flash: so many rows of queries at a time (naive_attention.hpp), made again in backward. 0: all at once,
@@ -41,7 +42,7 @@ struct DecoderConfig {
 
   std::int64_t rows() const { return batch_size * context_length; }
   std::int64_t head_dim() const { return d_model / heads; }
-  void validate() const;  // throws assay::Error
+  void validate() const;  // throws assay::Error, unsupported where the unfused form has no such products
 };
 
 // Ids of the parameters of one layer, in the order of the arena.
@@ -87,14 +88,20 @@ class DecoderModel : public train::Model {
 
  private:
   using Id = train::BufferPlan::Id;
+  // What a product of 8 bits reads: rows of activations or their gradients and of weights, each with its scale.
+  struct EightBits {
+    Id x, x_scales, w, w_scales;
+  };
   // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
   // own.
   struct Forward {
     Id input, normed1, rstd1, qkv, attention, lse, scores, branch1, middle, normed2, rstd2, gate_up, silu, hidden,
         branch2;
+    EightBits qkv_8, output_8, gate_up_8, w2_8;
   };
   struct Backward {
     Id silu, hidden, dsilu, dhidden, normed2, dnormed2, dattention, dqkv, scores, dscores, normed1, dnormed1;
+    EightBits w2_8, gate_up_8, output_8, qkv_8;
   };
   // A packed buffer's two halves: columns of [N, 2 d_ff] when fused, else two tensors [N, d_ff] one after the other.
   struct GateUp {
@@ -104,7 +111,27 @@ class DecoderModel : public train::Model {
   void plan_buffers();
   Forward plan_layer_forward(const std::string& name, Id input);
   Backward plan_layer_backward(const std::string& name);
+  EightBits plan_eight_bits(const std::string& name, std::int64_t depth, std::int64_t outputs);
   bool lanes() const { return config_.fused && config_.side_lane; }
+  bool eight_bits() const { return config_.fused && config_.precision.eight_bit_products; }
+
+  // Where products are of 8 bits: a result that nothing else reads is written in 8 bits alone, those that `by` names.
+  compute::Tensor unless_eight_bits(Id result) const { return eight_bits() ? compute::Tensor() : plan_[result]; }
+  compute::op::EightBitRows as_read_by(const EightBits& by) const;
+  // Those of the gradient by the end of layer `end` - 1, which is that of the beginning of layer `end`, if there is
+  // one.
+  compute::op::EightBitRows gradient_of_layers_end(std::int64_t end) const {
+    return end > 0 ? as_read_by(backward_[static_cast<std::size_t>(end - 1)].w2_8) : compute::op::EightBitRows();
+  }
+  void quantize_for(compute::Backend& b, const compute::Tensor& x, const EightBits& by) const;
+
+  // y = x w^T, and dx = dy w: of `count` adjacent weights, in 8 bits where the precision says so; then x and dy are
+  // read as the 8 bits of `by`.
+  void project(compute::Backend& b, const compute::Tensor& x, train::ParameterSet::Id first, std::size_t count,
+               const EightBits& by, const compute::Tensor& y) const;
+  void project_back(compute::Backend& b, const compute::Tensor& dy, train::ParameterSet::Id first, std::size_t count,
+                    const EightBits& by, const compute::Tensor& dx) const;
+  void multiply_eight_bits(compute::Backend& b, const EightBits& by, const compute::Tensor& y) const;
 
   // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
   void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
@@ -117,7 +144,8 @@ class DecoderModel : public train::Model {
   void attention_backward(compute::Backend& b, const Forward& f, const Backward& g) const;
   void norm_backward(compute::Backend& b, train::ParameterSet::Id weight, const compute::Tensor& dy,
                      const compute::Tensor& x, const compute::Tensor& rstd, const compute::Tensor& residual,
-                     const compute::Tensor& dx, const compute::Tensor& y) const;
+                     const compute::Tensor& dx, const compute::Tensor& y,
+                     const compute::op::EightBitRows& eight_bits = {}) const;
   void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
                      train::GradientListener* listener) const;
 

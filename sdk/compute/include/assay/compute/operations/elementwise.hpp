@@ -2,6 +2,7 @@
 // said otherwise.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
+#include <assay/compute/operations/formats.hpp>
 
 #include <array>
 #include <cstdint>
@@ -74,20 +75,23 @@ struct BiasBackward {
   ASSAY_OPERATION("bias_backward", dy, dbias)
 };
 
-// h = silu(gate) * up. Honours a row stride, so that gate and up may be halves of one buffer [rows, 2 d_ff].
+// h = silu(gate) * up. Honours a row stride, so that gate and up may be halves of one buffer [rows, 2 d_ff]. Of h and
+// `eight_bits`, which are those of h, one may be left out.
 struct SwigluForward {
   In gate, up;
-  Out h;
-  ASSAY_OPERATION("swiglu_forward", gate, up, h)
+  Optional<Out> h;
+  EightBitRows eight_bits = {};
+  ASSAY_OPERATION("swiglu_forward", gate, up, h, eight_bits)
 };
 // Its backward; honours row strides. When `h` is given, silu(gate) * up is written there on the way (for the gradient
-// of the matrix that follows).
+// of the matrix that follows). `eight_bits` are those of the buffer whose halves dgate and dup are.
 struct SwigluBackward {
   In gate, up, dh;
   Out dgate, dup;
   Optional<Out> h = {};
+  EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"dgate", "gate"}, {"dup", "up"}});
-  ASSAY_OPERATION("swiglu_backward", gate, up, dh, dgate, dup, h)
+  ASSAY_OPERATION("swiglu_backward", gate, up, dh, dgate, dup, h, eight_bits)
 };
 
 // y = x * mask / (1 - p). The backward is the same operation on dy. Here the step is needed with any probability.

@@ -19,4 +19,28 @@ struct Quantize {
   ASSAY_OPERATION("quantize", x, max_abs, y, transposed, inverse_scale)
 };
 
+// As Quantize, with a scale for each row, which takes the row's own largest magnitude to the format's largest number:
+// what a product reads whose inner dimension is the columns, with `a_scale` or `b_scale` (Matmul).
+struct QuantizeRows {
+  In x;               // T [rows, columns], contiguous
+  Out y;              // fp8_e4m3 or fp8_e5m2, of the shape of x
+  Out inverse_scale;  // fp32 [rows]
+  ASSAY_OPERATION("quantize_rows", x, y, inverse_scale)
+};
+// The same of the columns of x, which become the rows of y.
+struct QuantizeColumns {
+  In x;               // T [rows, columns], contiguous
+  Out y;              // fp8_e4m3 or fp8_e5m2 [columns, rows]
+  Out inverse_scale;  // fp32 [columns]
+  ASSAY_OPERATION("quantize_columns", x, y, inverse_scale)
+};
+
+// A result in 8 bits, beside it or in its place: QuantizeRows of its numbers, as its own type rounds them.
+struct EightBitRows {
+  Optional<Out> numbers;        // fp8_e4m3 [rows, columns]
+  Optional<Out> inverse_scale;  // fp32 [rows]
+  constexpr explicit operator bool() const { return static_cast<bool>(numbers); }
+  ASSAY_TENSORS(numbers, inverse_scale)
+};
+
 }  // namespace assay::compute::op

@@ -3,30 +3,37 @@
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 #include <assay/compute/operations/elementwise.hpp>
+#include <assay/compute/operations/formats.hpp>
 
 #include <array>
 
 namespace assay::compute::op {
 
-// y = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + eps).
+// y = x * rstd * weight, rstd = 1/sqrt(mean(x^2) + eps). Of y and `eight_bits`, which are those of y, one may be left
+// out.
 struct RmsNormForward {
   In x, weight;
-  Out y, rstd;
+  Optional<Out> y;
+  Out rstd;
   float eps;
-  ASSAY_OPERATION("rms_norm_forward", x, weight, y, rstd)
+  EightBitRows eight_bits = {};
+  ASSAY_OPERATION("rms_norm_forward", x, weight, y, rstd, eight_bits)
 };
 // sum = x + residual; y = rms_norm(sum).
 struct AddRmsNormForward {
   In x, residual;
   Out sum;
   In weight;
-  Out y, rstd;
+  Optional<Out> y;
+  Out rstd;
   float eps;
+  EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"sum", "x"}, {"sum", "residual"}});
-  ASSAY_OPERATION("add_rms_norm_forward", x, residual, sum, weight, y, rstd)
+  ASSAY_OPERATION("add_rms_norm_forward", x, residual, sum, weight, y, rstd, eight_bits)
 };
 // dx = gradient by x (+ residual, the gradient that came by the residual path); dweight (+)= gradient by weight. When
-// `y` is given, the forward's result is written there again, for the gradient of the matrix that follows.
+// `y` is given, the forward's result is written there again, for the gradient of the matrix that follows. `eight_bits`
+// are those of dx.
 struct RmsNormBackward {
   In dy, x, weight, rstd;
   Optional<In> residual = {};
@@ -34,8 +41,9 @@ struct RmsNormBackward {
   OutOrSum dweight;
   bool accumulate = false;
   Optional<Out> y = {};
+  EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"dx", "dy"}, {"dx", "residual"}});
-  ASSAY_OPERATION("rms_norm_backward", dy, x, weight, rstd, residual, dx, dweight, y)
+  ASSAY_OPERATION("rms_norm_backward", dy, x, weight, rstd, residual, dx, dweight, y, eight_bits)
 };
 
 // y = (x - mean) * rstd * weight + bias.

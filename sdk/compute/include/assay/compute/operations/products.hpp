@@ -14,16 +14,22 @@ namespace op {
 
 // c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]). Rank 2, 3 or 4, equal leading dimensions;
 // honours strides (last two dimensions: one of them contiguous).
+//
+// Of numbers of 8 bits: c[m, n] = (a[m, k] b[n, k]^T) a_scale[m] b_scale[n], with a and b contiguous and of rank 2,
+// transpose_b alone, alpha 1, no sum and no bias. Sums are fp32; with `fast_accumulation` those of a GPU's matrix units
+// keep fewer bits between additions (on Hopper about 14).
 struct Matmul {
-  In a, b;                   // of one type T
-  OutOrSum c;                // T or fp32
+  In a, b;                   // of one type T, or both fp8_e4m3
+  OutOrSum c;                // T or fp32; of 8 bits bf16 or fp32
   bool transpose_a = false;  // use a as its transpose over the last two dimensions
   bool transpose_b = false;
   float alpha = 1.0F;
   bool accumulate = false;
   // [n], the type of c: c[..., j] += bias[j] on the way. Not with `accumulate`; alpha 1.
   Optional<In> bias = {};
-  ASSAY_OPERATION("matmul", a, b, c, bias)
+  Optional<In> a_scale = {}, b_scale = {};  // fp32 [m], [n]: with numbers of 8 bits, and with them alone
+  bool fast_accumulation = false;
+  ASSAY_OPERATION("matmul", a, b, c, bias, a_scale, b_scale)
 };
 
 }  // namespace op
