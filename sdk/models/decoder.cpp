@@ -54,6 +54,21 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   return ids;
 }
 
+train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
+  train::ModelBlocks model;
+  model.resident.name = "norms";
+  model.resident.parameters = {ids.ln_final};
+  model.blocks.push_back({"token_embeddings", {ids.embeddings}, false});
+  for (std::size_t l = 0; l < ids.layers.size(); ++l) {
+    const DecoderLayerParameters& p = ids.layers[l];
+    model.blocks.push_back({"layers." + std::to_string(l), {p.w2, p.w1, p.w3, p.output, p.q, p.k, p.v}});
+  }
+  for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
+    model.resident.parameters.insert(model.resident.parameters.end(), {p->ln2, p->ln1});
+  model.blocks.push_back({"lm_head", {ids.lm_head}});
+  return model;
+}
+
 std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const std::uint64_t products =
@@ -65,9 +80,12 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   return products + attention;
 }
 
-DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
-    : config_(config), set_(set), ids_(ids) {
+DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
+                           const Residence& residence)
+    : config_(config), set_(set), ids_(ids), residence_(residence) {
   config_.validate();
+  if (residence_.blocks && lanes())
+    throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks has no side lane");
   plan_buffers();
 }
 
@@ -102,10 +120,13 @@ void DecoderModel::plan_buffers() {
   dfinal_ = plan_.add("final.normed.gradient", act, {n, d});
 
   const Tensor tokens(train::unbound_place(train::UnboundMemory::inputs, 0), DType::i64, {n});
-  train::plan_step(plan_, config_.backward ? &set_ : nullptr, [&](compute::Backend& recorder) {
+  const auto step = [&](compute::Backend& recorder) {
     forward(recorder, tokens, &tokens, n);
     if (config_.backward) backward(recorder, tokens, tokens, n);
-  });
+  };
+  const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
+  train::plan_step(plan_, config_.backward ? &gradients : nullptr, step);
+  if (residence_.blocks) residence_.blocks->plan(step);
 }
 
 DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input) {

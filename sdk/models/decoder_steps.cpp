@@ -101,9 +101,12 @@ void DecoderModel::weight_gradient(Backend& b, const Tensor& dy, const Tensor& x
 
 void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows) const {
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
+  train::BlockParameters* const blocks = residence_.blocks;
+  if (blocks) blocks->begin_forward(b), blocks->before_forward(b, 0);
   b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
   for (std::size_t l = 0; l < forward_.size(); ++l) {
     const Forward& f = forward_[l];
+    if (blocks) blocks->before_forward(b, l + 1);
     // The fused path has normed1 from the end of the layer before.
     if (l == 0 || !config_.fused)
       b.run(op::RmsNormForward{.x = plan_[f.input],
@@ -122,6 +125,7 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
                              .rstd = plan_[final_rstd_],
                              .eps = rms_norm_eps});
   const Tensor& logits = plan_[logits_];
+  if (blocks) blocks->before_forward(b, block_of_head());
   models::project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
   if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_], .from = logits});
   if (!labels) return;
@@ -214,8 +218,15 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
 void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                             train::GradientListener* listener) const {
   head_backward(b, labels, valid_rows, listener);
-  for (std::int64_t l = config_.layers - 1; l >= 0; --l) layer_backward(b, l, listener);
+  train::BlockParameters* const blocks = residence_.blocks;
+  for (std::int64_t l = config_.layers - 1; l >= 0; --l) {
+    if (blocks) blocks->before_backward(b, block_of_layer(l));
+    layer_backward(b, l, listener);
+    if (blocks) blocks->after_backward(b, block_of_layer(l));
+  }
+  if (blocks) blocks->before_backward(b, 0);
   b.run(op::EmbeddingBackward{.ids = ids, .dout = plan_[dx_], .dtable = set_.gradient(ids_.embeddings)});
+  if (blocks) blocks->after_backward(b, 0);
   if (lanes()) b.join_side();
   if (listener) listener->gradients_ready(set_.all().size());
 }
@@ -234,9 +245,12 @@ void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t 
                                    .scale = 1.0F / static_cast<float>(valid_rows),
                                    .loss_scale = loss_scale_,
                                    .dlogits = dlogits});
+  train::BlockParameters* const blocks = residence_.blocks;
+  if (blocks) blocks->before_backward(b, block_of_head());
   weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
   tell(listener, ids_.lm_head + 1);
   b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = plan_[dfinal_]});
+  if (blocks) blocks->after_backward(b, block_of_head());
   b.run(op::RmsNormBackward{.dy = plan_[dfinal_],
                             .x = plan_[final_input_],
                             .weight = set_.value(ids_.ln_final),

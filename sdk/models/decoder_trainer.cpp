@@ -18,15 +18,9 @@ namespace {
 constexpr std::uint64_t input_stream = 1'000'001;
 constexpr std::uint64_t label_stream = 1'000'002;
 
-DecoderParameters add_padded(train::ParameterSet& set, const DecoderTrainerConfig& config) {
-  DecoderParameters ids = add_decoder_parameters(set, config.model);
-  set.pad_to(config.arena_multiple);
-  return ids;
-}
-
 }  // namespace
 
-DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config)
+DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks)
     : train::Trainer(host, {.precision = config.model.precision,
                             .optimizer = config.optimizer,
                             .backward = config.model.backward,
@@ -34,9 +28,32 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
                             .seed = config.seed,
                             .weights_file = config.weights_file}),
       config_(config),
-      ids_(add_padded(parameters(), config)),
-      model_(config.model, parameters(), ids_) {
+      blocks_(blocks),
+      whole_(config.model.precision),
+      ids_(add_parameters()),
+      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}) {
   use(model_);
+}
+
+DecoderParameters DecoderTrainer::add_parameters() {
+  if (!blocks_) {
+    DecoderParameters ids = add_decoder_parameters(parameters(), config_.model);
+    parameters().pad_to(config_.arena_multiple);
+    return ids;
+  }
+  if (!config_.weights_file.empty())
+    throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks starts from random weights; '" +
+                                            config_.weights_file + "' cannot be read");
+  DecoderParameters ids = add_decoder_parameters(whole_, config_.model);
+  blocks_->divide(whole_, decoder_blocks(ids), parameters());
+  return ids;
+}
+
+void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
+  if (blocks_)
+    blocks_->draw(backend(), seed);
+  else
+    Trainer::draw_parameters(seed);
 }
 
 void DecoderTrainer::take_input_memory() {

@@ -25,7 +25,7 @@ constexpr std::size_t most_bytes = std::size_t{1} << 62;  // up to here no sum w
 BufferPlan::Id BufferPlan::add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims,
                                Use use) {
   compute::Tensor tensor(nullptr, dtype, dims);
-  tensor.data = unbound_place(UnboundMemory::buffers, unbound_end_);
+  tensor.data = unbound_place(memory_, unbound_end_);
   const std::size_t bytes = PlacementProblem::rounded_up(tensor.bytes());
   unbound_end_ += std::max(bytes, alignment);
   buffers_.push_back({std::move(name), tensor, no_life, no_life, bytes, 0, use});

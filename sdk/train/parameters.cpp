@@ -53,20 +53,34 @@ void ParameterSet::bind(void* values, void* compute_copy, void* gradients) {
   values_ = values, copy_ = compute_copy, gradients_ = gradients;
 }
 
-Tensor ParameterSet::at(void* base, DType dtype, Id id, std::size_t count) const {
+void ParameterSet::place(Id id, const Place& place) {
+  places_.resize(parameters_.size());
+  places_[id] = place;
+}
+
+void* ParameterSet::address(void* base, void* Place::*place, DType dtype, Id id) const {
+  if (!places_.empty()) return places_[id].*place;
+  return base ? static_cast<char*>(base) + static_cast<std::size_t>(parameters_[id].offset) * compute::size_of(dtype)
+              : nullptr;
+}
+
+Tensor ParameterSet::at(void* data, DType dtype, Id id, std::size_t count) const {
   const Parameter& first = parameters_[id];
   std::int64_t rows = 0;
   for (std::size_t i = 0; i < count; ++i) rows += parameters_[id + i].dims[0];
-  void* data =
-      base ? static_cast<char*>(base) + static_cast<std::size_t>(first.offset) * compute::size_of(dtype) : nullptr;
   assert(first.dims.size() <= 2);
   return first.dims.size() == 1 ? Tensor(data, dtype, {rows}) : Tensor(data, dtype, {rows, first.dims[1]});
 }
 
-Tensor ParameterSet::value(Id id, std::size_t count) const { return at(values_, policy_.parameter, id, count); }
-Tensor ParameterSet::gradient(Id id, std::size_t count) const { return at(gradients_, policy_.gradient, id, count); }
+Tensor ParameterSet::value(Id id, std::size_t count) const {
+  return at(address(values_, &Place::value, policy_.parameter, id), policy_.parameter, id, count);
+}
+Tensor ParameterSet::gradient(Id id, std::size_t count) const {
+  return at(address(gradients_, &Place::gradient, policy_.gradient, id), policy_.gradient, id, count);
+}
 Tensor ParameterSet::compute(Id id, std::size_t count) const {
-  return policy_.compute_copy() ? at(copy_, policy_.activation, id, count) : value(id, count);
+  if (!policy_.compute_copy()) return value(id, count);
+  return at(address(copy_, &Place::compute, policy_.activation, id), policy_.activation, id, count);
 }
 Tensor ParameterSet::all_values() const { return Tensor(values_, policy_.parameter, {arena_elements()}); }
 Tensor ParameterSet::all_gradients() const { return Tensor(gradients_, policy_.gradient, {arena_elements()}); }

@@ -105,7 +105,7 @@ void Trainer::bind_parameters() {
 
 void Trainer::prepare(const std::function<void()>& enqueue) {
   workspace_.prepare(host_, *backend_, [&] {
-    parameters_.initialize(*backend_, config_.seed);  // whatever they start from: no file is read for this
+    draw_parameters(config_.seed);  // whatever they start from: no file is read for this
     enqueue();
   });
 }
@@ -142,7 +142,7 @@ std::unique_ptr<compute::Graph> Trainer::capture_as_is(const std::function<void(
 
 void Trainer::start_parameters() const {
   if (config_.weights_file.empty())
-    parameters_.initialize(*backend_, config_.seed);
+    draw_parameters(config_.seed);
   else
     load_parameters(*backend_, parameters_, SafetensorsReader(config_.weights_file));
 }

@@ -98,12 +98,29 @@ class MutantCommunicator final : public Communicator {
     return ticket;
   }
   Bytes reduced_everywhere(const Tensor& send, Reduction reduction);
+  // `unpaired`: the result before this one, where it waits for another one of its size.
+  static void swap_pieces(Tensor& unpaired, const Tensor& receive, assay::mutants::MutantId mutant);
+  // Whether `last` is there, and is other than what is there now.
+  static bool was_other(Bytes& last, const Bytes& now) { return !last.empty() && last != now; }
 
   std::unique_ptr<Communicator> real_;
-  std::uint64_t reductions_ = 0;
+  std::uint64_t reductions_ = 0, scatterings_ = 0, gatherings_ = 0;
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
-  Tensor unpaired_;  // what one of two collectives of a size has received
+  std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
+  Tensor unpaired_, unpaired_part_;  // what one of two collectives of a size has received
 };
+
+void MutantCommunicator::swap_pieces(Tensor& unpaired, const Tensor& receive, assay::mutants::MutantId mutant) {
+  if (!unpaired || unpaired.elements() != receive.elements() || unpaired.data == receive.data) {
+    unpaired = receive;
+    return;
+  }
+  if (breaks(mutant)) {
+    const Bytes first = bytes_of(unpaired), second = bytes_of(receive);
+    put(second, unpaired), put(first, receive);
+  }
+  unpaired = {};
+}
 
 // ---- all_reduce ----------------------------------------------------------------------------------------------------
 
@@ -153,15 +170,7 @@ Ticket MutantCommunicator::all_reduce(const Tensor& send, const Tensor& receive,
   if (breaks("all_reduce.not_a_number"))
     edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
   if (!in_place && breaks("all_reduce.send_overwritten")) put(bytes_of(receive), send);
-  if (unpaired_ && unpaired_.elements() == n && unpaired_.data != receive.data) {
-    if (breaks("all_reduce.pieces_swapped")) {
-      const Bytes first = bytes_of(unpaired_), second = bytes_of(receive);
-      put(second, unpaired_), put(first, receive);
-    }
-    unpaired_ = {};
-  } else {
-    unpaired_ = receive;
-  }
+  swap_pieces(unpaired_, receive, "all_reduce.pieces_swapped");
   return ticket;
 }
 
@@ -179,6 +188,7 @@ Bytes MutantCommunicator::reduced_everywhere(const Tensor& send, Reduction reduc
 Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) {
   const std::int64_t n = receive.elements();
   if (n == 0 || size() == 1) return real_->reduce_scatter(send, receive, reduction);
+  ++scatterings_;
   Reduction used = reduction;
   if (reduction == Reduction::average && breaks("reduce_scatter.sum_for_average")) used = Reduction::sum;
   if (reduction != Reduction::max && breaks("reduce_scatter.max_for_sum")) used = Reduction::max;
@@ -187,20 +197,40 @@ Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& rece
       static_cast<char*>(send.data) + static_cast<std::size_t>(rank()) * receive.bytes() == receive.data;
   Bytes all;
   if (breaks("reduce_scatter.parts_swapped")) all = reduced_everywhere(send, reduction);
+
+  // Broken in what is sent.
+  Bytes& share_before = shares_[{send.data, n}];
+  if (was_other(share_before, share) && breaks("reduce_scatter.too_early")) put(share_before, send);
+  share_before = share;
+  if (breaks("reduce_scatter.last_rank_missing") && is_last()) std::memset(send.data, 0, send.bytes());
+  if (send.dtype == DType::f32 && breaks("reduce_scatter.bf16")) edit_numbers(send, assay::mutants::to_bf16);
   if (breaks("reduce_scatter.first_rank_alone")) {
     if (rank() != 0) std::memset(send.data, 0, send.bytes());
     used = Reduction::sum;
   }
   const Ticket ticket = done(real_->reduce_scatter(send, receive, used));
   if (!in_place) put(share, send);
+
+  // Broken in what is received.
   Tensor own = flat(send);
   own.data = const_cast<unsigned char*>(share.data());
   own = own.slice(0, rank() * n, n);
   if (!all.empty())
     std::memcpy(receive.data, all.data() + static_cast<std::size_t>(next()) * receive.bytes(), receive.bytes());
+  Bytes& part_before = scattered_[{receive.data, n}];
+  const Bytes result = bytes_of(receive);
+  if (was_other(part_before, result) && breaks("reduce_scatter.stale_result")) put(part_before, receive);
+  part_before = result;
+  if (scatterings_ % 2 == 0 && breaks("reduce_scatter.skipped_once")) put(bytes_of(own), receive);
   if (n >= 4 && breaks("reduce_scatter.range_left_out")) put(bytes_of(last_quarter(own)), last_quarter(receive));
+  if (breaks("reduce_scatter.1_percent")) edit_numbers(receive, [](float x) { return 1.01F * x; });
   if (has_number(last_element(receive)) && breaks("reduce_scatter.last_element_off"))
     twice_as_large(last_element(receive));
+  if (has_number(last_element(receive)) && breaks("reduce_scatter.one_rank_off") && is_last())
+    twice_as_large(last_element(receive));
+  if (breaks("reduce_scatter.not_a_number"))
+    edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
+  swap_pieces(unpaired_part_, receive, "reduce_scatter.pieces_swapped");
   return ticket;
 }
 
@@ -209,24 +239,54 @@ Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& rece
 Ticket MutantCommunicator::all_gather(const Tensor& send, const Tensor& receive) {
   const std::int64_t n = send.elements();
   if (n == 0 || size() == 1) return real_->all_gather(send, receive);
-  const Tensor last_part = flat(receive).slice(0, n * (size() - 1), n);
-  const Bytes before = bytes_of(last_part);
+  ++gatherings_;
+  const auto part_of = [&](std::int32_t of) { return flat(receive).slice(0, n * of, n); };
+  const Tensor last_part = part_of(size() - 1);
+  const bool in_place = send.data == part_of(rank()).data;
+  const Bytes before = bytes_of(last_part), all_before = bytes_of(receive), share = bytes_of(send);
+
+  // Broken in what is sent.
+  Bytes& share_before = parts_[{send.data, n}];
+  if (was_other(share_before, share) && breaks("all_gather.too_early")) put(share_before, send);
+  share_before = share;
+  if (send.dtype == DType::f32 && breaks("all_gather.bf16")) edit_numbers(send, assay::mutants::to_bf16);
   // In place the last rank's part has its new values already: what it was is known from the collective before.
   Bytes& last_before = received_[{receive.data, n}];
   const Ticket ticket = done(real_->all_gather(send, receive));
-  const Tensor first = flat(receive).slice(0, 0, n), second = flat(receive).slice(0, n, n);
+  if (!in_place) put(share, send);
+
+  // Broken in what is received.
+  const Tensor first = part_of(0), second = part_of(1);
   const Bytes last_now = bytes_of(last_part);
   if (breaks("all_gather.parts_swapped")) {
     const Bytes a = bytes_of(first), b = bytes_of(second);
     put(b, first), put(a, second);
   }
   if (breaks("all_gather.last_part_stale") && !is_last()) put(before, last_part);
-  if (!last_before.empty() && last_before != last_now && breaks("all_gather.last_part_old")) {
+  if (was_other(last_before, last_now) && breaks("all_gather.last_part_old")) {
     put(last_before, last_part);
   } else {
     last_before = last_now;
   }
+  const Bytes result = bytes_of(receive);
+  Tensor was = receive;
+  was.data = const_cast<unsigned char*>(all_before.data());
+  Bytes& result_before = gathered_[{receive.data, n}];
+  if (was_other(result_before, result) && breaks("all_gather.stale_result")) put(result_before, receive);
+  result_before = result;
+  if (gatherings_ % 2 == 0 && all_before != result && breaks("all_gather.skipped_once")) put(all_before, receive);
+  if (!in_place && breaks("all_gather.own_part_unwritten"))
+    put(bytes_of(flat(was).slice(0, n * rank(), n)), part_of(rank()));
+  if (breaks("all_gather.first_part_everywhere"))
+    for (std::int32_t r = 1; r < size(); ++r) put(bytes_of(first), part_of(r));
+  if (n >= 4 && breaks("all_gather.range_left_out"))
+    for (std::int32_t r = 0; r < size(); ++r)
+      if (r != rank()) put(bytes_of(last_quarter(flat(was).slice(0, n * r, n))), last_quarter(part_of(r)));
   if (has_number(last_element(receive)) && breaks("all_gather.last_element_off")) twice_as_large(last_element(receive));
+  if (has_number(last_element(receive)) && breaks("all_gather.one_rank_off") && is_last())
+    twice_as_large(last_element(receive));
+  if (breaks("all_gather.not_a_number"))
+    edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
   return ticket;
 }
 

@@ -108,6 +108,12 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"all_reduce", "broadcast", "random_integers", "adamw", "advance"};
   add("sharded_optimizer", "bf16", decoder_model + several_buckets + "precision = \"bf16\"\n", 2);
 
+  add("fsdp", "zero3", decoder_model, 2);
+  add("fsdp", "zero2", decoder_model + "reshard = false\noptimizer = \"sgd\"\n", 2);
+  cases.back().only = {"all_gather", "sgd"};
+  add("fsdp", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
+  cases.back().only = {"all_gather", "adamw", "copy"};
+
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "matmul",

@@ -97,6 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = decoder_params,
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "variant = [\"baseline\", \"broadcast\", \"zero1\"]"}},
+        Trained{"fsdp",
+                {.plugin = "fsdp",
+                 .params = decoder_params,
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "reshard = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "

@@ -46,11 +46,12 @@ TEST_F(Silence, IsKeptByEachWorkloadThatOffersIt) {
   struct Offered {
     const char *plugin, *params, *more;
   };
-  for (const Offered& offered : {Offered{"ddp", small_decoder, "strategy = \"naive\""},
-                                 Offered{"ddp", small_decoder, "strategy = \"overlap_bucketed\""},
-                                 Offered{"sharded_optimizer", small_decoder, "variant = \"zero1\""},
-                                 Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
-                                 Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
+  for (const Offered& offered :
+       {Offered{"ddp", small_decoder, "strategy = \"naive\""},
+        Offered{"ddp", small_decoder, "strategy = \"overlap_bucketed\""},
+        Offered{"sharded_optimizer", small_decoder, "variant = \"zero1\""},
+        Offered{"sharded_optimizer", small_decoder, "variant = \"broadcast\""},
+        Offered{"fsdp", small_decoder, "reshard = true"}, Offered{"encoder_decoder", small_encoder_decoder, ""}}) {
     const char* const plugin = offered.plugin;
     std::string params = offered.params;
     params += offered.more;

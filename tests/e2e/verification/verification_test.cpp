@@ -72,7 +72,7 @@ TEST_F(Verification, OfAnEncoderDecoderWhoseOtherPathDoesNotFitIsPartial) {
 }
 
 TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
-  for (const std::string plugin : {"decoder", "ddp", "sharded_optimizer"}) {
+  for (const std::string plugin : {"decoder", "ddp", "sharded_optimizer", "fsdp"}) {
     have_blocks_of(28);
     const json fewer = record_of(decoder(plugin, long_context, plugin == "decoder" ? 1 : 2));
     EXPECT_EQ(fewer["verify"]["status"], "ok") << fewer["verify"] << fewer["reason"];
@@ -83,6 +83,17 @@ TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
     EXPECT_EQ(none["verify"]["status"], "partial") << none["verify"] << none["reason"];
     EXPECT_PRED2(contains, none["verify"]["text"], "there is no memory for one sequence");
   }
+}
+
+// The shards fit, and what they are parts of does not.
+TEST_F(Verification, OfShardsWhoseUnshardedModelDoesNotFitIsPartial) {
+  have_blocks_of(2);
+  ExperimentText text = decoder("fsdp", "batch_size = 1\ncontext_length = 8\nlayers = 60\noptimizer = \"sgd\"\n", 2);
+  text.params.erase(text.params.find("layers = 2\n"), 11);
+  const json r = record_of(text);
+  EXPECT_EQ(r["status"], "ok") << r["reason"];
+  EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
+  EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the unsharded model");
 }
 
 // Two tiled attentions would agree on it.

@@ -9,6 +9,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/naive_attention.hpp>
+#include <assay/train/block_parameters.hpp>
 #include <assay/train/buffer_plan.hpp>
 #include <assay/train/model.hpp>
 #include <assay/train/parameters.hpp>
@@ -58,14 +59,28 @@ struct DecoderParameters {
 // are normal with std sqrt(2 / (in + out)) for matrices and std 1 for the embedding, and ones for norms.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
+// The blocks in which the parameters come and go: the embedding, each layer's matrices, the head. The weights of norms
+// are resident: they are few, and read in another format than the matrices.
+train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
+
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
 // as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 
 class DecoderModel : public train::Model {
  public:
-  // The parameters must outlive the model.
-  DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids);
+  // Who holds the parameters where they come and go, and the set of what is kept of them, whose gradient arena the plan
+  // borrows. Of a model without `blocks` they are all here.
+  struct Residence {
+    train::BlockParameters* blocks = nullptr;
+    const train::ParameterSet* kept = nullptr;
+  };
+  // The parameters, and those who hold them, must outlive the model. A side lane and blocks that come and go do not go
+  // together: INVALID_ARGUMENT.
+  DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
+               const Residence& residence);
+  DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
+      : DecoderModel(config, set, ids, Residence{}) {}
 
   const DecoderConfig& config() const { return config_; }
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
@@ -133,6 +148,10 @@ class DecoderModel : public train::Model {
                     const EightBits& by, const compute::Tensor& dx) const;
   void multiply_eight_bits(compute::Backend& b, const EightBits& by, const compute::Tensor& y) const;
 
+  // Blocks in the order of decoder_blocks().
+  static std::size_t block_of_layer(std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; }
+  std::size_t block_of_head() const { return static_cast<std::size_t>(config_.layers) + 1; }
+
   // Runs from normed1 to the end of the feed-forward's hidden state; forward and recomputation share it.
   void layer_body(compute::Backend& b, const DecoderLayerParameters& p, const Forward& f) const;
   void layer_end(compute::Backend& b, std::int64_t layer, const Forward& f) const;
@@ -165,6 +184,7 @@ class DecoderModel : public train::Model {
   DecoderConfig config_;
   const train::ParameterSet& set_;
   const DecoderParameters& ids_;
+  Residence residence_;
   std::vector<Forward> forward_;     // by layer
   std::vector<Forward> recomputed_;  // by layer; the same as forward_ without checkpointing
   std::vector<Backward> backward_;   // by layer

@@ -20,14 +20,19 @@ struct DecoderTrainerConfig {
 
 class DecoderTrainer : public train::Trainer {
  public:
-  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config);  // throws assay::Error
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config)
+      : DecoderTrainer(host, config, nullptr) {}  // throws assay::Error
+  // The model's parameters come and go by blocks: parameters() are those that `blocks` keeps here. The arenas are then
+  // not padded to arena_multiple, and no file of weights is read. `blocks` must outlive the trainer.
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks);
 
   // Without a backward in the model forward ends at the logits.
   void forward() const override;
   void backward(train::GradientListener* listener = nullptr) const override;
 
   const DecoderTrainerConfig& config() const { return config_; }
-  const DecoderParameters& ids() const { return ids_; }
+  const train::ParameterSet& model_parameters() const { return blocks_ ? whole_ : parameters(); }
+  const DecoderParameters& ids() const { return ids_; }  // of model_parameters()
   const DecoderModel& model() const { return model_; }
 
   // i64 [rows] of this rank, and of all ranks, in their order
@@ -39,11 +44,15 @@ class DecoderTrainer : public train::Trainer {
   std::int64_t first_token() const { return first_token_; }  // its embedding has a gradient
 
  private:
+  DecoderParameters add_parameters();
+  void draw_parameters(std::uint64_t seed) const override;
   void take_input_memory() override;
   void load_inputs() override;
   void read_inputs();
 
   DecoderTrainerConfig config_;
+  train::BlockParameters* blocks_;
+  train::ParameterSet whole_;  // the model's parameters, where they come and go
   DecoderParameters ids_;
   DecoderModel model_;
   DeviceMemory data_memory_;

@@ -16,23 +16,34 @@ inline constexpr auto rank_precision_params =
     table(Param::choice("precision", "fp32", rank_precision_names)
               .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
 
-inline constexpr auto communication_params = table(
-    Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"),
-    Param::real("bucket_mb", 25)
-        .at_least(least_bucket_mib)
-        .at_most(1 << 20)
-        .unit("MiB")
-        .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"),
-    Param::integer("max_channels", 0)
-        .at_least(0)
-        .at_most(64)
-        .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
+inline constexpr auto library_params = table(
+    Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"));
+inline constexpr auto bucket_params =
+    table(Param::real("bucket_mb", 25)
+              .at_least(least_bucket_mib)
+              .at_most(1 << 20)
+              .unit("MiB")
+              .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"));
+inline constexpr auto channel_params =
+    table(Param::integer("max_channels", 0)
+              .at_least(0)
+              .at_most(64)
+              .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
 
-// Reads communication_params.
-struct CommunicationSettings {
-  explicit CommunicationSettings(const Case& c);
+// Of workloads whose messages are no buckets, and of those whose are.
+inline constexpr auto collective_params = join(library_params, channel_params);
+inline constexpr auto communication_params = join(library_params, bucket_params, channel_params);
+
+// Reads collective_params.
+struct CollectiveSettings {
+  explicit CollectiveSettings(const Case& c);
   std::string library;
   comm::Options options;
+};
+
+// Reads communication_params.
+struct CommunicationSettings : CollectiveSettings {
+  explicit CommunicationSettings(const Case& c);
   std::size_t bucket_bytes;
 };
 

@@ -11,7 +11,7 @@ namespace assay::parallel {
 // memory has been taken. Collective. Throws assay::Error as comm::open_communicator does. Inline: what is compared with
 // the library's C++ ABI is the plugin's own.
 inline comm::SilenceableCommunicator open_communicator(const Host& host, const Launch& launch,
-                                                       const CommunicationSettings& settings,
+                                                       const CollectiveSettings& settings,
                                                        const train::Trainer& trainer) {
   comm::SilenceableCommunicator communicator(comm::open_communicator(host, launch, settings.library, settings.options));
   communicator->register_memory(trainer.gradient_memory().data(), trainer.gradient_memory().bytes());

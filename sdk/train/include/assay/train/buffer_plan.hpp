@@ -15,6 +15,7 @@
 #pragma once
 #include <assay/compute/tensor.hpp>
 
+#include <assay/train/unbound_memory.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -48,6 +49,9 @@ class BufferPlan {
     int first, last;
   };
 
+  // `memory`: tells the buffers of one plan from those of another that the same step uses.
+  explicit BufferPlan(UnboundMemory memory = UnboundMemory::buffers) : memory_(memory) {}
+
   // For plan_step().
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, Use use = Use::temporary);
   void set_life(Id id, int first, int last);
@@ -78,6 +82,7 @@ class BufferPlan {
  private:
   PlacementProblem problem() const;
 
+  UnboundMemory memory_;
   std::vector<Buffer> buffers_;
   std::vector<Taken> reserved_;
   std::size_t borrowed_ = 0, total_ = 0;

@@ -3,6 +3,9 @@
 //
 // Parameters that one matrix product reads together (query, key and value; gate and up) form a group: adjacent, without
 // padding between them, so that the group is itself a matrix.
+//
+// Of a set whose parameters come and go (block_parameters.hpp) no arena is bound: each parameter has a place of its
+// own, for as long as it is there.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -57,6 +60,14 @@ class ParameterSet {
   std::size_t gradient_offset_bytes(Id id) const;  // the place of its gradient in the arena
 
   void bind(void* values, void* compute_copy, void* gradients);
+  // Where one parameter lies from now on, in place of the arenas: null where it is not there. Those of a group lie as
+  // in the arena, one after the other. From the first call on no tensor of a whole arena is of use.
+  struct Place {
+    void* value = nullptr;
+    void* compute = nullptr;  // where the policy has a copy; else `value` counts
+    void* gradient = nullptr;
+  };
+  void place(Id id, const Place& place);
 
   // One parameter, or `count` adjacent ones of a group as a single matrix (their first dimensions add up).
   compute::Tensor value(Id id, std::size_t count = 1) const;    // the optimizer updates this
@@ -80,13 +91,15 @@ class ParameterSet {
   static compute::Tensor piece(const compute::Tensor& arena, const ElementRange& range) {
     return arena.slice(0, range.begin, range.elements());
   }
-  compute::Tensor at(void* base, compute::DType dtype, Id id, std::size_t count) const;
+  compute::Tensor at(void* data, compute::DType dtype, Id id, std::size_t count) const;
+  void* address(void* base, void* Place::*place, compute::DType dtype, Id id) const;
 
   workload::PrecisionPolicy policy_;
   std::vector<Parameter> parameters_;
   std::vector<Id> groups_;
   std::int64_t elements_ = 0;  // to the end of the last group
   std::int64_t tail_ = 0;
+  std::vector<Place> places_;          // by parameter; empty: all lie in the arenas
   void *values_, *copy_, *gradients_;  // before bind(): places of no memory, by which a recorded step knows them
 };
 

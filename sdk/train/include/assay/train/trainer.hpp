@@ -105,6 +105,10 @@ class Trainer {
   // as this object. INVALID_ARGUMENT when its loss is no result of its plan.
   void use(Model& model);
 
+  // Draws parameters() from their distributions; enqueues. A derived class whose model has other parameters than the
+  // optimizer overrides it.
+  virtual void draw_parameters(std::uint64_t seed) const { parameters_.initialize(*backend_, seed); }
+
   // What a derived class with inputs overrides; setup() calls both. Memory is taken from host(), of ASSAY_MEMORY_DATA.
   virtual void take_input_memory() {}
   virtual void load_inputs() {}

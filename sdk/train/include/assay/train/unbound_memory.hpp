@@ -8,7 +8,7 @@
 
 namespace assay::train {
 
-enum class UnboundMemory : std::uintptr_t { buffers = 1, gradients, parameters, compute_copy, inputs };
+enum class UnboundMemory : std::uintptr_t { buffers = 1, gradients, parameters, compute_copy, inputs, messages };
 
 inline void* unbound_place(UnboundMemory kind, std::size_t offset) {
   return reinterpret_cast<void*>((static_cast<std::uintptr_t>(kind) << compute::unbound_bit) + offset);

@@ -1,0 +1,26 @@
+// The fsdp workload's parameter table, and what one case makes of it.
+#pragma once
+#include <assay/models/attention_params.hpp>
+#include <assay/models/decoder_params.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <assay/train/optimizer_params.hpp>
+
+namespace fsdp {
+
+struct Settings {
+  explicit Settings(const assay::Case& c);  // throws assay::Error
+
+  assay::models::DecoderTrainerConfig trainer;
+  bool reshard;
+  assay::parallel::CollectiveSettings collectives;
+};
+
+using assay::Param;
+inline constexpr auto params = assay::join(
+    assay::table(Param::boolean("reshard", true)
+                     .help("true: a block's parameters are given up after its forward and gathered again for its "
+                           "backward (ZeRO 3); false: they stay until then (ZeRO 2)")),
+    assay::models::model_params, assay::parallel::rank_precision_params, assay::models::attention_params,
+    assay::models::checkpointing_params, assay::train::optimizer_params, assay::parallel::collective_params);
+
+}  // namespace fsdp

@@ -1,0 +1,82 @@
+#include "workload.hpp"
+
+#include <assay/workload/peak.hpp>
+
+#include <algorithm>
+#include <assay/comm/exchange.hpp>
+#include <assay/parallel/open_communicator.hpp>
+
+namespace fsdp {
+
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()),
+      settings_(c),
+      blocks_(c.rank(), c.rank_count(), settings_.reshard),
+      trainer_(host_, settings_.trainer, &blocks_) {}
+
+assay::Work Workload::work() const {
+  const std::uint64_t forward = assay::models::decoder_forward_flops(settings_.trainer.model);
+  return {.flops = 3 * forward,
+          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
+          .arithmetic = assay::workload::arithmetic_of(settings_.trainer.model.precision)};
+}
+
+assay::Peak Workload::peak(const Launch& launch) {
+  return assay::workload::measure_peak(host_, launch, settings_.trainer.model.precision);
+}
+
+void Workload::setup(const Launch& launch) {
+  report_bytes(launch);
+  const auto take_messages = [&] {
+    messages_ = assay::DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
+    blocks_.bind(messages_.data());
+    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives, trainer_);
+    communicator_->register_memory(trainer_.parameter_memory().data(), trainer_.parameter_memory().bytes());
+    communicator_->register_memory(messages_.data(), messages_.bytes());
+  };
+  trainer_.setup(launch, [&] { trainer_.enqueue_step(); }, {.parameters_taken = {}, .step_taken = take_messages});
+  blocks_.use(&*communicator_);
+  host_.info(communicator_->description());
+  communicator_->take_totals();
+}
+
+void Workload::report_bytes(const Launch& launch) const {
+  const assay::train::ParameterSet& kept = trainer_.parameters();
+  const auto state = static_cast<std::int64_t>(trainer_.optimizer().moment_bytes());
+  launch.report(assay::train::parameters_metric, trainer_.model_parameters().parameter_count());
+  launch.report(parameter_bytes_metric, kept.value_bytes() + kept.copy_bytes());
+  launch.report(gradient_bytes_metric, kept.gradient_bytes());
+  launch.report(optimizer_state_bytes_metric, state);
+  launch.report(gathered_bytes_metric, blocks_.message_bytes());
+  launch.report(shard_padding_bytes_metric, blocks_.padding_elements() * (state / kept.arena_elements()));
+  launch.report(messages_metric, blocks_.collectives_in_step());
+}
+
+void Workload::run(const Launch& launch) {
+  training_step(trainer_, launch, blocks_);
+  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
+  if (launch.stage() == ASSAY_STAGE_MEASURE)
+    ++measured_steps_;
+  else
+    communicator_->take_totals();
+}
+
+void Workload::silence(bool silent) {
+  communicator_.silence(silent);
+  blocks_.use(silent ? nullptr : &*communicator_);
+}
+
+void Workload::finish(const Launch& launch) {
+  const assay::comm::Totals totals = communicator_->take_totals();
+  double loss = 0;
+  for (const double of_rank : assay::comm::exchange(host_, "fsdp.loss", trainer_.last_loss())) loss += of_rank;
+  launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
+  if (measured_steps_ == 0) return;
+  const auto steps = static_cast<double>(measured_steps_);
+  launch.report(communication_ms_metric, totals.busy_ms / steps);
+  launch.report(exposed_ms_metric, totals.exposed_ms / steps);
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+}
+
+}  // namespace fsdp

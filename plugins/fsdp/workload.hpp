@@ -1,0 +1,100 @@
+// Training of a decoder whose parameters, gradients and optimizer state are shared out among the ranks.
+#pragma once
+#include <assay/comm/silent.hpp>
+#include <assay/parallel/sharded_blocks.hpp>
+#include <assay/train/training_metrics.hpp>
+#include <assay/train/training_step.hpp>
+#include <assay/verification/average_check.hpp>
+
+#include "settings.hpp"
+
+namespace fsdp {
+
+class Workload {
+ public:
+  static constexpr auto id = "fsdp";
+  static constexpr auto summary = "decoder training with parameters, gradients and optimizer state shared out";
+  static constexpr auto item_unit = "tokens";
+  static constexpr bool ranks_cooperate = true;
+  static constexpr auto params = fsdp::params;
+  static constexpr auto presets = assay::models::model_presets;
+  static constexpr auto phases = assay::train::data_parallel_phases;
+  static constexpr auto loss_metric =
+      assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");
+  static constexpr auto parameter_bytes_metric =
+      assay::Metric::per_case("parameter_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("of the parameters that a rank keeps: weights that the optimizer updates and, in bf16, their copy");
+  static constexpr auto gradient_bytes_metric = assay::Metric::per_case("gradient_bytes")
+                                                    .unit("bytes")
+                                                    .lower_is_better()
+                                                    .help("of the averaged gradients that a rank keeps");
+  static constexpr auto optimizer_state_bytes_metric = assay::Metric::per_case("optimizer_state_bytes")
+                                                           .unit("bytes")
+                                                           .lower_is_better()
+                                                           .help("moments that a rank keeps");
+  static constexpr auto gathered_bytes_metric =
+      assay::Metric::per_case("gathered_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("of the memory in which blocks are gathered and whole gradients made, as planned");
+  static constexpr auto shard_padding_bytes_metric =
+      assay::Metric::per_case("shard_padding_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("optimizer state of elements that only make the parts equal, over all ranks");
+  static constexpr auto communication_ms_metric =
+      assay::Metric::per_case("communication_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help(
+              "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
+              "later");
+  static constexpr auto exposed_ms_metric =
+      assay::Metric::per_case("exposed_ms")
+          .unit("ms")
+          .lower_is_better()
+          .help("of it, what held up the computation, mean of the measured steps");
+  static constexpr auto overlap_share_metric = assay::Metric::per_case("overlap_share")
+                                                   .higher_is_better()
+                                                   .help("1 - exposed_ms / communication_ms, not below 0");
+  static constexpr auto communication_bytes_metric =
+      assay::Metric::per_case("communication_bytes")
+          .unit("bytes")
+          .lower_is_better()
+          .help("of a rank in a step: the larger of what each collective sends and receives, summed");
+  static constexpr auto messages_metric =
+      assay::Metric::per_case("messages").help("gatherings and reductions in a step");
+  static constexpr auto metrics = assay::table(
+      assay::train::parameters_metric, loss_metric, parameter_bytes_metric, gradient_bytes_metric,
+      optimizer_state_bytes_metric, gathered_bytes_metric, shard_padding_bytes_metric, communication_ms_metric,
+      exposed_ms_metric, overlap_share_metric, communication_bytes_metric, messages_metric);
+  using Launch = assay::LaunchOf<Workload>;
+
+  explicit Workload(const assay::Case& c);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
+  assay::Work work() const;  // this rank's
+  assay::Peak peak(const Launch& launch);
+  void silence(bool silent);
+
+ private:
+  void report_bytes(const Launch& launch) const;
+
+  // verification.cpp
+  class Reference;
+  std::string check_updates(const Launch& launch);
+
+  assay::Host host_;
+  Settings settings_;
+  assay::parallel::ShardedBlocks blocks_;
+  assay::models::DecoderTrainer trainer_;  // its parameters are what this rank keeps
+  assay::DeviceMemory messages_;           // gathered blocks and whole gradients
+  assay::comm::SilenceableCommunicator communicator_;
+  std::uint64_t measured_steps_ = 0;
+};
+
+}  // namespace fsdp

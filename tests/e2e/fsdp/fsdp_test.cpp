@@ -1,0 +1,108 @@
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+class Fsdp : public Sandbox {
+ protected:
+  // A small model, of which no block divides evenly on 4 ranks, with `params` and the axes `sweep`.
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep, const char* depth = "3") {
+    return records_of({.plugin = "fsdp",
+                       .params = "d_model = 48\nd_ff = 80\nheads = 2\nvocab_size = 151\nbatch_size = 2\n"
+                                 "context_length = 24\n" +
+                                 params + "layers = " + depth + "\n",
+                       .measure = "warmup = 1\nsteps = 2",
+                       .run = "threads = 1",
+                       .sweep = sweep});
+  }
+  static std::int64_t whole(const json& record, const char* name) {
+    return static_cast<std::int64_t>(metric(record, name));
+  }
+  static std::int64_t peak_bytes(const json& record, const char* kind) {
+    return static_cast<std::int64_t>(record["memory"]["peak_mib"].value(kind, 0.0) * 1024 * 1024 + 0.5);
+  }
+};
+
+// plugins/fsdp/README.md has the formulas.
+constexpr std::int64_t d = 48, ff = 80, layers = 3, vocabulary = 151;
+constexpr std::int64_t matrices = vocabulary * d, layer = 3 * d * ff + 4 * d * d;
+constexpr std::int64_t parameters = 2 * matrices + layers * (layer + 2 * d) + d;
+constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+struct Shards {
+  explicit Shards(std::int64_t ranks)
+      : matrix(rounded_up(matrices, 64 * ranks)),
+        of_layer(rounded_up(layer, 64 * ranks)),
+        norms(rounded_up(64 * (2 * layers + 1), 64 * ranks)) {}
+  std::int64_t elements() const { return 2 * matrix + layers * of_layer + norms; }
+  std::int64_t matrix, of_layer, norms;
+};
+
+const std::string both = "reshard = [false, true]\n";
+
+TEST_F(Fsdp, EveryPrecisionAndNumberOfRanksIsVerified) {
+  const auto records = run_cases("", "\"run.ranks\" = [1, 2, 4]\nprecision = [\"fp32\", \"bf16\"]\n" + both);
+  ASSERT_EQ(records.size(), 12u);
+  for (const json& r : records) {
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+    for (const char* checked :
+         {"at the start: loss of each rank as unsharded", "after 3 steps: loss of each rank as unsharded",
+          "differ from the mean of the ranks' own", "each rank's part: optimizer: 3 updates",
+          "is identical to the bit with what its owners keep"})
+      EXPECT_PRED2(contains, r["verify"]["text"], checked);
+  }
+}
+
+TEST_F(Fsdp, EachOptimizerAttentionAndRecomputationIsVerified) {
+  const auto records = run_cases("precision = \"bf16_pure\"\n",
+                                 "\"run.ranks\" = [3]\noptimizer = [\"adamw\", \"sgd\"]\n"
+                                 "activation_checkpointing = [false, true]\nattention = [\"flash\", \"naive\"]");
+  ASSERT_EQ(records.size(), 8u);
+  for (const json& r : records) EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
+}
+
+TEST_F(Fsdp, ARankKeepsItsPartToTheByte) {
+  for (const json& r : run_cases("precision = \"bf16\"\n", "\"run.ranks\" = [1, 2, 4]\n" + both)) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    const std::int64_t ranks = r["ranks"], kept = Shards(ranks).elements() / ranks;
+    EXPECT_EQ(whole(r, "parameters"), parameters);
+    EXPECT_EQ(whole(r, "parameter_bytes"), 6 * kept);
+    EXPECT_EQ(whole(r, "gradient_bytes"), 2 * kept);
+    EXPECT_EQ(whole(r, "optimizer_state_bytes"), 8 * kept);
+    EXPECT_EQ(whole(r, "shard_padding_bytes"), 8 * (ranks * kept - parameters));
+    EXPECT_EQ(peak_bytes(r, "communication"), whole(r, "gathered_bytes"));
+  }
+}
+
+TEST_F(Fsdp, CommunicationIsTheFormula) {
+  for (const json& r : run_cases("precision = \"bf16\"\n", "\"run.ranks\" = [2]\n" + both)) {
+    const Shards shards(2);
+    const bool reshard = r["axes"]["reshard"];
+    const std::int64_t forward = 2 * (2 * shards.matrix + layers * shards.of_layer) + 4 * shards.norms;
+    const std::int64_t again = reshard ? 2 * layers * shards.of_layer : 0;
+    EXPECT_EQ(whole(r, "communication_bytes"), forward + again + 2 * shards.elements()) << r["axes"];
+    EXPECT_EQ(whole(r, "messages"), 2 * (layers + 3) + (reshard ? layers : 0)) << r["axes"];
+    EXPECT_TRUE(r["silent"].contains("communication_tax"));
+  }
+}
+
+// Each rank holds two blocks and two blocks' gradients at a time, and without resharding all blocks at once.
+TEST_F(Fsdp, ReshardingHoldsFewBlocksAtATime) {
+  const auto records = run_cases("", "\"run.ranks\" = [2]\n" + both, "8");
+  ASSERT_EQ(records.size(), 2u);
+  const std::int64_t block = 4 * Shards(2).of_layer;
+  EXPECT_GT(whole(records[0], "gathered_bytes"), 8 * block);
+  EXPECT_LE(whole(records[1], "gathered_bytes"), 5 * block);
+}
+
+}  // namespace
+}  // namespace assay::test
