@@ -88,6 +88,10 @@ TEST_F(HostMemoryTest, OverTheLimitIsNothing) {
 TEST_F(HostMemoryTest, ReadsTheModelOfTheProcessor) {
   put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9454 48-Core Processor \nflags : x\n");
   EXPECT_EQ(read_cpu_model(root_), "AMD EPYC 9454 48-Core Processor");
+  EXPECT_EQ(read_processor(root_), "AMD EPYC 9454 48-Core Processor");
+  put("/proc/cpuinfo",
+      "cpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Intel(R) Xeon(R) Processor\nstepping\t: 8\n\nstepping\t: 9\n");
+  EXPECT_EQ(read_processor(root_), "Intel(R) Xeon(R) Processor, family 6, model 143, stepping 8");
   put("/proc/cpuinfo", "processor\t: 0\n");
   EXPECT_EQ(read_cpu_model(root_), "CPU");
 }

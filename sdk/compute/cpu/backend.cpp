@@ -47,7 +47,10 @@ Isa machine_isa() {
 CpuBackend::CpuBackend() : isa_(machine_isa()), matmuls_(std::make_unique<MatmulCache>()) {}
 CpuBackend::~CpuBackend() = default;
 
-void CpuBackend::set_mode(Mode mode) { mode_ = mode; }
+void CpuBackend::set_mode(Mode mode) {
+  if (preparing() && mode != Mode::prepare) matmuls_->end_preparing();
+  mode_ = mode;
+}
 
 void CpuBackend::run_any(const AnyOperation& operation) {
   run_checked(operation, [this](const auto& op) { execute(op); });

@@ -20,6 +20,7 @@
 #include "common/device_guard.hpp"
 #include "cpu_backend.hpp"
 #include "host_memory.hpp"
+#include "mapped_pages.hpp"
 #include "matmul.hpp"
 #include "telemetry.hpp"
 
@@ -41,33 +42,6 @@ using assay::compute::fail;
 using assay::compute::guard;
 using assay::compute::last_error;
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-
-void* map_pages(std::size_t bytes) {
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return address == MAP_FAILED ? nullptr : address;
-}
-
-// Aligned to huge pages where they can help: maps one page too many and returns both ends.
-void* map_huge_aligned(std::size_t bytes) {
-  char* const wide = static_cast<char*>(map_pages(bytes + huge_page_bytes));
-  if (!wide) return nullptr;
-  const auto misalignment = reinterpret_cast<std::uintptr_t>(wide) % huge_page_bytes;
-  const std::size_t head = misalignment ? huge_page_bytes - misalignment : 0;
-  if (head) munmap(wide, head);
-  munmap(wide + head + bytes, huge_page_bytes - head);
-  madvise(wide + head, bytes, MADV_HUGEPAGE);  // advice: without it the pages are small, and nothing else changes
-  return wide + head;
-}
-
-// Backs every page now, by the thread whose share it will be under a static schedule (first touch decides the node).
-void touch_pages(void* address, std::size_t bytes, std::size_t page_bytes) {
-  auto* const first = static_cast<volatile char*>(address);
-  const auto pages = static_cast<std::int64_t>(bytes / page_bytes);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < pages; ++i) first[static_cast<std::size_t>(i) * page_bytes] = 0;
-}
-
 void* allocate_bytes(assay_device& device, std::size_t bytes) {
   const std::uint64_t free_bytes = assay::cpu::read_host_memory().free_bytes;
   if (bytes > free_bytes)
@@ -75,9 +49,8 @@ void* allocate_bytes(assay_device& device, std::size_t bytes) {
                 fmt::format("out of memory on the CPU: {} bytes wanted, {} bytes free (available memory and "
                             "control-group limit); use a smaller case or raise the limit",
                             bytes, free_bytes));
-  const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t length = std::max(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes);
-  void* const address = length >= huge_page_bytes ? map_huge_aligned(length) : map_pages(length);
+  std::size_t length = 0;
+  void* const address = assay::cpu::map_pages(bytes, &length);
   if (!address)
     throw Error(ASSAY_OUT_OF_MEMORY,
                 fmt::format("out of memory on the CPU: {} bytes wanted, {} bytes free, but the kernel refused: {}; "
@@ -89,7 +62,7 @@ void* allocate_bytes(assay_device& device, std::size_t bytes) {
     munmap(address, length);
     throw;
   }
-  touch_pages(address, length, page_bytes);
+  assay::cpu::touch_pages(address, length);
   return address;
 }
 

@@ -93,16 +93,34 @@ HostMemory read_host_memory(const std::string& root) {
   return memory;
 }
 
-std::string read_cpu_model(const std::string& root) {
+namespace {
+
+// What the kernel says of the first processor under `name`; empty when it does not.
+std::string read_cpuinfo(const std::string& root, std::string_view name) {
   std::ifstream in(root + "/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
     const auto colon = line.find(':');
-    const auto begin = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
+    if (colon == std::string::npos || line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1) != name) continue;
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
     if (begin == std::string::npos) continue;
     return line.substr(begin, line.find_last_not_of(" \t") - begin + 1);
   }
-  return "CPU";
+  return "";
+}
+
+}  // namespace
+
+std::string read_cpu_model(const std::string& root) {
+  const std::string model = read_cpuinfo(root, "model name");
+  return model.empty() ? "CPU" : model;
+}
+
+std::string read_processor(const std::string& root) {
+  std::string text = read_cpu_model(root);
+  for (const auto& [name, told_as] : {std::pair("cpu family", "family"), {"model", "model"}, {"stepping", "stepping"}})
+    if (const std::string value = read_cpuinfo(root, name); !value.empty())
+      text += std::string(", ") + told_as + " " + value;
+  return text;
 }
 
 }  // namespace assay::cpu

@@ -16,5 +16,8 @@ HostMemory read_host_memory(const std::string& root = "");
 
 // "AMD EPYC 9454 48-Core Processor", from /proc/cpuinfo; "CPU" when the kernel does not say.
 std::string read_cpu_model(const std::string& root = "");
+// The same with what tells processors of one name apart, as a virtual machine's are: "..., family 6, model 143,
+// stepping 8". Parts that the kernel does not tell are left out.
+std::string read_processor(const std::string& root = "");
 
 }  // namespace assay::cpu

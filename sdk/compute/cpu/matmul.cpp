@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <dnnl.hpp>
 #include <string_view>
@@ -10,6 +10,8 @@
 
 #include "common/chosen_algorithms.hpp"
 #include "cpu_backend.hpp"
+#include "matmul_candidates.hpp"
+#include "matmul_tuner.hpp"
 
 namespace assay::cpu {
 namespace {
@@ -51,6 +53,15 @@ std::string describe(const Problem& p) {
   return fmt::format("matmul {}->{} {}[{}x{}]*[{}x{}]{}{}{}", name_of(p.input), name_of(p.output), batch, p.m, p.k, p.k,
                      p.n, p.accumulate ? " accumulate" : "", p.bias ? " bias" : "",
                      std::bit_cast<float>(p.alpha_bits) == 1.0F ? "" : " scaled");
+}
+
+std::int64_t multiply_adds(const Problem& p) { return p.batch[0] * p.batch[1] * p.m * p.n * p.k; }
+
+// With how its operands lie, which decides as much as their extents.
+std::string describe_with_steps(const Problem& p) {
+  const auto steps = [&](const std::int64_t(&step)[4]) { return fmt::join(step, step + p.batch_rank + 2, ","); };
+  return fmt::format("{} steps {} {} {}{}", describe(p), steps(p.a_step), steps(p.b_step), steps(p.c_step),
+                     p.bias ? fmt::format(" bias of {}", name_of(static_cast<DType>(p.bias - 1))) : "");
 }
 
 // The steps of a matrix of `rows` by `columns`. Where an extent is 1 its step is never taken; a canonical one lets
@@ -150,93 +161,84 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
   return attributes;
 }
 
-// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product the second is the
-// faster without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few percent with
-// one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no faster, and it
-// suffers more when another process takes a core, since its threads wait for each other more often. A bias it adds in a
-// pass of its own, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and 512 columns, 6%
-// the other way at 8192).
-bool prefers_packing(const Problem& p) {
-  constexpr std::int64_t many_tokens = 1536, long_row = 4096;
+// oneDNN offers its block-wise kernel first and its packing GEMM after it. For one large product of fp32 the second is
+// the faster without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few percent
+// with one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no faster, and
+// it suffers more when another process takes a core, since its threads wait for each other more often. Where all rows
+// of b begin at the same place of a page it is more than twice as fast (on an Intel processor of 2023, 61 GFLOP/s
+// against 151 of one core), since they crowd each other out of the block-wise kernel's cache. A bias it adds in a pass
+// of its own, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and 512 columns, 6% the
+// other way at 8192). Products of bf16 it packs at half the rate of a block-wise kernel with AMX.
+bool prefers_packing(const Problem& p, std::string_view first) {
+  constexpr std::int64_t many_tokens = 1536, long_row = 4096, page_bytes = 4096;
+  if (first.find("amx") != std::string_view::npos) return false;
   if (p.bias && p.n < long_row) return false;
   if (p.batch_rank > 0 || p.m * p.n * p.k < (std::int64_t{1} << 24)) return false;
   const bool a_by_columns = p.a_step[1] != 1, b_by_columns = p.b_step[1] != 1;
   if (a_by_columns && b_by_columns) return false;
+  if (!b_by_columns && p.b_step[0] * static_cast<std::int64_t>(size_of(p.input)) % page_bytes == 0) return true;
   if (a_by_columns) return p.k >= many_tokens;
   if (b_by_columns) return p.m >= many_tokens;
   return true;
 }
 
-dnnl::matmul::primitive_desc primitive_desc_of(const Problem& p, const dnnl::engine& engine) {
-  const auto a = desc_of(p, p.m, p.k, p.input, p.a_step);
-  const auto b = desc_of(p, p.k, p.n, p.input, p.b_step);
-  const auto c = desc_of(p, p.m, p.n, p.output, p.c_step);
-  const auto bias = bias_desc_of(p);
-#if DNNL_VERSION_MAJOR < 3
-  const dnnl::matmul::desc operation(a, b, bias, c);  // next_impl() reads it again: it must outlive the walk
-  const auto first = [&] { return dnnl::matmul::primitive_desc(operation, attributes_of(p), engine); };
-#else
-  const auto first = [&] { return dnnl::matmul::primitive_desc(engine, a, b, bias, c, attributes_of(p)); };
-#endif
-  if (prefers_packing(p)) {
-    dnnl::matmul::primitive_desc candidate = first();
-    do {
-      if (std::string_view(candidate.impl_info_str()).starts_with("gemm")) return candidate;
-    } while (candidate.next_impl());
-  }
-  return first();
+MatmulDescription description_of(const Problem& p) {
+  return {desc_of(p, p.m, p.k, p.input, p.a_step), desc_of(p, p.k, p.n, p.input, p.b_step),
+          desc_of(p, p.m, p.n, p.output, p.c_step), bias_desc_of(p), attributes_of(p)};
 }
 
-bool is_reference(std::string_view implementation) { return implementation.starts_with("ref"); }
+// At least one, and first what runs where nothing is timed. Throws dnnl::error.
+std::vector<MatmulCandidate> candidates_of(const Problem& p, const MatmulDescription& description,
+                                           const dnnl::engine& engine) {
+  std::vector<Packing> packings;
+  if (p.batch_rank == 0 && multiply_adds(p) >= MatmulTuner::fewest_multiply_adds) {
+    packings.push_back({false, true});
+    if (p.a_step[1] != 1) packings.insert(packings.end(), {{true, false}, {true, true}});
+  }
+  std::vector<MatmulCandidate> candidates = candidates_of(description, engine, packings);
+  if (prefers_packing(p, candidates.front().name)) {
+    const auto packing = std::find_if(candidates.begin(), candidates.end(),
+                                      [](const MatmulCandidate& c) { return c.name.starts_with("gemm"); });
+    if (packing != candidates.end()) std::rotate(candidates.begin(), packing, packing + 1);
+  }
+  return candidates;
+}
 
 }  // namespace
 
 struct MatmulCache::Plan {
-  std::string operation, implementation;
-  dnnl::matmul primitive;
-  dnnl::memory a, b, c, scratch, bias;
-  std::size_t scratch_bytes = 0;
-  std::array<dnnl_exec_arg_t, 5> arguments{};
-  int argument_count = 4;  // 5 with a bias
+  std::string operation, implementation, origin;
+  RunnableMatmul matmul;
 };
 
 struct MatmulCache::Impl {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
+  MatmulTuner tuner{MatmulTuner::settings_here()};
   std::unordered_map<Problem, std::unique_ptr<Plan>, HashProblem, SameProblem> plans;
   std::vector<const Plan*> in_order;  // of creation
 
-  std::unique_ptr<Plan> make(const Problem& p) {
+  std::unique_ptr<Plan> make(const Problem& p, bool preparing) {
     auto plan = std::make_unique<Plan>();
-    plan->operation = describe(p);
-    dnnl::matmul::primitive_desc chosen;
+    plan->operation = describe_with_steps(p);
+    const std::string text = describe(p);
     try {
-      chosen = primitive_desc_of(p, engine);
+      const MatmulDescription description = description_of(p);
+      const std::vector<MatmulCandidate> candidates = candidates_of(p, description, engine);
+      if (is_reference(candidates.front().name))
+        reject(text.c_str(),
+               fmt::format("oneDNN would run its unoptimised \"{}\" on this machine; expected an optimised one: use "
+                           "another precision or size",
+                           candidates.front().name));
+      MatmulTuner::Choice choice{0, "not prepared"};
+      if (preparing) choice = tuner.choose(plan->operation, multiply_adds(p), description, candidates, engine, stream);
+      plan->implementation = candidates[choice.candidate].name;
+      plan->origin = choice.origin;
+      plan->matmul = RunnableMatmul(description, candidates[choice.candidate], engine);
     } catch (const dnnl::error& e) {
-      reject(plan->operation.c_str(), fmt::format("oneDNN has no implementation of this shape and type on this machine "
-                                                  "({}); expected one: use another precision or size",
-                                                  e.what()));
-    }
-    plan->implementation = chosen.impl_info_str();
-    if (is_reference(plan->implementation))
-      reject(plan->operation.c_str(),
-             fmt::format("oneDNN would run its unoptimised \"{}\" on this machine; expected an optimised one: use "
-                         "another precision or size",
-                         plan->implementation));
-    plan->primitive = dnnl::matmul(chosen);
-    plan->scratch_bytes = chosen.scratchpad_desc().get_size();
-    plan->a = dnnl::memory(chosen.src_desc(), engine, nullptr);
-    plan->b = dnnl::memory(chosen.weights_desc(), engine, nullptr);
-    plan->c = dnnl::memory(chosen.dst_desc(), engine, nullptr);
-    plan->scratch = dnnl::memory(chosen.scratchpad_desc(), engine, nullptr);
-    plan->arguments = {{{DNNL_ARG_SRC, plan->a.get()},
-                        {DNNL_ARG_WEIGHTS, plan->b.get()},
-                        {DNNL_ARG_DST, plan->c.get()},
-                        {DNNL_ARG_SCRATCHPAD, plan->scratch.get()}}};
-    if (p.bias) {
-      plan->bias = dnnl::memory(chosen.bias_desc(), engine, nullptr);
-      plan->arguments[4] = {DNNL_ARG_BIAS, plan->bias.get()};
-      plan->argument_count = 5;
+      reject(text.c_str(), fmt::format("oneDNN has no implementation of this shape and type on this machine "
+                                       "({}); expected one: use another precision or size",
+                                       e.what()));
     }
     return plan;
   }
@@ -245,14 +247,16 @@ struct MatmulCache::Impl {
 MatmulCache::MatmulCache() : impl_(std::make_unique<Impl>()) {}
 MatmulCache::~MatmulCache() = default;
 
-MatmulCache::Plan& MatmulCache::find(const op::Matmul& op) {
+MatmulCache::Plan& MatmulCache::find(const op::Matmul& op, bool preparing) {
   const Problem problem = problem_of(op);
   if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) return *found->second;
-  Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem)).first->second;
+  Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem, preparing)).first->second;
   impl_->in_order.push_back(&plan);
   compute::note_algorithm(plan.operation, "oneDNN " + plan.implementation);
   return plan;
 }
+
+void MatmulCache::end_preparing() { impl_->tuner.end_preparing(); }
 
 bool MatmulCache::multiplies_bf16() {
   static const bool multiplies = [] {
@@ -262,7 +266,7 @@ bool MatmulCache::multiplies_bf16() {
     p.input = p.output = DType::bf16;
     p.alpha_bits = std::bit_cast<std::uint32_t>(1.0F);
     try {
-      return !is_reference(primitive_desc_of(p, dnnl::engine(dnnl::engine::kind::cpu, 0)).impl_info_str());
+      return !is_reference(candidates_of(p, description_of(p), dnnl::engine(dnnl::engine::kind::cpu, 0)).front().name);
     } catch (const dnnl::error&) {
       return false;
     }
@@ -270,29 +274,20 @@ bool MatmulCache::multiplies_bf16() {
   return multiplies;
 }
 
-std::size_t MatmulCache::scratch_bytes(const Plan& plan) { return plan.scratch_bytes; }
+std::size_t MatmulCache::scratch_bytes(const Plan& plan) { return plan.matmul.scratch_bytes(); }
 
 void MatmulCache::execute(Plan& plan, void* a, void* b, void* c, void* bias, void* scratch) {
-  plan.a.set_data_handle(a);
-  plan.b.set_data_handle(b);
-  plan.c.set_data_handle(c);
-  if (bias) plan.bias.set_data_handle(bias);
-  plan.scratch.set_data_handle(scratch);
-  dnnl::error::wrap_c_api(
-      dnnl_primitive_execute(plan.primitive.get(), impl_->stream.get(), plan.argument_count, plan.arguments.data()),
-      "oneDNN did not run a matrix product");
+  plan.matmul.run(impl_->stream, a, b, c, bias, scratch);
 }
 
 std::vector<PrimitiveInfo> MatmulCache::primitives() const {
   std::vector<PrimitiveInfo> list;
-  for (const Plan* plan : impl_->in_order) list.push_back({plan->operation, plan->implementation});
+  for (const Plan* plan : impl_->in_order)
+    list.push_back({plan->operation, plan->implementation + ", " + plan->origin});
   return list;
 }
 
 namespace {
-
-// Rounds up to the 64 bytes at which oneDNN likes its operands to begin.
-std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // `t` in fp32 and without gaps, at `address`.
 Tensor widened(const Tensor& t, void* address) {
@@ -324,7 +319,7 @@ void CpuBackend::matmul_widened(const op::Matmul& op) {
   if (narrow_c) wide.c = widened(c, c.data);
   if (narrow_bias) wide.bias = widened(bias, bias.data);
   wide.a_scale = wide.b_scale = {};
-  MatmulCache::Plan& plan = matmuls_->find(wide);
+  MatmulCache::Plan& plan = matmuls_->find(wide, preparing());
   char* const memory = static_cast<char*>(scratch(taken + MatmulCache::scratch_bytes(plan)));
   if (preparing()) return;
   const auto copied = [&](const Tensor& t, std::size_t offset, const Tensor& scale = {}) {
@@ -358,7 +353,7 @@ void CpuBackend::execute(const op::Matmul& op) {
   }
   if (c.elements() == 0) return;
   if (op.a_scale || (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())) return matmul_widened(op);
-  MatmulCache::Plan& plan = matmuls_->find(op);
+  MatmulCache::Plan& plan = matmuls_->find(op, preparing());
   void* const memory = scratch(MatmulCache::scratch_bytes(plan));
   if (!preparing()) matmuls_->execute(plan, op.a.data, op.b.data, c.data, op.bias.data, memory);
 }

@@ -1,5 +1,6 @@
-// oneDNN matrix products, one primitive per (shapes, strides, types, options), made once and then found in well under a
-// microsecond.
+// oneDNN matrix products, one plan per (shapes, strides, types, options), made once and then found in well under a
+// microsecond. While preparing, which of oneDNN's implementations a plan runs is timed (matmul_tuner.hpp), or read from
+// the file of what was timed before.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -19,9 +20,11 @@ class MatmulCache {
   // Whether oneDNN has products of bf16 for this processor: as of 2.6, with AVX-512 alone.
   static bool multiplies_bf16();
 
-  // The plan of these tensors' geometry, made when it is new. Throws assay::Error (UNSUPPORTED) when oneDNN offers no
-  // optimised implementation.
-  Plan& find(const compute::op::Matmul& op);
+  // The plan of these tensors' geometry, made when it is new: without timing anything unless `preparing`. Throws
+  // assay::Error (UNSUPPORTED) when oneDNN offers no optimised implementation, or what is to run is fixed and not
+  // known.
+  Plan& find(const compute::op::Matmul& op, bool preparing);
+  void end_preparing();
   static std::size_t scratch_bytes(const Plan& plan);
   void execute(Plan& plan, void* a, void* b, void* c, void* bias, void* scratch);  // no bias: nullptr
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "algorithm_cache.hpp"
 #include "attention_plans.hpp"
+#include "common/algorithm_cache.hpp"
 #include "common/chosen_algorithms.hpp"
 #include "cuda_error.hpp"
 #include "gpu_use.hpp"
@@ -316,11 +316,12 @@ std::string name_of_plan(const fe::graph::Graph& graph, std::int64_t index) {
 // What is needed to choose among candidates, and to choose the same in the next process.
 struct Chooser {
   GpuUse gpu;
-  AlgorithmCache cache;
+  compute::AlgorithmCache cache;
 
   explicit Chooser(int ordinal)
       : gpu(ordinal),
-        cache(AlgorithmCache::default_folder(), "attention", gpu.conditions(library()), algorithm_mode()) {}
+        cache(compute::AlgorithmCache::default_folder(), "attention", gpu.conditions(library()),
+              compute::algorithm_mode()) {}
   static std::string library() {
     const std::size_t version = cudnnGetVersion();
     return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);

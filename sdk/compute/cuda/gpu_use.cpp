@@ -25,8 +25,8 @@ GpuUse::GpuUse(int ordinal) {
   }
 }
 
-TuningConditions GpuUse::conditions(std::string library) const {
-  TuningConditions conditions{name_, std::move(library), "", ""};
+compute::TuningConditions GpuUse::conditions(std::string library) const {
+  compute::TuningConditions conditions{name_, std::move(library), "", ""};
   if (!nvml_) return conditions;
   assay_telemetry_limits limits{};
   limits.struct_size = sizeof limits;

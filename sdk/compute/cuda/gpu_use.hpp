@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "algorithm_cache.hpp"
+#include "common/algorithm_cache.hpp"
 #include "telemetry_nvml.hpp"
 
 namespace assay::cuda {
@@ -13,7 +13,7 @@ class GpuUse {
  public:
   explicit GpuUse(int ordinal);  // without NVML driver and limits are not told
 
-  TuningConditions conditions(std::string library) const;
+  compute::TuningConditions conditions(std::string library) const;
   // Whether a choice by these times, of the winner and in microseconds, may be kept for other processes: they are
   // steady, and nobody else computes on the GPU. Says once on stderr why not.
   bool may_keep(std::span<const double> times_us);

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "algorithm_cache.hpp"
+#include "common/algorithm_cache.hpp"
 #include "common/checks.hpp"
 #include "common/chosen_algorithms.hpp"
 #include "gpu_use.hpp"
@@ -59,12 +59,13 @@ struct MatmulPlans::Impl {
     LtHandle handle = make_handle();
     MatmulTuner tuner;
     GpuUse gpu;
-    AlgorithmCache cache;
+    compute::AlgorithmCache cache;
 
     explicit Tools(int ordinal)
         : tuner(ordinal),
           gpu(ordinal),
-          cache(AlgorithmCache::default_folder(), "matmul", gpu.conditions(library_name()), algorithm_mode()) {}
+          cache(compute::AlgorithmCache::default_folder(), "matmul", gpu.conditions(library_name()),
+                compute::algorithm_mode()) {}
   };
 
   int ordinal = 0;
@@ -75,9 +76,9 @@ struct MatmulPlans::Impl {
   std::chrono::steady_clock::duration unsaved{};
 
   bool take_cached(Plan& plan, const MatmulKey& key) {
-    const std::optional<CachedAlgorithm> cached = tools->cache.find(plan.operation);
+    const std::optional<compute::CachedAlgorithm> cached = tools->cache.find(plan.operation);
     if (!cached) return false;
-    const std::optional<AlgorithmBytes> bytes = from_hex(cached->algorithm);
+    const std::optional<AlgorithmBytes> bytes = compute::from_hex(cached->algorithm);
     LtAlgorithm algorithm;
     if (bytes) std::memcpy(&algorithm.algorithm, bytes->data(), bytes->size());
     if (!bytes || !plan.problem.accepts(tools->handle.get(), algorithm) ||
@@ -100,7 +101,7 @@ struct MatmulPlans::Impl {
     AlgorithmBytes bytes;
     std::memcpy(bytes.data(), &chosen->algorithm.algorithm, bytes.size());
     if (tools->gpu.may_keep(chosen->times_us))
-      tools->cache.store(plan.operation, {to_hex(bytes), chosen->microseconds});
+      tools->cache.store(plan.operation, {compute::to_hex(bytes), chosen->microseconds});
     return true;
   }
 

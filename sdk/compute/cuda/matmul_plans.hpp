@@ -2,7 +2,7 @@
 // in well under a microsecond.
 //
 // An algorithm is chosen by timing the candidates of cuBLASLt's heuristics on memory taken for that moment, which goes
-// again when preparing ends; winners are kept on disk (algorithm_cache.hpp), unless the GPU was used by others
+// again when preparing ends; winners are kept on disk (common/algorithm_cache.hpp), unless the GPU was used by others
 // meanwhile. With ASSAY_MATMUL_TUNE=0 in the environment, or too little free memory, the heuristics' first is taken;
 // with ASSAY_ALGORITHMS=fixed what is not on disk is refused.
 #pragma once

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "algorithm_cache.hpp"
+#include "common/algorithm_cache.hpp"
 
 namespace assay::cuda {
 

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace assay::cuda {
+namespace assay::compute {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,7 +150,7 @@ void AlgorithmCache::refuse_to_choose(const std::string& key) const {
   throw Error(
       ASSAY_UNSUPPORTED,
       fmt::format("{}: ASSAY_ALGORITHMS=fixed, and {} has no algorithm for it (device {}, {}, driver {}, {}); "
-                  "run the case once without ASSAY_ALGORITHMS under these conditions, on a GPU with free memory "
+                  "run the case once without ASSAY_ALGORITHMS under these conditions, on a device with free memory "
                   "that nobody else uses, or with the "
                   "ASSAY_CACHE_DIR in which that was done",
                   key, file_.empty() ? "no folder for files of algorithms is known" : file_.string(),
@@ -199,4 +199,4 @@ void AlgorithmCache::save() noexcept {
   }
 }
 
-}  // namespace assay::cuda
+}  // namespace assay::compute

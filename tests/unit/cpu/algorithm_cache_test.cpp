@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "cuda/algorithm_cache.hpp"
+#include "common/algorithm_cache.hpp"
 
-namespace assay::cuda {
+namespace assay::compute {
 namespace {
 
 namespace fs = std::filesystem;
@@ -267,4 +267,4 @@ TEST(AlgorithmsWanted, FollowTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace assay::cuda
+}  // namespace assay::compute

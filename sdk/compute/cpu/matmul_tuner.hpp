@@ -1,0 +1,70 @@
+// Chooses how oneDNN carries a product out by timing its candidates on memory of its own, and keeps what it found in a
+// file for the processes to come (common/algorithm_cache.hpp).
+//
+// Bounded: small products are not timed, one takes about half a second (more only where its least number of rounds
+// does), and all of a process half a minute; whatever is left out runs the first candidate. So does a product whose
+// times are unsteady, and that choice is not kept: the next process tries again.
+//
+// Ranks of a case may choose differently, as two processes may, as long as nothing is kept. Nothing depends on it: what
+// ranks must have in common to the bit (weights, averaged gradients) is computed from what they have exchanged, by sums
+// of a fixed order, and each rank's own products enter it once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/algorithm_cache.hpp"
+#include "mapped_pages.hpp"
+#include "matmul_candidates.hpp"
+#include "timed_choice.hpp"
+
+namespace assay::cpu {
+
+class MatmulTuner {
+ public:
+  struct Settings {
+    bool tune = true;
+    compute::AlgorithmMode mode = compute::AlgorithmMode::kept;
+    std::filesystem::path folder;  // of the file; empty: none
+    compute::TuningConditions conditions;
+    // What a run of a candidate takes, instead of running it: for tests. Empty: it runs, and is timed.
+    std::function<std::optional<TimedRun>(const std::string& key, const MatmulCandidate& candidate)> play;
+  };
+  // Below this a product takes some tens of microseconds, and what runs beside it decides. It also keeps what small
+  // models run, and tests, the same in every process.
+  static constexpr std::int64_t fewest_multiply_adds = std::int64_t{1} << 24;
+
+  // What the environment asks for (ASSAY_MATMUL_TUNE, ASSAY_ALGORITHMS, ASSAY_CACHE_DIR), on this machine.
+  static Settings settings_here();
+
+  explicit MatmulTuner(Settings settings) : settings_(std::move(settings)) {}
+
+  struct Choice {
+    std::size_t candidate = 0;
+    std::string origin;  // "1.234 ms, best of 5"
+  };
+  // `candidates` has at least one, and first what is run where nothing is timed. `key` names the product with its
+  // layout. Throws UNSUPPORTED with ASSAY_ALGORITHMS=fixed where the file does not have it. `multiply_adds` decides
+  // whether it is worth it.
+  Choice choose(const std::string& key, std::int64_t multiply_adds, const MatmulDescription& description,
+                const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine, const dnnl::stream& stream);
+  void end_preparing();  // frees the memory for timing, and writes what was found
+
+ private:
+  TimedChoice measure(const std::string& key, const MatmulDescription& description,
+                      const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine,
+                      const dnnl::stream& stream);
+  void say_once(const char* why);
+
+  Settings settings_;
+  std::optional<compute::AlgorithmCache> cache_;  // from the first choice on
+  MappedPages inputs_, outputs_;
+  double spent_seconds_ = 0.0;
+  bool has_said_ = false;
+};
+
+}  // namespace assay::cpu
