@@ -11,12 +11,42 @@ using compute::Tensor;
 
 namespace {
 
-// Rows of a sequence, by heads: [B, H, rows, D].
-Tensor rows_by_head(const Tensor& x, std::int64_t first, std::int64_t rows) {
-  return x.slice(1, first, rows).transposed(1, 2);
+// Of dimension `d`, the `member`-th of each `group`.
+Tensor one_of_each(const Tensor& x, int d, std::int64_t group, std::int64_t member) {
+  Tensor t = x.slice(d, member, x.dim(d) / group);
+  t.stride[static_cast<std::size_t>(d)] *= group;
+  return t;
+}
+
+// One product where queries and keys have as many heads; else one for each member of a group, of [B, K, ...].
+// x [B, T, H, D], scores [B, H, Tq, Tk]; f(x by heads [B, K, T, D], scores [B, K, Tq, Tk], whether it is the first).
+template <class F>
+void each_member(const Tensor& x, const Tensor& scores, std::int64_t key_heads, F&& f) {
+  const std::int64_t group = x.dim(2) / key_heads;
+  for (std::int64_t member = 0; member < group; ++member)
+    f(one_of_each(x, 2, group, member).transposed(1, 2), one_of_each(scores, 1, group, member), member == 0);
 }
 
 }  // namespace
+
+void NaiveProducts::scores(Backend& b, const Tensor& q, const Tensor& k, const Tensor& scores) {
+  each_member(q, scores, k.dim(2), [&](const Tensor& one_q, const Tensor& one_scores, bool) {
+    b.run(op::Matmul{.a = one_q, .b = k.transposed(1, 2), .c = one_scores, .transpose_b = true});
+  });
+}
+
+void NaiveProducts::of_queries(Backend& b, const Tensor& p, const Tensor& v, const Tensor& out) {
+  each_member(out, p, v.dim(2), [&](const Tensor& one_out, const Tensor& one_p, bool) {
+    b.run(op::Matmul{.a = one_p, .b = v.transposed(1, 2), .c = one_out});
+  });
+}
+
+void NaiveProducts::of_keys(Backend& b, const Tensor& p, const Tensor& dout, const Tensor& dv, bool adds) {
+  each_member(dout, p, dv.dim(2), [&](const Tensor& one_dout, const Tensor& one_p, bool first) {
+    b.run(op::Matmul{
+        .a = one_p, .b = one_dout, .c = dv.transposed(1, 2), .transpose_a = true, .accumulate = adds || !first});
+  });
+}
 
 NaiveAttention::NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
                                bool causal, std::int64_t rows)
@@ -52,10 +82,7 @@ Tensor NaiveAttention::scores_of(const Part& part, const Tensor& memory) const {
 
 void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q, const Tensor& k, const Tensor& scores,
                                    float scale) const {
-  b.run(op::Matmul{.a = rows_by_head(q, part.first, part.rows),
-                   .b = rows_by_head(k, 0, part.keys),
-                   .c = scores,
-                   .transpose_b = true});
+  NaiveProducts::scores(b, q.slice(1, part.first, part.rows), k.slice(1, 0, part.keys), scores);
   b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = causal_});
 }
 
@@ -64,7 +91,7 @@ void NaiveAttention::forward(Backend& b, const Tensor& q, const Tensor& k, const
   each_part([&](const Part& part) {
     const Tensor p = scores_of(part, scores);
     probabilities(b, part, q, k, p, scale);
-    b.run(op::Matmul{.a = p, .b = rows_by_head(v, 0, part.keys), .c = rows_by_head(out, part.first, part.rows)});
+    NaiveProducts::of_queries(b, p, v.slice(1, 0, part.keys), out.slice(1, part.first, part.rows));
   });
 }
 
@@ -73,19 +100,14 @@ void NaiveAttention::backward(Backend& b, const Tensor& q, const Tensor& k, cons
                               const Tensor& dscores, float scale) const {
   each_part([&](const Part& part) {
     const Tensor p = scores_of(part, scores), dp = scores_of(part, dscores);
-    const Tensor dout_rows = rows_by_head(dout, part.first, part.rows);
+    const Tensor dout_rows = dout.slice(1, part.first, part.rows);
     const bool adds = part.first + part.rows < queries_;
     probabilities(b, part, q, k, p, scale);
-    b.run(op::Matmul{
-        .a = p, .b = dout_rows, .c = rows_by_head(dv, 0, part.keys), .transpose_a = true, .accumulate = adds});
-    b.run(op::Matmul{.a = dout_rows, .b = rows_by_head(v, 0, part.keys), .c = dp, .transpose_b = true});
+    NaiveProducts::of_keys(b, p, dout_rows, dv.slice(1, 0, part.keys), adds);
+    NaiveProducts::scores(b, dout_rows, v.slice(1, 0, part.keys), dp);
     b.run(op::SoftmaxBackward{.y = p, .dy = dp, .dx = dp, .scale = scale});
-    b.run(op::Matmul{.a = dp, .b = rows_by_head(k, 0, part.keys), .c = rows_by_head(dq, part.first, part.rows)});
-    b.run(op::Matmul{.a = dp,
-                     .b = rows_by_head(q, part.first, part.rows),
-                     .c = rows_by_head(dk, 0, part.keys),
-                     .transpose_a = true,
-                     .accumulate = adds});
+    NaiveProducts::of_queries(b, dp, k.slice(1, 0, part.keys), dq.slice(1, part.first, part.rows));
+    NaiveProducts::of_keys(b, dp, q.slice(1, part.first, part.rows), dk.slice(1, 0, part.keys), adds);
   });
 }
 

@@ -15,12 +15,22 @@ inline std::int64_t visible(std::int64_t i, std::int64_t queries, std::int64_t k
 
 struct AttentionSizes {
   std::int64_t batch, queries, keys, heads, depth;
-  std::int64_t at(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t times) const {
-    return ((b * times + t) * heads + h) * depth;
+  std::int64_t fewer_key_heads = 0;  // 0: as many as heads
+
+  std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
+  std::int64_t query_count() const { return batch * queries * heads * depth; }
+  std::int64_t key_count() const { return batch * keys * key_heads() * depth; }
+  // Where the numbers of a query begin, and of the key, or value, that head h of queries reads.
+  std::size_t query_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return static_cast<std::size_t>(((b * queries + t) * heads + h) * depth);
+  }
+  std::size_t key_at(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return static_cast<std::size_t>(((b * keys + t) * key_heads() + h / (heads / key_heads())) * depth);
   }
 };
 inline std::ostream& operator<<(std::ostream& out, const AttentionSizes& s) {
-  return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth;
+  return out << s.batch << "x" << s.queries << "x" << s.keys << "x" << s.heads << "x" << s.depth << ", "
+             << s.key_heads() << " heads of keys";
 }
 
 struct Attended {
@@ -41,8 +51,7 @@ inline Values scores_of(const AttentionSizes& s, const Values& q, const Values& 
                         std::int64_t b, std::int64_t h, std::int64_t i) {
   Values scores(static_cast<std::size_t>(visible(i, s.queries, s.keys, causal)));
   for (std::size_t j = 0; j < scores.size(); ++j)
-    scores[j] = scale * dot(&q[static_cast<std::size_t>(s.at(b, i, h, s.queries))],
-                            &k[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys))], s.depth);
+    scores[j] = scale * dot(&q[s.query_at(b, i, h)], &k[s.key_at(b, static_cast<std::int64_t>(j), h)], s.depth);
   return scores;
 }
 
@@ -70,10 +79,9 @@ inline Attended attend(const AttentionSizes& s, const Values& q, const Values& k
     for (const double x : scores) sum += std::exp(x - high);
     a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)] = scores.empty() ? high : high + std::log(sum);
     for (std::size_t j = 0; j < scores.size(); ++j)
-      for (std::int64_t d = 0; d < s.depth; ++d)
-        a.out[static_cast<std::size_t>(s.at(b, i, h, s.queries) + d)] +=
-            std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
-            v[static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys) + d)];
+      for (std::size_t d = 0; d < static_cast<std::size_t>(s.depth); ++d)
+        a.out[s.query_at(b, i, h) + d] += std::exp(scores[j] - high) / sum * mask_at(s, mask, b, h, i, j) *
+                                          v[s.key_at(b, static_cast<std::int64_t>(j), h) + d];
   });
   return a;
 }
@@ -84,10 +92,10 @@ inline AttentionGradients attend_backward(const AttentionSizes& s, const Values&
   AttentionGradients g{Values(q.size()), Values(k.size()), Values(v.size())};
   each_query(s, [&](std::int64_t b, std::int64_t h, std::int64_t i) {
     const Values scores = scores_of(s, q, k, scale, causal, b, h, i);
-    const auto query = static_cast<std::size_t>(s.at(b, i, h, s.queries));
+    const std::size_t query = s.query_at(b, i, h);
     const double delta = dot(&dout[query], &a.out[query], s.depth);
     for (std::size_t j = 0; j < scores.size(); ++j) {
-      const auto key = static_cast<std::size_t>(s.at(b, static_cast<std::int64_t>(j), h, s.keys));
+      const std::size_t key = s.key_at(b, static_cast<std::int64_t>(j), h);
       const double p = std::exp(scores[j] - a.lse[static_cast<std::size_t>((b * s.heads + h) * s.queries + i)]);
       const double kept = mask_at(s, mask, b, h, i, j);
       const double ds = p * (kept * dot(&dout[query], &v[key], s.depth) - delta) * scale;
@@ -104,16 +112,22 @@ inline AttentionGradients attend_backward(const AttentionSizes& s, const Values&
 // Where q, k, v and their gradients lie: three views of one [B, T, 3, H, D] buffer, or [B, H, T, D] memory each.
 enum class AttentionLayout { packed, heads_outside };
 
-// One [batch, times, heads, depth] operand with memory in its layout.
+enum class AttentionSide { queries, keys };
+
+// One [batch, times, heads, depth] operand with memory in its layout; times and heads are those of its side.
 class AttentionOperand {
  public:
-  AttentionOperand(DType type, const AttentionSizes& s, std::int64_t times, AttentionLayout layout,
+  AttentionOperand(DType type, const AttentionSizes& s, AttentionSide side, AttentionLayout layout,
                    const Values* values = nullptr)
-      : buffer_(layout == AttentionLayout::packed ? DeviceTensor(type, {s.batch, times, 3 * s.heads, s.depth})
-                                                  : DeviceTensor(type, {s.batch, s.heads, times, s.depth})) {
-    view_ = layout == AttentionLayout::packed ? buffer_->slice(2, s.heads, s.heads) : buffer_->transposed(1, 2);
+      : AttentionOperand(type, s, side == AttentionSide::queries ? s.queries : s.keys,
+                         side == AttentionSide::queries ? s.heads : s.key_heads(), layout, values) {}
+  AttentionOperand(DType type, const AttentionSizes& s, std::int64_t times, std::int64_t heads, AttentionLayout layout,
+                   const Values* values)
+      : buffer_(layout == AttentionLayout::packed ? DeviceTensor(type, {s.batch, times, 3 * heads, s.depth})
+                                                  : DeviceTensor(type, {s.batch, heads, times, s.depth})) {
+    view_ = layout == AttentionLayout::packed ? buffer_->slice(2, heads, heads) : buffer_->transposed(1, 2);
     if (!values) return;
-    const DeviceTensor plain(type, {s.batch, times, s.heads, s.depth}, *values);
+    const DeviceTensor plain(type, {s.batch, times, heads, s.depth}, *values);
     run([&] { backend().run(op::Copy{.to = view_, .from = plain}); });
   }
   operator const Tensor&() const { return view_; }
@@ -127,7 +141,8 @@ class AttentionOperand {
 inline bool by_cudnn(DType t) { return is_cuda() && t != DType::f32; }
 
 inline bool refused(DType t, const AttentionSizes& s, bool causal, bool backward) {
-  const cuda::AttentionProblem problem{t, s.batch, s.heads, s.queries, s.keys, s.depth, causal, backward};
+  const cuda::AttentionProblem problem{t,       s.batch, s.heads,  s.queries, s.keys,
+                                       s.depth, causal,  backward, 0.0F,      s.key_heads()};
   return by_cudnn(t) && !cuda::attention_refusal(problem).empty();
 }
 

@@ -114,14 +114,13 @@ void test_attention(DType t, const AttentionSizes& s, bool causal, AttentionLayo
   SCOPED_TRACE(::testing::Message() << s << ' ' << name_of(t) << (causal ? " causal" : "") << " layout " << int(layout)
                                     << " dropped " << dropped);
   const double scale = static_cast<float>(1.3 / std::sqrt(static_cast<double>(s.depth)));
-  const std::int64_t q_count = s.batch * s.queries * s.heads * s.depth;
-  const std::int64_t k_count = s.batch * s.keys * s.heads * s.depth;
-  const Values q = random_values(t, q_count, 10), k = random_values(t, k_count, 11);
-  const Values v = random_values(t, k_count, 12), dout = random_values(t, q_count, 13);
-  const AttentionOperand q_there(t, s, s.queries, layout, &q), k_there(t, s, s.keys, layout, &k);
-  const AttentionOperand v_there(t, s, s.keys, layout, &v), dout_there(t, s, s.queries, layout, &dout);
-  const AttentionOperand out(t, s, s.queries, layout), dq(t, s, s.queries, layout);
-  const AttentionOperand dk(t, s, s.keys, layout), dv(t, s, s.keys, layout);
+  using enum AttentionSide;
+  const Values q = random_values(t, s.query_count(), 10), k = random_values(t, s.key_count(), 11);
+  const Values v = random_values(t, s.key_count(), 12), dout = random_values(t, s.query_count(), 13);
+  const AttentionOperand q_there(t, s, queries, layout, &q), k_there(t, s, keys, layout, &k);
+  const AttentionOperand v_there(t, s, keys, layout, &v), dout_there(t, s, queries, layout, &dout);
+  const AttentionOperand out(t, s, queries, layout), dq(t, s, queries, layout);
+  const AttentionOperand dk(t, s, keys, layout), dv(t, s, keys, layout);
   const DeviceTensor lse(DType::f32, {s.batch, s.heads, s.queries});
   const DeviceTensor step(DType::i64, {1}, {5});
   const AttentionShape shape{static_cast<float>(scale), causal, {dropped, 17, 3, dropped > 0.0F ? step : Tensor{}}};
@@ -192,6 +191,20 @@ TEST(Attention, CrossAttention) {
                                     AttentionSizes{1, 7, 129, 2, 32}, AttentionSizes{1, 129, 7, 2, 32}})
       for (const float dropped : {0.0F, 0.1F})
         if (dropped == 0.0F || !by_cudnn(t)) test_attention(t, s, false, AttentionLayout::packed, dropped);
+}
+
+// Fewer heads of keys and values: groups of 2 to 7 heads, one group (whose gradients several threads of a CPU make by
+// key tiles), lengths of which no block is a divisor, and, of fp32, dropout, whose mask is by the heads of queries.
+TEST(Attention, OfGroupedQueries) {
+  for (const DType t : float_types())
+    for (const AttentionSizes& s : {AttentionSizes{2, 33, 33, 4, 16, 2}, AttentionSizes{1, 130, 130, 6, 64, 2},
+                                    AttentionSizes{1, 64, 128, 6, 32, 3}, AttentionSizes{2, 65, 130, 3, 24, 1},
+                                    AttentionSizes{1, 200, 200, 7, 64, 1}})
+      for (const bool causal : {false, true}) {
+        test_attention(t, s, causal, AttentionLayout::packed);
+        if (t == DType::f32) test_attention(t, s, causal, AttentionLayout::heads_outside);
+        if (!by_cudnn(t) && causal) test_attention(t, s, causal, AttentionLayout::packed, 0.1F);
+      }
 }
 
 TEST(Attention, ByCudnn) {
@@ -269,6 +282,9 @@ TEST(Attention, RefusesWhatItDoesNotServe) {
   EXPECT_EQ(call(q, k, odd, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, q, q, lse), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(call(q, k, k, q, short_lse), ASSAY_INVALID_ARGUMENT);
+  const DeviceTensor more_heads(DType::f32, {1, 6, 4, 8}), three_heads(DType::f32, {1, 4, 3, 8});
+  EXPECT_EQ(call(q, more_heads, more_heads, q, lse), ASSAY_INVALID_ARGUMENT) << "more heads of keys than of queries";
+  EXPECT_EQ(call(three_heads, k, k, three_heads, DeviceTensor(DType::f32, {1, 3, 4})), ASSAY_INVALID_ARGUMENT);
   const Tensor turned = square.tensor().transposed(1, 3);
   EXPECT_EQ(call(turned, turned, turned, square, DeviceTensor(DType::f32, {1, 2, 8})), ASSAY_UNSUPPORTED);
 }

@@ -31,12 +31,11 @@ struct Configuration {
   bool refused = false;  // the guards must say no
 };
 
-// One of `parts` views of a [B, T, parts, H, D] buffer. It has no address: nothing reads it.
+// A view of some heads of a [B, T, `of_heads`, D] buffer. It has no address: nothing reads it.
 Tensor part(DType type, std::int64_t batch, std::int64_t times, std::int64_t heads, std::int64_t depth,
-            std::int64_t parts) {
-  Tensor t(nullptr, type, {batch, times, heads, depth});
-  t.stride[1] *= parts;
-  t.stride[0] *= parts;
+            std::int64_t of_heads) {
+  Tensor t(nullptr, type, {batch, times, of_heads, depth});
+  t.shape[2] = heads;
   return t;
 }
 
@@ -47,6 +46,7 @@ AttentionKey key_of(const Configuration& c) {
   key.dtype = p.dtype;
   key.batch = p.batch;
   key.heads = p.heads;
+  key.key_heads = p.key_heads();
   key.queries = p.queries;
   key.keys = p.keys;
   key.depth = p.depth;
@@ -54,16 +54,19 @@ AttentionKey key_of(const Configuration& c) {
   key.backward = p.backward;
   key.dropout = p.dropout;
   key.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(p.depth)));
-  const std::int64_t q_parts = c.layout == Layout::packed ? 3 : 1;
-  const std::int64_t kv_parts = c.layout == Layout::packed ? 3 : c.layout == Layout::kv_packed ? 2 : 1;
-  const auto set = [&](AttentionOperand operand, std::int64_t times, std::int64_t parts) {
-    key.set_strides(operand, part(p.dtype, p.batch, times, p.heads, p.depth, parts));
+  const std::int64_t packed = p.heads + 2 * p.key_heads();
+  const std::int64_t q_heads = c.layout == Layout::packed ? packed : p.heads;
+  const std::int64_t kv_heads = c.layout == Layout::packed      ? packed
+                                : c.layout == Layout::kv_packed ? 2 * p.key_heads()
+                                                                : p.key_heads();
+  const auto of_queries = [&](AttentionOperand operand, std::int64_t of_heads) {
+    key.set_strides(operand, part(p.dtype, p.batch, p.queries, p.heads, p.depth, of_heads));
   };
-  set(q, p.queries, q_parts), set(k, p.keys, kv_parts), set(v, p.keys, kv_parts), set(out, p.queries, 1);
-  if (p.backward) {
-    set(dout, p.queries, 1), set(dq, p.queries, q_parts);
-    set(dk, p.keys, kv_parts), set(dv, p.keys, kv_parts);
-  }
+  const auto of_keys = [&](AttentionOperand operand) {
+    key.set_strides(operand, part(p.dtype, p.batch, p.keys, p.key_heads(), p.depth, kv_heads));
+  };
+  of_queries(q, q_heads), of_keys(k), of_keys(v), of_queries(out, p.heads);
+  if (p.backward) of_queries(dout, p.heads), of_queries(dq, q_heads), of_keys(dk), of_keys(dv);
   return key;
 }
 
@@ -79,7 +82,23 @@ std::vector<Configuration> configurations() {
     const char* name;
     std::int64_t heads, depth;
   } sizes[] = {{"small", 12, 64}, {"medium", 16, 64}, {"large", 20, 64}, {"xl", 25, 64}, {"2.7B", 32, 80}};
+  const struct {
+    const char* name;
+    std::int64_t heads, key_heads, depth;
+  } public_models[] = {{"qwen2.5-0.5b", 14, 2, 64},
+                       {"qwen2.5-1.5b", 12, 2, 128},
+                       {"qwen2.5-3b", 16, 2, 128},
+                       {"qwen2.5-7b", 28, 4, 128},
+                       {"llama3-8b", 32, 8, 128}};
   for (const DType type : {DType::bf16, DType::f16}) {
+    for (const auto& model : public_models)
+      for (const auto& [batch, context] : {std::pair{1, 128}, {4, 1024}, {16, 1024}, {1, 4096}, {2, 8192}})
+        both(std::string("decoder ") + model.name,
+             {type, batch, model.heads, context, context, model.depth, true, false, 0.0F, model.key_heads});
+    // The grouped queries of the conformance suite.
+    for (const auto& [queries, keys, heads, depth, key_heads] : std::initializer_list<std::array<std::int64_t, 5>>{
+             {33, 33, 4, 16, 2}, {130, 130, 6, 64, 2}, {64, 128, 6, 32, 3}, {200, 200, 7, 64, 1}})
+      both("grouped queries", {type, 2, heads, queries, keys, depth, true, false, 0.0F, key_heads});
     for (const auto& size : sizes)
       for (const auto& [batch, context] : {std::pair{4, 128}, {4, 256}, {4, 512}, {4, 1024}, {16, 1024}, {1, 4096}})
         both(std::string("decoder ") + size.name, {type, batch, size.heads, context, context, size.depth, true, false});

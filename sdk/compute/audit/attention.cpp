@@ -38,21 +38,25 @@ Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
   return flat;
 }
 
+// How many heads of queries read one of keys.
+std::int64_t group_of(const Tensor& q, const Tensor& k) { return k.dim(2) > 0 ? q.dim(2) / k.dim(2) : 1; }
+
 struct Look {
-  Places pairs, queries, keys;
+  Places pairs, queries, keys;  // pairs of a sequence and a head: of queries, or of keys and all heads that read it
   double cost;
 };
 
-Look look_at(const Tensor& q, const Tensor& k, double factor, std::int64_t rows = rows_of_head) {
+Look look_at(const Tensor& q, const Tensor& k, double factor, std::int64_t heads, std::int64_t rows = rows_of_head) {
   const auto of = [](std::int64_t x) { return static_cast<double>(x); };
-  const std::int64_t pairs = q.dim(0) * q.dim(2);
+  const std::int64_t pairs = q.dim(0) * heads;
   const double block = of(q.dim(1)) * of(k.dim(1)) * of(q.dim(3));
-  const bool whole = of(pairs) * block * factor <= attention_at_once;
+  const bool whole = of(q.dim(0) * q.dim(2)) * block * factor <= attention_at_once;
   Look look;
   look.pairs = audit::some_of(pairs, whole ? pairs : pairs_of_many);
   look.queries = audit::some_of(q.dim(1), whole ? q.dim(1) : rows);
   look.keys = audit::some_of(k.dim(1), whole ? k.dim(1) : rows);
-  look.cost = of(static_cast<std::int64_t>(look.pairs.size())) * factor * of(q.dim(3)) *
+  look.cost = of(static_cast<std::int64_t>(look.pairs.size()) * (q.dim(2) / std::max<std::int64_t>(1, heads))) *
+              factor * of(q.dim(3)) *
               (of(static_cast<std::int64_t>(look.queries.size())) * of(k.dim(1)) +
                of(static_cast<std::int64_t>(look.keys.size())) * of(q.dim(1)));
   return look;
@@ -146,13 +150,21 @@ double norm_of(const Values& x) { return std::sqrt(dot(x.data(), x.data(), x.siz
 }  // namespace
 
 // With P the probabilities as the mask leaves them: out = P v and dv = P' dout, so that dout out = v dv, row by row
-// added up; and dq = S k, dk = S' q with the same gradients S of the scores.
+// added up; and dq = S k, dk = S' q with the same gradients S of the scores. Of a group of heads that read the same
+// keys, the sums of the group.
 void AuditedBackend::check_sums_of_backward(const op::AttentionBackward& op, const std::vector<std::int64_t>& pairs) {
   const Tensor& q = op.q;
-  const std::int64_t heads = q.dim(2);
+  const std::int64_t key_heads = op.k.dim(2);
   const auto width = static_cast<std::size_t>(q.dim(3));
+  // Of keys and values their head, of the others all heads that read it, one after the other.
   const auto read = [&](const Tensor& t, std::int64_t pair) {
-    return judge_->read(head_of(t, pair / heads, pair % heads));
+    const std::int64_t members = t.dim(2) / key_heads;
+    Values all;
+    for (std::int64_t member = 0; member < members; ++member) {
+      const Values one = judge_->read(head_of(t, pair / key_heads, pair % key_heads * members + member));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
   };
   struct Before {
     Values q, k, v, out, dout;
@@ -210,7 +222,7 @@ static double product_error(ProductMath math, DType dtype, double rounding) {
 void AuditedBackend::execute(const op::AttentionForward& op) {
   const auto call = [&] { real().run(op); };
   const double odds = odds_of_own_masks(op.q, op.shape);
-  const Look look = look_at(op.q, op.k, 2, odds > 0 ? rows_of_drawn_head : rows_of_head);
+  const Look look = look_at(op.q, op.k, 2, op.q.dim(2), odds > 0 ? rows_of_drawn_head : rows_of_head);
   if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
   call();
   const audit::Mask mask(real(), odds > 0 ? Dropout{} : op.shape.dropout);
@@ -218,10 +230,10 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
   double spread = 0;  // of all rows of draws, each relative to what is expected
   std::size_t rows_of_draws = 0;
   for (const std::int64_t pair : look.pairs) {
-    const std::int64_t batch = pair / heads, head = pair % heads;
+    const std::int64_t batch = pair / heads, head = pair % heads, key_head = head / group_of(op.q, op.k);
     AttentionHead h{judge_->read(head_of(op.q, batch, head)),
-                    judge_->read(head_of(op.k, batch, head)),
-                    judge_->read(head_of(op.v, batch, head)),
+                    judge_->read(head_of(op.k, batch, key_head)),
+                    judge_->read(head_of(op.v, batch, key_head)),
                     static_cast<std::size_t>(op.q.dim(1)),
                     static_cast<std::size_t>(op.k.dim(1)),
                     static_cast<std::size_t>(op.q.dim(3)),
@@ -286,7 +298,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
 
 void AuditedBackend::execute(const op::AttentionBackward& op) {
   const auto call = [&] { real().run(op); };
-  const Look look = look_at(op.q, op.k, 4);
+  const Look look = look_at(op.q, op.k, 4, op.k.dim(2));
   if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
   if (odds_of_own_masks(op.q, op.shape) > 0) {
     // The sums hold for gradients of the scores that are wrong, too: by a factor, or with another mask.
@@ -294,18 +306,17 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
     return check_sums_of_backward(op, look.pairs);
   }
   const audit::Mask mask(real(), op.shape.dropout);
-  const std::int64_t heads = op.q.dim(2);
+  const std::int64_t heads = op.q.dim(2), key_heads = op.k.dim(2), group = group_of(op.q, op.k);
   struct Before {
     AttentionHead head;
     Values dout, delta, delta_terms, lse;
   };
-  std::vector<Before> all;  // gradients may lie where inputs do
-  for (const std::int64_t pair : look.pairs) {
-    const std::int64_t batch = pair / heads, head = pair % heads;
-    Before b{{judge_->read(head_of(op.q, batch, head)), judge_->read(head_of(op.k, batch, head)),
-              judge_->read(head_of(op.v, batch, head)), static_cast<std::size_t>(op.q.dim(1)),
+  const auto read = [&](std::int64_t batch, std::int64_t head) {
+    Before b{{judge_->read(head_of(op.q, batch, head)), judge_->read(head_of(op.k, batch, head / group)),
+              judge_->read(head_of(op.v, batch, head / group)), static_cast<std::size_t>(op.q.dim(1)),
               static_cast<std::size_t>(op.k.dim(1)), static_cast<std::size_t>(op.q.dim(3)),
-              static_cast<double>(op.shape.scale), op.shape.causal, &mask, pair * op.q.dim(1) * op.k.dim(1)},
+              static_cast<double>(op.shape.scale), op.shape.causal, &mask,
+              (batch * heads + head) * op.q.dim(1) * op.k.dim(1)},
              judge_->read(head_of(op.dout, batch, head)),
              {},
              {},
@@ -315,19 +326,26 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       b.delta.push_back(dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
       b.delta_terms.push_back(size_of_dot(&o[i * b.head.width], &b.dout[i * b.head.width], b.head.width));
     }
-    all.push_back(std::move(b));
+    return b;
+  };
+  std::vector<std::vector<Before>> all;  // by pair, of the heads that read its keys; gradients may lie where inputs do
+  for (const std::int64_t pair : look.pairs) {
+    std::vector<Before>& members = all.emplace_back();
+    for (std::int64_t member = 0; member < group; ++member)
+      members.push_back(read(pair / key_heads, pair % key_heads * group + member));
   }
   call();
   const double on_the_way = product_error(math_, op.q.dtype, Judge::rounding_of(op.q.dtype));
   for (std::size_t which = 0; which < all.size(); ++which) {
-    const Before& b = all[which];
-    const AttentionHead& h = b.head;
-    const std::int64_t batch = look.pairs[which] / heads, head = look.pairs[which] % heads;
+    const std::vector<Before>& members = all[which];
+    const AttentionHead& any = members.front().head;  // for the lengths, and for its keys and values
+    const std::int64_t batch = look.pairs[which] / key_heads, key_head = look.pairs[which] % key_heads;
     // Probability, the score's gradient, and how far both may be off.
     struct Pair {
       double p, kept, ds, terms, error;
     };
-    const auto at = [&](std::size_t i, std::size_t j) {
+    const auto at = [&](const Before& b, std::size_t i, std::size_t j) {
+      const AttentionHead& h = b.head;
       if (!h.visible(i, j)) return Pair{0, 0, 0, -1, 0};
       const double p = std::exp(h.score(i, j) - b.lse[i]), kept = h.kept(i, j);
       const double dp = dot(&b.dout[i * h.width], &h.v[j * h.width], h.width) * kept;
@@ -336,9 +354,10 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
       const double terms = p * (dp_terms + b.delta_terms[i]);
       return Pair{p, kept, p * (dp - b.delta[i]), terms, error};
     };
-    const auto row = [&](const Tensor& t, const char* name, const Places& places, std::size_t others, auto term) {
+    const auto row = [&](const Tensor& t, const char* name, std::int64_t head, const Places& places, std::size_t others,
+                         auto term) {
       const Values found = judge_->read_rows(head_of(t, batch, head), places);
-      Values expected(h.width), terms(h.width), stored(h.width);
+      Values expected(any.width), terms(any.width), stored(any.width);
       for (std::size_t r = 0; r < places.size(); ++r) {
         std::fill(expected.begin(), expected.end(), 0);
         std::fill(terms.begin(), terms.end(), 0);
@@ -346,32 +365,39 @@ void AuditedBackend::execute(const op::AttentionBackward& op) {
         for (std::size_t o = 0; o < others; ++o) {
           const auto [value, size, error, vector] = term(static_cast<std::size_t>(places[r]), o);
           if (size < 0) continue;  // not visible
-          for (std::size_t c = 0; c < h.width; ++c) {
+          for (std::size_t c = 0; c < any.width; ++c) {
             expected[c] += value * vector[c];
             terms[c] += size * std::abs(vector[c]);
             stored[c] += (size * error + least_error(op.q.dtype)) * std::abs(vector[c]);
           }
         }
-        for (std::size_t c = 0; c < h.width; ++c)
-          judge_->element(t, name, places[r] * static_cast<std::int64_t>(h.width) + static_cast<std::int64_t>(c),
-                          found[r * h.width + c], expected[c], terms[c], stored[c]);
+        for (std::size_t c = 0; c < any.width; ++c)
+          judge_->element(t, name, places[r] * static_cast<std::int64_t>(any.width) + static_cast<std::int64_t>(c),
+                          found[r * any.width + c], expected[c], terms[c], stored[c]);
       }
     };
     struct Term {
       double value, size, error;
       const double* vector;
     };
-    row(op.dq, "dq", look.queries, h.keys, [&](std::size_t i, std::size_t j) {
-      const Pair s = at(i, j);
-      return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.k[j * h.width]};
+    for (std::size_t m = 0; m < members.size(); ++m)
+      row(op.dq, "dq", key_head * group + static_cast<std::int64_t>(m), look.queries, any.keys,
+          [&](std::size_t i, std::size_t j) {
+            const Pair s = at(members[m], i, j);
+            return Term{any.scale * s.ds, std::abs(any.scale) * s.terms, s.error, &any.k[j * any.width]};
+          });
+    // The queries of all heads of the group, one head after the other.
+    row(op.dk, "dk", key_head, look.keys, members.size() * any.queries, [&](std::size_t j, std::size_t o) {
+      const Before& b = members[o / any.queries];
+      const std::size_t i = o % any.queries;
+      const Pair s = at(b, i, j);
+      return Term{any.scale * s.ds, std::abs(any.scale) * s.terms, s.error, &b.head.q[i * any.width]};
     });
-    row(op.dk, "dk", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
-      const Pair s = at(i, j);
-      return Term{h.scale * s.ds, std::abs(h.scale) * s.terms, s.error, &h.q[i * h.width]};
-    });
-    row(op.dv, "dv", look.keys, h.queries, [&](std::size_t j, std::size_t i) {
-      const Pair s = at(i, j);
-      return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * h.width]};
+    row(op.dv, "dv", key_head, look.keys, members.size() * any.queries, [&](std::size_t j, std::size_t o) {
+      const Before& b = members[o / any.queries];
+      const std::size_t i = o % any.queries;
+      const Pair s = at(b, i, j);
+      return Term{s.p * s.kept, s.terms < 0 ? -1 : s.p * s.kept, s.error, &b.dout[i * any.width]};
     });
   }
 }

@@ -31,6 +31,7 @@ AttentionArgs attention_args(const Op& op) {
   args.heads = q.dim(2);
   args.depth = q.dim(3);
   args.keys = op.k.dim(1);
+  args.key_heads = op.k.dim(2);
   args.q = view_of(q);
   args.k = view_of(op.k);
   args.v = view_of(op.v);

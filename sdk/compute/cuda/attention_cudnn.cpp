@@ -52,7 +52,8 @@ std::shared_ptr<fe::graph::Graph> describe(const AttentionKey& key) {
       .set_compute_data_type(fe::DataType_t::FLOAT);
   // Ours is [B, T, H, D], cuDNN's [B, H, T, D]: the strides carry the difference.
   const auto dims = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
-    return {key.batch, key.heads, over_keys(operand) ? key.keys : key.queries, key.depth};
+    return over_keys(operand) ? std::vector{key.batch, key.key_heads, key.keys, key.depth}
+                              : std::vector{key.batch, key.heads, key.queries, key.depth};
   };
   const auto strides = [&](AttentionOperand operand) -> std::vector<std::int64_t> {
     const AttentionKey::Strides& s = key.strides[index_of(operand)];
@@ -220,8 +221,9 @@ std::size_t operand_bytes(const AttentionKey& key, std::size_t operand) {
   if (operand == index_of(AttentionOperand::lse))
     return static_cast<std::size_t>(key.batch * key.heads * key.queries) * sizeof(float);
   const AttentionKey::Strides& s = key.strides[operand];
-  const std::int64_t times = over_keys(static_cast<AttentionOperand>(operand)) ? key.keys : key.queries;
-  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (key.heads - 1) * s.head + key.depth - 1;
+  const bool of_keys = over_keys(static_cast<AttentionOperand>(operand));
+  const std::int64_t times = of_keys ? key.keys : key.queries, heads = of_keys ? key.key_heads : key.heads;
+  const std::int64_t last = (key.batch - 1) * s.batch + (times - 1) * s.time + (heads - 1) * s.head + key.depth - 1;
   return static_cast<std::size_t>(last + 1) * size_of(key.dtype);
 }
 

@@ -13,7 +13,10 @@ struct AttentionProblem {
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
   bool causal = true;  // key j is visible to query i when j <= i + (keys - queries)
   bool backward = false;
-  float dropout = 0.0F;  // the probability that one is dropped
+  float dropout = 0.0F;              // the probability that one is dropped
+  std::int64_t fewer_key_heads = 0;  // heads of keys and values; 0: as many as `heads`
+
+  std::int64_t key_heads() const { return fewer_key_heads > 0 ? fewer_key_heads : heads; }
 };
 
 // Why the problem cannot go to cuDNN, as a sentence without its subject that says what is served; empty when it can.

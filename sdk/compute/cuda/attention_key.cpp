@@ -12,8 +12,9 @@ void AttentionKey::set_strides(AttentionOperand operand, const compute::Tensor& 
 }
 
 std::string AttentionKey::text() const {
-  return fmt::format("{} {} {}x{} heads {}x{}x{}{}{}", backward ? "attention_backward" : "attention_forward",
-                     name_of(dtype), batch, heads, queries, keys, depth, causal ? " causal" : "",
+  const std::string of_keys = key_heads == heads ? "" : fmt::format(", {} of keys,", key_heads);
+  return fmt::format("{} {} {}x{} heads{} {}x{}x{}{}{}", backward ? "attention_backward" : "attention_forward",
+                     name_of(dtype), batch, heads, of_keys, queries, keys, depth, causal ? " causal" : "",
                      dropout > 0.0F ? fmt::format(" dropout {}", dropout) : "");
 }
 

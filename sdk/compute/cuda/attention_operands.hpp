@@ -41,7 +41,8 @@ template <class Op>
 AttentionProblem problem_of(const Op& op) {
   return {op.q.dtype,      op.q.dim(0),     op.q.dim(2),
           op.q.dim(1),     op.k.dim(1),     op.q.dim(3),
-          op.shape.causal, is_backward<Op>, op.shape.dropout.probability};
+          op.shape.causal, is_backward<Op>, op.shape.dropout.probability,
+          op.k.dim(2)};
 }
 
 // Why no kernel serves the operation, as a sentence; empty when one does.

@@ -26,6 +26,7 @@ struct AttentionKey {
   };
   compute::DType dtype = compute::DType::bf16;
   std::int64_t batch = 0, heads = 0, queries = 0, keys = 0, depth = 0;
+  std::int64_t key_heads = 0;  // of k, v, dk and dv; `heads` is a multiple of it
   bool causal = true, backward = false;
   float scale = 1.0F;
   float dropout = 0.0F;  // the probability; 0: a graph without random numbers
@@ -35,7 +36,8 @@ struct AttentionKey {
   // Dimensions of one entry have no stride that matters: they get the one a packed tensor would have, so that equal
   // problems have equal keys.
   void set_strides(AttentionOperand operand, const compute::Tensor& t);
-  std::string text() const;  // "attention_backward bf16 4x12 heads, 512x512x64 causal dropout 0.1"
+  // "attention_backward bf16 4x12 heads, 512x512x64 causal dropout 0.1"; "4x14 heads, 2 of keys" where these are fewer.
+  std::string text() const;
   // And how the operands lie in memory, on which a kernel's speed may depend as well.
   std::string text_with_strides() const;
 };

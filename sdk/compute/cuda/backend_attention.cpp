@@ -24,6 +24,7 @@ AttentionKey cudnn_key(const Op& op) {
   key.heads = op.q.dim(2);
   key.depth = op.q.dim(3);
   key.keys = op.k.dim(1);
+  key.key_heads = op.k.dim(2);
   key.causal = op.shape.causal;
   key.backward = is_backward<Op>;
   key.scale = op.shape.scale;
@@ -53,6 +54,8 @@ AttentionFp32Args fp32_args(const Op& op) {
   args.heads = op.q.dim(2);
   args.depth = static_cast<int>(op.q.dim(3));
   args.keys = static_cast<int>(op.k.dim(1));
+  args.key_heads = op.k.dim(2);
+  args.group = args.key_heads > 0 ? static_cast<int>(args.heads / args.key_heads) : 1;
   args.scale = op.shape.scale;
   args.causal = op.shape.causal;
   args.dropout = dropout_args(op.shape.dropout);

@@ -77,7 +77,7 @@ template <class T>
 static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batch, int64_t head, int64_t first,
                           int64_t rows, const ForwardScratch& s) {
   const int64_t padded = round_to_lanes(a.depth);
-  const int64_t offset = a.keys - a.queries;
+  const int64_t offset = a.keys - a.queries, key_head = head / group_of(a);
   const int64_t key_end = a.causal ? smaller(a.keys, first + rows + offset) : a.keys;
   pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
   for (int64_t i = 0; i < rows * padded; ++i) s.out[i] = 0.0f;
@@ -85,9 +85,9 @@ static void forward_panel(const AttentionArgs& a, const Mask& mask, int64_t batc
 
   for (int64_t key = 0; key < key_end; key += tile_keys) {
     const int key_count = int(smaller(tile_keys, key_end - key));
-    pack_transposed(row_of<const T>(a.k, batch, head, key), a.k.time_stride, key_count, a.depth, s.k_transposed,
+    pack_transposed(row_of<const T>(a.k, batch, key_head, key), a.k.time_stride, key_count, a.depth, s.k_transposed,
                     tile_keys);
-    pack_rows(row_of<const T>(a.v, batch, head, key), a.v.time_stride, key_count, a.depth, 1.0f, s.v);
+    pack_rows(row_of<const T>(a.v, batch, key_head, key), a.v.time_stride, key_count, a.depth, 1.0f, s.v);
     for (int64_t block = 0; block < rows; block += tile_queries) {
       const ScoreTile tile{first + block, key, int(smaller(tile_queries, rows - block)), key_count, a.causal, offset};
       if (tile.visible(tile.rows - 1) == 0) continue;

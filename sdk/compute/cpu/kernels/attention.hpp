@@ -17,6 +17,7 @@ struct AttentionArgs {
   AttentionView q, k, v, out, dout, dq, dk, dv;  // the gradients are for the backward alone
   float* lse;                                    // [batch, heads, queries]
   int64_t batch, heads, queries, keys, depth;
+  int64_t key_heads;  // of k, v, dk, dv; `heads` is a multiple of it
   float scale;
   bool causal;          // key j is visible to query i when j <= i + (keys - queries)
   bool bf16;            // the type of all views; fp32 otherwise

@@ -3,7 +3,8 @@
 // With p = exp(scale q k - lse) and delta = rowsum(dout * out):
 //   dv = p^T dout,  ds = p * (dout v^T - delta),  dq = scale ds k,  dk = scale ds^T q.
 // Dropout puts its mask on the p of dv and on dout v^T; delta is as before, since out has the mask, too.
-// Whole heads: one pass over the key tiles makes all three gradients. Where heads are too few for the threads (or too
+// Where a group of heads reads the same keys, dk and dv are sums over its heads, one after the other.
+// Whole groups: one pass over the key tiles makes all three gradients. Where groups are too few for the threads (or too
 // long for the scratch), dk and dv are made per key tile and dq per panel of queries, each computing p anew. Both ways
 // add the same numbers in the same order, so the results are the same to the bit.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace assay::cpu::ASSAY_ISA {
 
-constexpr int64_t whole_head_limit_floats = int64_t(8) << 20;  // 32 MiB per thread
+constexpr int64_t whole_group_limit_floats = int64_t(8) << 20;  // 32 MiB per thread
 
 struct BackwardScratch {
   float *q, *dout, *dq, *lse, *delta;                // of the panel; lse in powers of two
@@ -37,6 +38,13 @@ struct BackwardScratch {
     p = at, at += tile_queries * tile_keys;
     ds = at;
   }
+  // With the panel of another head of the group, `rows` further on.
+  BackwardScratch panel_at(int64_t rows, int64_t padded) const {
+    BackwardScratch other = *this;
+    other.q += rows * padded, other.dout += rows * padded, other.dq += rows * padded;
+    other.lse += rows, other.delta += rows;
+    return other;
+  }
 };
 
 enum class Gradients { all, of_queries, of_keys };
@@ -44,10 +52,16 @@ enum class Gradients { all, of_queries, of_keys };
 template <class T>
 struct HeadBackward {
   const AttentionArgs& a;
-  const BackwardScratch& s;
+  BackwardScratch s;
   const Mask& mask;
-  int64_t batch, head;
+  int64_t batch, head;  // of queries
   int64_t padded = round_to_lanes(a.depth), offset = a.keys - a.queries;
+  int64_t group = group_of(a), key_head = head / group;
+
+  // Of a group's first head: another one, whose panel has `rows` rows and lies behind the panels of those before it.
+  HeadBackward member(int64_t which, int64_t rows) const {
+    return {a, s.panel_at(which * rows, padded), mask, batch, head + which};
+  }
 
   void pack_panel(int64_t first, int64_t rows) const {
     pack_rows(row_of<const T>(a.q, batch, head, first), a.q.time_stride, rows, a.depth, a.scale * log2_e, s.q);
@@ -62,16 +76,17 @@ struct HeadBackward {
   }
   int pack_keys(int64_t first) const {
     const int count = int(smaller(tile_keys, a.keys - first));
-    const T* k = row_of<const T>(a.k, batch, head, first);
+    const T* k = row_of<const T>(a.k, batch, key_head, first);
     pack_rows(k, a.k.time_stride, count, a.depth, 1.0f, s.k);
     pack_transposed(k, a.k.time_stride, count, a.depth, s.k_transposed, tile_keys);
-    pack_transposed(row_of<const T>(a.v, batch, head, first), a.v.time_stride, count, a.depth, s.v_transposed,
+    pack_transposed(row_of<const T>(a.v, batch, key_head, first), a.v.time_stride, count, a.depth, s.v_transposed,
                     tile_keys);
     return count;
   }
-  void write(const AttentionView& to, int64_t first, int64_t rows, float factor, const float* from) const {
+  void write(const AttentionView& to, int64_t to_head, int64_t first, int64_t rows, float factor,
+             const float* from) const {
     for (int64_t i = 0; i < rows; ++i) {
-      T* row = row_of<T>(to, batch, head, first + i);
+      T* row = row_of<T>(to, batch, to_head, first + i);
       each(a.depth, [&](int64_t c, auto span) { store_span(row + c, factor * load_vec(from + i * padded + c), span); });
     }
   }
@@ -137,76 +152,96 @@ struct HeadBackward {
     clear(s.dv, 0, tile_keys * padded);
   }
   void write_key_gradients(int64_t key, int key_count) const {
-    write(a.dk, key, key_count, ln_2, s.dk);  // q was packed times scale * log2(e)
-    write(a.dv, key, key_count, 1.0f, s.dv);
+    write(a.dk, key_head, key, key_count, ln_2, s.dk);  // q was packed times scale * log2(e)
+    write(a.dv, key_head, key, key_count, 1.0f, s.dv);
   }
 
-  // All keys against one panel of queries, which is all queries where dk and dv are wanted.
-  template <Gradients wanted>
+  // All keys against one panel of queries.
   void panel(int64_t first, int64_t rows) const {
     pack_panel(first, rows);
     clear(s.dq, 0, rows * padded);
-    const int64_t key_end =
-        a.causal && wanted == Gradients::of_queries ? smaller(a.keys, first + rows + offset) : a.keys;
-    for (int64_t key = 0; key < key_end; key += tile_keys) {
-      const int key_count = pack_keys(key);
-      if constexpr (wanted == Gradients::all) clear_key_gradients();
-      add_panel<wanted>(first, rows, key, key_count);
-      if constexpr (wanted == Gradients::all) write_key_gradients(key, key_count);
-    }
-    write(a.dq, first, rows, a.scale, s.dq);
+    const int64_t key_end = a.causal ? smaller(a.keys, first + rows + offset) : a.keys;
+    for (int64_t key = 0; key < key_end; key += tile_keys)
+      add_panel<Gradients::of_queries>(first, rows, key, pack_keys(key));
+    write(a.dq, head, first, rows, a.scale, s.dq);
   }
-  // All queries against one tile of keys.
+  // Of a group's first head: all keys against all queries of the group.
+  void whole_group(int64_t panel_size) const {
+    for (int64_t g = 0; g < group; ++g) {
+      const HeadBackward of = member(g, panel_size);
+      of.pack_panel(0, a.queries);
+      clear(of.s.dq, 0, a.queries * padded);
+    }
+    for (int64_t key = 0; key < a.keys; key += tile_keys) {
+      const int key_count = pack_keys(key);
+      clear_key_gradients();
+      for (int64_t g = 0; g < group; ++g)
+        member(g, panel_size).template add_panel<Gradients::all>(0, a.queries, key, key_count);
+      write_key_gradients(key, key_count);
+    }
+    for (int64_t g = 0; g < group; ++g) {
+      const HeadBackward of = member(g, panel_size);
+      of.write(a.dq, of.head, 0, a.queries, a.scale, of.s.dq);
+    }
+  }
+  // Of a group's first head: all queries of the group against one tile of keys.
   void keys(int64_t key, int64_t panel_size) const {
     const int key_count = pack_keys(key);
     clear_key_gradients();
     const int64_t start = a.causal ? larger(0, key - offset) / panel_size * panel_size : 0;
-    for (int64_t first = start; first < a.queries; first += panel_size) {
-      const int64_t rows = smaller(panel_size, a.queries - first);
-      pack_panel(first, rows);
-      add_panel<Gradients::of_keys>(first, rows, key, key_count);
-    }
+    for (int64_t g = 0; g < group; ++g)
+      for (int64_t first = start; first < a.queries; first += panel_size) {
+        const HeadBackward of = member(g, 0);  // one after the other, in one panel
+        const int64_t rows = smaller(panel_size, a.queries - first);
+        of.pack_panel(first, rows);
+        of.template add_panel<Gradients::of_keys>(first, rows, key, key_count);
+      }
     write_key_gradients(key, key_count);
   }
 };
 
 // Twice two of five products are computed in the split form: it pays where it fills the threads half again as well.
-static bool by_whole_heads(const AttentionArgs& a) {
-  const int64_t heads = a.batch * a.heads, rounds = divide_up(heads, a.threads);
-  return 3 * heads >= 2 * a.threads * rounds &&
-         BackwardScratch::floats(a.queries, round_to_lanes(a.depth)) <= whole_head_limit_floats;
+static bool by_whole_groups(const AttentionArgs& a) {
+  const int64_t groups = a.batch * a.key_heads, rounds = divide_up(groups, a.threads);
+  return 3 * groups >= 2 * a.threads * rounds &&
+         BackwardScratch::floats(group_of(a) * a.queries, round_to_lanes(a.depth)) <= whole_group_limit_floats;
 }
 static int64_t backward_panel(const AttentionArgs& a) {
-  return by_whole_heads(a) ? divide_up(a.queries, tile_queries) * tile_queries : panel_rows(a);
+  return by_whole_groups(a) ? divide_up(a.queries, tile_queries) * tile_queries : panel_rows(a);
 }
-static int64_t backward_scratch_bytes(const AttentionArgs& a) {
-  return 4 * a.threads * BackwardScratch::floats(backward_panel(a), round_to_lanes(a.depth));
+// Panels that lie in the scratch at a time.
+static int64_t backward_panels(const AttentionArgs& a) { return by_whole_groups(a) ? group_of(a) : 1; }
+static int64_t backward_scratch_floats(const AttentionArgs& a) {  // of a thread
+  return BackwardScratch::floats(backward_panels(a) * backward_panel(a), round_to_lanes(a.depth));
 }
+static int64_t backward_scratch_bytes(const AttentionArgs& a) { return 4 * a.threads * backward_scratch_floats(a); }
 
 template <class T>
 static void backward_typed(const AttentionArgs& a) {
-  const int64_t size = backward_panel(a), padded = round_to_lanes(a.depth), heads = a.batch * a.heads;
+  const int64_t size = backward_panel(a), padded = round_to_lanes(a.depth);
+  const int64_t heads = a.batch * a.heads, groups = a.batch * a.key_heads, group = group_of(a);
   const int64_t panels = divide_up(a.queries, size), tiles = divide_up(a.keys, tile_keys);
-  const bool whole = by_whole_heads(a);
+  const bool whole = by_whole_groups(a);
   const Mask mask(a.dropout);
 #pragma omp parallel num_threads(a.threads)
   {
-    const BackwardScratch scratch(
-        static_cast<float*>(a.scratch) + omp_get_thread_num() * BackwardScratch::floats(size, padded), size, padded);
+    const BackwardScratch scratch(static_cast<float*>(a.scratch) + omp_get_thread_num() * backward_scratch_floats(a),
+                                  backward_panels(a) * size, padded);
     const auto head = [&](int64_t unit) {
       return HeadBackward<T>{a, scratch, mask, unit % heads / a.heads, unit % heads % a.heads};
     };
+    const auto first_head = [&](int64_t unit) { return head(unit % groups * group); };
     if (whole) {
 #pragma omp for schedule(dynamic, 1)
-      for (int64_t unit = 0; unit < heads; ++unit) head(unit).template panel<Gradients::all>(0, a.queries);
+      for (int64_t unit = 0; unit < groups; ++unit) first_head(unit).whole_group(size);
     } else {
       // Longest first: the first keys are seen by the most queries, the last queries see the most keys.
 #pragma omp for schedule(dynamic, 1) nowait
-      for (int64_t unit = 0; unit < tiles * heads; ++unit) head(unit).keys(unit / heads * tile_keys, size);
+      for (int64_t unit = 0; unit < tiles * groups; ++unit) first_head(unit).keys(unit / groups * tile_keys, size);
 #pragma omp for schedule(dynamic, 1)
       for (int64_t unit = 0; unit < panels * heads; ++unit) {
         const int64_t first = (panels - 1 - unit / heads) * size;
-        head(unit).template panel<Gradients::of_queries>(first, smaller(size, a.queries - first));
+        head(unit).panel(first, smaller(size, a.queries - first));
       }
     }
   }

@@ -27,6 +27,9 @@ static int64_t panel_rows(const AttentionArgs& a) {
   return blocks * tile_queries;
 }
 
+// How many heads of queries read one head of keys: query head h reads key head h / group_of(a).
+ASSAY_INLINE int64_t group_of(const AttentionArgs& a) { return a.key_heads > 0 ? a.heads / a.key_heads : 1; }
+
 template <class T>
 ASSAY_INLINE T* row_of(const AttentionView& view, int64_t batch, int64_t head, int64_t time) {
   return static_cast<T*>(view.data) + batch * view.batch_stride + time * view.time_stride + head * view.head_stride;

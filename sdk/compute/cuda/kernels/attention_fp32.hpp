@@ -18,6 +18,8 @@ struct AttentionFp32View {
 
 struct AttentionFp32Args {
   std::int64_t batch = 0, heads = 0;
+  std::int64_t key_heads = 0;  // of k, v, dk, dv; `heads` is a multiple of it, and query head h reads h / group
+  int group = 1;               // heads / key_heads
   int queries = 0, keys = 0, depth = 0;
   float scale = 1.0F;
   bool causal = false;  // key j is visible to query i when j <= i + (keys - queries)

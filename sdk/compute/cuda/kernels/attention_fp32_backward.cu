@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
   const int keys_end = keys_seen(a, first_query + T::BM);
   const Place at = place<T>();
   const Dropping<drops> mask(a, job);
+  const Job of_keys = keys_of(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::own0, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth,
                           wide);
@@ -51,9 +52,9 @@ __global__ void __launch_bounds__(threads, 2) query_gradient_kernel(const Attent
   for (int first_key = 0; first_key < keys_end; first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
-    load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.k, job, first_key), a.k.time, valid_keys, a.depth,
+    load_tile<T::BN, T::DP>(shared + Memory::other0, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth,
                             wide);
-    load_tile<T::BN, T::DP>(shared + Memory::other1, start_of(a.v, job, first_key), a.v.time, valid_keys, a.depth,
+    load_tile<T::BN, T::DP>(shared + Memory::other1, start_of(a.v, of_keys, first_key), a.v.time, valid_keys, a.depth,
                             wide);
     __syncthreads();
     float score[T::rows][T::columns], dscore[T::rows][T::columns];
@@ -87,8 +88,8 @@ void query_gradients(const AttentionFp32Args& a, const char* operation, cudaStre
   with_backward_tiling(a, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto kernel = a.dropout.drop_below > 0 ? query_gradient_kernel<T, true> : query_gradient_kernel<T, false>;
-    launch(kernel, blocks_of<T>(a, a.queries, operation), BackwardMemory<T>::bytes, a, wide_in_backward(a), stream,
-           operation);
+    launch(kernel, blocks_of<T>(a, a.queries, a.heads, operation), BackwardMemory<T>::bytes, a, wide_in_backward(a),
+           stream, operation);
   });
 }
 

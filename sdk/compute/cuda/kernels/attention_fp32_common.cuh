@@ -63,10 +63,10 @@ inline bool wide_in_backward(const AttentionFp32Args& a) {
   return wide_enough(a, {&a.q, &a.k, &a.v, &a.dout, &a.dq, &a.dk, &a.dv});
 }
 
-// One block for each tile of BM of the `rows` rows of each head.
+// One block for each tile of BM of the `rows` rows of each of `heads` heads.
 template <class T>
-unsigned blocks_of(const AttentionFp32Args& a, int rows, const char* operation) {
-  const std::int64_t blocks = ceil_div(rows, T::BM) * a.batch * a.heads;
+unsigned blocks_of(const AttentionFp32Args& a, int rows, std::int64_t heads, const char* operation) {
+  const std::int64_t blocks = ceil_div(rows, T::BM) * a.batch * heads;
   if (blocks > INT32_MAX) refuse_count(operation, blocks, "tiles of fp32 attention; at most 2147483647 are served");
   return static_cast<unsigned>(blocks);
 }

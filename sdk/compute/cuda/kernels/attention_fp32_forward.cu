@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   const Place at = place<T>();
   const float infinity = __int_as_float(0x7f800000);
   const Dropping<drops> mask(a, job);
+  const Job of_keys = keys_of(a, job);
 
   load_tile<T::BM, T::DP>(shared + Memory::q, start_of(a.q, job, first_query), a.q.time, valid_queries, a.depth, wide);
   float4 out[T::rows][T::quads];
@@ -37,8 +38,8 @@ __global__ void __launch_bounds__(threads, 2) forward_kernel(const AttentionFp32
   for (int first_key = 0; first_key < keys_end; first_key += T::BN) {
     __syncthreads();  // the tile before this has been read
     const int valid_keys = a.keys - first_key;
-    load_tile<T::BN, T::DP>(shared + Memory::k, start_of(a.k, job, first_key), a.k.time, valid_keys, a.depth, wide);
-    load_tile<T::BN, T::DP>(shared + Memory::v, start_of(a.v, job, first_key), a.v.time, valid_keys, a.depth, wide);
+    load_tile<T::BN, T::DP>(shared + Memory::k, start_of(a.k, of_keys, first_key), a.k.time, valid_keys, a.depth, wide);
+    load_tile<T::BN, T::DP>(shared + Memory::v, start_of(a.v, of_keys, first_key), a.v.time, valid_keys, a.depth, wide);
     __syncthreads();
     float score[T::rows][T::columns];
     multiply_rows<T>(score, shared + Memory::q, shared + Memory::k, at);
@@ -98,7 +99,7 @@ template <class T>
 void forward(const AttentionFp32Args& a, cudaStream_t stream) {
   constexpr const char* operation = "attention_forward";
   const auto kernel = a.dropout.drop_below > 0 ? forward_kernel<T, true> : forward_kernel<T, false>;
-  launch(kernel, blocks_of<T>(a, a.queries, operation), ForwardMemory<T>::bytes, a,
+  launch(kernel, blocks_of<T>(a, a.queries, a.heads, operation), ForwardMemory<T>::bytes, a,
          wide_enough(a, {&a.q, &a.k, &a.v, &a.out}), stream, operation);
 }
 

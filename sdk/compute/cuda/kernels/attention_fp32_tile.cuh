@@ -206,5 +206,9 @@ __device__ inline Job job_of(std::int64_t batch, std::int64_t heads) {
 __device__ inline float* start_of(const AttentionFp32View& view, const Job& job, int row) {
   return view.data + job.batch * view.batch + job.head * view.head + row * view.time;
 }
+// The head of keys and values that a head of queries reads.
+__device__ inline Job keys_of(const AttentionFp32Args& a, const Job& queries) {
+  return {queries.tile, queries.batch, a.group == 1 ? queries.head : queries.head / a.group};
+}
 
 }  // namespace assay::cuda::fp32_attention

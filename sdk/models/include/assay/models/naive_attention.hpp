@@ -1,13 +1,29 @@
 // Attention by its definition, with the matrix of scores made for some rows of queries at a time, so that it can be
 // held against tiled attention at any length. Keeps nothing from the forward to the backward but the operands.
+//
+// Keys and values may have fewer heads, K of which H is a multiple: query head h reads key head h / (H / K). Each
+// product is then made H / K times, of one head of each group, and gradients by keys and values are added up.
 #pragma once
 #include <assay/compute/backend.hpp>
 
 namespace assay::models {
 
+// The products of attention by its definition, of operands [B, T, H or K, D] and scores [B, H, Tq, Tk], by strides.
+struct NaiveProducts {
+  // scores = q k^T
+  static void scores(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k,
+                     const compute::Tensor& scores);
+  // out = p v, of [B, Tq, H, D]; also the gradients by queries, of those of the scores and k
+  static void of_queries(compute::Backend& b, const compute::Tensor& p, const compute::Tensor& v,
+                         const compute::Tensor& out);
+  // dv (+)= p^T dout, of [B, Tk, K, D]; also the gradients by keys, of those of the scores and q
+  static void of_keys(compute::Backend& b, const compute::Tensor& p, const compute::Tensor& dout,
+                      const compute::Tensor& dv, bool adds);
+};
+
 class NaiveAttention {
  public:
-  // `queries` and `keys` of a sequence; so many rows of queries at a time.
+  // `queries` and `keys` of a sequence, `heads` of queries; so many rows of queries at a time.
   NaiveAttention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys, bool causal,
                  std::int64_t rows);
   // The most rows at a time whose scores take no more than `bytes`; but no fewer than a sixteenth of all, as the
@@ -15,7 +31,7 @@ class NaiveAttention {
   static std::int64_t rows_within(std::size_t bytes, std::int64_t batch, std::int64_t heads, std::int64_t queries,
                                   std::int64_t keys, compute::DType dtype);
 
-  // q, out and their gradients [B, Tq, H, D], k and v [B, Tk, H, D], by strides; scores and dscores [B, H, rows, Tk].
+  // q, out and their gradients [B, Tq, H, D], k and v [B, Tk, K, D], by strides; scores and dscores [B, H, rows, Tk].
   // No dropout.
   void forward(compute::Backend& b, const compute::Tensor& q, const compute::Tensor& k, const compute::Tensor& v,
                const compute::Tensor& out, const compute::Tensor& scores, float scale) const;

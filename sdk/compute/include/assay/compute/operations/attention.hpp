@@ -37,9 +37,12 @@ struct SoftmaxBackward {
 };
 
 // Tiled attention, without the Tq x Tk matrix. Honours strides: a packed query-key-value buffer is three views.
+//
+// Keys and values may have fewer heads than queries, K of which H is a multiple (grouped-query attention): query head h
+// reads key head h / (H / K), and its gradient is the sum over the H / K heads that read it.
 struct AttentionForward {
   In q;     // T [B, Tq, H, D]
-  In k, v;  // T [B, Tk, H, D]
+  In k, v;  // T [B, Tk, K, D]
   Out out;  // T [B, Tq, H, D]
   Out lse;  // fp32 [B, H, Tq], the log-sum-exp of each row of scores
   AttentionShape shape;
@@ -47,7 +50,7 @@ struct AttentionForward {
 };
 struct AttentionBackward {
   In q, k, v, out, lse, dout;
-  Out dq, dk, dv;
+  Out dq, dk, dv;  // as q, k, v
   AttentionShape shape;
   ASSAY_OPERATION("attention_backward", q, k, v, out, lse, dout, dq, dk, dv, shape)
 };
