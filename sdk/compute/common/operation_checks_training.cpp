@@ -133,8 +133,10 @@ void check(const op::Advance& op) {
 
 void check(const op::AdamW& op) {
   require_update(op);
-  require_state(op.name, "m", op.m, op.parameter);
-  require_state(op.name, "v", op.v, op.parameter);
+  require_dtype(op.name, op.m, {op.parameter.dtype, DType::bf16});
+  require_dtype(op.name, op.v, {op.m.dtype});
+  require_count(op.name, "m", op.m, op.parameter.elements(), "one for each parameter");
+  require_count(op.name, "v", op.v, op.parameter.elements(), "one for each parameter");
 }
 
 void check(const op::Sgd& op) {

@@ -119,6 +119,9 @@ void CpuBackend::execute(const op::AdamW& op) {
   OptimizerArgs args = optimizer_args(op);
   args.first = op.m.data;
   args.second = op.v.data;
+  if (op.m.dtype == DType::bf16 && op.parameter.dtype == DType::f32)
+    args.types = op.gradient.dtype == DType::bf16 ? OptimizerTypes::f32_with_bf16_gradient_and_moments
+                                                  : OptimizerTypes::f32_with_bf16_moments;
   if (preparing()) return;
   const auto number = static_cast<double>(step_number(op.name, op.step));
   const double rate = *data_of<float>(op.lr);

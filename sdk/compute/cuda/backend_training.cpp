@@ -45,6 +45,7 @@ OptimizerArgs optimizer_args(const Op& op) {
   OptimizerArgs args{};
   args.parameter_type = op.parameter.dtype;
   args.gradient_type = op.gradient.dtype;
+  args.state_type = op.parameter.dtype;
   args.copy_type = op.compute_copy.dtype;
   args.count = op.parameter.elements();
   args.parameter = op.parameter.data;
@@ -125,6 +126,7 @@ void CudaBackend::execute(const op::AdamW& op) {
   OptimizerArgs args = optimizer_args(op);
   args.first = op.m.data;
   args.second = op.v.data;
+  args.state_type = op.m.dtype;
   args.multiprocessors = multiprocessors_;
   if (!preparing()) cuda::adamw(args, op.options, stream());
 }

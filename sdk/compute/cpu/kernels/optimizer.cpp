@@ -12,13 +12,15 @@ ASSAY_INLINE Vec square_root(Vec x) {
   return y;
 }
 
-// call(P{}, G{}) with the types of parameter and state, and of the gradient.
+// call(P{}, G{}, S{}) with the types of parameter, gradient and state.
 template <class Call>
 static void with_types(OptimizerTypes types, Call call) {
   switch (types) {
-    case OptimizerTypes::f32: return call(float{}, float{});
-    case OptimizerTypes::f32_with_bf16_gradient: return call(float{}, bf16{});
-    case OptimizerTypes::bf16: return call(bf16{}, bf16{});
+    case OptimizerTypes::f32: return call(float{}, float{}, float{});
+    case OptimizerTypes::f32_with_bf16_gradient: return call(float{}, bf16{}, float{});
+    case OptimizerTypes::f32_with_bf16_moments: return call(float{}, float{}, bf16{});
+    case OptimizerTypes::f32_with_bf16_gradient_and_moments: return call(float{}, bf16{}, bf16{});
+    case OptimizerTypes::bf16: return call(bf16{}, bf16{}, bf16{});
   }
 }
 
@@ -30,11 +32,11 @@ ASSAY_INLINE void each_in_parallel(int64_t count, Body body) {
   });
 }
 
-template <class P, class G, bool copied>
+template <class P, class G, class S, bool copied>
 static void adamw_typed(const OptimizerArgs& a, const AdamWStep& s) {
   P* const parameter = static_cast<P*>(a.parameter);
-  P* const first = static_cast<P*>(a.first);
-  P* const second = static_cast<P*>(a.second);
+  S* const first = static_cast<S*>(a.first);
+  S* const second = static_cast<S*>(a.second);
   const G* const gradient = static_cast<const G*>(a.gradient);
   uint16_t* const copy = a.compute_copy;
   each_in_parallel(a.count, [=](int64_t i, auto span) {
@@ -71,13 +73,13 @@ static void sgd_typed(const OptimizerArgs& a, const SgdStep& s) {
 }
 
 static void adamw(const OptimizerArgs& a, const AdamWStep& s) {
-  with_types(a.types, [&](auto p, auto g) {
-    a.compute_copy ? adamw_typed<decltype(p), decltype(g), true>(a, s)
-                   : adamw_typed<decltype(p), decltype(g), false>(a, s);
+  with_types(a.types, [&](auto p, auto g, auto m) {
+    a.compute_copy ? adamw_typed<decltype(p), decltype(g), decltype(m), true>(a, s)
+                   : adamw_typed<decltype(p), decltype(g), decltype(m), false>(a, s);
   });
 }
 static void sgd(const OptimizerArgs& a, const SgdStep& s) {
-  with_types(a.types, [&](auto p, auto g) { sgd_typed<decltype(p), decltype(g)>(a, s); });
+  with_types(a.types, [&](auto p, auto g, auto) { sgd_typed<decltype(p), decltype(g)>(a, s); });
 }
 
 const OptimizerKernels optimizer_kernels = {adamw, sgd};

@@ -6,8 +6,15 @@
 
 namespace assay::cpu {
 
-// fp32 state with a gradient of fp32 or bf16, or everything bf16 (computed in fp32, rounded to nearest).
-enum class OptimizerTypes { f32, f32_with_bf16_gradient, bf16 };
+// fp32 state with a gradient of fp32 or bf16, the same with AdamW's moments in bf16, or everything bf16 (computed in
+// fp32, rounded to nearest).
+enum class OptimizerTypes {
+  f32,
+  f32_with_bf16_gradient,
+  f32_with_bf16_moments,
+  f32_with_bf16_gradient_and_moments,
+  bf16
+};
 
 struct OptimizerArgs {
   OptimizerTypes types;

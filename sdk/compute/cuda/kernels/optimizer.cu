@@ -94,22 +94,24 @@ struct SgdWithMomentum {
   }
 };
 
-template <class P, class G, int V, int states>
+// P, G and S: the types of parameter, gradient and state.
+template <class P, class G, class S, int V, int states>
 struct Packs {
-  Held<P, V> parameter, first, second;
+  Held<P, V> parameter;
+  Held<S, V> first, second;
   Held<G, V> gradient;
 
   __device__ __forceinline__ void load(const OptimizerArgs& a, std::int64_t i) {
     gradient = hold<V, Cache::streaming>(static_cast<const G*>(a.gradient) + i);
     parameter = hold<V, Cache::streaming>(static_cast<const P*>(a.parameter) + i);
-    if constexpr (states > 0) first = hold<V, Cache::streaming>(static_cast<const P*>(a.first) + i);
-    if constexpr (states > 1) second = hold<V, Cache::streaming>(static_cast<const P*>(a.second) + i);
+    if constexpr (states > 0) first = hold<V, Cache::streaming>(static_cast<const S*>(a.first) + i);
+    if constexpr (states > 1) second = hold<V, Cache::streaming>(static_cast<const S*>(a.second) + i);
   }
 };
 
-template <class Rule, class P, class G, class C, int V>
+template <class Rule, class P, class G, class S, class C, int V>
 __device__ __forceinline__ void update(const OptimizerArgs& a, const Rule& rule, std::int64_t i,
-                                       const Packs<P, G, V, Rule::states>& packs) {
+                                       const Packs<P, G, S, V, Rule::states>& packs) {
   float g[V], p[V], m[V] = {}, v[V] = {};
   unpack(packs.gradient, g);
   unpack(packs.parameter, p);
@@ -119,8 +121,8 @@ __device__ __forceinline__ void update(const OptimizerArgs& a, const Rule& rule,
   for (int e = 0; e < V; ++e) rule.apply(g[e], p[e], m[e], v[e]);
   const Held<P, V> rounded = held_from<P>(p);
   store<Cache::streaming>(static_cast<P*>(a.parameter) + i, rounded);
-  if constexpr (Rule::states > 0) store<Cache::streaming>(static_cast<P*>(a.first) + i, held_from<P>(m));
-  if constexpr (Rule::states > 1) store<Cache::streaming>(static_cast<P*>(a.second) + i, held_from<P>(v));
+  if constexpr (Rule::states > 0) store<Cache::streaming>(static_cast<S*>(a.first) + i, held_from<S>(m));
+  if constexpr (Rule::states > 1) store<Cache::streaming>(static_cast<S*>(a.second) + i, held_from<S>(v));
   if constexpr (!std::is_same_v<C, NoCopy>) {
     unpack(rounded, p);
     store(static_cast<C*>(a.compute_copy) + i, held_from<C>(p));
@@ -128,7 +130,7 @@ __device__ __forceinline__ void update(const OptimizerArgs& a, const Rule& rule,
 }
 
 // Packs of V elements, and what is left over one element for a thread.
-template <class Rule, class P, class G, class C, int V>
+template <class Rule, class P, class G, class S, class C, int V>
 __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
     step_kernel(const OptimizerArgs a, const typename Rule::Options options) {
   __shared__ Rule shared_rule;
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
   const std::int64_t per_block = std::int64_t{threads} * unrolled<P>;
   const std::int64_t step = gridDim.x * per_block;
   std::int64_t i = blockIdx.x * per_block + threadIdx.x;
-  Packs<P, G, V, Rule::states> here[unrolled<P>];
+  Packs<P, G, S, V, Rule::states> here[unrolled<P>];
   const auto load = [&] {
 #pragma unroll
     for (int u = 0; u < unrolled<P>; ++u) {
@@ -152,20 +154,21 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
   for (; i < packs; i += step, load()) {
 #pragma unroll
     for (int u = 0; u < unrolled<P>; ++u) {
-      if (const std::int64_t pack = i + u * threads; pack < packs) update<Rule, P, G, C, V>(a, rule, pack * V, here[u]);
+      if (const std::int64_t pack = i + u * threads; pack < packs)
+        update<Rule, P, G, S, C, V>(a, rule, pack * V, here[u]);
     }
   }
   if constexpr (V > 1) {
     const std::int64_t left = packs * V + blockIdx.x * std::int64_t{threads} + threadIdx.x;
     if (left < a.count) {
-      Packs<P, G, 1, Rule::states> last;
+      Packs<P, G, S, 1, Rule::states> last;
       last.load(a, left);
-      update<Rule, P, G, C, 1>(a, rule, left, last);
+      update<Rule, P, G, S, C, 1>(a, rule, left, last);
     }
   }
 }
 
-template <class Rule, class P, class G, class C>
+template <class Rule, class P, class G, class S, class C>
 void launch(const OptimizerArgs& a, const typename Rule::Options& options, cudaStream_t stream) {
   constexpr int wide = pack_width<P>;
   const bool vectorised = aligned({a.parameter, a.gradient, a.first, a.second, a.compute_copy});
@@ -173,29 +176,34 @@ void launch(const OptimizerArgs& a, const typename Rule::Options& options, cudaS
   const unsigned blocks =
       grid_size(packs, threads * unrolled<P>, std::int64_t{a.multiprocessors} * blocks_per_multiprocessor);
   if (vectorised)
-    step_kernel<Rule, P, G, C, wide><<<blocks, threads, 0, stream>>>(a, options);
+    step_kernel<Rule, P, G, S, C, wide><<<blocks, threads, 0, stream>>>(a, options);
   else
-    step_kernel<Rule, P, G, C, 1><<<blocks, threads, 0, stream>>>(a, options);
+    step_kernel<Rule, P, G, S, C, 1><<<blocks, threads, 0, stream>>>(a, options);
 }
 
-template <class Rule, class P, class G>
+template <class Rule, class P, class G, class S>
 void with_copy(const OptimizerArgs& a, const typename Rule::Options& options, cudaStream_t stream) {
   if (!a.compute_copy)
-    launch<Rule, P, G, NoCopy>(a, options, stream);
+    launch<Rule, P, G, S, NoCopy>(a, options, stream);
   else if (a.copy_type == compute::DType::bf16)
-    launch<Rule, P, G, bf16>(a, options, stream);
+    launch<Rule, P, G, S, bf16>(a, options, stream);
   else
-    launch<Rule, P, G, f16>(a, options, stream);
+    launch<Rule, P, G, S, f16>(a, options, stream);
 }
 
 template <class Rule>
 void run(const OptimizerArgs& a, const typename Rule::Options& options, const char* operation, cudaStream_t stream) {
   if (a.count == 0) return;
   if (a.parameter_type == compute::DType::bf16) {
-    with_copy<Rule, bf16, bf16>(a, options, stream);
+    with_copy<Rule, bf16, bf16, bf16>(a, options, stream);
   } else {
-    dispatch_float(a.gradient_type,
-                   [&](auto tag) { with_copy<Rule, float, typename decltype(tag)::type>(a, options, stream); });
+    dispatch_float(a.gradient_type, [&](auto tag) {
+      using G = typename decltype(tag)::type;
+      if constexpr (Rule::states == 2) {
+        if (a.state_type == compute::DType::bf16) return with_copy<Rule, float, G, bf16>(a, options, stream);
+      }
+      with_copy<Rule, float, G, float>(a, options, stream);
+    });
   }
   check_launch(operation);
 }

@@ -16,9 +16,10 @@ struct LossScalePointers {
   const float* nonfinite;
 };
 
-// fp32 state with a gradient of any floating-point type, or everything bf16 (computed in fp32, rounded to nearest).
+// fp32 parameters with a gradient of any floating-point type, the state fp32 or, of AdamW, bf16; or everything bf16
+// (computed in fp32, rounded to nearest).
 struct OptimizerArgs {
-  compute::DType parameter_type, gradient_type, copy_type;
+  compute::DType parameter_type, gradient_type, state_type, copy_type;
   std::int64_t count;
   void* parameter;
   const void* gradient;

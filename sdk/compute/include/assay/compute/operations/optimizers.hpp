@@ -33,8 +33,8 @@ struct Advance {
   LossScale loss_scale = {};
   ASSAY_OPERATION("advance", step, loss_scale)
 };
-// parameter, m, v: fp32; gradient: fp32 or 16 bits wide; or all of them bf16 (bf16_pure, computed in fp32, rounded to
-// nearest).
+// parameter: fp32, m and v: fp32, or both bf16; gradient: fp32 or 16 bits wide; or all of them bf16. Computed in fp32,
+// the update from moments that are not yet rounded; 16-bit numbers are rounded to nearest.
 struct AdamW {
   InOut parameter;
   In gradient;
