@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the reference tensors of the decoder's parity tests, tests/data/decoder/*.safetensors, with PyTorch.
+"""Makes the reference tensors of the decoder's parity tests with PyTorch: tests/data/decoder/*.safetensors, and
+tests/data/decoder_grouped/*.safetensors of a model as people train them: grouped-query attention, biases of q, k and v,
+tied embeddings, another base of the rotation and another epsilon.
 
 The model is written from its definition in PyTorch's own operations and runs in float64, so that what the tests see is
 assay's rounding alone; weights are rounded to float32 first, so that both start from the same numbers.
@@ -12,7 +14,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 VOCAB, D, FF, LAYERS, HEADS, BATCH, CONTEXT = 97, 48, 112, 2, 3, 2, 21
-OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "decoder"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"
 
 
 def make_weights():
@@ -63,31 +65,131 @@ def forward(w, ids):
     return rms_norm(x, w["ln_final.weight"]) @ w["lm_head.weight"].T
 
 
-def main():
-    OUT.mkdir(parents=True, exist_ok=True)
-    w = make_weights()
+# ---- the model as people train them, by the names and the layout of the files in which its weights are published -------
+
+KV_HEADS, GROUPED_HEADS, THETA, EPS = 2, 6, 1e6, 1e-6
+HEAD_DIM = D // GROUPED_HEADS
+OURS = {"self_attn.q_proj": "attn.q_proj", "self_attn.k_proj": "attn.k_proj", "self_attn.v_proj": "attn.v_proj",
+        "self_attn.o_proj": "attn.output_proj", "mlp.gate_proj": "ffn.w1", "mlp.up_proj": "ffn.w3", "mlp.down_proj": "ffn.w2",
+        "input_layernorm": "ln1", "post_attention_layernorm": "ln2"}
+
+
+def make_grouped_weights():
+    g = torch.Generator().manual_seed(30)
+    w = {}
+
+    def tensor(name, *shape, std, mean=0.0):
+        w[name] = (mean + torch.randn(*shape, generator=g) * std).double()
+
+    # So small that the epsilon shows.
+    tensor("model.embed_tokens.weight", VOCAB, D, std=0.02)
+    for i in range(LAYERS):
+        p = f"model.layers.{i}."
+        for n, width in (("q", D), ("k", KV_HEADS * HEAD_DIM), ("v", KV_HEADS * HEAD_DIM)):
+            tensor(f"{p}self_attn.{n}_proj.weight", width, D, std=0.2)
+            tensor(f"{p}self_attn.{n}_proj.bias", width, std=0.3)
+        tensor(f"{p}self_attn.o_proj.weight", D, D, std=0.02)
+        tensor(f"{p}mlp.gate_proj.weight", FF, D, std=0.15)
+        tensor(f"{p}mlp.up_proj.weight", FF, D, std=0.15)
+        tensor(f"{p}mlp.down_proj.weight", D, FF, std=0.02)
+        tensor(f"{p}input_layernorm.weight", D, std=0.2, mean=1.0)
+        tensor(f"{p}post_attention_layernorm.weight", D, std=0.2, mean=1.0)
+    tensor("model.norm.weight", D, std=0.2, mean=1.0)
+    return w
+
+
+def rotate_halves(x):  # element i of a head with element i + HEAD_DIM / 2
+    angle = torch.outer(torch.arange(x.shape[-2]).double(),
+                        THETA ** (-torch.arange(0, HEAD_DIM, 2).double() / HEAD_DIM))
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
+
+
+def grouped_forward(w, ids):
+    b, t = ids.shape
+
+    def norm(x, name):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS) * w[name + ".weight"]
+
+    x = w["model.embed_tokens.weight"][ids]
+    for i in range(LAYERS):
+        p = f"model.layers.{i}."
+        y = norm(x, p + "input_layernorm")
+        q, k, v = (F.linear(y, w[f"{p}self_attn.{n}_proj.weight"], w[f"{p}self_attn.{n}_proj.bias"])
+                   .view(b, t, -1, HEAD_DIM).transpose(1, 2) for n in "qkv")
+        k, v = (z.repeat_interleave(GROUPED_HEADS // KV_HEADS, 1) for z in (rotate_halves(k), v))
+        a = F.scaled_dot_product_attention(rotate_halves(q), k, v, is_causal=True)
+        x = x + F.linear(a.transpose(1, 2).reshape(b, t, D), w[p + "self_attn.o_proj.weight"])
+        y = norm(x, p + "post_attention_layernorm")
+        h = F.silu(F.linear(y, w[p + "mlp.gate_proj.weight"])) * F.linear(y, w[p + "mlp.up_proj.weight"])
+        x = x + F.linear(h, w[p + "mlp.down_proj.weight"])
+    return F.linear(norm(x, "model.norm"), w["model.embed_tokens.weight"])
+
+
+def to_ours(name, value):
+    """The name and the layout of the tests: rotated elements of a head, or their rows, lie in pairs."""
+    if name == "model.embed_tokens.weight":
+        return "token_embeddings.weight", value
+    if name == "model.norm.weight":
+        return "ln_final.weight", value
+    _, _, layer, *middle, kind = name.split(".")
+    middle = ".".join(middle)
+    if middle in ("self_attn.q_proj", "self_attn.k_proj"):
+        value = value.view(-1, 2, HEAD_DIM // 2, *value.shape[1:]).transpose(1, 2).reshape(value.shape)
+    return f"layers.{layer}.{OURS[middle]}.{kind}", value
+
+
+def same(name, value):
+    return name, value
+
+
+# ---- what both have -----------------------------------------------------------------------------------------------------
+
+
+def write(folder, w, model, renamed, lr):
+    out = DATA / folder
+    out.mkdir(parents=True, exist_ok=True)
     g = torch.Generator().manual_seed(21)
     ids = torch.randint(0, VOCAB, (BATCH, CONTEXT), generator=g)
     labels = torch.randint(0, VOCAB, (BATCH, CONTEXT), generator=g)
     labels[0, 3] = -100  # an ignored label
-    save_file({k: v.float() for k, v in w.items()}, OUT / "weights.safetensors")
-    save_file({"input_ids": ids, "labels": labels}, OUT / "inputs.safetensors")
+    stored = {}
+    for name, value in w.items():
+        ours, value = renamed(name, value)
+        stored[ours] = value.float().contiguous()
+    save_file(stored, out / "weights.safetensors")
+    save_file({"input_ids": ids, "labels": labels}, out / "inputs.safetensors")
 
     params = {k: torch.nn.Parameter(v.float().double()) for k, v in w.items()}
-    optimizer = torch.optim.AdamW(params.values(), lr=1e-2)
+    optimizer = torch.optim.AdamW(params.values(), lr=lr)
     expected = {}
+
+    def keep(what, values):
+        for name, value in values:
+            ours, value = renamed(name, value)
+            expected[f"{what}.{ours}"] = value.clone()
+
     for step in range(3):
         optimizer.zero_grad()
-        logits = forward(params, ids)
+        logits = model(params, ids)
         loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
         loss.backward()
         if step == 0:
             expected["logits"], expected["loss"] = logits.detach().clone(), loss.detach().clone()
-            expected.update({f"grad.{k}": p.grad.clone() for k, p in params.items()})
+            keep("grad", ((k, p.grad) for k, p in params.items()))
         optimizer.step()
-    expected.update({f"weight.{k}": p.detach().clone() for k, p in params.items()})
-    save_file({k: v.float().contiguous() for k, v in expected.items()}, OUT / "expected.safetensors",
+    keep("weight", ((k, p.detach()) for k, p in params.items()))
+    save_file({k: v.float().contiguous() for k, v in expected.items()}, out / "expected.safetensors",
               metadata={"made_by": f"scripts/make_decoder_reference.py, torch {torch.__version__}, float64"})
+
+
+def main():
+    write("decoder", make_weights(), forward, same, lr=1e-2)
+    grouped = make_grouped_weights()
+    # Small weights, and the gradients by the keys' biases cancel: an update of AdamW is the sign of a gradient.
+    write("decoder_grouped", grouped, grouped_forward, to_ours, lr=1e-4)
+    # The same weights as such models are published.
+    save_file({k: v.float() for k, v in grouped.items()}, DATA / "decoder_grouped" / "published.safetensors")
 
 
 if __name__ == "__main__":

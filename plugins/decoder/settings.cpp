@@ -11,6 +11,13 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
   model.checkpointing = model.backward && model.checkpointing;
   model.keep_logits = !dump_file.empty();
   model.side_lane = c.get<bool>("side_lane");
+  model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
+  if (c.choice("moments", moments) == Moments::bf16) {
+    if (trainer.optimizer.name != "adamw")
+      throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                         "moments = \"bf16\" is of AdamW, and the optimizer is another; leave it out");
+    model.precision.state = assay::compute::DType::bf16;
+  }
   trainer.rank = 0, trainer.ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;
   trainer.weights_file = c.get<std::string>("weights");

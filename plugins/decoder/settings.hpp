@@ -23,6 +23,11 @@ struct Settings {
 inline constexpr auto passes = assay::choices<Pass>(
     {{"forward", Pass::forward}, {"forward_backward", Pass::forward_backward}, {"train_step", Pass::train_step}});
 
+// Of AdamW: in the format that the precision says for the optimizer's state, or in bf16.
+enum class Moments { as_precision, bf16 };
+inline constexpr auto moments =
+    assay::choices<Moments>({{"as_precision", Moments::as_precision}, {"bf16", Moments::bf16}});
+
 using assay::Param;
 inline constexpr auto params = assay::join(
     assay::models::model_params,
@@ -35,6 +40,12 @@ inline constexpr auto params = assay::join(
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
     assay::models::attention_params, assay::train::optimizer_params, assay::models::checkpointing_params,
     assay::table(
+        Param::integer("accumulation_steps", 1)
+            .at_least(1)
+            .at_most(1 << 16)
+            .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"),
+        Param::choice("moments", Moments::as_precision, moments)
+            .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step"),
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

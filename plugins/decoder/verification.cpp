@@ -40,8 +40,7 @@ void Workload::enqueue_timed(const Launch& launch) {
 // Forward, and backward if there is one, of the operations one by one. A forward alone has its loss from here.
 void Workload::enqueue_with_loss(const DecoderModel& of) const { enqueue_with_loss(of, trainer_.backend()); }
 void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend& by) const {
-  of.forward(by, trainer_.inputs(), &trainer_.labels(), trainer_.valid_rows());
-  if (of.config().backward) of.backward(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
+  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
 }
 
 // Of a captured step also whether it does what its operations do.
@@ -63,8 +62,8 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::verification::compare_paths(
       what, timed, trainer_.loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
-      assay::verification::path_tolerance(model().precision, model().layers, model().rows()), trainer_.parameters(),
-      model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
+      assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()),
+      trainer_.parameters(), model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 
 // What is compared: the gradients by parameter, and, as most rows of the embedding's are zero, one that is not; of a
@@ -115,13 +114,18 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
 }
 
 // Logits of random weights are sums of d_model independent products: normal with variance d_model * 2 / (d_model +
-// vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2.
+// vocab). The expected cross-entropy against any label is then ln(vocab) + variance / 2. Of a tied head one logit is
+// none of these: a token's own, by the embedding that its state may still lie along. It is at most d_model standard
+// deviations of a weight, give or take a few percent, and the loss lies between that and the usual one.
 std::string Workload::check_start(double loss) const {
   const auto vocab = static_cast<double>(model().vocab_size);
   const auto d = static_cast<double>(model().d_model);
   const double variance = 2 * d / (d + vocab);
   const double allowed = 0.05 + 5 * std::sqrt((variance + 0.01) / static_cast<double>(trainer_.valid_rows()));
-  return assay::verification::check_starting_loss(loss, {std::log(vocab) + variance / 2, allowed},
+  const double usual = std::log(vocab) + variance / 2;
+  const double own_logit = model().tied_embeddings ? 1.1 * d * std::sqrt(2 / (d + vocab)) : 0;
+  const double most = model().tied_embeddings ? std::log(std::exp(usual) + std::exp(own_logit)) : usual;
+  return assay::verification::check_starting_loss(loss, {(usual + most) / 2, allowed + (most - usual) / 2},
                                                   settings_.trainer.weights_file.empty());
 }
 

@@ -16,20 +16,22 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {}
 
 assay::Work Workload::work() const {
-  const std::uint64_t forward = assay::models::decoder_forward_flops(model());
+  const auto micro_batches = static_cast<std::uint64_t>(model().accumulation_steps);
+  const std::uint64_t forward = micro_batches * assay::models::decoder_forward_flops(model());
   const auto n = static_cast<std::uint64_t>(trainer_.parameters().parameter_count());
   const std::uint64_t weight = assay::compute::size_of(model().precision.activation);
   const std::uint64_t gradient = assay::compute::size_of(model().precision.gradient);
   const std::uint64_t state = assay::compute::size_of(model().precision.state);
   const std::uint64_t master = assay::compute::size_of(model().precision.parameter);
-  // Weights are read by forward, and read again by backward, which writes the gradients; AdamW reads gradient, weight
+  // Weights are read by forward, and read again by backward, which writes the gradients, and from the second
+  // micro-batch on reads them, too; AdamW reads gradient, weight
   // and two moments, and writes all but the gradient. Activations can stay in cache and are left out: a lower bound.
-  std::uint64_t bytes = n * weight;
-  if (settings_.pass != Pass::forward) bytes += n * (weight + gradient);
+  std::uint64_t bytes = micro_batches * n * weight;
+  if (settings_.pass != Pass::forward) bytes += n * (micro_batches * weight + (2 * micro_batches - 1) * gradient);
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
   return {.flops = settings_.pass == Pass::forward ? forward : 3 * forward,
           .bytes = bytes,
-          .items = static_cast<std::uint64_t>(model().rows()),
+          .items = static_cast<std::uint64_t>(model().step_rows()),
           .arithmetic = assay::workload::arithmetic_of(model().precision)};
 }
 

@@ -16,6 +16,17 @@ void DecoderConfig::validate() const {
   const auto fail = [](const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); };
   if (heads <= 0 || d_model % heads != 0)
     fail("d_model " + std::to_string(d_model) + " is not a multiple of heads " + std::to_string(heads));
+  if (kv_heads < 0 || heads % key_heads() != 0)
+    fail("heads " + std::to_string(heads) + " is not a multiple of kv_heads " + std::to_string(kv_heads));
+  if (loss_chunks < 1 || accumulation_steps < 1)
+    fail("loss_chunks " + std::to_string(loss_chunks) + " and accumulation_steps " +
+         std::to_string(accumulation_steps) + "; expected at least 1");
+  if (!backward && (loss_chunks > 1 || accumulation_steps > 1))
+    fail(
+        "loss_chunks and accumulation_steps are of steps with a backward, and a forward ends at all logits; leave them "
+        "out, or add the backward");
+  if (keep_logits && accumulation_steps > 1)
+    fail("the logits of several micro-batches are not kept; set accumulation_steps = 1 to have them");
   if (head_dim() % 2 != 0)
     fail("the head dimension d_model / heads = " + std::to_string(head_dim()) +
          " is odd; rotary position embedding needs pairs");
@@ -30,7 +41,7 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
   };
   const auto norm = [&](std::string name) { return train::Parameter{std::move(name), {c.d_model}, 0, 1.0F, 0.0F}; };
   DecoderParameters ids;
-  ids.lm_head = set.add({matrix("lm_head.weight", c.vocab_size, c.d_model)});
+  if (!c.tied_embeddings) ids.lm_head = set.add({matrix("lm_head.weight", c.vocab_size, c.d_model)});
   ids.ln_final = set.add({norm("ln_final.weight")});
   ids.layers.resize(static_cast<std::size_t>(c.layers));
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
@@ -43,14 +54,23 @@ DecoderParameters add_decoder_parameters(train::ParameterSet& set, const Decoder
     p.ln2 = set.add({norm(prefix + "ln2.weight")});
     p.output = set.add({matrix(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
     p.q = set.add({matrix(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
-                   matrix(prefix + "attn.k_proj.weight", c.d_model, c.d_model),
-                   matrix(prefix + "attn.v_proj.weight", c.d_model, c.d_model)});
+                   matrix(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
+                   matrix(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
     p.k = p.q + 1, p.v = p.q + 2;
+    if (c.qkv_bias) {
+      const auto bias = [&](const char* name, std::int64_t width) {
+        return train::Parameter{prefix + name, {width}, 0, 0.0F, 0.0F};
+      };
+      p.q_bias = set.add({bias("attn.q_proj.bias", c.d_model), bias("attn.k_proj.bias", c.kv_width()),
+                          bias("attn.v_proj.bias", c.kv_width())});
+      p.k_bias = p.q_bias + 1, p.v_bias = p.q_bias + 2;
+    }
     p.ln1 = set.add({norm(prefix + "ln1.weight")});
   }
   train::Parameter embeddings = matrix("token_embeddings.weight", c.vocab_size, c.d_model);
-  embeddings.init_std = 1.0F;
+  if (!c.tied_embeddings) embeddings.init_std = 1.0F;
   ids.embeddings = set.add({std::move(embeddings)});
+  if (c.tied_embeddings) ids.lm_head = ids.embeddings;
   return ids;
 }
 
@@ -62,6 +82,8 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids) {
   for (std::size_t l = 0; l < ids.layers.size(); ++l) {
     const DecoderLayerParameters& p = ids.layers[l];
     model.blocks.push_back({"layers." + std::to_string(l), {p.w2, p.w1, p.w3, p.output, p.q, p.k, p.v}});
+    if (p.q_bias > 0)
+      model.blocks.back().parameters.insert(model.blocks.back().parameters.end(), {p.q_bias, p.k_bias, p.v_bias});
   }
   for (auto p = ids.layers.rbegin(); p != ids.layers.rend(); ++p)
     model.resident.parameters.insert(model.resident.parameters.end(), {p->ln2, p->ln1});
@@ -73,7 +95,7 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   const auto u = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const std::uint64_t products =
       2 * u(c.rows()) *
-      (u(c.layers) * (4 * u(c.d_model) * u(c.d_model) + 3 * u(c.d_model) * u(c.d_ff)) + u(c.d_model) * u(c.vocab_size));
+      (u(c.layers) * u(c.d_model) * (u(c.d_model) + u(c.qkv_width()) + 3 * u(c.d_ff)) + u(c.d_model) * u(c.vocab_size));
   // Two products of [T, D] x [D, T], the causal half of each: 2 * 2 * T * T * D / 2 per head.
   const std::uint64_t attention =
       2 * u(c.layers) * u(c.batch_size) * u(c.context_length) * u(c.context_length) * u(c.d_model);
@@ -109,10 +131,13 @@ void DecoderModel::plan_buffers() {
   final_normed_ = plan_.add("final.normed", act, {n, d});
   final_rstd_ = plan_.add("final.rstd", DType::f32, {n});
   // Without a backward the logits are the result.
-  logits_ = plan_.add("logits", act, {n, config_.vocab_size}, config_.backward ? Use::temporary : Use::result);
+  logits_ =
+      plan_.add("logits", act, {chunk_rows(), config_.vocab_size}, config_.backward ? Use::temporary : Use::result);
   kept_logits_ = logits_;
   if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, Use::result);
-  losses_ = plan_.add("losses", DType::f32, {n});
+  // Those of earlier micro-batches wait for the last one's.
+  const bool accumulates = config_.accumulation_steps > 1;
+  losses_ = plan_.add("losses", DType::f32, {config_.step_rows()}, accumulates ? Use::outlives_steps : Use::temporary);
   lse_ = plan_.add("losses.lse", DType::f32, {n});
   loss_ = plan_.add("loss", DType::f32, {1}, Use::result);
   dx_ = dx_middle_ = plan_.add("residual.gradient", act, {n, d});
@@ -120,12 +145,13 @@ void DecoderModel::plan_buffers() {
   dfinal_ = plan_.add("final.normed.gradient", act, {n, d});
 
   const Tensor tokens(train::unbound_place(train::UnboundMemory::inputs, 0), DType::i64, {n});
+  const std::int64_t last = config_.accumulation_steps - 1;
   const auto step = [&](compute::Backend& recorder) {
-    forward(recorder, tokens, &tokens, n);
-    if (config_.backward) backward(recorder, tokens, tokens, n);
+    forward_by(recorder, tokens, &tokens, n, last);
+    if (config_.backward) backward_by(recorder, tokens, tokens, n, nullptr);
   };
   const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
-  train::plan_step(plan_, config_.backward ? &gradients : nullptr, step);
+  train::plan_step(plan_, config_.backward && !accumulates ? &gradients : nullptr, step);
   if (residence_.blocks) residence_.blocks->plan(step);
 }
 
@@ -137,7 +163,7 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.input = input;
   f.normed1 = plan_.add(name + "normed1", act, {n, d});
   f.rstd1 = plan_.add(name + "rstd1", DType::f32, {n});
-  f.qkv = plan_.add(name + "qkv", act, {n, 3 * d});
+  f.qkv = plan_.add(name + "qkv", act, {n, config_.qkv_width()});
   f.attention = plan_.add(name + "attention", act, {n, d});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
@@ -150,7 +176,7 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
   if (eight_bits()) {
-    f.qkv_8 = plan_eight_bits(name + "qkv.", d, 3 * d);
+    f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width());
     f.output_8 = plan_eight_bits(name + "output.", d, d);
     f.gate_up_8 = plan_eight_bits(name + "gate_up.", d, 2 * ff);
     f.w2_8 = plan_eight_bits(name + "w2.", ff, d);
@@ -180,14 +206,14 @@ DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name
   g.hidden = rows("hidden", ff), g.dhidden = rows("dhidden", ff);
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
   g.dattention = rows("dattention", d);
-  g.dqkv = rows("dqkv", 3 * d);
+  g.dqkv = rows("dqkv", config_.qkv_width());
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
   if (eight_bits()) {
     g.w2_8 = plan_eight_bits(name + "w2.", d, ff);
     g.gate_up_8 = plan_eight_bits(name + "gate_up.", 2 * ff, d);
     g.output_8 = plan_eight_bits(name + "output.", d, d);
-    g.qkv_8 = plan_eight_bits(name + "qkv.", 3 * d, d);
+    g.qkv_8 = plan_eight_bits(name + "qkv.", config_.qkv_width(), d);
   }
   return g;
 }

@@ -12,9 +12,15 @@ DecoderConfig decoder_config(const Case& c) {
   model.d_ff = c.get<std::int64_t>("d_ff");
   model.layers = c.get<std::int64_t>("layers");
   model.heads = c.get<std::int64_t>("heads");
+  model.kv_heads = c.get<std::int64_t>("kv_heads");
+  model.qkv_bias = c.get<bool>("qkv_bias");
+  model.tied_embeddings = c.get<bool>("tied_embeddings");
+  model.rope_theta = c.get<double>("rope_theta");
+  model.norm_eps = c.get<double>("norm_eps");
   model.vocab_size = c.get<std::int64_t>("vocab_size");
   model.batch_size = c.get<std::int64_t>("batch_size");
   model.context_length = c.get<std::int64_t>("context_length");
+  model.loss_chunks = c.get<std::int64_t>("loss_chunks");
   model.precision = workload::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
   model.flash = c.choice("attention", attention_paths) == AttentionPath::flash;
   model.checkpointing = c.get<bool>("activation_checkpointing");

@@ -1,6 +1,8 @@
 // The decoder's forward and backward passes.
 #include <cmath>
 
+#include <assay/train/gradient_accumulation.hpp>
+
 #include "assay/models/decoder.hpp"
 
 namespace assay::models {
@@ -13,12 +15,9 @@ using compute::Tensor;
 
 namespace {
 
-constexpr float rms_norm_eps = 1e-5F;
-constexpr double rotary_theta = 10'000.0;
-
-// y = x w^T
-void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y) {
-  b.run(op::Matmul{.a = x, .b = w, .c = y, .transpose_b = true});
+// y = x w^T (+ bias)
+void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, const Tensor& bias = {}) {
+  b.run(op::Matmul{.a = x, .b = w, .c = y, .transpose_b = true, .bias = bias});
 }
 
 }  // namespace
@@ -46,11 +45,12 @@ void DecoderModel::multiply_eight_bits(Backend& b, const EightBits& by, const Te
 // Weights are rounded right before the product that reads them, which finds them in cache, so that no copy of them
 // stays in memory.
 void DecoderModel::project(Backend& b, const Tensor& x, train::ParameterSet::Id first, std::size_t count,
-                           const EightBits& by, const Tensor& y) const {
+                           const EightBits& by, const Tensor& y, const Tensor& bias) const {
   const Tensor w = set_.compute(first, count);
-  if (!eight_bits()) return models::project(b, x, w, y);
+  if (!eight_bits()) return models::project(b, x, w, y, bias);
   b.run(op::QuantizeRows{.x = w, .y = plan_[by.w], .inverse_scale = plan_[by.w_scales]});
   multiply_eight_bits(b, by, y);
+  if (bias) b.run(op::BiasAdd{.x = y, .bias = bias, .y = y});
 }
 
 void DecoderModel::project_back(Backend& b, const Tensor& dy, train::ParameterSet::Id first, std::size_t count,
@@ -62,24 +62,50 @@ void DecoderModel::project_back(Backend& b, const Tensor& dy, train::ParameterSe
 }
 
 void DecoderModel::initialize(Backend& b) const {
-  b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = rotary_theta});
+  b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
   return x.view({config_.batch_size, config_.context_length, config_.heads, config_.head_dim()});
 }
 
-Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
-  return packed.view({config_.batch_size, config_.context_length, 3 * config_.heads, config_.head_dim()})
-      .slice(2, which * config_.heads, config_.heads);
+namespace {
+
+// Where the heads of queries, keys and values begin in a packed buffer, and how many they are.
+struct Heads {
+  std::int64_t first, count;
+};
+Heads heads_at(const DecoderConfig& c, int which) {
+  const std::int64_t h = c.heads, k = c.key_heads();
+  return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
+}
+Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
+  return packed.view({c.batch_size, c.context_length, c.heads + 2 * c.key_heads(), c.head_dim()});
 }
 
-// Queries and keys lie side by side: fused, they are one tensor of twice the heads.
+}  // namespace
+
+Tensor DecoderModel::heads_of(const Tensor& packed, int which) const {
+  const Heads at = heads_at(config_, which);
+  return by_heads(config_, packed).slice(2, at.first, at.count);
+}
+
+Tensor DecoderModel::columns_of(const Tensor& packed, int which) const {
+  const Heads at = heads_at(config_, which);
+  return packed.slice(1, at.first * config_.head_dim(), at.count * config_.head_dim());
+}
+
+Tensor DecoderModel::bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const {
+  return config_.qkv_bias ? set_.compute(p.q_bias + static_cast<std::size_t>(which), count) : Tensor();
+}
+
+// Queries and keys lie side by side: fused, they are one tensor of all their heads.
 void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const {
-  const Tensor all = packed.view({config_.batch_size, config_.context_length, 3 * config_.heads, config_.head_dim()});
   if (config_.fused)
-    return b.run(op::Rotary{
-        .x = all.slice(2, 0, 2 * config_.heads), .cos = plan_[cos_], .sin = plan_[sin_], .inverse = inverse});
+    return b.run(op::Rotary{.x = by_heads(config_, packed).slice(2, 0, config_.heads + config_.key_heads()),
+                            .cos = plan_[cos_],
+                            .sin = plan_[sin_],
+                            .inverse = inverse});
   for (int i = 0; i < 2; ++i)
     b.run(op::Rotary{.x = heads_of(packed, i), .cos = plan_[cos_], .sin = plan_[sin_], .inverse = inverse});
 }
@@ -99,7 +125,31 @@ void DecoderModel::weight_gradient(Backend& b, const Tensor& dy, const Tensor& x
   if (lanes()) b.end_side();
 }
 
-void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows) const {
+void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows,
+                           std::int64_t micro_batch) const {
+  if (micro_batch == 0) return forward_by(b, ids, labels, valid_rows, micro_batch);
+  train::AddingGradients adding(b, set_);  // in chunks of the loss forward makes the head's
+  forward_by(adding, ids, labels, valid_rows, micro_batch);
+}
+
+void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                            train::GradientListener* listener, std::int64_t micro_batch) const {
+  if (micro_batch == 0) return backward_by(b, ids, labels, valid_rows, listener);
+  train::AddingGradients adding(b, set_);
+  backward_by(adding, ids, labels, valid_rows, listener);
+}
+
+void DecoderModel::whole_step(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
+  for (std::int64_t i = 0; i < config_.accumulation_steps; ++i) {
+    const Tensor own_ids = ids.slice(0, i * config_.rows(), config_.rows());
+    const Tensor own_labels = labels.slice(0, i * config_.rows(), config_.rows());
+    forward(b, own_ids, &own_labels, valid_rows, i);
+    if (config_.backward) backward(b, own_ids, own_labels, valid_rows, nullptr, i);
+  }
+}
+
+void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows,
+                              std::int64_t micro_batch) const {
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
   train::BlockParameters* const blocks = residence_.blocks;
   if (blocks) blocks->begin_forward(b), blocks->before_forward(b, 0);
@@ -113,7 +163,7 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
                                .weight = set_.value(ids_.layers[l].ln1),
                                .y = unless_eight_bits(f.normed1),
                                .rstd = plan_[f.rstd1],
-                               .eps = rms_norm_eps,
+                               .eps = norm_eps(),
                                .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, ids_.layers[l], f);
     layer_end(b, static_cast<std::int64_t>(l), f);
@@ -123,29 +173,19 @@ void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, 
                              .weight = set_.value(ids_.ln_final),
                              .y = plan_[final_normed_],
                              .rstd = plan_[final_rstd_],
-                             .eps = rms_norm_eps});
-  const Tensor& logits = plan_[logits_];
+                             .eps = norm_eps()});
   if (blocks) blocks->before_forward(b, block_of_head());
-  models::project(b, plan_[final_normed_], set_.compute(ids_.lm_head), logits);
-  if (config_.keep_logits) b.run(op::Copy{.to = plan_[kept_logits_], .from = logits});
-  if (!labels) return;
-  const float scale = 1.0F / static_cast<float>(valid_rows);
-  if (config_.fused && config_.backward)
-    b.run(op::CrossEntropyInPlace{
-        .logits = logits, .labels = *labels, .losses = plan_[losses_], .scale = scale, .loss_scale = loss_scale_});
-  else
-    b.run(op::CrossEntropyForward{.logits = logits, .labels = *labels, .losses = plan_[losses_], .lse = plan_[lse_]});
-  b.run(op::Sum{.x = plan_[losses_], .out = plan_[loss_], .factor = scale});
+  head_forward(b, labels, valid_rows, micro_batch);
 }
 
 void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
   const Tensor& qkv = plan_[f.qkv];
   if (config_.fused) {
-    project(b, plan_[f.normed1], p.q, 3, f.qkv_8, qkv);
+    project(b, plan_[f.normed1], p.q, 3, f.qkv_8, qkv, bias_of(p, 0, 3));
   } else {
     for (int i = 0; i < 3; ++i)
-      models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)),
-                      qkv.slice(1, i * config_.d_model, config_.d_model));
+      models::project(b, plan_[f.normed1], set_.compute(p.q + static_cast<std::size_t>(i)), columns_of(qkv, i),
+                      bias_of(p, i, 1));
   }
   rotate(b, qkv, false);
   attention_forward(b, f);
@@ -158,7 +198,7 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
                                 .weight = set_.value(p.ln2),
                                 .y = unless_eight_bits(f.normed2),
                                 .rstd = plan_[f.rstd2],
-                                .eps = rms_norm_eps,
+                                .eps = norm_eps(),
                                 .eight_bits = as_read_by(f.gate_up_8)});
     project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
   } else {
@@ -167,7 +207,7 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
                              .weight = set_.value(p.ln2),
                              .y = plan_[f.normed2],
                              .rstd = plan_[f.rstd2],
-                             .eps = rms_norm_eps});
+                             .eps = norm_eps()});
     models::project(b, plan_[f.normed2], set_.compute(p.w1), gate_up(f).gate);
     models::project(b, plan_[f.normed2], set_.compute(p.w3), gate_up(f).up);
   }
@@ -193,7 +233,7 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
                               .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
                               .y = last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1),
                               .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
-                              .eps = rms_norm_eps,
+                              .eps = norm_eps(),
                               .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)});
 }
 
@@ -208,15 +248,15 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
     return b.run(op::AttentionForward{.q = q, .k = k, .v = v, .out = out, .lse = plan_[f.lse], .shape = {scale, true}});
   if (makes_scores_in_parts()) return naive_attention().forward(b, q, k, v, out, plan_[f.scores], scale);
   const Tensor& scores = plan_[f.scores];
-  b.run(op::Matmul{.a = q.transposed(1, 2), .b = k.transposed(1, 2), .c = scores, .transpose_b = true});
+  NaiveProducts::scores(b, q, k, scores);
   b.run(op::SoftmaxForward{.x = scores, .y = scores, .scale = scale, .causal = true});
-  b.run(op::Matmul{.a = scores, .b = v.transposed(1, 2), .c = out.transposed(1, 2)});
+  NaiveProducts::of_queries(b, scores, v, out);
 }
 
 // With lanes the listener hears of what a join has brought to the main lane: then of all that is enqueued before it,
 // but the gradients of query, key and value, whose product begins after its layer's join.
-void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
-                            train::GradientListener* listener) const {
+void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                               train::GradientListener* listener) const {
   head_backward(b, labels, valid_rows, listener);
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {
@@ -225,7 +265,9 @@ void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels,
     if (blocks) blocks->after_backward(b, block_of_layer(l));
   }
   if (blocks) blocks->before_backward(b, 0);
-  b.run(op::EmbeddingBackward{.ids = ids, .dout = plan_[dx_], .dtable = set_.gradient(ids_.embeddings)});
+  if (lanes() && is_tied()) b.join_side();  // the head's gradient is added to
+  b.run(op::EmbeddingBackward{
+      .ids = ids, .dout = plan_[dx_], .dtable = set_.gradient(ids_.embeddings), .accumulate = is_tied()});
   if (blocks) blocks->after_backward(b, 0);
   if (lanes()) b.join_side();
   if (listener) listener->gradients_ready(set_.all().size());
@@ -237,19 +279,12 @@ void DecoderModel::tell(train::GradientListener* listener, train::ParameterSet::
 
 void DecoderModel::head_backward(Backend& b, const Tensor& labels, std::int64_t valid_rows,
                                  train::GradientListener* listener) const {
-  const Tensor& dlogits = plan_[logits_];
-  if (!config_.fused)
-    b.run(op::CrossEntropyBackward{.logits = dlogits,
-                                   .labels = labels,
-                                   .lse = plan_[lse_],
-                                   .scale = 1.0F / static_cast<float>(valid_rows),
-                                   .loss_scale = loss_scale_,
-                                   .dlogits = dlogits});
   train::BlockParameters* const blocks = residence_.blocks;
   if (blocks) blocks->before_backward(b, block_of_head());
-  weight_gradient(b, dlogits, plan_[final_normed_], ids_.lm_head);
-  tell(listener, ids_.lm_head + 1);
-  b.run(op::Matmul{.a = dlogits, .b = set_.compute(ids_.lm_head), .c = plan_[dfinal_]});
+  if (!makes_loss_in_chunks())
+    head_products(b, labels, valid_rows, 0, config_.rows(), listener);
+  else if (!is_tied())
+    tell(listener, ids_.lm_head + 1);  // which forward has made
   if (blocks) blocks->after_backward(b, block_of_head());
   b.run(op::RmsNormBackward{.dy = plan_[dfinal_],
                             .x = plan_[final_input_],
@@ -271,7 +306,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
                              .weight = set_.value(p.ln1),
                              .y = unless_eight_bits(f.normed1),
                              .rstd = plan_[f.rstd1],
-                             .eps = rms_norm_eps,
+                             .eps = norm_eps(),
                              .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, p, f);
   }
@@ -284,6 +319,7 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
   attention_backward(b, f, g);
   const Tensor& dqkv = plan_[g.dqkv];
   rotate(b, dqkv, true);
+  if (config_.qkv_bias) b.run(op::BiasBackward{.dy = dqkv, .dbias = set_.gradient(p.q_bias, 3)});
   if (config_.fused) {
     quantize_for(b, dqkv, g.qkv_8);
     project_back(b, dqkv, p.q, 3, g.qkv_8, plan_[g.dnormed1]);
@@ -300,9 +336,9 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
                            .weight = set_.value(p.ln1),
                            .y = plan_[g.normed1],
                            .rstd = plan_[f.rstd1],
-                           .eps = rms_norm_eps});
+                           .eps = norm_eps()});
   for (int i = 0; i < 3; ++i) {
-    const Tensor part = dqkv.slice(1, i * config_.d_model, config_.d_model);
+    const Tensor part = columns_of(dqkv, i);
     const train::ParameterSet::Id id = p.q + static_cast<std::size_t>(i);
     weight_gradient(b, part, plan_[g.normed1], id);
     b.run(op::Matmul{.a = part, .b = set_.compute(id), .c = plan_[g.dnormed1], .accumulate = i > 0});
@@ -361,7 +397,7 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
                            .weight = set_.value(p.ln2),
                            .y = plan_[g.normed2],
                            .rstd = plan_[f.rstd2],
-                           .eps = rms_norm_eps});
+                           .eps = norm_eps()});
   weight_gradient(b, plan_[g.dsilu], plan_[g.normed2], p.w1);
   weight_gradient(b, gu.up, plan_[g.normed2], p.w3);
   tell(listener, p.w3 + 1);
@@ -397,12 +433,11 @@ void DecoderModel::attention_backward(Backend& b, const Forward& f, const Backwa
     return naive_attention().backward(b, q, k, v, dout, dq, dk, dv, plan_[g.scores], plan_[g.dscores], scale);
   const Tensor& probabilities = plan_[f.scores];
   const Tensor& dscores = plan_[g.dscores];
-  const Tensor dout_by_head = dout.transposed(1, 2);
-  b.run(op::Matmul{.a = dout_by_head, .b = v.transposed(1, 2), .c = dscores, .transpose_b = true});
-  b.run(op::Matmul{.a = probabilities, .b = dout_by_head, .c = dv.transposed(1, 2), .transpose_a = true});
+  NaiveProducts::scores(b, dout, v, dscores);
+  NaiveProducts::of_keys(b, probabilities, dout, dv, false);
   b.run(op::SoftmaxBackward{.y = probabilities, .dy = dscores, .dx = dscores, .scale = scale});
-  b.run(op::Matmul{.a = dscores, .b = k.transposed(1, 2), .c = dq.transposed(1, 2)});
-  b.run(op::Matmul{.a = dscores, .b = q.transposed(1, 2), .c = dk.transposed(1, 2), .transpose_a = true});
+  NaiveProducts::of_queries(b, dscores, k, dq);
+  NaiveProducts::of_keys(b, dscores, q, dk, false);
 }
 
 }  // namespace assay::models

@@ -1,5 +1,6 @@
 #include "assay/models/decoder_trainer.hpp"
 
+#include <assay/models/published_weights.hpp>
 #include <assay/train/safetensors.hpp>
 #include <cstring>
 #include <limits>
@@ -44,6 +45,12 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (!config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
+  if (config_.model.tied_embeddings || config_.model.loss_chunks > 1 || config_.model.accumulation_steps > 1)
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "a model whose parameters come and go by blocks has each of them in one block, whose gradients are made at "
+        "once: expected tied_embeddings = false, loss_chunks = 1 and one micro-batch; ddp and sharded_optimizer "
+        "serve the first two");
   DecoderParameters ids = add_decoder_parameters(whole_, config_.model);
   blocks_->divide(whole_, decoder_blocks(ids), parameters());
   return ids;
@@ -57,7 +64,7 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
 }
 
 void DecoderTrainer::take_input_memory() {
-  const std::int64_t rows = config_.model.rows();
+  const std::int64_t rows = config_.model.step_rows();
   data_memory_ =
       DeviceMemory(host(), ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(config_.ranks * rows) * 8, "tokens");
   global_inputs_ = Tensor(data_memory_.data(), DType::i64, {config_.ranks * rows});
@@ -66,13 +73,18 @@ void DecoderTrainer::take_input_memory() {
   labels_ = global_labels_.slice(0, config_.rank * rows, rows);
 }
 
+void DecoderTrainer::load_weights(const train::SafetensorsReader& file) const {
+  if (!has_published_names(file)) return train::Trainer::load_weights(file);
+  train::load_parameters(backend(), parameters(), file, published_layout(config_.model));
+}
+
 void DecoderTrainer::load_inputs() {
   if (!config_.inputs_file.empty()) return read_inputs();
   backend().run(op::RandomIntegers{
       .x = global_inputs_, .seed = config_.seed, .stream = input_stream, .low = 0, .high = config_.model.vocab_size});
   backend().run(op::RandomIntegers{
       .x = global_labels_, .seed = config_.seed, .stream = label_stream, .low = 0, .high = config_.model.vocab_size});
-  valid_rows_ = config_.model.rows();
+  valid_rows_ = config_.model.step_rows();
   backend().download(&first_token_, inputs_.slice(0, 0, 1));
 }
 
@@ -80,12 +92,13 @@ void DecoderTrainer::read_inputs() {
   const std::string& name_of_file = config_.inputs_file;
   const std::int64_t vocab = config_.model.vocab_size;
   const train::SafetensorsReader file(name_of_file);
-  const std::vector<std::int64_t> expected{config_.ranks * config_.model.batch_size, config_.model.context_length};
+  const std::vector<std::int64_t> expected{config_.ranks * config_.model.accumulation_steps * config_.model.batch_size,
+                                           config_.model.context_length};
   const auto read = [&](const char* name, std::int64_t lowest) {
     const train::StoredTensor& t = file.at(name);
     if (t.dtype != DType::i64 || t.dims != expected)
       throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": '" + name +
-                                              "' must be int64 of shape [batch_size, context_length] = [" +
+                                              "' must be int64 of shape [sequences of a step, context_length] = [" +
                                               std::to_string(expected[0]) + ", " + std::to_string(expected[1]) + "]");
     const std::vector<std::byte> bytes = file.read(name);
     std::vector<std::int64_t> tokens(static_cast<std::size_t>(expected[0] * expected[1]));
@@ -101,7 +114,7 @@ void DecoderTrainer::read_inputs() {
   const std::vector<std::int64_t> labels = read("labels", std::numeric_limits<std::int64_t>::min());
   backend().upload(global_inputs_, ids.data());
   backend().upload(global_labels_, labels.data());
-  const auto rows = static_cast<std::size_t>(config_.model.rows());
+  const auto rows = static_cast<std::size_t>(config_.model.step_rows());
   const std::size_t first_row = static_cast<std::size_t>(config_.rank) * rows;
   valid_rows_ = 0;
   for (std::size_t i = 0; i < rows; ++i) valid_rows_ += labels[first_row + i] >= 0 ? 1 : 0;
@@ -109,12 +122,16 @@ void DecoderTrainer::read_inputs() {
   first_token_ = ids[first_row];
 }
 
-void DecoderTrainer::forward() const {
-  model_.forward(backend(), inputs_, config_.model.backward ? &labels_ : nullptr, valid_rows_);
+void DecoderTrainer::forward_of(std::int64_t micro_batch) const {
+  const std::int64_t rows = config_.model.rows();
+  const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
+  model_.forward(backend(), ids, config_.model.backward ? &labels : nullptr, valid_rows_, micro_batch);
 }
 
-void DecoderTrainer::backward(train::GradientListener* listener) const {
-  model_.backward(backend(), inputs_, labels_, valid_rows_, listener);
+void DecoderTrainer::backward_of(std::int64_t micro_batch, train::GradientListener* listener) const {
+  const std::int64_t rows = config_.model.rows();
+  const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
+  model_.backward(backend(), ids, labels, valid_rows_, listener, micro_batch);
 }
 
 }  // namespace assay::models

@@ -56,8 +56,10 @@ void Trainer::take_memory_cold() {
 }
 
 void Trainer::enqueue_step() const {
-  forward();
-  if (config_.backward) backward();
+  for (std::int64_t i = 0; i < micro_batches(); ++i) {
+    forward_of(i);
+    if (config_.backward) backward_of(i, nullptr);
+  }
   if (config_.train_step) update();
 }
 
@@ -144,8 +146,10 @@ void Trainer::start_parameters() const {
   if (config_.weights_file.empty())
     draw_parameters(config_.seed);
   else
-    load_parameters(*backend_, parameters_, SafetensorsReader(config_.weights_file));
+    load_weights(SafetensorsReader(config_.weights_file));
 }
+
+void Trainer::load_weights(const SafetensorsReader& file) const { load_parameters(*backend_, parameters_, file); }
 
 void Trainer::lend_memory(Model& other) {
   if (other.activation_bytes() > activation_memory_.bytes()) {

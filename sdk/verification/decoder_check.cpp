@@ -32,12 +32,14 @@ models::DecoderConfig with_scores_in_parts(models::DecoderConfig c) {
   return c;
 }
 
-double gflop_of(const models::DecoderConfig& c) { return 3e-9 * static_cast<double>(models::decoder_forward_flops(c)); }
+double gflop_of(const models::DecoderConfig& c) {
+  return 3e-9 * static_cast<double>(c.accumulation_steps) * static_cast<double>(models::decoder_forward_flops(c));
+}
 
 double elements_of(const models::DecoderConfig& c) {
   const auto d = static_cast<double>(c.d_model);
-  return 2 * d * static_cast<double>(c.vocab_size) +
-         static_cast<double>(c.layers) * d * (4 * d + 3 * static_cast<double>(c.d_ff));
+  return (c.tied_embeddings ? 1 : 2) * d * static_cast<double>(c.vocab_size) +
+         static_cast<double>(c.layers) * d * (d + static_cast<double>(c.qkv_width() + 3 * c.d_ff));
 }
 
 bool is_affordable(const models::DecoderConfig& c) {
@@ -52,7 +54,7 @@ struct Batch {
 // Both ends of the vocabulary, tokens that occur several times, and a label that counts for nothing.
 Batch batch_of(const models::DecoderConfig& c) {
   Batch batch;
-  const auto rows = static_cast<std::uint64_t>(c.rows()), words = static_cast<std::uint64_t>(c.vocab_size);
+  const auto rows = static_cast<std::uint64_t>(c.step_rows()), words = static_cast<std::uint64_t>(c.vocab_size);
   for (std::uint64_t i = 0; i < rows; ++i) {
     const bool repeats = i % 3 == 2;
     batch.tokens.push_back(repeats ? batch.tokens[static_cast<std::size_t>(i / 2)]
@@ -72,13 +74,19 @@ models::DecoderParameters first_layers(models::DecoderParameters ids, std::int64
   return ids;
 }
 
-std::vector<train::ParameterSet::Id> parameters_of(const models::DecoderParameters& ids) {
+std::vector<train::ParameterSet::Id> parameters_of(const models::DecoderParameters& ids, bool has_biases) {
   std::vector<train::ParameterSet::Id> all{ids.lm_head, ids.ln_final, ids.embeddings};
   for (const models::DecoderLayerParameters& p : ids.layers)
     all.insert(all.end(), {p.w2, p.w1, p.w3, p.ln2, p.output, p.q, p.k, p.v, p.ln1});
+  if (has_biases)
+    for (const models::DecoderLayerParameters& p : ids.layers) all.insert(all.end(), {p.q_bias, p.k_bias, p.v_bias});
   std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());  // tied: one parameter is the embedding's and the head's
   return all;
 }
+
+// Operations read norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
+bool is_norm(const train::Parameter& p) { return p.dims.size() == 1 && p.init_mean == 1.0F; }
 
 }  // namespace
 
@@ -88,6 +96,15 @@ models::DecoderConfig opposite_path(models::DecoderConfig c) {
   c.flash = !c.flash;
   c.checkpointing = c.backward;
   c.keep_logits = false;
+  // The same tokens in other micro-batches and chunks, so that what is lost between two of them shows.
+  if (c.loss_chunks > 1) ++c.loss_chunks;
+  if (c.accumulation_steps > 1 && c.batch_size > 1) {
+    c.accumulation_steps *= c.batch_size;
+    c.batch_size = 1;
+  } else if (c.accumulation_steps % 2 == 0) {
+    c.accumulation_steps /= 2;
+    c.batch_size = 2;
+  }
   return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
 }
 
@@ -97,7 +114,10 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
 
 models::DecoderConfig reference_shape(models::DecoderConfig c) {
   const std::int64_t layers = c.layers;
-  c.batch_size = std::min(c.batch_size, most_sequences);
+  const bool accumulates = c.accumulation_steps > 1;
+  c.batch_size = accumulates ? 1 : std::min(c.batch_size, most_sequences);
+  c.accumulation_steps = accumulates ? most_sequences : 1;
+  c.loss_chunks = std::min<std::int64_t>(c.loss_chunks, 3);
   c.keep_logits = false;
   c.layers = std::min<std::int64_t>(layers, 1);
   const std::int64_t context = std::min(c.context_length, most_tokens);
@@ -122,20 +142,18 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
   compute::Backend& backend = trainer.backend();
   const train::ParameterSet& set = trainer.parameters();
   const models::DecoderParameters ids = first_layers(trainer.ids(), shape.layers);
-  const std::vector<train::ParameterSet::Id> used = parameters_of(ids);
+  const std::vector<train::ParameterSet::Id> used = parameters_of(ids, shape.qkv_bias);
   const Batch batch = batch_of(shape);
-  const DeviceMemory memory(host, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(shape.rows()) * 8, "verification");
-  const Tensor tokens(memory.data(), DType::i64, {shape.rows()});
-  const Tensor labels(memory.data<char>() + tokens.bytes(), DType::i64, {shape.rows()});
+  const DeviceMemory memory(host, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(shape.step_rows()) * 8,
+                            "verification");
+  const Tensor tokens(memory.data(), DType::i64, {shape.step_rows()});
+  const Tensor labels(memory.data<char>() + tokens.bytes(), DType::i64, {shape.step_rows()});
   backend.upload(tokens, batch.tokens.data());
   backend.upload(labels, batch.labels.data());
 
   models::DecoderModel model(shape, set, ids);
   trainer.lend_memory(model);
-  const auto enqueue = [&] {
-    model.forward(backend, tokens, &labels, batch.valid);
-    if (shape.backward) model.backward(backend, tokens, labels, batch.valid);
-  };
+  const auto enqueue = [&] { model.whole_step(backend, tokens, labels, batch.valid); };
   try {
     trainer.prepare(enqueue);
   } catch (const Error& e) {
@@ -149,10 +167,12 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
   // The numbers that a product reads: rounding weights to their copy is no error of an operation.
   std::vector<std::vector<float>> weights(set.all().size());
   for (const train::ParameterSet::Id id : used)
-    weights[id] = workload::download_f32(backend, set.all()[id].dims.size() == 1 ? set.value(id) : set.compute(id));
+    weights[id] = workload::download_f32(backend, is_norm(set.all()[id]) ? set.value(id) : set.compute(id));
   enqueue();
   backend.synchronize();
-  const DecoderGradients exact = decoder_gradients(shape, set, ids, weights, batch.tokens, batch.labels);
+  models::DecoderConfig at_once = shape;  // of all micro-batches
+  at_once.batch_size *= at_once.accumulation_steps;
+  const DecoderGradients exact = decoder_gradients(at_once, set, ids, weights, batch.tokens, batch.labels);
 
   float loss = 0;
   backend.download(&loss, model.loss());
@@ -163,11 +183,11 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
     found.samples[id] = workload::download_f32(backend, set.gradient(id));
     for (float& g : found.samples[id]) g *= unscale;
   }
-  const std::string what = std::to_string(shape.rows()) + " tokens, " + std::to_string(shape.layers) + " of " +
+  const std::string what = std::to_string(shape.step_rows()) + " tokens, " + std::to_string(shape.layers) + " of " +
                            std::to_string(trainer.config().model.layers) + " layers against float64";
   return compare_paths(
              what, found, exact.loss, [&](std::size_t i) { return exact.gradients[i]; },
-             path_tolerance(shape.precision, shape.layers, shape.rows()), set, "") +
+             path_tolerance(shape.precision, shape.layers, shape.step_rows()), set, "") +
          "; ";
 }
 

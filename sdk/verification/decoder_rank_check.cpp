@@ -26,18 +26,15 @@ class Path {
   Path(models::DecoderTrainer& trainer, const models::DecoderConfig& config)
       : trainer_(trainer),
         model_(config, trainer.parameters(), trainer.ids()),
-        inputs_(trainer.inputs().slice(0, 0, config.rows())),
-        labels_(trainer.labels().slice(0, 0, config.rows())) {
+        inputs_(trainer.inputs().slice(0, 0, config.step_rows())),
+        labels_(trainer.labels().slice(0, 0, config.step_rows())) {
     trainer.lend_memory(model_);
     trainer.prepare([&] { enqueue(trainer.backend()); });
     model_.initialize(trainer.backend());
   }
 
   // `by`: the trainer's backend, or one that looks on.
-  void enqueue(compute::Backend& by) const {
-    model_.forward(by, inputs_, &labels_, inputs_.elements());
-    model_.backward(by, inputs_, labels_, inputs_.elements());
-  }
+  void enqueue(compute::Backend& by) const { model_.whole_step(by, inputs_, labels_, inputs_.elements()); }
 
   // After the trainer's start.
   void begin_and_enqueue(compute::Backend& by) const {
@@ -89,7 +86,7 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
                                           std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
   return {audited.text() + "; " +
               compare_paths(sequences + ", " + against_the_other_path(config.fused), found, expected,
-                            path_tolerance(config.precision, config.layers, config.rows()), trainer.parameters(),
+                            path_tolerance(config.precision, config.layers, config.step_rows()), trainer.parameters(),
                             trainer.parameters().all()[trainer.ids().embeddings].name) +
               ", of " + share_text(sampled_share(trainer.parameters())),
           in_part};
@@ -101,12 +98,12 @@ OwnData own_data(const models::DecoderTrainer& trainer) {
   const models::DecoderTrainerConfig& config = trainer.config();
   const std::uint64_t hash =
       hash_of(trainer.backend(), trainer.inputs()) ^ std::rotl(hash_of(trainer.backend(), trainer.labels()), 1);
-  return {hash, 2 * config.model.rows(), config.model.vocab_size};
+  return {hash, 2 * config.model.step_rows(), config.model.vocab_size};
 }
 
 void check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer) {
   const std::string of(name);
-  const std::int64_t rows = trainer.config().model.rows();
+  const std::int64_t rows = trainer.config().model.step_rows();
   std::int32_t wrong_rank = -1;
   const std::vector<std::uint64_t> ranks = comm::exchange(host, of + ".hashes", own_data(trainer).hash);
   if (trainer.config().rank == 0)

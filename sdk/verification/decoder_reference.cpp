@@ -8,9 +8,6 @@ namespace assay::verification {
 
 namespace {
 
-constexpr double reference_norm_eps = 1e-5;
-constexpr double reference_theta = 10'000.0;
-
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 struct Norm {
@@ -35,7 +32,9 @@ class Reference {
         context_(static_cast<std::size_t>(config.context_length)),
         batch_(static_cast<std::size_t>(config.batch_size)),
         heads_(static_cast<std::size_t>(config.heads)),
+        group_(static_cast<std::size_t>(config.heads / config.key_heads())),
         head_dim_(static_cast<std::size_t>(config.head_dim())),
+        kv_width_(static_cast<std::size_t>(config.kv_width())),
         width_(static_cast<std::size_t>(config.d_model)) {
     for (const auto& w : weights) out_.gradients.emplace_back(w.size());
   }
@@ -53,13 +52,18 @@ class Reference {
     }
     const Norm norm = normed(x, ids_.ln_final);
     Matrix dlogits = loss_of(project(norm.y, ids_.lm_head), labels);
-    Matrix dx = norm_backward(project_backward(dlogits, norm.y, ids_.lm_head), x, norm, ids_.ln_final);
+    const bool tied = ids_.lm_head == ids_.embeddings;
+    // Tied: the head's share of the gradient by the embedding.
+    Matrix table_gradient =
+        tied ? product(transposed(dlogits), norm.y) : Matrix(static_cast<std::size_t>(c_.vocab_size), width_);
+    const Matrix dnormed =
+        tied ? product(dlogits, weight(ids_.lm_head)) : project_backward(dlogits, norm.y, ids_.lm_head);
+    Matrix dx = norm_backward(dnormed, x, norm, ids_.ln_final);
     for (std::size_t l = layers.size(); l-- > 0;) {
       dx = backward(ids_.layers[l], layers[l], std::move(dx));
       layers.pop_back();
     }
     // A token may occur often: summed in double, rounded once.
-    Matrix table_gradient(static_cast<std::size_t>(c_.vocab_size), width_);
     for (std::size_t r = 0; r < tokens.size(); ++r)
       for (std::size_t j = 0; j < width_; ++j)
         table_gradient.row(static_cast<std::size_t>(tokens[r]))[j] += dx.row(r)[j];
@@ -85,12 +89,23 @@ class Reference {
     return product(dy, weight(id));
   }
 
+  void add_bias(Matrix& y, Id id) const {
+    for (std::size_t r = 0; r < y.rows; ++r)
+      for (std::size_t j = 0; j < y.columns; ++j) y.row(r)[j] += static_cast<double>(weights_[id][j]);
+  }
+  void keep_bias(const Matrix& dy, Id id) {
+    Matrix sums(1, dy.columns);
+    for (std::size_t r = 0; r < dy.rows; ++r)
+      for (std::size_t j = 0; j < dy.columns; ++j) sums.values[j] += dy.row(r)[j];
+    keep(sums, id);
+  }
+
   Norm normed(const Matrix& x, Id id) const {
     Norm n{Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
     for (std::size_t r = 0; r < x.rows; ++r) {
       double squares = 0;
       for (std::size_t j = 0; j < x.columns; ++j) squares += x.row(r)[j] * x.row(r)[j];
-      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + reference_norm_eps);
+      n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + c_.norm_eps);
       for (std::size_t j = 0; j < x.columns; ++j)
         n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * static_cast<double>(weights_[id][j]);
     }
@@ -116,10 +131,10 @@ class Reference {
   // Interleaved pairs; position within the sequence.
   void rotate(Matrix& x, double direction) const {
     for (std::size_t r = 0; r < x.rows; ++r)
-      for (std::size_t j = 0; j < width_; j += 2) {
+      for (std::size_t j = 0; j < x.columns; j += 2) {
         const auto pair = static_cast<double>(j % head_dim_);
         const double angle = static_cast<double>(r % context_) *
-                             std::pow(reference_theta, -pair / static_cast<double>(head_dim_)) * direction;
+                             std::pow(c_.rope_theta, -pair / static_cast<double>(head_dim_)) * direction;
         const double a = x.row(r)[j];
         const double b = x.row(r)[j + 1];
         x.row(r)[j] = a * std::cos(angle) - b * std::sin(angle);
@@ -127,16 +142,23 @@ class Reference {
       }
   }
 
+  // A head of queries reads the head of keys and values of its group: `head` counts those of queries, and a matrix of
+  // keys or values is known by its width (of as many heads the two are one).
+  const double* head_of(const Matrix& x, std::size_t row, std::size_t head) const {
+    return x.row(row) + (x.columns == width_ ? head : head / group_) * head_dim_;
+  }
   double dot(const Matrix& a, std::size_t row_a, const Matrix& b, std::size_t row_b, std::size_t head) const {
+    const double *x = head_of(a, row_a, head), *y = head_of(b, row_b, head);
     double sum = 0;
-    for (std::size_t j = head * head_dim_; j < (head + 1) * head_dim_; ++j) sum += a.row(row_a)[j] * b.row(row_b)[j];
+    for (std::size_t j = 0; j < head_dim_; ++j) sum += x[j] * y[j];
     return sum;
   }
   // to[row_to] += factor * from[row_from], of one head
   void add_head(Matrix& to, std::size_t row_to, double factor, const Matrix& from, std::size_t row_from,
                 std::size_t head) const {
-    for (std::size_t j = head * head_dim_; j < (head + 1) * head_dim_; ++j)
-      to.row(row_to)[j] += factor * from.row(row_from)[j];
+    double* const sum = to.row(row_to) + (to.columns == width_ ? head : head / group_) * head_dim_;
+    const double* const terms = head_of(from, row_from, head);
+    for (std::size_t j = 0; j < head_dim_; ++j) sum[j] += factor * terms[j];
   }
   double score_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim_)); }
 
@@ -184,9 +206,8 @@ class Reference {
     Layer l;
     l.input = std::move(input);
     l.norm1 = normed(l.input, p.ln1);
-    l.q = project(l.norm1.y, p.q);
-    l.k = project(l.norm1.y, p.k);
-    l.v = project(l.norm1.y, p.v);
+    l.q = project(l.norm1.y, p.q), l.k = project(l.norm1.y, p.k), l.v = project(l.norm1.y, p.v);
+    if (c_.qkv_bias) add_bias(l.q, p.q_bias), add_bias(l.k, p.k_bias), add_bias(l.v, p.v_bias);
     rotate(l.q, 1);
     rotate(l.k, 1);
     attend(l);
@@ -221,10 +242,11 @@ class Reference {
     add_to(dx, norm_backward(dnormed, l.middle, l.norm2, p.ln2));
 
     const Matrix dattention = project_backward(dx, l.attention, p.output);
-    Matrix dq(l.q.rows, width_), dk(l.q.rows, width_), dv(l.q.rows, width_);
+    Matrix dq(l.q.rows, width_), dk(l.q.rows, kv_width_), dv(l.q.rows, kv_width_);
     attend_backward(l, dattention, dq, dk, dv);
     rotate(dq, -1);
     rotate(dk, -1);
+    if (c_.qkv_bias) keep_bias(dq, p.q_bias), keep_bias(dk, p.k_bias), keep_bias(dv, p.v_bias);
     Matrix dinput = project_backward(dq, l.norm1.y, p.q);
     add_to(dinput, project_backward(dk, l.norm1.y, p.k));
     add_to(dinput, project_backward(dv, l.norm1.y, p.v));
@@ -252,7 +274,7 @@ class Reference {
   const train::ParameterSet& set_;
   const models::DecoderParameters& ids_;
   const std::vector<std::vector<float>>& weights_;
-  std::size_t context_, batch_, heads_, head_dim_, width_;
+  std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, width_;
   DecoderGradients out_;
 };
 

@@ -38,7 +38,8 @@ std::string nonfinite_gradient(const train::Trainer& trainer) {
 
 // By sample: the root mean square that rounding errors are in proportion to where a gradient is nearly zero because its
 // terms cancel, as those of queries and keys are where there is one key. Parameters of a group are gradients of one
-// product's parts, made of terms of like size.
+// product's parts, made of terms of like size. Of a group of biases the keys' is nearly zero at any length: it moves
+// all scores of a query alike, but for the rotation.
 std::vector<double> scales_of(const std::vector<BlockDifference>& differences, const train::ParameterSet& parameters) {
   constexpr double share_of_group = 0.1, share_of_all = 1e-2;
   const std::size_t count = std::min(differences.size(), parameters.all().size());
@@ -55,7 +56,8 @@ std::vector<double> scales_of(const std::vector<BlockDifference>& differences, c
   const std::vector<train::ParameterSet::Id>& groups = parameters.group_begins();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::size_t end = std::min(count, g + 1 < groups.size() ? groups[g + 1] : count);
-    const double of_group = share_of_group * mean_square(std::min(groups[g], end), end);
+    const bool of_biases = end > groups[g] + 1 && parameters.all()[groups[g]].dims.size() == 1;
+    const double of_group = (of_biases ? 1 : share_of_group) * mean_square(std::min(groups[g], end), end);
     for (std::size_t i = groups[g]; i < end; ++i) scales[i] = compute::worse(of_group, of_all);
   }
   return scales;

@@ -21,17 +21,30 @@ struct Variant {
   const char* name;
   bool fused, checkpointing, side_lane;
   std::int64_t d_model = 64;  // of 36, the arena has gaps between its groups
+  bool tied = false;          // and grouped queries with biases
+  std::int64_t loss_chunks = 1;
 };
-constexpr Variant variants[] = {{"fused", true, false, false},     {"unfused", false, false, false},
-                                {"recomputed", true, true, false}, {"unfused_recomputed", false, true, false},
-                                {"side_lane", true, false, true},  {"side_lane_recomputed", true, true, true},
-                                {"gaps", true, false, false, 36},  {"unfused_gaps", false, false, false, 36}};
+constexpr Variant variants[] = {{"fused", true, false, false},
+                                {"unfused", false, false, false},
+                                {"recomputed", true, true, false},
+                                {"unfused_recomputed", false, true, false},
+                                {"side_lane", true, false, true},
+                                {"side_lane_recomputed", true, true, true},
+                                {"gaps", true, false, false, 36},
+                                {"unfused_gaps", false, false, false, 36},
+                                {"tied", true, false, false, 64, true},
+                                {"tied_side_lane", true, false, true, 64, true},
+                                {"loss_in_chunks", true, false, false, 64, false, 3},
+                                {"tied_loss_in_chunks", true, true, true, 64, true, 3}};
 
 DecoderConfig config_of(const Variant& v) {
   DecoderConfig c;
   c.vocab_size = 128, c.batch_size = 2, c.context_length = 16;
   c.d_model = v.d_model, c.d_ff = 2 * v.d_model, c.layers = 3, c.heads = 2;
   c.fused = v.fused, c.checkpointing = v.checkpointing, c.side_lane = v.side_lane;
+  c.tied_embeddings = c.qkv_bias = v.tied;
+  if (v.tied) c.kv_heads = 1;
+  c.loss_chunks = v.loss_chunks;
   return c;
 }
 

@@ -33,6 +33,22 @@ void clear_last_token(Values<float>& v) {
     if (i / of_token % t.dim(1) == t.dim(1) - 1) v[i] = 0;
 }
 
+// Of [B, T, H, D]: the heads of each token change places, the first one going to the end.
+void turn_heads(Values<float>& v) {
+  const std::int64_t depth = v.tensor().dim(3), of_token = v.tensor().dim(2) * depth;
+  for (std::int64_t i = 0; i < v.size(); i += of_token)
+    std::rotate(v.begin() + i, v.begin() + i + depth, v.begin() + i + of_token);
+}
+
+// Of [B, T, H, D]: what belongs to the last head of each group of so many.
+void clear_last_heads(Values<float>& v, std::int64_t group) {
+  const Tensor& t = v.tensor();
+  for (std::int64_t i = 0; i < v.size(); ++i)
+    if (i / t.dim(3) % t.dim(2) % group == group - 1) v[i] = 0;
+}
+
+bool is_grouped(const Tensor& q, const Tensor& k) { return k.dim(2) < q.dim(2); }
+
 }  // namespace
 
 void MutantBackend::execute(const op::SoftmaxForward& op) {
@@ -68,6 +84,8 @@ void MutantBackend::execute(const op::AttentionForward& op) {
     if (s.causal && asks_otherwise("attention_forward.mask_ignored")) s.causal = false;
     if (asks_otherwise("attention_forward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_forward.last_key_missing")) return with_other<float>(op.v, clear_last_token, call);
+    if (is_grouped(op.q, op.k) && op.k.dim(2) > 1 && broken("attention_forward.other_key_head"))
+      return with_other<float>(op.v, turn_heads, call);
     call();
     const std::int64_t queries = op.q.dim(1), before_last = queries - 1;
     const bool on_host = std::string_view(kind()) == "cpu";
@@ -104,6 +122,11 @@ void MutantBackend::execute(const op::AttentionBackward& op) {
       return with_other<float>(
           op.out, [](auto& values) { std::fill(values.begin(), values.end(), 0.0F); }, call);
     call();
+    if (is_grouped(op.q, op.k) && broken("attention_backward.last_head_missing"))
+      return keeping(op.dq, [&] {
+        with_other<float>(
+            op.dout, [&](auto& v) { clear_last_heads(v, op.q.dim(2) / op.k.dim(2)); }, call);
+      });
     if (broken("attention_backward.swapped")) {
       const Values<float> of_keys = floats(op.dk), of_values = floats(op.dv);
       edit(op.dk, [&](auto& values) { std::copy_n(&of_values[0], values.size(), values.begin()); });

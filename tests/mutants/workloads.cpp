@@ -66,6 +66,11 @@ std::vector<TriedCase> make_cases() {
   add("decoder", "fp8", step + "precision = \"fp8\"\n");
   cases.back().only = {"matmul", "quantize_rows", "quantize_columns", "eight_bits", "rms_norm_backward"};
 
+  std::string grouped = step;
+  grouped.replace(grouped.find("heads = 2"), 9, "heads = 4\nkv_heads = 2");
+  add("decoder", "grouped", grouped + "qkv_bias = true\ntied_embeddings = true\nrope_theta = 1e6\nnorm_eps = 1e-6\n");
+  cases.back().only = {"attention_forward", "attention_backward", "bias_backward", "embedding_backward"};
+
   add("decoder", "labels", decoder_model + "inputs = \"inputs.safetensors\"\n");
   cases.back().inputs = inputs_with_ignored_labels();
   cases.back().only = {"cross_entropy", "sum"};

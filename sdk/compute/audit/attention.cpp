@@ -41,6 +41,13 @@ Tensor head_of(const Tensor& t, std::int64_t batch, std::int64_t head) {
 // How many heads of queries read one of keys.
 std::int64_t group_of(const Tensor& q, const Tensor& k) { return k.dim(2) > 0 ? q.dim(2) / k.dim(2) : 1; }
 
+// What sets an operation apart from others of its queries' shape.
+std::string keys_text(const Tensor& k, const Tensor& q) {
+  std::string text = " of keys " + std::to_string(k.dim(1));
+  if (k.dim(2) != q.dim(2)) text += " of " + std::to_string(k.dim(2)) + " heads";
+  return text;
+}
+
 struct Look {
   Places pairs, queries, keys;  // pairs of a sequence and a head: of queries, or of keys and all heads that read it
   double cost;
@@ -223,7 +230,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
   const auto call = [&] { real().run(op); };
   const double odds = odds_of_own_masks(op.q, op.shape);
   const Look look = look_at(op.q, op.k, 2, op.q.dim(2), odds > 0 ? rows_of_drawn_head : rows_of_head);
-  if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
+  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op.k, op.q))) return call();
   call();
   const audit::Mask mask(real(), odds > 0 ? Dropout{} : op.shape.dropout);
   const std::int64_t heads = op.q.dim(2);
@@ -299,7 +306,7 @@ void AuditedBackend::execute(const op::AttentionForward& op) {
 void AuditedBackend::execute(const op::AttentionBackward& op) {
   const auto call = [&] { real().run(op); };
   const Look look = look_at(op.q, op.k, 4, op.k.dim(2));
-  if (!judge_->begins(op.name, op.q, look.cost, std::to_string(op.k.dim(1)).insert(0, " of keys "))) return call();
+  if (!judge_->begins(op.name, op.q, look.cost, keys_text(op.k, op.q))) return call();
   if (odds_of_own_masks(op.q, op.shape) > 0) {
     // The sums hold for gradients of the scores that are wrong, too: by a factor, or with another mask.
     judge_->leave_out("attention_backward under the device's own masks, but for sums over heads");

@@ -102,7 +102,8 @@ void AuditedBackend::execute(const op::BiasAdd& op) {
 }
 
 void AuditedBackend::execute(const op::BiasBackward& op) {
-  if (!judge_->begins(op.name, op.dy, static_cast<double>(op.dy.elements()))) return real().run(op);
+  if (!judge_->begins(op.name, op.dy, static_cast<double>(op.dy.elements()), op.accumulate ? " accumulate" : ""))
+    return real().run(op);
   const Values gradient = judge_->read(op.dy);
   Values expected = op.accumulate ? judge_->read(op.dbias) : Values(static_cast<std::size_t>(op.dbias.elements()));
   real().run(op);

@@ -216,7 +216,9 @@ struct NormBackward {
 
 void AuditedBackend::execute(const op::RmsNormBackward& op) {
   const auto call = [&] { real().run(op); };
-  if (!judge_->begins(op.name, op.x, all_of(op.x, 4), op.eight_bits ? " in 8 bits" : "")) return call();
+  std::string kind = op.accumulate ? " accumulate" : "";
+  if (op.eight_bits) kind += " in 8 bits";
+  if (!judge_->begins(op.name, op.x, all_of(op.x, 4), kind)) return call();
   NormBackward b{op.dy,         op.x, op.weight, nullptr, op.rstd, op.residual, op.dx, op.dweight, nullptr,
                  op.accumulate, {},   {},        {},      {},      {},          {},    {},         {}};
   b.read(*judge_);

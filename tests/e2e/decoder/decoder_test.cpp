@@ -56,6 +56,60 @@ TEST_F(Decoder, TheDumpOfThreeStepsEqualsPyTorch) {
   EXPECT_LE(worst_error(dump, "weight."), 1e-5);
 }
 
+// The shape of tests/data/decoder_grouped: grouped queries, biases and tied embeddings, by the names of published
+// files.
+const std::string grouped_data = reference_folder("decoder_grouped");
+const std::string grouped_params =
+    "d_model = 48\nd_ff = 112\nlayers = 2\nheads = 6\nkv_heads = 2\nqkv_bias = true\ntied_embeddings = true\n"
+    "rope_theta = 1e6\nnorm_eps = 1e-6\nvocab_size = 97\ncontext_length = 21\nlr = 1e-4\npass = \"train_step\"\n"
+    "weights = \"" +
+    grouped_data + "published.safetensors" + "\"\ninputs = \"" + grouped_data + "inputs.safetensors" + "\"\n";
+
+TEST_F(Decoder, PublishedWeightsAreTrainedInChunksOfTheLossAsByPyTorch) {
+  const auto records = run_cases(grouped_params + "batch_size = 2\nloss_chunks = 3\ndump = \"step.safetensors\"\n",
+                                 "[[sweep.zip]]\n\"measure.steps\" = [3]\n");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["verify"];
+  const SafetensorsReader dump(run_folder() / "step.safetensors");
+  EXPECT_EQ(dump.at("logits").dims, (std::vector<std::int64_t>{2, 21, 97}));
+  EXPECT_LE(worst_reference_error("decoder_grouped", "weight.",
+                                  [&](const std::string& name, const auto&) { return floats_of(dump, name); }),
+            1e-5);
+}
+
+// Each micro-batch has one of the two sequences, of which one has a label that is left out.
+TEST_F(Decoder, MicroBatchesCountAllTokensOfAnUpdate) {
+  const auto records = run_cases(grouped_params + "batch_size = 1\naccumulation_steps = 2\n",
+                                 "[sweep]\nexecution = [\"graph\", \"eager\"]\n\"measure.prepare\" = [true, false]\n");
+  ASSERT_EQ(records.size(), 4u);
+  const double expected =
+      static_cast<double>(floats_of(SafetensorsReader(grouped_data + "expected.safetensors"), "loss")[0]);
+  for (const json& r : records) {
+    EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["verify"];
+    EXPECT_EQ(r["work"]["items"], 42);
+    EXPECT_NEAR(r["metrics"]["loss"]["value"].get<double>(), expected, 1e-5 * expected);
+  }
+  const auto refused = run_cases(grouped_params + "batch_size = 1\naccumulation_steps = 2\ndump = \"x\"\n", "", 1);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_NE(refused[0]["reason"].get<std::string>().find("accumulation_steps = 1"), std::string::npos);
+}
+
+TEST_F(Decoder, ASizeOfAPublicModelSetsAllThatIsItsOwn) {
+  const auto records = run_cases(
+      "size = \"qwen2.5-0.5b\"\nlayers = 1\nvocab_size = 500\nd_ff = 256\nbatch_size = 2\ncontext_length = 16\n"
+      "loss_chunks = 2");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["verify"];
+  const json& params = records[0]["params"];
+  EXPECT_EQ(params["d_model"], 896);
+  EXPECT_EQ(params["kv_heads"], 2);
+  EXPECT_EQ(params["qkv_bias"], true);
+  EXPECT_EQ(params["tied_embeddings"], true);
+  EXPECT_EQ(params["rope_theta"], 1e6);
+  EXPECT_EQ(params["norm_eps"], 1e-6);
+  EXPECT_EQ(params["vocab_size"], 500) << "what the experiment says comes first";
+}
+
 // One token sees no other: the true gradients of queries and keys are 0, and two right ones are two roundings of it.
 TEST_F(Decoder, AContextOfOneTokenIsRight) {
   for (const char* pass : {"forward", "forward_backward", "train_step"})
@@ -183,6 +237,18 @@ TEST_F(Decoder, WeightsThatDoNotFitAreNamed) {
   const std::string reason = failed[0]["reason"];
   EXPECT_NE(reason.find("'layers.0.ffn.w1.weight' has shape [112, 48], expected [120, 48]"), std::string::npos)
       << reason;
+}
+
+// A model without biases, whose file has some: names of the file, all of them.
+TEST_F(Decoder, PublishedWeightsThatDoNotFitAreNamed) {
+  std::string other = grouped_params + "batch_size = 2\n";
+  other.replace(other.find("qkv_bias = true"), 15, "qkv_bias = false");
+  other.replace(other.find("tied_embeddings = true"), 22, "tied_embeddings = false");
+  const auto failed = run_cases(other, "", 1);
+  ASSERT_EQ(failed.size(), 1u);
+  const std::string reason = failed[0]["reason"];
+  EXPECT_NE(reason.find("tensor 'lm_head.weight' is missing"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("'model.layers.1.self_attn.k_proj.bias' is not a parameter"), std::string::npos) << reason;
 }
 
 TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {

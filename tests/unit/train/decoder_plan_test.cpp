@@ -1,7 +1,10 @@
 // The decoder's shape: exact parameter counts, the arena's order, and memory by formula.
 #include <gtest/gtest.h>
 #include <assay/models/decoder.hpp>
+#include <assay/models/decoder_params.hpp>
 #include <assay/train/optimizer.hpp>
+#include <map>
+#include <string_view>
 
 namespace assay::train {
 namespace {
@@ -26,6 +29,24 @@ TEST(Decoder, ParameterCountsOfAllSizes) {
   EXPECT_EQ(count(config(1280, 5120, 36, 20)), 969'411'840);
   EXPECT_EQ(count(config(1600, 6400, 48, 25)), 1'998'235'200);
   EXPECT_EQ(count(config(2560, 10240, 32, 32)), 3'406'809'600);
+}
+
+// As their publishers count them.
+TEST(Decoder, ParameterCountsOfPublicModels) {
+  const std::map<std::string_view, std::int64_t> known{{"qwen2.5-0.5b", 494'032'768},
+                                                       {"qwen2.5-1.5b", 1'543'714'304},
+                                                       {"qwen2.5-3b", 3'085'938'688},
+                                                       {"qwen2.5-7b", 7'615'616'512},
+                                                       {"llama3-8b", 8'030'261'248}};
+  for (const models::PublicModel& m : models::public_models) {
+    models::DecoderConfig c = config(m.size.d_model, m.size.d_ff, m.size.layers, m.size.heads);
+    c.kv_heads = m.kv_heads, c.vocab_size = m.vocab_size;
+    c.qkv_bias = m.qkv_bias, c.tied_embeddings = m.tied_embeddings;
+    EXPECT_EQ(count(c), known.at(m.size.name)) << m.size.name;
+    ParameterSet set(c.precision);
+    models::add_decoder_parameters(set, c);
+    EXPECT_EQ(set.arena_elements(), set.parameter_count()) << "no gaps, in which no activation may lie";
+  }
 }
 
 TEST(Decoder, TheArenaIsInTheOrderInWhichBackwardFinishes) {
@@ -94,6 +115,40 @@ TEST(Decoder, ActivationsByFormula) {
   const auto expected = static_cast<double>(saved + rotary + head + gradients);
   EXPECT_EQ(model.plan().lower_bound_bytes(), static_cast<std::size_t>(saved + rotary + head + gradients));
   EXPECT_LE(static_cast<double>(model.plan().total_bytes()), 1.02 * expected);
+}
+
+std::size_t bytes_of(const models::DecoderModel& model, const std::string& name) {
+  for (const BufferPlan::Buffer& b : model.plan().buffers())
+    if (b.name == name) return b.tensor.bytes();
+  ADD_FAILURE() << "no buffer " << name;
+  return 0;
+}
+
+// In chunks the logits of one chunk alone are there; the last chunk has what is left.
+TEST(Decoder, ALossInChunksPlansTheLogitsOfOne) {
+  models::DecoderConfig c = config(128, 256, 2, 2);
+  c.vocab_size = 50'000;
+  ParameterSet set(c.precision);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const models::DecoderModel whole(c, set, ids);
+  EXPECT_EQ(bytes_of(whole, "logits"), 4u * 2048u * 50'000u);
+  c.loss_chunks = 3;
+  const models::DecoderModel chunked(c, set, ids);
+  EXPECT_EQ(bytes_of(chunked, "logits"), 4u * 683u * 50'000u);
+  EXPECT_LT(chunked.plan().total_bytes(), whole.plan().total_bytes() - 4u * 1300u * 50'000u);
+}
+
+// Sums of gradients are there from the first micro-batch on: no activation lies in their places.
+TEST(Decoder, MicroBatchesPlanActivationsBesideTheGradients) {
+  models::DecoderConfig c = config(128, 512, 3, 4);
+  ParameterSet set(c.precision);
+  const models::DecoderParameters ids = models::add_decoder_parameters(set, c);
+  const std::size_t shared = models::DecoderModel(c, set, ids).activation_bytes();
+  c.accumulation_steps = 5;
+  const models::DecoderModel model(c, set, ids);
+  EXPECT_EQ(bytes_of(model, "losses"), 4u * 5u * 2048u);
+  EXPECT_EQ(model.activation_bytes(), model.plan().total_bytes()) << "nothing is borrowed";
+  EXPECT_GT(model.activation_bytes(), shared);
 }
 
 TEST(Decoder, CheckpointingAndInferencePlanLess) {
@@ -171,6 +226,22 @@ TEST(Decoder, ForwardFlops) {
 TEST(Decoder, RefusesShapesThatCannotBe) {
   EXPECT_THROW(config(768, 3072, 12, 7).validate(), Error);
   EXPECT_THROW(config(12, 32, 1, 4).validate(), Error);  // head dimension 3
+  const auto refusal = [](auto change) {
+    models::DecoderConfig c = config(64, 128, 1, 4);
+    change(c);
+    try {
+      c.validate();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(refusal([](auto& c) { c.kv_heads = 3; }), "heads 4 is not a multiple of kv_heads 3");
+  EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 0; }).find("expected at least 1"), std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.loss_chunks = 2, c.backward = false; }).find("add the backward"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& c) { c.accumulation_steps = 2, c.keep_logits = true; }).find("accumulation_steps = 1"),
+            std::string::npos);
 }
 
 }  // namespace

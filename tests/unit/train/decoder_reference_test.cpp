@@ -1,4 +1,5 @@
-// The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder.
+// The float64 decoder against PyTorch's float64 one, whose loss and gradients lie in tests/data/decoder and
+// decoder_grouped.
 #include <assay/verification/decoder_reference.hpp>
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 namespace assay::train {
 namespace {
 
-using assay::test::decoder_data;
 using assay::test::floats_of;
 
 std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::string& name) {
@@ -18,33 +18,48 @@ std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::
   return values;
 }
 
-TEST(DecoderReference, EqualsPyTorchInFloat64) {
-  models::DecoderConfig config;  // of tests/data/decoder
-  config.d_model = 48, config.d_ff = 112, config.layers = 2, config.heads = 3;
-  config.vocab_size = 97, config.batch_size = 2, config.context_length = 21;
+void expect_equal_to_pytorch(const char* reference, const models::DecoderConfig& config) {
+  const std::string folder = assay::test::reference_folder(reference);
   ParameterSet set(config.precision);
   const auto ids = models::add_decoder_parameters(set, config);
-  const SafetensorsReader stored(decoder_data + "weights.safetensors");
-  const SafetensorsReader inputs(decoder_data + "inputs.safetensors");
+  const SafetensorsReader stored(folder + "weights.safetensors");
+  const SafetensorsReader inputs(folder + "inputs.safetensors");
   std::vector<std::vector<float>> weights;
   for (const auto& parameter : set.all()) weights.push_back(floats_of(stored, parameter.name));
 
   const verification::DecoderGradients got = verification::decoder_gradients(
       config, set, ids, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
 
-  const double loss =
-      static_cast<double>(floats_of(SafetensorsReader(decoder_data + "expected.safetensors"), "loss")[0]);
+  const double loss = static_cast<double>(floats_of(SafetensorsReader(folder + "expected.safetensors"), "loss")[0]);
   EXPECT_NEAR(got.loss, loss, 1e-6 * loss);
-  const double worst = assay::test::worst_decoder_error("grad.", [&](const std::string& name, const auto& dims) {
-    for (std::size_t id = 0; id < set.all().size(); ++id)
-      if ("grad." + set.all()[id].name == name) {
-        EXPECT_EQ(set.all()[id].dims, dims) << name;
-        return got.gradients[id];
-      }
-    ADD_FAILURE() << "no parameter has the gradient " << name;
-    return std::vector<float>();
-  });
+  const double worst =
+      assay::test::worst_reference_error(reference, "grad.", [&](const std::string& name, const auto& dims) {
+        for (std::size_t id = 0; id < set.all().size(); ++id)
+          if ("grad." + set.all()[id].name == name) {
+            EXPECT_EQ(set.all()[id].dims, dims) << name;
+            return got.gradients[id];
+          }
+        ADD_FAILURE() << "no parameter has the gradient " << name;
+        return std::vector<float>();
+      });
   EXPECT_LE(worst, 2e-7);  // both are stored in fp32
+}
+
+models::DecoderConfig stored_shape() {
+  models::DecoderConfig config;
+  config.d_model = 48, config.d_ff = 112, config.layers = 2, config.heads = 3;
+  config.vocab_size = 97, config.batch_size = 2, config.context_length = 21;
+  return config;
+}
+
+TEST(DecoderReference, EqualsPyTorchInFloat64) { expect_equal_to_pytorch("decoder", stored_shape()); }
+
+TEST(DecoderReference, EqualsPyTorchOfGroupedQueriesBiasesAndTiedEmbeddings) {
+  models::DecoderConfig config = stored_shape();
+  config.heads = 6, config.kv_heads = 2;
+  config.qkv_bias = config.tied_embeddings = true;
+  config.rope_theta = 1e6, config.norm_eps = 1e-6;
+  expect_equal_to_pytorch("decoder_grouped", config);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A decoder-only Transformer language model with explicit forward and backward.
 //
 //   token embedding; per layer: x += o(attention(rotary(q, k), v)) of rms_norm(x), x += w2(silu(w1 y) * w3 y) of
-//   y = rms_norm(x); final rms_norm; untied output head. No biases. Rotary pairs are interleaved, theta 10000, eps
-//   1e-5.
+//   y = rms_norm(x); final rms_norm; output head. Rotary pairs are interleaved. Keys and values may have fewer heads
+//   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
 #pragma once
@@ -25,6 +25,11 @@ struct DecoderConfig {
   std::int64_t batch_size = 4;
   std::int64_t context_length = 512;
   std::int64_t d_model = 768, d_ff = 3072, layers = 12, heads = 12;
+  std::int64_t kv_heads = 0;     // of keys and values, a divisor of heads; 0: as many as heads
+  bool qkv_bias = false;         // the products of q, k and v add a bias
+  bool tied_embeddings = false;  // the output head's weights are the embedding's
+  double rope_theta = 10'000.0;  // the base of the rotation's wavelengths
+  double norm_eps = 1e-5;        // of every RMSNorm
   workload::PrecisionPolicy precision;
   // fused: packed query-key-value and gate-up products, residual + norm, SwiGLU and loss as one operation each.
   // Otherwise one operation each, as a framework without a compiler runs them.
@@ -34,6 +39,12 @@ struct DecoderConfig {
   // Without flash: so many rows of queries at a time (naive_attention.hpp), made again in backward. 0: all at once,
   // kept.
   std::int64_t score_rows = 0;
+  // The loss in so many parts of the batch's tokens (decoder_head.cpp): one part's logits are in memory at a time, and
+  // forward makes the head's gradients, too. 1: whole. With a backward only.
+  std::int64_t loss_chunks = 1;
+  // Micro-batches of batch_size sequences whose gradients are added up before an update. With more than one the plan
+  // does not borrow the gradient arena, which holds sums from the first one on.
+  std::int64_t accumulation_steps = 1;
   bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
   bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
   bool keep_logits = false;    // a copy of the logits survives the step
@@ -41,22 +52,28 @@ struct DecoderConfig {
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
 
-  std::int64_t rows() const { return batch_size * context_length; }
+  std::int64_t rows() const { return batch_size * context_length; }       // tokens of a micro-batch
+  std::int64_t step_rows() const { return accumulation_steps * rows(); }  // and of a step
   std::int64_t head_dim() const { return d_model / heads; }
+  std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  std::int64_t kv_width() const { return key_heads() * head_dim(); }  // of a token's keys, and of its values
+  std::int64_t qkv_width() const { return d_model + 2 * kv_width(); }
   void validate() const;  // throws assay::Error, unsupported where the unfused form has no such products
 };
 
 // Ids of the parameters of one layer, in the order of the arena.
 struct DecoderLayerParameters {
   train::ParameterSet::Id w2, w1, w3, ln2, output, q, k, v, ln1;
+  train::ParameterSet::Id q_bias = 0, k_bias = 0, v_bias = 0;  // with qkv_bias
 };
 struct DecoderParameters {
-  train::ParameterSet::Id lm_head, ln_final, embeddings;
+  train::ParameterSet::Id lm_head, ln_final, embeddings;  // tied: lm_head is embeddings
   std::vector<DecoderLayerParameters> layers;
 };
 
 // Adds the parameters with the names that they have in safetensors files; matrices are (out, in). The initial values
-// are normal with std sqrt(2 / (in + out)) for matrices and std 1 for the embedding, and ones for norms.
+// are normal with std sqrt(2 / (in + out)) for matrices and a tied embedding, std 1 for another embedding, ones for
+// norms and zeros for biases.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
 // The blocks in which the parameters come and go: the embedding, each layer's matrices, the head. The weights of norms
@@ -86,19 +103,23 @@ class DecoderModel : public train::Model {
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
   void initialize(compute::Backend& backend) const override;  // the rotation's table
 
-  // ids, labels: i64 [N]. The mean loss over the `valid_rows` labels >= 0 lands in loss() (fp32 [1]). Without labels
-  // the head's logits are the result. With config.backward the fused path already turns the logits into their gradient.
-  void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
-               std::int64_t valid_rows) const;
-  // To be called after forward with labels. Gradients of all parameters are written, not accumulated. `listener`, if
-  // any, hears of them group by group (on the side lane: of what has been joined).
+  // ids, labels: i64 [N], of one micro-batch. The mean loss over the `valid_rows` labels >= 0, of all micro-batches,
+  // lands in loss() (fp32 [1]) with the last one. Without labels the head's logits are the result. With config.backward
+  // the fused path already turns the logits into their gradient.
+  void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels, std::int64_t valid_rows,
+               std::int64_t micro_batch = 0) const;
+  // To be called after forward with labels. The first micro-batch writes the gradients of all parameters, the others
+  // add to them. `listener`, if any, hears of them group by group (on the side lane: of what has been joined).
   void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
-                train::GradientListener* listener = nullptr) const;
+                train::GradientListener* listener = nullptr, std::int64_t micro_batch = 0) const;
+  // Both, of all micro-batches: ids and labels hold step_rows(). Without a backward in the configuration forward alone.
+  void whole_step(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
+                  std::int64_t valid_rows) const;
 
   compute::Tensor loss() const override { return plan_[loss_]; }
   compute::Tensor logits() const {
     return plan_[logits_];
-  }  // [N, vocab], until the fused loss or backward overwrites it
+  }  // [N, vocab], until the fused loss or backward overwrites it; in chunks the last one's
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
 
  private:
@@ -140,10 +161,10 @@ class DecoderModel : public train::Model {
   }
   void quantize_for(compute::Backend& b, const compute::Tensor& x, const EightBits& by) const;
 
-  // y = x w^T, and dx = dy w: of `count` adjacent weights, in 8 bits where the precision says so; then x and dy are
-  // read as the 8 bits of `by`.
+  // y = x w^T (+ bias), and dx = dy w: of `count` adjacent weights, in 8 bits where the precision says so; then x and
+  // dy are read as the 8 bits of `by`.
   void project(compute::Backend& b, const compute::Tensor& x, train::ParameterSet::Id first, std::size_t count,
-               const EightBits& by, const compute::Tensor& y) const;
+               const EightBits& by, const compute::Tensor& y, const compute::Tensor& bias = {}) const;
   void project_back(compute::Backend& b, const compute::Tensor& dy, train::ParameterSet::Id first, std::size_t count,
                     const EightBits& by, const compute::Tensor& dx) const;
   void multiply_eight_bits(compute::Backend& b, const EightBits& by, const compute::Tensor& y) const;
@@ -167,6 +188,19 @@ class DecoderModel : public train::Model {
                      const compute::op::EightBitRows& eight_bits = {}) const;
   void head_backward(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows,
                      train::GradientListener* listener) const;
+  // decoder_head.cpp
+  bool makes_loss_in_chunks() const { return config_.loss_chunks > 1; }
+  std::int64_t chunk_rows() const;
+  compute::Tensor make_logits(compute::Backend& b, std::int64_t first, std::int64_t count) const;
+  void head_forward(compute::Backend& b, const compute::Tensor* labels, std::int64_t valid_rows,
+                    std::int64_t micro_batch) const;
+  void head_products(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows, std::int64_t first,
+                     std::int64_t count, train::GradientListener* listener) const;
+  // The parts of forward and backward that one backend carries out, which may be one that adds gradients up.
+  void forward_by(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels,
+                  std::int64_t valid_rows, std::int64_t micro_batch) const;
+  void backward_by(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
+                   std::int64_t valid_rows, train::GradientListener* listener) const;
 
   // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x,
@@ -176,7 +210,12 @@ class DecoderModel : public train::Model {
     return {config_.batch_size, config_.heads, config_.context_length, config_.context_length, true, score_rows()};
   }
   std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
-  compute::Tensor heads_of(const compute::Tensor& packed, int which) const;  // [B, T, H, D] of [N, 3 d_model]
+  float norm_eps() const { return static_cast<float>(config_.norm_eps); }
+  bool is_tied() const { return ids_.lm_head == ids_.embeddings; }
+  // [B, T, H or K, D] of [N, qkv_width]: queries, keys, values
+  compute::Tensor heads_of(const compute::Tensor& packed, int which) const;
+  compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
+  compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
   void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
   compute::Tensor split_heads(const compute::Tensor& x) const;                          // [B, T, H, D] of [N, d_model]
   GateUp gate_up(const Forward& f) const;

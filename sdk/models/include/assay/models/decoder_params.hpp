@@ -19,10 +19,28 @@ inline constexpr std::array<DecoderSize, 6> decoder_sizes{{{"tiny", 128, 512, 2,
                                                            {"large", 1280, 5120, 36, 20},
                                                            {"xl", 1600, 6400, 48, 25},
                                                            {"2.7B", 2560, 10240, 32, 32}}};
-inline constexpr auto size_names = std::apply([](const auto&... size) { return names(size.name...); }, decoder_sizes);
+// Models that people train, as their published configurations have them: grouped-query attention, a large vocabulary,
+// and what else sets them apart from the sizes above.
+struct PublicModel {
+  DecoderSize size;
+  std::int64_t kv_heads, vocab_size;
+  bool qkv_bias, tied_embeddings;
+  double rope_theta, norm_eps;
+};
+inline constexpr std::array<PublicModel, 5> public_models{
+    {{{"qwen2.5-0.5b", 896, 4864, 24, 14}, 2, 151'936, true, true, 1e6, 1e-6},
+     {{"qwen2.5-1.5b", 1536, 8960, 28, 12}, 2, 151'936, true, true, 1e6, 1e-6},
+     {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151'936, true, true, 1e6, 1e-6},
+     {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152'064, true, false, 1e6, 1e-6},
+     {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128'256, false, false, 5e5, 1e-5}}};
+inline constexpr auto size_names = std::apply(
+    [](const auto&... size) {
+      return std::apply([&](const auto&... model) { return names(size.name..., model.size.name...); }, public_models);
+    },
+    decoder_sizes);
 inline constexpr auto model_params = table(
     Param::choice("size", "small", size_names)
-        .help("model size; d_model, d_ff, layers and heads override its dimensions one by one"),
+        .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
     Param::integer("d_model", 0)
         .at_least(0)
         .at_most(1 << 20)
@@ -33,23 +51,46 @@ inline constexpr auto model_params = table(
         .at_least(0)
         .at_most(4096)
         .help("attention heads, a divisor of d_model; absent: as size says"),
+    Param::integer("kv_heads", 0)
+        .at_least(0)
+        .at_most(4096)
+        .help("heads of keys and values, a divisor of heads; 0: as many as heads, where size says nothing else"),
+    Param::boolean("qkv_bias", false).help("the products of query, key and value add a bias"),
+    Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
+    Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
+    Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
     Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"),
     Param::integer("batch_size", 4)
         .at_least(1)
         .at_most(1 << 20)
         .unit("sequences")
-        .help("sequences in a step, on each rank"),
-    Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"));
+        .help("sequences in a step, or a micro-batch of it, on each rank"),
+    Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"),
+    Param::integer("loss_chunks", 1)
+        .at_least(1)
+        .at_most(1 << 20)
+        .help("parts of the tokens whose logits are in memory at a time; more than 1: forward makes the head's "
+              "gradients"));
 
 // What each size stands for, to go with model_params.
 inline constexpr auto model_presets = [] {
-  std::array<Preset, 4 * decoder_sizes.size()> presets{};
+  std::array<Preset, 4 * decoder_sizes.size() + 10 * public_models.size()> presets{};
   std::size_t i = 0;
-  for (const DecoderSize& size : decoder_sizes) {
+  const auto add_dimensions = [&](const DecoderSize& size) {
     presets[i++] = Preset::integer("size", size.name, "d_model", size.d_model);
     presets[i++] = Preset::integer("size", size.name, "d_ff", size.d_ff);
     presets[i++] = Preset::integer("size", size.name, "layers", size.layers);
     presets[i++] = Preset::integer("size", size.name, "heads", size.heads);
+  };
+  for (const DecoderSize& size : decoder_sizes) add_dimensions(size);
+  for (const PublicModel& model : public_models) {
+    add_dimensions(model.size);
+    presets[i++] = Preset::integer("size", model.size.name, "kv_heads", model.kv_heads);
+    presets[i++] = Preset::integer("size", model.size.name, "vocab_size", model.vocab_size);
+    presets[i++] = Preset::boolean("size", model.size.name, "qkv_bias", model.qkv_bias);
+    presets[i++] = Preset::boolean("size", model.size.name, "tied_embeddings", model.tied_embeddings);
+    presets[i++] = Preset::real("size", model.size.name, "rope_theta", model.rope_theta);
+    presets[i++] = Preset::real("size", model.size.name, "norm_eps", model.norm_eps);
   }
   return presets;
 }();

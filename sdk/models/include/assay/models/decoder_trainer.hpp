@@ -7,7 +7,7 @@
 namespace assay::models {
 
 struct DecoderTrainerConfig {
-  DecoderConfig model;  // batch_size: of this rank
+  DecoderConfig model;  // batch_size: of a micro-batch of this rank
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
   std::uint64_t seed = 0;
@@ -27,15 +27,18 @@ class DecoderTrainer : public train::Trainer {
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks);
 
   // Without a backward in the model forward ends at the logits.
-  void forward() const override;
-  void backward(train::GradientListener* listener = nullptr) const override;
+  void forward() const override { forward_of(0); }
+  void backward(train::GradientListener* listener = nullptr) const override { backward_of(0, listener); }
+  std::int64_t micro_batches() const override { return config_.model.accumulation_steps; }
+  void forward_of(std::int64_t micro_batch) const override;
+  void backward_of(std::int64_t micro_batch, train::GradientListener* listener) const override;
 
   const DecoderTrainerConfig& config() const { return config_; }
   const train::ParameterSet& model_parameters() const { return blocks_ ? whole_ : parameters(); }
   const DecoderParameters& ids() const { return ids_; }  // of model_parameters()
   const DecoderModel& model() const { return model_; }
 
-  // i64 [rows] of this rank, and of all ranks, in their order
+  // i64 [step_rows] of this rank, and of all ranks, in their order; micro-batches follow each other
   const compute::Tensor& inputs() const { return inputs_; }
   const compute::Tensor& labels() const { return labels_; }
   const compute::Tensor& global_inputs() const { return global_inputs_; }
@@ -48,6 +51,7 @@ class DecoderTrainer : public train::Trainer {
   void draw_parameters(std::uint64_t seed) const override;
   void take_input_memory() override;
   void load_inputs() override;
+  void load_weights(const train::SafetensorsReader& file) const override;  // published names, too
   void read_inputs();
 
   DecoderTrainerConfig config_;

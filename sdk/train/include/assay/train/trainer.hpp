@@ -7,6 +7,7 @@
 #include <assay/train/loss_scaler.hpp>
 #include <assay/train/model.hpp>
 #include <assay/train/optimizer.hpp>
+#include <assay/train/safetensors.hpp>
 #include <assay/workload/precision.hpp>
 #include <functional>
 #include <memory>
@@ -57,6 +58,11 @@ class Trainer {
   // To be called after forward. `listener`, if any, hears of gradients as they become final.
   virtual void backward(GradientListener* listener = nullptr) const = 0;
   void update() const { optimizer_->step(*backend_, scaler_); }
+  // A step may have several micro-batches, whose gradients are added up before the update: each has a forward and a
+  // backward, in this order, and the `listener` is the last one's.
+  virtual std::int64_t micro_batches() const { return 1; }
+  virtual void forward_of(std::int64_t /*micro_batch*/) const { forward(); }
+  virtual void backward_of(std::int64_t /*micro_batch*/, GradientListener* listener) const { backward(listener); }
   // All parts that the configuration asks for, one after the other.
   void enqueue_step() const;
 
@@ -112,6 +118,8 @@ class Trainer {
   // What a derived class with inputs overrides; setup() calls both. Memory is taken from host(), of ASSAY_MEMORY_DATA.
   virtual void take_input_memory() {}
   virtual void load_inputs() {}
+  // Fills the parameters from the file of TrainerConfig, by their own names. Another model may know other names, too.
+  virtual void load_weights(const SafetensorsReader& file) const;
 
   const Host& host() const { return host_; }
 

@@ -19,18 +19,20 @@ inline constexpr auto training_phases = table(forward_phase, backward_phase, opt
 inline constexpr auto data_parallel_phases =
     table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
 
-// Enqueues forward and, with a backward, backward.
+// Enqueues forward and, with a backward, backward, of one micro-batch after the other.
 // INVALID_ARGUMENT for a trainer that was not set up.
 template <class Launch>
 void forward_and_backward(const Trainer& trainer, const Launch& launch, GradientListener* listener = nullptr) {
   trainer.require_set_up();
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer.forward();
+  for (std::int64_t i = 0, count = trainer.micro_batches(); i < count; ++i) {
+    {
+      const auto phase = launch.phase(forward_phase);
+      trainer.forward_of(i);
+    }
+    if (!trainer.has_backward()) continue;
+    const auto phase = launch.phase(backward_phase);
+    trainer.backward_of(i, i + 1 == count ? listener : nullptr);
   }
-  if (!trainer.has_backward()) return;
-  const auto phase = launch.phase(backward_phase);
-  trainer.backward(listener);
 }
 
 // Enqueues the update, of a trainer that has one.
@@ -67,15 +69,15 @@ void cold_training_step(Trainer& trainer, const Launch& launch) {
     trainer.prepare(enqueue);
     enqueue();
   };
-  {
-    const auto phase = launch.phase(forward_phase);
-    trainer.take_memory_cold();
-    prepare_and_enqueue([&] { trainer.forward(); });
-  }
-  if (!trainer.has_backward()) return;
-  {
+  for (std::int64_t i = 0; i < trainer.micro_batches(); ++i) {
+    {
+      const auto phase = launch.phase(forward_phase);
+      if (i == 0) trainer.take_memory_cold();
+      prepare_and_enqueue([&] { trainer.forward_of(i); });
+    }
+    if (!trainer.has_backward()) continue;
     const auto phase = launch.phase(backward_phase);
-    prepare_and_enqueue([&] { trainer.backward(); });
+    prepare_and_enqueue([&] { trainer.backward_of(i, nullptr); });
   }
   if (!trainer.has_update()) return;
   const auto phase = launch.phase(optimizer_phase);
