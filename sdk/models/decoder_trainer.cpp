@@ -114,7 +114,9 @@ void DecoderTrainer::forward() const {
 }
 
 void DecoderTrainer::backward(train::GradientListener* listener) const {
+  backend().leave_multiprocessors(left_multiprocessors());
   model_.backward(backend(), inputs_, labels_, valid_rows_, listener);
+  backend().leave_multiprocessors(0);
 }
 
 }  // namespace assay::models
