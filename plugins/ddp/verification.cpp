@@ -21,10 +21,15 @@ constexpr int verified_steps = 3;
 
 assay::Verified Workload::check_gradients() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
-  const auto pieces = assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()),
+  const auto pieces = assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_->pieces()),
                                                           settings_.trainer.ranks);
   const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
-    average_gradients();
+    // Captured as a step's are, where the step is: but for the update, which would move the weights.
+    std::unique_ptr<assay::compute::Graph> graph;
+    if (graphs_)
+      graph = communicator_->watch(
+          trainer_.capture_as_is([&] { average_gradients(); }, assay::train::Trainer::Marks::none));
+    graph ? graph->launch() : average_gradients();
     communicator_->synchronize();
   });
   return assay::verification::check_average(host_, "ddp.average", parameters, pieces, mine,
@@ -35,7 +40,7 @@ assay::Verified Workload::check_gradients() {
 std::string Workload::check_updates(const Launch& launch) {
   assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
-    training_step(trainer_, launch, average_);
+    graphs_ ? graphs_.launch() : enqueue_step(launch);
     communicator_->synchronize();
     check.after_step();
     check.set_visible_rate();

@@ -4,17 +4,20 @@
 
 #include <algorithm>
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/bucket_choice.hpp>
 #include <assay/parallel/open_communicator.hpp>
+#include <chrono>
 
 namespace ddp {
 
 using assay::models::DecoderTrainer;
+namespace {
 
-Workload::Workload(const assay::Case& c)
-    : host_(c.host()),
-      settings_(c),
-      trainer_(host_, settings_.trainer),
-      average_(settings_.strategy, trainer_.parameters(), settings_.communication.bucket_bytes) {}
+constexpr int tried_steps = 3;  // with buckets of each size
+
+}  // namespace
+
+Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer) {}
 
 assay::Work Workload::work() const {
   const std::uint64_t forward = assay::models::decoder_forward_flops(settings_.trainer.model);
@@ -29,13 +32,51 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 void Workload::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
-  launch.report(collectives_metric, average_.collectives_in_step());
-  trainer_.setup(launch);
+  trainer_.setup(launch, [&] {
+    trainer_.enqueue_step();
+    if (settings_.left_multiprocessors > 0) beside_collectives([&] { trainer_.backward(); });
+  });
   communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
-  average_.use(*communicator_);
   host_.info(communicator_->description());
+  const std::size_t bytes = bucket_bytes(launch);
+  prepare_step(launch, bytes);
+  if (settings_.strategy == assay::parallel::Strategy::overlap_bucketed)
+    launch.report(bucket_mib_metric, static_cast<double>(bytes) * 0x1p-20);
+  launch.report(collectives_metric, average_->collectives_in_step());
   start();
   communicator_->take_totals();
+}
+
+std::size_t Workload::bucket_bytes(const Launch& launch) {
+  if (settings_.communication.bucket_bytes != 0 || settings_.strategy != assay::parallel::Strategy::overlap_bucketed)
+    return settings_.communication.bucket_bytes;
+  const assay::parallel::BucketChoice choice = assay::parallel::choose_bucket_bytes(
+      host_, "ddp.buckets", assay::parallel::bucket_candidates(trainer_.parameters().gradient_bytes()),
+      [&](std::size_t bytes) { return step_seconds(launch, bytes); });
+  host_.info(choice.text);
+  return choice.bytes;
+}
+
+void Workload::prepare_step(const Launch& launch, std::size_t bucket_bytes) {
+  graphs_.reset();
+  average_.emplace(settings_.strategy, trainer_.parameters(), bucket_bytes);
+  average_->use(*communicator_);
+  if (settings_.graph)
+    graphs_.capture(
+        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
+}
+
+double Workload::step_seconds(const Launch& launch, std::size_t bucket_bytes) {
+  prepare_step(launch, bucket_bytes);
+  const auto take = [&](int steps) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < steps; ++i) graphs_ ? graphs_.launch() : enqueue_step(launch);
+    communicator_->synchronize();
+    trainer_.backend().synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / steps;
+  };
+  take(1);
+  return take(tried_steps);
 }
 
 void Workload::start() {
@@ -44,14 +85,29 @@ void Workload::start() {
 }
 
 void Workload::average_gradients() {
-  average_.begin_step();
-  trainer_.forward();
-  trainer_.backward(average_.listener());
-  average_.finish();
+  beside_collectives([&] {
+    average_->begin_step();
+    trainer_.forward();
+    trainer_.backward(average_->listener());
+    average_->finish();
+  });
+}
+
+void Workload::beside_collectives(const std::function<void()>& enqueue) {
+  trainer_.leave_multiprocessors(is_silent_ ? 0 : settings_.left_multiprocessors);
+  enqueue();
+  trainer_.leave_multiprocessors(0);
 }
 
 void Workload::run(const Launch& launch) {
-  training_step(trainer_, launch, average_);
+  if (!graphs_) {
+    enqueue_step(launch);
+  } else if (is_silent_) {
+    graphs_.launch_silent();
+  } else {
+    graphs_.launch();
+    assay::mark_replayed(host_);
+  }
   // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
   if (launch.stage() == ASSAY_STAGE_MEASURE)
     ++measured_steps_;
@@ -60,8 +116,10 @@ void Workload::run(const Launch& launch) {
 }
 
 void Workload::silence(bool silent) {
+  is_silent_ = silent;
   communicator_.silence(silent);
-  average_.use(*communicator_);
+  average_->use(*communicator_);
+  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {
@@ -69,9 +127,10 @@ void Workload::finish(const Launch& launch) {
   const assay::comm::Totals totals = communicator_->take_totals();
   if (measured_steps_ == 0) return;
   const auto steps = static_cast<double>(measured_steps_);
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  if (totals.untimed > 0) return;  // within a graph: how long they took nobody knows
   launch.report(communication_ms_metric, totals.busy_ms / steps);
   launch.report(exposed_ms_metric, totals.exposed_ms / steps);
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
   if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
 }
 

@@ -1,9 +1,13 @@
 // The ddp workload: one step of a decoder that several ranks train, each on its part of the batch.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "settings.hpp"
 
@@ -42,9 +46,13 @@ class Workload {
           .help("bytes of gradients that this rank gave to collectives in a step");
   static constexpr auto collectives_metric =
       assay::Metric::per_case("collectives").help("all-reduces in a step: parameters, buckets, or 1");
+  static constexpr auto bucket_mib_metric =
+      assay::Metric::per_case("bucket_mib")
+          .unit("MiB")
+          .help("overlap_bucketed: size of a bucket, as asked for or as measured");
   static constexpr auto metrics =
       assay::table(assay::train::parameters_metric, loss_metric, communication_ms_metric, exposed_ms_metric,
-                   overlap_share_metric, communication_bytes_metric, collectives_metric);
+                   overlap_share_metric, communication_bytes_metric, collectives_metric, bucket_mib_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -58,7 +66,15 @@ class Workload {
 
  private:
   void start();  // the state before the first step, rank 0's on every rank
-
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch) {
+    beside_collectives([&] { training_step(trainer_, launch, *average_); });
+  }
+  // The products of a backward leave room for collectives, where there are any.
+  void beside_collectives(const std::function<void()>& enqueue);
+  std::size_t bucket_bytes(const Launch& launch);  // as asked for, or as measured
+  void prepare_step(const Launch& launch, std::size_t bucket_bytes);
+  double step_seconds(const Launch& launch, std::size_t bucket_bytes);
   void average_gradients();  // forward and backward with the average, as a step does, without phases
 
   // verification.cpp
@@ -68,8 +84,10 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::models::DecoderTrainer trainer_;
-  assay::parallel::GradientAverage average_;
+  std::optional<assay::parallel::GradientAverage> average_;  // made in set-up
   assay::comm::SilenceableCommunicator communicator_;
+  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
+  bool is_silent_ = false;
   std::uint64_t measured_steps_ = 0;
 };
 

@@ -110,8 +110,8 @@ inline constexpr auto params = assay::join(
             .help("mixed precision. fp16: with dynamic loss scaling (cuda); bf16; off: fp32; auto: fp16 on cuda, off "
                   "on the cpu"),
         Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
-            .help("eager: one operation at a time, unfused; graph: fused operations, on CUDA and one rank captured as "
-                  "one graph"),
+            .help("eager: one operation at a time, unfused; graph: fused operations, on CUDA captured as one graph, "
+                  "collectives included"),
         Param::choice("unit", Unit::epoch, units).help("what is measured: one pass over the samples, or one batch"),
         Param::choice("dataset", Dataset::quick, datasets)
             .help("how many samples: quick: 10,240; full: about 30 GB of them"),

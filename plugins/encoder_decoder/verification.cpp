@@ -107,7 +107,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 // As the timed one, outside the timed window.
-void Workload::repeat_step(const Launch& launch) { graph_ ? graph_->launch() : enqueue_step(launch); }
+void Workload::repeat_step(const Launch& launch) { graphs_ ? graphs_.launch() : enqueue_step(launch); }
 
 // Each rank looks at its own; all of them know what one has found, as those that go on would wait for it.
 std::string Workload::check_batches(const Launch& launch) {
@@ -134,12 +134,13 @@ std::string Workload::check_batches(const Launch& launch) {
 
 std::string Workload::check_operations(assay::compute::Backend& audited) {
   std::optional<Outcome> replayed;
-  if (graph_) {
+  // On several ranks the gradients that it leaves are not this rank's own: check_average_of_ranks() looks at them.
+  if (graphs_ && !communicator_) {
     start_later();
-    graph_->launch();
+    graphs_.launch();
     take(replayed.emplace(), trainer_.model());
-    graph_.reset();  // its addresses may be about to change
   }
+  graphs_.reset();  // its addresses may be about to change
   trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
   start_later();
   enqueue(trainer_.model(), audited);
@@ -174,10 +175,16 @@ assay::Verified Workload::check_average_of_ranks() {
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   data_->loader().next(trainer_.batch());
   const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
-    average_.begin_step();
-    trainer_.forward();
-    trainer_.backward(average_.listener());
-    average_.finish();
+    const auto average = [&] {
+      average_.begin_step();
+      trainer_.forward();
+      trainer_.backward(average_.listener());
+      average_.finish();
+    };
+    // Captured as a step's are, where the step is: but for the update, which would move the weights.
+    std::unique_ptr<assay::compute::Graph> graph;
+    if (graphs_) graph = communicator_->watch(trainer_.capture_as_is(average, assay::train::Trainer::Marks::none));
+    graph ? graph->launch() : average();
     communicator_->synchronize();
   });
   return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
@@ -191,7 +198,7 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
   const assay::Verified average = check_average_of_ranks();
   for (int i = 0; i < verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
-    enqueue_step(launch);
+    repeat_step(launch);
   }
   communicator_->synchronize();
   trainer_.backend().synchronize();

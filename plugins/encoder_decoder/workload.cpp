@@ -47,12 +47,12 @@ void Workload::setup(const Launch& launch) {
     communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
     average_.use(*communicator_);
     host_.info(communicator_->description());
-    start();
   }
-  // A collective inside a captured graph is not offered: several ranks launch the fused operations one by one.
-  if (model().fused && !communicator_)
-    graph_ =
-        trainer_.capture([&] { enqueue_step(launch); }, settings_.unit == Unit::step ? Marks::captured : Marks::none);
+  if (model().fused)
+    graphs_.capture(
+        trainer_, communicator_, [&] { enqueue_step(launch); },
+        settings_.unit == Unit::step ? Marks::captured : Marks::none);
+  if (communicator_) start();
   data_->loader().start_epoch(0);
   data_->loader().take_totals();
 }
@@ -85,17 +85,14 @@ void Workload::take_batch(const Launch& launch) {
 }
 
 void Workload::train_on_batch(const Launch& launch) {
-  if (!graph_) return enqueue_step(launch);
+  if (!graphs_) return enqueue_step(launch);
+  if (is_silent_) return graphs_.launch_silent();
   if (settings_.unit == Unit::step) {
-    graph_->launch();
+    graphs_.launch();
     return assay::mark_replayed(host_);
   }
   const auto phase = launch.phase(train_phase);
-  graph_->launch();
-}
-
-void Workload::enqueue_step(const Launch& launch) {
-  communicator_ ? training_step(trainer_, launch, average_) : training_step(trainer_, launch);
+  graphs_.launch();
 }
 
 void Workload::report_data(const Launch& launch) {
@@ -107,16 +104,20 @@ void Workload::report_data(const Launch& launch) {
 }
 
 void Workload::silence(bool silent) {
+  is_silent_ = silent;
   communicator_.silence(silent);
   average_.use(*communicator_);
+  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, trainer_.last_loss());
   if (read_ms_ > 0) launch.report(data_rate_metric, static_cast<double>(delivered_bytes_) / 1e3 / read_ms_);
   report_loss_scaling(launch, trainer_);
-  if (communicator_ && measured_ > 0)
-    launch.report(exposed_ms_metric, communicator_->take_totals().exposed_ms / static_cast<double>(measured_));
+  if (!communicator_ || measured_ == 0) return;
+  const assay::comm::Totals totals = communicator_->take_totals();
+  // Within a graph nobody knows it; the phase `communication_wait` does, where steps are marked.
+  if (totals.untimed == 0) launch.report(exposed_ms_metric, totals.exposed_ms / static_cast<double>(measured_));
 }
 
 }  // namespace encoder_decoder

@@ -3,6 +3,7 @@
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/parallel/gradient_average.hpp>
+#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/path_check.hpp>
@@ -71,7 +72,10 @@ class Workload {
       double loss_scale = assay::train::LossScaler::start);  // the state before the first step, rank 0's on every rank
   void take_batch(const Launch& launch);
   void train_on_batch(const Launch& launch);
-  void enqueue_step(const Launch& launch);
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch) {
+    communicator_ ? training_step(trainer_, launch, average_) : training_step(trainer_, launch);
+  }
   void report_data(const Launch& launch);
   std::int64_t batches() const;
 
@@ -97,7 +101,8 @@ class Workload {
   assay::parallel::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
   assay::comm::SilenceableCommunicator communicator_;  // null on one rank
-  std::unique_ptr<assay::compute::Graph> graph_;       // one step; null where the step is enqueued anew each time
+  assay::parallel::StepGraphs graphs_;                 // none where each step is enqueued anew
+  bool is_silent_ = false;
   std::uint64_t measured_ = 0;
   double loss_scale_ = assay::verification::verification_loss_scale;  // of the verification
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.

@@ -3,7 +3,10 @@
 namespace sharded_optimizer {
 
 Settings::Settings(const assay::Case& c)
-    : trainer(assay::models::decoder_trainer_config(c)), variant(c.choice("variant", variants)), communication(c) {
+    : trainer(assay::models::decoder_trainer_config(c)),
+      variant(c.choice("variant", variants)),
+      graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
+      communication(c) {
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());
 }
 

@@ -11,7 +11,7 @@
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/rank_check.hpp>
 #include <assay/workload/text.hpp>
-#include "workload.hpp"
+#include "step.hpp"
 
 namespace sharded_optimizer {
 
@@ -38,7 +38,12 @@ assay::Verified Workload::check_gradients() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const std::vector<ElementRange> pieces = assay::verification::average_pieces(parameters, std::move(cuts), ranks);
   assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
-    average_gradients();
+    // Captured as a step's are, where the step is: but for the update, which would move the weights.
+    std::unique_ptr<assay::compute::Graph> graph;
+    if (graphs_)
+      graph = communicator_->watch(
+          trainer_.capture_as_is([&] { average_gradients(); }, assay::train::Trainer::Marks::none));
+    graph ? graph->launch() : average_gradients();
     communicator_->synchronize();
   });
   if (settings_.variant == Variant::zero1)
@@ -53,7 +58,7 @@ assay::Verified Workload::check_gradients() {
 std::string Workload::check_updates(const Launch& launch) {
   assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
-    step(launch);
+    graphs_ ? graphs_.launch() : enqueue_step(launch);
     communicator_->synchronize();
     check.after_step();
     check.set_visible_rate();

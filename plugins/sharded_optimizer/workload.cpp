@@ -6,6 +6,8 @@
 #include <assay/parallel/broadcast_parameters.hpp>
 #include <assay/parallel/open_communicator.hpp>
 
+#include "step.hpp"
+
 namespace sharded_optimizer {
 
 namespace op = assay::compute::op;
@@ -64,6 +66,9 @@ void Workload::setup(const Launch& launch) {
   trainer_.setup(
       launch, [&] { enqueue_without_communication(); },
       {.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); }, .step_taken = open_communicator});
+  if (settings_.graph)
+    graphs_.capture(
+        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
   assay::parallel::broadcast_parameters(trainer_, *communicator_);
   host_.info(communicator_->description());
   communicator_->take_totals();  // from here on they count steps alone
@@ -80,17 +85,16 @@ void Workload::enqueue_without_communication() {
 
 void Workload::run(const Launch& launch) {
   ++steps_;
-  step(launch);
+  if (!graphs_) return enqueue_step(launch);
+  if (is_silent_) return graphs_.launch_silent();
+  graphs_.launch();
+  assay::mark_replayed(host_);
 }
 
-void Workload::step(const Launch& launch) {
-  ready_buckets_.begin_step();
-  forward_and_backward(trainer_, launch, &ready_buckets_);
-  switch (settings_.variant) {
-    case Variant::baseline: return update_everything(launch);
-    case Variant::broadcast: return update_and_broadcast(launch);
-    case Variant::zero1: return update_and_gather(launch);
-  }
+void Workload::silence(bool silent) {
+  is_silent_ = silent;
+  communicator_.silence(silent);
+  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::average_gradients() {
@@ -120,52 +124,6 @@ void Workload::clear_padding() {
     trainer_.backend().run(op::Fill{.x = parameters.gradients({arena_.end - n, arena_.end}), .value = 0.0});
 }
 
-void Workload::wait_for_gradients(const Launch& launch) {
-  const auto phase = launch.phase(gradient_wait_phase);
-  communicator_->wait(reductions_.back());  // and with it for those before
-}
-
-void Workload::update_everything(const Launch& launch) {
-  wait_for_gradients(launch);
-  const auto phase = launch.phase(assay::train::optimizer_phase);
-  trainer_.update();
-}
-
-void Workload::update_and_broadcast(const Launch& launch) {
-  update_everything(launch);
-  const auto phase = launch.phase(parameter_wait_phase);
-  for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
-    const ElementRange part = shard_of(arena_, owner, communicator_->size());
-    communicator_->wait(communicator_->broadcast(trainer_.parameters().values(part), owner));
-  }
-  refresh_copy_around(arena_, trainer_.optimizer().ranges().front());
-}
-
-// While a bucket's part is updated, the gradients of later buckets and the weights of earlier ones are on their way.
-void Workload::update_and_gather(const Launch& launch) {
-  const ParameterSet& parameters = trainer_.parameters();
-  const assay::train::Optimizer& optimizer = trainer_.optimizer();
-  assay::compute::Backend& backend = trainer_.backend();
-  const std::size_t count = buckets().size();
-  optimizer.begin_step(backend,
-                       trainer_.scaler());  // no precision of this workload scales its loss: no gradient is read
-  for (std::size_t i = 0; i < count; ++i) {
-    {
-      const auto phase = launch.phase(gradient_wait_phase);
-      communicator_->wait(reductions_[i]);
-    }
-    const auto phase = launch.phase(assay::train::optimizer_phase);
-    optimizer.step_range(backend, trainer_.scaler(), i);
-    gathers_[i] = communicator_->all_gather(parameters.values(optimizer.ranges()[i]), parameters.values(buckets()[i]));
-  }
-  optimizer.end_step(backend, trainer_.scaler());
-  const auto phase = launch.phase(parameter_wait_phase);
-  for (std::size_t i = 0; i < count; ++i) {
-    communicator_->wait(gathers_[i]);
-    refresh_copy_around(buckets()[i], optimizer.ranges()[i]);
-  }
-}
-
 void Workload::refresh_copy_around(const ElementRange& whole, const ElementRange& own) {
   const Tensor copy = trainer_.parameters().compute_copy();
   if (!copy) return;
@@ -187,7 +145,8 @@ void Workload::finish(const Launch& launch) {
   launch.report(optimizer_state_bytes_metric, trainer_.optimizer().moment_bytes());
   launch.report(shard_padding_bytes_metric, padding_bytes());
   launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  launch.report(communication_ms_metric, totals.busy_ms / steps);
+  // Within a graph: how long they took nobody knows.
+  if (totals.untimed == 0) launch.report(communication_ms_metric, totals.busy_ms / steps);
   launch.report(buckets_metric, buckets().size());
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
+#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <memory>
@@ -57,18 +58,24 @@ class Workload {
   assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
   assay::Peak peak(const Launch& launch);
-  void silence(bool silent) { communicator_.silence(silent); }
+  void silence(bool silent);
 
  private:
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
-  void step(const Launch& launch);
+  // These enqueue; AnyLaunch is Launch or train::UnmarkedLaunch (step.hpp).
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch);
   void average_gradients();  // forward and backward with the buckets' reductions, which are then waited for
   void start_reduction(std::size_t bucket);
   void clear_padding();
-  void wait_for_gradients(const Launch& launch);
-  void update_everything(const Launch& launch);
-  void update_and_broadcast(const Launch& launch);
-  void update_and_gather(const Launch& launch);
+  template <class AnyLaunch>
+  void wait_for_gradients(const AnyLaunch& launch);
+  template <class AnyLaunch>
+  void update_everything(const AnyLaunch& launch);
+  template <class AnyLaunch>
+  void update_and_broadcast(const AnyLaunch& launch);
+  template <class AnyLaunch>
+  void update_and_gather(const AnyLaunch& launch);
   // The bf16 copy of what other ranks have updated; the optimizer has written that of `own` itself.
   void refresh_copy_around(const assay::train::ElementRange& whole, const assay::train::ElementRange& own);
   void enqueue_without_communication();
@@ -84,6 +91,8 @@ class Workload {
   assay::parallel::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
   assay::comm::SilenceableCommunicator communicator_;
+  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
+  bool is_silent_ = false;
   std::vector<assay::comm::Ticket> reductions_, gathers_;  // by bucket
   std::uint64_t steps_ = 0;
 };

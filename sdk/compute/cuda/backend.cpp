@@ -34,7 +34,8 @@ class CudaGraph final : public Graph {
     check(cudaGraphGetNodes(graph.get(), nullptr, &nodes_), "count the nodes of a graph");
     cudaGraphExec_t exec = nullptr;
     const std::size_t free_before = free_bytes();
-    check(cudaGraphInstantiate(&exec, graph.get(), 0), "instantiate a graph");
+    // A collective that was captured on a stream of high priority keeps it beside the products.
+    check(cudaGraphInstantiate(&exec, graph.get(), cudaGraphInstantiateFlagUseNodePriority), "instantiate a graph");
     exec_.reset(exec);
     check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
     const std::size_t free_after = free_bytes();
@@ -99,6 +100,13 @@ std::vector<PrimitiveInfo> CudaBackend::primitives() const {
 }
 
 void CudaBackend::set_product_math(ProductMath math) { math_ = math; }
+
+void CudaBackend::leave_multiprocessors(std::int32_t count) {
+  if (count < 0 || count >= multiprocessors_)
+    throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} of {} multiprocessors to leave to others; expected 0 to {}",
+                                                    count, multiprocessors_, multiprocessors_ - 1));
+  left_multiprocessors_ = count;
+}
 
 // ---- workspace -----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ void clear(const MatmulCall& call, cudaStream_t stream) {
 
 void CudaBackend::execute(const op::Matmul& op) {
   if (op.c.elements() == 0) return;
-  const MatmulCall call = matmul_call(op, math_);
+  MatmulCall call = matmul_call(op, math_);
+  if (left_multiprocessors_ > 0) call.key.multiprocessors = multiprocessors_ - left_multiprocessors_;
   if (call.key.k == 0) {
     if (!preparing() && !op.accumulate) clear(call, stream());
     return;

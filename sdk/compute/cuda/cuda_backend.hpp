@@ -40,6 +40,7 @@ class CudaBackend final : public compute::Backend {
   void set_workspace(void* address, std::size_t bytes) override;
   std::vector<PrimitiveInfo> primitives() const override;
   void set_product_math(ProductMath) override;
+  void leave_multiprocessors(std::int32_t count) override;
   std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) override;
   void begin_side() override;
   void end_side() override;
@@ -80,7 +81,7 @@ class CudaBackend final : public compute::Backend {
                  const Dropout& dropout);
 
   int ordinal_;
-  int multiprocessors_ = 0;
+  int multiprocessors_ = 0, left_multiprocessors_ = 0;
   Mode mode_ = Mode::execute;
   ProductMath math_ = ProductMath::exact;
   Stream side_stream_;

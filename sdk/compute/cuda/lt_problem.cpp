@@ -81,6 +81,8 @@ LtProblem::LtProblem(const MatmulKey& key) : key_(key) {
   const std::int32_t second = key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   set(made, CUBLASLT_MATMUL_DESC_TRANSA, first);
   set(made, CUBLASLT_MATMUL_DESC_TRANSB, second);
+  if (key.multiprocessors > 0)
+    set(made, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, static_cast<std::int32_t>(key.multiprocessors));
   a_ = key.transpose_a ? make_layout(key.input, key.m, key.k, key.lda, key.batch, key.a_step)
                        : make_layout(key.input, key.k, key.m, key.lda, key.batch, key.a_step);
   b_ = key.transpose_b ? make_layout(key.input, key.k, key.n, key.ldb, key.batch, key.b_step)

@@ -104,6 +104,7 @@ std::string describe(const MatmulKey& key) {
   if (key.math == compute::ProductMath::tf32) text += " tf32";
   if (key.accumulate) text += " accumulate";
   if (key.scaled) text += key.fast_accumulation ? " scaled fast" : " scaled";
+  if (key.multiprocessors > 0) text += fmt::format(" on {} multiprocessors", key.multiprocessors);
   if (has_bias(key)) text += fmt::format(" bias {} align {}", name_of(key.bias), key.bias_alignment);
   return text;
 }

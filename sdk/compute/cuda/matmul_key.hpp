@@ -16,6 +16,7 @@ struct MatmulKey {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t a_step = 0, b_step = 0, c_step = 0;  // from one product of the batch to the next, in elements
+  std::int64_t multiprocessors = 0;                 // that it may count on; 0: all of the device's
   std::int32_t batch = 1;
   compute::DType input{}, output{};
   compute::ProductMath math{};  // exact unless the inputs are fp32

@@ -73,10 +73,26 @@ TEST_F(Ddp, BucketsMayBeLessThanOneMebibyte) {
   EXPECT_EQ(buckets[4], 2) << "the first has 1 MiB";
 }
 
-TEST_F(Ddp, ABucketOfNothingIsRefused) {
-  const RunResult result = run_alone({.plugin = "ddp", .params = "bucket_mb = 0.0"});
+TEST_F(Ddp, ABucketOfLessThanNothingIsRefused) {
+  const RunResult result = run_alone({.plugin = "ddp", .params = "bucket_mb = -1.0"});
   EXPECT_EQ(result.exit.code, 2);
-  EXPECT_TRUE(contains(result.output, "bucket_mb is 0.0; expected a number >= 0.0009765625")) << result.output;
+  EXPECT_TRUE(contains(result.output, "bucket_mb is -1.0; expected a number >= 0")) << result.output;
+}
+
+// Of 36 MB of gradients two sizes are tried, and all ranks take the same. Without a GPU a step is no graph.
+TEST_F(Ddp, TheSizeOfBucketsIsMeasured) {
+  const auto records = records_of({.plugin = "ddp",
+                                   .params = "size = \"tiny\"\nd_model = 256\nvocab_size = 16000\nbatch_size = 1\n"
+                                             "context_length = 8\nbucket_mb = 0\nexecution = \"graph\"",
+                                   .measure = "warmup = 0\nsteps = 1",
+                                   .run = "ranks = 2"});
+  ASSERT_EQ(records.size(), 1u);
+  ASSERT_EQ(records[0]["status"], "ok") << records[0]["reason"];
+  const double mib = records[0]["metrics"]["bucket_mib"]["value"];
+  EXPECT_TRUE(mib == 25 || mib == 50) << mib;
+  const std::string log = text_of(run_folder() / "logs" / "case-0001.rank0.log");
+  EXPECT_TRUE(contains(log, "buckets of " + std::to_string(int(mib)) + " MiB, the fastest step of those tried: 25 MiB"))
+      << log;
 }
 
 TEST_F(Ddp, EveryPrecisionAndOptimizerIsVerified) {

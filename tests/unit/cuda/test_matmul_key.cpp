@@ -287,6 +287,9 @@ TEST(MatmulKey, SaysWhatItIs) {
   const Form o{false, true, 0.5F, true};
   EXPECT_EQ(describe(call_of(a, b, c, o, ProductMath::tf32).key),
             "matmul bf16 bf16->fp32 nt 2048x768x2304 (m x k x n) batch 1 ld 768 768 2304 align 256 256 256 accumulate");
+  MatmulKey beside_others = call_of(a, b, c, o, ProductMath::exact).key;
+  beside_others.multiprocessors = 116;
+  EXPECT_TRUE(describe(beside_others).ends_with("accumulate on 116 multiprocessors")) << describe(beside_others);
   Form with_bias;
   with_bias.bias = Tensor(x, DType::f16, {768});
   const Tensor h(x, DType::f16, {8, 768}), w(x, DType::f16, {768, 768});

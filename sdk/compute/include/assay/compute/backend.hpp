@@ -31,7 +31,7 @@
 namespace assay::compute {
 
 // The revision rises with every change of a declaration below, of an operation's struct, and of the list of operations.
-inline constexpr const char* interface_id = "assay.compute/1 revision 5; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.compute/1 revision 6; " ASSAY_CXX_ABI;
 
 enum class Mode : std::int32_t { execute, prepare };
 
@@ -88,6 +88,9 @@ class Backend {
   virtual std::vector<PrimitiveInfo> primitives() const = 0;
   // exact unless set. UNSUPPORTED where the device has no such mode.
   virtual void set_product_math(ProductMath) = 0;
+  // Of a device with multiprocessors: matrix products from here on are made for all but `count` of them, so that what
+  // runs beside them (a collective) finds room. 0, unless set: for all. Products are prepared for each count.
+  virtual void leave_multiprocessors(std::int32_t /*count*/) {}
   // Records the operations that `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is
   // executed, and no operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues
   // each step anew.

@@ -3,6 +3,7 @@
 #include <assay/plugin.hpp>
 
 #include <assay/comm/communicator.hpp>
+#include <assay/workload/execution.hpp>
 #include <cstddef>
 #include <string>
 
@@ -16,6 +17,10 @@ inline constexpr auto rank_precision_params =
     table(Param::choice("precision", "fp32", rank_precision_names)
               .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
 
+inline constexpr auto rank_execution_params =
+    table(Param::choice("execution", workload::Execution::eager, workload::executions)
+              .help("eager: operations and collectives are enqueued one by one; graph: on cuda the whole step, "
+                    "collectives included, is captured as one graph"));
 inline constexpr auto library_params = table(
     Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"));
 inline constexpr auto bucket_params =
@@ -24,6 +29,14 @@ inline constexpr auto bucket_params =
               .at_most(1 << 20)
               .unit("MiB")
               .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"));
+// Of a workload whose memory does not depend on it.
+inline constexpr auto measured_bucket_params =
+    table(Param::real("bucket_mb", 25)
+              .at_least(0)
+              .at_most(1 << 20)
+              .unit("MiB")
+              .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most; 0: chosen by "
+                    "measuring in set-up"));
 inline constexpr auto channel_params =
     table(Param::integer("max_channels", 0)
               .at_least(0)
@@ -33,6 +46,7 @@ inline constexpr auto channel_params =
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);
 inline constexpr auto communication_params = join(library_params, bucket_params, channel_params);
+inline constexpr auto measured_communication_params = join(library_params, measured_bucket_params, channel_params);
 
 // Reads collective_params.
 struct CollectiveSettings {
@@ -41,10 +55,10 @@ struct CollectiveSettings {
   comm::Options options;
 };
 
-// Reads communication_params.
+// Reads communication_params, or measured_communication_params.
 struct CommunicationSettings : CollectiveSettings {
   explicit CommunicationSettings(const Case& c);
-  std::size_t bucket_bytes;
+  std::size_t bucket_bytes;  // 0: chosen by measuring
 };
 
 }  // namespace assay::parallel

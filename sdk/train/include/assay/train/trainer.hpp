@@ -57,6 +57,9 @@ class Trainer {
   virtual void forward() const = 0;
   // To be called after forward. `listener`, if any, hears of gradients as they become final.
   virtual void backward(GradientListener* listener = nullptr) const = 0;
+  // Of every backward from here on: what its products leave to others (Backend::leave_multiprocessors). Their kernels
+  // are prepared for each count.
+  void leave_multiprocessors(std::int32_t count) { left_multiprocessors_ = count; }
   void update() const { optimizer_->step(*backend_, scaler_); }
   // A step may have several micro-batches, whose gradients are added up before the update: each has a forward and a
   // backward, in this order, and the `listener` is the last one's.
@@ -122,6 +125,7 @@ class Trainer {
   virtual void load_weights(const SafetensorsReader& file) const;
 
   const Host& host() const { return host_; }
+  std::int32_t left_multiprocessors() const { return left_multiprocessors_; }
 
  private:
   void open(const Launch& launch);
@@ -139,6 +143,7 @@ class Trainer {
   LossScaler scaler_;
   std::optional<Optimizer> optimizer_;  // made when the parameters are complete
   Model* model_ = nullptr;
+  std::int32_t left_multiprocessors_ = 0;
   std::unique_ptr<compute::Backend> backend_;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;

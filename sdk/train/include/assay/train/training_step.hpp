@@ -19,6 +19,17 @@ inline constexpr auto training_phases = table(forward_phase, backward_phase, opt
 inline constexpr auto data_parallel_phases =
     table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
 
+// In the place of a Launch, for a step that marks no phases.
+struct UnmarkedLaunch {
+  struct Phase {
+    ~Phase() {}  // as if it did something: it stands where a phase does
+  };
+  template <class AnyPhase>
+  Phase phase(const AnyPhase&) const {
+    return {};
+  }
+};
+
 // Enqueues forward and, with a backward, backward, of one micro-batch after the other.
 // INVALID_ARGUMENT for a trainer that was not set up.
 template <class Launch>

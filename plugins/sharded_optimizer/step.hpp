@@ -1,0 +1,68 @@
+// A step of the workload, in its phases: the same where it marks them, and where it is captured without.
+#pragma once
+#include "workload.hpp"
+
+namespace sharded_optimizer {
+
+template <class AnyLaunch>
+void Workload::enqueue_step(const AnyLaunch& launch) {
+  ready_buckets_.begin_step();
+  forward_and_backward(trainer_, launch, &ready_buckets_);
+  switch (settings_.variant) {
+    case Variant::baseline: return update_everything(launch);
+    case Variant::broadcast: return update_and_broadcast(launch);
+    case Variant::zero1: return update_and_gather(launch);
+  }
+}
+
+template <class AnyLaunch>
+void Workload::wait_for_gradients(const AnyLaunch& launch) {
+  const auto phase = launch.phase(gradient_wait_phase);
+  communicator_->wait(reductions_.back());  // and with it for those before
+}
+
+template <class AnyLaunch>
+void Workload::update_everything(const AnyLaunch& launch) {
+  wait_for_gradients(launch);
+  const auto phase = launch.phase(assay::train::optimizer_phase);
+  trainer_.update();
+}
+
+template <class AnyLaunch>
+void Workload::update_and_broadcast(const AnyLaunch& launch) {
+  update_everything(launch);
+  const auto phase = launch.phase(parameter_wait_phase);
+  for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
+    const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator_->size());
+    communicator_->wait(communicator_->broadcast(trainer_.parameters().values(part), owner));
+  }
+  refresh_copy_around(arena_, trainer_.optimizer().ranges().front());
+}
+
+// While a bucket's part is updated, the gradients of later buckets and the weights of earlier ones are on their way.
+template <class AnyLaunch>
+void Workload::update_and_gather(const AnyLaunch& launch) {
+  const assay::train::ParameterSet& parameters = trainer_.parameters();
+  const assay::train::Optimizer& optimizer = trainer_.optimizer();
+  assay::compute::Backend& backend = trainer_.backend();
+  const std::size_t count = buckets().size();
+  optimizer.begin_step(backend,
+                       trainer_.scaler());  // no precision of this workload scales its loss: no gradient is read
+  for (std::size_t i = 0; i < count; ++i) {
+    {
+      const auto phase = launch.phase(gradient_wait_phase);
+      communicator_->wait(reductions_[i]);
+    }
+    const auto phase = launch.phase(assay::train::optimizer_phase);
+    optimizer.step_range(backend, trainer_.scaler(), i);
+    gathers_[i] = communicator_->all_gather(parameters.values(optimizer.ranges()[i]), parameters.values(buckets()[i]));
+  }
+  optimizer.end_step(backend, trainer_.scaler());
+  const auto phase = launch.phase(parameter_wait_phase);
+  for (std::size_t i = 0; i < count; ++i) {
+    communicator_->wait(gathers_[i]);
+    refresh_copy_around(buckets()[i], optimizer.ranges()[i]);
+  }
+}
+
+}  // namespace sharded_optimizer
