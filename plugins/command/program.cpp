@@ -37,6 +37,15 @@ std::vector<std::string> environment_of(const Settings& settings,
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
   }
+  // assay's workers look for libraries where those that were taken for the run lie; the program has nothing to do
+  // there.
+  if (const auto outer = variables.find("ASSAY_OUTER_LIBRARY_PATH"); outer != variables.end()) {
+    if (outer->second.empty())
+      variables.erase("LD_LIBRARY_PATH");
+    else
+      variables["LD_LIBRARY_PATH"] = outer->second;
+    variables.erase(outer);
+  }
   for (const auto& [name, value] : more) variables[name] = value;
   for (const Variable& variable : settings.environment) {
     if (variable.value)

@@ -24,6 +24,14 @@ assay.result("accuracy", 0.75, better="higher")
 print("alone" if not assay.is_run_by_assay() else "measured")
 )";
 
+// All that a shell needs.
+constexpr const char* shell_steps = R"(echo assay 1 >&3
+while echo step >&3; read kind number <&3; [ "$kind" != end ]; do
+  echo begin half >&3; echo end half >&3; echo "metric number $number" >&3
+done
+echo "result last 7 s" >&3
+)";
+
 class Command : public Sandbox {
  protected:
   Command() { set_variable("PYTHONPATH", CLIENT); }
@@ -84,12 +92,7 @@ TEST_F(Command, TheSameScriptRunsAlone) {
 }
 
 TEST_F(Command, AProgramInCAndOneInShellReport) {
-  write("steps.sh", R"(echo assay 1 >&3
-while echo step >&3; read kind number <&3; [ "$kind" != end ]; do
-  echo begin half >&3; echo end half >&3; echo "metric number $number" >&3
-done
-echo "result last 7 s" >&3
-)");
+  write("steps.sh", shell_steps);
   const auto records =
       records_of({.plugin = "command", .sweep = "command = [[\"" REPORTING_PROGRAM "\"], [\"sh\", \"steps.sh\"]]"});
   ASSERT_EQ(records.size(), 2u);
@@ -111,6 +114,12 @@ TEST_F(Command, ParametersStandInArgumentsAndVariables) {
   EXPECT_EQ(records[0].at("params").at("mode"), "small");
 }
 
+TEST_F(Command, AProgramFindsItsOwnLibraries) {
+  set_variable("LD_LIBRARY_PATH", "/no/such/folder");
+  records_of(whole(
+      R"(command = ["sh", "-c", 'test "$LD_LIBRARY_PATH" = /no/such/folder && test -z "$ASSAY_OUTER_LIBRARY_PATH"'])"));
+}
+
 TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
   const RunResult slip = run_experiment(whole("comand = \"true\"\ncommand = \"true\""));
   EXPECT_EQ(slip.exit.code, 2);
@@ -120,6 +129,16 @@ TEST_F(Command, MistakesOfTheExperimentAreToldBeforeAnythingRuns) {
   const RunResult plan = run_experiment(whole("command = \"true\"\nrate = 1"), {"--dry-run"});
   EXPECT_EQ(plan.exit.code, 2) << plan.output;
   EXPECT_PRED2(contains, plan.output, "the parameter 'rate' reaches the program nowhere; write {rate} in command");
+}
+
+TEST_F(Command, IsAPluginAsAnyOther) {
+  write("steps.sh", shell_steps);
+  const RunResult result = run(
+      {"validate", "command", "--set", "command=sh steps.sh", "--set", "verify_metric=last", "--set", "verify_min=1"});
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_PRED2(contains, result.output, " passed, 0 errors, 0 warnings\n");
+  const RunResult described = run({"describe", "command"});
+  EXPECT_PRED2(contains, described.output, "and those that an experiment gives it beside these");
 }
 
 struct Fault {
