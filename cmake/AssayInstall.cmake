@@ -4,7 +4,8 @@
 #   lib/assay/plugins/*.so     workloads; lib/assay/devices/*.so: device backends
 #   include/assay/             the SDK's headers
 #   lib/cmake/assay/           find_package(assay)
-#   share/assay/configs/       the experiments
+#   share/assay/configs/       the experiments; share/assay/scripts/: the programs that some of them run
+#   share/assay/command/       what a program reports its steps with: a module for Python, a header for C
 #   share/assay/templates/     what `assay new plugin` writes
 #   share/doc/assay/           README.md and the pages that it leads to
 #

@@ -55,14 +55,18 @@ def run_assay(a, size, threads, folder):
     return statistics.median(record["phases"]["step"]["samples_ms"])
 
 
-def run_peer(a, size, threads):
-    """A process of its own for each round, as assay's worker is: it finds the neighbour when it starts."""
-    case = {"size": size, "pass": a.passes, "precision": "fp32", "attention": "flash", "batch": a.batch, "context": a.context,
-            "mode": "eager", "device": "cpu", "threads": threads, "warmup": WARMUP[size]}
-    peer = interleaving.Peer([sys.executable, str(ROOT / "scripts/pytorch_decoder.py")], case, threads)
-    peer.run(STEPS[size])
-    peer.close()
-    return peer.ms[-1], peer.version
+def run_peer(a, size, threads, folder):
+    """A program that assay measures: it finds the neighbour when it starts, as assay's worker does. With threads = 0 it
+    has PyTorch's own number of them."""
+    threads_variable = f"OMP_NUM_THREADS={threads}" if threads else "OMP_NUM_THREADS"
+    experiment = (
+        'schema = 1\nname = "compare"\n[workload]\nplugin = "command"\n[workload.params]\n'
+        f'command = ["{sys.executable}", "{{script}}", "--size", "{size}", "--step", "{a.passes}", '
+        f'"--batch_size", "{a.batch}", "--context_length", "{a.context}"]\n'
+        f'script = "{ROOT / "scripts/pytorch_decoder.py"}"\nvariables = ["GOMP_SPINCOUNT", "{threads_variable}"]\n'
+        f'[measure]\nwarmup = {WARMUP[size]}\nsteps = {STEPS[size]}\n[run]\ndevice = "cpu"\n')
+    record = interleaving.run_assay(a.assay, experiment, folder)
+    return statistics.median(record["phases"]["step"]["samples_ms"])
 
 
 def main():
@@ -78,7 +82,6 @@ def main():
     rows = []
     for size in a.sizes:
         times = {}
-        version = ""
         parties = [(who, *setting) for who in ("assay", "PyTorch") for setting in settings]
         with tempfile.TemporaryDirectory() as folder:
             for order in interleaving.turns(parties, a.rounds):
@@ -87,13 +90,13 @@ def main():
                         if who == "assay":
                             ms = run_assay(a, size, threads, pathlib.Path(folder))
                         else:
-                            ms, version = run_peer(a, size, threads)
+                            ms = run_peer(a, size, threads, pathlib.Path(folder))
                     times.setdefault((who, name), []).append(ms)
                     print(json.dumps({"size": size, "who": who, "setting": name, "ms": ms}), file=sys.stderr, flush=True)
         for who in ("assay", "PyTorch"):
             median = {name: statistics.median(times[who, name]) for name, _, _ in settings}
             beside = [x / y for x, y in zip(times[who, "with neighbour"], times[who, "one thread alone"])]
-            rows.append({"decoder": size, "program": who if who == "assay" else f"PyTorch {version}",
+            rows.append({"decoder": size, "program": who,
                          **{f"{name}, ms": f"{median[name]:.3g}" for name, _, _ in settings},
                          "with neighbour / one thread alone": interleaving.ratio_text(beside)})
     print_table(rows)

@@ -1,15 +1,22 @@
-"""The decoder in PyTorch, as a user would write it, and a process that times it on request.
+"""The decoder in PyTorch, as a user would write it, with its steps reported to assay.
 
-The model of docs: RMSNorm, rotary position with interleaved pairs, SwiGLU, untied head, no biases. As a program it reads
-one line of JSON on its standard input (the case), prints {"ready": version}, and then, for each number n that it reads,
-runs n steps and prints their times and its peak memory. scripts/compare_with_pytorch.py drives it.
+The model of docs: RMSNorm, rotary position with interleaved pairs, SwiGLU, untied head, no biases. configs/pytorch-decoder.toml
+runs it as a workload, and `assay ab` sets it beside assay's own decoder (docs/performance.md). Alone it takes some steps.
+
+Set-up compiles, and takes five steps. `loss` is that of the last weights; `peak_mib` what the steps held, without what compiling
+took: of PyTorch's tensors on a GPU, of the process on the CPU. Threads are those of OMP_NUM_THREADS.
+
+Needs: pip install torch (2.x; a C++ compiler for the compiled modes on the CPU).
 """
-import json
-import resource
+import argparse
+import pathlib
 import sys
-import time
 
 import interleaving
+
+for folder in ("plugins/command/client", "command"):  # of the sources, of an installation
+    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / folder))
+import assay  # noqa: E402
 
 SIZES = {"tiny": (128, 512, 2, 4), "small": (768, 3072, 12, 12), "medium": (1024, 4096, 24, 16),
          "large": (1280, 5120, 36, 20), "xl": (1600, 6400, 48, 25), "2.7B": (2560, 10240, 32, 32)}
@@ -81,31 +88,33 @@ def build_model(torch, size, context, attention):
 class Trainer:
     def __init__(self, torch, case):
         self.torch, self.case = torch, case
-        device = case["device"]
-        torch.manual_seed(0)
-        torch.set_default_device(device)
-        torch.set_float32_matmul_precision("high" if case["precision"] == "tf32" else "highest")
-        self.model = build_model(torch, case["size"], case["context"], case["attention"])
-        if case["precision"] == "bf16_pure":
+        torch.manual_seed(case.seed)
+        torch.set_default_device(case.device)
+        torch.set_float32_matmul_precision("high" if case.precision == "tf32" else "highest")
+        self.model = build_model(torch, case.size, case.context_length, case.attention)
+        if case.precision == "bf16_pure":
             self.model = self.model.bfloat16()
-        mode = MODES[case["mode"]]
+        mode = MODES[case.mode]
         self.run = torch.compile(self.model, mode=None if mode == "default" else mode) if mode else self.model
-        self.ids = torch.randint(0, VOCAB, (case["batch"], case["context"]))
-        self.labels = torch.randint(0, VOCAB, (case["batch"], case["context"]))
-        train = case["pass"] == "train_step"
+        self.ids = torch.randint(0, VOCAB, (case.batch_size, case.context_length))
+        self.labels = torch.randint(0, VOCAB, (case.batch_size, case.context_length))
+        train = case.step == "train_step"
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True) if train else None
-        half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case["precision"])
-        self.cast = torch.autocast(device, dtype=half or torch.bfloat16, enabled=half is not None)
-        self.scaler = torch.amp.GradScaler(device, enabled=case["precision"] == "fp16")
+        half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.precision)
+        self.cast = torch.autocast(case.device, dtype=half or torch.bfloat16, enabled=half is not None)
+        self.scaler = torch.amp.GradScaler(case.device, enabled=case.precision == "fp16")
+
+    def loss(self):
+        return self.torch.nn.functional.cross_entropy(self.run(self.ids).flatten(0, 1).float(), self.labels.flatten())
 
     def step(self):
-        if self.case["pass"] == "forward":
+        if self.case.step == "forward":
             with self.torch.no_grad(), self.cast:
                 self.run(self.ids)
             return
         self.model.zero_grad(set_to_none=True)
         with self.cast:
-            loss = self.torch.nn.functional.cross_entropy(self.run(self.ids).flatten(0, 1).float(), self.labels.flatten())
+            loss = self.loss()
         self.scaler.scale(loss).backward()
         if self.optimizer:
             self.scaler.step(self.optimizer)
@@ -113,36 +122,33 @@ class Trainer:
 
 
 def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    p.add_argument("--size", default="tiny", choices=SIZES)
+    p.add_argument("--batch_size", type=int, default=4)
+    p.add_argument("--context_length", type=int, default=128)
+    p.add_argument("--step", default="train_step", choices=["forward", "forward_backward", "train_step"])
+    p.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16", "fp16", "bf16_pure"])
+    p.add_argument("--attention", default="flash", choices=["flash", "naive"])
+    p.add_argument("--mode", default="eager", choices=MODES)
+    p.add_argument("--seed", type=int, default=0)
+    case = p.parse_args()
     import torch
 
-    case = json.loads(sys.stdin.readline())
-    cuda = case["device"] == "cuda"
-    if case["threads"]:
-        torch.set_num_threads(case["threads"])
-    imported_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cuda = case.device == "cuda"
     synchronize = torch.cuda.synchronize if cuda else lambda: None
-    try:
-        trainer = Trainer(torch, case)
-        for _ in range(5):
-            trainer.step()
-        synchronize()
-        name = torch.cuda.get_device_name() if cuda else "cpu"
-        print(json.dumps({"ready": torch.__version__, "device": name}), flush=True)
-        for line in sys.stdin:
-            # As assay's process does before its steps: clocks and caches come from another program's turn.
-            for _ in range(case["warmup"]):
-                trainer.step()
-            synchronize()
-            peak = interleaving.PeakMemory(torch, cuda)
-            times = []
-            for _ in range(int(line)):
-                begin = time.perf_counter()
-                trainer.step()
-                synchronize()
-                times.append((time.perf_counter() - begin) * 1e3)
-            print(json.dumps({"ms": times, "peak_mib": peak.mib(), "imported_mib": imported_mib}), flush=True)
-    except torch.cuda.OutOfMemoryError as error:
-        print(json.dumps({"oom": str(error).splitlines()[0]}), flush=True)
+    trainer = Trainer(torch, case)
+    for _ in range(5):
+        trainer.step()
+    synchronize()
+    peak = interleaving.PeakMemory(torch, cuda)
+    for _ in assay.steps(alone=5, synchronize=synchronize):
+        trainer.step()
+    assay.result("peak_mib", peak.mib(), unit="MiB", better="lower")
+    with torch.no_grad(), trainer.cast:
+        loss = trainer.loss().item()
+    assay.result("loss", loss, unit="nats", better="lower")
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, loss {loss}")
 
 
 if __name__ == "__main__":

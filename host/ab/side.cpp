@@ -7,7 +7,7 @@ namespace assay::host::ab {
 namespace {
 
 std::vector<std::string> command_of(const SideSpec& side, const CommonPart& common) {
-  std::vector<std::string> command{side.executable, "run", common.experiment.string()};
+  std::vector<std::string> command{side.executable, "run", side.experiment.string()};
   const auto add = [&command](const char* option, const std::vector<std::string>& values) {
     for (const std::string& value : values) command.insert(command.end(), {option, value});
   };
@@ -35,8 +35,9 @@ std::vector<std::string> turn_command(const SideSpec& side, const CommonPart& co
   return command;
 }
 
-std::string description_of(const SideSpec& side) {
+std::string description_of(const SideSpec& side, bool names_experiment) {
   std::vector<std::string> parts = side.settings;
+  if (names_experiment) parts.insert(parts.begin(), side.experiment.string());
   for (const std::string& folder : side.plugin_folders) parts.push_back(fmt::format("plugins of {}", folder));
   for (const auto& [name, value] : side.environment) parts.push_back(fmt::format("{}={}", name, value));
   if (side.executable != this_program) parts.push_back(fmt::format("run by {}", side.executable));

@@ -13,6 +13,7 @@ inline constexpr const char* this_program = "/proc/self/exe";
 
 struct SideSpec {
   std::string label;                                             // "A", "B"
+  std::filesystem::path experiment;                              // the same for both, or one of its own
   std::string executable;                                        // that runs it
   std::vector<std::string> settings;                             // key=value, of this side alone
   std::vector<std::string> plugin_folders;                       // of this side alone, searched before the common ones
@@ -21,14 +22,13 @@ struct SideSpec {
 
   // Whether nothing but the label and the folder tells it from the other.
   bool equals(const SideSpec& other) const {
-    return executable == other.executable && settings == other.settings && plugin_folders == other.plugin_folders &&
-           environment == other.environment;
+    return experiment == other.experiment && executable == other.executable && settings == other.settings &&
+           plugin_folders == other.plugin_folders && environment == other.environment;
   }
 };
 
 // What both sides have.
 struct CommonPart {
-  std::filesystem::path experiment;
   std::vector<std::string> settings, filters, plugin_folders;
 };
 
@@ -36,7 +36,8 @@ struct CommonPart {
 std::vector<std::string> check_command(const SideSpec& side, const CommonPart& common);
 // The command that adds the repeat of this number, from 1, to the side's run.
 std::vector<std::string> turn_command(const SideSpec& side, const CommonPart& common, std::int64_t repeat);
-// "work=10.3, OMP_NUM_THREADS=1"; "as the experiment has it" of a side without anything.
-std::string description_of(const SideSpec& side);
+// "work=10.3, OMP_NUM_THREADS=1"; "as the experiment has it" of a side without anything. With `names_experiment` its
+// file comes first.
+std::string description_of(const SideSpec& side, bool names_experiment = false);
 
 }  // namespace assay::host::ab

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "compare/inputs.hpp"
+#include "compare/matching.hpp"
 #include "results/case_text.hpp"
 #include "results/reader.hpp"
 
@@ -26,6 +27,7 @@ std::set<std::string> differing_inputs(const compare::Side& a, const compare::Si
     const auto other = of_b.find(label);
     if (other == of_b.end()) continue;
     const compare::CaseInputs inputs_a(*record), inputs_b(*other->second);
+    if (inputs_a.workload() != inputs_b.workload()) differing.insert(compare::across_workloads);
     for (const std::string& key : inputs_a.keys()) {
       const auto value_a = inputs_a.value(key), value_b = inputs_b.value(key);
       if (value_a && value_b && *value_a != *value_b) differing.insert(key);

@@ -28,11 +28,13 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 constexpr const char* ab_about =
-    "Runs two variants of an experiment in turns, each time in processes of their own, until it is clear whether B is\n"
-    "faster, slower or the same, or the budget is spent. Each side is one ordinary run, whose cases have repeats:\n"
+    "Runs two variants of an experiment, or two experiments, in turns, each time in processes of their own, until it\n"
+    "is clear whether B is faster, slower or the same, or the budget is spent. Each side is one ordinary run, whose "
+    "cases have repeats:\n"
     "'assay compare' reads both. The verdict is looked at several times; its confidence is that of all looks "
     "together.\n\n"
     "  assay ab x.toml --a work=10 --b work=10.3\n"
+    "  assay ab ours.toml theirs.toml\n"
     "  assay ab x.toml --a-plugins old/plugins --b-plugins new/plugins --fail-if slower\n\n"
     "Exit codes: 0; 1 slower (--fail-if slower), or a run that failed; 2 wrong command line or experiment; 3 cannot\n"
     "tell (--fail-if cannot-tell); 130 interrupted. For `git bisect run`, --bisect has codes of its own: 0 not "
@@ -162,12 +164,14 @@ void read_fail_if(const po::variables_map& values, AbRequest& request) {
 
 AbRequest ab_request_in(const po::variables_map& values) {
   const Arguments files = list_of(values, "experiment");
-  if (files.size() != 1) throw UsageError("ab needs one experiment file");
+  if (files.empty() || files.size() > 2)
+    throw UsageError("ab needs one experiment file, or two: that of A, and that of B");
   if (values.count("quiet") && values.count("json")) throw UsageError("--quiet and --json exclude each other");
   AbRequest request;
-  request.common = {files.front(), list_of(values, "set"), list_of(values, "filter"), list_of(values, "plugin-path")};
+  request.common = {list_of(values, "set"), list_of(values, "filter"), list_of(values, "plugin-path")};
   check_settings(request.common.settings, "set");
   request.sides = {side_in(values, "a", "A"), side_in(values, "b", "B")};
+  request.sides[0].experiment = files.front(), request.sides[1].experiment = files.back();
   request.bisects = values.count("bisect") > 0;
   read_fail_if(values, request);
   request.plan = plan_in(values);
@@ -209,11 +213,12 @@ class AbRun {
       if (children_.is_interrupted()) return run::exit_interrupted;
       if (end.exit_code == run::exit_ok) continue;
       fmt::print(stderr, "{}\nassay: side {} cannot be run ({}); nothing was started\n", end.said, side.label,
-                 description_of(side));
+                 description_of(side, has_two_experiments()));
       return request_.bisects ? broken_side(i) : run::exit_usage;
     }
     if (request_.is_quiet || request_.is_json) return std::nullopt;
-    for (const ab::SideSpec& side : request_.sides) fmt::print("{}: {}\n", side.label, description_of(side));
+    for (const ab::SideSpec& side : request_.sides)
+      fmt::print("{}: {}\n", side.label, description_of(side, has_two_experiments()));
     if (request_.sides[0].equals(request_.sides[1]))
       fmt::print("A and B are the same: whatever differs between them is chance\n");
     return std::nullopt;
@@ -245,6 +250,7 @@ class AbRun {
   }
 
  private:
+  bool has_two_experiments() const { return request_.sides[0].experiment != request_.sides[1].experiment; }
   static int broken_side(std::size_t side) { return side == 0 ? exit_end_bisection : exit_skip_commit; }
 
   ab::TurnEnd take_turn(std::size_t index, std::int64_t repeat) {
@@ -292,14 +298,14 @@ class AbRun {
 };
 
 int ab_of(const Arguments& arguments) {
-  const ParsedOptions parsed =
-      parse_options(arguments, "assay ab EXPERIMENT.toml [options]", ab_about, ab_options(), "experiment", -1);
+  const ParsedOptions parsed = parse_options(arguments, "assay ab EXPERIMENT.toml [EXPERIMENT-OF-B.toml] [options]",
+                                             ab_about, ab_options(), "experiment", -1);
   if (parsed.help) return run::exit_ok;
   AbRequest request = ab_request_in(parsed.values);
   const auto launched = wireup::launched_rank([](const char* name) { return std::getenv(name); });
   if (launched && launched->size > 1)
     throw UsageError(fmt::format("ab starts the runs itself; start it without {}", launched->launcher));
-  const fs::path experiment = request.common.experiment;
+  const fs::path experiment = request.sides[0].experiment;
   AbRun session(std::move(request));
   if (const auto code = session.check()) return *code;
   if (parsed.values.count("dry-run")) return run::exit_ok;

@@ -49,6 +49,7 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
     if (!p.choices.empty()) row.emplace("choices", p.choices);
     if (p.input_path) row.emplace("path", "input");
     if (p.output_path) row.emplace("path", "output");
+    if (p.words) row.emplace("words", true);
     params.push_back(std::move(row));
   }
   json metrics = json::array();
@@ -85,6 +86,7 @@ json schema_json(const plugin::WorkloadSchema& schema, const plugin::PluginTable
           {"verifies", schema.verifies},
           {"presets", std::move(presets)},
           {"starts_cold", schema.starts_cold},
+          {"open", schema.is_open},
           {"ranks", ranks_word(schema.ranks)}};
 }
 
@@ -102,6 +104,7 @@ std::string allowed_text(const plugin::ParamSpec& p) {
   if (p.min && p.max) return number_text(*p.min) + " to " + number_text(*p.max);
   if (p.min) return ">= " + number_text(*p.min);
   if (p.max) return "<= " + number_text(*p.max);
+  if (p.words) return "words in one string, or an array of strings";
   return p.input_path ? "existing file" : p.output_path ? "file in the run folder" : "";
 }
 
@@ -156,11 +159,13 @@ void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTabl
                p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
                allowed.empty() ? "" : fmt::format(" ({})", allowed));
   }
+  if (schema.is_open) fmt::print("  and those that an experiment gives it beside these\n");
   print_presets(schema);
   fmt::print("\nPhases      step");
   for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
+  if (schema.is_open) fmt::print(", and those that it names while it runs");
   fmt::print("\nMetrics    ");
-  if (schema.metrics.empty()) fmt::print(" none");
+  if (schema.metrics.empty()) fmt::print(" {}", schema.is_open ? "those that it names while it runs" : "none");
   for (const plugin::MetricSpec& m : schema.metrics)
     fmt::print("{} {}{} (per {}{}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
                m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",

@@ -27,6 +27,8 @@ LoadResult load_experiment(const ExperimentSource& source) {
       more.push_back(parsed.plugin_mistake(e.what()));
     }
   }
+  if (target)
+    for (plugin::ParamSpec& own : parsed.own_params_of(target->schema)) target->schema.params.push_back(std::move(own));
   experiment::ParseResult result = parsed.finish(target ? &target->schema : nullptr, source.filters, more);
   if (!result.mistakes.empty()) return {std::nullopt, std::move(result.mistakes)};
   LoadedExperiment loaded{source.file, std::move(*result.experiment), std::move(*target)};

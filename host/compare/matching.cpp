@@ -28,7 +28,7 @@ Keys varied_keys(const std::vector<SideCase>& cases) {
 }
 
 struct Agreement {
-  bool same_case = true;            // the same workload, and equal where a side varies
+  bool same_case = true;            // the same workload (or across it), and equal where a side varies
   std::vector<std::string> differ;  // "key a / b": other inputs that both know
   std::vector<std::string> differing_keys;
   std::vector<std::string> only_first, only_second;  // "key=value": what one of both does not say
@@ -36,7 +36,7 @@ struct Agreement {
 
 Agreement agreement(const SideCase& a, const SideCase& b, const Keys& varied, const MatchRules& rules) {
   Agreement result;
-  result.same_case = a.inputs.workload() == b.inputs.workload();
+  result.same_case = a.inputs.workload() == b.inputs.workload() || rules.across.count(across_workloads);
   Keys keys = a.inputs.keys();
   keys.insert(b.inputs.keys().begin(), b.inputs.keys().end());
   keys.insert(varied.begin(), varied.end());

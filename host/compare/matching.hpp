@@ -8,6 +8,9 @@
 
 namespace assay::host::compare {
 
+// The word for it in MatchRules::across: cases of two workloads are the same where their inputs are.
+inline constexpr const char* across_workloads = "workload";
+
 struct MatchRules {
   std::set<std::string> across;  // inputs that may differ
   bool any_ranks = false;        // so may the number of ranks
@@ -26,9 +29,10 @@ struct Matches {
   std::vector<const SideCase*> only_other;  // no case of the baseline is theirs, nor was one refused for them
 };
 
-// Two cases are the same when they have the same workload and agree in every input that both know. An input that
-// varies within a side tells its cases apart: cases that differ there are other cases. Where they differ elsewhere, the
-// pair is refused with the reason, since somebody who compares two runs expects them to be of one thing.
+// Two cases are the same when they have the same workload (unless across_workloads) and agree in every input that both
+// know. An input that varies within a side tells its cases apart: cases that differ there are other cases. Where they
+// differ elsewhere, the pair is refused with the reason, since somebody who compares two runs expects them to be of one
+// thing.
 Matches match_cases(const std::vector<SideCase>& baseline, const std::vector<SideCase>& other, const MatchRules& rules);
 
 }  // namespace assay::host::compare

@@ -2,6 +2,7 @@
 
 #include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
+#include "experiment/own_params.hpp"
 #include "experiment/relative_to.hpp"
 #include "experiment/resolved.hpp"
 #include "experiment/sections.hpp"
@@ -164,6 +165,10 @@ std::optional<Place> ExperimentFile::place_of_param(const std::string& name) con
   const TableMember* params = member_at(*root_, "workload", "params");
   const TableMember* member = params ? params->node.find(name) : nullptr;
   return member ? std::optional(member->place) : std::nullopt;
+}
+
+std::vector<plugin::ParamSpec> ExperimentFile::own_params_of(const plugin::WorkloadSchema& schema) const {
+  return root_ ? own_params(*root_, schema) : std::vector<plugin::ParamSpec>{};
 }
 
 Mistake ExperimentFile::plugin_mistake(std::string text) const {

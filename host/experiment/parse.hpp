@@ -43,6 +43,10 @@ class ExperimentFile {
   std::optional<Place> place_of_param(const std::string& name) const;
   const Place& plugin_place() const { return plugin_place_; }
 
+  // Parameters that the experiment gives to a workload whose tables are open: rows to be added to its table before
+  // finish().
+  std::vector<plugin::ParamSpec> own_params_of(const plugin::WorkloadSchema& schema) const;
+
   // Stage 2. `schema` is null when the plugin was not found: what needs no schema is still checked, and the caller says
   // so in `more`, which joins the mistakes. `filters` ("key=value") keep the cases that match all of them.
   ParseResult finish(const plugin::WorkloadSchema* schema, const std::vector<std::string>& filters = {},

@@ -41,8 +41,9 @@ class SectionReader {
  private:
   void unknown(const TableMember& member, const std::string& where, const Names& known, const Names& hints) {
     const char* what = member.node.is_table() && where.empty() ? "table" : "key";
-    mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}", what, member.key,
+    mistakes_.add(member.place, fmt::format("unknown {} '{}'{}; known: {}{}{}", what, member.key,
                                             where.empty() ? "" : " in [" + where + "]", fmt::join(known, ", "),
+                                            where == "workload.params" ? vocabulary_.own_param_rule() : std::string(),
                                             did_you_mean_key(member.key, hints)));
   }
 
@@ -129,6 +130,7 @@ class SectionReader {
     for (const auto& element : columns.elements) {
       const auto* column = std::get_if<std::string>(&element.value);
       if (element.kind != Node::Kind::scalar || !column || record::is_column(*column, names)) continue;
+      if (vocabulary_.schema()->is_open) continue;  // its program may report a phase or a metric of any name
       if (const auto of_ratio = record::column_of_ratio(*column); of_ratio || *column == record::speedup_column) {
         check_relative_column(element, *column, std::string(of_ratio.value_or("step.mean_ms")), names, label);
         continue;

@@ -70,6 +70,27 @@ std::optional<Value> check_output(const std::string& name, const Node& node, con
   return std::nullopt;
 }
 
+// The words of a command line as one text (ASSAY_PARAM_WORDS); nothing where an element is no text.
+std::optional<Value> joined_words(const Node& node) {
+  std::string line;
+  for (const Node& element : node.elements) {
+    const auto* word = std::get_if<std::string>(&element.value);
+    if (element.kind != Node::Kind::scalar || !word) return std::nullopt;
+    if (&element != &node.elements.front()) line += ' ';
+    if (!word->empty() && word->find_first_of(" \t\r\n\v\f\"'\\") == std::string::npos) {
+      line += *word;
+      continue;
+    }
+    line += '"';
+    for (const char c : *word) {
+      if (c == '"' || c == '\\') line += '\\';
+      line += c;
+    }
+    line += '"';
+  }
+  return line;
+}
+
 bool is_of_whole_run(const std::string& key) {
   const std::vector<Setting>& all = all_settings();
   return std::any_of(all.begin(), all.end(), [&](const Setting& setting) {
@@ -87,6 +108,7 @@ std::string expectation(const plugin::ParamSpec& spec) {
     case plugin::ParamType::real: text = "a number"; break;
     case plugin::ParamType::text: text = "a string"; break;
   }
+  if (spec.words) text += ", or an array of strings";
   if (!spec.choices.empty()) text = fmt::format("one of {}", fmt::join(spec.choices, ", "));
   if (spec.min) text += fmt::format(" >= {}", *spec.min);
   if (spec.max) text += fmt::format("{} <= {}", spec.min ? " and" : "", *spec.max);
@@ -144,13 +166,21 @@ std::string Vocabulary::unknown_key(const std::string& key, const std::string& w
   const std::string expected = as_setting ? fmt::format("a setting: {}", fmt::join(setting_names(), ", "))
                                           : fmt::format("a parameter ({}) or a dotted setting as measure.warmup",
                                                         fmt::join(param_names(), ", "));
-  return fmt::format("unknown key '{}'{}{}; expected {}{}", key, where.empty() ? "" : " in ", where, expected,
-                     did_you_mean_key(key, names()));
+  return fmt::format("unknown key '{}'{}{}; expected {}{}{}", key, where.empty() ? "" : " in ", where, expected,
+                     own_param_rule(), did_you_mean_key(key, names()));
+}
+
+std::string Vocabulary::own_param_rule() const {
+  if (!schema_ || !schema_->is_open) return "";
+  return "; a parameter of your own has a name of letters, digits, '_' and '-' that is no column of every table "
+         "(docs/record.md) and not nearly a known one";
 }
 
 std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, const Node& node, const std::string& label,
                                              Mistakes& mistakes) const {
-  auto value = node.kind == Node::Kind::scalar ? typed(spec, node.value) : std::nullopt;
+  auto value = node.kind == Node::Kind::scalar ? typed(spec, node.value)
+               : spec.words && node.is_array() ? joined_words(node)
+                                               : std::nullopt;
   if (!value) {
     mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices));
     return std::nullopt;

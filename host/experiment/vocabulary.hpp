@@ -30,6 +30,10 @@ class Vocabulary {
   // The text for a name in `where` ("[sweep]") that is not known: what is, and what was meant.
   std::string unknown_key(const std::string& key, const std::string& where) const;
 
+  // Of a workload whose tables are open: what a parameter of the experiment's own may be called, as a part of a
+  // message; else "".
+  std::string own_param_rule() const;
+
   // The value that `node` gives to the known `key`, in its one written form: an int for a float becomes a float, an
   // input path absolute, "600s" "10m". Otherwise a mistake that begins with `label` ("[measure] warmup").
   std::optional<Value> check(const std::string& key, const Node& node, const std::string& label, Mistakes&) const;

@@ -119,7 +119,8 @@ class Walker {
     try {
       worker::CaseObserver nobody;
       worker::RankServices ranks(spec, nobody, std::make_unique<ImaginedRanks>());
-      worker::HostServices services(*device_, nobody, ranks, plugin_.schema.metrics.size());
+      plugin::WorkloadSchema schema = plugin_.schema;  // to which a workload with open tables may add
+      worker::HostServices services(*device_, nobody, ranks, schema);
       worker::DeviceTimeline timeline(*device_, nobody);
       measure::Recorder recorder(timeline, plugin_.schema.phases.size(), plugin_.schema.metrics.size());
       assay_config config;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t text_bytes = 512;
 constexpr std::size_t text_words = text_bytes / sizeof(std::uint64_t);
-constexpr std::uint64_t board_magic = 0x0003'6472'616f'6231;  // names layout 3
+constexpr std::uint64_t board_magic = 0x0004'6472'616f'6231;  // names layout 4
+constexpr std::size_t named_phases = 32, name_words = 7;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
@@ -36,6 +37,8 @@ struct ProgressBoard::Layout {
   std::atomic<std::int32_t> waits;  // how many are open
   Word step, total_steps, heartbeat, last_beat_ns;
   std::array<Word, memory_kind_count> current_bytes, peak_bytes;
+  // Written once each, before the phase is the board's.
+  std::array<std::array<Word, name_words>, named_phases> phase_names;
   // A sequence lock: odd while the text is being written.
   Word text_sequence, text_size;
   std::array<Word, text_words> text;
@@ -115,6 +118,14 @@ void ProgressBoard::set_phase(std::int32_t phase) noexcept {
   beat();
 }
 
+void ProgressBoard::set_phase_name(std::int32_t phase, std::string_view name) noexcept {
+  if (phase < 0 || static_cast<std::size_t>(phase) >= named_phases) return;
+  std::array<std::uint64_t, name_words> words{};
+  std::memcpy(words.data(), name.data(), std::min(name.size(), sizeof words));
+  for (std::size_t i = 0; i < name_words; ++i)
+    shared_->phase_names[static_cast<std::size_t>(phase)][i].store(words[i], std::memory_order_relaxed);
+}
+
 void ProgressBoard::begin_wait() noexcept { shared_->waits.fetch_add(1, std::memory_order_relaxed); }
 void ProgressBoard::end_wait() noexcept { shared_->waits.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -154,6 +165,15 @@ BoardView ProgressBoard::read() const {
   view.stage = static_cast<Stage>(
       std::clamp(stage, static_cast<std::int32_t>(Stage::load), static_cast<std::int32_t>(Stage::done)));
   view.phase = std::max(-1, shared_->phase.load(std::memory_order_acquire));
+  if (view.phase >= 0 && static_cast<std::size_t>(view.phase) < named_phases) {
+    std::array<char, name_words * sizeof(std::uint64_t)> name{};
+    for (std::size_t i = 0; i < name_words; ++i) {
+      const std::uint64_t word =
+          shared_->phase_names[static_cast<std::size_t>(view.phase)][i].load(std::memory_order_relaxed);
+      std::memcpy(name.data() + i * sizeof word, &word, sizeof word);
+    }
+    view.phase_name = printable_utf8(std::string_view(name.data(), strnlen(name.data(), name.size())));
+  }
   view.waits = shared_->waits.load(std::memory_order_relaxed) > 0;
   view.step = shared_->step.load(std::memory_order_acquire);
   view.total_steps = shared_->total_steps.load(std::memory_order_relaxed);

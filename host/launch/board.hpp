@@ -19,6 +19,7 @@ struct BoardView {
   std::uint64_t step = 0;          // of the stage, 0-based
   std::uint64_t total_steps = 0;   // of the stage; 0: not known beforehand
   std::int32_t phase = -1;         // index in the workload's table; -1: outside every phase
+  std::string phase_name;          // of a phase that is in no table; "" where nobody has told it
   bool waits = false;              // for another rank, or for its device
   std::uint64_t heartbeat = 0;     // grows with every sign of life
   std::uint64_t last_beat_ns = 0;  // of the last sign of life, on CLOCK_MONOTONIC; 0: none yet
@@ -46,6 +47,8 @@ class ProgressBoard {
   void enter(Stage stage, std::uint64_t total_steps = 0) noexcept;
   void set_step(std::uint64_t step) noexcept;
   void set_phase(std::int32_t phase) noexcept;
+  // Of a phase behind those of the table. The first 32 of all phases have room, for 56 bytes each.
+  void set_phase_name(std::int32_t phase, std::string_view name) noexcept;
   // Calls nest. No sign of life: a rank that waits may wait for one that hangs.
   void begin_wait() noexcept;
   void end_wait() noexcept;

@@ -35,7 +35,8 @@ const char* meaning_of(int signal) {
 std::string phase_name(const BoardView& where, const std::vector<std::string>& phase_names) {
   if (where.phase < 0) return "";
   const auto index = static_cast<std::size_t>(where.phase);
-  return index < phase_names.size() ? printable_utf8(phase_names[index]) : fmt::format("number {}", index);
+  if (index < phase_names.size()) return printable_utf8(phase_names[index]);
+  return where.phase_name.empty() ? fmt::format("number {}", index) : where.phase_name;
 }
 
 std::string describe_position(const BoardView& where, const std::vector<std::string>& phase_names) {

@@ -17,6 +17,20 @@ Recorder::Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metr
   samples_.phase_seen.assign(phase_count, false);
 }
 
+void Recorder::grow(std::size_t phase_count, std::size_t metric_count) {
+  if (phase_count > phase_count_) {
+    phase_count_ = phase_count;
+    const std::vector<double> none(samples_.step_device_ns.size(), 0.0);
+    samples_.phases.resize(phase_count, {none, none});
+    samples_.phase_seen.resize(phase_count, false);
+  }
+  if (metric_count > metric_count_) {
+    metric_count_ = metric_count;
+    metric_now_.resize(metric_count);
+    metrics_.resize(metric_count);
+  }
+}
+
 void Recorder::prepare(std::int64_t steps, bool read_each_step) {
   const auto n = static_cast<std::size_t>(steps);
   read_each_step_ = read_each_step;

@@ -34,6 +34,9 @@ class Recorder {
  public:
   Recorder(Timeline& timeline, std::size_t phase_count, std::size_t metric_count);
 
+  // The workload has more phases and metrics than before: steps that are over had none of them.
+  void grow(std::size_t phase_count, std::size_t metric_count);
+
   // Room for `steps` steps whose marks are read only when flush() is called. Allocates; not for the measured window.
   void prepare(std::int64_t steps, bool read_each_step);
 

@@ -41,12 +41,13 @@ Json row_of(const ParamSpec& p) {
           bound_json(p.max),
           p.choices,
           p.input_path,
-          p.output_path};
+          p.output_path,
+          p.words};
 }
 ParamSpec param_of(const Json& row) {
   return {row.at(0),           row.at(1), row.at(2),           static_cast<ParamType>(row.at(3).get<int>()),
           value_of(row.at(4)), row.at(5), bound_of(row.at(6)), bound_of(row.at(7)),
-          row.at(8),           row.at(9), row.at(10)};
+          row.at(8),           row.at(9), row.at(10),          row.at(11)};
 }
 
 Json row_of(const MetricSpec& m) {
@@ -90,7 +91,8 @@ Json row_of(const WorkloadSchema& w) {
           {"cuda", w.runs_on_cuda},
           {"verifies", w.verifies},
           {"cold", w.starts_cold},
-          {"ranks", static_cast<int>(w.ranks)}};
+          {"ranks", static_cast<int>(w.ranks)},
+          {"open", w.is_open}};
 }
 WorkloadSchema workload_of(const Json& json) {
   WorkloadSchema w;
@@ -102,6 +104,7 @@ WorkloadSchema workload_of(const Json& json) {
   w.runs_on_cpu = json.at("cpu"), w.runs_on_cuda = json.at("cuda"), w.verifies = json.at("verifies");
   w.starts_cold = json.at("cold");
   w.ranks = static_cast<RanksAre>(json.at("ranks").get<int>());
+  w.is_open = json.at("open");
   return w;
 }
 

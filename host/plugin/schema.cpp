@@ -44,6 +44,7 @@ ParamSpec copy_param(const assay_param& p) {
   if (p.flags & ASSAY_PARAM_HAS_MAX) spec.max = p.max;
   spec.input_path = (p.flags & ASSAY_PARAM_INPUT_PATH) != 0;
   spec.output_path = (p.flags & ASSAY_PARAM_OUTPUT_PATH) != 0;
+  spec.words = (p.flags & ASSAY_PARAM_WORDS) != 0;
   for (std::uint64_t i = 0; i < p.choice_count; ++i) spec.choices.emplace_back(p.choices[i]);
   return spec;
 }
@@ -86,6 +87,7 @@ WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
   // The flags are older than this one of them: where it is missing, the version tells whether it could be there.
   if (abi_minor >= first_minor_with_ranks_cooperate)
     schema.ranks = (w.flags & ASSAY_WORKLOAD_RANKS_COOPERATE) != 0 ? RanksAre::cooperating : RanksAre::copies;
+  schema.is_open = (w.flags & ASSAY_WORKLOAD_OPEN) != 0;
   return schema;
 }
 

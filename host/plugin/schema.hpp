@@ -22,6 +22,7 @@ struct ParamSpec {
   std::vector<std::string> choices;  // of a text; empty: any
   bool input_path = false;           // an existing file, relative to the experiment file; "" is none
   bool output_path = false;          // written by the workload, relative to the run folder; "" is none
+  bool words = false;                // of a command line; an array of strings stands for them, too
 };
 
 struct MetricSpec {
@@ -62,6 +63,7 @@ struct WorkloadSchema {
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
+  bool is_open = false;  // takes parameters, and tells of phases and metrics, that are in no table
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

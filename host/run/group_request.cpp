@@ -74,7 +74,12 @@ launch::WorkerRequest worker_request(const worker::CaseSpec& spec, bool minds_ne
   request.memory_limit_bytes = spec.values.run.memory_limit_bytes;
   request.log_limit_bytes = spec.values.run.log_limit_bytes;
   request.teardown_timeout = spec.values.run.teardown_timeout;
-  if (!spec.library_folders.empty()) request.environment["LD_LIBRARY_PATH"] = library_path(spec.library_folders);
+  if (!spec.library_folders.empty()) {
+    request.environment["LD_LIBRARY_PATH"] = library_path(spec.library_folders);
+    // A program that a workload starts is to find its own libraries, not those that were taken for this run.
+    const char* inherited = std::getenv("LD_LIBRARY_PATH");
+    request.environment["ASSAY_OUTER_LIBRARY_PATH"] = inherited ? inherited : "";
+  }
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
   if (spec.values.profile.nsys && spec.device_kind == "cuda") put_under_nsys(request, spec);
   return request;

@@ -33,7 +33,8 @@ Stage::~Stage() = default;
 
 void Stage::begin_anew() {
   recorder_.reset(), timeline_.reset(), host_.reset(), services_.reset();
-  services_.emplace(*device_, observer_, ranks_, subject_.schema.metrics.size());
+  schema_ = subject_.schema;
+  services_.emplace(*device_, observer_, ranks_, schema_);
   host_.emplace(*services_, *device_);
   timeline_.emplace(*device_, observer_);
   recorder_.emplace(*timeline_, subject_.schema.phases.size(), subject_.schema.metrics.size());

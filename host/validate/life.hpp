@@ -53,6 +53,7 @@ class Stage {
 
  private:
   const Subject& subject_;
+  plugin::WorkloadSchema schema_;  // to which a workload with open tables may add
   worker::CaseObserver observer_;
   worker::RankServices ranks_;
   std::shared_ptr<const plugin::PluginLibrary> library_;

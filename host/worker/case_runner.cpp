@@ -117,7 +117,7 @@ class CaseRun {
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
-    services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_.metrics.size());
+    services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_);
     profiler_ = std::make_unique<CaseProfiler>(spec_, *device_, *services_, result_);
     std::exception_ptr failure;
     try {

@@ -47,8 +47,15 @@ double in_mib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 *
 }  // namespace
 
 HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& observer, RankServices& ranks,
-                           std::size_t metric_count)
-    : device_(device), observer_(observer), ranks_(ranks), case_metrics_(metric_count) {
+                           plugin::WorkloadSchema& schema)
+    : device_(device),
+      observer_(observer),
+      ranks_(ranks),
+      schema_(schema),
+      names_(
+          schema, [this] { tables_have_grown(); },
+          [this](assay_status status, std::string text) { set_message(status, std::move(text)); }),
+      case_metrics_(schema.metrics.size()) {
   ranks_.set_message_sink([this](assay_status status, std::string text) { set_message(status, std::move(text)); });
   host_.struct_size = sizeof host_;
   host_.abi_major = ASSAY_ABI_MAJOR, host_.abi_minor = ASSAY_ABI_MINOR;
@@ -82,6 +89,7 @@ HostServices::HostServices(const plugin::OpenDevice& device, CaseObserver& obser
     if (std::strcmp(id, ASSAY_EXT_COMM) == 0) return from(h).ranks_.abi();
     if (std::strcmp(id, ASSAY_EXT_PROGRESS) == 0) return &from(h).progress_;
     if (std::strcmp(id, ASSAY_EXT_CAPTURE) == 0) return &from(h).capture_;
+    if (std::strcmp(id, ASSAY_EXT_NAMES) == 0) return from(h).names_.abi();
     if (std::strcmp(id, ASSAY_EXT_MEMORY_PLAN) == 0 && from(h).memory_history_) return &from(h).memory_plan_;
     return nullptr;
   };
@@ -133,6 +141,7 @@ HostServices::~HostServices() {
 assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, measure::Recorder* recorder) {
   stage_ = stage;
   recorder_ = recorder;
+  if (recorder_) recorder_->grow(schema_.phases.size(), schema_.metrics.size());
   assay_launch launch{};
   launch.struct_size = sizeof launch;
   launch.impl = this;
@@ -157,6 +166,13 @@ assay_launch HostServices::launch(assay_stage stage, std::uint64_t iteration, me
     if (metric < self.case_metrics_.size()) self.case_metrics_[metric] = value;
   };
   return launch;
+}
+
+void HostServices::tables_have_grown() {
+  case_metrics_.resize(schema_.metrics.size());
+  if (recorder_) recorder_->grow(schema_.phases.size(), schema_.metrics.size());
+  if (!schema_.phases.empty())
+    observer_.phase_named(static_cast<std::int32_t>(schema_.phases.size() - 1), schema_.phases.back());
 }
 
 template <class F>

@@ -7,6 +7,7 @@
 #include "profile/memory_snapshot.hpp"
 #include "worker/observer.hpp"
 #include "worker/rank_services.hpp"
+#include "worker/told_names.hpp"
 
 #include <exception>
 #include <map>
@@ -26,7 +27,10 @@ namespace assay::host::worker {
 // Not movable: plugins hold its address.
 class HostServices {
  public:
-  HostServices(const plugin::OpenDevice& device, CaseObserver& observer, RankServices& ranks, std::size_t metric_count);
+  // `schema`: the workload's, which gets the phases and metrics that a workload with open tables names; it outlives
+  // this object.
+  HostServices(const plugin::OpenDevice& device, CaseObserver& observer, RankServices& ranks,
+               plugin::WorkloadSchema& schema);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
   ~HostServices();  // releases device memory that the plugin left behind
@@ -73,6 +77,7 @@ class HostServices {
   void plan_buffer(void* arena, profile::PlannedBuffer buffer);
   void set_message(assay_status status, std::string text);
   void name_moment(std::string_view name);
+  void tables_have_grown();
   void keep_warning(std::string text);  // under the lock
   std::string held_by_kind() const;
 
@@ -86,6 +91,8 @@ class HostServices {
   assay_device_access device_access_{};
   assay_progress progress_{};
   assay_capture capture_{};
+  plugin::WorkloadSchema& schema_;
+  ToldNames names_;
   mutable std::mutex mutex_;  // log, messages and blocks: some calls are [any-thread]
   std::string message_;
   std::vector<std::string> warnings_;

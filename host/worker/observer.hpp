@@ -18,6 +18,7 @@ class CaseObserver {
   virtual void stage(Stage, std::int64_t /*total steps, 0: unknown*/) {}
   virtual void step(std::int64_t /*done*/) {}
   virtual void phase(std::int32_t /*index, -1: none*/) {}
+  virtual void phase_named(std::int32_t /*index*/, std::string_view /*that is in no table of the plugin*/) {}
   virtual void begin_wait() {}  // for another rank, or for the device; calls nest, and come from any thread
   virtual void end_wait() {}
   virtual void memory(const measure::MemoryAmounts& /*current*/, const measure::MemoryAmounts& /*peak*/) {}

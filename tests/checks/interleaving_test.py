@@ -9,7 +9,6 @@ import sys
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
-import compare_with_pytorch as decoder
 import interleaving
 
 
@@ -19,26 +18,6 @@ class Order(unittest.TestCase):
         self.assertEqual(order, ["a", "b", "c", "a", "b", "c"])
         for round_ in interleaving.turns(["a", "b", "c"], 6):
             self.assertEqual(sorted(round_), ["a", "b", "c"])
-
-    def test_assay_and_its_peers_take_turns(self):
-        told = []
-
-        class FakePeer:
-            def __init__(self, a, mode, case):
-                self.mode, self.ms = mode, []
-
-            def run(self, steps):
-                told.append(self.mode)
-
-            def close(self):
-                pass
-
-        decoder.Peer = FakePeer
-        decoder.run_assay = lambda a, case, folder: told.append("assay") or {}
-        a = argparse.Namespace(modes=["eager", "compiled"], rounds=3, steps=1)
-        ours, _ = decoder.interleaved(a, {}, pathlib.Path())
-        self.assertEqual(len(ours), 3)
-        self.assertEqual(told, ["assay", "eager", "compiled", "eager", "compiled", "assay", "compiled", "assay", "eager"])
 
 
 class Peak(unittest.TestCase):

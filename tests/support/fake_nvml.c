@@ -5,6 +5,7 @@
  *   FAKE_NVML_CLOCKS       the SM clock in MHz at each question, by commas; the last one stays
  *   FAKE_NVML_REASONS      what holds the clocks down, NVML's bits
  *   FAKE_NVML_PROCESSES    how many others compute on the GPU, 1 GiB each; -1: the list is empty
+ *   FAKE_NVML_CHILD        the id of one of these others
  *   FAKE_NVML_HIDDEN_IDS   set: the list has the ids of another container
  *   FAKE_NVML_MIG          set: MIG is on
  * The energy grows by 5 J with each question. */
@@ -179,6 +180,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count
   if (room < processes) return insufficient_size;
   for (unsigned i = 0; i < processes; ++i) {
     out[i].id = i == 0 && !getenv("FAKE_NVML_HIDDEN_IDS") ? (unsigned)getpid() : 4000000u + i;
+    if (i == 1 && getenv("FAKE_NVML_CHILD")) out[i].id = (unsigned)number_of("FAKE_NVML_CHILD", 0);
     out[i].used_bytes = 1ull << 30;
     out[i].gpu_instance = out[i].compute_instance = ~0u;
   }

@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <utility>
 
 namespace assay::cuda {
@@ -30,6 +34,24 @@ template <class Function>
 void find(void* library, Function& out, const char* name, const char* name_before = nullptr) {
   out = reinterpret_cast<Function>(dlsym(library, name));
   if (!out && name_before) out = reinterpret_cast<Function>(dlsym(library, name_before));
+}
+
+// 0 where it has none, or is gone.
+unsigned parent_of(unsigned id) {
+  std::ifstream file(fmt::format("/proc/{}/stat", id));
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  // Behind the name, which may have anything in it, and the state.
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos || name_end + 4 > stat.size()
+             ? 0
+             : static_cast<unsigned>(std::strtoul(stat.c_str() + name_end + 4, nullptr, 10));
+}
+
+// Whether `id` is the process `own`, or one that it has started.
+bool is_of(unsigned id, unsigned own) {
+  for (int generations = 0; id > 1 && generations < 64; ++generations, id = parent_of(id))
+    if (id == own) return true;
+  return false;
 }
 
 // The clock of the driver's samples.
@@ -231,15 +253,17 @@ void NvmlReader::read_processes(assay_telemetry_sample& out) {
     return;
   }
   // In a container the list may have other numbers for the same processes: then one of them is this one, and which
-  // memory is its own is not known.
+  // memory is its own is not known, nor which of the others it has started.
   out.foreign_processes = count - 1;
   out.known |= ASSAY_TELEMETRY_FOREIGN_PROCESSES;
   const auto end = processes_.begin() + count;
   const auto own = static_cast<unsigned>(::getpid());
   if (std::none_of(processes_.begin(), end, [own](const nvml::Process& p) { return p.id == own; })) return;
+  const auto foreign_end =
+      std::remove_if(processes_.begin(), end, [own](const nvml::Process& p) { return is_of(p.id, own); });
+  out.foreign_processes = static_cast<std::uint64_t>(foreign_end - processes_.begin());
   out.foreign_memory_bytes = 0;
-  for (auto process = processes_.begin(); process != end; ++process) {
-    if (process->id == own) continue;
+  for (auto process = processes_.begin(); process != foreign_end; ++process) {
     if (process->used_bytes == nvml::not_available) return;
     out.foreign_memory_bytes += process->used_bytes;
   }

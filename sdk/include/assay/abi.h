@@ -77,6 +77,10 @@ typedef int32_t assay_type;
 #define ASSAY_PARAM_HAS_MAX 4u      /* `max` holds */
 #define ASSAY_PARAM_INPUT_PATH 8u   /* string: a file that must exist; relative to the experiment file; "" is none */
 #define ASSAY_PARAM_OUTPUT_PATH 16u /* string: a file the plugin writes; relative to the run folder; "" is none */
+/* Since 1.4. String: the words of a command line, parted by blanks. A word with blanks, quotes or backslashes in it
+ * stands in double quotes, within which a backslash comes before each of " and \. The experiment may give an array of
+ * strings in its place, whose elements are the words. */
+#define ASSAY_PARAM_WORDS 32u
 
 /* One row of a workload's parameter table. */
 typedef struct assay_param {
@@ -366,6 +370,24 @@ typedef struct assay_planner {
 } assay_planner;
 #define ASSAY_EXT_PLAN "assay.plan/1"
 
+/* ---- extension "assay.names/1": parameters, phases and metrics that are in no table ------------------------------
+ * Since 1.4. What a workload with ASSAY_WORKLOAD_OPEN cannot declare, since an experiment or a program says it. */
+
+typedef struct assay_names {
+  size_t struct_size;
+  void* impl;
+  /* [main-thread] In create. The name of the parameter at this place, of all that the case has, the table's included,
+   * in the order of their letters. ASSAY_INVALID_ARGUMENT behind the last one. The text lives as long as the config. */
+  assay_status (*param)(const struct assay_names*, const assay_config*, uint64_t place, assay_str* out) ASSAY_NOEXCEPT;
+  /* [measure-thread] From setup on. The index by which a launch takes the phase or the metric of this name: that of the
+   * table, or a new one behind the table's, from here on the same. The row's texts are copied. ASSAY_INVALID_ARGUMENT
+   * with a text: a name that no table may have, a metric of that name with another unit, direction or scope, words, or
+   * more than 256 of a kind. May allocate: name what is known before the steps. */
+  assay_status (*phase)(const struct assay_names*, assay_str name, uint32_t* out) ASSAY_NOEXCEPT;
+  assay_status (*metric)(const struct assay_names*, const assay_metric* row, uint32_t* out) ASSAY_NOEXCEPT;
+} assay_names;
+#define ASSAY_EXT_NAMES "assay.names/1"
+
 /* ---- the plugin ----------------------------------------------------------------------------------------------------
  */
 
@@ -413,6 +435,10 @@ typedef struct assay_workload {
 /* Since 1.3. Several ranks of it work together: they divide the work of a step, or talk to one another. Without it each
  * rank does the whole work, whatever the others do; the host starts several only where the user asks for copies. */
 #define ASSAY_WORKLOAD_RANKS_COOPERATE 2u
+/* Since 1.4. Its tables are not all: an experiment may give it parameters that are in no table, of any type, which
+ * get_bool and the others read, and it may name further phases and metrics (assay.names/1). It refuses in create what
+ * it has no use for, which may be a slip of the pen. A host of before 1.4 knows no such parameters. */
+#define ASSAY_WORKLOAD_OPEN 4u
 
 #define ASSAY_ANY_DEVICE 0u
 #define ASSAY_DEVICE_CPU 1u

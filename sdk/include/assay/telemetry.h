@@ -53,7 +53,7 @@ typedef struct assay_telemetry_sample {
   double power_w; /* NVIDIA GPUs from Ampere on: the mean over the last second */
   double temperature_c;
   double energy_j;            /* a counter: differences alone mean something */
-  uint64_t foreign_processes; /* others that compute on the device, siblings of the same case included */
+  uint64_t foreign_processes; /* others that compute on it: siblings of the case are, what this one started is not */
   uint64_t foreign_memory_bytes;
 } assay_telemetry_sample;
 

@@ -75,6 +75,20 @@ TEST_F(Ab, AClearChangeEndsItAndCompareSaysTheSame) {
   EXPECT_TRUE(contains(compared.output, "slower")) << compared.output;
 }
 
+TEST_F(Ab, TwoExperimentsOfTwoWorkloadsStandBesideEachOther) {
+  write_experiment({.plugin = "command",
+                    .name = "other",
+                    .params = "command = \"sleep 0.05\"\nstep_is = \"program\"",
+                    .measure = "warmup = 1\nsteps = 5"});
+  fs::rename(folder() / "x.toml", folder() / "other.toml");
+  const RunResult result = ab({"other.toml"}, resting(1));
+  EXPECT_EQ(result.exit.code, 0) << result.output;
+  EXPECT_TRUE(contains(result.output, "A: x.toml\nB: other.toml\n")) << result.output;
+  EXPECT_TRUE(contains(result.output, "B: slower\n")) << result.output;
+  EXPECT_TRUE(contains(result.output, "--across workload")) << result.output;
+  EXPECT_EQ(ab({"other.toml", "third.toml"}).exit.code, 2);
+}
+
 TEST_F(Ab, TheOtherWayRoundNothingFails) {
   const RunResult result =
       ab({"--a", "elements=40000", "--b", "elements=64", "--fail-if", "slower,cannot-tell", "--json"});

@@ -9,12 +9,12 @@ using Command = std::vector<std::string>;
 
 SideSpec side_b() {
   SideSpec side;
-  side.label = "B", side.executable = "new/assay", side.folder = "out/b";
+  side.label = "B", side.experiment = "x.toml", side.executable = "new/assay", side.folder = "out/b";
   side.settings = {"work=2"}, side.plugin_folders = {"new/plugins"}, side.environment = {{"FAST", "1"}};
   return side;
 }
 
-const CommonPart common{"x.toml", {"work=1"}, {"size=small"}, {"plugins"}};
+const CommonPart common{{"work=1"}, {"size=small"}, {"plugins"}};
 
 // What is of the side alone stands last where the last one counts, and first where the first one does.
 TEST(Side, RunsItsNextRepeat) {
@@ -35,18 +35,20 @@ TEST(Side, IsToldByWhatIsItsOwn) {
   SideSpec plain;
   plain.executable = this_program;
   EXPECT_EQ(description_of(plain), "as the experiment has it");
+  EXPECT_EQ(description_of(side_b(), true), "x.toml, work=2, plugins of new/plugins, FAST=1, run by new/assay");
 }
 
 TEST(Side, EqualsOneWithAnotherFolder) {
   SideSpec other = side_b();
   other.label = "A", other.folder = "out/a";
   EXPECT_TRUE(side_b().equals(other));
-  for (const auto change : {0, 1, 2, 3}) {
+  for (const auto change : {0, 1, 2, 3, 4}) {
     SideSpec changed = side_b();
     if (change == 0) changed.settings.clear();
     if (change == 1) changed.plugin_folders.clear();
     if (change == 2) changed.environment.clear();
     if (change == 3) changed.executable = this_program;
+    if (change == 4) changed.experiment = "y.toml";
     EXPECT_FALSE(side_b().equals(changed)) << change;
   }
 }

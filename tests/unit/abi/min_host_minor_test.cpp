@@ -44,12 +44,24 @@ struct SaysSo : Plain {
   static constexpr std::uint32_t min_host_minor = 3;
 };
 
+struct IsOpen : Plain {
+  using Plain::Plain;
+  static constexpr bool is_open = true;
+};
+
+struct TakesWords : Plain {
+  using Plain::Plain;
+  static constexpr auto params = table(Param::words("command"));
+};
+
 TEST(MinHostMinor, IsWhatTheWorkloadNeeds) {
   EXPECT_EQ(detail::min_host_minor<Plain>(), 0u);
   EXPECT_EQ(detail::min_host_minor<DoesWithout>(), 0u);
   EXPECT_EQ(detail::min_host_minor<HasWords>(), 1u);
   EXPECT_EQ(detail::min_host_minor<HasPresets>(), 2u);
   EXPECT_EQ(detail::min_host_minor<SaysSo>(), 3u);
+  EXPECT_EQ(detail::min_host_minor<IsOpen>(), 4u);
+  EXPECT_EQ(detail::min_host_minor<TakesWords>(), 4u);
 }
 
 TEST(MinHostMinor, IsThatOfTheWorkloadThatNeedsMost) {

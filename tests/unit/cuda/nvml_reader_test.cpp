@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <assay/plugin.hpp>
 #include <string>
@@ -15,7 +18,7 @@ constexpr const char* bus_address = "0000:18:00.0";
 class NvmlReading : public testing::Test {
  protected:
   ~NvmlReading() override {
-    for (const char* name : {"REFUSE", "UTILISATION", "REASONS", "PROCESSES", "HIDDEN_IDS", "MIG"})
+    for (const char* name : {"REFUSE", "UTILISATION", "REASONS", "PROCESSES", "CHILD", "HIDDEN_IDS", "MIG"})
       unsetenv((std::string("FAKE_NVML_") + name).c_str());
   }
   static void say(const char* name, const char* value) { setenv((std::string("FAKE_NVML_") + name).c_str(), value, 1); }
@@ -131,6 +134,22 @@ TEST_F(NvmlReading, OthersOnTheGpuAreThoseBesideThisProcess) {
   const auto alone = sample(nvml, ASSAY_TELEMETRY_BEGIN);
   EXPECT_TRUE(tells(alone, ASSAY_TELEMETRY_FOREIGN_PROCESSES));
   EXPECT_EQ(alone.foreign_processes, 0u);
+}
+
+TEST_F(NvmlReading, WhatThisProcessHasStartedIsItsOwn) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  say("PROCESSES", "2");
+  say("CHILD", std::to_string(child).c_str());
+  NvmlReader nvml = reader();
+  const auto end = sample(nvml, ASSAY_TELEMETRY_END);
+  EXPECT_EQ(end.foreign_processes, 1u);
+  EXPECT_EQ(end.foreign_memory_bytes, 1ull << 30);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 TEST_F(NvmlReading, InAContainerOneOfTheListIsThisProcess) {

@@ -34,6 +34,10 @@ TEST(Board, AReaderSeesWhatAnotherMappingWrote) {
   EXPECT_EQ(view.total_steps, 12u);
   EXPECT_EQ(view.step, 7u);
   EXPECT_EQ(view.phase, 2);
+  EXPECT_EQ(view.phase_name, "");
+  worker.set_phase_name(2, "forward of the third");
+  worker.set_phase_name(32, "no room");
+  EXPECT_EQ(parent.read().phase_name, "forward of the third");
   EXPECT_EQ(view.current_bytes[1], 10u);
   EXPECT_EQ(view.peak_bytes[1], 20u);
   EXPECT_EQ(view.last_allocation, "20 bytes for 'gradients'");

@@ -36,6 +36,26 @@ TEST_F(RecorderTest, OccurrencesOfAPhaseAddUpAndPhasesNest) {
   EXPECT_EQ(recorder_.misuse(), "");
 }
 
+TEST_F(RecorderTest, APhaseAndAMetricThatComeLaterHaveNothingOfTheStepsBefore) {
+  recorder_.begin_step();
+  recorder_.end_step();
+  recorder_.flush();
+  recorder_.begin_step();
+  recorder_.grow(3, 2);
+  recorder_.phase_begin(2);
+  timeline_.device_work(5);
+  recorder_.phase_end(2);
+  recorder_.metric(1, 8);
+  recorder_.end_step();
+  recorder_.flush();
+  const Samples s = recorder_.take();
+  ASSERT_EQ(s.phases.size(), 3u);
+  EXPECT_EQ(s.phases[2].device_ns, (std::vector<double>{0, 5}));
+  EXPECT_TRUE(s.phase_seen[2]);
+  EXPECT_EQ(s.metrics[1], std::vector<double>{8});
+  EXPECT_EQ(recorder_.misuse(), "");
+}
+
 // Their times and metrics are those of one of them; a mark of a phase would be most of so short a step.
 TEST_F(RecorderTest, ASampleOfSeveralStepsIsTheirMeanWithoutPhases) {
   recorder_.begin_step(4);

@@ -165,6 +165,7 @@ struct Adapter {
     if constexpr (requires { W::device_flags; }) w.device_flags = W::device_flags;
     if constexpr (requires { W::cold_start; }) w.flags |= W::cold_start ? ASSAY_WORKLOAD_COLD_START : 0u;
     if constexpr (requires { W::ranks_cooperate; }) w.flags |= W::ranks_cooperate ? ASSAY_WORKLOAD_RANKS_COOPERATE : 0u;
+    if constexpr (requires { W::is_open; }) w.flags |= W::is_open ? ASSAY_WORKLOAD_OPEN : 0u;
     w.create = create, w.destroy = destroy, w.setup = setup, w.run = run;
     if constexpr (HasFinish<W>) w.finish = finish;
     if constexpr (HasVerify<W>) w.verify = verify;
@@ -174,10 +175,10 @@ struct Adapter {
   }
   static constexpr assay_workload workload_ = make();
 
-  // The oldest host in which the workload means what it says. An older one would show the index of a metric's word, and
-  // would run without what a preset stands for. It does without everything else that came later: it never asks for a
-  // cold start, a peak, silence or a plan, is told 'not checked' of a verification in part, and starts ranks as it
-  // always did.
+  // The oldest host in which the workload means what it says. An older one would show the index of a metric's word,
+  // would run without what a preset stands for, and takes no array for words and no parameters beside the table's. It
+  // does without everything else that came later: it never asks for a cold start, a peak, silence or a plan, is told
+  // 'not checked' of a verification in part, and starts ranks as it always did.
   static constexpr std::uint32_t min_host_minor() {
     std::uint32_t minor = 0;
     if constexpr (requires { W::min_host_minor; }) {
@@ -188,6 +189,10 @@ struct Adapter {
     for (const assay_metric* metric : metrics_)
       if (metric->word_count > 0 && minor < 1) minor = 1;
     if (!presets_.empty() && minor < 2) minor = 2;
+    for (const assay_param* param : params_)
+      if ((param->flags & ASSAY_PARAM_WORDS) != 0 && minor < 4) minor = 4;
+    if constexpr (requires { W::is_open; })
+      if (W::is_open && minor < 4) minor = 4;
     return minor;
   }
 };

@@ -96,6 +96,8 @@ class Case {
   // False when the first step is to show what it costs (assay_case.prepare).
   bool prepares() const noexcept { return !ASSAY_HAS(abi_, assay_case, prepare) || abi_->prepare != 0; }
   const Host& host() const noexcept { return host_; }
+  // For what only the C functions of the host do (assay.names/1).
+  const assay_config* config() const noexcept { return abi_->config; }
 
  private:
   void require(assay_status s, std::string_view key, const char* type) const {

@@ -81,6 +81,7 @@ ASSAY_DETAIL_FIND_MEMBER(item_unit)
 ASSAY_DETAIL_FIND_MEMBER(device_flags)
 ASSAY_DETAIL_FIND_MEMBER(ranks_cooperate)
 ASSAY_DETAIL_FIND_MEMBER(cold_start)
+ASSAY_DETAIL_FIND_MEMBER(is_open)
 ASSAY_DETAIL_FIND_MEMBER(min_host_minor)
 #undef ASSAY_DETAIL_FIND_MEMBER
 
@@ -180,6 +181,9 @@ struct CheckedMembers {
   static_assert(
       !is_there_cold_start<W>() || requires { static_cast<bool>(W::cold_start); },
       "cold_start is public and static constexpr bool");
+  static_assert(
+      !is_there_is_open<W>() || requires { static_cast<bool>(W::is_open); },
+      "is_open is public and static constexpr bool");
   static_assert(
       !is_there_min_host_minor<W>() || requires { static_cast<std::uint32_t>(W::min_host_minor); },
       "min_host_minor is public and static constexpr std::uint32_t");

@@ -88,6 +88,12 @@ struct Param {
     p.row.flags |= ASSAY_PARAM_OUTPUT_PATH;
     return p;
   }
+  // The words of a command line; the experiment may give an array of strings (ASSAY_PARAM_WORDS).
+  static constexpr Param words(const char* name) {
+    Param p = text(name, "");
+    p.row.flags |= ASSAY_PARAM_WORDS;
+    return p;
+  }
   constexpr Param at_least(double low) const {
     Param p = *this;
     p.row.min = low, p.row.flags |= ASSAY_PARAM_HAS_MIN;

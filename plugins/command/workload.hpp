@@ -1,0 +1,64 @@
+// Any program as a workload: it reports its steps over a descriptor, or is one step by itself.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+#include "report.hpp"
+#include "settings.hpp"
+
+namespace command {
+
+class Workload {
+ public:
+  static constexpr auto id = "command";
+  static constexpr auto summary = "any program: the steps, phases and metrics that it reports, or its time as a whole";
+  static constexpr auto params = command::params;
+  static constexpr auto item_unit = "items";
+  static constexpr bool ranks_cooperate = true;
+  static constexpr bool is_open = true;
+
+  explicit Workload(const assay::Case& c);
+  void setup(const assay::Launch& launch);
+  void run(const assay::Launch& launch);
+  assay::Verified verify(const assay::Launch& launch);
+  assay::Work work() const { return {.items = settings_.items_per_step}; }
+  void plan(const assay::Planning& planning) const;
+
+ private:
+  void start();
+  // Hears the program until it asks for a step (true) or ends (false).
+  bool hear(const assay::Launch& launch, bool in_step);
+  void take(const Report& report, const assay::Launch& launch, bool in_step);
+  void take_figure(const Report& report, const assay::Launch& launch);
+  void run_whole(const assay::Launch& launch);
+  [[noreturn]] void fail(const std::string& text) const;
+  [[noreturn]] void fail_by_its_end(const assay::Launch& launch) const;
+
+  assay::Host host_;
+  const assay_names* names_;
+  Settings settings_;
+  std::function<bool()> is_to_end_;
+  std::unique_ptr<Program> program_;
+  std::uint64_t starts_ = 0;
+  bool has_greeted_ = false, has_asked_ = false;
+  struct Figure {
+    std::uint32_t index;
+    bool is_of_step;
+    std::string unit;
+    assay_direction better;
+  };
+  std::map<std::string, std::uint32_t> phases_;
+  std::map<std::string, Figure> figures_;
+  std::vector<std::string> open_phases_;
+  std::map<std::string, double> last_values_;  // of the metrics of measured steps, and of results
+};
+
+}  // namespace command
