@@ -27,5 +27,6 @@ int site_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);
 int describe_device_command(const Arguments& arguments);
+int doctor_command(const Arguments& arguments);
 
 }  // namespace assay::host::cli
