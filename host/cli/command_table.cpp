@@ -8,6 +8,8 @@ constexpr Command commands[] = {
     {"list", "list the plugins and devices that this host finds", list_command},
     {"table", "make a table of one run or several, with other columns or in another form", table_command},
     {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},
+    {"history", "a figure over all runs in time, and since when it is slower or faster", history_command},
+    {"import", "results of nccl-tests, nvbench, hyperfine, PyTorch as the records of a run", import_command},
     {"report", "one HTML page of a run or several: tables, plots, comparison", report_command},
     {"ab", "two variants of an experiment in turns, until it is clear which is faster", ab_command},
     {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
