@@ -12,6 +12,8 @@ using Arguments = std::vector<std::string>;
 int run_command(const Arguments& arguments);
 int ab_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
+int clean_command(const Arguments& arguments);
+int completion_command(const Arguments& arguments);
 int history_command(const Arguments& arguments);
 int import_command(const Arguments& arguments);
 int forecast_command(const Arguments& arguments);

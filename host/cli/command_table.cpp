@@ -25,6 +25,8 @@ constexpr Command commands[] = {
     {"collect", "bring the records of a batch, or of several runs, into one run", collect_command},
     {"cancel", "end the jobs of a batch; finished cases are kept", cancel_command},
     {"site", "print the site files that there are, or write one for this cluster", site_command},
+    {"clean", "caches, generated data and leftovers with their sizes; removes them if asked to", clean_command},
+    {"completion", "print what bash, zsh or fish complete commands and options with", completion_command},
 };
 
 }  // namespace

@@ -85,6 +85,10 @@ int main(int argc, char** argv) {
   } catch (const UsageError& e) {
     fmt::print(stderr, "assay: {}; see 'assay --help'\n", e.what());
     return run::exit_usage;
+  } catch (const std::system_error& e) {
+    // Who read the output has gone, as `head` does: nothing that anybody has to be told.
+    if (e.code() != std::errc::broken_pipe) fmt::print(stderr, "assay: {}\n", e.what());
+    return run::exit_failed;
   } catch (const std::exception& e) {
     fmt::print(stderr, "assay: {}\n", e.what());
     return run::exit_failed;

@@ -91,6 +91,7 @@ TEST_F(CommandLine, ACommandThatIsNearIsMeant) {
   EXPECT_PRED2(contains, answer({"doc"}), "did you mean 'doctor'?");
   EXPECT_PRED2(contains, answer({"--verison"}), "did you mean '--version'?");
   EXPECT_PRED2(contains, answer({"x.toml"}), "did you mean 'assay run x.toml'?");
+  EXPECT_PRED2(contains, answer({"list", "--plugin-path", "/nope"}), "--plugin-path is /nope, which is no folder");
   EXPECT_PRED2(contains, answer({"zzz"}), "unknown command 'zzz'; expected run, list");
   EXPECT_PRED2(contains, run({"help", "table"}).output, "Usage: assay table");
 }

@@ -94,6 +94,20 @@ TEST(Sweep, AStoppingRuleMayBeSwept) {
   EXPECT_EQ(experiment.cases[0].find("measure.steps"), std::nullopt) << "not in force under a stopping rule";
 }
 
+TEST(Sweep, EachValueOnceAndRangesInTheirOwnWords) {
+  const auto complaint = [](const char* sweep) {
+    const auto found = lines(parse(experiment_text(std::string("[sweep]\n") + sweep)));
+    return found.size() == 1 ? found[0] : testing::PrintToString(found);
+  };
+  EXPECT_NE(
+      complaint("batch_size = [1, 2, 1]\n").find("batch_size has 1 twice; expected each value once ([run] repeat"),
+      std::string::npos)
+      << complaint("batch_size = [1, 2, 1]\n");
+  EXPECT_NE(complaint("batch_size = \"2^5..2^8\"\n").find("as in batch_size = { min = 32, max = 256, factor = 2 }"),
+            std::string::npos)
+      << complaint("batch_size = \"2^5..2^8\"\n");
+}
+
 TEST(Filter, OfRanks) {
   const std::string text = experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\"]\n");
   EXPECT_EQ(axes_of(good(text, {}, {"run.ranks=2"})), (Axes{"run.ranks=2"}));
