@@ -25,7 +25,7 @@ assay_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 # one file of JavaScript that becomes part of the executable.
 packages_to_build=(
   g++ cmake ninja-build
-  libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev
+  libboost-dev libboost-program-options-dev libtomlplusplus-dev nlohmann-json3-dev libfmt-dev libsodium-dev libsqlite3-dev
   libdnnl-dev ocl-icd-opencl-dev libgloo-dev node-d3
 )
 # Slurm's (slurm-wlm munge) are for the tests that make a cluster of their own on this machine; see without_daemons.

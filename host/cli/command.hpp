@@ -12,6 +12,10 @@ using Arguments = std::vector<std::string>;
 int run_command(const Arguments& arguments);
 int ab_command(const Arguments& arguments);
 int list_command(const Arguments& arguments);
+int clean_command(const Arguments& arguments);
+int completion_command(const Arguments& arguments);
+int history_command(const Arguments& arguments);
+int import_command(const Arguments& arguments);
 int forecast_command(const Arguments& arguments);
 int table_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
@@ -27,5 +31,6 @@ int site_command(const Arguments& arguments);
 int validate_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);
 int describe_device_command(const Arguments& arguments);
+int doctor_command(const Arguments& arguments);
 
 }  // namespace assay::host::cli

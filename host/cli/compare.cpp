@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "cli/options.hpp"
+#include "common/filter.hpp"
 #include "compare/overview.hpp"
 #include "compare/report.hpp"
 #include "compare/sides.hpp"
@@ -66,6 +68,21 @@ double percent(const po::variables_map& values, const char* name, double low, do
   return value / 100;
 }
 
+// "3.00", "5.50", or "3.00,5.50".
+std::vector<double> dollars_in(const Arguments& given) {
+  std::vector<double> dollars;
+  for (const std::string& text : given)
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      const std::optional<double> number = number_in(part);
+      if (!number || !(*number > 0)) throw UsageError(fmt::format("--cost has '{}'; expected dollars above 0", part));
+      dollars.push_back(*number);
+      begin = end + 1;
+    }
+  return dollars;
+}
+
 compare::Statistic statistic_of(const std::string& name) {
   if (name == "p05") return compare::Statistic::p05;
   if (name == "lower-quartile") return compare::Statistic::lower_quartile;
@@ -97,10 +114,10 @@ po::options_description options() {
        "or lower-quartile, median, mean: of a run's steps; rates are always compared by their means")  //
       ("across", texts(), "inputs that may differ, such as execution or context_length")               //
       ("any", "compare cases of other numbers of ranks, too")                                          //
-      ("cost", po::value<std::vector<double>>()->multitoken(),
-       "dollars per GPU and hour, one per side in their order: adds items per dollar")               //
-      ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")  //
-      ("explain", "say how it was tested, below the tables")                                         //
+      ("cost", po::value<Arguments>()->multitoken(),
+       "dollars per GPU and hour, one per side in their order, also with commas: adds items per dollar")  //
+      ("fail-if", texts(), "exit with 1 if a case is slower; also differs, cannot-tell, unmatched")       //
+      ("explain", "say how it was tested, below the tables")                                              //
       ("format", po::value<std::string>()->default_value("terminal"), "or markdown, csv, json");
   return visible;
 }
@@ -159,9 +176,7 @@ Request request_of(const po::variables_map& values) {
                   percent(values, "run-to-run", 0, 100), statistic_of(values["statistic"].as<std::string>())};
   const auto across = split(texts("across"));
   options.rules = {{across.begin(), across.end()}, values.count("any") > 0};
-  if (values.count("cost")) options.dollars_per_gpu_hour = values["cost"].as<std::vector<double>>();
-  for (const double dollars : options.dollars_per_gpu_hour)
-    if (!(dollars > 0)) throw UsageError(fmt::format("--cost has {}; expected dollars above 0", dollars));
+  if (values.count("cost")) options.dollars_per_gpu_hour = dollars_in(list_of(values, "cost"));
   if (request.report.side_by_side && !options.dollars_per_gpu_hour.empty())
     throw UsageError("--side-by-side has no place for --cost; leave one of them out");
   return request;

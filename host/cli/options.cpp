@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "common/suggest.hpp"
 
@@ -18,9 +20,50 @@ UnknownOption::UnknownOption(const std::string& option, const std::string& near)
       option_(option),
       has_near_(!near.empty()) {}
 
+namespace {
+
+// Leaves a command at the place where it would parse its arguments. No exception that a command catches.
+struct OptionsTold {};
+bool tells_options = false;
+std::optional<po::options_description> told_options;
+
+// Of every command that takes them. Several stand in one with colons, as in ASSAY_PLUGIN_PATH.
+void check_plugin_folders(const po::variables_map& values) {
+  if (!values.count("plugin-path")) return;
+  for (const std::string& list : values["plugin-path"].as<Arguments>())
+    for (std::size_t begin = 0; begin < list.size();) {
+      const std::size_t end = std::min(list.find(':', begin), list.size());
+      const std::string folder = list.substr(begin, end - begin);
+      std::error_code error;
+      if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+        throw UsageError(fmt::format("--plugin-path is {}, which is no folder; expected one with plugins", folder));
+      begin = end + 1;
+    }
+}
+
+}  // namespace
+
+std::optional<po::options_description> options_of(int (*command)(const Arguments&)) {
+  told_options.reset();
+  tells_options = true;
+  try {
+    command({});
+  } catch (const OptionsTold&) {
+  } catch (...) {
+    tells_options = false;
+    throw;
+  }
+  tells_options = false;
+  return std::move(told_options);
+}
+
 ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
                             po::options_description visible, const std::string& positional, int positional_count) {
   visible.add_options()("help,h", "this text");
+  if (tells_options) {
+    told_options.emplace(visible);
+    throw OptionsTold{};
+  }
   po::options_description all;
   all.add(visible);
   po::positional_options_description places;
@@ -44,6 +87,7 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
   } catch (const po::error& e) {
     throw UsageError(e.what());
   }
+  check_plugin_folders(parsed.values);
   if (parsed.values.count("help")) {
     std::ostringstream text;
     text << "Usage: " << usage << "\n\n" << about << "\n\n" << visible;

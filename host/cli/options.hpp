@@ -1,6 +1,7 @@
 // Boost.Program_options, as every subcommand uses it.
 #pragma once
 #include <boost/program_options.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -36,6 +37,10 @@ struct ParsedOptions {
 ParsedOptions parse_options(const Arguments& arguments, const std::string& usage, const std::string& about,
                             boost::program_options::options_description visible, const std::string& positional = "",
                             int positional_count = 1);
+
+// What a command passes to parse_options(), for those who want to know it and run nothing: its options and their help.
+// Nothing where it has none. One thread.
+std::optional<boost::program_options::options_description> options_of(int (*command)(const Arguments&));
 
 // The values of an option that can be given several times; none where it was not.
 Arguments list_of(const boost::program_options::variables_map& values, const char* name);

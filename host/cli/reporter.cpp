@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/utc.hpp"
 #include "profile/kernel_table.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
 #include "results/notes.hpp"
 #include "results/table_page.hpp"
+#include "run/exit_code.hpp"
 #include "run/plan.hpp"
 
 namespace assay::host::cli {
@@ -18,26 +20,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// How often a program hears of the steps of one stage.
+constexpr std::chrono::seconds between_progress_events{1};
+
 }  // namespace
 
 Reporter::Reporter(ReportMode mode)
     : mode_(mode), progress_(results::Progress::for_stream(stderr, mode != ReportMode::people)) {}
 
 // Replacing invalid UTF-8: a plugin's text must not end the run.
-void Reporter::emit(const Json& event) {
+void Reporter::emit(const char* name, const Json& fields) {
   if (mode_ != ReportMode::json) return;
+  Json event{{"event", name}, {"time", utc_text_ms(std::chrono::system_clock::now())}};
+  if (index_) event.emplace("index", *index_);
+  if (repeat_) event.emplace("repeat", *repeat_);
+  event.update(fields);
   fmt::print("{}\n", record::json_text(event));
   std::fflush(stdout);
 }
 
 void Reporter::run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                            std::size_t skipped) {
-  emit({{"event", "run_started"},
-        {"name", experiment.name},
-        {"cases", experiment.cases.size()},
-        {"skipped", skipped},
-        {"resumed", resumed},
-        {"folder", run_folder}});
+  emit("run_started", {{"name", experiment.name},
+                       {"cases", experiment.cases.size()},
+                       {"skipped", skipped},
+                       {"resumed", resumed},
+                       {"folder", run_folder}});
   if (mode_ == ReportMode::people && resumed)
     message(fmt::format("resuming {}: {} of {} cases are finished", run_folder, skipped, experiment.cases.size()));
 }
@@ -45,32 +53,41 @@ void Reporter::run_started(const experiment::Experiment& experiment, const std::
 void Reporter::case_started(const experiment::Case& c, std::size_t position, std::size_t count) {
   Json axes = Json::object();
   for (const auto& [key, value] : c.axes) axes.emplace(key, to_json(value));
-  Json event{{"event", "case_started"}, {"index", c.index}, {"axes", axes}};
-  if (c.repeat) event.emplace("repeat", *c.repeat);
-  emit(event);
+  index_ = c.index;
+  repeat_ = c.repeat;
+  emit("case_started", {{"axes", axes}});
   progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count),
                          results::case_label(c.axes, c.repeat));
   stage_.clear();
 }
 
 void Reporter::progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) {
+  const auto now = std::chrono::steady_clock::now();
   if (stage_ != stage) {
     stage_ = stage;
-    stage_begin_ = std::chrono::steady_clock::now();
-    emit({{"event", "stage"}, {"stage", stage_}});
+    stage_begin_ = last_event_ = now;
+    emit("stage", {{"stage", stage_}});
+  } else if (now - last_event_ >= between_progress_events) {
+    last_event_ = now;
+    Json fields{{"stage", stage_}, {"step", step}};
+    if (total_steps > 0) fields.emplace("steps", total_steps);
+    if (!phase.empty()) fields.emplace("phase", phase);
+    emit("progress", fields);
   }
-  progress_.update(stage_, step, total_steps, phase, std::chrono::steady_clock::now() - stage_begin_);
+  progress_.update(stage_, step, total_steps, phase, now - stage_begin_);
 }
 
 void Reporter::case_finished(const record::CaseRecord& record) {
-  if (mode_ == ReportMode::json) emit({{"event", "case_finished"}, {"record", record::to_json(record)}});
+  if (mode_ == ReportMode::json) emit("case_finished", {{"record", record::to_json(record)}});
+  index_.reset();
+  repeat_.reset();
   progress_.case_finished(record.result.status_text(), results::case_summary(record));
   if (mode_ == ReportMode::people && record.result.kernels)
     for (const std::string& line : profile::kernel_lines(*record.result.kernels)) progress_.message(line);
 }
 
 void Reporter::message(const std::string& text) {
-  if (mode_ == ReportMode::json) return emit({{"event", "message"}, {"text", text}});
+  if (mode_ == ReportMode::json) return emit("message", {{"text", text}});
   progress_.message(text);
 }
 
@@ -79,18 +96,17 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   progress_.finish();
   Json files = Json::array();
   for (const auto& file : views.files) files.push_back(file.string());
-  emit({{"event", "run_finished"},
-        {"folder", run_folder},
-        {"files", files},
-        {"finished", views.records.size()},
-        {"interrupted", interrupted},
-        {"exit_code", exit_code}});
-  if (mode_ != ReportMode::people) return;
+  emit("run_finished", {{"folder", run_folder},
+                        {"files", files},
+                        {"finished", views.records.size()},
+                        {"interrupted", interrupted},
+                        {"exit_code", exit_code}});
+  const auto problems = results::problem_lines(views.records, run::run_wide_settings(experiment).allow);
+  if (mode_ != ReportMode::people) return tell_errors(views, problems, run_folder, exit_code);
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
     fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : results::problem_lines(views.records, run::run_wide_settings(experiment).allow))
-    fmt::print("{}\n", line);
+  for (const std::string& line : problems) fmt::print("{}\n", line);
   for (const std::string& line : results::note_lines(views.records)) fmt::print("{}\n", line);
   if (interrupted)
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
@@ -101,6 +117,16 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (!views.records.empty()) fmt::print("a page of it: assay report {}\n", run_folder);
   if (!views.named_file.empty()) fmt::print("written: {}\n", views.named_file.string());
   if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);
+}
+
+// To standard error, as the standard output is a program's or nobody's. A program has the problems in the records.
+void Reporter::tell_errors(const results::Views& views, const std::vector<std::string>& problems,
+                           const std::string& run_folder, int exit_code) const {
+  for (const std::string& warning : views.warnings) fmt::print(stderr, "assay: {}\n", warning);
+  if (!views.named_file_error.empty()) fmt::print(stderr, "assay: --output: {}\n", views.named_file_error);
+  if (mode_ != ReportMode::quiet || exit_code == run::exit_ok) return;
+  for (const std::string& line : problems) fmt::print(stderr, "assay: {}\n", line);
+  if (!problems.empty()) fmt::print(stderr, "assay: logs and records: {}\n", run_folder);
 }
 
 }  // namespace assay::host::cli

@@ -1,7 +1,10 @@
-// What a run tells: progress and a table for people, one JSON event a line for programs.
+// What a run tells: progress and a table for people, one JSON event a line for programs (docs/experiment.md, "Events"),
+// and its errors alone for whoever wants to hear nothing else.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,12 +32,17 @@ class Reporter final : public run::RunListener {
                     const std::string& run_folder, bool interrupted, int exit_code) override;
 
  private:
-  void emit(const nlohmann::ordered_json& event);
+  // Adds the time, and the case that is at hand.
+  void emit(const char* name, const nlohmann::ordered_json& fields);
+  // What is told where nobody reads a table.
+  void tell_errors(const results::Views& views, const std::vector<std::string>& problems, const std::string& run_folder,
+                   int exit_code) const;
 
   ReportMode mode_;
   results::Progress progress_;
   std::string stage_;
-  std::chrono::steady_clock::time_point stage_begin_{};
+  std::chrono::steady_clock::time_point stage_begin_{}, last_event_{};
+  std::optional<std::int64_t> index_, repeat_;  // of the case that is at hand
 };
 
 }  // namespace assay::host::cli

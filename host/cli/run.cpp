@@ -50,7 +50,9 @@ po::options_description visible_options() {
   const auto texts = [] { return po::value<Arguments>()->composing(); };
   visible.add_options()("set", texts(),
                         "key=value: change a parameter or a setting of the file (dotted names); repeatable")(
-      "filter", texts(), "key=value: run only the cases that match; repeatable")(
+      "filter", texts(),
+      "key=value, or with a list (size=small,base), !=, <, <=, >, >=: run only the cases that match; "
+      "repeatable")(
       "dry-run",
       "print the cases, with --resume which of them are done, and what they will take here (`assay plan` tells it for "
       "other devices); run nothing")(
@@ -68,7 +70,7 @@ po::options_description visible_options() {
       "K/N: the Kth of N parts of the cases, for an array of jobs (`assay collect` brings the parts together); or the "
       "folder of a shard of a batch, in its script")(
       "until", po::value<std::int64_t>(), "with the folder of a shard: when its job ends, in seconds since 1970")(
-      "quiet", "print errors only")("json", "print one JSON event per line on standard output");
+      "quiet", "print errors alone, on standard error")("json", "print one JSON event per line on standard output");
   return visible;
 }
 

@@ -114,7 +114,8 @@ int table_command(const Arguments& arguments) {
   const auto texts = [] { return po::value<Arguments>()->composing(); };
   visible.add_options()("columns", texts(),
                         "names separated by commas; patterns such as 'step.*'; all; default; repeatable")(
-      "filter", texts(), "column=value: only the rows that match; repeatable")(
+      "filter", texts(),
+      "column=value, or with a list (status=ok,oom), !=, <, <=, >, >=: only the rows that match; repeatable")(
       "format", po::value<std::string>(), "terminal, md, csv or json; without it as the name of --output ends")(
       "output", po::value<std::string>(), "a .csv, .md or .json file to write in place of the terminal");
   const ParsedOptions options =

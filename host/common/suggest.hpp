@@ -29,6 +29,12 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+// Two neighbouring letters in each other's place, "rnu" of "run": a slip in a word of any length.
+inline bool is_swap(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && a.size() > 1 && edit_distance(a, b) == 1 &&
+         std::is_permutation(a.begin(), a.end(), b.begin());
+}
+
 // How many edits still make a typing slip of a word this long; a short word turns into any other with few edits.
 inline std::size_t slip_limit(std::size_t length) { return length <= 3 ? 0 : length <= 5 ? 1 : length / 3; }
 
@@ -45,7 +51,8 @@ inline std::optional<std::string> nearest(std::string_view word, const std::vect
   std::size_t best_distance = 0;
   for (const auto& name : known) {
     const std::size_t distance = edit_distance(wanted, lower(name));
-    if (distance > slip_limit(std::max(word.size(), name.size())) || (best && distance >= best_distance)) continue;
+    const bool is_slip = distance <= slip_limit(std::max(word.size(), name.size())) || is_swap(wanted, lower(name));
+    if (!is_slip || (best && distance >= best_distance)) continue;
     best = name, best_distance = distance;
   }
   if (best) return best;

@@ -121,6 +121,26 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t begin = text.find_first_not_of(' ');
+    if (begin == std::string_view::npos) break;
+    text.remove_prefix(begin);
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      lines.push_back(std::move(line));
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  if (!line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
 std::string pad_to(std::string_view text, std::size_t width, Align align) {
   const std::size_t used = display_width(text);
   const std::string blank(used < width ? width - used : 0, ' ');

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host {
 
@@ -17,6 +18,9 @@ std::size_t display_width(std::string_view text);
 std::string fit_to_width(std::string_view text, std::size_t width);
 // Control characters become spaces, so that a plugin's text can neither break a line nor drive the terminal.
 std::string one_line(std::string_view text);
+
+// Lines of at most `width` columns, broken at blanks; a word that is longer has a line of its own.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 enum class Align { left, right };
 std::string pad_to(std::string_view text, std::size_t width, Align align);

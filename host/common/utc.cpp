@@ -36,6 +36,14 @@ std::string utc_text(WallTime time) {
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", f.year, f.month, f.day, f.hour, f.minute, f.second);
 }
 
+std::string utc_text_ms(WallTime time) {
+  const auto within =
+      std::chrono::floor<std::chrono::milliseconds>(time) - std::chrono::floor<std::chrono::seconds>(time);
+  std::string text = utc_text(time);
+  text.insert(text.size() - 1, fmt::format(".{:03}", within.count()));
+  return text;
+}
+
 std::optional<WallTime> parse_utc(std::string_view text) {
   // Patterns of equal meaning: a letter takes a digit, anything else stands for itself.
   const std::string_view pattern = text.size() == 16 ? "YYYYMMDDTHHMMSSZ" : "YYYY-MM-DDTHH:MM:SSZ";

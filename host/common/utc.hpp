@@ -1,4 +1,4 @@
-// UTC times as the results spell them, to the second.
+// UTC times as the results spell them, to the second; events to the millisecond.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -9,9 +9,10 @@ namespace assay::host {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-std::string utc_stamp(WallTime time);  // "20261120T120000Z", for names of files and folders
-std::string utc_text(WallTime time);   // "2026-11-20T12:00:00Z", for records
-// Either of the two spellings; nothing when it is neither.
+std::string utc_stamp(WallTime time);    // "20261120T120000Z", for names of files and folders
+std::string utc_text(WallTime time);     // "2026-11-20T12:00:00Z", for records
+std::string utc_text_ms(WallTime time);  // "2026-11-20T12:00:00.042Z", for events
+// Either of the first two spellings; nothing when it is neither.
 std::optional<WallTime> parse_utc(std::string_view text);
 
 }  // namespace assay::host

@@ -214,11 +214,16 @@ class SectionReader {
       missing("'schema'", "schema = 1", nullptr);
     }
     const std::string expected =
-        "the folder's name under the results: not empty, no '/', no leading '.', no control characters";
+        "the folder's name under the results: not empty, at most 200 bytes, no '/', no leading '.', no blank at an "
+        "end, no control characters";
     if (const TableMember* name = root_.find("name")) {
       if (const auto text = read_text(*name, "name", "a string: " + expected)) {
         const bool control = std::any_of(text->begin(), text->end(), [](unsigned char c) { return std::iscntrl(c); });
-        if (text->empty() || text->front() == '.' || text->find('/') != std::string::npos || control)
+        constexpr std::size_t longest = 200;  // a file system takes 255 bytes, and a run's files have names with it
+        const bool is_too_long = text->size() > longest;
+        const bool ends_blank = !text->empty() && (text->front() == ' ' || text->back() == ' ');
+        if (text->empty() || text->front() == '.' || text->find('/') != std::string::npos || control || is_too_long ||
+            ends_blank)
           mistakes_.add(name->node.place, fmt::format("name is {}; expected {}", name->node.shown(), expected));
         draft_.experiment.name = *text;
       }

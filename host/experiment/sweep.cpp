@@ -1,5 +1,6 @@
 #include "experiment/sweep.hpp"
 
+#include "common/filter.hpp"
 #include "common/suggest.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/presets.hpp"
@@ -8,6 +9,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
 
 namespace assay::host::experiment {
 namespace {
@@ -31,6 +37,72 @@ std::vector<std::string> values_of(const std::string& key, const std::vector<Cas
   }
   return values;
 }
+
+// A number as a case says it; nothing of a text and of what is on or off.
+std::optional<double> number_of(const std::optional<Value>& value) {
+  if (!value) return std::nullopt;
+  if (const auto* whole = std::get_if<std::int64_t>(&*value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&*value);
+  return real ? std::optional(*real) : std::nullopt;
+}
+
+// A filter over cases, whose values may be written in more than one way: 1e-3 is 0.001.
+class CaseFilter {
+ public:
+  CaseFilter(Filter filter, const Vocabulary& vocabulary)
+      : filter_(std::move(filter)), key_(plain_key(filter_.key)), whole_(spellings(filter_.raw, vocabulary)) {
+    for (const std::string& value : filter_.values) listed_.push_back(spellings(value, vocabulary));
+  }
+
+  bool matches(const Case& c) const {
+    const auto value = c.find(key_);
+    if (filter_.is_ordering()) {
+      const auto number = number_of(value);
+      return number && filter_.holds(*number);
+    }
+    return is_named(value) == (filter_.relation == Relation::equal);
+  }
+
+  // Why it cannot be meant; "" where it can.
+  std::string problem(const std::vector<Case>& cases, const Vocabulary& vocabulary) const {
+    if (!vocabulary.knows(key_)) return vocabulary.unknown_key(key_, "");
+    const std::vector<std::string> values = values_of(key_, cases);
+    const auto none = [&](auto&& is_meant) { return std::none_of(cases.begin(), cases.end(), is_meant); };
+    if (filter_.is_ordering()) {
+      if (none([&](const Case& c) { return number_of(c.find(key_)).has_value(); }))
+        return fmt::format("{} is no number here, so it has no order; expected = or != and one of {}", key_,
+                           fmt::join(values, ", "));
+      return none([&](const Case& c) { return matches(c); })
+                 ? fmt::format("no case has this; {} is {}", key_, fmt::join(values, ", "))
+                 : "";
+    }
+    if (!none([&](const Case& c) { return is_one_of(c.find(key_), whole_); })) return "";
+    for (std::size_t i = 0; i < listed_.size(); ++i)
+      if (none([&](const Case& c) { return is_one_of(c.find(key_), listed_[i]); }))
+        return fmt::format("no case has {} = {}; expected one of {}{}", key_, filter_.values[i],
+                           fmt::join(values, ", "), did_you_mean(filter_.values[i], values));
+    return "";
+  }
+
+ private:
+  using Spellings = std::array<std::string, 2>;  // as it was given, and as its kind of value is written
+  Spellings spellings(const std::string& text, const Vocabulary& vocabulary) const {
+    return {text, vocabulary.filter_text(key_, text)};
+  }
+  static bool is_one_of(const std::optional<Value>& value, const Spellings& texts) {
+    return value && std::find(texts.begin(), texts.end(), to_text(*value)) != texts.end();
+  }
+  // A value that has a comma itself is meant as a whole.
+  bool is_named(const std::optional<Value>& value) const {
+    return is_one_of(value, whole_) ||
+           std::any_of(listed_.begin(), listed_.end(), [&](const Spellings& texts) { return is_one_of(value, texts); });
+  }
+
+  Filter filter_;
+  std::string key_;
+  Spellings whole_;
+  std::vector<Spellings> listed_;
+};
 
 }  // namespace
 
@@ -70,32 +142,19 @@ void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& argu
   std::vector<Case> kept = cases;
   for (const auto& argument : arguments) {
     const Place place{"--filter " + argument, 0, position++};
-    const auto equals = argument.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      mistakes.add(place, "no key and value; expected key=value, as in size=small");
-      continue;
+    try {
+      const CaseFilter filter(parse_filter(argument, "key"), vocabulary);
+      if (const std::string problem = filter.problem(cases, vocabulary); !problem.empty()) {
+        mistakes.add(place, problem);
+        continue;
+      }
+      const bool some_before = !kept.empty();
+      std::erase_if(kept, [&](const Case& c) { return !filter.matches(c); });
+      if (some_before && kept.empty())
+        mistakes.add(place, "no case matches this and the filters before it; expected filters that some case matches");
+    } catch (const FilterSyntaxError& e) {
+      mistakes.add(place, e.what());
     }
-    const std::string key = plain_key(argument.substr(0, equals));
-    if (!vocabulary.knows(key)) {
-      mistakes.add(place, vocabulary.unknown_key(key, ""));
-      continue;
-    }
-    const std::string raw = argument.substr(equals + 1);
-    const std::string wanted = vocabulary.filter_text(key, raw);
-    const auto differs = [&](const Case& c) {
-      const auto value = c.find(key);
-      return !value || (to_text(*value) != wanted && to_text(*value) != raw);
-    };
-    if (std::all_of(cases.begin(), cases.end(), differs)) {
-      const auto values = values_of(key, cases);
-      mistakes.add(place, fmt::format("no case has {} = {}; expected one of {}{}", key, raw, fmt::join(values, ", "),
-                                      did_you_mean(raw, values)));
-      continue;
-    }
-    const bool some_before = !kept.empty();
-    std::erase_if(kept, differs);
-    if (some_before && kept.empty())
-      mistakes.add(place, "no case matches this and the filters before it; expected filters that some case matches");
   }
   cases = std::move(kept);
 }

@@ -36,7 +36,8 @@ SweepPlan read_sweep(const Node* sweep, const std::vector<TableMember>& fixed, c
 // Every case of the plan, `base` with the axes' values over it; `index` counts the cases that are left after exclusion.
 std::vector<Case> expand(const SweepPlan& plan, const Case& base, const Vocabulary& vocabulary);
 
-// Keeps the cases that match all of `arguments` ("key=value", compared as text). Places count on from `first_position`.
+// Keeps the cases that match all of `arguments` (common/filter.hpp). A value that no case has is a mistake. Places
+// count on from `first_position`.
 void filter_cases(std::vector<Case>& cases, const std::vector<std::string>& arguments, int first_position,
                   const Vocabulary& vocabulary, Mistakes& mistakes);
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 namespace assay::host::experiment {
@@ -98,8 +99,17 @@ class SweepReader {
     const std::string label = fmt::format("{} {}", section, member.key);
     if (node.is_table()) return read_range_values(node, key, label);
     if (!node.is_array()) {
-      mistakes_.add(node.place, fmt::format("{} is {}; expected an array of values, as in {} = [{}]", label,
-                                            node.shown(), member.key, node.shown()));
+      const std::string shown = node.shown();
+      const std::size_t dots = shown.find("..");
+      const bool looks_like_range =
+          dots != std::string::npos && dots > 0 && std::isdigit(static_cast<unsigned char>(shown[dots - 1]));
+      mistakes_.add(node.place,
+                    looks_like_range
+                        ? fmt::format("{0} is {1}; expected a range as in {2} = {{ min = 32, max = 256, factor = 2 }}, "
+                                      "or with step in place of factor",
+                                      label, node.shown(), member.key)
+                        : fmt::format("{} is {}; expected an array of values, as in {} = [{}]", label, node.shown(),
+                                      member.key, node.shown()));
       return std::nullopt;
     }
     if (node.elements.empty()) {
@@ -135,6 +145,14 @@ class SweepReader {
     const auto key = axis_key(member, "[sweep]");
     const auto values = read_values(member, key, "[sweep]");
     if (!key || !values || !values->whole()) return;
+    for (auto value = values->sound.begin(); value != values->sound.end(); ++value)
+      if (std::find(values->sound.begin(), value, *value) != value) {
+        mistakes_.add(member.node.place,
+                      fmt::format("[sweep] {} has {} twice; expected each value once ([run] repeat runs each case "
+                                  "several times)",
+                                  member.key, to_text(*value)));
+        return;
+      }
     Axis axis{{*key}, {}, false};
     for (const auto& value : values->sound) axis.rows.push_back({value});
     plan_.axes.push_back(std::move(axis));
@@ -175,14 +193,11 @@ class SweepReader {
   }
 
   void check_size(const Node& sweep) {
-    std::uint64_t count = 1;
-    for (const auto& axis : plan_.axes) {
-      count *= axis.rows.size();
-      if (count <= most_cases) continue;
-      mistakes_.add(sweep.place,
-                    fmt::format("[sweep] has more than {} cases; expected fewer: sweep fewer values", most_cases));
-      return;
-    }
+    double count = 1;
+    for (const auto& axis : plan_.axes) count *= static_cast<double>(axis.rows.size());
+    if (count <= static_cast<double>(most_cases)) return;
+    mistakes_.add(sweep.place, fmt::format("[sweep] has {:.0f} cases, more than {}; expected fewer: sweep fewer values",
+                                           count, most_cases));
   }
 
   void read_exclusion(const Node& group) {

@@ -1,5 +1,6 @@
 #include "results/tabled_runs.hpp"
 
+#include "common/filter.hpp"
 #include "common/suggest.hpp"
 #include "results/case_order.hpp"
 #include "results/column_choice.hpp"
@@ -56,6 +57,17 @@ bool is_said(const record::Cell& cell, const std::string& value) {
   return record::csv_text(cell) == value || record::display_text(cell) == value;
 }
 
+bool matches(const Filter& filter, const record::Cell& cell) {
+  if (filter.is_ordering()) {
+    const auto number = number_in(record::csv_text(cell));
+    return number && filter.holds(*number);
+  }
+  const bool is_named =
+      is_said(cell, filter.raw) || std::any_of(filter.values.begin(), filter.values.end(),
+                                               [&](const std::string& value) { return is_said(cell, value); });
+  return is_named == (filter.relation == Relation::equal);
+}
+
 // What stands in the column, as far as a message has room for it.
 std::vector<std::string> values_in(const std::vector<TabledRun>& runs, const std::string& column) {
   constexpr std::size_t most = 20;
@@ -70,23 +82,26 @@ std::vector<std::string> values_in(const std::vector<TabledRun>& runs, const std
   return values;
 }
 
-void keep_matching(std::vector<TabledRun>& runs, const std::string& filter) {
-  const std::size_t equals = filter.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw FilterError(fmt::format("--filter is '{}'; expected column=value, as in size=small", filter));
-  const std::string column = filter.substr(0, equals), value = filter.substr(equals + 1);
-  check_column(column, runs);
-  const std::vector<std::string> values = values_in(runs, column);
+Filter filter_in(const std::string& text) try {
+  return parse_filter(text, "column");
+} catch (const FilterSyntaxError& e) {
+  throw FilterError(fmt::format("--filter is '{}': {}", text, e.what()));
+}
+
+void keep_matching(std::vector<TabledRun>& runs, const std::string& text) {
+  const Filter filter = filter_in(text);
+  check_column(filter.key, runs);
+  const std::vector<std::string> values = values_in(runs, filter.key);
   bool is_any_left = false;
   for (TabledRun& run : runs) {
     std::erase_if(run.records,
-                  [&](const record::CaseRecord& record) { return !is_said(cell_in(run, record, column), value); });
+                  [&](const record::CaseRecord& record) { return !matches(filter, cell_in(run, record, filter.key)); });
     is_any_left |= !run.records.empty();
   }
-  if (!is_any_left)
-    throw FilterError(fmt::format("--filter {}: no row that is left has this; there {} {}{}", filter,
-                                  values.size() == 1 ? "is" : "are", fmt::join(values, ", "),
-                                  did_you_mean(value, values)));
+  if (is_any_left) return;
+  const std::string near = filter.relation != Relation::equal ? "" : did_you_mean(filter.values.front(), values);
+  throw FilterError(fmt::format("--filter {}: no row that is left has this; there {} {}{}", text,
+                                values.size() == 1 ? "is" : "are", fmt::join(values, ", "), near));
 }
 
 }  // namespace

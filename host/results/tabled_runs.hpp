@@ -23,7 +23,8 @@ class FilterError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// Keeps the rows that match all of `filters`, "column=value" with the value as a table shows or spells it.
+// Keeps the rows that match all of `filters` (common/filter.hpp), with values as a table shows or spells them. A row
+// without the column matches nothing but !=.
 void keep_matching(std::vector<TabledRun>& runs, const std::vector<std::string>& filters);
 
 // A row for each record, run by run. `status` is added as in make_table().

@@ -14,6 +14,7 @@ namespace assay::host::results {
 namespace {
 
 constexpr std::chrono::milliseconds kLeastTimeBetweenDraws{100};
+constexpr std::chrono::seconds kLongestSilence{30};
 constexpr const char* kEraseLine = "\r\x1b[K";
 
 std::string rate_text(std::int64_t step, std::chrono::nanoseconds elapsed) {
@@ -69,8 +70,10 @@ void Progress::case_started(std::int64_t index, std::int64_t count, std::string 
 
 void Progress::update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
                       std::chrono::nanoseconds elapsed) {
-  if (mode_ != ProgressMode::terminal) return;
-  if (has_drawn_ && output_.now() - last_draw_ < kLeastTimeBetweenDraws) return;  // before any text is made
+  if (mode_ == ProgressMode::quiet) return;
+  // Before any text is made.
+  if (mode_ == ProgressMode::plain && output_.now() - last_print_ < kLongestSilence) return;
+  if (mode_ == ProgressMode::terminal && has_drawn_ && output_.now() - last_draw_ < kLeastTimeBetweenDraws) return;
   std::string line = fmt::format("{} | {}", case_text(), one_line(stage));
   if (total_steps > 0)
     line += fmt::format(" {}/{}", step, total_steps);
@@ -79,7 +82,10 @@ void Progress::update(std::string_view stage, std::int64_t step, std::int64_t to
   if (!phase.empty()) line += fmt::format(" {}", one_line(phase));
   if (step > 0) line += fmt::format(" | {}", rate_text(step, elapsed));
   if (const std::string eta = eta_text(step, total_steps, elapsed); !eta.empty()) line += fmt::format(" | ETA {}", eta);
-  draw(line);
+  if (mode_ == ProgressMode::plain)
+    print(fmt::format("{} | {} since the case began", line, clock_text(output_.now() - case_start_)));
+  else
+    draw(line);
 }
 
 std::string Progress::eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const {
@@ -127,6 +133,7 @@ void Progress::draw(const std::string& line) {
 void Progress::print(const std::string& line) {
   output_.write(fmt::format("{}{}\n", line_on_screen_ ? kEraseLine : "", line));
   line_on_screen_ = false;
+  last_print_ = output_.now();
 }
 
 }  // namespace assay::host::results

@@ -12,7 +12,7 @@ namespace assay::host::results {
 
 enum class ProgressMode {
   terminal,  // one line, redrawn in place at most ten times a second; finished cases stay above it
-  plain,     // one line when a case starts and one when it ends: logs, pipes
+  plain,     // a line when a case starts, one when it ends, and one in 30 s of silence between: logs, pipes
   quiet      // nothing
 };
 
@@ -53,7 +53,7 @@ class Progress {
   std::int64_t index_ = 0, count_ = 0, finished_cases_ = 0;
   std::chrono::nanoseconds finished_time_{0};
   std::string label_;
-  Clock::time_point case_start_{}, last_draw_{};
+  Clock::time_point case_start_{}, last_draw_{}, last_print_{};
   bool has_drawn_ = false, line_on_screen_ = false;
 };
 

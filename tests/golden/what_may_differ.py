@@ -105,9 +105,9 @@ SUMMARY = [
     Rule("summary/epochs/*/utilisation_percent", NOISE, may_be_absent=True),
 ]
 
-EVENT = [rule._replace(pattern=f"record/{rule.pattern}") for rule in RECORD]
-# The stage is looked up from time to time: whether a short one is seen is chance.
-EVENTS_LEFT_OUT = ("stage",)
+EVENT = [Rule("time", TIME), *(rule._replace(pattern=f"record/{rule.pattern}") for rule in RECORD)]
+# The stage is looked up from time to time: whether a short one is seen, and how far it is, is chance.
+EVENTS_LEFT_OUT = ("stage", "progress")
 
 # What is compared as text with its numbers masked, wherever it stands in a JSON file.
 TEXTS_WITH_MASKED_NUMBERS = ["notes/*", "summary/lines/*"]

@@ -1,5 +1,7 @@
 // What a user of other tools types first, and where results go that a file is named for.
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -76,6 +78,73 @@ TEST_F(CommandLine, AnOptionThatIsNearIsMeant) {
   const RunResult other = run({"list", "--nhead", "16"});
   EXPECT_EQ(other.exit.code, 2);
   EXPECT_PRED2(contains, other.output, "unknown option '--nhead'; see");
+}
+
+TEST_F(CommandLine, ACommandThatIsNearIsMeant) {
+  const auto answer = [this](const std::vector<std::string>& arguments) {
+    const RunResult result = run(arguments);
+    EXPECT_EQ(result.exit.code, 2);
+    return result.output;
+  };
+  EXPECT_PRED2(contains, answer({"rnu", "x.toml"}), "unknown command 'rnu'; did you mean 'run'?");
+  EXPECT_PRED2(contains, answer({"compaer"}), "did you mean 'compare'?");
+  EXPECT_PRED2(contains, answer({"doc"}), "did you mean 'doctor'?");
+  EXPECT_PRED2(contains, answer({"--verison"}), "did you mean '--version'?");
+  EXPECT_PRED2(contains, answer({"x.toml"}), "did you mean 'assay run x.toml'?");
+  EXPECT_PRED2(contains, answer({"list", "--plugin-path", "/nope"}), "--plugin-path is /nope, which is no folder");
+  EXPECT_PRED2(contains, answer({"zzz"}), "unknown command 'zzz'; expected run, list");
+  EXPECT_PRED2(contains, run({"help", "table"}).output, "Usage: assay table");
+}
+
+TEST_F(CommandLine, QuietTellsErrorsAndNothingElse) {
+  EXPECT_EQ(run_here({"--quiet"}).output, "");
+  const RunResult slow = run_here({"--quiet", "--set", "nap_ms=20000", "--set", "measure.timeout=1s"});
+  EXPECT_EQ(slow.exit.code, 1);
+  EXPECT_PRED2(contains, slow.output, "assay: case 1: timeout: ");
+  EXPECT_PRED2(contains, slow.output, "assay: logs and records: results/x/");
+  const RunResult allowed =
+      run_here({"--quiet", "--set", "nap_ms=20000", "--set", "measure.timeout=1s", "--set", "run.allow=[\"timeout\"]"});
+  EXPECT_EQ(allowed.exit.code, 0);
+  EXPECT_EQ(allowed.output, "") << "it is expected";
+}
+
+TEST_F(CommandLine, EventsHaveTimeCaseAndStep) {
+  const RunResult result = run_here({"--json", "--set", "nap_ms=700", "--set", "sweep.heads=[1,2]"});
+  ASSERT_EQ(result.exit.code, 0) << result.output;
+  std::istringstream lines(result.output);
+  std::map<std::string, std::vector<nlohmann::json>> events;
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line);
+    EXPECT_EQ(event["time"].get<std::string>().size(), std::string("2026-11-20T12:00:00.042Z").size()) << line;
+    events[event["event"]].push_back(event);
+  }
+  ASSERT_EQ(events["case_finished"].size(), 2u);
+  EXPECT_EQ(events["case_started"][1]["index"], 1);
+  EXPECT_EQ(events["case_finished"][1]["index"], 1);
+  EXPECT_FALSE(events["run_finished"][0].contains("index"));
+  ASSERT_FALSE(events["progress"].empty()) << "steps of 1.4 s";
+  for (const char* key : {"index", "stage", "step"}) EXPECT_TRUE(events["progress"][0].contains(key)) << key;
+}
+
+TEST_F(CommandLine, TheDoctorLooksAtThisMachine) {
+  const RunResult result = run({"doctor", "--json", "--plugin-path", PLUGINS});
+  EXPECT_LE(result.exit.code, 1) << "what is found depends on the machine";
+  const auto json = nlohmann::json::parse(result.output);
+  EXPECT_FALSE(json["use"]["device"].get<std::string>().empty()) << json["devices"];
+  EXPECT_GT(json["use"]["plugins"], 0);
+  bool is_spoilt = false;
+  for (const auto& finding : json["findings"]) is_spoilt |= finding["severity"] != "note";
+  EXPECT_EQ(result.exit.code, is_spoilt ? 1 : 0);
+  EXPECT_EQ(run({"doctor", "--root", "nowhere"}).exit.code, 2);
+  const fs::path governor = folder() / "played/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+  fs::create_directories(folder() / "played/proc");
+  fs::create_directories(governor.parent_path());
+  std::ofstream(governor) << "powersave\n";
+  const RunResult played = run({"doctor", "--root", "played"});
+  EXPECT_EQ(played.exit.code, 1);
+  EXPECT_PRED2(contains, played.output, "cpu.governor: 1 of 1 processors is governed by 'powersave'");
+  std::ofstream(governor) << "performance\n";
+  EXPECT_EQ(run({"doctor", "--root", "played"}).exit.code, 0);
 }
 
 TEST_F(CommandLine, WithoutAnExperimentTheOptionsOwnNameIsTold) {

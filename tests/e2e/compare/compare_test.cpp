@@ -138,6 +138,7 @@ TEST_F(Compare, MuchMoreWorkIsSlowerForTheGate) {
 TEST_F(Compare, CostPerSide) {
   const std::string a = measured("a"), b = measured("b");
   const nlohmann::json json = compared({a, b, "--cost", "3.00", "5.50"});
+  EXPECT_EQ(compared({a, b, "--cost", "3.00,5.50"}), json);
   const auto& sides = json["metrics"][0]["cases"][0]["sides"];
   ASSERT_EQ(sides.size(), 2u) << json;
   for (const auto& side : sides) EXPECT_GT(side["items_per_dollar"], 0);

@@ -20,6 +20,7 @@ TEST(Nearest, FindsASlipAndTheNearestOfSeveral) {
   EXPECT_EQ(nearest("stpes", {"warmup", "steps"}), "steps");
   EXPECT_EQ(nearest("batchsize", {"batch_size", "patch_size"}), "batch_size");
   EXPECT_EQ(nearest("LR", {"lr"}), "lr");
+  EXPECT_EQ(nearest("rnu", {"ab", "run"}), "run") << "two letters that changed places";
 }
 
 TEST(Nearest, IsSilentWhenNothingIsNear) {

@@ -94,6 +94,20 @@ TEST(Sweep, AStoppingRuleMayBeSwept) {
   EXPECT_EQ(experiment.cases[0].find("measure.steps"), std::nullopt) << "not in force under a stopping rule";
 }
 
+TEST(Sweep, EachValueOnceAndRangesInTheirOwnWords) {
+  const auto complaint = [](const char* sweep) {
+    const auto found = lines(parse(experiment_text(std::string("[sweep]\n") + sweep)));
+    return found.size() == 1 ? found[0] : testing::PrintToString(found);
+  };
+  EXPECT_NE(
+      complaint("batch_size = [1, 2, 1]\n").find("batch_size has 1 twice; expected each value once ([run] repeat"),
+      std::string::npos)
+      << complaint("batch_size = [1, 2, 1]\n");
+  EXPECT_NE(complaint("batch_size = \"2^5..2^8\"\n").find("as in batch_size = { min = 32, max = 256, factor = 2 }"),
+            std::string::npos)
+      << complaint("batch_size = \"2^5..2^8\"\n");
+}
+
 TEST(Filter, OfRanks) {
   const std::string text = experiment_text("[sweep]\n\"run.ranks\" = [1, 2, \"all\"]\n");
   EXPECT_EQ(axes_of(good(text, {}, {"run.ranks=2"})), (Axes{"run.ranks=2"}));
@@ -123,9 +137,45 @@ TEST(Filter, ReportsAnUnknownKeyAndAnEmptyChoice) {
   EXPECT_TRUE(messages[0].ends_with("; did you mean 'size'?")) << messages[0];
   EXPECT_EQ(messages[1],
             "--filter size=smal: no case has size = smal; expected one of small, large; did you mean 'small'?");
-  EXPECT_EQ(messages[2], "--filter size: no key and value; expected key=value, as in size=small");
+  EXPECT_EQ(messages[2],
+            "--filter size: no key and value; expected key=value, as in size=small, or with !=, <, <=, >, >=");
   EXPECT_TRUE(messages[3].starts_with("--filter size=large: no case matches this and the filters before it"))
       << messages[3];
+}
+
+TEST(Filter, TakesListsAndWhatIsLeftOut) {
+  const std::string text = experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nbatch_size = [1, 2, 4]\n");
+  EXPECT_EQ(good(text, {}, {"size=small,large"}).cases.size(), 6u);
+  EXPECT_EQ(axes_of(good(text, {}, {"size!=small", "batch_size=1,4"})),
+            (Axes{"size=large batch_size=1", "size=large batch_size=4"}));
+  EXPECT_EQ(good(text, {}, {"batch_size!=1,2"}).cases.size(), 2u);
+  const auto messages = lines(parse(text, {}, {"size=small,lrage", "size!=smal", "batch_size!=1,2,4", "size!small"}));
+  ASSERT_EQ(messages.size(), 4u) << testing::PrintToString(messages);
+  EXPECT_EQ(messages[0],
+            "--filter size=small,lrage: no case has size = lrage; expected one of small, large; did you "
+            "mean 'large'?");
+  EXPECT_TRUE(messages[1].ends_with("did you mean 'small'?")) << "what is left out must be there, too: " << messages[1];
+  EXPECT_TRUE(messages[2].find("no case matches this") != std::string::npos) << messages[2];
+  EXPECT_EQ(messages[3], "--filter size!small: '!' without '='; expected size!=value");
+}
+
+TEST(Filter, OrdersNumbers) {
+  const std::string text = experiment_text("[sweep]\nsize = [\"small\", \"large\"]\nlr = [0.0001, 0.001, 0.01]\n");
+  const auto count = [&](const char* filter) { return good(text, {}, {filter}).cases.size(); };
+  EXPECT_EQ(count("lr<1e-3"), 2u);
+  EXPECT_EQ(count("lr<=0.001"), 4u);
+  EXPECT_EQ(count("lr>0.001"), 2u);
+  EXPECT_EQ(count("lr>=1e-3"), 4u);
+  EXPECT_EQ(good(text, {}, {"lr>1e-4", "lr<1e-2"}).cases.size(), 2u);
+  const auto messages = lines(parse(text, {}, {"size<3", "lr<0", "lr<small", "lr<", "learning<1"}));
+  ASSERT_EQ(messages.size(), 5u) << testing::PrintToString(messages);
+  EXPECT_EQ(messages[0],
+            "--filter size<3: size is no number here, so it has no order; expected = or != and one of "
+            "small, large");
+  EXPECT_EQ(messages[1], "--filter lr<0: no case has this; lr is 0.0001, 0.001, 0.01");
+  EXPECT_EQ(messages[2], "--filter lr<small: 'small' is no number; expected one after <, as in lr<512");
+  EXPECT_TRUE(messages[3].find("'' is no number") != std::string::npos) << messages[3];
+  EXPECT_TRUE(messages[4].find("unknown key 'learning'") != std::string::npos) << messages[4];
 }
 
 // "case.repeat" of each.

@@ -130,5 +130,20 @@ TEST_F(TabledRuns, FiltersKeepRows) {
             "--filter size=smal: no row that is left has this; there is small; did you mean 'small'?");
 }
 
+TEST_F(TabledRuns, FiltersTakeListsAndOrders) {
+  const std::string run = put_run(first_, {ok_record(), oom_record()});
+  const auto left = [&](const std::vector<std::string>& filters) {
+    auto runs = read({run});
+    keep_matching(runs, filters);
+    return runs[0].records.size();
+  };
+  EXPECT_EQ(left({"status=ok,oom"}), 2u);
+  EXPECT_EQ(left({"status!=ok"}), 1u);
+  EXPECT_EQ(left({"step.mean_ms>0"}), 1u) << "a row without the figure is on no side of a bound";
+  const auto refusal = [&](const char* filter) { return complaint<FilterError>([&] { left({filter}); }); };
+  EXPECT_EQ(refusal("status!=ok,oom"), "--filter status!=ok,oom: no row that is left has this; there are ok, oom");
+  EXPECT_NE(refusal("step.mean_ms<fast").find("'fast' is no number"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay::host::results

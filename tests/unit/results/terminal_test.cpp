@@ -39,6 +39,20 @@ TEST_F(ProgressTest, PlainIsALineAtEachEndOfACase) {
                                                "case 4/12\n", "case 4/12: oom: wanted 3 MiB\n"}));
 }
 
+TEST_F(ProgressTest, PlainShowsLifeInALongCase) {
+  Progress progress = make(ProgressMode::plain);
+  progress.case_started(0, 2, "a=b");
+  for (int i = 0; i < 65; ++i) {
+    now_ += 1s;
+    progress.update("measure", i, 100, "forward", std::chrono::seconds(i));
+  }
+  EXPECT_EQ(writes_,
+            (std::vector<std::string>{
+                "case 1/2 a=b\n",
+                "case 1/2 a=b | measure 29/100 forward | 1.00 s/step | ETA 2:52 | 0:30 since the case began\n",
+                "case 1/2 a=b | measure 59/100 forward | 1.00 s/step | ETA 2:22 | 1:00 since the case began\n"}));
+}
+
 TEST_F(ProgressTest, QuietWritesNothing) {
   Progress progress = make(ProgressMode::quiet);
   progress.case_started(0, 1, "a=b");

@@ -1,0 +1,36 @@
+#include "cli/command_table.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+constexpr Command commands[] = {
+    {"run", "run an experiment file and write its results", run_command},
+    {"list", "list the plugins and devices that this host finds", list_command},
+    {"table", "make a table of one run or several, with other columns or in another form", table_command},
+    {"compare", "put runs beside each other: ratios, verdicts, cost", compare_command},
+    {"history", "a figure over all runs in time, and since when it is slower or faster", history_command},
+    {"import", "results of nccl-tests, nvbench, hyperfine, PyTorch as the records of a run", import_command},
+    {"report", "one HTML page of a run or several: tables, plots, comparison", report_command},
+    {"ab", "two variants of an experiment in turns, until it is clear which is faster", ab_command},
+    {"kernels", "where the time of a step goes on the device, from a run's kernels", kernels_command},
+    {"describe", "print a workload's parameters, phases and metrics", describe_command},
+    {"plan", "what an experiment will take on a device, which need not be here: memory, time, disk", plan_command},
+    {"forecast", "what a data-parallel step will take on many ranks, from runs on few", forecast_command},
+    {"describe-device", "write the file of this machine's device that plan reads", describe_device_command},
+    {"doctor", "what this machine has, what assay would use, and what would spoil a measurement", doctor_command},
+    {"validate", "ask of a plugin all that a host can check, before anyone measures with it", validate_command},
+    {"new", "write a new plugin project that builds: assay new plugin NAME", new_command},
+    {"submit", "submit experiments to Slurm as a batch", submit_command},
+    {"status", "how a batch stands, from its files and one question to Slurm", status_command},
+    {"collect", "bring the records of a batch, or of several runs, into one run", collect_command},
+    {"cancel", "end the jobs of a batch; finished cases are kept", cancel_command},
+    {"site", "print the site files that there are, or write one for this cluster", site_command},
+    {"clean", "caches, generated data and leftovers with their sizes; removes them if asked to", clean_command},
+    {"completion", "print what bash, zsh or fish complete commands and options with", completion_command},
+};
+
+}  // namespace
+
+std::span<const Command> all_commands() { return commands; }
+
+}  // namespace assay::host::cli

@@ -1,0 +1,64 @@
+// assay completion SHELL
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+#include "cli/command_table.hpp"
+#include "cli/completion_scripts.hpp"
+#include "cli/options.hpp"
+#include "common/suggest.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+constexpr const char* about_completion =
+    "Prints what a shell completes assay's commands, options and files with. Installations have it in\n"
+    "share/bash-completion, share/zsh and share/fish; without one:\n"
+    "  bash:  source <(assay completion bash)\n"
+    "  zsh:   source <(assay completion zsh)\n"
+    "  fish:  assay completion fish | source";
+
+// Up to the end of its first sentence, in one line: a shell shows it beside the option.
+std::string beginning_of(const std::string& help) {
+  const std::size_t end = help.find_first_of("\n;(");
+  std::string text = help.substr(0, end);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+std::vector<CompletedCommand> completed_commands() {
+  std::vector<CompletedCommand> all;
+  for (const Command& command : all_commands()) {
+    CompletedCommand completed{command.name, command.summary, {}};
+    if (const auto options = options_of(command.run))
+      for (const auto& option : options->options())
+        completed.options.push_back(
+            {option->long_name(), beginning_of(option->description()), option->semantic()->max_tokens() > 0});
+    all.push_back(std::move(completed));
+  }
+  return all;
+}
+
+}  // namespace
+
+int completion_command(const Arguments& arguments) {
+  boost::program_options::options_description visible("Options");
+  const ParsedOptions options =
+      parse_options(arguments, "assay completion bash | zsh | fish", about_completion, visible, "shell", 1);
+  if (options.help) return run::exit_ok;
+  const Arguments shells = list_of(options.values, "shell");
+  const std::string shell = shells.empty() ? "" : shells.front();
+  std::string (*const script)(const std::vector<CompletedCommand>&) = shell == "bash"   ? bash_completion
+                                                                      : shell == "zsh"  ? zsh_completion
+                                                                      : shell == "fish" ? fish_completion
+                                                                                        : nullptr;
+  if (!script)
+    throw UsageError(fmt::format("completion is of {}; expected bash, zsh or fish{}",
+                                 shell.empty() ? "no shell" : "'" + shell + "'",
+                                 did_you_mean(shell, {"bash", "zsh", "fish"})));
+  fmt::print("{}", script(completed_commands()));
+  return run::exit_ok;
+}
+
+}  // namespace assay::host::cli

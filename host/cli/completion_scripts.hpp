@@ -1,0 +1,22 @@
+// What a shell completes a command line with, made from the table of commands and their options.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace assay::host::cli {
+
+struct CompletedOption {
+  std::string name;  // without dashes: "filter"
+  std::string help;  // its first line
+  bool takes_value = false;
+};
+struct CompletedCommand {
+  std::string name, summary;
+  std::vector<CompletedOption> options;
+};
+
+std::string bash_completion(const std::vector<CompletedCommand>& commands);
+std::string zsh_completion(const std::vector<CompletedCommand>& commands);
+std::string fish_completion(const std::vector<CompletedCommand>& commands);
+
+}  // namespace assay::host::cli

@@ -1,0 +1,118 @@
+// assay history
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/options.hpp"
+#include "common/suggest.hpp"
+#include "common/utc.hpp"
+#include "history/report.hpp"
+#include "record/json.hpp"
+#include "results/find_runs.hpp"
+#include "results/terminal.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+constexpr const char* about_history =
+    "Shows a figure of each case over all runs that lie below the folders of results: a line of it in time, and\n"
+    "since when it is slower or faster, by the verdict of `assay compare`, with what else changed then. NAME is\n"
+    "an experiment or a workload; without it all are shown. An index makes it quick, and can be deleted.";
+
+// "2026-11-03", "2026-11-03T12:00:00Z", or an age: "30d", "4w".
+std::string since_when(const std::string& given) {
+  if (given.empty()) return "";
+  if (const auto time = parse_utc(given.size() == 10 ? given + "T00:00:00Z" : given)) return utc_text(*time);
+  const std::string digits = given.substr(0, given.size() - 1);
+  const char unit = given.back();
+  if (!digits.empty() && digits.size() < 6 && digits.find_first_not_of("0123456789") == std::string::npos &&
+      (unit == 'd' || unit == 'w')) {
+    const std::chrono::days days(std::stol(digits) * (unit == 'w' ? 7 : 1));
+    return utc_text(std::chrono::system_clock::now() - days);
+  }
+  throw UsageError(fmt::format("--since is '{}'; expected a day (2026-11-03) or an age (30d, 4w)", given));
+}
+
+std::vector<fs::path> folders_asked_for(const po::variables_map& values) {
+  std::vector<fs::path> folders;
+  for (const std::string& folder : list_of(values, "results")) folders.emplace_back(folder);
+  if (folders.empty()) folders.emplace_back("results");
+  for (const fs::path& folder : folders)
+    if (!results::is_folder(folder))
+      throw UsageError(fmt::format("{} is no folder; expected one with results, by --results", folder.string()));
+  return folders;
+}
+
+void check_name(const std::string& name, const history::Index& index) {
+  std::set<std::string> known;
+  for (const history::IndexedRecord& record : index.records()) known.insert({record.experiment, record.workload});
+  if (name.empty() || known.contains(name)) return;
+  const std::vector<std::string> names(known.begin(), known.end());
+  throw UsageError(
+      fmt::format("no experiment or workload is called '{}'; there {} {}{}", name, names.size() == 1 ? "is" : "are",
+                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), did_you_mean(name, names)));
+}
+
+double percent_of(const po::variables_map& values) {
+  const double percent = values["threshold"].as<double>();
+  if (!(percent > 0 && percent < 100))
+    throw UsageError(fmt::format("--threshold is {}; expected percent above 0 and below 100", percent));
+  return percent / 100;
+}
+
+int show_history(const po::variables_map& values) {
+  history::SeriesOptions options;
+  const Arguments names = list_of(values, "name");
+  if (!names.empty()) options.name = names.front();
+  options.metric = values["metric"].as<std::string>();
+  options.since = since_when(values.count("since") ? values["since"].as<std::string>() : "");
+  options.test.threshold = percent_of(values);
+  const std::vector<fs::path> folders = folders_asked_for(values);
+
+  std::vector<std::string> warnings;
+  history::Index index(history::Index::usual_file(), warnings);
+  index.refresh(folders, warnings);
+  check_name(options.name, index);
+  const history::SeriesFound found = history::find_series(index, options, warnings);
+  for (const std::string& warning : warnings) fmt::print(stderr, "assay: {}\n", warning);
+  std::vector<history::IndexedRun> runs = index.runs();
+  if (runs.empty()) throw UsageError(fmt::format("there is no run below {}", folders.front().string()));
+  if (found.series.empty() && !found.metrics.empty())
+    throw UsageError(fmt::format("no record has '{}'; there are {}{}", options.metric, fmt::join(found.metrics, ", "),
+                                 did_you_mean(options.metric, found.metrics)));
+  if (values.count("json")) {
+    fmt::print("{}\n", record::json_text(history::history_json(runs, found, options), 2));
+    return run::exit_ok;
+  }
+  const std::size_t width = results::terminal_width(STDOUT_FILENO);
+  if (options.name.empty()) fmt::print("{}\n", history::overview_text(runs, width));
+  fmt::print("{}", history::history_text(found, options, width));
+  return run::exit_ok;
+}
+
+}  // namespace
+
+int history_command(const Arguments& arguments) {
+  po::options_description visible("Options");
+  visible.add_options()("metric", po::value<std::string>()->default_value("step"),
+                        "what to follow, as for `assay compare`: step, a phase, a rate, memory, a metric, a column")(
+      "since", po::value<std::string>(), "runs from a day on (2026-11-03), or of an age (30d, 4w)")(
+      "results", po::value<Arguments>()->composing(), "a folder of results (default: results); repeatable")(
+      "threshold", po::value<double>()->default_value(1, "1"), "percent below which a change is none")(
+      "json", "print one JSON object");
+  const ParsedOptions options =
+      parse_options(arguments, "assay history [NAME] [options]", about_history, visible, "name", 1);
+  if (options.help) return run::exit_ok;
+  return show_history(options.values);
+}
+
+}  // namespace assay::host::cli

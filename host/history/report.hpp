@@ -1,0 +1,22 @@
+// What `assay history` prints.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "history/index.hpp"
+#include "history/series.hpp"
+
+namespace assay::host::history {
+
+// A line for each experiment: runs, cases that are ok, hosts, revisions, from when to when.
+std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width_columns);
+
+// Each series with its sparkline and its changes, in lines of at most `width_columns`.
+std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns);
+
+// docs/history.md, "JSON".
+nlohmann::ordered_json history_json(const std::vector<IndexedRun>& runs, const SeriesFound& found,
+                                    const SeriesOptions& options);
+
+}  // namespace assay::host::history

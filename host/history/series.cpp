@@ -1,0 +1,221 @@
+#include "history/series.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "compare/differences.hpp"
+#include "compare/location.hpp"
+#include "compare/metric.hpp"
+#include "compare/sides.hpp"
+#include "record/json.hpp"
+#include "results/case_text.hpp"
+#include "results/find_runs.hpp"
+#include "results/reader.hpp"
+#include "results/run_source.hpp"
+
+namespace assay::host::history {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Reads records where the index says that they are, and what a run was made in, each once.
+class Records {
+ public:
+  std::optional<record::CaseRecord> at(const IndexedRecord& place) {
+    if (place.bytes == 0) return of_summary(place);
+    std::ifstream file(place.run / "cases.jsonl", std::ios::binary);
+    std::string line(static_cast<std::size_t>(place.bytes), '\0');
+    file.seekg(place.offset);
+    if (!file.read(line.data(), static_cast<std::streamsize>(line.size()))) return std::nullopt;
+    return record::record_from_line(line);
+  }
+
+  // A run of one record, as compare takes it.
+  compare::ComparedRun run_of(const fs::path& run, record::CaseRecord record) {
+    const results::RunSource& source = source_of(run);
+    return {run.string(), {std::move(record)}, source.environment, source.experiment, source.environments};
+  }
+  std::string revision_of(const fs::path& run, const record::CaseRecord& record) {
+    const record::Environment* environment = source_of(run).environment_of(record);
+    return environment ? environment->fact_or("assay.revision", "") : "";
+  }
+
+ private:
+  std::optional<record::CaseRecord> of_summary(const IndexedRecord& place) {
+    const auto [entry, is_new] = summaries_.try_emplace(place.run);
+    if (is_new)
+      if (auto summary = results::read_summary_file(place.run)) entry->second = std::move(summary->records);
+    const auto index = static_cast<std::size_t>(place.offset);
+    return index < entry->second.size() ? std::optional(entry->second[index]) : std::nullopt;
+  }
+  const results::RunSource& source_of(const fs::path& run) {
+    const auto [entry, is_new] = sources_.try_emplace(run);
+    if (!is_new) return entry->second;
+    std::vector<std::string> ignored;  // the index has told them
+    if (results::is_folder(run)) {
+      entry->second = results::run_source(run, ignored);
+    } else if (auto summary = results::read_summary_file(run)) {
+      entry->second.environment = std::move(summary->environment);
+      entry->second.environments = std::move(summary->environments);
+    }
+    return entry->second;
+  }
+  std::map<fs::path, std::vector<record::CaseRecord>> summaries_;
+  std::map<fs::path, results::RunSource> sources_;
+};
+
+// A series that is being put together.
+struct Growing {
+  Series series;
+  std::vector<record::CaseRecord> records;  // one for each point
+  std::vector<compare::RunFigure> figures;
+  compare::MetricOfRecord metric;
+};
+
+bool is_disturbed(const compare::RunFigure& figure) {
+  constexpr double contended_share = 0.05;  // as compare has it
+  return figure.timed && (figure.waited_share > contended_share || figure.shared_device);
+}
+
+// The points that take part: those that had the machine to themselves, where these are most of them.
+std::vector<std::size_t> taking_part(const std::vector<Point>& points) {
+  std::vector<std::size_t> all, quiet;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    all.push_back(i);
+    if (!points[i].disturbed) quiet.push_back(i);
+  }
+  return 2 * quiet.size() >= all.size() ? quiet : all;
+}
+
+// What says nothing of a figure, or says it a second time: the time of day, how a run was called, hashes beside
+// versions.
+bool is_beside_the_point(const std::string& item) {
+  return item.starts_with("command") || item.starts_with("invocation") || item == "captured" ||
+         item.starts_with("job.") || item == "device.uuid" || item == "memory.available_mib";
+}
+
+std::vector<Change::Difference> differences_between(std::vector<compare::ComparedRun> before,
+                                                    std::vector<compare::ComparedRun> after) {
+  std::vector<compare::Side> sides;
+  sides.push_back({"A", before.front().path, std::move(before)});
+  sides.push_back({"B", after.front().path, std::move(after)});
+  std::vector<Change::Difference> found;
+  for (compare::Difference& difference : compare::find_differences(sides).items)
+    if (!is_beside_the_point(difference.item))
+      found.push_back({std::move(difference.item), std::move(difference.values[0]), std::move(difference.values[1])});
+  return found;
+}
+
+void find_changes_of(Growing& growing, Records& records, const SeriesOptions& options, std::size_t all_series) {
+  Series& series = growing.series;
+  const std::vector<std::size_t> places = taking_part(series.points);
+  std::vector<compare::RunFigure> figures;
+  for (const std::size_t i : places) figures.push_back(growing.figures[i]);
+  const std::vector<ChangePoint> found = find_changes(figures, {options.test, all_series});
+  // Some runs on either side, so that machines that take turns are no difference.
+  const auto runs_of = [&](std::size_t begin, std::size_t end) {
+    std::vector<compare::ComparedRun> runs;
+    for (std::size_t i = begin; i < end; ++i)
+      runs.push_back(records.run_of(series.points[places[i]].run, growing.records[places[i]]));
+    return runs;
+  };
+  constexpr std::size_t most_runs = 5;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t at = found[i].at, begin = i == 0 ? 0 : found[i - 1].at,
+                      end = i + 1 < found.size() ? found[i + 1].at : places.size();
+    Change change;
+    change.at = places[at];
+    change.word = compare::verdict_word(found[i].verdict.outcome, options.metric, growing.metric);
+    change.worse = compare::is_worse(found[i].verdict.outcome, series.better);
+    change.ratio = found[i].verdict.ratio, change.low = found[i].verdict.low, change.high = found[i].verdict.high;
+    change.run_before = series.points[places[at - 1]].run, change.run_after = series.points[change.at].run;
+    change.differences = differences_between(runs_of(std::max(begin, at - std::min(at, most_runs)), at),
+                                             runs_of(at, std::min(end, at + most_runs)));
+    series.changes.push_back(std::move(change));
+  }
+}
+
+// Series of one experiment whose axes do not tell them apart are told by the parameters that do, two at most.
+void tell_apart(std::vector<Growing>& all) {
+  std::map<std::string, std::vector<Growing*>> alike;
+  for (Growing& each : all)
+    alike[each.series.experiment + "\n" + each.series.workload + "\n" + each.series.label + "\n" + each.series.device +
+          fmt::format("\n{}", each.series.ranks)]
+        .push_back(&each);
+  for (auto& [ignored, group] : alike) {
+    if (group.size() < 2) continue;
+    std::map<std::string, std::set<std::string>> values;
+    for (const Growing* each : group)
+      for (const auto& [key, value] : each->records.front().identity.params) values[key].insert(to_text(value));
+    for (Growing* each : group) {
+      int left = 2;
+      for (const auto& [key, value] : each->records.front().identity.params)
+        if (values[key].size() > 1 && left-- > 0)
+          each->series.label += fmt::format("{}{}={}", each->series.label.empty() ? "" : " ", key, to_text(value));
+    }
+  }
+}
+
+}  // namespace
+
+SeriesFound find_series(const Index& index, const SeriesOptions& options, std::vector<std::string>& warnings) {
+  SeriesFound found;
+  Records records;
+  std::vector<Growing> all;
+  std::map<std::string, std::size_t> places;
+  std::set<std::string> metrics;
+  std::size_t unreadable = 0;
+  for (const IndexedRecord& place : index.records()) {
+    if (!options.name.empty() && place.experiment != options.name && place.workload != options.name) continue;
+    if (!options.since.empty() && place.started < options.since) continue;
+    if (place.status != "ok") {
+      ++found.not_ok;
+      continue;
+    }
+    std::optional<record::CaseRecord> record = records.at(place);
+    if (!record) {
+      ++unreadable;
+      continue;
+    }
+    const auto metric = compare::metric_of(*record, options.metric);
+    if (!metric) {
+      ++found.without_metric;
+      for (std::string& name : compare::metric_names(*record)) metrics.insert(std::move(name));
+      continue;
+    }
+    const auto [entry, is_new] = places.try_emplace(place.experiment + "\n" + place.series, all.size());
+    if (is_new) {
+      Growing growing;
+      growing.series.experiment = place.experiment, growing.series.workload = place.workload;
+      growing.series.label = results::case_label(record->identity.axes);
+      growing.series.device = record->result.device ? record->result.device->name : "";
+      growing.series.ranks = record->identity.ranks.value_or(1);
+      growing.series.unit = metric->unit, growing.series.better = metric->better;
+      growing.metric = *metric;
+      all.push_back(std::move(growing));
+    }
+    Growing& growing = all[entry->second];
+    Point point{
+        place.started, place.run, place.host, records.revision_of(place.run, *record), 0, is_disturbed(metric->figure)};
+    point.value = std::exp(compare::locate(metric->figure, options.test.statistic).log_value);
+    growing.series.points.push_back(std::move(point));
+    growing.records.push_back(std::move(*record));
+    growing.figures.push_back(metric->figure);
+  }
+  if (unreadable > 0)
+    warnings.push_back(fmt::format("{} records are no longer where the index says; ask again", unreadable));
+  const auto long_enough = static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [](const Growing& each) { return each.figures.size() >= 2 * least_runs_a_side; }));
+  for (Growing& each : all) find_changes_of(each, records, options, long_enough);
+  tell_apart(all);
+  for (Growing& each : all) found.series.push_back(std::move(each.series));
+  if (found.series.empty()) found.metrics.assign(metrics.begin(), metrics.end());
+  return found;
+}
+
+}  // namespace assay::host::history

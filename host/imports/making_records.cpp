@@ -1,0 +1,112 @@
+#include "imports/making_records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "common/filter.hpp"
+
+namespace assay::host::imports {
+
+Json parsed(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& e) {
+    throw ImportError(fmt::format("it is no JSON: {}", e.what()));
+  }
+}
+
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    return std::isfinite(number) ? std::optional(number) : std::nullopt;
+  }
+  return value.is_string() ? number_in(value.get<std::string>()) : std::nullopt;
+}
+
+std::optional<double> number_at(const Json& object, const char* key) {
+  if (!object.is_object()) return std::nullopt;
+  const auto found = object.find(key);
+  return found == object.end() ? std::nullopt : number_of(*found);
+}
+
+std::string text_at(const Json& object, const char* key) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<Value> value_of(const Json& value) {
+  if (value.is_boolean()) return Value(value.get<bool>());
+  if (value.is_number_integer()) return Value(value.get<std::int64_t>());
+  if (value.is_number_float()) return Value(value.get<double>());
+  if (value.is_string()) return Value(value.get<std::string>());
+  return std::nullopt;
+}
+
+record::CaseRecord new_record(const std::string& workload, std::size_t index) {
+  record::CaseRecord record;
+  record.identity.workload = workload;
+  record.identity.index = static_cast<std::int64_t>(index);
+  record.result.stage = Stage::done;
+  record.result.verify =
+      record::VerificationResult{record::Verification::not_checked, "imported: not verified by assay"};
+  record.result.validity =
+      record::Validity{record::ValidityVerdict::unknown, "imported: who else used the machine is not told"};
+  return record;
+}
+
+record::Phase step_of_samples(const std::vector<double>& samples_ms) {
+  constexpr double confidence = 0.95;
+  double sum = 0;
+  for (const double ms : samples_ms) sum += ms;
+  const double mean = sum / static_cast<double>(samples_ms.size());
+  return record::phase_figures(samples_ms, mean, mean, confidence);
+}
+
+record::Phase step_of_mean(double mean_ms, std::optional<double> std_ms, std::optional<std::int64_t> n) {
+  record::Phase step;
+  step.mean_ms = mean_ms;
+  step.std_ms = std_ms;
+  if (std_ms && mean_ms > 0) step.cv = *std_ms / mean_ms;
+  step.n = n;
+  step.share = 1;
+  return step;
+}
+
+void add_metric(record::CaseRecord& record, const std::string& name, double value, const std::string& unit,
+                Direction direction) {
+  if (!record.result.metrics) record.result.metrics.emplace();
+  record.result.metrics->emplace_back(name, record::CaseMetric{value, unit, direction, std::nullopt});
+}
+
+void set_axes(std::vector<record::CaseRecord>& records) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const record::CaseRecord& record : records)
+    for (const auto& [key, value] : record.identity.params) values[key].insert(to_text(value));
+  for (record::CaseRecord& record : records)
+    for (const auto& [key, value] : record.identity.params)
+      if (values[key].size() > 1) record.identity.axes.emplace_back(key, value);
+}
+
+std::string folder_name(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string name;
+  for (const char c : text) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-';
+    if (is_plain)
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  while (!name.empty() && (name.back() == '-' || name.back() == '.')) name.pop_back();
+  const std::size_t begin = std::min(name.find_first_not_of(".-"), name.size());
+  name = name.substr(begin, longest);
+  return name.empty() ? "imported" : name;
+}
+
+}  // namespace assay::host::imports

@@ -1,0 +1,38 @@
+// What all formats make records with.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imports/formats.hpp"
+#include "record/figures.hpp"
+
+namespace assay::host::imports {
+
+using Json = nlohmann::ordered_json;
+
+// Throws ImportError where the text is no JSON.
+Json parsed(std::string_view text);
+// A number, or a text that is one ("1.25e-06"); nothing where it is neither, or not finite.
+std::optional<double> number_of(const Json& value);
+std::optional<double> number_at(const Json& object, const char* key);
+std::string text_at(const Json& object, const char* key);
+// As a parameter: a number, a bool, or a text.
+std::optional<Value> value_of(const Json& value);
+
+// An `ok` record that nobody has verified, and of which nobody knows who else used the machine.
+record::CaseRecord new_record(const std::string& workload, std::size_t index);
+// The time of a step: of samples, or of a mean alone with what is known beside it.
+record::Phase step_of_samples(const std::vector<double>& samples_ms);
+record::Phase step_of_mean(double mean_ms, std::optional<double> std_ms, std::optional<std::int64_t> n);
+void add_metric(record::CaseRecord& record, const std::string& name, double value, const std::string& unit,
+                Direction direction);
+
+// Axes are the parameters that vary over the records, in their order.
+void set_axes(std::vector<record::CaseRecord>& records);
+// What a folder can be called by: "all_reduce (sum)" -> "all_reduce-sum".
+std::string folder_name(std::string_view text);
+
+}  // namespace assay::host::imports

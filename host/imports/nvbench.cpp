@@ -1,0 +1,126 @@
+// The file of nvbench's --json: for each benchmark its states, each with the values of its axes and a list of summaries
+// by tag. Times are in seconds. Numbers may be written as texts. Files of before 2022 have summaries by their titles.
+#include <fmt/format.h>
+
+#include "imports/making_records.hpp"
+
+namespace assay::host::imports {
+namespace {
+
+struct Summaries {
+  const Json& state;
+
+  // The value of the first that is there.
+  std::optional<double> value(std::initializer_list<const char*> tags) const {
+    const auto all = state.find("summaries");
+    if (all == state.end()) return std::nullopt;
+    for (const char* tag : tags)
+      if (all->is_object()) {
+        if (const auto found = all->find(tag); found != all->end())
+          if (const auto number = in(*found, "values")) return number;
+      } else if (all->is_array()) {
+        for (const Json& summary : *all)
+          if (text_at(summary, "tag") == tag)
+            if (const auto number = in(summary, "data")) return number;
+      }
+    return std::nullopt;
+  }
+
+ private:
+  static std::optional<double> in(const Json& summary, const char* list) {
+    if (!summary.is_object()) return std::nullopt;
+    const auto values = summary.find(list);
+    if (values == summary.end() || !values->is_array()) return std::nullopt;
+    for (const Json& value : *values)
+      if (text_at(value, "name") == "value") return number_at(value, "value");
+    return std::nullopt;
+  }
+};
+
+std::map<std::int64_t, std::string> devices_in(const Json& root) {
+  std::map<std::int64_t, std::string> names;
+  if (const auto devices = root.find("devices"); devices != root.end() && devices->is_array())
+    for (const Json& device : *devices)
+      if (const auto id = number_at(device, "id")) names[static_cast<std::int64_t>(*id)] = text_at(device, "name");
+  return names;
+}
+
+// Of a typed value: {"name": ..., "type": "int64", "value": "1024"}.
+std::optional<Value> axis_value(const Json& axis) {
+  const auto value = axis.find("value");
+  if (value == axis.end()) return std::nullopt;
+  const std::string type = text_at(axis, "type");
+  if (const auto number = number_of(*value); number && value->is_string() && type != "string" && type != "type") {
+    if (type == "int64") return Value(static_cast<std::int64_t>(*number));
+    return Value(*number);
+  }
+  return value_of(*value);
+}
+
+void add_figures(const Summaries& summaries, record::CaseRecord& record) {
+  const auto mean_s = summaries.value({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)"});
+  if (!mean_s || !(*mean_s > 0)) {
+    record.result.status = record::Status::failed;
+    record.result.reason = "it has no mean GPU time (nv/cold/time/gpu/mean)";
+    return;
+  }
+  std::optional<double> std_s = summaries.value({"nv/cold/time/gpu/stdev/absolute"});
+  if (const auto relative = summaries.value({"nv/cold/time/gpu/stdev/relative"}); !std_s && relative)
+    std_s = *relative * *mean_s;
+  const auto count = summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"});
+  record::Phase step = step_of_mean(*mean_s * 1e3, std_s ? std::optional(*std_s * 1e3) : std::nullopt,
+                                    count ? std::optional(static_cast<std::int64_t>(*count)) : std::nullopt);
+  if (const auto least = summaries.value({"nv/cold/time/gpu/min"})) step.min_ms = *least * 1e3;
+  if (const auto most = summaries.value({"nv/cold/time/gpu/max"})) step.max_ms = *most * 1e3;
+  if (const auto median = summaries.value({"nv/cold/time/gpu/median"})) step.p50_ms = *median * 1e3;
+  if (const auto host = summaries.value({"nv/cold/time/cpu/mean", "Average CPU Time (Cold)"}))
+    step.host_mean_ms = *host * 1e3;
+  record.result.phases.emplace();
+  record.result.phases->emplace_back("step", step);
+  record::Rates rates;
+  if (const auto bytes = summaries.value({"nv/cold/bw/global/bytes_per_second"})) rates.gbytes_per_s = *bytes / 1e9;
+  if (const auto items = summaries.value({"nv/cold/bw/item_rate"})) rates.items_per_s = *items;
+  if (rates.gbytes_per_s || rates.items_per_s) record.result.rates = rates;
+}
+
+}  // namespace
+
+ImportedRun read_nvbench(std::string_view text, const ImportOptions& options) {
+  const Json root = parsed(text);
+  ImportedRun run;
+  const auto benchmarks = root.is_object() ? root.find("benchmarks") : root.end();
+  if (!root.is_object() || benchmarks == root.end() || !benchmarks->is_array())
+    throw ImportError("there is no list \"benchmarks\"; expected the file of nvbench's --json");
+  const auto devices = devices_in(root);
+  for (const Json& benchmark : *benchmarks) {
+    const std::string name = text_at(benchmark, "name");
+    const auto states = benchmark.is_object() ? benchmark.find("states") : benchmark.end();
+    if (!benchmark.is_object() || states == benchmark.end() || !states->is_array()) continue;
+    for (const Json& state : *states) {
+      if (!state.is_object()) continue;
+      record::CaseRecord record = new_record("nvbench:" + (name.empty() ? "unnamed" : name), run.records.size());
+      if (const auto values = state.find("axis_values"); values != state.end() && values->is_array())
+        for (const Json& axis : *values)
+          if (const auto value = axis.is_object() ? axis_value(axis) : std::nullopt)
+            record.identity.params.emplace_back(text_at(axis, "name"), *value);
+      record.result.device.emplace();
+      record.result.device->kind = "cuda";
+      if (const auto id = number_at(state, "device"))
+        if (const auto found = devices.find(static_cast<std::int64_t>(*id)); found != devices.end())
+          record.result.device->name = found->second;
+      if (const auto skipped = state.find("is_skipped"); skipped != state.end() && *skipped == true) {
+        record.result.status = record::Status::unsupported;
+        record.result.reason = "skipped: " + text_at(state, "skip_reason");
+      } else {
+        add_figures({state}, record);
+      }
+      run.records.push_back(std::move(record));
+    }
+  }
+  if (run.records.empty()) throw ImportError("no benchmark in it has a state");
+  set_axes(run.records);
+  run.name = folder_name(options.name.empty() ? "nvbench" : options.name);
+  return run;
+}
+
+}  // namespace assay::host::imports

@@ -1,0 +1,164 @@
+#include "results/leftovers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "common/fd.hpp"
+#include "common/files.hpp"
+#include "results/find_runs.hpp"
+#include "results/reader.hpp"
+
+namespace assay::host::results {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As sdk/data writes them.
+constexpr const char* manifest_name = "_manifest.json";
+constexpr const char* verified_name = "_verified";
+constexpr const char* lock_name = "_lock";
+constexpr const char* data_format = "assay token pairs";
+
+void add_file(const fs::path& file, Leftover& leftover) {
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(file, error))) return;
+  const auto bytes = fs::file_size(file, error);
+  leftover.files.push_back(file);
+  if (!error) leftover.bytes += bytes;
+}
+
+// Every file below it, or those of which `counts` says so.
+template <class Counts>
+void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (counts(it->path())) add_file(it->path(), leftover);
+}
+
+// Whether nobody holds the run or the data set: as RunFolder and the data set's readers lock their file.
+bool is_at_rest(const fs::path& locked) {
+  const Fd file(::open(locked.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return errno == ENOENT;
+  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+bool is_data_set(const fs::path& folder) {
+  const fs::path manifest = folder / manifest_name;
+  std::error_code error;
+  if (!fs::is_regular_file(manifest, error)) return false;
+  try {
+    const auto json = nlohmann::json::parse(read_file(manifest), nullptr, false);
+    return json.is_object() && json.value("format", nlohmann::json()) == data_format;
+  } catch (const StorageError&) {
+    return false;
+  }
+}
+
+Leftover data_set(const fs::path& folder) {
+  Leftover leftover{Leftover::Kind::data, folder, "a generated data set", {}, 0};
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    const bool is_shard = name.starts_with("shard_") && (name.ends_with(".bin") || name.ends_with(".bin.partial"));
+    if (is_shard || name == manifest_name || name == verified_name || name == lock_name) add_file(it->path(), leftover);
+  }
+  return leftover;
+}
+
+bool is_unfinished(const fs::path& file) { return file.extension() == ".partial"; }
+
+void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
+  const fs::path cases = run / "cases.jsonl";
+  if (!is_at_rest(cases)) return;
+  std::error_code error;
+  if (fs::file_size(cases, error) == 0 && !error) {
+    Leftover all{Leftover::Kind::run, run, "a run without a record", {}, 0};
+    add_files_below(run, all, [](const fs::path&) { return true; });
+    found.push_back(std::move(all));
+    return;
+  }
+  Leftover copies{Leftover::Kind::run, run / "files", "libraries that a killed run had taken", {}, 0};
+  add_files_below(copies.place, copies, [](const fs::path&) { return true; });
+  if (!copies.files.empty()) found.push_back(std::move(copies));
+  Leftover unfinished{Leftover::Kind::run, run, "unfinished files", {}, 0};
+  add_files_below(run, unfinished, is_unfinished);
+  if (!unfinished.files.empty()) found.push_back(std::move(unfinished));
+}
+
+void look_below(const fs::path& folder, std::vector<Leftover>& found) {
+  if (is_data_set(folder) && is_at_rest(folder / lock_name)) found.push_back(data_set(folder));
+  // A run without a record has no cases.jsonl yet, or an empty one; its name and its experiment tell it.
+  if (is_there(folder / "cases.jsonl")) return add_leftovers_of_run(folder, found);
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (!it->is_symlink() && it->is_directory(error)) folders.push_back(it->path());
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& below : folders) look_below(below, found);
+}
+
+}  // namespace
+
+std::vector<Leftover> leftovers_of_cache(const fs::path& cache) {
+  std::vector<Leftover> found;
+  if (cache.empty() || !is_folder(cache)) return found;
+  const auto add = [&](fs::path place, const char* what, auto&& counts) {
+    Leftover leftover{Leftover::Kind::cache, std::move(place), what, {}, 0};
+    if (is_folder(leftover.place))
+      add_files_below(leftover.place, leftover, counts);
+    else
+      add_file(leftover.place, leftover);
+    if (!leftover.files.empty()) found.push_back(std::move(leftover));
+  };
+  const auto any = [](const fs::path&) { return true; };
+  add(cache / "plugins", "tables of plugins; read anew when they are needed", any);
+  add(cache / "history.sqlite", "the index of assay history; made anew by its next call", any);
+  // Files of algorithms lie beside them, one for each GPU and library.
+  Leftover algorithms{Leftover::Kind::cache,
+                      cache,
+                      "algorithms of products, found by timing; found anew, which takes seconds a shape",
+                      {},
+                      0};
+  std::error_code error;
+  for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".json") add_file(it->path(), algorithms);
+  if (!algorithms.files.empty()) found.push_back(std::move(algorithms));
+  return found;
+}
+
+std::vector<Leftover> leftovers_below(const fs::path& folder) {
+  std::vector<Leftover> found;
+  look_below(folder, found);
+  return found;
+}
+
+std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems) {
+  std::uint64_t gone = 0;
+  std::set<fs::path> folders;
+  for (const fs::path& file : leftover.files) {
+    std::error_code error;
+    const auto bytes = fs::file_size(file, error);
+    if (!fs::remove(file, error)) {
+      if (error) problems.push_back(fmt::format("{} cannot be removed: {}", file.string(), error.message()));
+      continue;
+    }
+    gone += bytes;
+    for (fs::path above = file.parent_path(); above != leftover.place.parent_path() && above.has_relative_path();
+         above = above.parent_path())
+      folders.insert(above);
+  }
+  // The deepest first; one that is not empty stays.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    std::error_code ignored;
+    fs::remove(*folder, ignored);
+  }
+  return gone;
+}
+
+}  // namespace assay::host::results

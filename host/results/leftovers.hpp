@@ -1,0 +1,30 @@
+// What runs and data sets have left that can be made again, or is of no use: for `assay clean`.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace assay::host::results {
+
+// Something that can be removed as a whole: files of one place.
+struct Leftover {
+  enum class Kind { cache, data, run } kind = Kind::cache;
+  std::filesystem::path place;               // what is shown: a file or a folder
+  std::string what;                          // "the index of assay history"
+  std::vector<std::filesystem::path> files;  // that would be removed; no folder
+  std::uint64_t bytes = 0;
+};
+
+// Of the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
+std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
+// Below a folder, links not followed: generated data sets (known by their manifest), libraries that a run took and that
+// stayed when it was killed, unfinished files, and the folders of runs without a record. What a run in progress holds
+// is left out.
+std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
+
+// Removes its files, and folders that are empty then. Returns the bytes that are gone; what could not be removed is
+// told in `problems`.
+std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems);
+
+}  // namespace assay::host::results

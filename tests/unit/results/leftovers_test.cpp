@@ -1,0 +1,102 @@
+#include "results/leftovers.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include "common/fd.hpp"
+#include "support/files.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace assay::host::results {
+namespace {
+
+namespace fs = std::filesystem;
+using test::put_file;
+
+class Leftovers : public ::testing::Test {
+ protected:
+  void put(const std::string& path, const std::string& text = "x") { put_file(folder_ / path, text); }
+  void put_data_set() {
+    put("data/set/_manifest.json", R"({"format": "assay token pairs", "version": 1})");
+    put("data/set/shard_0000.bin", std::string(1000, 's'));
+    put("data/set/_lock", "");
+    put("data/set/mine.txt", "of the user");
+  }
+  static std::uint64_t remove_all(const std::vector<Leftover>& all) {
+    std::vector<std::string> problems;
+    std::uint64_t bytes = 0;
+    for (const Leftover& each : all) bytes += remove(each, problems);
+    EXPECT_TRUE(problems.empty()) << problems[0];
+    return bytes;
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(Leftovers, OfTheCacheAreItsOwnFiles) {
+  put("cache/plugins/a.json");
+  put("cache/history.sqlite");
+  put("cache/matmul_NVIDIA_H200.json");
+  put("cache/mine.txt");
+  const auto found = leftovers_of_cache(folder_ / "cache");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(remove_all(found), 3u);
+  EXPECT_TRUE(fs::exists(folder_ / "cache/mine.txt"));
+  EXPECT_FALSE(fs::exists(folder_ / "cache/plugins"));
+  EXPECT_TRUE(leftovers_of_cache(folder_ / "cache").empty());
+  EXPECT_TRUE(leftovers_of_cache("").empty());
+  EXPECT_TRUE(leftovers_of_cache(folder_ / "nowhere").empty());
+}
+
+TEST_F(Leftovers, ADataSetIsKnownByItsManifest) {
+  put_data_set();
+  put("data/other/_manifest.json", R"({"format": "of somebody else"})");
+  put("data/other/shard_0000.bin");
+  const auto found = leftovers_below(folder_.path());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, Leftover::Kind::data);
+  EXPECT_GT(found[0].bytes, 1000u);
+  EXPECT_EQ(remove_all(found), found[0].bytes);
+  EXPECT_TRUE(fs::exists(folder_ / "data/set/mine.txt")) << "what it did not make stays";
+  EXPECT_FALSE(fs::exists(folder_ / "data/set/shard_0000.bin"));
+  EXPECT_TRUE(fs::exists(folder_ / "data/other/shard_0000.bin"));
+}
+
+TEST_F(Leftovers, OfRunsAreCopiesAndUnfinishedFilesAndNoRecord) {
+  put("results/x/run1/cases.jsonl", "{}\n");
+  put("results/x/run1/files/libx.so", std::string(100, 'l'));
+  put("results/x/run1/dump.bin.partial", std::string(10, 'd'));
+  put("results/x/run1/dump.bin");
+  put("results/x/run2/cases.jsonl", "");
+  put("results/x/run2/experiment.toml", "name");
+  const auto found = leftovers_below(folder_ / "results");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(remove_all(found), 114u);
+  EXPECT_TRUE(fs::exists(folder_ / "results/x/run1/cases.jsonl"));
+  EXPECT_TRUE(fs::exists(folder_ / "results/x/run1/dump.bin"));
+  EXPECT_FALSE(fs::exists(folder_ / "results/x/run1/files"));
+  EXPECT_FALSE(fs::exists(folder_ / "results/x/run2"));
+}
+
+TEST_F(Leftovers, WhatSomebodyHoldsIsLeftOut) {
+  put_data_set();
+  put("results/x/run1/cases.jsonl", "");
+  std::vector<Fd> held;
+  for (const char* file : {"data/set/_lock", "results/x/run1/cases.jsonl"}) {
+    held.emplace_back(::open((folder_ / file).c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(held.back().get(), LOCK_EX | LOCK_NB), 0);
+  }
+  EXPECT_TRUE(leftovers_below(folder_.path()).empty());
+  held.clear();
+  EXPECT_EQ(leftovers_below(folder_.path()).size(), 2u);
+}
+
+TEST_F(Leftovers, LinksAreNotFollowed) {
+  put_data_set();
+  fs::create_directories(folder_ / "results");
+  fs::create_directory_symlink(folder_ / "data", folder_ / "results/link");
+  EXPECT_TRUE(leftovers_below(folder_ / "results").empty());
+}
+
+}  // namespace
+}  // namespace assay::host::results
