@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -76,27 +78,58 @@ class MutantCommunicator final : public Communicator {
   std::int32_t size() const override { return real_->size(); }
   void register_memory(void* address, std::size_t bytes) override { real_->register_memory(address, bytes); }
   void begin_series() override { real_->begin_series(); }
-  Ticket end_series() override { return real_->end_series(); }
-  void wait(Ticket ticket) override { real_->wait(ticket); }
-  void synchronize() override { real_->synchronize(); }
-  void barrier() override { real_->barrier(); }
-  assay::comm::Totals take_totals() override { return real_->take_totals(); }
+  Ticket end_series() override {
+    (void)real_->end_series();
+    return started_;
+  }
+  void wait(Ticket ticket) override;
+  void synchronize() override {
+    carry_out_all();
+    real_->synchronize();
+  }
+  void barrier() override {
+    carry_out_all();
+    real_->barrier();
+  }
+  assay::comm::Totals take_totals() override {
+    carry_out_all();
+    return real_->take_totals();
+  }
 
-  Ticket all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) override;
-  Ticket reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) override;
-  Ticket all_gather(const Tensor& send, const Tensor& receive) override;
-  Ticket broadcast(const Tensor& x, std::int32_t root) override;
-  Ticket all_to_all(const Tensor& send, const Tensor& receive) override;
-  Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override;
+  Ticket all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) override {
+    return start([=, this] { run_all_reduce(send, receive, reduction); });
+  }
+  Ticket reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) override {
+    return start([=, this] { run_reduce_scatter(send, receive, reduction); });
+  }
+  Ticket all_gather(const Tensor& send, const Tensor& receive) override {
+    return start([=, this] { run_all_gather(send, receive); });
+  }
+  Ticket broadcast(const Tensor& x, std::int32_t root) override {
+    return start([=, this] { run_broadcast(x, root); });
+  }
+  Ticket all_to_all(const Tensor& send, const Tensor& receive) override {
+    return start([=, this] { run_all_to_all(send, receive); });
+  }
+  Ticket send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) override {
+    return start([=, this] { run_send_receive(send, to, receive, from); });
+  }
 
  private:
   bool is_last() const { return rank() == size() - 1; }
   std::int32_t next() const { return (rank() + 1) % size(); }
   // What a collective leaves is broken before anything else may look at it.
-  Ticket done(Ticket ticket) {
-    real_->wait(ticket);
-    return ticket;
-  }
+  void done(Ticket ticket) { real_->wait(ticket); }
+  void run_all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction);
+  void run_reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction);
+  void run_all_gather(const Tensor& send, const Tensor& receive);
+  void run_broadcast(const Tensor& x, std::int32_t root);
+  void run_all_to_all(const Tensor& send, const Tensor& receive);
+  void run_send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from);
+  // At once, or where a mutant of waiting lives when it is waited for.
+  Ticket start(std::function<void()> collective);
+  void carry_out_all() { carry_out(started_); }
+  void carry_out(Ticket last);  // and those before it
   Bytes reduced_everywhere(const Tensor& send, Reduction reduction);
   // `unpaired`: the result before this one, where it waits for another one of its size.
   static void swap_pieces(Tensor& unpaired, const Tensor& receive, assay::mutants::MutantId mutant);
@@ -104,11 +137,32 @@ class MutantCommunicator final : public Communicator {
   static bool was_other(Bytes& last, const Bytes& now) { return !last.empty() && last != now; }
 
   std::unique_ptr<Communicator> real_;
+  std::deque<std::function<void()>> waiting_;  // collectives that are still to be carried out
+  Ticket started_ = 0, carried_out_ = 0, due_ = 0;
   std::uint64_t reductions_ = 0, scatterings_ = 0, gatherings_ = 0;
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
   std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
   Tensor unpaired_, unpaired_part_;  // what one of two collectives of a size has received
 };
+
+Ticket MutantCommunicator::start(std::function<void()> collective) {
+  waiting_.push_back(std::move(collective));
+  ++started_;
+  using assay::mutants::lives;
+  if (!lives("wait.too_early") && !lives("wait.at_the_last_moment")) carry_out_all();
+  return started_;
+}
+
+void MutantCommunicator::carry_out(Ticket last) {
+  for (; carried_out_ < last; ++carried_out_, waiting_.pop_front()) waiting_.front()();
+}
+
+// Of every rank the waits are in one order, so that no collective lacks a rank.
+void MutantCommunicator::wait(Ticket ticket) {
+  if (size() > 1) (void)breaks("wait.at_the_last_moment");
+  const Ticket due_before = std::exchange(due_, std::max(due_, ticket));
+  carry_out(size() > 1 && breaks("wait.too_early") ? due_before : ticket);
+}
 
 void MutantCommunicator::swap_pieces(Tensor& unpaired, const Tensor& receive, assay::mutants::MutantId mutant) {
   if (!unpaired || unpaired.elements() != receive.elements() || unpaired.data == receive.data) {
@@ -124,9 +178,9 @@ void MutantCommunicator::swap_pieces(Tensor& unpaired, const Tensor& receive, as
 
 // ---- all_reduce ----------------------------------------------------------------------------------------------------
 
-Ticket MutantCommunicator::all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) {
+void MutantCommunicator::run_all_reduce(const Tensor& send, const Tensor& receive, Reduction reduction) {
   const std::int64_t n = send.elements();
-  if (n == 0 || size() == 1) return real_->all_reduce(send, receive, reduction);
+  if (n == 0 || size() == 1) return done(real_->all_reduce(send, receive, reduction));
   ++reductions_;
   const bool in_place = send.data == receive.data;
   const Bytes share = bytes_of(send);
@@ -150,7 +204,7 @@ Ticket MutantCommunicator::all_reduce(const Tensor& send, const Tensor& receive,
     if (rank() != 0) zero();
     used = Reduction::sum;
   }
-  const Ticket ticket = done(real_->all_reduce(send, receive, used));
+  done(real_->all_reduce(send, receive, used));
   if (changed && !in_place) put(share, send);
 
   // Broken in what is received.
@@ -171,7 +225,6 @@ Ticket MutantCommunicator::all_reduce(const Tensor& send, const Tensor& receive,
     edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
   if (!in_place && breaks("all_reduce.send_overwritten")) put(bytes_of(receive), send);
   swap_pieces(unpaired_, receive, "all_reduce.pieces_swapped");
-  return ticket;
 }
 
 // ---- reduce_scatter ------------------------------------------------------------------------------------------------
@@ -185,9 +238,9 @@ Bytes MutantCommunicator::reduced_everywhere(const Tensor& send, Reduction reduc
   return all;
 }
 
-Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) {
+void MutantCommunicator::run_reduce_scatter(const Tensor& send, const Tensor& receive, Reduction reduction) {
   const std::int64_t n = receive.elements();
-  if (n == 0 || size() == 1) return real_->reduce_scatter(send, receive, reduction);
+  if (n == 0 || size() == 1) return done(real_->reduce_scatter(send, receive, reduction));
   ++scatterings_;
   Reduction used = reduction;
   if (reduction == Reduction::average && breaks("reduce_scatter.sum_for_average")) used = Reduction::sum;
@@ -208,7 +261,7 @@ Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& rece
     if (rank() != 0) std::memset(send.data, 0, send.bytes());
     used = Reduction::sum;
   }
-  const Ticket ticket = done(real_->reduce_scatter(send, receive, used));
+  done(real_->reduce_scatter(send, receive, used));
   if (!in_place) put(share, send);
 
   // Broken in what is received.
@@ -231,14 +284,13 @@ Ticket MutantCommunicator::reduce_scatter(const Tensor& send, const Tensor& rece
   if (breaks("reduce_scatter.not_a_number"))
     edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
   swap_pieces(unpaired_part_, receive, "reduce_scatter.pieces_swapped");
-  return ticket;
 }
 
 // ---- all_gather, broadcast -----------------------------------------------------------------------------------------
 
-Ticket MutantCommunicator::all_gather(const Tensor& send, const Tensor& receive) {
+void MutantCommunicator::run_all_gather(const Tensor& send, const Tensor& receive) {
   const std::int64_t n = send.elements();
-  if (n == 0 || size() == 1) return real_->all_gather(send, receive);
+  if (n == 0 || size() == 1) return done(real_->all_gather(send, receive));
   ++gatherings_;
   const auto part_of = [&](std::int32_t of) { return flat(receive).slice(0, n * of, n); };
   const Tensor last_part = part_of(size() - 1);
@@ -252,7 +304,7 @@ Ticket MutantCommunicator::all_gather(const Tensor& send, const Tensor& receive)
   if (send.dtype == DType::f32 && breaks("all_gather.bf16")) edit_numbers(send, assay::mutants::to_bf16);
   // In place the last rank's part has its new values already: what it was is known from the collective before.
   Bytes& last_before = received_[{receive.data, n}];
-  const Ticket ticket = done(real_->all_gather(send, receive));
+  done(real_->all_gather(send, receive));
   if (!in_place) put(share, send);
 
   // Broken in what is received.
@@ -287,30 +339,28 @@ Ticket MutantCommunicator::all_gather(const Tensor& send, const Tensor& receive)
     twice_as_large(last_element(receive));
   if (breaks("all_gather.not_a_number"))
     edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
-  return ticket;
 }
 
-Ticket MutantCommunicator::broadcast(const Tensor& x, std::int32_t root) {
-  if (x.elements() == 0 || size() == 1) return real_->broadcast(x, root);
+void MutantCommunicator::run_broadcast(const Tensor& x, std::int32_t root) {
+  if (x.elements() == 0 || size() == 1) return done(real_->broadcast(x, root));
   const Bytes own = bytes_of(x);
   const std::int32_t used = breaks("broadcast.wrong_root") ? (root + 1) % size() : root;
-  const Ticket ticket = done(real_->broadcast(x, used));
+  done(real_->broadcast(x, used));
   if (breaks("broadcast.does_nothing")) put(own, x);
   Tensor before = x;
   before.data = const_cast<unsigned char*>(own.data());
   if (x.elements() >= 4 && breaks("broadcast.range_left_out")) put(bytes_of(last_quarter(before)), last_quarter(x));
-  return ticket;
 }
 
 // ---- all_to_all, send_receive --------------------------------------------------------------------------------------
 
-Ticket MutantCommunicator::all_to_all(const Tensor& send, const Tensor& receive) {
+void MutantCommunicator::run_all_to_all(const Tensor& send, const Tensor& receive) {
   const std::int64_t n = send.elements() / size();
-  if (n == 0 || size() == 1) return real_->all_to_all(send, receive);
+  if (n == 0 || size() == 1) return done(real_->all_to_all(send, receive));
   const auto part = [n](const Tensor& of, std::int32_t rank) { return flat(of).slice(0, rank * n, n); };
   const Tensor from_last = part(receive, size() - 1);
   const Bytes before = bytes_of(from_last);
-  const Ticket ticket = done(real_->all_to_all(send, receive));
+  done(real_->all_to_all(send, receive));
   if (breaks("all_to_all.parts_swapped")) {
     const Bytes a = bytes_of(part(receive, 0)), b = bytes_of(part(receive, 1));
     put(b, part(receive, 0)), put(a, part(receive, 1));
@@ -318,20 +368,18 @@ Ticket MutantCommunicator::all_to_all(const Tensor& send, const Tensor& receive)
   if (breaks("all_to_all.keeps_its_own")) put(bytes_of(send), receive);
   if (breaks("all_to_all.last_part_stale") && !is_last()) put(before, from_last);
   if (has_number(last_element(receive)) && breaks("all_to_all.last_element_off")) twice_as_large(last_element(receive));
-  return ticket;
 }
 
-Ticket MutantCommunicator::send_receive(const Tensor& send, std::int32_t to, const Tensor& receive, std::int32_t from) {
-  if (send.elements() == 0 || size() == 1) return real_->send_receive(send, to, receive, from);
+void MutantCommunicator::run_send_receive(const Tensor& send, std::int32_t to, const Tensor& receive,
+                                          std::int32_t from) {
+  if (send.elements() == 0 || size() == 1) return done(real_->send_receive(send, to, receive, from));
   const bool backwards = breaks("send_receive.backwards");
   const Bytes before = bytes_of(receive);
-  const Ticket ticket =
-      done(backwards ? real_->send_receive(send, from, receive, to) : real_->send_receive(send, to, receive, from));
+  done(backwards ? real_->send_receive(send, from, receive, to) : real_->send_receive(send, to, receive, from));
   if (breaks("send_receive.keeps_its_own")) put(bytes_of(send), receive);
   if (breaks("send_receive.does_nothing")) put(before, receive);
   if (has_number(last_element(receive)) && breaks("send_receive.last_element_off"))
     twice_as_large(last_element(receive));
-  return ticket;
 }
 
 // ---- the library ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ struct TriedCase {
   // The operations whose mutants are tried; none: all. A case that shares its operations with another of its workload
   // needs them once.
   std::vector<std::string> only = {};
+  // Of those the ones that are not tried, since they change nothing that the workload looks at.
+  std::vector<std::string> except = {};
 
   bool tries(std::string_view mutant) const;
   std::string name() const { return workload + "/" + variant; }
