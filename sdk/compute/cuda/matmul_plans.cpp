@@ -127,7 +127,7 @@ struct MatmulPlans::Impl {
     if (key.scaled)
       compute::reject(plan->operation.c_str(),
                       "cuBLASLt has no algorithm for numbers of 8 bits of this shape on this GPU; expected compute "
-                      "capability 9.0 or newer, and multiples of 16 in each dimension: use bf16");
+                      "capability 9.0, which alone has them with a scale for each row: use bf16");
     compute::reject(plan->operation.c_str(),
                     "cuBLASLt has no algorithm for this shape, type and alignment; expected one: use another "
                     "precision, or rows that begin at multiples of 16 bytes");

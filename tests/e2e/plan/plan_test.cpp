@@ -80,11 +80,11 @@ const std::string decoder_params = small_decoder;
 INSTANTIATE_TEST_SUITE_P(
     All, PlanOfWorkload,
     testing::Values(
-        Trained{
-            "decoder",
-            {.plugin = "decoder",
-             .params = decoder_params,
-             .sweep = "pass = [\"forward\", \"forward_backward\", \"train_step\"]\nprecision = [\"fp32\", \"bf16\"]"}},
+        Trained{"decoder",
+                {.plugin = "decoder",
+                 .params = decoder_params,
+                 .sweep = "pass = [\"forward\", \"forward_backward\", \"train_step\"]\nprecision = [\"fp32\", "
+                          "\"bf16\", \"fp8\"]"}},
         Trained{"cold_decoder",
                 {.plugin = "decoder", .params = decoder_params, .measure = "warmup = 1\nsteps = 3\nprepare = false"}},
         Trained{"ddp",
