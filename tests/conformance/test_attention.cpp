@@ -197,9 +197,9 @@ TEST(Attention, CrossAttention) {
 // key tiles), lengths of which no block is a divisor, and, of fp32, dropout, whose mask is by the heads of queries.
 TEST(Attention, OfGroupedQueries) {
   for (const DType t : float_types())
-    for (const AttentionSizes& s : {AttentionSizes{2, 33, 33, 4, 16, 2}, AttentionSizes{1, 130, 130, 6, 64, 2},
+    for (const AttentionSizes& s : {AttentionSizes{2, 33, 33, 4, 16, 2}, AttentionSizes{1, 130, 130, 4, 32, 2},
                                     AttentionSizes{1, 64, 128, 6, 32, 3}, AttentionSizes{2, 65, 130, 3, 24, 1},
-                                    AttentionSizes{1, 200, 200, 7, 64, 1}})
+                                    AttentionSizes{1, 200, 200, 7, 16, 1}})
       for (const bool causal : {false, true}) {
         test_attention(t, s, causal, AttentionLayout::packed);
         if (t == DType::f32) test_attention(t, s, causal, AttentionLayout::heads_outside);
