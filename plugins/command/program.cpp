@@ -148,7 +148,11 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
                            "; give the name of a program on the PATH, or its path, as the first word of command");
   }
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));  // glibc 2.36 has no such function for C++
-  if (!process_) throw assay::Error(ASSAY_UNSUPPORTED, "pidfd_open: " + text_of_errno(errno) + "; Linux 5.3 has it");
+  if (process_) return;
+  const int refused = errno;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  throw assay::Error(ASSAY_UNSUPPORTED, "pidfd_open: " + text_of_errno(refused) + "; Linux 5.3 has it");
 }
 
 Program::~Program() {
