@@ -1,6 +1,7 @@
 // The executable: finds the subcommand, and turns what it throws into a message and an exit code.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,8 @@
 #include "cli/options.hpp"
 #include "common/files.hpp"
 #include "common/suggest.hpp"
+#include "common/text_format.hpp"
+#include "results/terminal.hpp"
 #include "telemetry/environment.hpp"
 #include "worker/worker_process.hpp"
 
@@ -24,17 +27,29 @@ namespace {
 using namespace assay::host::cli;
 using namespace assay::host;
 
+// "  run             run an experiment file ...", what is longer below the beginning of its text.
+void print_entry(const std::string& name, const std::string& text, std::size_t width) {
+  constexpr std::size_t indent = 18, fewest = 20;
+  std::string before = fmt::format("  {:<15} ", name);
+  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent)) {
+    fmt::print("{}{}\n", before, line);
+    before = std::string(indent, ' ');
+  }
+}
+
 void print_help() {
+  const std::size_t width = std::min<std::size_t>(results::terminal_width(STDOUT_FILENO, 100), 100);
   fmt::print(
       "assay {}: a plugin-based benchmark host for training workloads\n\n"
       "Usage: assay COMMAND [arguments]\n\nCommands:\n",
       telemetry::assay_version());
-  for (const Command& command : all_commands()) fmt::print("  {:<15} {}\n", command.name, command.summary);
-  fmt::print(
-      "\n  --version  version, source revision, compiler, and the ABIs of plugins and devices\n"
-      "  --help     this text; 'assay COMMAND --help' for one command\n\n"
-      "Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or experiment,\n"
-      "130 interrupted (finished cases are kept).\n");
+  for (const Command& command : all_commands()) print_entry(command.name, command.summary, width);
+  fmt::print("\n");
+  print_entry("--version", "version, source revision, compiler, and the ABIs of plugins and devices", width);
+  print_entry("--help", "this text; 'assay COMMAND --help' for one command", width);
+  fmt::print("\n{}\n", refilled("Exit codes: 0 every case is ok or allowed, 1 a case failed, 2 wrong command line or "
+                                "experiment, 130 interrupted (finished cases are kept).",
+                                width));
 }
 
 // What the first word was meant to be: a command, one that is cut short, or an experiment that is to be run.

@@ -1,6 +1,7 @@
 #include "cli/options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include <system_error>
 
 #include "common/suggest.hpp"
+#include "common/text_format.hpp"
+#include "results/terminal.hpp"
 
 namespace assay::host::cli {
 
@@ -89,8 +92,12 @@ ParsedOptions parse_options(const Arguments& arguments, const std::string& usage
   }
   check_plugin_folders(parsed.values);
   if (parsed.values.count("help")) {
+    // Beyond a hundred columns a line of text is hard to follow.
+    const std::size_t width = std::min<std::size_t>(results::terminal_width(STDOUT_FILENO, 100), 100);
+    po::options_description fitting("Options", static_cast<unsigned>(width), static_cast<unsigned>(width / 2));
+    for (const auto& option : visible.options()) fitting.add(option);
     std::ostringstream text;
-    text << "Usage: " << usage << "\n\n" << about << "\n\n" << visible;
+    text << "Usage: " << usage << "\n\n" << refilled(about, width) << "\n\n" << fitting;
     fmt::print("{}", text.str());
     parsed.help = true;
   }

@@ -106,8 +106,9 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
     fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
-  for (const std::string& line : problems) fmt::print("{}\n", line);
-  for (const std::string& line : results::note_lines(views.records)) fmt::print("{}\n", line);
+  const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
+  for (const std::string& line : problems) tell(line);
+  for (const std::string& line : results::note_lines(views.records)) tell(line);
   if (interrupted)
     fmt::print("interrupted: {} of {} are finished; {}\n", views.records.size(),
                experiment.cases.size() == 1 ? "1 case" : fmt::format("{} cases", experiment.cases.size()),

@@ -141,6 +141,28 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string refilled(std::string_view text, std::size_t width) {
+  std::string all, paragraph;
+  const auto end_paragraph = [&] {
+    for (const std::string& line : wrapped(paragraph, width)) all += line + "\n";
+    paragraph.clear();
+  };
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      all += std::string(line) + "\n";
+    } else {
+      paragraph += std::string(paragraph.empty() ? "" : " ") + std::string(line);
+    }
+    begin = end + 1;
+  }
+  end_paragraph();
+  if (!all.empty()) all.pop_back();
+  return all;
+}
+
 std::string pad_to(std::string_view text, std::size_t width, Align align) {
   const std::size_t used = display_width(text);
   const std::string blank(used < width ? width - used : 0, ' ');

@@ -22,6 +22,9 @@ std::string one_line(std::string_view text);
 // Lines of at most `width` columns, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+// Paragraphs broken anew for the width. A line that begins with a blank stays as it is; empty lines end a paragraph.
+std::string refilled(std::string_view text, std::size_t width);
+
 enum class Align { left, right };
 std::string pad_to(std::string_view text, std::size_t width, Align align);
 

@@ -58,6 +58,65 @@ bool fits(std::string_view text, std::size_t width_columns) {
   return true;
 }
 
+Table with_columns(const Table& table, const std::vector<std::size_t>& columns) {
+  Table part;
+  part.rows.resize(table.rows.size());
+  for (const std::size_t column : columns) {
+    part.columns.push_back(table.columns[column]);
+    for (std::size_t row = 0; row < table.rows.size(); ++row) part.rows[row].push_back(table.rows[row][column]);
+  }
+  return part;
+}
+
+// The first columns by which rows differ, which the axes of a sweep are. None where rows that are alike stay, or where
+// so many columns would leave no room.
+std::vector<std::size_t> telling_columns(const Table& table, std::size_t width_columns) {
+  std::vector<std::size_t> columns;
+  while (columns.size() < table.columns.size()) {
+    columns.push_back(columns.size());
+    const Table part = with_columns(table, columns);
+    if (!fits(to_terminal(part, width_columns / 2), width_columns / 2)) return {};
+    bool are_different = true;
+    for (std::size_t i = 0; are_different && i < part.rows.size(); ++i)
+      are_different = std::find(part.rows.begin(), part.rows.begin() + static_cast<std::ptrdiff_t>(i), part.rows[i]) ==
+                      part.rows.begin() + static_cast<std::ptrdiff_t>(i);
+    if (are_different) return columns;
+  }
+  return {};
+}
+
+Table with_row_numbers(const Table& table) {
+  Table numbered = table;
+  numbered.columns.insert(numbered.columns.begin(), "row");
+  for (std::size_t row = 0; row < numbered.rows.size(); ++row)
+    numbered.rows[row].insert(numbered.rows[row].begin(), record::count_cell(static_cast<std::int64_t>(row + 1)));
+  return numbered;
+}
+
+// As many tables below each other as the width needs, each with the columns that tell its rows apart, or with their
+// numbers.
+std::string in_parts(const Table& whole, std::size_t width_columns) {
+  if (std::string text = to_terminal(whole, width_columns); fits(text, width_columns)) return text;
+  std::vector<std::size_t> telling = telling_columns(whole, width_columns);
+  const Table table = telling.empty() ? with_row_numbers(whole) : whole;
+  if (telling.empty()) telling.push_back(0);
+  std::string text;
+  for (std::size_t next = telling.size(); next < table.columns.size();) {
+    std::vector<std::size_t> columns = telling;
+    columns.push_back(next++);
+    std::string part = to_terminal(with_columns(table, columns), width_columns);
+    while (next < table.columns.size()) {
+      columns.push_back(next);
+      std::string wider = to_terminal(with_columns(table, columns), width_columns);
+      if (!fits(wider, width_columns)) break;
+      part = std::move(wider);
+      ++next;
+    }
+    text += (text.empty() ? "" : "\n") + part;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string below_table(const std::vector<record::CaseRecord>& records, const std::vector<std::string>& allow,
@@ -91,9 +150,9 @@ std::string table_on_terminal(const Table& table, std::size_t width_columns) {
     narrow.columns.push_back(name);
     for (std::size_t row = 0; row < table.rows.size(); ++row) narrow.rows[row].push_back(table.rows[row][i]);
   }
+  text = in_parts(narrow, width_columns);
   if (told.empty()) return text;
-  return fmt::format("{}{}: {}\n", to_terminal(narrow, width_columns),
-                     table.rows.size() == 1 ? "the case" : "each case", fmt::join(told, ", "));
+  return fmt::format("{}{}: {}\n", text, table.rows.size() == 1 ? "the case" : "each case", fmt::join(told, ", "));
 }
 
 }  // namespace assay::host::results

@@ -37,6 +37,17 @@ std::size_t terminal_width(int fd, std::size_t otherwise) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
+std::string line_on_terminal(std::string_view text, int fd) {
+  constexpr std::size_t indent = 2, fewest = 20;
+  if (::isatty(fd) != 1) return std::string(text) + "\n";
+  const std::size_t width = terminal_width(fd);
+  if (display_width(text) <= width) return std::string(text) + "\n";
+  std::string all;
+  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent))
+    all += (all.empty() ? "" : std::string(indent, ' ')) + line + "\n";
+  return all;
+}
+
 Progress::Progress(ProgressMode mode, ProgressOutput output) : mode_(mode), output_(std::move(output)) {}
 
 Progress Progress::for_stream(std::FILE* stream, bool quiet) {

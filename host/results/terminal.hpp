@@ -59,6 +59,9 @@ class Progress {
 
 // "0:42", "12:03", "1:02:03"
 std::string clock_text(std::chrono::nanoseconds duration);
+// The text as a line on the terminal behind the descriptor, broken between words, what follows the first line being
+// indented. As it is, in one line, where there is no terminal: so that a log can be searched.
+std::string line_on_terminal(std::string_view text, int fd);
 // Of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
 

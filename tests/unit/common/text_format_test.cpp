@@ -75,5 +75,16 @@ TEST(Utc, BothSpellingsReadBack) {
     EXPECT_FALSE(parse_utc(text)) << text;
 }
 
+TEST(Wrapped, BreaksBetweenWords) {
+  EXPECT_EQ(wrapped("one two  three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrapped("a unbreakable b", 4), (std::vector<std::string>{"a", "unbreakable", "b"}));
+  EXPECT_TRUE(wrapped("  ", 4).empty());
+}
+
+TEST(Refilled, KeepsParagraphsAndLists) {
+  EXPECT_EQ(refilled("one two\nthree\n\nfour\n  as it is  here\nfive", 20),
+            "one two three\n\nfour\n  as it is  here\nfive");
+}
+
 }  // namespace
 }  // namespace assay::host

@@ -1,5 +1,6 @@
 #include "results/table_page.hpp"
 
+#include "common/text_format.hpp"
 #include "unit/record/sample_record.hpp"
 
 #include <gtest/gtest.h>
@@ -66,17 +67,45 @@ TEST(TableOnTerminal, WhatAllRowsShareLeavesRoomWhereThereIsTooLittle) {
             "each case: verify ok, device cpu\n");
 }
 
+TEST(TableOnTerminal, WhatIsTooWideIsSeveralTables) {
+  Json other = ok_record();
+  other["params"]["size"] = other["axes"]["size"] = "large";
+  const Table table = make_table({"size", "step.mean_ms", "step.n", "hash"}, {ok_record(), other});
+  const std::string text = table_on_terminal(table, 24);
+  std::size_t tables = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    EXPECT_LE(display_width(text.substr(begin, end - begin)), 24u) << text;
+    tables += text.compare(begin, 5, "large") == 0 ? 1 : 0;
+    begin = end + 1;
+  }
+  EXPECT_GE(tables, 2u) << text;
+}
+
 TEST(TableOnTerminal, WhatDiffersKeepsItsColumn) {
   Json partial = ok_record();
   partial["verify"]["status"] = "partial";
   const Table table = make_table({"size", "step.mean_ms", "verify", "device"}, {ok_record(), partial});
-  EXPECT_EQ(table_on_terminal(table, 20),
+  EXPECT_EQ(table_on_terminal(table, 24),
             "           step\n"
             "size   .mean_ms  verify\n"
             "─────  ────────  ───────\n"
             "small     1,243  ok\n"
             "small     1,243  partial\n"
             "each case: device cpu\n");
+  EXPECT_EQ(table_on_terminal(table, 20),
+            "                step\n"
+            "row  size   .mean_ms\n"
+            "───  ─────  ────────\n"
+            "  1  small     1,243\n"
+            "  2  small     1,243\n"
+            "\n"
+            "row  verify\n"
+            "───  ───────\n"
+            "  1  ok\n"
+            "  2  partial\n"
+            "each case: device cpu\n")
+      << "no column within half of the width tells the rows apart";
 }
 
 }  // namespace
