@@ -19,7 +19,7 @@ Isa best_isa() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
-  if (avx2 && avx512) return Isa::avx512;
+  if (avx2 && avx512) return __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
   if (avx2) return Isa::avx2;
 #endif
   return Isa::baseline;
@@ -27,13 +27,20 @@ Isa best_isa() {
 
 }  // namespace
 
-const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline"; }
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::avx2: return "avx2";
+    case Isa::avx512: return "avx512";
+    case Isa::avx512_bf16: return "avx512_bf16";
+    default: return "baseline";
+  }
+}
 
 Isa machine_isa() {
   const Isa best = best_isa();
   const char* const wanted = std::getenv("ASSAY_CPU_ISA");
   if (!wanted || !*wanted) return best;
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
     if (std::string_view(wanted) != name_of(isa)) continue;
     if (isa > best)
       throw Error(ASSAY_UNSUPPORTED,
@@ -41,7 +48,8 @@ Isa machine_isa() {
     return isa;
   }
   throw Error(ASSAY_INVALID_ARGUMENT,
-              fmt::format("ASSAY_CPU_ISA is \"{}\"; expected baseline, avx2 or avx512, or leave it unset", wanted));
+              fmt::format("ASSAY_CPU_ISA is \"{}\"; expected baseline, avx2, avx512 or avx512_bf16, or leave it unset",
+                          wanted));
 }
 
 CpuBackend::CpuBackend() : isa_(machine_isa()), matmuls_(std::make_unique<MatmulCache>()) {}

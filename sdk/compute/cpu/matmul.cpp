@@ -165,10 +165,10 @@ dnnl::primitive_attr attributes_of(const Problem& p) {
 // the faster without transposes (measured on Zen 4: up to 14% where the inner dimension is wide), and by a few percent
 // with one transpose once the dimension of tokens, m of a b' and k of a' b, is large. Below that it is no faster, and
 // it suffers more when another process takes a core, since its threads wait for each other more often. Where all rows
-// of b begin at the same place of a page it is more than twice as fast (on an Intel processor of 2023, 61 GFLOP/s
-// against 151 of one core), since they crowd each other out of the block-wise kernel's cache. A bias it adds in a pass
-// of its own, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and 512 columns, 6% the
-// other way at 8192). Products of bf16 it packs at half the rate of a block-wise kernel with AMX.
+// of b begin at the same place of a page it is more than twice as fast (on an Intel processor with AMX, 61 GFLOP/s
+// against 151 of one core), presumably since they crowd each other out of the block-wise kernel's cache. A bias it adds
+// in a pass of its own, which costs more than it gains unless the rows of c are long (3% to 10% at 384 and 512 columns,
+// 6% the other way at 8192). Products of bf16 it packs at half the rate of a block-wise kernel with AMX.
 bool prefers_packing(const Problem& p, std::string_view first) {
   constexpr std::int64_t many_tokens = 1536, long_row = 4096, page_bytes = 4096;
   if (first.find("amx") != std::string_view::npos) return false;

@@ -47,4 +47,4 @@ struct ElementwiseKernels {
 
 }  // namespace assay::cpu
 
-ASSAY_DECLARE_KERNELS(ElementwiseKernels, elementwise_kernels)
+ASSAY_DECLARE_KERNELS_WITH_BF16(ElementwiseKernels, elementwise_kernels)

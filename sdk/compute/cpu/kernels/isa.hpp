@@ -1,6 +1,7 @@
-// One source, three instruction sets. Every file in this folder is compiled once each for baseline x86-64 (or whatever
-// the machine's baseline is), AVX2 and AVX-512, with ASSAY_ISA naming the namespace that all of its code lives in;
-// dispatch happens once, when the backend is made.
+// One source, four instruction sets. Every file in this folder is compiled once each for baseline x86-64 (or whatever
+// the machine's baseline is), AVX2 and AVX-512, and those that write much bf16 also for AVX-512 with its own conversion
+// to it, with ASSAY_ISA naming the namespace that all of its code lives in; dispatch happens once, when the backend is
+// made.
 //
 // Trap: an inline function of another namespace (anything of the standard library that is not a builtin) compiled here
 // with AVX-512 may be the copy that the linker keeps for the whole library, and then fails on an older machine. So:
@@ -9,31 +10,41 @@
 
 namespace assay::cpu {
 
-enum class Isa { baseline, avx2, avx512 };
+enum class Isa { baseline, avx2, avx512, avx512_bf16 };
 
-// The best that this machine runs; the environment variable ASSAY_CPU_ISA (baseline, avx2, avx512) lowers it.
+// The best that this machine runs; the environment variable ASSAY_CPU_ISA (a name of name_of) lowers it.
 Isa machine_isa();
 const char* name_of(Isa);
 
-// `select(isa, baseline::x, avx2::x, avx512::x)`
+// `select(isa, baseline::x, avx2::x, avx512::x)`: avx512's for avx512_bf16, too.
 template <class T>
 const T& select(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
-  return isa == Isa::avx512 ? avx512 : isa == Isa::avx2 ? avx2 : baseline;
+  return isa >= Isa::avx512 ? avx512 : isa == Isa::avx2 ? avx2 : baseline;
 }
 
 }  // namespace assay::cpu
 
 // Declares `extern const Type name` in each instruction set's namespace and `const Type& name(Isa)` to choose.
+#define ASSAY_DECLARE_KERNELS_OF(isa, Type, name) \
+  namespace assay::cpu::isa {                     \
+  extern const Type name;                         \
+  }
 #define ASSAY_DECLARE_KERNELS(Type, name)                                                            \
+  ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                                                     \
+  ASSAY_DECLARE_KERNELS_OF(avx2, Type, name)                                                         \
+  ASSAY_DECLARE_KERNELS_OF(avx512, Type, name)                                                       \
   namespace assay::cpu {                                                                             \
-  namespace baseline {                                                                               \
-  extern const Type name;                                                                            \
-  }                                                                                                  \
-  namespace avx2 {                                                                                   \
-  extern const Type name;                                                                            \
-  }                                                                                                  \
-  namespace avx512 {                                                                                 \
-  extern const Type name;                                                                            \
-  }                                                                                                  \
   inline const Type& name(Isa isa) { return select(isa, baseline::name, avx2::name, avx512::name); } \
+  }
+// The same for those with code of their own for avx512_bf16: kernel_sources_with_bf16 of CMakeLists.txt.
+#define ASSAY_DECLARE_KERNELS_WITH_BF16(Type, name)               \
+  ASSAY_DECLARE_KERNELS_OF(baseline, Type, name)                  \
+  ASSAY_DECLARE_KERNELS_OF(avx2, Type, name)                      \
+  ASSAY_DECLARE_KERNELS_OF(avx512, Type, name)                    \
+  ASSAY_DECLARE_KERNELS_OF(avx512_bf16, Type, name)               \
+  namespace assay::cpu {                                          \
+  inline const Type& name(Isa isa) {                              \
+    if (isa == Isa::avx512_bf16) return avx512_bf16::name;        \
+    return select(isa, baseline::name, avx2::name, avx512::name); \
+  }                                                               \
   }

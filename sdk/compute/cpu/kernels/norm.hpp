@@ -43,4 +43,4 @@ struct NormKernels {
 
 }  // namespace assay::cpu
 
-ASSAY_DECLARE_KERNELS(NormKernels, norm_kernels)
+ASSAY_DECLARE_KERNELS_WITH_BF16(NormKernels, norm_kernels)

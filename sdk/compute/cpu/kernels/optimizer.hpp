@@ -45,4 +45,4 @@ struct OptimizerKernels {
 
 }  // namespace assay::cpu
 
-ASSAY_DECLARE_KERNELS(OptimizerKernels, optimizer_kernels)
+ASSAY_DECLARE_KERNELS_WITH_BF16(OptimizerKernels, optimizer_kernels)

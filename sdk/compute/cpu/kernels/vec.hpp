@@ -60,12 +60,16 @@ ASSAY_INLINE Vec load_vec(const bf16* p) {
   return reinterpret_cast<Vec>(widen(*reinterpret_cast<const HalfBitsAnywhere*>(p)) << 16);
 }
 ASSAY_INLINE void store_vec(float* p, Vec x) { *reinterpret_cast<VecAnywhere*>(p) = x; }
-// Round to nearest, ties to even; NaN stays NaN.
+// Round to nearest, ties to even; NaN stays NaN. The processor's own conversion takes numbers below 2^-126 for 0.
 ASSAY_INLINE void store_vec(bf16* p, Vec x) {
+#if defined(__AVX512BF16__)
+  *reinterpret_cast<HalfBitsAnywhere*>(p) = reinterpret_cast<HalfBits>(_mm512_cvtneps_pbh(x));
+#else
   const BitVec u = reinterpret_cast<BitVec>(x);
   const BitVec rounded = u + 0x7fffu + ((u >> 16) & 1u);
   const BitVec kept = x == x ? rounded : (u | 0x400000u);
   *reinterpret_cast<HalfBitsAnywhere*>(p) = narrow(kept >> 16);
+#endif
 }
 
 struct Whole {
