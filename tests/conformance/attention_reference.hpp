@@ -149,9 +149,10 @@ inline bool refused(DType t, const AttentionSizes& s, bool causal, bool backward
 // cuDNN rounds probabilities, and the scores' gradients, to the type before it multiplies with them. The results are
 // sums over keys or queries of such terms, each off by up to half a unit, 2^-9 in bf16: as they vary in sign the sum is
 // off by 2^-9 / sqrt(3) = 1.1e-3 of its rms, the worst of 10^5 results by 4.5 times that, and the rounding of the
-// result adds 2e-3. Twice 1e-2 leaves room for sums of few terms, and is far below what a wrong mask or stride gives.
+// result adds 2e-3. 2.5e-2 leaves room for sums of few terms (in fp16, 1/8 of this, 2.6e-3 was seen of the queries'
+// gradients with three heads to one on an H100), and is far below what a wrong mask or stride gives.
 inline double attention_tolerance(DType t, double fp32) {
-  return by_cudnn(t) ? tolerance_of(t, fp32, 2e-2) : tolerance_of(t, fp32);
+  return by_cudnn(t) ? tolerance_of(t, fp32, 2.5e-2) : tolerance_of(t, fp32);
 }
 
 }  // namespace assay::conformance

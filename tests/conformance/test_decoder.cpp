@@ -157,9 +157,10 @@ class Trainer {
   std::int64_t valid_rows_ = 0;
 };
 
-double worst_error(const Variant& v, const std::map<std::string, Values>& got, const std::string& prefix) {
-  return test::worst_reference_error(v.reference(), prefix,
-                                     [&](const std::string& name, const auto&) { return got.at(name); });
+double worst_error(const Variant& v, const std::map<std::string, Values>& got, const std::string& prefix,
+                   const std::string& left_out = "") {
+  return test::worst_reference_error(
+      v.reference(), prefix, [&](const std::string& name, const auto&) { return got.at(name); }, left_out);
 }
 
 class DecoderParity : public testing::TestWithParam<Variant> {};
@@ -202,7 +203,7 @@ struct Coarse {
   double logits, loss, gradients;
 };
 constexpr Coarse coarse[] = {
-    {"tf32", 5e-3, 2e-3, 2e-2}, {"bf16", 0.03, 0.01, 0.08}, {"fp16", 5e-3, 2e-3, 2e-2}, {"fp8", 0.25, 0.02, 0.4}};
+    {"tf32", 5e-3, 2e-3, 2e-2}, {"bf16", 0.03, 0.01, 0.08}, {"fp16", 5e-3, 2e-3, 2e-2}, {"fp8", 0.25, 0.02, 0.5}};
 
 TEST_P(DecoderParity, CoarserPrecisionsStayNear) {
   for (const Coarse& c : coarse) {
@@ -214,13 +215,15 @@ TEST_P(DecoderParity, CoarserPrecisionsStayNear) {
     }
     const auto got = trainer.results();
     const double logits = got.contains("logits") ? worst_error(GetParam(), got, "logits") : 0;
-    const double gradients = worst_error(GetParam(), got, "grad.");
+    // The terms of a gradient by the keys' bias cancel: a number added to all scores of a query changes nothing. Formats
+    // of so few bits leave noise of it.
+    const bool is_noisy = c.gradients > 0.05;
+    const double gradients = worst_error(GetParam(), got, "grad.", is_noisy ? "k_proj.bias" : "");
     std::printf("  %-20s %-5s worst relative error: logits %.2e, gradients %.2e\n", GetParam().name, c.precision,
                 logits, gradients);
     EXPECT_LE(logits, c.logits) << c.precision;
     EXPECT_LE(worst_error(GetParam(), got, "loss"), c.loss) << c.precision;
-    // The terms of the gradients by the keys' biases cancel: a number added to all scores of a query changes nothing.
-    EXPECT_LE(gradients, (GetParam().grouped ? 2.5 : 1) * c.gradients) << c.precision;
+    EXPECT_LE(gradients, c.gradients) << c.precision;
   }
 }
 

@@ -133,7 +133,10 @@ TEST(EightBit, ProductsMultiplyByTheScalesOfRowAndColumn) {
           }
         std::printf("  %lldx%lldx%lld to %s%s: worst error %.2e of a sum's terms\n", static_cast<long long>(m),
                     static_cast<long long>(k), static_cast<long long>(n), name_of(output), fast ? ", fast" : "", worst);
-        EXPECT_LE(worst, (output == DType::f32 ? 2e-5 : 3e-2) + (is_cuda() ? 4e-3 : 0));
+        // Tensor cores keep 14 bits or so of a sum; with fast accumulation all of it goes through them: 6.6e-3 was seen
+        // over 1280 terms on an H100, without it 1e-3.
+        const double of_the_device = !is_cuda() ? 0 : fast ? 1.5e-2 : 4e-3;
+        EXPECT_LE(worst, (output == DType::f32 ? 2e-5 : 3e-2) + of_the_device);
       }
 }
 
