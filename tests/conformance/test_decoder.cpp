@@ -215,8 +215,8 @@ TEST_P(DecoderParity, CoarserPrecisionsStayNear) {
     }
     const auto got = trainer.results();
     const double logits = got.contains("logits") ? worst_error(GetParam(), got, "logits") : 0;
-    // The terms of a gradient by the keys' bias cancel: a number added to all scores of a query changes nothing. Formats
-    // of so few bits leave noise of it.
+    // The terms of a gradient by the keys' bias cancel: a number added to all scores of a query changes nothing.
+    // Formats of so few bits leave noise of it.
     const bool is_noisy = c.gradients > 0.05;
     const double gradients = worst_error(GetParam(), got, "grad.", is_noisy ? "k_proj.bias" : "");
     std::printf("  %-20s %-5s worst relative error: logits %.2e, gradients %.2e\n", GetParam().name, c.precision,
