@@ -134,6 +134,7 @@ std::vector<assay::verification::Sketch> Workload::Reference::averages(const std
 assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   const std::vector<ElementRange> pieces = assay::verification::average_pieces(all(), cuts_, ranks());
   RankGradients mine;
+  mine.own_of_another_model = true;
   trainer_.forward();
   trainer_.backward();
   mine.own = assay::verification::sketch_of(trainer_.backend(), all().all_gradients(), pieces);
