@@ -196,6 +196,11 @@ std::vector<MatmulCandidate> candidates_of(const Problem& p, const MatmulDescrip
     if (p.a_step[1] != 1) packings.insert(packings.end(), {{true, false}, {true, true}});
   }
   std::vector<MatmulCandidate> candidates = candidates_of(description, engine, packings);
+  // What oneDNN lists besides, the same kernel for processors without AMX, takes four to eight times as long: no time
+  // can make it the choice, but a mistaken one.
+  const auto has_amx = [](const MatmulCandidate& c) { return c.name.find("amx") != std::string::npos; };
+  if (has_amx(candidates.front()))
+    std::erase_if(candidates, [&](const MatmulCandidate& c) { return c.name.starts_with("brg") && !has_amx(c); });
   if (prefers_packing(p, candidates.front().name)) {
     const auto packing = std::find_if(candidates.begin(), candidates.end(),
                                       [](const MatmulCandidate& c) { return c.name.starts_with("gemm"); });

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,10 @@ class MatmulTuner {
   void end_preparing();  // frees the memory for timing, and writes what was found
 
  private:
+  // Two contests: the second is between the first's winner and what runs where nothing is timed. Unsteady where they
+  // differ.
+  TimedChoice choose_twice(std::size_t count, const std::function<std::optional<TimedRun>(std::size_t)>& time,
+                           const ChoiceLimits& limits);
   TimedChoice measure(const std::string& key, const MatmulDescription& description,
                       const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine,
                       const dnnl::stream& stream);
@@ -64,6 +69,7 @@ class MatmulTuner {
   std::optional<compute::AlgorithmCache> cache_;  // from the first choice on
   MappedPages inputs_, outputs_;
   double spent_seconds_ = 0.0;
+  std::map<dnnl::memory::data_type, double> best_rate_;  // multiply-adds a second, by the operands' type
   bool has_said_ = false;
 };
 

@@ -30,6 +30,12 @@ double lower_quartile(std::vector<double> values) {
   return *at;
 }
 
+bool agree(const TimedChoice& one, const TimedChoice& other, const ChoiceLimits& limits) {
+  const double most = 1.0 + 2.0 * limits.steady_margin;
+  return one.is_steady && other.is_steady && one.candidate == other.candidate && one.seconds <= other.seconds * most &&
+         other.seconds <= one.seconds * most;
+}
+
 TimedChoice choose_by_time(std::size_t count, const std::function<std::optional<TimedRun>(std::size_t)>& time,
                            const ChoiceLimits& limits) {
   TimedChoice choice;

@@ -23,9 +23,13 @@ struct TimedRun {
 struct ChoiceLimits {
   int rounds_least = 5, rounds_most = 25;  // of each candidate, undisturbed; and of all rounds
   double seconds = 0.4;                    // of all runs together, beyond the least number of rounds
-  double clear_gain = 0.02;                // of the first candidate's time: what another must save to be taken
+  double clear_gain = 0.05;                // of the first candidate's time: what another must save to be taken
   double steady_margin = 0.05;             // a figure is steady when it is within this of the shortest round
 };
+
+// Whether two contests that ran one after the other name the same candidate, with figures that are alike.
+struct TimedChoice;
+bool agree(const TimedChoice& one, const TimedChoice& other, const ChoiceLimits& limits = {});
 
 struct TimedChoice {
   std::size_t candidate = 0;

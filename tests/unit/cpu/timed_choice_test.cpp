@@ -57,8 +57,8 @@ TEST(TimedChoice, TakesTheFastestOnAQuietMachineInFewRounds) {
 }
 
 TEST(TimedChoice, TheFirstStaysUnlessAnotherIsClearlyFaster) {
-  EXPECT_EQ(Playing({3.0, 2.97}).choose().candidate, 0u);
-  EXPECT_EQ(Playing({3.0, 2.9}).choose().candidate, 1u);
+  EXPECT_EQ(Playing({3.0, 2.9}).choose().candidate, 0u);
+  EXPECT_EQ(Playing({3.0, 2.8}).choose().candidate, 1u);
 }
 
 TEST(TimedChoice, CandidatesTakeTurnsThereAndBack) {
