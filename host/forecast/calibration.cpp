@@ -36,12 +36,14 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
         !(*step->mean_ms > 0) || !record.result.device || record.result.device->name != device_name)
       continue;
     EarlierCase earlier;
-    // One whose parameters were others is another case than would be walked through.
+    // One whose parameters were others is another case than would be walked through. A parameter that the plugin has gained
+    // since has a default that does what was done before.
     bool is_known = true;
     for (const plugin::ParamSpec& p : schema.params) {
-      const Value* const value = record::find(record.identity.params, p.name);
-      is_known = is_known && value && value->index() == p.default_value.index();
-      if (is_known) earlier.request.values.params[p.name] = *value;
+      const Value* const told = record::find(record.identity.params, p.name);
+      const Value& value = told ? *told : p.default_value;
+      is_known = is_known && value.index() == p.default_value.index();
+      if (is_known) earlier.request.values.params[p.name] = value;
     }
     if (!is_known) continue;
     take(record.identity.settings, "measure.prepare", earlier.request.values.measure.prepare);

@@ -22,8 +22,8 @@ struct EarlierCase {
   double other_s = 0;  // of the case beside its steps: opening, set-up, verification
 };
 
-// Those of the records that say something of this workload on this device: of cases that are ok, and that name each of
-// the workload's parameters. Repeats count each.
+// Those of the records that say something of this workload on this device: of cases that are ok, with parameters of the
+// types that the workload has; one that a record does not name, as it is older, has its default. Repeats count each.
 std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& records,
                                        const plugin::WorkloadSchema& schema, const std::string& device_name);
 

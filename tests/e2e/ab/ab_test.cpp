@@ -183,7 +183,7 @@ TEST_F(Ab, WrongCommandLines) {
   write_experiment(small());
   const std::pair<Arguments, std::string> wrong[] = {
       {{}, "ab needs one experiment file"},
-      {{"x.toml", "x.toml"}, "ab needs one experiment file"},
+      {{"x.toml", "x.toml", "x.toml"}, "ab needs one experiment file"},
       {{"x.toml", "--a", "work"}, "--a is 'work'; expected key=value"},
       {{"x.toml", "--b-env", "=1"}, "--b-env is '=1'; expected NAME=value"},
       {{"x.toml", "--b", "run.repeat=2"}, "see --min-runs and --max-runs"},

@@ -55,8 +55,8 @@ TEST_F(Ddp, EveryStrategyTrainsTheSameModel) {
 // A bucket ends with the group of parameters that fills it: 30 KB fill with each group but norms, 0.25 MiB of 2.4 MB
 // leave at most ten, and a bucket of them all is one.
 TEST_F(Ddp, BucketsMayBeLessThanOneMebibyte) {
-  const auto records = run_cases("strategy = \"overlap_bucketed\"", "bucket_mb = [0.03, 0.25, 1.0, 1, 100]");
-  ASSERT_EQ(records.size(), 5u);
+  const auto records = run_cases("strategy = \"overlap_bucketed\"", "bucket_mb = [0.03, 0.25, 1, 100.0]");
+  ASSERT_EQ(records.size(), 4u);
   std::vector<double> buckets;
   for (const json& record : records) {
     ASSERT_EQ(record["status"], "ok") << record["reason"];
@@ -69,8 +69,7 @@ TEST_F(Ddp, BucketsMayBeLessThanOneMebibyte) {
   }
   EXPECT_GT(buckets[0], buckets[1]);
   EXPECT_GT(buckets[1], buckets[2]);
-  EXPECT_EQ(buckets[2], buckets[3]) << "1.0 is 1";
-  EXPECT_EQ(buckets[4], 2) << "the first has 1 MiB";
+  EXPECT_EQ(buckets[3], 2) << "the first has 1 MiB";
 }
 
 TEST_F(Ddp, ABucketOfLessThanNothingIsRefused) {

@@ -214,9 +214,15 @@ TEST(MatmulTunerHere, KnowsTheProcessorAndTheEnvironment) {
   EXPECT_EQ(here.conditions.device, read_processor());
   EXPECT_EQ(here.conditions.library.rfind("oneDNN ", 0), 0u);
   EXPECT_NE(here.conditions.limits.find(" thread"), std::string::npos);
+  EXPECT_FALSE(here.tune);
+  setenv("ASSAY_MATMUL_TUNE", "1", 1);
+  EXPECT_TRUE(MatmulTuner::settings_here().tune);
+  setenv("ASSAY_ALGORITHMS", "fixed", 1);
   setenv("ASSAY_MATMUL_TUNE", "0", 1);
   EXPECT_FALSE(MatmulTuner::settings_here().tune);
   unsetenv("ASSAY_MATMUL_TUNE");
+  EXPECT_TRUE(MatmulTuner::settings_here().tune);
+  unsetenv("ASSAY_ALGORITHMS");
 }
 
 }  // namespace

@@ -92,6 +92,16 @@ TEST(Calibration, StandsOnCasesOfTheSameChoicesAndOtherSizes) {
   EXPECT_FALSE(calibration.expected(asked, 2, walk_of(40e-3))) << "of one rank alone is known";
 }
 
+TEST(Calibration, AParameterThatIsNewerThanTheRecordHasItsDefault) {
+  plugin::WorkloadSchema schema = schema_of_sizes();
+  schema.params.push_back(schema.params.front());
+  schema.params.back().name = "newer";
+  schema.params.back().default_value = std::int64_t{7};
+  const std::vector<EarlierCase> earlier = earlier_cases({record_of("eager", "small", 10)}, schema, "GPU");
+  ASSERT_EQ(earlier.size(), 1u);
+  EXPECT_EQ(earlier[0].request.values.params.at("newer"), Value(std::int64_t{7}));
+}
+
 TEST(Calibration, LeavesOutOtherDevicesAndFailures) {
   const plugin::WorkloadSchema schema = schema_of_sizes();
   std::vector<record::CaseRecord> records{record_of("eager", "small", 10), record_of("eager", "small", 10),
