@@ -36,8 +36,8 @@ std::vector<EarlierCase> earlier_cases(const std::vector<record::CaseRecord>& re
         !(*step->mean_ms > 0) || !record.result.device || record.result.device->name != device_name)
       continue;
     EarlierCase earlier;
-    // One whose parameters were others is another case than would be walked through. A parameter that the plugin has gained
-    // since has a default that does what was done before.
+    // One whose parameters were others is another case than would be walked through. A parameter that the plugin has
+    // gained since has a default that does what was done before.
     bool is_known = true;
     for (const plugin::ParamSpec& p : schema.params) {
       const Value* const told = record::find(record.identity.params, p.name);
