@@ -189,13 +189,12 @@ std::size_t Index::refresh(const std::vector<fs::path>& folders, std::vector<std
     there.insert(below.begin(), below.end());
     if (below.empty() && results::is_there(folder / "cases.jsonl")) there.insert(folder);
   }
-  std::map<fs::path, std::pair<std::int64_t, State>> known;
-  for (Statement all(database_, "SELECT id, path, bytes, changed_ns FROM run"); all.step();)
-    if (const fs::path run = all.text(1); is_below(run)) known[run] = {all.number(0), {all.number(2), all.number(3)}};
-
   std::size_t read = 0;
-  database_.run("BEGIN IMMEDIATE");
+  database_.run("BEGIN IMMEDIATE");  // before what is known is read: another call may be adding the same runs
   try {
+    std::map<fs::path, std::pair<std::int64_t, State>> known;
+    for (Statement all(database_, "SELECT id, path, bytes, changed_ns FROM run"); all.step();)
+      if (const fs::path run = all.text(1); is_below(run)) known[run] = {all.number(0), {all.number(2), all.number(3)}};
     Statement forget_records(database_, "DELETE FROM record WHERE run = ?");
     Statement forget_run(database_, "DELETE FROM run WHERE id = ?");
     for (const auto& [run, entry] : known) {

@@ -5,8 +5,10 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 #include "common/fd.hpp"
@@ -24,6 +26,7 @@ constexpr const char* manifest_name = "_manifest.json";
 constexpr const char* verified_name = "_verified";
 constexpr const char* lock_name = "_lock";
 constexpr const char* data_format = "assay token pairs";
+constexpr const char* tables_extension = ".tables";  // as host/plugin writes them
 
 void add_file(const fs::path& file, Leftover& leftover) {
   std::error_code error;
@@ -37,15 +40,28 @@ void add_file(const fs::path& file, Leftover& leftover) {
 template <class Counts>
 void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts) {
   std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(folder, error))) return;  // nor what a link in its place leads to
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (counts(it->path())) add_file(it->path(), leftover);
 }
 
 // Whether nobody holds the run or the data set: as RunFolder and the data set's readers lock their file.
 bool is_at_rest(const fs::path& locked) {
-  const Fd file(::open(locked.c_str(), O_RDONLY | O_CLOEXEC));
+  // For writing, as some file systems ask for a lock that excludes others. Where there are no locks nobody can tell.
+  const Fd file(::open(locked.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return errno == ENOENT;
-  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+// What assay writes into a run before its first record. A folder with anything else in it is somebody's.
+bool has_nothing_but_a_run(const fs::path& run) {
+  constexpr std::array<std::string_view, 6> names{"cases.jsonl",  "experiment.toml", "environment.json",
+                                                  "environments", "files",           "logs"};
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(run / "experiment.toml", error))) return false;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error))
+    if (std::find(names.begin(), names.end(), it->path().filename().string()) == names.end()) return false;
+  return !error;
 }
 
 bool is_data_set(const fs::path& folder) {
@@ -55,6 +71,17 @@ bool is_data_set(const fs::path& folder) {
   try {
     const auto json = nlohmann::json::parse(read_file(manifest), nullptr, false);
     return json.is_object() && json.value("format", nlohmann::json()) == data_format;
+  } catch (const StorageError&) {
+    return false;
+  }
+}
+
+bool is_file_of_algorithms(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(file, error))) return false;
+  try {
+    const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+    return json.is_object() && json.contains("format") && json.contains("algorithms") && json.contains("limits");
   } catch (const StorageError&) {
     return false;
   }
@@ -75,9 +102,11 @@ bool is_unfinished(const fs::path& file) { return file.extension() == ".partial"
 
 void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
   const fs::path cases = run / "cases.jsonl";
-  if (!is_at_rest(cases)) return;
+  // The jobs of a batch hold files of their own, and its cases have their records there until they are collected.
+  if (is_there(run / "batch") || !is_at_rest(cases)) return;
   std::error_code error;
   if (fs::file_size(cases, error) == 0 && !error) {
+    if (!has_nothing_but_a_run(run)) return;
     Leftover all{Leftover::Kind::run, run, "a run without a record", {}, 0};
     add_files_below(run, all, [](const fs::path&) { return true; });
     found.push_back(std::move(all));
@@ -116,9 +145,10 @@ std::vector<Leftover> leftovers_of_cache(const fs::path& cache) {
       add_file(leftover.place, leftover);
     if (!leftover.files.empty()) found.push_back(std::move(leftover));
   };
-  const auto any = [](const fs::path&) { return true; };
-  add(cache / "plugins", "tables of plugins; read anew when they are needed", any);
-  add(cache / "history.sqlite", "the index of assay history; made anew by its next call", any);
+  const auto is_of_tables = [](const fs::path& file) { return file.extension() == tables_extension; };
+  add(cache / "plugins", "tables of plugins; read anew when they are needed", is_of_tables);
+  add(cache / "history.sqlite", "the index of assay history; made anew by its next call",
+      [](const fs::path&) { return true; });
   // Files of algorithms lie beside them, one for each GPU and library.
   Leftover algorithms{Leftover::Kind::cache,
                       cache,
@@ -127,7 +157,7 @@ std::vector<Leftover> leftovers_of_cache(const fs::path& cache) {
                       0};
   std::error_code error;
   for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error))
-    if (it->path().extension() == ".json") add_file(it->path(), algorithms);
+    if (it->path().extension() == ".json" && is_file_of_algorithms(it->path())) add_file(it->path(), algorithms);
   if (!algorithms.files.empty()) found.push_back(std::move(algorithms));
   return found;
 }

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_line_bytes = 64 * 1024, kept_error_bytes = 4096, shown_error_bytes = 1500;
-constexpr int shown_error_lines = 12;
+constexpr int shown_error_lines = 12, most_last_reads = 64;
 constexpr std::chrono::milliseconds patience{100}, grace{2000};
 
 std::string text_of_errno(int error) { return std::strerror(error); }
@@ -120,6 +120,8 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   const Descriptor its_socket(fcntl(sockets[1], F_DUPFD_CLOEXEC, 16)),
       its_errors(fcntl(errors[1], F_DUPFD_CLOEXEC, 16));
   close(sockets[1]), close(errors[1]);
+  if (!its_socket || !its_errors)
+    throw assay::Error(ASSAY_INTERNAL, "copying the descriptors of the program: " + text_of_errno(errno));
   for (const int fd : {socket_.get(), errors_.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
 
   SpawnPlan plan;
@@ -195,11 +197,16 @@ void Program::read_lines() {
     is_closed_ = true;
 }
 
-void Program::pass_errors_on() {
+bool Program::has_said_more() {
+  read_lines();
+  return !unread_.empty();
+}
+
+bool Program::pass_errors_on() {
   std::array<char, 16 * 1024> buffer{};
   const ssize_t got = read(errors_.get(), buffer.data(), buffer.size());
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return errors_.reset();
-  if (got < 0) return;
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) errors_.reset();
+  if (got <= 0) return false;
   const auto size = static_cast<std::size_t>(got);
   for (std::size_t done = 0; done < size;) {
     const ssize_t put = write(STDERR_FILENO, buffer.data() + done, size - done);
@@ -208,6 +215,13 @@ void Program::pass_errors_on() {
   }
   last_errors_.append(buffer.data(), size);
   if (last_errors_.size() > 2 * kept_error_bytes) last_errors_.erase(0, last_errors_.size() - kept_error_bytes);
+  return true;
+}
+
+// What is left in the pipe of a program that has ended; bounded, as one that it has started may go on writing.
+void Program::pass_last_errors_on() {
+  for (int reads = 0; reads < most_last_reads && errors_ && pass_errors_on(); ++reads) {
+  }
 }
 
 void Program::reap() {
@@ -228,11 +242,7 @@ Program::Event Program::wait(const std::function<bool()>& is_to_end) {
       const std::size_t before = unread_.size();
       if (!is_closed_) read_lines();
       if (unread_.size() > before) continue;
-      while (errors_) {
-        const std::size_t said = last_errors_.size();
-        pass_errors_on();
-        if (errors_ && last_errors_.size() == said) break;
-      }
+      pass_last_errors_on();
       return Event::ended;
     }
     if (is_closed_) return Event::closed;
@@ -267,11 +277,7 @@ bool Program::wait_for_end(std::chrono::milliseconds limit) {
     if (ends[1].revents != 0) pass_errors_on();
     reap();
   }
-  while (errors_) {
-    const std::size_t said = last_errors_.size();
-    pass_errors_on();
-    if (errors_ && last_errors_.size() == said) break;
-  }
+  pass_last_errors_on();
   return true;
 }
 

@@ -64,6 +64,8 @@ class Program {
   // That nothing more comes from here.
   void hang_up();
 
+  // Whether anything has come that nobody has taken: looks, and does not wait.
+  bool has_said_more();
   bool has_ended() const { return status_.has_value(); }
   bool ended_well() const { return status_ && *status_ == 0; }
   // "ended with exit status 3; its last lines on standard error: ...", "was ended by signal 11 (Segmentation fault)"
@@ -72,7 +74,8 @@ class Program {
  private:
   void start(const Settings& settings, const std::vector<std::pair<std::string, std::string>>& more);
   void read_lines();
-  void pass_errors_on();
+  bool pass_errors_on();  // false where there was nothing
+  void pass_last_errors_on();
   void reap();
 
   std::string name_;

@@ -59,6 +59,9 @@ void Workload::run(const assay::Launch& launch) {
   if (settings_.step_is == StepIs::program) return run_whole(launch);
   if (!program_ || !has_asked_) fail("has asked for no step");
   has_asked_ = false;
+  // The time of such a step would begin before it is asked for, and be none.
+  if (program_->has_said_more())
+    fail("wrote more to ASSAY_FD after it had asked for a step; it is to wait for the answer");
   const char* kind = launch.stage() == ASSAY_STAGE_MEASURE ? "measure " : "warmup ";
   if (!program_->say(kind + std::to_string(launch.iteration()) + '\n') || !hear(launch, true)) fail_by_its_end(launch);
 }

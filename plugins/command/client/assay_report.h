@@ -17,6 +17,7 @@
  * lines that it writes. */
 #ifndef ASSAY_REPORT_H
 #define ASSAY_REPORT_H
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static void assay_say(const char* line, size_t size) {
   const int fd = assay_fd();
   while (fd >= 0 && size > 0) {
     const ssize_t written = write(fd, line, size);
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       fprintf(stderr, "assay is gone\n");
       exit(1);
@@ -60,7 +62,9 @@ static inline int assay_step(long alone) {
   if (assay_fd() < 0 || assay_line.is_whole) return assay_line.steps++ < alone;
   assay_say("step\n", 5);
   while (size + 1 < sizeof answer) {
-    if (read(assay_line.fd, answer + size, 1) != 1) {
+    const ssize_t got = read(assay_line.fd, answer + size, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1) {
       fprintf(stderr, "assay is gone\n");
       exit(1);
     }

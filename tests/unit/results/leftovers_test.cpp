@@ -34,14 +34,17 @@ class Leftovers : public ::testing::Test {
 };
 
 TEST_F(Leftovers, OfTheCacheAreItsOwnFiles) {
-  put("cache/plugins/a.json");
+  put("cache/plugins/a.tables");
   put("cache/history.sqlite");
-  put("cache/matmul_NVIDIA_H200.json");
+  const std::string algorithms = R"({"format": 1, "limits": "none", "algorithms": {}})";
+  put("cache/matmul_NVIDIA_H200.json", algorithms);
   put("cache/mine.txt");
+  put("cache/package.json", "{}");
   const auto found = leftovers_of_cache(folder_ / "cache");
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(remove_all(found), 3u);
+  EXPECT_EQ(remove_all(found), 2 + algorithms.size());
   EXPECT_TRUE(fs::exists(folder_ / "cache/mine.txt"));
+  EXPECT_TRUE(fs::exists(folder_ / "cache/package.json")) << "it is no file of algorithms";
   EXPECT_FALSE(fs::exists(folder_ / "cache/plugins"));
   EXPECT_TRUE(leftovers_of_cache(folder_ / "cache").empty());
   EXPECT_TRUE(leftovers_of_cache("").empty());
@@ -81,6 +84,7 @@ TEST_F(Leftovers, OfRunsAreCopiesAndUnfinishedFilesAndNoRecord) {
 TEST_F(Leftovers, WhatSomebodyHoldsIsLeftOut) {
   put_data_set();
   put("results/x/run1/cases.jsonl", "");
+  put("results/x/run1/experiment.toml");
   std::vector<Fd> held;
   for (const char* file : {"data/set/_lock", "results/x/run1/cases.jsonl"}) {
     held.emplace_back(::open((folder_ / file).c_str(), O_RDWR | O_CLOEXEC));
@@ -91,8 +95,27 @@ TEST_F(Leftovers, WhatSomebodyHoldsIsLeftOut) {
   EXPECT_EQ(leftovers_below(folder_.path()).size(), 2u);
 }
 
+TEST_F(Leftovers, ABatchAndWhatIsSomebodysAreLeftAlone) {
+  put("results/x/run1/cases.jsonl", "");  // until its records are collected
+  put("results/x/run1/experiment.toml");
+  put("results/x/run1/batch/shards/0-0000/attempts/0001/cases.jsonl", "{}\n");
+  put("project/cases.jsonl", "");
+  put("project/src/a.c");
+  put("notes/cases.jsonl", "");
+  put("notes/experiment.toml");
+  put("notes/mine.txt");
+  EXPECT_TRUE(leftovers_below(folder_.path()).empty());
+}
+
 TEST_F(Leftovers, LinksAreNotFollowed) {
   put_data_set();
+  put("elsewhere/libx.so");
+  put("elsewhere/y.tables");
+  put("results/x/run1/cases.jsonl", "{}\n");
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "results/x/run1/files");
+  fs::create_directories(folder_ / "cache");
+  fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "cache/plugins");
+  EXPECT_TRUE(leftovers_of_cache(folder_ / "cache").empty());
   fs::create_directories(folder_ / "results");
   fs::create_directory_symlink(folder_ / "data", folder_ / "results/link");
   EXPECT_TRUE(leftovers_below(folder_ / "results").empty());

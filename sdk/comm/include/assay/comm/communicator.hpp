@@ -80,7 +80,8 @@ enum class Registration : std::int32_t {
 inline constexpr auto registrations = choices<Registration>(
     {{"none", Registration::none}, {"plain", Registration::plain}, {"symmetric", Registration::symmetric}});
 
-// Memory that a library has made for its collectives and registered. It may outlive the communicator.
+// Memory that a library has made for its collectives and registered. It must outlive the communicator, with which it
+// is registered.
 class LibraryMemory {
  public:
   LibraryMemory() = default;

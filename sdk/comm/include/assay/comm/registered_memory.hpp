@@ -9,7 +9,7 @@
 
 namespace assay::comm {
 
-// Move-only. May outlive the communicator, as the memory of whatever a communicator uses should.
+// Move-only. Must outlive the communicator, with which it is registered.
 class RegisteredMemory {
  public:
   RegisteredMemory() = default;
