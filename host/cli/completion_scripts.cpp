@@ -16,7 +16,7 @@ std::string in_quotes(const std::string& text) {
   return "'" + safe + "'";
 }
 
-// Of _arguments, a colon ends a part and a bracket a help text.
+// In what zsh's _arguments reads, a colon ends a part and a bracket a help text.
 std::string in_zsh_help(const std::string& text) {
   std::string safe;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// What a shell completes a command line with, made from the table of commands and their options.
+// Writes the scripts by which shells complete a command line, from the table of commands and their options.
 #pragma once
 #include <string>
 #include <vector>

@@ -76,7 +76,7 @@ WallTime time_of(const fs::path& file, const imports::ImportedRun& run, const st
   return changed_at(file);
 }
 
-// What is known of where it was made: this machine is another one.
+// Tells what is known of the machine that made the result, which is not this one.
 std::string environment_of(const fs::path& file, const imports::Format& format, const std::string& host,
                            const std::string& revision) {
   Json environment{

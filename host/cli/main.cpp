@@ -52,7 +52,7 @@ void print_help() {
                                 width));
 }
 
-// What the first word was meant to be: a command, one that is cut short, or an experiment that is to be run.
+// Guesses what the first word was meant to be: a command, one that is cut short, or an experiment that is to be run.
 std::string unknown_command(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : all_commands()) names.emplace_back(command.name);

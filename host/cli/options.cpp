@@ -30,7 +30,7 @@ struct OptionsTold {};
 bool tells_options = false;
 std::optional<po::options_description> told_options;
 
-// Of every command that takes them. Several stand in one with colons, as in ASSAY_PLUGIN_PATH.
+// Checks the folders of --plugin-path, of which several may stand in one value with colons, as in ASSAY_PLUGIN_PATH.
 void check_plugin_folders(const po::variables_map& values) {
   if (!values.count("plugin-path")) return;
   for (const std::string& list : values["plugin-path"].as<Arguments>())

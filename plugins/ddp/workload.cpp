@@ -2,7 +2,6 @@
 
 #include <assay/workload/peak.hpp>
 
-#include <algorithm>
 #include <assay/parallel/broadcast_parameters.hpp>
 #include <assay/parallel/bucket_choice.hpp>
 #include <assay/parallel/open_communicator.hpp>
@@ -126,12 +125,8 @@ void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, trainer_.last_loss());
   const assay::comm::Totals totals = communicator_->take_totals();
   if (measured_steps_ == 0) return;
-  const auto steps = static_cast<double>(measured_steps_);
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  if (totals.untimed > 0) return;  // within a graph: how long they took nobody knows
-  launch.report(communication_ms_metric, totals.busy_ms / steps);
-  launch.report(exposed_ms_metric, totals.exposed_ms / steps);
-  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
+  assay::parallel::report_communication_times(launch, totals, measured_steps_);
 }
 
 }  // namespace ddp

@@ -1,6 +1,7 @@
 // The ddp workload: one step of a decoder that several ranks train, each on its part of the batch.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
@@ -24,21 +25,6 @@ class Workload {
   static constexpr auto phases = assay::train::data_parallel_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
-  static constexpr auto communication_ms_metric =
-      assay::Metric::per_case("communication_ms")
-          .unit("ms")
-          .lower_is_better()
-          .help(
-              "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
-              "later");
-  static constexpr auto exposed_ms_metric =
-      assay::Metric::per_case("exposed_ms")
-          .unit("ms")
-          .lower_is_better()
-          .help("of it, what held up the computation, mean of the measured steps");
-  static constexpr auto overlap_share_metric = assay::Metric::per_case("overlap_share")
-                                                   .higher_is_better()
-                                                   .help("1 - exposed_ms / communication_ms, not below 0");
   static constexpr auto communication_bytes_metric =
       assay::Metric::per_case("communication_bytes")
           .unit("bytes")
@@ -51,8 +37,9 @@ class Workload {
           .unit("MiB")
           .help("overlap_bucketed: size of a bucket, as asked for or as measured");
   static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, communication_ms_metric, exposed_ms_metric,
-                   overlap_share_metric, communication_bytes_metric, collectives_metric, bucket_mib_metric);
+      assay::table(assay::train::parameters_metric, loss_metric, assay::parallel::communication_ms_metric,
+                   assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
+                   communication_bytes_metric, collectives_metric, bucket_mib_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);

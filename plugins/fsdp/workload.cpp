@@ -2,7 +2,6 @@
 
 #include <assay/workload/peak.hpp>
 
-#include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/open_communicator.hpp>
 
@@ -72,11 +71,8 @@ void Workload::finish(const Launch& launch) {
   for (const double of_rank : assay::comm::exchange(host_, "fsdp.loss", trainer_.last_loss())) loss += of_rank;
   launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
   if (measured_steps_ == 0) return;
-  const auto steps = static_cast<double>(measured_steps_);
-  launch.report(communication_ms_metric, totals.busy_ms / steps);
-  launch.report(exposed_ms_metric, totals.exposed_ms / steps);
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
+  assay::parallel::report_communication_times(launch, totals, measured_steps_);
 }
 
 }  // namespace fsdp

@@ -1,6 +1,7 @@
 // Training of a decoder whose parameters, gradients and optimizer state are shared out among the ranks.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/sharded_blocks.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
@@ -44,21 +45,6 @@ class Workload {
           .unit("bytes")
           .lower_is_better()
           .help("optimizer state of elements that only make the parts equal, over all ranks");
-  static constexpr auto communication_ms_metric =
-      assay::Metric::per_case("communication_ms")
-          .unit("ms")
-          .lower_is_better()
-          .help(
-              "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
-              "later");
-  static constexpr auto exposed_ms_metric =
-      assay::Metric::per_case("exposed_ms")
-          .unit("ms")
-          .lower_is_better()
-          .help("of it, what held up the computation, mean of the measured steps");
-  static constexpr auto overlap_share_metric = assay::Metric::per_case("overlap_share")
-                                                   .higher_is_better()
-                                                   .help("1 - exposed_ms / communication_ms, not below 0");
   static constexpr auto communication_bytes_metric =
       assay::Metric::per_case("communication_bytes")
           .unit("bytes")
@@ -66,10 +52,11 @@ class Workload {
           .help("of a rank in a step: the larger of what each collective sends and receives, summed");
   static constexpr auto messages_metric =
       assay::Metric::per_case("messages").help("gatherings and reductions in a step");
-  static constexpr auto metrics = assay::table(
-      assay::train::parameters_metric, loss_metric, parameter_bytes_metric, gradient_bytes_metric,
-      optimizer_state_bytes_metric, gathered_bytes_metric, shard_padding_bytes_metric, communication_ms_metric,
-      exposed_ms_metric, overlap_share_metric, communication_bytes_metric, messages_metric);
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, parameter_bytes_metric, gradient_bytes_metric,
+                   optimizer_state_bytes_metric, gathered_bytes_metric, shard_padding_bytes_metric,
+                   assay::parallel::communication_ms_metric, assay::parallel::exposed_ms_metric,
+                   assay::parallel::overlap_share_metric, communication_bytes_metric, messages_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);

@@ -1,0 +1,33 @@
+// The time that collectives take beside the computation: what workloads on several ranks report of it.
+#pragma once
+#include <algorithm>
+#include <assay/comm/communicator.hpp>
+#include <assay/plugin.hpp>
+
+namespace assay::parallel {
+
+inline constexpr auto communication_ms_metric =
+    Metric::per_case("communication_ms")
+        .unit("ms")
+        .lower_is_better()
+        .help(
+            "time that collectives were under way, mean of the measured steps; includes waiting for ranks that come "
+            "later");
+inline constexpr auto exposed_ms_metric = Metric::per_case("exposed_ms")
+                                              .unit("ms")
+                                              .lower_is_better()
+                                              .help("of it, what held up the computation, mean of the measured steps");
+inline constexpr auto overlap_share_metric =
+    Metric::per_case("overlap_share").higher_is_better().help("1 - exposed_ms / communication_ms, not below 0");
+
+// Reports the three of `totals`, which are those of `steps` steps, at least one. Within a graph nobody knows how long
+// collectives took, and nothing is reported.
+template <class Launch>
+void report_communication_times(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
+  if (totals.untimed > 0) return;
+  launch.report(communication_ms_metric, totals.busy_ms / static_cast<double>(steps));
+  launch.report(exposed_ms_metric, totals.exposed_ms / static_cast<double>(steps));
+  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
+}
+
+}  // namespace assay::parallel
