@@ -27,10 +27,6 @@ constexpr std::size_t kManyTimesTheSteps = 2;
 // distribution.
 constexpr double kFourOfFive = 0.8416;
 
-bool is_contended(const RunFigure& run) {
-  return run.timed && (run.waited_share > kContendedShare || run.shared_device);
-}
-
 // In logarithms: by how much shorter the time might have been, had the run had the machine to itself.
 double possible_gain(const std::vector<RunFigure>& runs) {
   double worst = 0;
@@ -180,6 +176,10 @@ std::optional<TestResult> sure_by_means(const TestedSide& a, const TestedSide& b
 }
 
 }  // namespace
+
+bool is_contended(const RunFigure& run) {
+  return run.timed && (run.waited_share > kContendedShare || run.shared_device);
+}
 
 const char* statistic_name(Statistic statistic) {
   switch (statistic) {

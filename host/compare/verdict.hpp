@@ -31,6 +31,8 @@ struct RunFigure {
   double waited_share = 0;     // of the time that the run wanted to compute, others had the processor
   bool shared_device = false;  // others computed on its GPU: how much that took, nobody knows
 };
+// Whether others took so much of a time, or of a rate, that the run's own record has a note of it.
+bool is_contended(const RunFigure& run);
 
 // How runs of two sides scatter, in logarithms: what an estimate of further runs goes by.
 struct Scatter {

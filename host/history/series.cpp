@@ -12,6 +12,7 @@
 #include "compare/location.hpp"
 #include "compare/metric.hpp"
 #include "compare/sides.hpp"
+#include "compare/verdict.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
 #include "results/find_runs.hpp"
@@ -76,11 +77,6 @@ struct Growing {
   std::vector<compare::RunFigure> figures;
   compare::MetricOfRecord metric;
 };
-
-bool is_disturbed(const compare::RunFigure& figure) {
-  constexpr double contended_share = 0.05;  // as compare has it
-  return figure.timed && (figure.waited_share > contended_share || figure.shared_device);
-}
 
 // The points that take part: those that had the machine to themselves, where these are most of them.
 std::vector<std::size_t> taking_part(const std::vector<Point>& points) {
@@ -200,8 +196,12 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
       all.push_back(std::move(growing));
     }
     Growing& growing = all[entry->second];
-    Point point{
-        place.started, place.run, place.host, records.revision_of(place.run, *record), 0, is_disturbed(metric->figure)};
+    Point point{place.started,
+                place.run,
+                place.host,
+                records.revision_of(place.run, *record),
+                0,
+                compare::is_contended(metric->figure)};
     point.value = std::exp(compare::locate(metric->figure, options.test.statistic).log_value);
     growing.series.points.push_back(std::move(point));
     growing.records.push_back(std::move(*record));
