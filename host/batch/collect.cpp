@@ -1,6 +1,7 @@
 #include "batch/collect.hpp"
 
 #include "common/files.hpp"
+#include "common/foreign_json.hpp"
 #include "common/sha256.hpp"
 #include "record/environment.hpp"
 #include "results/case_order.hpp"
@@ -131,7 +132,7 @@ void note_builds(const std::vector<Line>& lines, const fs::path& run, std::vecto
   }
   Builds builds;
   for (const auto& [kind, text] : told)
-    if (const Json files = Json::parse(text, nullptr, false); files.is_object())
+    if (const Json files = json_or_discarded(text); files.is_object())
       for (const auto& [role, hash] : files.items())
         if (hash.is_string()) add_build(builds, role, kind, hash.get<std::string>(), run);
   for (const auto& [what, hashes] : builds)
@@ -194,7 +195,7 @@ void write_environment(const fs::path& run, const std::vector<fs::path>& folders
     if (!fs::is_regular_file(folder / "environment.json", ignored)) continue;
     const std::string text = read_file(folder / "environment.json");
     const auto facts = record::Environment::parse(text);
-    Json one = Json::parse(text, nullptr, false);
+    Json one = json_or_discarded(text);
     if (!facts || !one.is_object()) continue;
     hosts[facts->fact_or("os.hostname", "")].insert(facts->fact_or("job.id", ""));
     if (environment.is_null()) environment = std::move(one);

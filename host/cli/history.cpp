@@ -13,6 +13,7 @@
 #include "common/suggest.hpp"
 #include "common/utc.hpp"
 #include "history/report.hpp"
+#include "history/sqlite.hpp"
 #include "record/json.hpp"
 #include "results/find_runs.hpp"
 #include "results/terminal.hpp"
@@ -69,7 +70,7 @@ double percent_of(const po::variables_map& values) {
   return percent / 100;
 }
 
-int show_history(const po::variables_map& values) {
+int show_history(const po::variables_map& values, std::vector<std::string> warnings) {
   history::SeriesOptions options;
   const Arguments names = list_of(values, "name");
   if (!names.empty()) options.name = names.front();
@@ -78,7 +79,6 @@ int show_history(const po::variables_map& values) {
   options.test.threshold = percent_of(values);
   const std::vector<fs::path> folders = folders_asked_for(values);
 
-  std::vector<std::string> warnings;
   history::Index index(history::Index::usual_file(), warnings);
   index.refresh(folders, warnings);
   check_name(options.name, index);
@@ -99,6 +99,16 @@ int show_history(const po::variables_map& values) {
   return run::exit_ok;
 }
 
+// A page of the index that is broken is met only when it is read: the index is then made anew, once.
+int show_history_from_sound_index(const po::variables_map& values) try {
+  return show_history(values, {});
+} catch (const history::DatabaseError& e) {
+  const fs::path file = history::Index::usual_file();
+  std::error_code error;
+  if (!e.is_damaged() || !fs::remove(file, error)) throw;
+  return show_history(values, {fmt::format("the index {} was damaged ({}) and is made anew", file.string(), e.what())});
+}
+
 }  // namespace
 
 int history_command(const Arguments& arguments) {
@@ -112,7 +122,7 @@ int history_command(const Arguments& arguments) {
   const ParsedOptions options =
       parse_options(arguments, "assay history [NAME] [options]", about_history, visible, "name", 1);
   if (options.help) return run::exit_ok;
-  return show_history(options.values);
+  return show_history_from_sound_index(options.values);
 }
 
 }  // namespace assay::host::cli

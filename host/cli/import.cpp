@@ -11,6 +11,7 @@
 #include "cli/options.hpp"
 #include "common/files.hpp"
 #include "common/sha256.hpp"
+#include "common/text_format.hpp"
 #include "common/utc.hpp"
 #include "imports/formats.hpp"
 #include "imports/making_records.hpp"
@@ -93,7 +94,7 @@ std::string experiment_of(const std::string& name, const imports::Format& format
       "# Imported by `assay import` from {} ({}). There is nothing to run.\nschema = 1\nname = "
       "\"{}\"\n\n[workload]\nplugin = "
       "\"imported from {}\"\n",
-      file.filename().string(), format.name, name, format.name);
+      one_line(file.filename().string()), format.name, name, format.name);
 }
 
 void import_file(const fs::path& file, const po::variables_map& values) try {
@@ -107,6 +108,9 @@ void import_file(const fs::path& file, const po::variables_map& values) try {
   if (values.count("experiment")) run.name = imports::folder_name(one_text(values, "experiment"));
   const std::string host = values.count("host") ? one_text(values, "host") : run.host;
   const WallTime time = time_of(file, run, one_text(values, "date"));
+  if (const std::size_t repeats = imports::number_repeats(run.records); repeats > 0)
+    run.notes.push_back(
+        fmt::format("nothing tells {} of its cases from each other; they are told apart as repeats", repeats));
   const fs::path dir = values.count("output") ? one_text(values, "output") : "results";
   results::RunFolder folder =
       results::RunFolder::create(dir, run.name, experiment_of(run.name, format, file),

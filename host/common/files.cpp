@@ -158,13 +158,22 @@ void create_folders(const std::filesystem::path& folder, std::string_view what) 
     throw_storage_error(what, folder, error_number);
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+namespace {
+
+enum class Kind { any, regular };
+
+std::string read_whole(const std::filesystem::path& path, Kind kind) {
+  // A pipe is opened without waiting for its writer where it is then refused.
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (kind == Kind::regular ? O_NONBLOCK : 0)));
   if (!file)
     throw StorageError(fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)));
   std::string text;
-  if (struct stat info{}; ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode))
-    text.reserve(static_cast<std::size_t>(info.st_size));
+  struct stat info {};
+  const bool is_regular = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+  if (kind == Kind::regular && !is_regular && !S_ISDIR(info.st_mode))
+    throw StorageError(
+        fmt::format("cannot read {}: it is a pipe, a socket or a device; expected a file", path.string()));
+  if (is_regular) text.reserve(static_cast<std::size_t>(info.st_size));
   std::array<char, 65536> block;
   for (;;) {
     const ssize_t n = ::read(file.get(), block.data(), block.size());
@@ -177,6 +186,11 @@ std::string read_file(const std::filesystem::path& path) {
     }
   }
 }
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) { return read_whole(path, Kind::any); }
+std::string read_regular_file(const std::filesystem::path& path) { return read_whole(path, Kind::regular); }
 
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) {
   struct statvfs info {};

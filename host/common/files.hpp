@@ -56,8 +56,11 @@ void set_flush_call(FlushCall call);
 // Whether write_file_atomically() could begin: 0, or the errno of what stands in its way. Leaves nothing behind.
 int try_writing(const std::filesystem::path& path);
 
-// The whole file; throws StorageError.
+// The whole file, or what a pipe gives until it is closed; throws StorageError.
 std::string read_file(const std::filesystem::path& path);
+// The same for a file that was found and not named by the user: a pipe that nobody writes to would hold the caller for
+// ever, and is an error.
+std::string read_regular_file(const std::filesystem::path& path);
 
 // What this user may still write on the file system of `path`; nothing when it cannot be told.
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path);

@@ -31,7 +31,7 @@ std::string wrong(const std::string& label, const Node& node, const std::string&
 }
 
 bool in_range(const plugin::ParamSpec& spec, double number) {
-  return !std::isnan(number) && (!spec.min || number >= *spec.min) && (!spec.max || number <= *spec.max);
+  return std::isfinite(number) && (!spec.min || number >= *spec.min) && (!spec.max || number <= *spec.max);
 }
 
 // The value as the parameter's type has it, or nothing when it is not one of its values.

@@ -61,15 +61,21 @@ std::string series_of(const record::CaseRecord& record) {
                      record.identity.ranks.value_or(1), device);
 }
 
-std::vector<Placed> lines_of(const fs::path& file) {
+std::vector<Placed> lines_of(const fs::path& file, std::vector<std::string>& warnings) {
   std::vector<Placed> placed;
-  const std::string text = read_file(file);
+  const std::string text = read_regular_file(file);
+  std::size_t damaged = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     if (auto record = record::record_from_line(std::string_view(text).substr(begin, end - begin)))
       placed.push_back({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin), std::move(*record)});
+    else if (end > begin && end < text.size())  // the last one may be written just now
+      ++damaged;
     begin = end + 1;
   }
+  if (damaged > 0)
+    warnings.push_back(fmt::format("{}: {} {} no record and {} not count; `assay table` says which", file.string(),
+                                   damaged, damaged == 1 ? "line is" : "lines are", damaged == 1 ? "does" : "do"));
   return placed;
 }
 
@@ -211,7 +217,10 @@ std::size_t Index::refresh(const std::vector<fs::path>& folders, std::vector<std
     }
     database_.run("COMMIT");
   } catch (...) {
-    database_.run("ROLLBACK");
+    try {
+      database_.run("ROLLBACK");
+    } catch (const DatabaseError&) {  // the reason for going back says more
+    }
     throw;
   }
   return read;
@@ -222,7 +231,7 @@ void Index::add(const fs::path& run, const fs::path& file, std::vector<std::stri
   std::vector<Placed> placed;
   std::string revision;
   try {
-    placed = last_of_each(file.extension() == ".jsonl" ? lines_of(file) : records_of_summary(file));
+    placed = last_of_each(file.extension() == ".jsonl" ? lines_of(file, warnings) : records_of_summary(file));
     if (results::is_folder(run))
       if (const auto environment = results::run_source(run, warnings).environment)
         revision = environment->fact_or("assay.revision", "");

@@ -79,6 +79,10 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
     if (runs.failed > 0) {
       record.result.status = record::Status::failed;
       record.result.reason = fmt::format("{} in {} of {} runs", runs.first_failure, runs.failed, runs.count);
+    } else if (const auto least = std::min_element(runs.times_ms.begin(), runs.times_ms.end());
+               least != runs.times_ms.end() && !(*least > 0)) {
+      record.result.status = record::Status::failed;
+      record.result.reason = fmt::format("one of its times is {} s", *least / 1e3);
     } else if (!runs.times_ms.empty()) {
       record.result.phases.emplace();
       record.result.phases->emplace_back("step", step_of_samples(runs.times_ms));

@@ -9,10 +9,12 @@
 #include <set>
 
 #include "common/filter.hpp"
+#include "common/foreign_json.hpp"
 
 namespace assay::host::imports {
 
 Json parsed(std::string_view text) {
+  if (is_nested_deeper(text)) throw ImportError(fmt::format("its JSON is nested more than {} deep", deepest_json));
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
@@ -32,6 +34,12 @@ std::optional<double> number_at(const Json& object, const char* key) {
   if (!object.is_object()) return std::nullopt;
   const auto found = object.find(key);
   return found == object.end() ? std::nullopt : number_of(*found);
+}
+
+std::optional<std::int64_t> count_of(std::optional<double> number) {
+  constexpr double exact_up_to = 9007199254740992.0;
+  if (!number || !(*number >= 0 && *number <= exact_up_to) || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
 }
 
 std::string text_at(const Json& object, const char* key) {
@@ -82,6 +90,22 @@ void add_metric(record::CaseRecord& record, const std::string& name, double valu
                 Direction direction) {
   if (!record.result.metrics) record.result.metrics.emplace();
   record.result.metrics->emplace_back(name, record::CaseMetric{value, unit, direction, std::nullopt});
+}
+
+std::size_t number_repeats(std::vector<record::CaseRecord>& records) {
+  std::map<std::string, std::vector<record::CaseRecord*>> alike;
+  for (record::CaseRecord& record : records) {
+    std::string name = record.identity.workload;
+    for (const auto& [key, value] : record.identity.params) name += fmt::format("\n{}={}", key, to_text(value));
+    alike[name].push_back(&record);
+  }
+  std::size_t repeats = 0;
+  for (auto& [name, group] : alike) {
+    if (group.size() < 2) continue;
+    repeats += group.size();
+    for (std::size_t i = 0; i < group.size(); ++i) group[i]->identity.repeat = static_cast<std::int64_t>(i) + 1;
+  }
+  return repeats;
 }
 
 void set_axes(std::vector<record::CaseRecord>& records) {

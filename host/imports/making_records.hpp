@@ -18,6 +18,8 @@ Json parsed(std::string_view text);
 // A number, or a text that is one ("1.25e-06"); nothing where it is neither, or not finite.
 std::optional<double> number_of(const Json& value);
 std::optional<double> number_at(const Json& object, const char* key);
+// A count: nothing where it is not whole, negative, or above 2^53, of which doubles know no single one.
+std::optional<std::int64_t> count_of(std::optional<double> number);
 std::string text_at(const Json& object, const char* key);
 // As a parameter: a number, a bool, or a text.
 std::optional<Value> value_of(const Json& value);
@@ -30,6 +32,8 @@ record::Phase step_of_mean(double mean_ms, std::optional<double> std_ms, std::op
 void add_metric(record::CaseRecord& record, const std::string& name, double value, const std::string& unit,
                 Direction direction);
 
+// Cases that nothing tells apart become repeats of one, so that none of them stands in for another; says how many.
+std::size_t number_repeats(std::vector<record::CaseRecord>& records);
 // Axes are the parameters that vary over the records, in their order.
 void set_axes(std::vector<record::CaseRecord>& records);
 // What a folder can be called by: "all_reduce (sum)" -> "all_reduce-sum".

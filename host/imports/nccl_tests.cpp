@@ -68,7 +68,7 @@ void read_comment(const std::string& line, const std::vector<std::string>& words
   if (line.find("warmup iters:") != std::string::npos)
     for (std::size_t i = 1; i + 1 < words.size(); ++i)
       if (words[i] == "iters:" && words[i - 1] != "warmup" && words[i - 1] != "agg")
-        if (const auto count = number_in(words[i + 1])) preamble.iterations = static_cast<std::int64_t>(*count);
+        preamble.iterations = count_of(number_in(words[i + 1]));
 }
 
 record::CaseRecord record_of_group(const Preamble& preamble, const std::vector<std::string>& words, bool in_place,
@@ -87,7 +87,7 @@ record::CaseRecord record_of_group(const Preamble& preamble, const std::vector<s
     return "";
   };
   record.identity.ranks = preamble.ranks;
-  record.identity.params = {{"bytes", static_cast<std::int64_t>(number_in(in_operation("size")).value_or(0))},
+  record.identity.params = {{"bytes", count_of(number_in(in_operation("size"))).value_or(0)},
                             {"type", in_operation("type")},
                             {"in_place", in_place}};
   for (const char* name : {"redop", "root"})
@@ -135,7 +135,8 @@ ImportedRun read_nccl_tests(std::string_view text, const ImportOptions& options)
     }
     const std::size_t whole = preamble.columns.operation.size() + 2 * preamble.columns.group.size();
     // Between the rows other programs may speak: NCCL itself, mpirun.
-    if (!preamble.columns.group.empty() && words.size() == whole && number_in(words[0])) rows.push_back(words);
+    if (!preamble.columns.group.empty() && words.size() == whole && count_of(number_in(words[0])))
+      rows.push_back(words);
   }
   if (preamble.columns.group.empty())
     throw ImportError(

@@ -41,7 +41,7 @@ std::map<std::int64_t, std::string> devices_in(const Json& root) {
   std::map<std::int64_t, std::string> names;
   if (const auto devices = root.find("devices"); devices != root.end() && devices->is_array())
     for (const Json& device : *devices)
-      if (const auto id = number_at(device, "id")) names[static_cast<std::int64_t>(*id)] = text_at(device, "name");
+      if (const auto id = count_of(number_at(device, "id"))) names[*id] = text_at(device, "name");
   return names;
 }
 
@@ -51,7 +51,7 @@ std::optional<Value> axis_value(const Json& axis) {
   if (value == axis.end()) return std::nullopt;
   const std::string type = text_at(axis, "type");
   if (const auto number = number_of(*value); number && value->is_string() && type != "string" && type != "type") {
-    if (type == "int64") return Value(static_cast<std::int64_t>(*number));
+    if (type == "int64") return record::count_if_whole(*number);
     return Value(*number);
   }
   return value_of(*value);
@@ -67,9 +67,8 @@ void add_figures(const Summaries& summaries, record::CaseRecord& record) {
   std::optional<double> std_s = summaries.value({"nv/cold/time/gpu/stdev/absolute"});
   if (const auto relative = summaries.value({"nv/cold/time/gpu/stdev/relative"}); !std_s && relative)
     std_s = *relative * *mean_s;
-  const auto count = summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"});
-  record::Phase step = step_of_mean(*mean_s * 1e3, std_s ? std::optional(*std_s * 1e3) : std::nullopt,
-                                    count ? std::optional(static_cast<std::int64_t>(*count)) : std::nullopt);
+  const auto count = count_of(summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"}));
+  record::Phase step = step_of_mean(*mean_s * 1e3, std_s ? std::optional(*std_s * 1e3) : std::nullopt, count);
   if (const auto least = summaries.value({"nv/cold/time/gpu/min"})) step.min_ms = *least * 1e3;
   if (const auto most = summaries.value({"nv/cold/time/gpu/max"})) step.max_ms = *most * 1e3;
   if (const auto median = summaries.value({"nv/cold/time/gpu/median"})) step.p50_ms = *median * 1e3;
@@ -105,9 +104,8 @@ ImportedRun read_nvbench(std::string_view text, const ImportOptions& options) {
             record.identity.params.emplace_back(text_at(axis, "name"), *value);
       record.result.device.emplace();
       record.result.device->kind = "cuda";
-      if (const auto id = number_at(state, "device"))
-        if (const auto found = devices.find(static_cast<std::int64_t>(*id)); found != devices.end())
-          record.result.device->name = found->second;
+      if (const auto id = count_of(number_at(state, "device")))
+        if (const auto found = devices.find(*id); found != devices.end()) record.result.device->name = found->second;
       if (const auto skipped = state.find("is_skipped"); skipped != state.end() && *skipped == true) {
         record.result.status = record::Status::unsupported;
         record.result.reason = "skipped: " + text_at(state, "skip_reason");

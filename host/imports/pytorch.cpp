@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <sstream>
 
+#include "common/foreign_json.hpp"
 #include "imports/making_records.hpp"
 
 namespace assay::host::imports {
 namespace {
 
 std::vector<Json> entries_of(std::string_view text) {
-  const Json root = Json::parse(text, nullptr, false);
+  const Json root = json_or_discarded(text);
   if (root.is_array()) return {root.begin(), root.end()};
   if (root.is_object()) return {root};
   std::vector<Json> entries;

@@ -1,5 +1,6 @@
 #include "record/environment.hpp"
 
+#include "common/foreign_json.hpp"
 #include "record/json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ void add_facts(Named<std::string>& facts, const Json& json, const std::string& p
 }  // namespace
 
 std::optional<Environment> Environment::parse(std::string text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = json_or_discarded(text);
   if (!json.is_object()) return std::nullopt;
   Environment environment;
   if (const auto invocations = json.find("invocations"); invocations != json.end() && invocations->is_array()) {

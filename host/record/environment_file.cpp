@@ -1,5 +1,6 @@
 #include "record/environment_file.hpp"
 
+#include "common/foreign_json.hpp"
 #include "record/json.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ FactLife life_of_fact(std::string_view name) {
 }
 
 std::optional<EnvironmentFile> environment_file(const std::string& captured) {
-  Json json = Json::parse(captured, nullptr, /*allow_exceptions=*/false);
+  Json json = json_or_discarded(captured);
   if (!json.is_object()) return std::nullopt;
   Json invocation = take_passing(json, "");
   EnvironmentFile file{id_of(json), ""};
@@ -76,7 +77,7 @@ std::optional<EnvironmentFile> environment_file(const std::string& captured) {
 }
 
 std::string with_invocations_of(const std::string& text, const std::string& other) {
-  Json json = Json::parse(text, nullptr, false), more = Json::parse(other, nullptr, false);
+  Json json = json_or_discarded(text), more = json_or_discarded(other);
   if (!json.is_object()) return other;
   if (!more.is_object()) return text;
   Json& all = json["invocations"];

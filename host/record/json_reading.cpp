@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "common/foreign_json.hpp"
 #include "record/json.hpp"
 #include "record/json_fields.hpp"
 
@@ -156,8 +157,6 @@ Device device_from_json(const Json& json) {
   return device;
 }
 
-std::optional<CaseRecord> record_from_line(std::string_view line) {
-  return record_from_json(Json::parse(line, nullptr, /*allow_exceptions=*/false));
-}
+std::optional<CaseRecord> record_from_line(std::string_view line) { return record_from_json(json_or_discarded(line)); }
 
 }  // namespace assay::host::record

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
 
 #include "common/fd.hpp"
 #include "common/files.hpp"
+#include "common/foreign_json.hpp"
 #include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
@@ -45,13 +47,22 @@ void add_files_below(const fs::path& folder, Leftover& leftover, Counts&& counts
     if (counts(it->path())) add_file(it->path(), leftover);
 }
 
-// Whether nobody holds the run or the data set: as RunFolder and the data set's readers lock their file.
-bool is_at_rest(const fs::path& locked) {
+// Held for as long as it lives, where nobody else holds the run or the data set: as RunFolder and the data set's
+// readers lock their file.
+class Lock {
+ public:
   // For writing, as some file systems ask for a lock that excludes others. Where there are no locks nobody can tell.
-  const Fd file(::open(locked.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return errno == ENOENT;
-  return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-}
+  explicit Lock(const fs::path& locked) : file_(::open(locked.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
+    is_mine_ = file_.get() < 0 ? errno == ENOENT : ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+  }
+  bool is_mine() const { return is_mine_; }
+
+ private:
+  Fd file_;
+  bool is_mine_ = false;
+};
+
+bool is_at_rest(const fs::path& locked) { return Lock(locked).is_mine(); }
 
 // What assay writes into a run before its first record. A folder with anything else in it is somebody's.
 bool has_nothing_but_a_run(const fs::path& run) {
@@ -69,8 +80,8 @@ bool is_data_set(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_regular_file(manifest, error)) return false;
   try {
-    const auto json = nlohmann::json::parse(read_file(manifest), nullptr, false);
-    return json.is_object() && json.value("format", nlohmann::json()) == data_format;
+    const auto json = json_or_discarded(read_regular_file(manifest));
+    return json.is_object() && json.value("format", nlohmann::ordered_json()) == data_format;
   } catch (const StorageError&) {
     return false;
   }
@@ -80,7 +91,7 @@ bool is_file_of_algorithms(const fs::path& file) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(file, error))) return false;
   try {
-    const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+    const auto json = json_or_discarded(read_regular_file(file));
     return json.is_object() && json.contains("format") && json.contains("algorithms") && json.contains("limits");
   } catch (const StorageError&) {
     return false;
@@ -88,7 +99,7 @@ bool is_file_of_algorithms(const fs::path& file) {
 }
 
 Leftover data_set(const fs::path& folder) {
-  Leftover leftover{Leftover::Kind::data, folder, "a generated data set", {}, 0};
+  Leftover leftover{Leftover::Kind::data, folder, "a generated data set", {}, 0, folder / lock_name};
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
@@ -107,15 +118,15 @@ void add_leftovers_of_run(const fs::path& run, std::vector<Leftover>& found) {
   std::error_code error;
   if (fs::file_size(cases, error) == 0 && !error) {
     if (!has_nothing_but_a_run(run)) return;
-    Leftover all{Leftover::Kind::run, run, "a run without a record", {}, 0};
+    Leftover all{Leftover::Kind::run, run, "a run without a record", {}, 0, cases};
     add_files_below(run, all, [](const fs::path&) { return true; });
     found.push_back(std::move(all));
     return;
   }
-  Leftover copies{Leftover::Kind::run, run / "files", "libraries that a killed run had taken", {}, 0};
+  Leftover copies{Leftover::Kind::run, run / "files", "libraries that a killed run had taken", {}, 0, cases};
   add_files_below(copies.place, copies, [](const fs::path&) { return true; });
   if (!copies.files.empty()) found.push_back(std::move(copies));
-  Leftover unfinished{Leftover::Kind::run, run, "unfinished files", {}, 0};
+  Leftover unfinished{Leftover::Kind::run, run, "unfinished files", {}, 0, cases};
   add_files_below(run, unfinished, is_unfinished);
   if (!unfinished.files.empty()) found.push_back(std::move(unfinished));
 }
@@ -138,7 +149,7 @@ std::vector<Leftover> leftovers_of_cache(const fs::path& cache) {
   std::vector<Leftover> found;
   if (cache.empty() || !is_folder(cache)) return found;
   const auto add = [&](fs::path place, const char* what, auto&& counts) {
-    Leftover leftover{Leftover::Kind::cache, std::move(place), what, {}, 0};
+    Leftover leftover{Leftover::Kind::cache, std::move(place), what, {}, 0, {}};
     if (is_folder(leftover.place))
       add_files_below(leftover.place, leftover, counts);
     else
@@ -154,7 +165,8 @@ std::vector<Leftover> leftovers_of_cache(const fs::path& cache) {
                       cache,
                       "algorithms of products, found by timing; found anew, which takes seconds a shape",
                       {},
-                      0};
+                      0,
+                      {}};
   std::error_code error;
   for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error))
     if (it->path().extension() == ".json" && is_file_of_algorithms(it->path())) add_file(it->path(), algorithms);
@@ -171,6 +183,11 @@ std::vector<Leftover> leftovers_below(const fs::path& folder) {
 std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems) {
   std::uint64_t gone = 0;
   std::set<fs::path> folders;
+  std::optional<Lock> lock;
+  if (!leftover.lock.empty() && !lock.emplace(leftover.lock).is_mine()) {
+    problems.push_back(fmt::format("{} stays: it is in use now", leftover.place.string()));
+    return 0;
+  }
   for (const fs::path& file : leftover.files) {
     std::error_code error;
     const auto bytes = fs::file_size(file, error);

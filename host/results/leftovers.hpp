@@ -14,6 +14,7 @@ struct Leftover {
   std::string what;                          // "the index of assay history"
   std::vector<std::filesystem::path> files;  // that would be removed; no folder
   std::uint64_t bytes = 0;
+  std::filesystem::path lock;  // the file that its user would hold locked; "": none
 };
 
 // Of the folder of what is remembered ("": there is none): tables of plugins, algorithms, the index.
@@ -23,8 +24,8 @@ std::vector<Leftover> leftovers_of_cache(const std::filesystem::path& cache);
 // is left out.
 std::vector<Leftover> leftovers_below(const std::filesystem::path& folder);
 
-// Removes its files, and folders that are empty then. Returns the bytes that are gone; what could not be removed is
-// told in `problems`.
+// Removes its files, and folders that are empty then, with its lock held meanwhile; nothing where somebody has begun to
+// use it since it was found. Returns the bytes that are gone; what could not be removed is told in `problems`.
 std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problems);
 
 }  // namespace assay::host::results

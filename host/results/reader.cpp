@@ -1,6 +1,7 @@
 #include "results/reader.hpp"
 
 #include "common/files.hpp"
+#include "common/foreign_json.hpp"
 #include "common/parallel.hpp"
 #include "common/utc.hpp"
 #include "record/json.hpp"
@@ -81,20 +82,20 @@ CasesFile cases_in(std::string_view text, std::size_t from, const std::filesyste
 CasesFile read_cases(const std::filesystem::path& cases_jsonl) {
   std::error_code ignored;
   if (!std::filesystem::exists(cases_jsonl, ignored)) return {};
-  return cases_in(read_file(cases_jsonl), 0, cases_jsonl);
+  return cases_in(read_regular_file(cases_jsonl), 0, cases_jsonl);
 }
 
 CasesFile read_last_case(const std::filesystem::path& cases_jsonl) {
   std::error_code ignored;
   if (!std::filesystem::exists(cases_jsonl, ignored)) return {};
-  const std::string text = read_file(cases_jsonl);
+  const std::string text = read_regular_file(cases_jsonl);
   // The last byte may be the last line's own end.
   const std::size_t before = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
   return cases_in(text, before == std::string::npos ? 0 : before + 1, cases_jsonl);
 }
 
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file) {
-  const auto json = nlohmann::ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto json = json_or_discarded(read_regular_file(file));
   const auto cases = json.is_object() ? json.find("cases") : json.end();
   if (cases == json.end() || !cases->is_array()) return std::nullopt;
   SummaryFile summary;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/foreign_json.hpp"
 #include "record/json.hpp"
 
 namespace assay::host::worker {
@@ -9,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json parsed(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
+Json parsed(std::string_view line) { return json_or_discarded(line); }
 
 }  // namespace
 

@@ -56,6 +56,7 @@ void Workload::setup(const assay::Launch& launch) {
 }
 
 void Workload::run(const assay::Launch& launch) {
+  if (launch.stage() == ASSAY_STAGE_MEASURE) ++measured_steps_;
   if (settings_.step_is == StepIs::program) return run_whole(launch);
   if (!program_ || !has_asked_) fail("has asked for no step");
   has_asked_ = false;
@@ -161,7 +162,8 @@ void Workload::take_figure(const Report& report, const assay::Launch& launch) {
   if (figure.is_of_step != is_of_step || figure.unit != report.unit || figure.better != report.better)
     fail("reported '" + report.name + "' with another unit, direction or kind (metric, result) than before");
   launch.abi()->metric(launch.abi(), figure.index, report.value);
-  if (!is_of_step || launch.stage() == ASSAY_STAGE_MEASURE) last_values_[report.name] = report.value;
+  if (!is_of_step || launch.stage() == ASSAY_STAGE_MEASURE)
+    last_values_[report.name] = {report.value, is_of_step ? measured_steps_ : 0};
 }
 
 assay::Verified Workload::verify(const assay::Launch& launch) {
@@ -186,11 +188,16 @@ assay::Verified Workload::verify(const assay::Launch& launch) {
     fail("never reported '" + settings_.verify_metric + "', which verify_metric names; it reported " +
          (names.empty() ? "no metric" : names));
   }
-  const double value = found->second;
+  const auto [value, step] = found->second;
   const std::string range = (settings_.verify_min > -no_bound ? "at least " + number(settings_.verify_min) : "") +
                             (settings_.verify_min > -no_bound && settings_.verify_max < no_bound ? " and " : "") +
                             (settings_.verify_max < no_bound ? "at most " + number(settings_.verify_max) : "");
-  const std::string text = settings_.verify_metric + " is " + number(value) + " in the end";
+  // A program may report a metric in some of its steps alone: then it is not said to be the last step's.
+  const std::string when = step == 0 || step == measured_steps_
+                               ? " in the end"
+                               : " in step " + std::to_string(step) + " of " + std::to_string(measured_steps_) +
+                                     ", the last that reported it";
+  const std::string text = settings_.verify_metric + " is " + number(value) + when;
   if (!(value >= settings_.verify_min && value <= settings_.verify_max))
     throw assay::Error(ASSAY_WRONG_RESULT, text + "; expected " + range);
   return text + ", as declared " + range + "; nothing else of the program was checked";

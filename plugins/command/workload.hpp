@@ -58,7 +58,12 @@ class Workload {
   std::map<std::string, std::uint32_t> phases_;
   std::map<std::string, Figure> figures_;
   std::vector<std::string> open_phases_;
-  std::map<std::string, double> last_values_;  // of the metrics of measured steps, and of results
+  struct LastValue {
+    double value = 0;
+    std::uint64_t step = 0;  // the measured one that reported it, from 1; 0: a result
+  };
+  std::map<std::string, LastValue> last_values_;  // of the metrics of measured steps, and of results
+  std::uint64_t measured_steps_ = 0;
 };
 
 }  // namespace command

@@ -83,6 +83,16 @@ TEST_F(Command, AScriptReportsStepsPhasesAndMetrics) {
   EXPECT_PRED2(contains, text_of(run_folder() / "logs/case-0001.log"), "measured");
 }
 
+TEST_F(Command, AMetricOfAnEarlierStepIsNotSaidToBeTheLasts) {
+  ExperimentText text =
+      python("import assay\nfor i, step in enumerate(assay.steps()):\n    if i % 2 == 0: assay.metric('x', 0.5)\n",
+             "verify_metric = \"x\"\nverify_min = 0");
+  text.measure = "warmup = 0\nsteps = 4";
+  const auto records = records_of(text);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_PRED2(contains, records[0].at("verify").at("text"), "x is 0.5 in step 3 of 4, the last that reported it");
+}
+
 TEST_F(Command, TheSameScriptRunsAlone) {
   write("script.py", training);
   const fs::path out = folder() / "alone.txt";

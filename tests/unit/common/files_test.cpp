@@ -110,5 +110,16 @@ TEST_F(Files, AFolderThatCannotBeFlushedIsAnErrorUnlessItsFileSystemCannot) {
   EXPECT_THROW(flush_folder(here_ / "none"), StorageError);
 }
 
+TEST_F(Files, APipeThatNobodyWritesToIsNoRegularFile) {
+  const fs::path pipe = folder_ / "cases.jsonl";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  try {
+    read_regular_file(pipe);
+    FAIL() << "a pipe was read";
+  } catch (const StorageError& e) {
+    EXPECT_NE(std::string(e.what()).find("pipe"), std::string::npos) << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace assay::host

@@ -194,13 +194,14 @@ TEST(Experiment, RequiredParametersMayBeSweptOrSet) {
   EXPECT_TRUE(ExperimentFile::from_text(zipped, "x.toml").finish(&schema).experiment.has_value());
 }
 
-TEST(Experiment, RefusesNotANumberEvenWithoutARange) {
+TEST(Experiment, RefusesWhatIsNoFiniteNumberEvenWithoutARange) {
   auto schema = demo_schema();
   for (auto& spec : schema.params) spec.min.reset(), spec.max.reset();
   const auto finish = [&](const char* params) {
     return ExperimentFile::from_text(experiment_text("", params), "x.toml").finish(&schema);
   };
-  EXPECT_TRUE(finish("lr = -inf").experiment.has_value());
+  EXPECT_EQ(lines(finish("lr = -inf")),
+            std::vector<std::string>{"x.toml:6:6: [workload.params] lr is -inf; expected a number (default 0.001)"});
   EXPECT_EQ(lines(finish("lr = nan")),
             std::vector<std::string>{"x.toml:6:6: [workload.params] lr is nan; expected a number (default 0.001)"});
 }

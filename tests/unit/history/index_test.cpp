@@ -88,6 +88,14 @@ TEST_F(HistoryIndex, ADamagedOneAndOneOfAnotherVersionAreMadeAnew) {
   EXPECT_TRUE(warnings_.empty()) << warnings_[0];
 }
 
+TEST_F(HistoryIndex, LinesThatAreNoRecordsAreTold) {
+  const fs::path run = put_run(results(), "decoder", {.day = 9, .steps_ms = {10, 10.1}});
+  std::ofstream(run / "cases.jsonl", std::ios::app) << "no record\n";
+  refresh();
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("1 line is no record"), std::string::npos) << warnings_[0];
+}
+
 TEST_F(HistoryIndex, WhereItCannotBeKeptItIsInMemory) {
   test::put_file(folder_ / "file", "");
   std::vector<std::string> warnings;

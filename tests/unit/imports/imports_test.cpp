@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "compare/inputs.hpp"
 #include "compare/metric.hpp"
 #include "imports/formats.hpp"
+#include "imports/making_records.hpp"
 
 namespace assay::host::imports {
 namespace {
@@ -186,6 +188,38 @@ TEST(Imports, WhatIsNoneOfThemIsRefused) {
       }
   const ImportedRun bare = read_nvbench(R"({"benchmarks": [{"states": [{}]}]})", {});
   EXPECT_EQ(bare.records.at(0).result.status, record::Status::failed) << "a state without a time";
+}
+
+TEST(Imports, NestingThatIsTooDeepIsNoJson) {
+  const std::string deep =
+      "{\"benchmarks\": " + std::string(100000, '[') + std::string(100000, ']') + ", \"states\": 1}";
+  EXPECT_THROW(read_nvbench(deep, {}), ImportError);
+  EXPECT_THROW(read_pytorch(deep, {}), ImportError);
+  EXPECT_THROW(read_hyperfine(deep, {}), ImportError);
+}
+
+TEST(Imports, TimesAndCountsThatCannotBeAreNone) {
+  const ImportedRun run = read_hyperfine(
+      R"({"results": [{"command": "a", "times": [0.1, 0.0]}, {"command": "b", "times": [0.1, -1]}, {"command": "c", "times": [0.1]}]})",
+      {});
+  ASSERT_EQ(run.records.size(), 3u);
+  EXPECT_EQ(run.records[0].result.status, record::Status::failed);
+  EXPECT_EQ(run.records[1].result.status, record::Status::failed);
+  EXPECT_EQ(run.records[2].result.status, record::Status::ok);
+  for (const double none : {-1.0, 0.5, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_FALSE(count_of(none)) << none;
+  EXPECT_EQ(count_of(1024.0), 1024);
+}
+
+TEST(Imports, CasesThatNothingTellsApartAreRepeats) {
+  ImportedRun run = read_hyperfine(
+      R"({"results": [{"command": "a", "times": [0.1]}, {"command": "b", "times": [0.1]}, {"command": "a", "times": [0.2]}]})",
+      {});
+  EXPECT_EQ(number_repeats(run.records), 2u);
+  ASSERT_EQ(run.records.size(), 3u);
+  EXPECT_EQ(run.records[0].identity.repeat, 1);
+  EXPECT_FALSE(run.records[1].identity.repeat);
+  EXPECT_EQ(run.records[2].identity.repeat, 2);
 }
 
 }  // namespace

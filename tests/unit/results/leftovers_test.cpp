@@ -65,6 +65,19 @@ TEST_F(Leftovers, ADataSetIsKnownByItsManifest) {
   EXPECT_TRUE(fs::exists(folder_ / "data/other/shard_0000.bin"));
 }
 
+TEST_F(Leftovers, StayWhereSomebodyHasBegunToUseThem) {
+  put_data_set();
+  const auto found = leftovers_below(folder_.path());
+  ASSERT_EQ(found.size(), 1u);
+  const Fd lock(::open((folder_ / "data/set/_lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_SH), 0);
+  std::vector<std::string> problems;
+  EXPECT_EQ(remove(found[0], problems), 0u);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].find("in use"), std::string::npos) << problems[0];
+  EXPECT_TRUE(fs::exists(folder_ / "data/set/shard_0000.bin"));
+}
+
 TEST_F(Leftovers, OfRunsAreCopiesAndUnfinishedFilesAndNoRecord) {
   put("results/x/run1/cases.jsonl", "{}\n");
   put("results/x/run1/files/libx.so", std::string(100, 'l'));

@@ -33,6 +33,16 @@ TEST_F(Reader, WholeFile) {
   EXPECT_TRUE(cases.warnings.empty());
 }
 
+TEST_F(Reader, ALineThatIsNestedTooDeepIsNoRecord) {
+  const std::string deep =
+      "{\"status\": \"ok\", \"metrics\": " + std::string(100000, '[') + std::string(100000, ']') + "}";
+  const CasesFile cases = read(deep + "\n" + line_ + "\n");
+  EXPECT_EQ(cases.records.size(), 1u);
+  ASSERT_EQ(cases.warnings.size(), 1u);
+  EXPECT_NE(cases.warnings[0].find("cases.jsonl:1: "), std::string::npos) << cases.warnings[0];
+  EXPECT_FALSE(record::Environment::parse("{\"a\": " + std::string(100000, '[') + std::string(100000, ']') + "}"));
+}
+
 TEST_F(Reader, ATornLastLineDoesNotCountAndIsTold) {
   for (std::size_t length : {std::size_t{1}, line_.size() / 2, line_.size() - 1}) {
     const CasesFile cases = read(line_ + "\n" + line_.substr(0, length));
