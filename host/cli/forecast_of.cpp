@@ -13,6 +13,7 @@
 #include "record/device_peaks.hpp"
 #include "results/case_text.hpp"
 #include "results/reader.hpp"
+#include "results/table_page.hpp"
 #include "results/terminal.hpp"
 #include "run/found_device.hpp"
 #include "run/plan.hpp"
@@ -172,6 +173,12 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
     result.forecast.notes.push_back(
         fmt::format("run.ranks = \"all\" is planned as {} rank{}; --set run.ranks=N plans another number", ranks_of_all,
                     ranks_of_all == 1 ? "" : "s"));
+  if (options.wants_time) {
+    std::vector<const run::CasePlan*> pending;
+    for (std::size_t i = 0; i < plan.cases.size(); ++i)
+      if (!options.done.contains(i)) pending.push_back(&plan.cases[i]);
+    result.estimate = run::estimate_by_earlier_runs(experiment, pending);
+  }
   result.mistakes = mistakes_in(loaded, result.forecast);
   return result;
 }
@@ -179,7 +186,7 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {
   fmt::print(
       "{}\n{}",
-      results::to_terminal(forecast::table_of(planned.forecast, largest), results::terminal_width(STDOUT_FILENO)),
+      results::table_on_terminal(forecast::table_of(planned.forecast, largest), results::terminal_width(STDOUT_FILENO)),
       forecast::below_table(planned.forecast));
 }
 

@@ -1,6 +1,7 @@
 // The forecast of an experiment, as `assay plan` and the dry runs of `run` and `submit` show it.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "cli/load_experiment.hpp"
 #include "forecast/forecast.hpp"
 #include "results/find_runs.hpp"
+#include "run/estimate.hpp"
 
 namespace assay::host::cli {
 
@@ -16,11 +18,14 @@ struct ForecastOptions {
   std::optional<std::int32_t> devices;                // how many a machine has; nothing: as the description says
   std::vector<record::CaseRecord> earlier;
   std::string largest;
+  bool wants_time = false;     // by earlier runs of the experiment
+  std::set<std::size_t> done;  // cases that take no time any more, by their place
 };
 
 // Of all cases, for one device. Those that run on another kind of device are not planned, and say so.
 struct ForecastOfExperiment {
   forecast::Forecast forecast;
+  std::optional<run::Estimate> estimate;      // where it was asked for, of the cases that are not done
   std::vector<experiment::Mistake> mistakes;  // what the plugin itself refuses, where the file says it
 };
 ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastOptions& options);

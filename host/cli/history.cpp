@@ -4,18 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/history_options.hpp"
 #include "cli/options.hpp"
 #include "common/suggest.hpp"
-#include "common/utc.hpp"
 #include "history/report.hpp"
 #include "history/sqlite.hpp"
 #include "record/json.hpp"
-#include "results/find_runs.hpp"
 #include "results/terminal.hpp"
 
 namespace assay::host::cli {
@@ -28,30 +26,6 @@ constexpr const char* about_history =
     "Shows a figure of each case over all runs that lie below the folders of results: a line of it in time, and\n"
     "since when it is slower or faster, by the verdict of `assay compare`, with what else changed then. NAME is\n"
     "an experiment or a workload; without it all are shown. An index makes it quick, and can be deleted.";
-
-// "2026-11-03", "2026-11-03T12:00:00Z", or an age: "30d", "4w".
-std::string since_when(const std::string& given) {
-  if (given.empty()) return "";
-  if (const auto time = parse_utc(given.size() == 10 ? given + "T00:00:00Z" : given)) return utc_text(*time);
-  const std::string digits = given.substr(0, given.size() - 1);
-  const char unit = given.back();
-  if (!digits.empty() && digits.size() < 6 && digits.find_first_not_of("0123456789") == std::string::npos &&
-      (unit == 'd' || unit == 'w')) {
-    const std::chrono::days days(std::stol(digits) * (unit == 'w' ? 7 : 1));
-    return utc_text(std::chrono::system_clock::now() - days);
-  }
-  throw UsageError(fmt::format("--since is '{}'; expected a day (2026-11-03) or an age (30d, 4w)", given));
-}
-
-std::vector<fs::path> folders_asked_for(const po::variables_map& values) {
-  std::vector<fs::path> folders;
-  for (const std::string& folder : list_of(values, "results")) folders.emplace_back(folder);
-  if (folders.empty()) folders.emplace_back("results");
-  for (const fs::path& folder : folders)
-    if (!results::is_folder(folder))
-      throw UsageError(fmt::format("{} is no folder; expected one with results, by --results", folder.string()));
-  return folders;
-}
 
 void check_name(const std::string& name, const history::Index& index) {
   std::set<std::string> known;
@@ -75,9 +49,9 @@ int show_history(const po::variables_map& values, std::vector<std::string> warni
   const Arguments names = list_of(values, "name");
   if (!names.empty()) options.name = names.front();
   options.metric = values["metric"].as<std::string>();
-  options.since = since_when(values.count("since") ? values["since"].as<std::string>() : "");
+  options.since = since_when(values);
   options.test.threshold = percent_of(values);
-  const std::vector<fs::path> folders = folders_asked_for(values);
+  const std::vector<fs::path> folders = folders_of_results(values);
 
   history::Index index(history::Index::usual_file(), warnings);
   index.refresh(folders, warnings);

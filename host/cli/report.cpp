@@ -12,12 +12,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <thread>
 
+#include "cli/history_options.hpp"
 #include "cli/options.hpp"
 #include "common/files.hpp"
 #include "common/suggest.hpp"
 #include "common/utc.hpp"
+#include "history/index.hpp"
+#include "report/history_data.hpp"
 #include "report/page.hpp"
 #include "report/page_data.hpp"
 #include "report/picture.hpp"
@@ -34,7 +38,8 @@ namespace fs = std::filesystem;
 constexpr const char* about_report =
     "Makes one HTML file of a run, or of several: what was run and how far it can be trusted, every case, plots\n"
     "of steps, phases, memory, scaling, roofline, telemetry and ranks, the logs of what failed, and with two runs\n"
-    "or more their comparison, the first one being the baseline. The file asks no server for anything. RUN is as\n"
+    "or more their comparison, the first one being the baseline; with --history their cases over time. The file asks "
+    "no server for anything. RUN is as\n"
     "for 'assay compare': a run folder, a cases.jsonl, a summary bench_*.json, a folder with several of these\n"
     "below it, or runs of one side joined by commas.\n\n"
     "Of a single run folder the report is RUN/report.html, else report.html in the current folder. --format svg\n"
@@ -147,6 +152,30 @@ report::ComparisonRules comparison_rules(const po::variables_map& values) {
   return rules;
 }
 
+// The runs before and after the given ones, of the same cases.
+report::ReportedHistory read_history(const po::variables_map& values, report::ReportedRuns& reported) {
+  report::ReportedHistory history;
+  if (values.count("metric")) history.options.metric = values["metric"].as<std::string>();
+  history.options.since = since_when(values);
+  history.options.of_runs = report::places_of(reported);
+  const std::vector<fs::path> folders = folders_of_results(values);
+  history::Index index(history::Index::usual_file(), reported.warnings);
+  index.refresh(folders, reported.warnings);
+  const std::set<fs::path> given(history.options.of_runs.begin(), history.options.of_runs.end());
+  const std::vector<history::IndexedRun> runs = index.runs();
+  if (std::none_of(runs.begin(), runs.end(), [&](const history::IndexedRun& run) { return given.contains(run.run); }))
+    throw UsageError(
+        fmt::format("--history: no run that is given lies below {}; give the folder of results by "
+                    "--results",
+                    folders.front().string()));
+  history.found = history::find_series(index, history.options, reported.warnings);
+  const std::vector<std::string>& metrics = history.found.metrics;
+  if (history.found.series.empty() && !metrics.empty())
+    throw UsageError(fmt::format("no record has '{}'; there are {}{}", history.options.metric, fmt::join(metrics, ", "),
+                                 did_you_mean(history.options.metric, metrics)));
+  return history;
+}
+
 int make_report(const po::variables_map& values) {
   const Arguments runs = list_of(values, "run");
   if (runs.empty()) throw UsageError("no run is given; expected a run folder, or several");
@@ -156,7 +185,11 @@ int make_report(const po::variables_map& values) {
   const report::PageOptions options = page_options(values, plot);
   const fs::path file = output_of(values, runs, form, plot);
 
-  const report::ReportedRuns reported = report::read_runs(runs, comparison_rules(values));
+  const bool has_history = values.count("history") > 0 || plot == "history";
+  for (const char* option : {"metric", "since", "results"})
+    if (values.count(option) && !has_history) throw UsageError(fmt::format("--{} goes with --history", option));
+  report::ReportedRuns reported = report::read_runs(runs, comparison_rules(values));
+  if (has_history) reported.history = read_history(values, reported);
   for (const std::string& warning : reported.warnings) fmt::print(stderr, "assay: {}\n", warning);
   report::check_output(file, values.count("force") > 0);
   const std::string text =
@@ -179,15 +212,20 @@ int report_command(const Arguments& arguments) {
       ("open", "show the page with what opens HTML here")                                                      //
       ("format", po::value<std::string>(), "html (the default), or svg, png: one plot; as -o ends otherwise")  //
       ("plot", po::value<std::string>(),
-       "which one: comparison, steps, distribution, phases, memory, scaling, roofline, telemetry, ranks")  //
-      ("width", po::value<int>()->default_value(960), "of a single plot, in pixels")                       //
-      ("dark", "a single plot on dark paper")                                                              //
+       "which one: comparison, history, steps, distribution, phases, memory, scaling, roofline, telemetry, ranks")  //
+      ("width", po::value<int>()->default_value(960), "of a single plot, in pixels")                                //
+      ("dark", "a single plot on dark paper")                                                                       //
       ("by", po::value<Arguments>()->composing(),
        "an input that varies within the run: its values are compared; repeatable")      //
       ("baseline", po::value<std::string>(), "the value of --by that is the baseline")  //
       ("across", po::value<Arguments>()->composing(),
-       "an input in which compared cases may differ, such as execution; repeatable")  //
-      ("any", "also compares cases of other numbers of ranks")                        //
+       "an input in which compared cases may differ, such as execution; repeatable")                                  //
+      ("any", "also compares cases of other numbers of ranks")                                                        //
+      ("history", "also the runs before and after of the same cases, and since when they are slower or faster")       //
+      ("metric", po::value<std::string>(), "with --history: what to follow (default: step), as for `assay history`")  //
+      ("since", po::value<std::string>(), "with --history: runs from a day on (2026-11-03), or of an age (30d, 4w)")  //
+      ("results", po::value<Arguments>()->composing(),
+       "with --history: a folder of results (default: results); repeatable")  //
       ("force", "replace the file, whatever it is");
   const ParsedOptions options =
       parse_options(arguments, "assay report RUN [RUN ...] [options]", about_report, visible, "run", -1);

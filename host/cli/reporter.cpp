@@ -23,7 +23,37 @@ using Json = nlohmann::ordered_json;
 // How often a program hears of the steps of one stage.
 constexpr std::chrono::seconds between_progress_events{1};
 
+// A shorter run is over before anybody has read how long it will take.
+constexpr double seconds_of_a_long_run = 10;
+
 }  // namespace
+
+std::string estimate_text(const run::Estimate& estimate) {
+  const std::size_t all = estimate.seconds.size(), known = estimate.known();
+  if (known == 0 || estimate.runs.empty()) return "";
+  const std::string which = known < all ? fmt::format("{} of {} cases", known, all)
+                            : all == 1  ? "the case"
+                                        : fmt::format("all {} cases", all);
+  const auto time =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(estimate.total_s()));
+  const std::string others = estimate.runs.size() > 1 ? fmt::format(" and {} other{}", estimate.runs.size() - 1,
+                                                                    estimate.runs.size() > 2 ? "s" : "")
+                                                      : "";
+  return fmt::format("expected: about {} for {}, as in {}{}{}", results::clock_text(time), which,
+                     estimate.runs.front().string(), others,
+                     known == all       ? ""
+                     : all - known == 1 ? "; no earlier run has the other one"
+                                        : "; no earlier run has the others");
+}
+
+Json estimate_json(const run::Estimate& estimate) {
+  Json runs = Json::array();
+  for (const auto& run : estimate.runs) runs.push_back(run.string());
+  return {{"seconds", estimate.total_s()},
+          {"known", estimate.known()},
+          {"cases", estimate.seconds.size()},
+          {"runs", std::move(runs)}};
+}
 
 Reporter::Reporter(ReportMode mode)
     : mode_(mode), progress_(results::Progress::for_stream(stderr, mode != ReportMode::people)) {}
@@ -48,6 +78,12 @@ void Reporter::run_started(const experiment::Experiment& experiment, const std::
                        {"folder", run_folder}});
   if (mode_ == ReportMode::people && resumed)
     message(fmt::format("resuming {}: {} of {} cases are finished", run_folder, skipped, experiment.cases.size()));
+}
+
+void Reporter::estimated(const run::Estimate& estimate) {
+  emit("estimate", estimate_json(estimate));
+  progress_.expect(estimate.seconds);
+  if (mode_ == ReportMode::people && estimate.total_s() >= seconds_of_a_long_run) message(estimate_text(estimate));
 }
 
 void Reporter::case_started(const experiment::Case& c, std::size_t position, std::size_t count) {

@@ -18,12 +18,18 @@ namespace assay::host::cli {
 
 enum class ReportMode { people, quiet, json };
 
+// "expected: about 4:10 for 12 of 15 cases, as in results/sizes/20261124T120000Z-9f2c; no earlier run has the others";
+// "" where nothing is known.
+std::string estimate_text(const run::Estimate& estimate);
+nlohmann::ordered_json estimate_json(const run::Estimate& estimate);
+
 class Reporter final : public run::RunListener {
  public:
   explicit Reporter(ReportMode mode);
 
   void run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                    std::size_t skipped) override;
+  void estimated(const run::Estimate& estimate) override;
   void case_started(const experiment::Case& c, std::size_t position, std::size_t count) override;
   void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) override;
   void case_finished(const record::CaseRecord& record) override;

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <variant>
 
-#include "cli/forecast_of.hpp"
+#include "cli/dry_run.hpp"
 #include "cli/job_environment.hpp"
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
@@ -20,11 +20,9 @@
 #include "cli/set_instead.hpp"
 #include "common/files.hpp"
 #include "common/sha256.hpp"
-#include "results/case_text.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
 #include "run/plan.hpp"
-#include "run/preview.hpp"
 #include "run/resumption.hpp"
 #include "run/shard_run.hpp"
 #include "shard/shard_plan.hpp"
@@ -74,33 +72,6 @@ po::options_description visible_options() {
   return visible;
 }
 
-std::string label_of(const experiment::Case& c) {
-  const std::string label = results::case_label(c.axes, c.repeat);
-  return label.empty() ? "(no sweep)" : label;
-}
-
-std::string count_of_cases(std::size_t count) { return fmt::format("{} case{}", count, count == 1 ? "" : "s"); }
-
-void print_cases(const experiment::Experiment& experiment) {
-  fmt::print("{}: {}\n", experiment.name, count_of_cases(experiment.cases.size()));
-  for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
-}
-
-// What --resume would do with each case.
-void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
-  using State = run::PreviewedCase::State;
-  const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
-                                  [](const run::PreviewedCase& c) { return c.state == State::done; });
-  fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
-             preview.run_folder.empty() ? "a new run" : "goes on with " + preview.run_folder);
-  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
-    const experiment::Case& c = experiment.cases[i];
-    const run::PreviewedCase& found = preview.cases[i];
-    fmt::print("  {:>3}  {:<7}  {}{}\n", c.index + 1, found.state == State::done ? "done" : "pending", label_of(c),
-               found.why.empty() ? "" : fmt::format(" (runs again: {})", found.why));
-  }
-}
-
 run::RunOptions options_of_run(const po::variables_map& values, const std::optional<results::ViewFile>& view_file,
                                const std::optional<wireup::LaunchedRank>& launched,
                                const std::optional<run::SweepPart>& part) {
@@ -111,14 +82,6 @@ run::RunOptions options_of_run(const po::variables_map& values, const std::optio
   options.in_process = values.count("in-process") > 0;
   options.view_file = view_file, options.launched = launched, options.part = part;
   return options;
-}
-
-int show_cases(const LoadedExperiment& loaded, const run::RunOptions& options) {
-  if (options.resume)
-    print_resumption(loaded.experiment, run::preview_resumption(loaded.experiment, loaded.target, options));
-  else
-    print_cases(loaded.experiment);
-  return show_forecast_of_dry_run(loaded, {});
 }
 
 // Of the processes of a launch one speaks for all.
@@ -253,7 +216,8 @@ int run_experiments(const Arguments& arguments) {
     int worst = run::exit_ok;
     if (!follows)
       for (const LoadedExperiment& each : experiments)
-        worst = std::max(worst, show_cases(each, options_of_run(values, std::nullopt, launched, part)));
+        worst = std::max(
+            worst, show_dry_run(each, options_of_run(values, std::nullopt, launched, part), values.count("json") > 0));
     return worst;
   }
   if (view_file && !follows) check_writable(*view_file);

@@ -30,16 +30,6 @@ std::string as_typed(const std::filesystem::path& run) {
 
 std::string day_of(const std::string& time) { return time.substr(0, 10); }
 
-// Revisions and hashes by what people write of them.
-std::string shortened(const std::string& text) {
-  constexpr std::size_t shown = 10;
-  const std::size_t plus = text.find('+');
-  const std::string digits = text.substr(0, plus);
-  const bool is_hash = digits.size() >= 32 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (is_hash) return digits.substr(0, shown) + (plus == std::string::npos ? "" : text.substr(plus));
-  return fit_to_width(one_line(text), 48);
-}
-
 std::string name_of(const std::string& item) {
   if (item == "assay.revision") return "revision";
   if (item == "gpu.driver" || item == "device.driver") return "driver";
@@ -77,14 +67,6 @@ std::string differences_text(std::vector<Change::Difference> all) {
   }
   if (left_out > 0) texts.push_back(fmt::format("and {} more", left_out));
   return texts.empty() ? "nothing that the records say is otherwise" : fmt::format("{}", fmt::join(texts, ", "));
-}
-
-std::string change_text(const Series& series, const Change& change) {
-  const auto percent = [](double ratio) { return fmt::format("{:+.1f}", (ratio - 1) * 100); };
-  const std::string interval =
-      change.low && change.high ? fmt::format(" ({} to {})", percent(*change.low), percent(*change.high)) : "";
-  return fmt::format("{} since {}: {}%{}; {}", change.word, day_of(series.points[change.at].started),
-                     percent(change.ratio), interval, differences_text(change.differences));
 }
 
 std::string figure_text(double value, const std::string& unit) {
@@ -147,6 +129,23 @@ std::vector<ExperimentLine> lines_of_experiments(const std::vector<IndexedRun>& 
 }
 
 }  // namespace
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t shown = 10;
+  const std::size_t plus = text.find('+');
+  const std::string digits = text.substr(0, plus);
+  const bool is_hash = digits.size() >= 32 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (is_hash) return digits.substr(0, shown) + (plus == std::string::npos ? "" : text.substr(plus));
+  return fit_to_width(one_line(text), 48);
+}
+
+std::string change_text(const Series& series, const Change& change) {
+  const auto percent = [](double ratio) { return fmt::format("{:+.1f}", (ratio - 1) * 100); };
+  const std::string interval =
+      change.low && change.high ? fmt::format(" ({} to {})", percent(*change.low), percent(*change.high)) : "";
+  return fmt::format("{} since {}: {}%{}; {}", change.word, day_of(series.points[change.at].started),
+                     percent(change.ratio), interval, differences_text(change.differences));
+}
 
 std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width_columns) {
   constexpr std::size_t beside_name = 60;

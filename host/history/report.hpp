@@ -15,6 +15,11 @@ std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width
 // Each series with its sparkline and its changes, in lines of at most `width_columns`.
 std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns);
 
+// "slower since 2026-11-03: +3.1% (+2.7 to +3.5); revision ab12cd34ef -> 99ff00aa12".
+std::string change_text(const Series& series, const Change& change);
+// A revision or a hash by what people write of it; another text in one line.
+std::string shortened(const std::string& text);
+
 // docs/history.md, "JSON".
 nlohmann::ordered_json history_json(const std::vector<IndexedRun>& runs, const SeriesFound& found,
                                     const SeriesOptions& options);

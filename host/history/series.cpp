@@ -70,6 +70,8 @@ class Records {
   std::map<fs::path, results::RunSource> sources_;
 };
 
+std::string key_of(const IndexedRecord& place) { return place.experiment + "\n" + place.series; }
+
 // A series that is being put together.
 struct Growing {
   Series series;
@@ -166,8 +168,14 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
   std::map<std::string, std::size_t> places;
   std::set<std::string> metrics;
   std::size_t unreadable = 0;
-  for (const IndexedRecord& place : index.records()) {
+  const std::vector<IndexedRecord> indexed = index.records();
+  const std::set<fs::path> of_runs(options.of_runs.begin(), options.of_runs.end());
+  std::set<std::string> wanted;
+  for (const IndexedRecord& place : indexed)
+    if (of_runs.contains(place.run)) wanted.insert(key_of(place));
+  for (const IndexedRecord& place : indexed) {
     if (!options.name.empty() && place.experiment != options.name && place.workload != options.name) continue;
+    if (!of_runs.empty() && !wanted.contains(key_of(place))) continue;
     if (!options.since.empty() && place.started < options.since) continue;
     if (place.status != "ok") {
       ++found.not_ok;
@@ -184,7 +192,7 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
       for (std::string& name : compare::metric_names(*record)) metrics.insert(std::move(name));
       continue;
     }
-    const auto [entry, is_new] = places.try_emplace(place.experiment + "\n" + place.series, all.size());
+    const auto [entry, is_new] = places.try_emplace(key_of(place), all.size());
     if (is_new) {
       Growing growing;
       growing.series.experiment = place.experiment, growing.series.workload = place.workload;
@@ -200,6 +208,7 @@ SeriesFound find_series(const Index& index, const SeriesOptions& options, std::v
                 place.run,
                 place.host,
                 records.revision_of(place.run, *record),
+                record->identity.index,
                 0,
                 compare::is_contended(metric->figure)};
     point.value = std::exp(compare::locate(metric->figure, options.test.statistic).log_value);

@@ -1,5 +1,6 @@
 // A figure of one case over time: from the index to the records, and from these to points and changes.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,8 +17,9 @@ struct Point {
   std::string started;  // UTC
   std::filesystem::path run;
   std::string host, revision;
-  double value = 0;        // the statistic of the run's steps
-  bool disturbed = false;  // others used the machine or the GPU meanwhile: it takes no part in changes where others do
+  std::int64_t index = -1;  // of the case in its run
+  double value = 0;         // the statistic of the run's steps
+  bool disturbed = false;   // others used the machine or the GPU meanwhile: it takes no part in changes where others do
 };
 
 struct Change {
@@ -49,6 +51,8 @@ struct SeriesOptions {
   std::string metric = "step";
   std::string name;   // of experiments or workloads; "": all
   std::string since;  // UTC, as in records; "": all
+  // Run folders and summaries, as the index has them: series with a record of one of these alone. Empty: all.
+  std::vector<std::filesystem::path> of_runs;
   compare::TestOptions test{.threshold = 0.01};
 };
 

@@ -3,6 +3,7 @@
 #include "record/columns.hpp"
 #include "report/case_data.hpp"
 #include "report/comparison_data.hpp"
+#include "report/history_data.hpp"
 #include "report/page.hpp"
 #include "report/run_data.hpp"
 #include "report/thinning.hpp"
@@ -208,6 +209,7 @@ Json page_data(const ReportedRuns& reported, const PageOptions& options) {
             {"peaks", peaks_json(names)},
             {"samples_of_each_case", samples},
             {"comparisons", std::move(comparisons)}};
+  if (reported.history) data["history"] = history_json(reported);
   if (!options.plot.empty()) data["plot"] = options.plot;
   if (options.dark) data["dark"] = true;
   if (options.width_px > 0) data["width_px"] = options.width_px;

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> all_plots{"comparison", "steps",    "distribution", "phases", "memory",
-                                                    "scaling",    "roofline", "telemetry",    "ranks"};
+constexpr std::array<std::string_view, 10> all_plots{"comparison", "history", "steps",    "distribution", "phases",
+                                                     "memory",     "scaling", "roofline", "telemetry",    "ranks"};
 
 // The text of the element that the page leaves for whoever drew it, "" where there is none.
 std::string left_in(const std::string& document, std::string_view id) {

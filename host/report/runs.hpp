@@ -2,6 +2,7 @@
 #pragma once
 #include "compare/comparison.hpp"
 #include "compare/split.hpp"
+#include "history/series.hpp"
 #include "results/tabled_runs.hpp"
 
 #include <optional>
@@ -22,11 +23,18 @@ struct ReportedComparison {
   std::string refusal;
 };
 
+// The runs that were made of the same cases over time.
+struct ReportedHistory {
+  history::SeriesFound found;
+  history::SeriesOptions options;
+};
+
 struct ReportedRuns {
   std::vector<ReportedRun> runs;
   std::vector<ReportedComparison> comparisons;
-  compare::TestOptions test;          // of all comparisons
-  std::vector<std::string> warnings;  // for the user, one line each
+  std::optional<ReportedHistory> history;  // where it was asked for
+  compare::TestOptions test;               // of all comparisons
+  std::vector<std::string> warnings;       // for the user, one line each
 };
 
 // What is compared with what.

@@ -99,23 +99,48 @@ void Progress::update(std::string_view stage, std::int64_t step, std::int64_t to
     draw(line);
 }
 
+void Progress::expect(std::vector<std::optional<double>> seconds) { expected_s_ = std::move(seconds); }
+
+// As earlier runs had it, times how much longer or shorter the cases of this run have taken than was expected of them.
+std::optional<std::chrono::nanoseconds> Progress::expected(std::int64_t index) const {
+  const auto place = static_cast<std::size_t>(index);
+  if (place >= expected_s_.size() || !expected_s_[place]) return std::nullopt;
+  const double factor = expected_of_finished_s_ > 0 ? time_of_expected_s_ / expected_of_finished_s_ : 1;
+  return std::chrono::round<std::chrono::nanoseconds>(std::chrono::duration<double>(*expected_s_[place] * factor));
+}
+
 std::string Progress::eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const {
   using Nanoseconds = std::chrono::nanoseconds;
   const Nanoseconds in_case = output_.now() - case_start_;
   const bool steps_known = step > 0 && total_steps >= step;
-  if (!steps_known && finished_cases_ == 0) return {};
+  const std::optional<Nanoseconds> this_case = expected(index_);
+  if (!steps_known && finished_cases_ == 0 && !this_case) return {};
   // Divided before it is multiplied: nanoseconds times a large number of steps would overflow.
   Nanoseconds of_this = steps_known ? Nanoseconds(elapsed.count() / step * (total_steps - step)) : Nanoseconds(0);
-  // The steps of a warm-up say nothing of those that follow; the cases before this one do.
-  const Nanoseconds mean = finished_cases_ > 0 ? finished_time_ / finished_cases_ : in_case + of_this;
-  if (finished_cases_ > 0) of_this = std::max(of_this, mean - in_case);
-  const std::int64_t cases_left = std::max<std::int64_t>(0, count_ - index_ - 1);
-  return clock_text(of_this + mean * cases_left);
+  // The steps of a warm-up say nothing of those that follow; what is expected does, or the cases before this one.
+  const Nanoseconds mean = finished_cases_ > 0 ? finished_time_ / finished_cases_
+                                               : std::max(in_case + of_this, this_case.value_or(Nanoseconds(0)));
+  if (this_case || finished_cases_ > 0) of_this = std::max(of_this, this_case.value_or(mean) - in_case);
+  // Sweeps often grow: where the last case took longer than those before, the others will hardly take less than it.
+  const bool grows = finished_cases_ > 1 && last_case_time_ > mean + mean / 4;
+  Nanoseconds left = of_this;
+  bool is_least = false;
+  for (std::int64_t i = index_ + 1; i < count_; ++i) {
+    const auto other = expected(i);
+    is_least |= !other && grows;
+    left += other ? *other : grows ? last_case_time_ : mean;
+  }
+  return (is_least ? "over " : "") + clock_text(left);
 }
 
 void Progress::case_finished(std::string_view status, std::string_view summary) {
-  finished_time_ += output_.now() - case_start_;
+  last_case_time_ = output_.now() - case_start_;
+  finished_time_ += last_case_time_;
   ++finished_cases_;
+  if (const auto place = static_cast<std::size_t>(index_); place < expected_s_.size() && expected_s_[place]) {
+    expected_of_finished_s_ += *expected_s_[place];
+    time_of_expected_s_ += std::chrono::duration<double>(last_case_time_).count();
+  }
   if (mode_ == ProgressMode::quiet) return;
   std::string text = one_line(summary);
   if (!summary.starts_with(status)) text = fmt::format("{}{}{}", one_line(status), text.empty() ? "" : ": ", text);

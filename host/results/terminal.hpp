@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::host::results {
 
@@ -29,6 +31,8 @@ class Progress {
   // `terminal` when the stream is one that can redraw a line, else `plain`. The stream outlives the object.
   static Progress for_stream(std::FILE* stream, bool quiet);
 
+  // How many seconds each case is expected to take, by its place; what is not known is guessed from the cases before.
+  void expect(std::vector<std::optional<double>> seconds);
   // Cases count from 0 here and from 1 on the screen. `label` as in case_label().
   void case_started(std::int64_t index, std::int64_t count, std::string label);
   // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known.
@@ -44,6 +48,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string case_text() const;
+  std::optional<std::chrono::nanoseconds> expected(std::int64_t index) const;
   std::string eta_text(std::int64_t step, std::int64_t total_steps, std::chrono::nanoseconds elapsed) const;
   void draw(const std::string& line);
   void print(const std::string& line);
@@ -51,7 +56,9 @@ class Progress {
   ProgressMode mode_;
   ProgressOutput output_;
   std::int64_t index_ = 0, count_ = 0, finished_cases_ = 0;
-  std::chrono::nanoseconds finished_time_{0};
+  std::chrono::nanoseconds finished_time_{0}, last_case_time_{0};
+  std::vector<std::optional<double>> expected_s_;               // by case
+  double expected_of_finished_s_ = 0, time_of_expected_s_ = 0;  // of finished cases that were expected
   std::string label_;
   Clock::time_point case_start_{}, last_draw_{}, last_print_{};
   bool has_drawn_ = false, line_on_screen_ = false;

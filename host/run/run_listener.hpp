@@ -7,16 +7,19 @@
 #include "experiment/experiment.hpp"
 #include "record/case_record.hpp"
 #include "results/summary.hpp"
+#include "run/estimate.hpp"
 
 namespace assay::host::run {
 
-// Called on the thread that carries the run out, in this order: run_started, for each case case_started, progress and
-// case_finished, and run_finished. A message may come at any time.
+// Called on the thread that carries the run out, in this order: run_started, estimated (but not of a shard), for each
+// case case_started, progress and case_finished, and run_finished. A message may come at any time.
 class RunListener {
  public:
   virtual ~RunListener() = default;
   virtual void run_started(const experiment::Experiment& experiment, const std::string& run_folder, bool resumed,
                            std::size_t skipped) = 0;
+  // After run_started: how long the cases that are to run will take, as far as earlier runs tell it.
+  virtual void estimated(const Estimate& estimate) = 0;
   virtual void case_started(const experiment::Case& c, std::size_t position, std::size_t count) = 0;
   virtual void progress(const char* stage, std::int64_t step, std::int64_t total_steps, const std::string& phase) = 0;
   virtual void case_finished(const record::CaseRecord& record) = 0;

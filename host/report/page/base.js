@@ -68,8 +68,8 @@ const worthOf = {
 // A word of a record may be the name of a property that every object has.
 const worthOfWord = (word) => (Object.hasOwn(worthOf, word) ? worthOf[word] : "bad");
 const signOf = {good: "✓", bad: "✕", doubt: "?", plain: "="};
-function badge(word, count) {
-  const worth = worthOfWord(word);
+const badge = (word, count) => badgeOf(word, worthOfWord(word), count);
+function badgeOf(word, worth, count) {
   const text = count === undefined ? word : `${word} ${count.toLocaleString("en-US")}`;
   return element("span", {class: `badge ${worth}`}, element("span", {"aria-hidden": "true"}, signOf[worth] + " "), text);
 }

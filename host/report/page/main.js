@@ -1,4 +1,5 @@
 // Puts the page together, or draws the one plot that was asked for.
+const ownSection = new Set(["comparison", "history"]);  // beside their own words; the others stand under "Plots"
 const chosenOf = new Map(plots.map((plot) => [plot.name, {}]));
 
 function drawInto(svgElement, plot, width) {
@@ -65,7 +66,7 @@ function plotSection(page, figures) {
   const grid = element("div", {class: "plots"}), left = [];
   section.append(grid);
   page.append(section);
-  for (const plot of plots.filter((p) => p.name !== "comparison")) {
+  for (const plot of plots.filter((p) => !ownSection.has(p.name))) {
     const made = figureOf(plot);
     grid.append(made.figure);
     made.resize();
@@ -85,11 +86,12 @@ function footer() {
 
 // What is read first is painted before the rest is made: a table of a thousand cases takes a while.
 function showPage(page) {
-  const figures = [], comparison = comparisonSection();
-  page.append(...[headSection(), failureList(), comparison, runSection()].filter(Boolean));
-  if (comparison) {
-    const made = figureOf(plots.find((plot) => plot.name === "comparison"));
-    comparison.append(made.figure);
+  const figures = [], comparison = comparisonSection(), history = historySection();
+  page.append(...[headSection(), failureList(), comparison, history, runSection()].filter(Boolean));
+  for (const [name, section] of [["comparison", comparison], ["history", history]]) {
+    if (!section) continue;
+    const made = figureOf(plots.find((plot) => plot.name === name));
+    section.append(made.figure);
     made.resize();
     if (made.nothing()) made.figure.remove();
     else figures.push(made);

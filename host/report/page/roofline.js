@@ -62,7 +62,7 @@ addPlot({
       placed.push(at);
       label(svg, at.x, at.y, name, at.width + letterWidth);
     }
-    const said = ceilings.length ? "" : "No ceiling is known of this device: its maker's figures are not in assay's table, and none was found by trial.";
+    const said = ceilings.length ? "" : "The records have no ceiling of this device, neither its maker's nor one that was found by trial.";
     return {height: bottomAxis(svg, x, top + height, "operations for each byte", 5), said};
   },
 });

@@ -118,6 +118,7 @@ TEST_F(CommandLine, EventsHaveTimeCaseAndStep) {
     EXPECT_EQ(event["time"].get<std::string>().size(), std::string("2026-11-20T12:00:00.042Z").size()) << line;
     events[event["event"]].push_back(event);
   }
+  EXPECT_EQ(events["estimate"].at(0)["known"], 0) << "the first run of its kind";
   ASSERT_EQ(events["case_finished"].size(), 2u);
   EXPECT_EQ(events["case_started"][1]["index"], 1);
   EXPECT_EQ(events["case_finished"][1]["index"], 1);

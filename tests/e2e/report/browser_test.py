@@ -133,6 +133,30 @@ def check_texts(browser, page):
     check(browser.value("document.querySelector('#plot-ranks svg') !== null"), "the ranks are not drawn")
 
 
+def history_of(published, folder):
+    """Ten runs of five cases, the first of which has become slower; returns the last one."""
+    record = [json.loads(line) for line in (published / "h200-2026-11-20/decoder-sizes/cases.jsonl").read_text().splitlines()][:5]
+    for day in range(1, 11):
+        run = folder / f"sizes/202611{day:02}T120000Z-{day:04x}"
+        run.mkdir(parents=True)
+        for place, each in enumerate(record):
+            each["started"] = f"2026-11-{day:02}T12:0{place}:00Z"
+            factor = 1.1 if day > 5 and place == 0 else 1
+            each["phases"]["step"]["samples_ms"] = [factor * (100 + place + (day + step) % 3 / 10) for step in range(20)]
+        (run / "cases.jsonl").write_text("".join(json.dumps(each) + "\n" for each in record))
+    return run
+
+
+def check_history(browser, page):
+    check_looks(browser, page)
+    check("slower size=small, NVIDIA H200 since 2026-11-06: +10" in browser.value("document.querySelector('#history').textContent"), "the change in words")
+    drawn = "[document.querySelectorAll('#plot-history circle').length, document.querySelectorAll('#plot-history .change.bad').length]"
+    check(browser.value(drawn) == [50, 1], f"points and changes: {browser.value(drawn)}")
+    browser.value("{ const f = document.getElementById('filter'); f.value = 'size=medium'; f.dispatchEvent(new Event('input')); }")
+    browser.value("new Promise((done) => setTimeout(done, 30))")
+    check(browser.value(drawn) == [10, 0], f"of one case: {browser.value(drawn)}")
+
+
 def check_plots(browser, assay, page, run, folder):
     browser.open(page)
     shown = browser.value("[...document.querySelectorAll('figure.plot')].map((f) => f.id.replace('plot-', ''))")
@@ -169,6 +193,11 @@ def main(assay, published):
         check_texts(browser, folder / "whole/report.html")
         check_looks(browser, folder / "whole/report.html")
         check_plots(browser, assay, folder / "whole/report.html", folder / "whole", folder)
+        last = history_of(published, folder / "results")
+        report(assay, last, "--history", "--results", folder / "results")
+        check_history(browser, last / "report.html")
+        report(assay, last, "--plot", "history", "--results", folder / "results", "-o", folder / "history.svg")
+        check((folder / "history.svg").read_text().count("<circle") == 50, "history.svg has other points")
     print("the pages are well")
 
 

@@ -99,6 +99,27 @@ TEST_F(Report, SeveralRunsAreCompared) {
   EXPECT_EQ(data["cases"].size(), 4u);
 }
 
+TEST_F(Report, TheHistoryIsOfTheGivenRunsCases) {
+  set_variable("ASSAY_CACHE_DIR", "");
+  for (int i = 0; i < 3; ++i) make_run();
+  make_run("other");
+  const RunResult made = run({"report", run_folder("x").string(), "--history", "--results", "out"});
+  EXPECT_EQ(made.exit.code, 0) << made.output;
+  const json history = data_of(run_folder("x") / "report.html")["history"];
+  EXPECT_EQ(history["metric"], "step");
+  ASSERT_EQ(history["series"].size(), 2u) << history;
+  for (const json& series : history["series"]) EXPECT_EQ(series["points"].size(), 3u);
+  EXPECT_EQ(history["series"][1]["case_ids"], json({1}));
+  EXPECT_FALSE(data_of(run_folder("x") / "report.html").contains("comparison"));
+
+  const std::string path = run_folder("x").string();
+  refused({"report", path, "--metric", "step"}, "--metric goes with --history");
+  refused({"report", path, "--history", "--results", "out", "--metric", "stepp"}, "did you mean 'step'?");
+  refused({"report", path, "--history", "--results", "out", "--since", "long"}, "--since is 'long'; expected a day");
+  refused({"report", path, "--history", "--results", "out/other"}, "no run that is given lies below out/other");
+  refused({"report", path, "--history", "--results", "nowhere"}, "nowhere is no folder");
+}
+
 TEST_F(Report, ATextOfARecordStaysText) {
   make_run();
   const std::string bad = "</script><script>document.title='taken'</script><!--";

@@ -102,6 +102,34 @@ TEST_F(ProgressTest, EtaOfTheFirstCaseCountsTheOthersLikeIt) {
   EXPECT_EQ(last(), "\r\x1b[Kcase 1/3 | measure 5/10 | 1.00 s/step | ETA 0:35");
 }
 
+TEST_F(ProgressTest, EtaGoesByWhatIsExpectedOfEachCase) {
+  Progress progress = make(ProgressMode::terminal);
+  progress.expect({10, 20, std::nullopt, 100});
+  progress.case_started(0, 4, "");
+  now_ += 4s;
+  progress.update("setup", 0, 0, "", 4s);  // 6 s of this one, 20 s, one as long as this one, 100 s
+  EXPECT_EQ(last(), "\r\x1b[Kcase 1/4 | setup | ETA 2:16");
+  now_ += 16s;  // twice as long as expected: so will the others be
+  progress.case_finished("ok", "ok");
+  progress.case_started(1, 4, "");
+  now_ += 10s;
+  progress.update("setup", 0, 0, "", 10s);  // 30 s, 20 s as the mean, 200 s
+  EXPECT_EQ(last(), "\r\x1b[Kcase 2/4 | setup | ETA 4:10");
+}
+
+TEST_F(ProgressTest, EtaOfCasesThatGrowIsALeastOne) {
+  Progress progress = make(ProgressMode::terminal);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    progress.case_started(i, 5, "");
+    now_ += std::chrono::seconds(1 << (2 * i));  // 1, 4, 16 s
+    progress.case_finished("ok", "ok");
+  }
+  progress.case_started(3, 5, "");
+  now_ += 1s;
+  progress.update("setup", 0, 0, "", 1s);  // 6 s by the mean of 7, and one case of at least 16 s
+  EXPECT_EQ(last(), "\r\x1b[Kcase 4/5 | setup | ETA over 0:22");
+}
+
 TEST_F(ProgressTest, DrawsAtMostTenTimesASecond) {
   Progress progress = make(ProgressMode::terminal);
   progress.case_started(0, 1, "");

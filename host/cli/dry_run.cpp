@@ -1,0 +1,127 @@
+#include "cli/dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "cli/forecast_of.hpp"
+#include "cli/reporter.hpp"
+#include "forecast/report.hpp"
+#include "record/json.hpp"
+#include "results/case_text.hpp"
+#include "run/exit_code.hpp"
+#include "run/preview.hpp"
+
+namespace assay::host::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using State = run::PreviewedCase::State;
+
+std::string label_of(const experiment::Case& c) {
+  const std::string label = results::case_label(c.axes, c.repeat);
+  return label.empty() ? "(no sweep)" : label;
+}
+
+std::string count_of_cases(std::size_t count) { return fmt::format("{} case{}", count, count == 1 ? "" : "s"); }
+
+void print_cases(const experiment::Experiment& experiment) {
+  fmt::print("{}: {}\n", experiment.name, count_of_cases(experiment.cases.size()));
+  for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
+}
+
+// What --resume would do with each case.
+void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
+  using State = run::PreviewedCase::State;
+  const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
+                                  [](const run::PreviewedCase& c) { return c.state == State::done; });
+  fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
+             preview.run_folder.empty() ? "a new run" : "goes on with " + preview.run_folder);
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    const experiment::Case& c = experiment.cases[i];
+    const run::PreviewedCase& found = preview.cases[i];
+    fmt::print("  {:>3}  {:<7}  {}{}\n", c.index + 1, found.state == State::done ? "done" : "pending", label_of(c),
+               found.why.empty() ? "" : fmt::format(" (runs again: {})", found.why));
+  }
+}
+
+// Why nothing could be planned is told, and no mistake.
+struct DryRun {
+  std::optional<ForecastOfExperiment> planned;
+  std::string why_not_planned;
+};
+
+DryRun dry_run_of(const LoadedExperiment& loaded, const std::optional<run::Preview>& preview) {
+  ForecastOptions options;
+  options.wants_time = true;
+  if (preview)
+    for (std::size_t i = 0; i < preview->cases.size(); ++i)
+      if (preview->cases[i].state == State::done) options.done.insert(i);
+  DryRun dry;
+  try {
+    dry.planned = forecast_of(loaded, options);
+  } catch (const std::exception& e) {
+    dry.why_not_planned = e.what();
+  }
+  return dry;
+}
+
+void print_time(const ForecastOfExperiment& planned) {
+  const run::Estimate& estimate = *planned.estimate;
+  const std::string text = estimate_text(estimate);
+  if (!text.empty())
+    fmt::print("{}\n", text);
+  else if (!estimate.seconds.empty())
+    fmt::print("expected: time not known, since no earlier run has these cases on this device\n");
+}
+
+Json as_json(const LoadedExperiment& loaded, const std::optional<run::Preview>& preview, const DryRun& dry) {
+  const experiment::Experiment& experiment = loaded.experiment;
+  Json states = Json::array();
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    const State state = preview ? preview->cases[i].state : State::pending;
+    Json one{{"index", experiment.cases[i].index}, {"state", state == State::done ? "done" : "pending"}};
+    if (experiment.cases[i].repeat) one["repeat"] = *experiment.cases[i].repeat;
+    if (state == State::again) one["why"] = preview->cases[i].why;
+    states.push_back(std::move(one));
+  }
+  Json json{{"event", "dry_run"}, {"name", experiment.name}, {"states", std::move(states)}};
+  if (preview && !preview->run_folder.empty()) json["folder"] = preview->run_folder;
+  if (!dry.planned) {
+    json["not_planned"] = dry.why_not_planned;
+    return json;
+  }
+  if (dry.planned->estimate) json["estimate"] = estimate_json(*dry.planned->estimate);
+  json["plan"] = forecast::to_json(dry.planned->forecast, experiment.name, "");
+  return json;
+}
+
+}  // namespace
+
+int show_dry_run(const LoadedExperiment& loaded, const run::RunOptions& options, bool as_json_object) {
+  std::optional<run::Preview> preview;
+  if (options.resume) preview = run::preview_resumption(loaded.experiment, loaded.target, options);
+  const DryRun dry = dry_run_of(loaded, preview);
+  if (as_json_object) {
+    fmt::print("{}\n", record::json_text(as_json(loaded, preview, dry)));
+  } else {
+    if (preview)
+      print_resumption(loaded.experiment, *preview);
+    else
+      print_cases(loaded.experiment);
+    fmt::print("\n");
+    if (dry.planned) {
+      print_forecast(*dry.planned);
+      print_time(*dry.planned);
+    } else {
+      fmt::print("not planned: {}\n", dry.why_not_planned);
+    }
+  }
+  return dry.planned && !dry.planned->mistakes.empty() ? report_mistakes(dry.planned->mistakes) : run::exit_ok;
+}
+
+}  // namespace assay::host::cli

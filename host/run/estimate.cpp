@@ -1,0 +1,89 @@
+#include "run/estimate.hpp"
+
+#include <algorithm>
+
+#include "common/files.hpp"
+#include "results/find_runs.hpp"
+#include "results/reader.hpp"
+
+namespace assay::host::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// More of them are not looked into: a case that none of these has is a new one for all that counts.
+constexpr std::size_t most_runs = 10;
+
+bool tells_a_time(const record::CaseRecord& record) {
+  switch (record.result.status) {
+    case record::Status::crashed:
+    case record::Status::failed:
+    case record::Status::outdated: return false;
+    default: return record.result.wall.case_s.has_value();
+  }
+}
+
+// Of all settings those that decide how much is done; limits and seeds do not.
+bool decides_time(const std::string& setting) {
+  return (setting.starts_with("measure.") && setting != "measure.timeout") || setting.starts_with("profile.") ||
+         setting == "run.threads" || setting == "run.bind";
+}
+
+// What a record does not name, as it is older than the parameter, is no difference.
+bool is_of_case(const record::CaseRecord& record, const CasePlan& planned) {
+  const record::CaseIdentity& id = record.identity;
+  if (id.axes != planned.values.axes || id.ranks.value_or(1) != planned.ranks) return false;
+  if (record.result.device && record.result.device->name != planned.device.device.name) return false;
+  for (const auto& [name, value] : planned.values.params)
+    if (const Value* then = record::find(id.params, name); then && *then != value) return false;
+  for (const auto& [name, value] : planned.values.settings())
+    if (const Value* then = record::find(id.settings, name); then && decides_time(name) && *then != value) return false;
+  return true;
+}
+
+}  // namespace
+
+std::size_t Estimate::known() const {
+  return static_cast<std::size_t>(
+      std::count_if(seconds.begin(), seconds.end(), [](const auto& s) { return s.has_value(); }));
+}
+
+double Estimate::total_s() const {
+  double total = 0;
+  for (const auto& one : seconds) total += one.value_or(0);
+  return total;
+}
+
+Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const std::vector<const CasePlan*>& cases) {
+  Estimate estimate;
+  estimate.seconds.resize(cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (cases[i]->refusal) estimate.seconds[i] = 0;  // it is recorded, and not started
+  std::vector<fs::path> runs = results::runs_below(experiment.output.dir / experiment.name);
+  std::reverse(runs.begin(), runs.end());  // their names begin with when they began
+  std::size_t looked_into = 0;
+  for (const fs::path& run : runs) {
+    if (estimate.known() == cases.size() || looked_into == most_runs) break;
+    std::vector<record::CaseRecord> records;
+    try {
+      records = results::read_cases(run / "cases.jsonl").records;
+    } catch (const StorageError&) {
+      continue;  // a guess is not worth a complaint
+    }
+    if (!records.empty()) ++looked_into;
+    bool is_used = false;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (estimate.seconds[i]) continue;
+      const auto found = std::find_if(records.rbegin(), records.rend(), [&](const record::CaseRecord& record) {
+        return tells_a_time(record) && is_of_case(record, *cases[i]);
+      });
+      if (found == records.rend()) continue;
+      estimate.seconds[i] = *found->result.wall.case_s;
+      is_used = true;
+    }
+    if (is_used) estimate.runs.push_back(run);
+  }
+  return estimate;
+}
+
+}  // namespace assay::host::run
