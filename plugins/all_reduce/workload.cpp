@@ -17,11 +17,8 @@ assay::Work Workload::work() const {
   return {.bytes = static_cast<std::uint64_t>(settings_.message.bytes * settings_.repeats)};
 }
 
-Workload::Memory::Memory(Workload& workload, std::size_t bytes, const char* label) {
-  if (workload.settings_.registered)
-    registered_ = assay::comm::RegisteredMemory(workload.host_, *workload.communicator_, bytes, label);
-  else
-    plain_ = DeviceMemory(workload.host_, ASSAY_MEMORY_COMMUNICATION, bytes, label);
+assay::comm::CollectiveMemory Workload::take_memory(std::size_t bytes, const char* label) {
+  return {host_, *communicator_, settings_.registered, ASSAY_MEMORY_COMMUNICATION, bytes, label};
 }
 
 std::size_t Workload::other_bytes() const {
@@ -80,8 +77,8 @@ void Workload::setup(const Launch& launch) {
         ASSAY_UNSUPPORTED,
         "gloo cannot be captured in a graph; take execution = \"eager\", or backend = \"nccl\" on a GPU");
   communicator_ = assay::comm::open_communicator(host_, launch, settings_.backend, settings_.options);
-  larger_memory_ = Memory(*this, static_cast<std::size_t>(m.bytes), "buffer");
-  if (!settings_.in_place) other_memory_ = Memory(*this, other_bytes(), "second buffer");
+  larger_memory_ = take_memory(static_cast<std::size_t>(m.bytes), "buffer");
+  if (!settings_.in_place) other_memory_ = take_memory(other_bytes(), "second buffer");
   launch.report(registration_metric, larger_memory_.registration());
   host_.info(communicator_->description());
   timed_ = buffers(settings_.in_place, other_memory_.data());

@@ -67,6 +67,7 @@ class Workload {
   std::size_t other_bytes() const;
   assay::comm::Ticket enqueue(const Buffers& b);
   assay::comm::Ticket enqueue_series(const Buffers& b);  // a step's
+  assay::comm::CollectiveMemory take_memory(std::size_t bytes, const char* label);
   // A step's collectives, or one, as a graph.
   std::unique_ptr<assay::compute::Graph> capture(const Buffers& b, std::int64_t collectives);
 
@@ -85,21 +86,9 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   std::unique_ptr<assay::compute::Backend> backend_;
-  // Of a step's two buffers, both of one kind.
-  class Memory {
-   public:
-    Memory() = default;
-    Memory(Workload& workload, std::size_t bytes, const char* label);
-    void* data() const { return registered_.data() ? registered_.data() : plain_.data(); }
-    assay::comm::Registration registration() const { return registered_.registration(); }
-
-   private:
-    assay::DeviceMemory plain_;
-    assay::comm::RegisteredMemory registered_;
-  };
   // The memory goes after the communicator, which may have registered it, and the communicator after the graph that its
   // collectives are in.
-  Memory larger_memory_, other_memory_;
+  assay::comm::CollectiveMemory larger_memory_, other_memory_;  // both of one kind
   std::unique_ptr<assay::comm::Communicator> communicator_;
   std::unique_ptr<assay::compute::Graph> graph_;  // a step; null where it is enqueued anew each time
   Buffers timed_;

@@ -19,12 +19,6 @@ struct Settings {
 };
 
 using assay::Param;
-inline constexpr auto products_params =
-    assay::table(Param::integer("leave_multiprocessors", 0)
-                     .at_least(0)
-                     .at_most(64)
-                     .help("cuda: multiprocessors that the products of a backward beside collectives do not count on; "
-                           "with max_channels, which limits what collectives take"));
 inline constexpr auto params = assay::join(
     assay::table(Param::choice("strategy", assay::parallel::Strategy::overlap_bucketed, assay::parallel::strategies)
                      .help("when and in what pieces gradients are averaged. naive: one blocking "
@@ -33,6 +27,6 @@ inline constexpr auto params = assay::join(
                            "soon as backward has made it; overlap_bucketed: the same by buckets")),
     assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
     assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    products_params, assay::parallel::measured_communication_params);
+    assay::parallel::product_params, assay::parallel::measured_communication_params);
 
 }  // namespace ddp

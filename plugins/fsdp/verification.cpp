@@ -147,9 +147,16 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   spoil(shards().parameters().all_gradients());
   const Tensor messages = blocks().messages();
   spoil(Tensor(messages.data, assay::compute::DType::f32, {messages.elements() / 4}));
-  shards().forward();
-  shards().backward();
-  blocks().finish();
+  const auto average = [&] {
+    shards().forward();
+    shards().backward();
+    blocks().finish();
+  };
+  // Captured as a step's are, where the step is: but for the update, which would move the weights.
+  std::unique_ptr<assay::compute::Graph> graph;
+  if (sharded_.graphs_)
+    graph = sharded_.communicator_->watch(shards().capture_as_is(average, assay::train::Trainer::Marks::none));
+  graph ? graph->launch() : average();
   sharded_.communicator_->synchronize();
   mine.averaged = averages(pieces);
 
@@ -204,7 +211,7 @@ std::string Workload::check_updates(const Launch& launch) {
   trainer_.start();
   assay::verification::OptimizerCheck check(trainer_);
   for (int i = 0; i < verified_steps; ++i) {
-    training_step(trainer_, launch, blocks_);
+    graphs_ ? graphs_.launch() : enqueue_step(launch);
     communicator_->synchronize();
     check.after_step();
     check.set_visible_rate();

@@ -26,17 +26,40 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 void Workload::setup(const Launch& launch) {
   report_bytes(launch);
-  const auto take_messages = [&] {
-    messages_ = assay::DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
+  const bool registered = settings_.gathers != assay::parallel::Gathers::plain;
+  assay::train::SetupMoments moments;
+  if (registered)
+    moments.parameter_memory = [&](std::size_t bytes) {
+      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
+      registered_parameters_ = take_memory(ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      return registered_parameters_.data();
+    };
+  moments.step_taken = [&] {
+    if (!communicator_) communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
+    messages_ = take_memory(ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
     blocks_.bind(messages_.data());
-    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives, trainer_);
-    communicator_->register_memory(trainer_.parameter_memory().data(), trainer_.parameter_memory().bytes());
-    communicator_->register_memory(messages_.data(), messages_.bytes());
+    assay::parallel::register_gradients(*communicator_, trainer_);
+    if (registered) return;
+    communicator_->register_memory(trainer_.parameter_memory(), trainer_.parameter_memory_bytes());
+    communicator_->register_memory(messages_.data(), blocks_.message_bytes());
   };
-  trainer_.setup(launch, [&] { trainer_.enqueue_step(); }, {.parameters_taken = {}, .step_taken = take_messages});
+  const auto enqueue = [&] {
+    trainer_.enqueue_step();
+    if (settings_.left_multiprocessors == 0) return;
+    trainer_.leave_multiprocessors(settings_.left_multiprocessors);
+    trainer_.backward();
+  };
+  trainer_.setup(launch, enqueue, moments);
   blocks_.use(&*communicator_);
+  if (settings_.graph)
+    graphs_.capture(
+        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
   host_.info(communicator_->description());
   communicator_->take_totals();
+}
+
+assay::comm::CollectiveMemory Workload::take_memory(assay_memory_kind kind, std::size_t bytes, const char* label) {
+  return assay::parallel::gather_memory(host_, *communicator_, settings_.gathers, kind, bytes, label);
 }
 
 void Workload::report_bytes(const Launch& launch) const {
@@ -52,7 +75,14 @@ void Workload::report_bytes(const Launch& launch) const {
 }
 
 void Workload::run(const Launch& launch) {
-  training_step(trainer_, launch, blocks_);
+  if (!graphs_) {
+    enqueue_step(launch);
+  } else if (is_silent_) {
+    graphs_.launch_silent();
+  } else {
+    graphs_.launch();
+    assay::mark_replayed(host_);
+  }
   // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
   if (launch.stage() == ASSAY_STAGE_MEASURE)
     ++measured_steps_;
@@ -61,8 +91,11 @@ void Workload::run(const Launch& launch) {
 }
 
 void Workload::silence(bool silent) {
+  is_silent_ = silent;
   communicator_.silence(silent);
   blocks_.use(silent ? nullptr : &*communicator_);
+  trainer_.leave_multiprocessors(silent ? 0 : settings_.left_multiprocessors);
+  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {

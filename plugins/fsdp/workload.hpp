@@ -2,7 +2,9 @@
 #pragma once
 #include <assay/comm/silent.hpp>
 #include <assay/parallel/communication_metrics.hpp>
+#include <assay/parallel/gather_memory.hpp>
 #include <assay/parallel/sharded_blocks.hpp>
+#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/average_check.hpp>
@@ -70,6 +72,11 @@ class Workload {
 
  private:
   void report_bytes(const Launch& launch) const;
+  assay::comm::CollectiveMemory take_memory(assay_memory_kind kind, std::size_t bytes, const char* label);
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch) {
+    training_step(trainer_, launch, blocks_);
+  }
 
   // verification.cpp
   class Reference;
@@ -79,8 +86,12 @@ class Workload {
   Settings settings_;
   assay::parallel::ShardedBlocks blocks_;
   assay::models::DecoderTrainer trainer_;  // its parameters are what this rank keeps
-  assay::DeviceMemory messages_;           // gathered blocks and whole gradients
+  // What is kept of the parameters, where they are gathered from registered memory; gathered blocks and whole
+  // gradients.
+  assay::comm::CollectiveMemory registered_parameters_, messages_;
   assay::comm::SilenceableCommunicator communicator_;
+  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
+  bool is_silent_ = false;
   std::uint64_t measured_steps_ = 0;
 };
 

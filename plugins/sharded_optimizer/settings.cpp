@@ -6,7 +6,9 @@ Settings::Settings(const assay::Case& c)
     : trainer(assay::models::decoder_trainer_config(c)),
       variant(c.choice("variant", variants)),
       graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
-      communication(c) {
+      left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
+      communication(c),
+      gathers(assay::parallel::gathers_of(c, communication)) {
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());
 }
 

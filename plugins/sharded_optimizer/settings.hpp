@@ -17,7 +17,9 @@ struct Settings {
   assay::models::DecoderTrainerConfig trainer;
   Variant variant;
   bool graph = false;
+  std::int32_t left_multiprocessors = 0;
   assay::parallel::CommunicationSettings communication;
+  assay::parallel::Gathers gathers;
 };
 
 using assay::Param;
@@ -27,6 +29,6 @@ inline constexpr auto params = assay::join(
                            "the parameters, which it sends to the others; zero1: each rank a part of every bucket")),
     assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
     assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    assay::parallel::communication_params);
+    assay::parallel::product_params, assay::parallel::gather_params, assay::parallel::communication_params);
 
 }  // namespace sharded_optimizer

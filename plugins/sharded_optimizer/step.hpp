@@ -32,20 +32,22 @@ template <class AnyLaunch>
 void Workload::update_and_broadcast(const AnyLaunch& launch) {
   update_everything(launch);
   const auto phase = launch.phase(parameter_wait_phase);
+  assay::comm::Ticket last = 0;
   for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
     const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator_->size());
-    communicator_->wait(communicator_->broadcast(trainer_.parameters().values(part), owner));
+    communicator_->wait(last = communicator_->broadcast(sent(part), owner));
   }
-  refresh_copy_around(arena_, trainer_.optimizer().ranges().front());
+  communicator_->wait(send_exact_weights(last));
+  receive_exact_weights();
 }
 
 // While a bucket's part is updated, the gradients of later buckets and the weights of earlier ones are on their way.
 template <class AnyLaunch>
 void Workload::update_and_gather(const AnyLaunch& launch) {
-  const assay::train::ParameterSet& parameters = trainer_.parameters();
   const assay::train::Optimizer& optimizer = trainer_.optimizer();
   assay::compute::Backend& backend = trainer_.backend();
   const std::size_t count = buckets().size();
+  assay::comm::Ticket last = 0;
   optimizer.begin_step(backend,
                        trainer_.scaler());  // no precision of this workload scales its loss: no gradient is read
   for (std::size_t i = 0; i < count; ++i) {
@@ -55,14 +57,12 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
     }
     const auto phase = launch.phase(assay::train::optimizer_phase);
     optimizer.step_range(backend, trainer_.scaler(), i);
-    gathers_[i] = communicator_->all_gather(parameters.values(optimizer.ranges()[i]), parameters.values(buckets()[i]));
+    last = communicator_->all_gather(sent(optimizer.ranges()[i]), sent(buckets()[i]));
   }
   optimizer.end_step(backend, trainer_.scaler());
   const auto phase = launch.phase(parameter_wait_phase);
-  for (std::size_t i = 0; i < count; ++i) {
-    communicator_->wait(gathers_[i]);
-    refresh_copy_around(buckets()[i], optimizer.ranges()[i]);
-  }
+  communicator_->wait(send_exact_weights(last));  // and with it for those before
+  receive_exact_weights();
 }
 
 }  // namespace sharded_optimizer

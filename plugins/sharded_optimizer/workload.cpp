@@ -13,6 +13,7 @@ namespace sharded_optimizer {
 namespace op = assay::compute::op;
 
 using assay::comm::Reduction;
+using assay::comm::Ticket;
 using assay::compute::size_of;
 using assay::compute::Tensor;
 using assay::parallel::shard_of;
@@ -29,9 +30,20 @@ Workload::Workload(const assay::Case& c)
                                                                                    settings_.trainer.arena_multiple)),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
-      reductions_(buckets().size()),
-      gathers_(buckets().size()) {
+      exact_weights_(trainer_.parameters(), assay::models::decoder_blocks(trainer_.ids()).resident.parameters,
+                     owned_by_rank()),
+      reductions_(buckets().size()) {
   trainer_.optimizer().restrict_to(owned_ranges(settings_.variant, buckets(), arena_.end, c.rank(), c.rank_count()));
+}
+
+// Of the variants that share out: the baseline's ranks update everything, and send nothing.
+std::vector<std::vector<ElementRange>> Workload::owned_by_rank() const {
+  std::vector<std::vector<ElementRange>> owned;
+  if (settings_.variant == Variant::baseline) return owned;
+  const auto ranks = static_cast<std::int32_t>(settings_.trainer.ranks);
+  for (std::int32_t rank = 0; rank < ranks; ++rank)
+    owned.push_back(owned_ranges(settings_.variant, buckets(), arena_.end, rank, ranks));
+  return owned;
 }
 
 assay::Work Workload::work() const {
@@ -58,17 +70,38 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
-  const auto open_communicator = [&] {
-    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
-    communicator_->register_memory(trainer_.parameter_memory().data(), trainer_.parameters().value_bytes());
+  const bool registered = settings_.gathers != assay::parallel::Gathers::plain;
+  assay::train::SetupMoments moments;
+  if (registered)
+    moments.parameter_memory = [&](std::size_t bytes) {
+      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
+      registered_parameters_ = assay::parallel::gather_memory(host_, *communicator_, settings_.gathers,
+                                                              ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      return registered_parameters_.data();
+    };
+  moments.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); };
+  moments.step_taken = [&] {
+    if (!registered) {
+      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
+      communicator_->register_memory(trainer_.parameter_memory(), trainer_.parameter_memory_bytes());
+    }
+    assay::parallel::register_gradients(*communicator_, trainer_);
+    if (const std::size_t bytes = exact_weights_.message_bytes(); bytes > 0)
+      exact_message_ = assay::DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, bytes, "weights of norms");
+    exact_weights_.bind(exact_message_.data());
     assay::memory_moment(host_, "before_state");
   };
-  trainer_.setup(
-      launch, [&] { enqueue_without_communication(); },
-      {.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); }, .step_taken = open_communicator});
+  const auto enqueue = [&] {
+    enqueue_without_communication();
+    if (settings_.left_multiprocessors == 0) return;
+    trainer_.leave_multiprocessors(settings_.left_multiprocessors);
+    trainer_.backward();
+  };
+  trainer_.setup(launch, enqueue, moments);
   if (settings_.graph)
     graphs_.capture(
         trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
+  exact_weights_.clear(trainer_.backend());
   assay::parallel::broadcast_parameters(trainer_, *communicator_);
   host_.info(communicator_->description());
   communicator_->take_totals();  // from here on they count steps alone
@@ -80,7 +113,10 @@ void Workload::enqueue_without_communication() {
   trainer_.backward();
   clear_padding();
   trainer_.update();
-  for (const ElementRange& own : trainer_.optimizer().ranges()) refresh_copy_around(arena_, own);
+  const auto rank = static_cast<std::int32_t>(settings_.trainer.rank);
+  exact_weights_.clear(trainer_.backend());
+  exact_weights_.pack(trainer_.backend(), rank);
+  exact_weights_.unpack(trainer_.backend(), rank);
 }
 
 void Workload::run(const Launch& launch) {
@@ -94,6 +130,7 @@ void Workload::run(const Launch& launch) {
 void Workload::silence(bool silent) {
   is_silent_ = silent;
   communicator_.silence(silent);
+  trainer_.leave_multiprocessors(silent ? 0 : settings_.left_multiprocessors);
   if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
@@ -124,14 +161,18 @@ void Workload::clear_padding() {
     trainer_.backend().run(op::Fill{.x = parameters.gradients({arena_.end - n, arena_.end}), .value = 0.0});
 }
 
-void Workload::refresh_copy_around(const ElementRange& whole, const ElementRange& own) {
+Tensor Workload::sent(const ElementRange& range) const {
   const Tensor copy = trainer_.parameters().compute_copy();
-  if (!copy) return;
-  for (const ElementRange& range : {ElementRange{whole.begin, own.begin}, ElementRange{own.end, whole.end}})
-    if (range.elements() > 0)
-      trainer_.backend().run(
-          op::Copy{.to = copy.slice(0, range.begin, range.elements()), .from = trainer_.parameters().values(range)});
+  return copy ? copy.slice(0, range.begin, range.elements()) : trainer_.parameters().values(range);
 }
+
+Ticket Workload::send_exact_weights(Ticket last) {
+  if (exact_weights_.message_bytes() == 0) return last;
+  exact_weights_.pack(trainer_.backend(), communicator_->rank());
+  return exact_weights_.gather(*communicator_);
+}
+
+void Workload::receive_exact_weights() { exact_weights_.unpack(trainer_.backend(), communicator_->rank()); }
 
 void Workload::finish(const Launch& launch) {
   assay::memory_moment(host_, "after_step");

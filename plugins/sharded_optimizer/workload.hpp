@@ -1,12 +1,14 @@
 // Data-parallel training of a decoder in which optimizer state is on every rank, or shared out among them.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/parallel/gather_memory.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <memory>
 
+#include "exact_weights.hpp"
 #include "settings.hpp"
 
 namespace sharded_optimizer {
@@ -76,24 +78,32 @@ class Workload {
   void update_and_broadcast(const AnyLaunch& launch);
   template <class AnyLaunch>
   void update_and_gather(const AnyLaunch& launch);
-  // The bf16 copy of what other ranks have updated; the optimizer has written that of `own` itself.
-  void refresh_copy_around(const assay::train::ElementRange& whole, const assay::train::ElementRange& own);
+  // What ranks send of these weights: as products read them, the copy where there is one.
+  assay::compute::Tensor sent(const assay::train::ElementRange& range) const;
+  // Behind the collective `last` of a step: the ticket to wait for, after which receive_exact_weights() is due.
+  assay::comm::Ticket send_exact_weights(assay::comm::Ticket last);
+  void receive_exact_weights();
+  std::vector<std::vector<assay::train::ElementRange>> owned_by_rank() const;
   void enqueue_without_communication();
   std::int64_t padding_bytes() const;
 
   // verification.cpp
   assay::Verified check_gradients();
   std::string check_updates(const Launch& launch);
+  std::uint64_t hash_of_read_weights() const;
 
   assay::Host host_;
   Settings settings_;
   assay::models::DecoderTrainer trainer_;
   assay::parallel::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
+  ExactWeights exact_weights_;
+  assay::DeviceMemory exact_message_;
+  assay::comm::CollectiveMemory registered_parameters_;  // where they are gathered from registered memory
   assay::comm::SilenceableCommunicator communicator_;
   assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
   bool is_silent_ = false;
-  std::vector<assay::comm::Ticket> reductions_, gathers_;  // by bucket
+  std::vector<assay::comm::Ticket> reductions_;  // by bucket
   std::uint64_t steps_ = 0;
 };
 

@@ -19,19 +19,32 @@ std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::Param
 GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes)
     : strategy_(strategy),
       set_(set),
-      pieces_(set, pieces_of(strategy, set, bucket_bytes), [this](std::size_t piece) { start(piece); }) {}
+      pieces_(set, pieces_of(strategy, set, bucket_bytes), [this](std::size_t piece) { start(piece); }),
+      tickets_(pieces().size()) {
+  if (strategy != Strategy::overlap_bucketed) return;
+  for (std::size_t begin = 0; begin < pieces().size();) {
+    const std::int64_t middle = (pieces()[begin].begin + set.arena_elements()) / 2;
+    std::size_t end = begin + 1;
+    while (end + 1 < pieces().size() && pieces()[end].end <= middle) ++end;
+    parts_.push_back({pieces()[begin].begin, pieces()[end - 1].end});
+    last_of_part_.push_back(end - 1);
+    begin = end;
+  }
+}
 
 void GradientAverage::start(std::size_t piece) {
   const compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
-  last_ = communicator_->all_reduce(gradients, gradients, comm::Reduction::average);
+  tickets_[piece] = communicator_->all_reduce(gradients, gradients, comm::Reduction::average);
 }
 
 void GradientAverage::finish() {
-  if (overlaps()) return communicator_->wait(last_);
+  if (overlaps()) return communicator_->wait(tickets_.back());  // and with it for those before
   for (std::size_t piece = 0; piece < pieces_.buckets().size(); ++piece) {
     start(piece);
-    communicator_->wait(last_);
+    communicator_->wait(tickets_[piece]);
   }
 }
+
+void GradientAverage::finish_part(std::size_t part) { communicator_->wait(tickets_[last_of_part_[part]]); }
 
 }  // namespace assay::parallel

@@ -25,6 +25,8 @@ void ShardedBlocks::divide(train::ParameterSet& whole, train::ModelBlocks model,
   };
   for (std::size_t i = resident(); i-- > 0;) keep(blocks_[i]);
   keep(blocks_[resident()]);
+  if (resident() > 1) parts_.push_back({0, blocks_[1].kept.end});
+  parts_.push_back({blocks_[0].kept.begin, kept.arena_elements()});
 
   std::int64_t largest = 0;
   for (const train::Parameter& p : whole.all()) largest = std::max(largest, p.elements());
@@ -133,6 +135,11 @@ void ShardedBlocks::after_backward(Backend& backend, std::size_t block) {
 
 void ShardedBlocks::finish() {
   if (communicator_) communicator_->wait(blocks_[resident()].reduction);  // and with it for those before
+}
+
+void ShardedBlocks::finish_part(std::size_t part) {
+  if (part + 1 == parts_.size()) return finish();
+  if (communicator_) communicator_->wait(blocks_[1].reduction);
 }
 
 void ShardedBlocks::start_gathering(Backend& backend, std::size_t block, Id to) {

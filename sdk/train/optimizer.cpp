@@ -68,9 +68,9 @@ Tensor Optimizer::moment(std::size_t index) const {
   return Tensor(base + index * static_cast<std::size_t>(n) * compute::size_of(dtype), dtype, {n});
 }
 
-Tensor Optimizer::moment_of_range(std::size_t index, std::size_t range) const {
+Tensor Optimizer::moment_of_part(std::size_t index, const ElementRange& part) const {
   if (index >= moments_) return {};
-  return moment(index).slice(0, packed_[range], ranges_[range].elements());
+  return moment(index).slice(0, packed(part).begin, part.elements());
 }
 
 void Optimizer::reset(compute::Backend& backend) const {
@@ -84,8 +84,7 @@ void Optimizer::begin_step(compute::Backend& backend, const LossScaler& scaler) 
   backend.run(op::Advance{.step = step_number(), .loss_scale = scaler.tensors()});
 }
 
-void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
-  const ElementRange& range = ranges_[index];
+void Optimizer::step_part(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {
   const Tensor values = parameters_.values(range);
   const Tensor gradients = parameters_.gradients(range);
   const Tensor copy = parameters_.compute_copy();
@@ -93,8 +92,8 @@ void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, 
   if (config_.name == "adamw")
     backend.run(op::AdamW{.parameter = values,
                           .gradient = gradients,
-                          .m = moment_of_range(0, index),
-                          .v = moment_of_range(1, index),
+                          .m = moment_of_part(0, range),
+                          .v = moment_of_part(1, range),
                           .step = step_number(),
                           .lr = learning_rate(),
                           .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay},
@@ -103,7 +102,7 @@ void Optimizer::step_range(compute::Backend& backend, const LossScaler& scaler, 
   else
     backend.run(op::Sgd{.parameter = values,
                         .gradient = gradients,
-                        .momentum = moment_of_range(0, index),
+                        .momentum = moment_of_part(0, range),
                         .step = step_number(),
                         .lr = learning_rate(),
                         .options = {config_.momentum, config_.weight_decay},

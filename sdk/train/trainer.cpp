@@ -26,7 +26,7 @@ void Trainer::use(Model& model) {
 
 void Trainer::setup(const Launch& launch, const std::function<void()>& enqueue, const SetupMoments& moments) {
   open(launch);
-  take_parameter_memory();
+  take_parameter_memory(moments);
   if (moments.parameters_taken) moments.parameters_taken();
   take_step_memory();
   take_input_memory();
@@ -70,9 +70,14 @@ void Trainer::open(const Launch& launch) {
   backend_->set_product_math(config_.precision.product_math);
 }
 
-void Trainer::take_parameter_memory() {
-  parameter_memory_ =
-      DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, parameters_.value_bytes() + parameters_.copy_bytes(), "parameters");
+void Trainer::take_parameter_memory(const SetupMoments& moments) {
+  const std::size_t bytes = parameter_memory_bytes();
+  if (moments.parameter_memory) {
+    parameters_at_ = moments.parameter_memory(bytes);
+  } else {
+    parameter_memory_ = DeviceMemory(host_, ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+    parameters_at_ = parameter_memory_.data();
+  }
   bind_parameters();
 }
 
@@ -101,7 +106,7 @@ void Trainer::take_step_memory() {
 }
 
 void Trainer::bind_parameters() {
-  parameters_.bind(parameter_memory_.data(), parameter_memory_.data<char>() + parameters_.value_bytes(),
+  parameters_.bind(parameters_at_, static_cast<char*>(parameters_at_) + parameters_.value_bytes(),
                    gradient_memory_.data());
 }
 

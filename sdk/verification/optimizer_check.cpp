@@ -232,7 +232,8 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 
 // AdamW moves every element by about the rate. SGD moves it by the gradient, whose size differs by orders of magnitude
 // from model to model, and from the large weights of norms to those of matrices: the rate is chosen so that the typical
-// weight of every parameter moves by a part of itself, unless others would then move by more than they are.
+// weight of every parameter moves by a part of itself, unless those of another would then move by more than they are: a
+// later step would find no numbers.
 void OptimizerCheck::set_visible_rate() {
   constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
   double rate = adamw_rate;
@@ -242,7 +243,6 @@ void OptimizerCheck::set_visible_rate() {
       bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
       double rate(double share) const { return share * std::sqrt(weights / gradients); }
     };
-    Squares all;
     std::vector<Squares> of(set_.all().size());
     const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -251,12 +251,13 @@ void OptimizerCheck::set_visible_rate() {
       for (const float g : download(set_.all_gradients(), pieces_[i].arena))
         one.gradients += double{g} * double{g} * unscale * unscale;
     }
-    double needed = 0;
+    double needed = 0, most = std::numeric_limits<double>::infinity();
     for (const Squares& one : of) {
-      all.weights += one.weights, all.gradients += one.gradients;
-      if (one.tell()) needed = std::max(needed, one.rate(sgd_share));
+      if (!one.tell()) continue;
+      needed = std::max(needed, one.rate(sgd_share));
+      most = std::min(most, one.rate(most_share));
     }
-    if (all.tell()) rate = std::min(needed, all.rate(most_share));
+    if (needed > 0) rate = std::min(needed, most);
   }
   backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
 }

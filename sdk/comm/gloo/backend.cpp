@@ -8,6 +8,8 @@ assay::comm::Communicator* create(const assay_comm& comm, const assay_device_acc
   if (std::string_view(device.api->kind) != "cpu")
     throw assay::Error(ASSAY_UNSUPPORTED, std::string("gloo moves host memory, and the case runs on device '") +
                                               device.api->kind + "'; use device \"cpu\", or backend \"nccl\"");
+  if (options.copy_engines)
+    throw assay::Error(ASSAY_UNSUPPORTED, "gloo has no copy engines to gather by; take comm = \"nccl\" on a GPU");
   if (options.on_compute_stream)
     throw assay::Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
   return new assay::comm::gloo_backend::GlooCommunicator(comm);

@@ -74,7 +74,13 @@ cudaEvent_t cuda_event(Event event) { return static_cast<cudaEvent_t>(event); }
 
 class CudaLibrary final : public Library {
  public:
-  explicit CudaLibrary(int device) : device_(device) {}
+  CudaLibrary(int device, bool copy_engines) : device_(device), copy_engines_(copy_engines) {
+    if (copy_engines && !knows_copy_engines())
+      throw Error(ASSAY_UNSUPPORTED,
+                  fmt::format("NCCL {} gathers by thread blocks alone; copy engines need 2.28 or later, where assay is "
+                              "built and where it runs",
+                              version()));
+  }
 
   Place place(const char* host_name) override {
     enter_thread(false);
@@ -286,23 +292,35 @@ class CudaLibrary final : public Library {
     const ncclResult_t ended = ncclGroupEnd();
     return answer_of(result == ncclSuccess ? ended : result);
   }
-  static ncclConfig_t config_of(bool blocking, std::int32_t max_channels) {
+  static bool knows_copy_engines() {
+#ifdef NCCL_CTA_POLICY_ZERO
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess && version >= NCCL_VERSION(2, 28, 0);
+#else
+    return false;
+#endif
+  }
+  ncclConfig_t config_of(bool blocking, std::int32_t max_channels) const {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = blocking ? 1 : 0;
     if (max_channels > 0) config.maxCTAs = max_channels;
+#ifdef NCCL_CTA_POLICY_ZERO
+    if (copy_engines_) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+#endif
     return config;
   }
 
   const int device_;
+  const bool copy_engines_;
   ncclComm_t child_ = nullptr;  // NCCL writes it from a thread of its own, until the root's state is done
 };
 
 }  // namespace
 
-std::unique_ptr<Library> make_cuda_library(Stream compute) {
+std::unique_ptr<Library> make_cuda_library(Stream compute, bool copy_engines) {
   int device = 0;
   check(cudaStreamGetDevice(cuda(compute), &device), "ask for the device of a stream");
-  return std::make_unique<CudaLibrary>(device);
+  return std::make_unique<CudaLibrary>(device, copy_engines);
 }
 
 }  // namespace assay::comm::nccl

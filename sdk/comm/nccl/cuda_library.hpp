@@ -6,7 +6,7 @@
 
 namespace assay::comm::nccl {
 
-// For the device that `compute` is a stream of. Throws assay::Error.
-std::unique_ptr<Library> make_cuda_library(Stream compute);
+// For the device that `compute` is a stream of. `copy_engines`: as Options has it. Throws assay::Error.
+std::unique_ptr<Library> make_cuda_library(Stream compute, bool copy_engines);
 
 }  // namespace assay::comm::nccl

@@ -99,6 +99,8 @@ Communicator* create(const assay_comm& comm, const assay_device_access& device, 
                 "this communicator plans, and the case runs on a device that carries operations "
                 "out; leave ASSAY_COMM_PATH to the installation");
   const bool is_cuda = std::string(device.api->kind) == "cuda";
+  if (!is_cuda && options.copy_engines)
+    throw Error(ASSAY_UNSUPPORTED, "gloo has no copy engines to gather by; take comm = \"nccl\" on a GPU");
   if (!is_cuda && options.on_compute_stream)
     throw Error(ASSAY_UNSUPPORTED, "gloo has no streams to put a collective on; leave out stream = \"compute\"");
   return new PlannedCommunicator(comm, device, *planning, is_cuda ? "nccl" : "gloo");

@@ -99,7 +99,7 @@ TEST_F(Fsdp, ServesGroupedQueriesWithBiasesAndRefusesTiedEmbeddings) {
 }
 
 TEST_F(Fsdp, EachOptimizerAttentionAndRecomputationIsVerified) {
-  const auto records = run_cases("precision = \"bf16_pure\"\nattention = \"naive\"\n",
+  const auto records = run_cases("precision = \"bf16_pure\"\nattention = \"naive\"\nexecution = \"graph\"\n",
                                  "\"run.ranks\" = [3]\noptimizer = [\"adamw\", \"sgd\"]\n"
                                  "activation_checkpointing = [false, true]");
   ASSERT_EQ(records.size(), 4u);

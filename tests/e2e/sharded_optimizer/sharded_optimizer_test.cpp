@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t tiny_norms = 5 * 128;
 constexpr std::int64_t tiny_parameters = 3'084'928;  // plugins/decoder/README.md
 
 class ShardedOptimizer : public Sandbox {
@@ -73,9 +74,18 @@ TEST_F(ShardedOptimizer, CommunicationIsTheFormula) {
   const auto records = run_cases("precision = \"bf16\"", "\"run.ranks\" = [2]\n" + all_variants);
   ASSERT_EQ(records.size(), 3u);
   for (const json& r : records) {
-    // bf16 gradients, fp32 weights
-    const std::int64_t weights = r["axes"]["variant"] == "baseline" ? 0 : 4 * tiny_parameters;
-    EXPECT_EQ(whole(r, "communication_bytes"), 2 * tiny_parameters + weights) << r["axes"];
+    // bf16 gradients, the bf16 copy of the weights, and of the five norms' fp32 weights both ranks' parts, which are as
+    // large as the larger one
+    const bool shared = r["axes"]["variant"] != "baseline";
+    const std::int64_t exact = whole(r, "communication_bytes") - (shared ? 4 : 2) * tiny_parameters;
+    SCOPED_TRACE(r["axes"].dump());
+    EXPECT_EQ(bytes_at(r, "before_step", "communication"), exact);
+    if (!shared) {
+      EXPECT_EQ(exact, 0);
+      continue;
+    }
+    EXPECT_GE(exact, 4 * tiny_norms);
+    EXPECT_LE(exact, 2 * 4 * (tiny_norms + 64));
   }
 }
 

@@ -1,5 +1,6 @@
 // Buckets by hand: where they end, and when they are said to be ready.
 #include <gtest/gtest.h>
+#include <assay/parallel/gradient_average.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/train/optimizer.hpp>
 
@@ -83,6 +84,17 @@ TEST(GradientBuckets, StartOnceEachAndInOrderWhenTheirGradientsAreThere) {
     ready.gradients_ready(5);  // all, with the padding
     EXPECT_EQ(started, (std::vector<std::size_t>{0, 1, 2, 3}));
   }
+}
+
+// Of what is left the first half, by whole buckets; the last bucket is alone.
+TEST(GradientAverage, AnUpdateFollowsTheBuckets) {
+  using parallel::GradientAverage, parallel::Strategy;
+  ParameterSet set({.gradient = compute::DType::bf16});
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h"}) set.add({{name, {64}}});
+  const GradientAverage average(Strategy::overlap_bucketed, set, 2);
+  EXPECT_EQ(average.parts(), (Ranges{{0, 256}, {256, 384}, {384, 448}, {448, 512}}));
+  EXPECT_EQ(GradientAverage(Strategy::overlap_bucketed, set, 1 << 20).parts(), (Ranges{{0, 512}}));
+  EXPECT_TRUE(GradientAverage(Strategy::flat, set, 2).parts().empty());
 }
 
 TEST(OptimizerRanges, StateIsOfTheirElementsAlone) {

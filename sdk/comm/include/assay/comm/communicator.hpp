@@ -38,7 +38,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 4; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 5; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -59,6 +59,9 @@ struct Options {
   // NCCL: collectives run on the compute stream itself, in its order and beside nothing. No stream waits for another
   // then, and exposed_ms is 0: what is enqueued later comes later. For whoever measures collectives alone.
   bool on_compute_stream = false;
+  // NCCL 2.28 and later: gatherings whose memory is all in symmetric windows are made by the GPU's copy engines, which
+  // take no multiprocessors from what runs beside them. UNSUPPORTED where the library has no such thing.
+  bool copy_engines = false;
 };
 
 // Totals cover the collectives since the last take_totals().

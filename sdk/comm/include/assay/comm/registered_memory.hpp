@@ -1,4 +1,5 @@
-// Memory of a communicator's library, registered with it and accounted for by the host.
+// Memory of a communicator's library, registered with it and accounted for by the host; and memory of collectives that
+// is either that or the host's own.
 #pragma once
 #include <assay/comm/communicator.hpp>
 #include <assay/plugin.hpp>
@@ -14,19 +15,21 @@ class RegisteredMemory {
  public:
   RegisteredMemory() = default;
   // Every rank makes it with as many bytes. Throws assay::Error: UNSUPPORTED where the library has no such memory.
-  RegisteredMemory(const Host& host, Communicator& communicator, std::size_t bytes, std::string label)
-      : account_(host.extension<assay_memory>(ASSAY_EXT_MEMORY)), bytes_(bytes), label_(std::move(label)) {
+  RegisteredMemory(const Host& host, Communicator& communicator, assay_memory_kind kind, std::size_t bytes,
+                   std::string label)
+      : account_(host.extension<assay_memory>(ASSAY_EXT_MEMORY)), kind_(kind), bytes_(bytes), label_(std::move(label)) {
     if (!account_) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_MEMORY);
     memory_ = communicator.allocate_registered(bytes);
     if (!memory_)
       throw Error(ASSAY_UNSUPPORTED, std::string(communicator.backend()) +
-                                         " has no memory to register, as it sends from any; leave out registered = "
-                                         "true, or take backend = \"nccl\" on a GPU");
+                                         " has no memory to register, as it sends from any; leave out what asks for "
+                                         "registered memory, or take nccl on a GPU");
     report(static_cast<std::int64_t>(bytes_));
   }
   RegisteredMemory(RegisteredMemory&&) noexcept = default;
   RegisteredMemory& operator=(RegisteredMemory&& other) noexcept {
     std::swap(account_, other.account_);
+    std::swap(kind_, other.kind_);
     std::swap(bytes_, other.bytes_);
     std::swap(label_, other.label_);
     std::swap(memory_, other.memory_);
@@ -40,13 +43,34 @@ class RegisteredMemory {
 
  private:
   void report(std::int64_t delta_bytes) const noexcept {
-    account_->report(account_, ASSAY_MEMORY_COMMUNICATION, delta_bytes, to_abi(label_));
+    account_->report(account_, kind_, delta_bytes, to_abi(label_));
   }
 
   const assay_memory* account_ = nullptr;
+  assay_memory_kind kind_ = ASSAY_MEMORY_COMMUNICATION;
   std::size_t bytes_ = 0;
   std::string label_;
   std::unique_ptr<LibraryMemory> memory_;
+};
+
+// Move-only; must outlive the communicator.
+class CollectiveMemory {
+ public:
+  CollectiveMemory() = default;
+  // `registered`: every rank makes it with as many bytes, and it throws as RegisteredMemory does.
+  CollectiveMemory(const Host& host, Communicator& communicator, bool registered, assay_memory_kind kind,
+                   std::size_t bytes, const std::string& label) {
+    if (registered)
+      registered_ = RegisteredMemory(host, communicator, kind, bytes, label);
+    else
+      plain_ = DeviceMemory(host, kind, bytes, label);
+  }
+  void* data() const { return registered_.data() ? registered_.data() : plain_.data(); }
+  Registration registration() const { return registered_.registration(); }
+
+ private:
+  DeviceMemory plain_;
+  RegisteredMemory registered_;
 };
 
 }  // namespace assay::comm

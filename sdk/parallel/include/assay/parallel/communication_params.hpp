@@ -43,6 +43,23 @@ inline constexpr auto channel_params =
               .at_most(64)
               .help("nccl: the most thread blocks that a collective may take from the GPU; 0: as the library decides"));
 
+inline constexpr auto product_params =
+    table(Param::integer("leave_multiprocessors", 0)
+              .at_least(0)
+              .at_most(64)
+              .help("cuda: multiprocessors that the products of a backward beside collectives do not count on; "
+                    "with max_channels, which limits what collectives take"));
+
+// How parameters are gathered.
+enum class Gathers : std::int32_t { plain, registered, copy_engines };
+inline constexpr auto gather_choices = choices<Gathers>(
+    {{"plain", Gathers::plain}, {"registered", Gathers::registered}, {"copy_engines", Gathers::copy_engines}});
+inline constexpr auto gather_params =
+    table(Param::choice("gathers", Gathers::plain, gather_choices)
+              .help("how parameters are gathered. plain: from and to any memory; registered (nccl): in symmetric "
+                    "windows; copy_engines (nccl from 2.28 on): the same by the GPU's copy engines, which take no "
+                    "multiprocessors from the products"));
+
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);
 inline constexpr auto communication_params = join(library_params, bucket_params, channel_params);
@@ -54,6 +71,9 @@ struct CollectiveSettings {
   std::string library;
   comm::Options options;
 };
+
+// Reads gather_params, for the communicator of `collectives`.
+Gathers gathers_of(const Case& c, CollectiveSettings& collectives);
 
 // Reads communication_params, or measured_communication_params.
 struct CommunicationSettings : CollectiveSettings {

@@ -26,6 +26,10 @@ class GradientAverage final : public train::GradientExchange {
   void begin_step() override { pieces_.begin_step(); }
   train::GradientListener* listener() override { return overlaps() ? &pieces_ : nullptr; }
   void finish() override;
+  // Where buckets overlap the backward: the first half of the arena, of the rest the first half, and so on until one
+  // bucket is left, so that an update begins before the last ones have been averaged, in few pieces.
+  const std::vector<train::ElementRange>& parts() const override { return parts_; }
+  void finish_part(std::size_t part) override;
 
  private:
   bool overlaps() const { return strategy_ == Strategy::overlap_individual || strategy_ == Strategy::overlap_bucketed; }
@@ -34,8 +38,10 @@ class GradientAverage final : public train::GradientExchange {
   Strategy strategy_;
   const train::ParameterSet& set_;
   ReadyBuckets pieces_;
+  std::vector<train::ElementRange> parts_;
+  std::vector<std::size_t> last_of_part_;  // pieces
+  std::vector<comm::Ticket> tickets_;      // by piece
   comm::Communicator* communicator_ = nullptr;
-  comm::Ticket last_ = 0;
 };
 
 }  // namespace assay::parallel

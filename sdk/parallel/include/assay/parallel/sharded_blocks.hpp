@@ -52,6 +52,9 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   void begin_step() override {}
   train::GradientListener* listener() override { return nullptr; }
   void finish() override;
+  // What comes last is the embedding and the resident parameters, whose reductions nothing of backward hides.
+  const std::vector<train::ElementRange>& parts() const override { return parts_; }
+  void finish_part(std::size_t part) override;
 
   // ---- what there is
   std::size_t count() const { return blocks_.size(); }  // the resident parameters, which are the last one, included
@@ -96,7 +99,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   train::ParameterSet* kept_ = nullptr;
   std::vector<Block> blocks_;  // in the order of forward; behind them the resident parameters
   train::BufferPlan messages_;
-  Id drawing_ = 0;  // the largest parameter, while parameters are drawn
+  std::vector<train::ElementRange> parts_;  // of what is kept
+  Id drawing_ = 0;                          // the largest parameter, while parameters are drawn
   void* memory_ = nullptr;
   comm::Communicator* communicator_ = nullptr;
 };

@@ -27,6 +27,8 @@ struct TrainerConfig {
 
 // What setup() calls between its parts, for workloads that look at the memory there, or take some of their own.
 struct SetupMoments {
+  // Takes the parameters' memory, of so many bytes, in place of the trainer, whom it must outlive; the backend is open.
+  std::function<void*(std::size_t)> parameter_memory;
   std::function<void()> parameters_taken;  // the parameters' memory is there, and nothing else
   std::function<void()> step_taken;        // gradients, activations and inputs, too, but not the optimizer's state
 };
@@ -104,8 +106,10 @@ class Trainer {
   const Optimizer& optimizer() const { return *optimizer_; }
   const LossScaler& scaler() const { return scaler_; }
   compute::Backend& backend() const { return *backend_; }
-  const DeviceMemory& gradient_memory() const { return gradient_memory_; }  // to register it for communication
-  const DeviceMemory& parameter_memory() const { return parameter_memory_; }
+  // To register them for communication. Of the parameters' memory: values, then the compute copy.
+  const DeviceMemory& gradient_memory() const { return gradient_memory_; }
+  void* parameter_memory() const { return parameters_at_; }
+  std::size_t parameter_memory_bytes() const { return parameters_.value_bytes() + parameters_.copy_bytes(); }
 
  protected:
   Trainer(const Host& host, const TrainerConfig& config);
@@ -129,7 +133,8 @@ class Trainer {
 
  private:
   void open(const Launch& launch);
-  void take_parameter_memory();   // values and, where the policy has one, the compute copy
+  // Values and, where the policy has one, the compute copy.
+  void take_parameter_memory(const SetupMoments& moments = {});
   void take_step_memory();        // gradients and activations
   void take_state_memory();       // optimizer (after its restrict_to, if any) and loss scaler
   void start_parameters() const;  // the first part of start(): enqueues
@@ -145,6 +150,7 @@ class Trainer {
   Model* model_ = nullptr;
   std::int32_t left_multiprocessors_ = 0;
   std::unique_ptr<compute::Backend> backend_;
+  void* parameters_at_ = nullptr;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;
 };

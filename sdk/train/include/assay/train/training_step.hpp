@@ -61,11 +61,30 @@ void training_step(const Trainer& trainer, const Launch& launch) {
   update_if_there_is_one(trainer, launch);
 }
 
+// Waits for each part of the exchange, and updates it. A loss scale has to see all gradients first.
+template <class Launch>
+void update_as_parts_come(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+  const Optimizer& optimizer = trainer.optimizer();
+  const std::vector<ElementRange>& parts = exchange.parts();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    {
+      const auto phase = launch.phase(communication_wait_phase);
+      exchange.finish_part(i);
+    }
+    const auto phase = launch.phase(optimizer_phase);
+    if (i == 0) optimizer.begin_step(trainer.backend(), trainer.scaler());
+    optimizer.step_part(trainer.backend(), trainer.scaler(), parts[i]);
+    if (i + 1 == parts.size()) optimizer.end_step(trainer.backend(), trainer.scaler());
+  }
+}
+
 // The same on several ranks, with the phase `communication_wait` between backward and update.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
   exchange.begin_step();
   forward_and_backward(trainer, launch, exchange.listener());
+  if (trainer.has_update() && !trainer.scaler().active() && !exchange.parts().empty())
+    return update_as_parts_come(trainer, launch, exchange);
   {
     const auto phase = launch.phase(communication_wait_phase);
     exchange.finish();

@@ -1,0 +1,20 @@
+// Memory that parameters are gathered from and to.
+#pragma once
+#include <assay/comm/registered_memory.hpp>
+#include <assay/parallel/communication_params.hpp>
+#include <string>
+
+namespace assay::parallel {
+
+// Every rank calls it with as many bytes. Throws assay::Error: UNSUPPORTED where the communicator's library, or the
+// machine, has not what `gathers` asks for.
+inline comm::CollectiveMemory gather_memory(const Host& host, comm::Communicator& communicator, Gathers gathers,
+                                            assay_memory_kind kind, std::size_t bytes, const std::string& label) {
+  comm::CollectiveMemory memory(host, communicator, gathers != Gathers::plain, kind, bytes, label);
+  if (gathers == Gathers::copy_engines && memory.registration() != comm::Registration::symmetric)
+    throw Error(ASSAY_UNSUPPORTED, "copy engines gather between symmetric windows, and " + communicator.description() +
+                                       " has none between these GPUs; leave out gathers = \"copy_engines\"");
+  return memory;
+}
+
+}  // namespace assay::parallel
