@@ -106,6 +106,7 @@ class Trainer {
   compute::Backend& backend() const { return *backend_; }
   const DeviceMemory& gradient_memory() const { return gradient_memory_; }  // to register it for communication
   const DeviceMemory& parameter_memory() const { return parameter_memory_; }
+  const DeviceMemory& activation_memory() const { return activation_memory_; }
 
  protected:
   Trainer(const Host& host, const TrainerConfig& config);
