@@ -66,12 +66,10 @@ void Workload::report_bytes(const Launch& launch) const {
   const assay::train::ParameterSet& kept = trainer_.parameters();
   const auto state = static_cast<std::int64_t>(trainer_.optimizer().moment_bytes());
   launch.report(assay::train::parameters_metric, trainer_.model_parameters().parameter_count());
-  launch.report(parameter_bytes_metric, kept.value_bytes() + kept.copy_bytes());
-  launch.report(gradient_bytes_metric, kept.gradient_bytes());
-  launch.report(optimizer_state_bytes_metric, state);
+  assay::train::report_kept_bytes<Workload>(launch, trainer_);
   launch.report(gathered_bytes_metric, blocks_.message_bytes());
   launch.report(shard_padding_bytes_metric, blocks_.padding_elements() * (state / kept.arena_elements()));
-  launch.report(messages_metric, blocks_.collectives_in_step());
+  launch.report(assay::parallel::messages_metric, blocks_.collectives_in_step());
 }
 
 void Workload::run(const Launch& launch) {
@@ -104,7 +102,8 @@ void Workload::finish(const Launch& launch) {
   for (const double of_rank : assay::comm::exchange(host_, "fsdp.loss", trainer_.last_loss())) loss += of_rank;
   launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
   if (measured_steps_ == 0) return;
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
+  launch.report(assay::parallel::communication_bytes_metric,
+                static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
   assay::parallel::report_communication_times(launch, totals, measured_steps_);
 }
 

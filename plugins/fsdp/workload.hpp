@@ -24,19 +24,6 @@ class Workload {
   static constexpr auto phases = assay::train::data_parallel_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");
-  static constexpr auto parameter_bytes_metric =
-      assay::Metric::per_case("parameter_bytes")
-          .unit("bytes")
-          .lower_is_better()
-          .help("of the parameters that a rank keeps: weights that the optimizer updates and, in bf16, their copy");
-  static constexpr auto gradient_bytes_metric = assay::Metric::per_case("gradient_bytes")
-                                                    .unit("bytes")
-                                                    .lower_is_better()
-                                                    .help("of the averaged gradients that a rank keeps");
-  static constexpr auto optimizer_state_bytes_metric = assay::Metric::per_case("optimizer_state_bytes")
-                                                           .unit("bytes")
-                                                           .lower_is_better()
-                                                           .help("moments that a rank keeps");
   static constexpr auto gathered_bytes_metric =
       assay::Metric::per_case("gathered_bytes")
           .unit("bytes")
@@ -47,18 +34,12 @@ class Workload {
           .unit("bytes")
           .lower_is_better()
           .help("optimizer state of elements that only make the parts equal, over all ranks");
-  static constexpr auto communication_bytes_metric =
-      assay::Metric::per_case("communication_bytes")
-          .unit("bytes")
-          .lower_is_better()
-          .help("of a rank in a step: the larger of what each collective sends and receives, summed");
-  static constexpr auto messages_metric =
-      assay::Metric::per_case("messages").help("gatherings and reductions in a step");
   static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, parameter_bytes_metric, gradient_bytes_metric,
-                   optimizer_state_bytes_metric, gathered_bytes_metric, shard_padding_bytes_metric,
-                   assay::parallel::communication_ms_metric, assay::parallel::exposed_ms_metric,
-                   assay::parallel::overlap_share_metric, communication_bytes_metric, messages_metric);
+      assay::table(assay::train::parameters_metric, loss_metric, assay::train::parameter_bytes_metric,
+                   assay::train::gradient_bytes_metric, assay::train::optimizer_state_bytes_metric,
+                   gathered_bytes_metric, shard_padding_bytes_metric, assay::parallel::communication_ms_metric,
+                   assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
+                   assay::parallel::communication_bytes_metric, assay::parallel::messages_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);

@@ -12,6 +12,37 @@ namespace assay::models {
 using compute::DType;
 using compute::Tensor;
 
+namespace {
+
+// Every rank must have as much as every other one, and the step be one that decoder_split.cpp has.
+void validate_split(const DecoderConfig& c) {
+  const std::int64_t ranks = c.split.ranks;
+  const auto refuse = [&](const std::string& text) {
+    throw Error(ASSAY_UNSUPPORTED, "a decoder split over " + std::to_string(ranks) + " ranks: " + text);
+  };
+  const auto require_parts = [&](const char* name, std::int64_t count) {
+    if (count % ranks != 0)
+      refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of the ranks; expected one that is");
+  };
+  if (c.split.rank < 0 || c.split.rank >= ranks) refuse("there is no rank " + std::to_string(c.split.rank));
+  require_parts("heads", c.heads);
+  require_parts("kv_heads", c.key_heads());
+  require_parts("d_ff", c.d_ff);
+  require_parts("vocab_size", c.vocab_size);
+  if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
+  if (c.tied_embeddings)
+    refuse("the embedding is split by columns and the head by words; expected tied_embeddings = false");
+  if (c.loss_chunks > 1 || c.accumulation_steps > 1)
+    refuse("the loss is made whole, of one micro-batch; expected loss_chunks = 1 and accumulation_steps = 1");
+  if (!c.fused || !c.backward || c.keep_logits || c.side_lane || c.precision.eight_bit_products ||
+      c.precision.loss_scaling)
+    refuse(
+        "expected a training step of fused operations, without a side lane, kept logits, products of 8 bits or a loss "
+        "scale");
+}
+
+}  // namespace
+
 void DecoderConfig::validate() const {
   const auto fail = [](const std::string& text) { throw Error(ASSAY_INVALID_ARGUMENT, text); };
   if (heads <= 0 || d_model % heads != 0)
@@ -33,44 +64,66 @@ void DecoderConfig::validate() const {
   if (precision.eight_bit_products && !fused)
     throw Error(ASSAY_UNSUPPORTED,
                 "precision 'fp8' is of fused operations, which write 8 bits; expected execution = \"graph\"");
+  if (is_split()) validate_split(*this);
 }
 
+// Dimensions are those of what is here; what they start from is the distribution of the whole matrix.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& c) {
-  const auto matrix = [](std::string name, std::int64_t out, std::int64_t in) {
-    return train::Parameter{std::move(name), {out, in}, 0, 0.0F, std::sqrt(2.0F / static_cast<float>(in + out))};
+  const std::int64_t parts = c.split.ranks;
+  const auto matrix = [](std::string name, std::int64_t out, std::int64_t in, std::int64_t out_parts,
+                         std::int64_t in_parts) {
+    return train::Parameter{
+        std::move(name), {out / out_parts, in / in_parts}, 0, 0.0F, std::sqrt(2.0F / static_cast<float>(in + out))};
   };
-  const auto norm = [&](std::string name) { return train::Parameter{std::move(name), {c.d_model}, 0, 1.0F, 0.0F}; };
+  const auto by_outputs = [&](std::string name, std::int64_t out, std::int64_t in) {
+    return matrix(std::move(name), out, in, parts, 1);
+  };
+  const auto by_inputs = [&](std::string name, std::int64_t out, std::int64_t in) {
+    return matrix(std::move(name), out, in, 1, parts);
+  };
+  const auto add_norm = [&](train::ParameterSet::Id& id, std::string name) {
+    id = set.add({{std::move(name), {c.d_model}, 0, 1.0F, 0.0F}});
+  };
+  const auto prefix_of = [](std::int64_t layer) { return "layers." + std::to_string(layer) + "."; };
   DecoderParameters ids;
-  if (!c.tied_embeddings) ids.lm_head = set.add({matrix("lm_head.weight", c.vocab_size, c.d_model)});
-  ids.ln_final = set.add({norm("ln_final.weight")});
   ids.layers.resize(static_cast<std::size_t>(c.layers));
+  if (!c.tied_embeddings) ids.lm_head = set.add({by_outputs("lm_head.weight", c.vocab_size, c.d_model)});
+  if (!c.is_split()) add_norm(ids.ln_final, "ln_final.weight");
   for (std::int64_t l = c.layers - 1; l >= 0; --l) {
-    const std::string prefix = "layers." + std::to_string(l) + ".";
+    const std::string prefix = prefix_of(l);
     DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
-    p.w2 = set.add({matrix(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
-    p.w1 = set.add(
-        {matrix(prefix + "ffn.w1.weight", c.d_ff, c.d_model), matrix(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
+    p.w2 = set.add({by_inputs(prefix + "ffn.w2.weight", c.d_model, c.d_ff)});
+    p.w1 = set.add({by_outputs(prefix + "ffn.w1.weight", c.d_ff, c.d_model),
+                    by_outputs(prefix + "ffn.w3.weight", c.d_ff, c.d_model)});
     p.w3 = p.w1 + 1;
-    p.ln2 = set.add({norm(prefix + "ln2.weight")});
-    p.output = set.add({matrix(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
-    p.q = set.add({matrix(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
-                   matrix(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
-                   matrix(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
+    if (!c.is_split()) add_norm(p.ln2, prefix + "ln2.weight");
+    p.output = set.add({by_inputs(prefix + "attn.output_proj.weight", c.d_model, c.d_model)});
+    p.q = set.add({by_outputs(prefix + "attn.q_proj.weight", c.d_model, c.d_model),
+                   by_outputs(prefix + "attn.k_proj.weight", c.kv_width(), c.d_model),
+                   by_outputs(prefix + "attn.v_proj.weight", c.kv_width(), c.d_model)});
     p.k = p.q + 1, p.v = p.q + 2;
     if (c.qkv_bias) {
       const auto bias = [&](const char* name, std::int64_t width) {
-        return train::Parameter{prefix + name, {width}, 0, 0.0F, 0.0F};
+        return train::Parameter{prefix + name, {width / parts}, 0, 0.0F, 0.0F};
       };
       p.q_bias = set.add({bias("attn.q_proj.bias", c.d_model), bias("attn.k_proj.bias", c.kv_width()),
                           bias("attn.v_proj.bias", c.kv_width())});
       p.k_bias = p.q_bias + 1, p.v_bias = p.q_bias + 2;
     }
-    p.ln1 = set.add({norm(prefix + "ln1.weight")});
+    if (!c.is_split()) add_norm(p.ln1, prefix + "ln1.weight");
   }
-  train::Parameter embeddings = matrix("token_embeddings.weight", c.vocab_size, c.d_model);
+  train::Parameter embeddings = by_inputs("token_embeddings.weight", c.vocab_size, c.d_model);
   if (!c.tied_embeddings) embeddings.init_std = 1.0F;
   ids.embeddings = set.add({std::move(embeddings)});
   if (c.tied_embeddings) ids.lm_head = ids.embeddings;
+  if (!c.is_split()) return ids;
+  // One range of the arena, whose gradients are summed over the ranks at once.
+  add_norm(ids.ln_final, "ln_final.weight");
+  for (std::int64_t l = c.layers - 1; l >= 0; --l) {
+    DecoderLayerParameters& p = ids.layers[static_cast<std::size_t>(l)];
+    add_norm(p.ln2, prefix_of(l) + "ln2.weight");
+    add_norm(p.ln1, prefix_of(l) + "ln1.weight");
+  }
   return ids;
 }
 
@@ -104,10 +157,12 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
 
 DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
                            const Residence& residence)
-    : config_(config), set_(set), ids_(ids), residence_(residence) {
+    : config_(config), set_(set), ids_(ids), residence_(residence), whole_(config.precision) {
   config_.validate();
   if (residence_.blocks && lanes())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks has no side lane");
+  if (config_.is_split() && (residence_.blocks || !residence_.others))
+    throw Error(ASSAY_INVALID_ARGUMENT, "a split model has other ranks, and all of its part of the parameters is here");
   plan_buffers();
 }
 
@@ -115,62 +170,67 @@ DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSe
 // follows from the step.
 void DecoderModel::plan_buffers() {
   using Use = train::BufferPlan::Use;
-  const std::int64_t n = config_.rows(), d = config_.d_model;
+  const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model;
   const DType act = config_.precision.activation;
   const std::int64_t pairs = config_.head_dim() / 2;
   cos_ = plan_.add("rotary.cos", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
   sin_ = plan_.add("rotary.sin", DType::f32, {config_.context_length, pairs}, Use::outlives_steps);
   for (std::int64_t l = 0; l < config_.layers; ++l) {
     const std::string name = "layers." + std::to_string(l) + ".";
-    const Id input = plan_.add(name + "input", act, {n, d});
+    const Id input = plan_.add(name + "input", act, {own_n, d});
     forward_.push_back(plan_layer_forward(name, input));
     recomputed_.push_back(config_.checkpointing ? plan_layer_forward(name + "again.", input) : forward_.back());
     backward_.push_back(plan_layer_backward(name + "backward."));
   }
-  final_input_ = plan_.add("final.input", act, {n, d});
+  final_input_ = plan_.add("final.input", act, {own_n, d});
   final_normed_ = plan_.add("final.normed", act, {n, d});
-  final_rstd_ = plan_.add("final.rstd", DType::f32, {n});
+  final_rstd_ = plan_.add("final.rstd", DType::f32, {own_n});
   // Without a backward the logits are the result.
   logits_ =
-      plan_.add("logits", act, {chunk_rows(), config_.vocab_size}, config_.backward ? Use::temporary : Use::result);
+      plan_.add("logits", act, {chunk_rows(), config_.own_words()}, config_.backward ? Use::temporary : Use::result);
   kept_logits_ = logits_;
   if (config_.keep_logits) kept_logits_ = plan_.add("logits.kept", act, {n, config_.vocab_size}, Use::result);
   // Those of earlier micro-batches wait for the last one's.
   const bool accumulates = config_.accumulation_steps > 1;
-  losses_ = plan_.add("losses", DType::f32, {config_.step_rows()}, accumulates ? Use::outlives_steps : Use::temporary);
+  const std::int64_t losses = config_.is_split() ? (1 + config_.split.ranks) * n : config_.step_rows();
+  losses_ = plan_.add("losses", DType::f32, {losses}, accumulates ? Use::outlives_steps : Use::temporary);
   lse_ = plan_.add("losses.lse", DType::f32, {n});
   loss_ = plan_.add("loss", DType::f32, {1}, Use::result);
   dx_ = dx_middle_ = plan_.add("residual.gradient", act, {n, d});
   if (lanes()) dx_middle_ = plan_.add("residual.gradient.middle", act, {n, d});
   dfinal_ = plan_.add("final.normed.gradient", act, {n, d});
+  if (config_.is_split()) plan_split();
 
   const Tensor tokens(train::unbound_place(train::UnboundMemory::inputs, 0), DType::i64, {n});
   const std::int64_t last = config_.accumulation_steps - 1;
   const auto step = [&](compute::Backend& recorder) {
+    if (config_.is_split()) recorder.upload(plan_[split_.drawn], nullptr);
     forward_by(recorder, tokens, &tokens, n, last);
     if (config_.backward) backward_by(recorder, tokens, tokens, n, nullptr);
   };
   const train::ParameterSet& gradients = residence_.kept ? *residence_.kept : set_;
+  is_planning_ = true;
   train::plan_step(plan_, config_.backward && !accumulates ? &gradients : nullptr, step);
   if (residence_.blocks) residence_.blocks->plan(step);
+  is_planning_ = false;
 }
 
 DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input) {
-  const std::int64_t n = config_.rows(), d = config_.d_model, ff = config_.d_ff;
-  const std::int64_t b = config_.batch_size, t = config_.context_length, h = config_.heads;
+  const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model, ff = config_.own_d_ff();
+  const std::int64_t b = config_.batch_size, t = config_.context_length, h = config_.own_heads();
   const DType act = config_.precision.activation;
   Forward f{};
   f.input = input;
   f.normed1 = plan_.add(name + "normed1", act, {n, d});
-  f.rstd1 = plan_.add(name + "rstd1", DType::f32, {n});
-  f.qkv = plan_.add(name + "qkv", act, {n, config_.qkv_width()});
-  f.attention = plan_.add(name + "attention", act, {n, d});
+  f.rstd1 = plan_.add(name + "rstd1", DType::f32, {own_n});
+  f.qkv = plan_.add(name + "qkv", act, {n, config_.own_qkv_width()});
+  f.attention = plan_.add(name + "attention", act, {n, config_.own_width()});
   f.lse = plan_.add(name + "lse", DType::f32, {b, h, t});
   f.scores = plan_.add(name + "scores", act, {b, h, score_rows(), t});
   f.branch1 = plan_.add(name + "attention.projected", act, {n, d});
-  f.middle = plan_.add(name + "middle", act, {n, d});
+  f.middle = plan_.add(name + "middle", act, {own_n, d});
   f.normed2 = plan_.add(name + "normed2", act, {n, d});
-  f.rstd2 = plan_.add(name + "rstd2", DType::f32, {n});
+  f.rstd2 = plan_.add(name + "rstd2", DType::f32, {own_n});
   f.gate_up = plan_.add(name + "gate_up", act, {n, 2 * ff});
   f.silu = plan_.add(name + "silu", act, {n, ff});
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
@@ -195,18 +255,18 @@ DecoderModel::EightBits DecoderModel::plan_eight_bits(const std::string& name, s
 }
 
 DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name) {
-  const std::int64_t n = config_.rows(), d = config_.d_model, ff = config_.d_ff;
+  const std::int64_t n = config_.rows(), d = config_.d_model, ff = config_.own_d_ff();
   const DType act = config_.precision.activation;
   const auto rows = [&](const char* what, std::int64_t columns) { return plan_.add(name + what, act, {n, columns}); };
   const auto scores = [&](const char* what) {
-    return plan_.add(name + what, act, {config_.batch_size, config_.heads, score_rows(), config_.context_length});
+    return plan_.add(name + what, act, {config_.batch_size, config_.own_heads(), score_rows(), config_.context_length});
   };
   Backward g{};
   g.silu = rows("silu", ff), g.dsilu = rows("dsilu", ff);
   g.hidden = rows("hidden", ff), g.dhidden = rows("dhidden", ff);
   g.normed2 = rows("normed2", d), g.dnormed2 = rows("dnormed2", d);
-  g.dattention = rows("dattention", d);
-  g.dqkv = rows("dqkv", config_.qkv_width());
+  g.dattention = rows("dattention", config_.own_width());
+  g.dqkv = rows("dqkv", config_.own_qkv_width());
   g.scores = scores("scores"), g.dscores = scores("dscores");
   g.normed1 = rows("normed1", d), g.dnormed1 = rows("dnormed1", d);
   if (eight_bits()) {

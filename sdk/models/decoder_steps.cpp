@@ -66,7 +66,7 @@ void DecoderModel::initialize(Backend& b) const {
 }
 
 Tensor DecoderModel::split_heads(const Tensor& x) const {
-  return x.view({config_.batch_size, config_.context_length, config_.heads, config_.head_dim()});
+  return x.view({config_.batch_size, config_.context_length, config_.own_heads(), config_.head_dim()});
 }
 
 namespace {
@@ -76,11 +76,11 @@ struct Heads {
   std::int64_t first, count;
 };
 Heads heads_at(const DecoderConfig& c, int which) {
-  const std::int64_t h = c.heads, k = c.key_heads();
+  const std::int64_t h = c.own_heads(), k = c.own_key_heads();
   return which == 0 ? Heads{0, h} : Heads{h + (which - 1) * k, k};
 }
 Tensor by_heads(const DecoderConfig& c, const Tensor& packed) {
-  return packed.view({c.batch_size, c.context_length, c.heads + 2 * c.key_heads(), c.head_dim()});
+  return packed.view({c.batch_size, c.context_length, c.own_heads() + 2 * c.own_key_heads(), c.head_dim()});
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Tensor DecoderModel::bias_of(const DecoderLayerParameters& p, int which, std::si
 // Queries and keys lie side by side: fused, they are one tensor of all their heads.
 void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const {
   if (config_.fused)
-    return b.run(op::Rotary{.x = by_heads(config_, packed).slice(2, 0, config_.heads + config_.key_heads()),
+    return b.run(op::Rotary{.x = by_heads(config_, packed).slice(2, 0, config_.own_heads() + config_.own_key_heads()),
                             .cos = plan_[cos_],
                             .sin = plan_[sin_],
                             .inverse = inverse});
@@ -112,7 +112,7 @@ void DecoderModel::rotate(Backend& b, const Tensor& packed, bool inverse) const 
 
 DecoderModel::GateUp DecoderModel::gate_up(const Forward& f) const {
   const Tensor& packed = plan_[f.gate_up];
-  const std::int64_t ff = config_.d_ff;
+  const std::int64_t ff = config_.own_d_ff();
   if (config_.fused) return {packed, packed.slice(1, 0, ff), packed.slice(1, ff, ff)};
   const Tensor halves = packed.view({2 * config_.rows(), ff});
   return {packed, halves.slice(0, 0, config_.rows()), halves.slice(0, config_.rows(), config_.rows())};
@@ -153,7 +153,10 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
   const Tensor& x = config_.layers > 0 ? plan_[forward_[0].input] : plan_[final_input_];
   train::BlockParameters* const blocks = residence_.blocks;
   if (blocks) blocks->begin_forward(b), blocks->before_forward(b, 0);
-  b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
+  if (config_.is_split())
+    embed_parts(b, ids, x);
+  else
+    b.run(op::EmbeddingForward{.ids = ids, .table = set_.compute(ids_.embeddings), .out = x});
   for (std::size_t l = 0; l < forward_.size(); ++l) {
     const Forward& f = forward_[l];
     if (blocks) blocks->before_forward(b, l + 1);
@@ -161,7 +164,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
     if (l == 0 || !config_.fused)
       b.run(op::RmsNormForward{.x = plan_[f.input],
                                .weight = set_.value(ids_.layers[l].ln1),
-                               .y = unless_eight_bits(f.normed1),
+                               .y = own_rows(unless_eight_bits(f.normed1)),
                                .rstd = plan_[f.rstd1],
                                .eps = norm_eps(),
                                .eight_bits = as_read_by(f.qkv_8)});
@@ -171,7 +174,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
   if (config_.layers == 0 || !config_.fused)
     b.run(op::RmsNormForward{.x = plan_[final_input_],
                              .weight = set_.value(ids_.ln_final),
-                             .y = plan_[final_normed_],
+                             .y = own_rows(plan_[final_normed_]),
                              .rstd = plan_[final_rstd_],
                              .eps = norm_eps()});
   if (blocks) blocks->before_forward(b, block_of_head());
@@ -180,6 +183,7 @@ void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* label
 
 void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const Forward& f) const {
   const Tensor& qkv = plan_[f.qkv];
+  gather_rows(b, plan_[f.normed1]);
   if (config_.fused) {
     project(b, plan_[f.normed1], p.q, 3, f.qkv_8, qkv, bias_of(p, 0, 3));
   } else {
@@ -191,15 +195,17 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
   attention_forward(b, f);
   quantize_for(b, plan_[f.attention], f.output_8);
   project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
+  sum_to_rows(b, plan_[f.branch1]);
   if (config_.fused) {
-    b.run(op::AddRmsNormForward{.x = plan_[f.branch1],
+    b.run(op::AddRmsNormForward{.x = own_rows(plan_[f.branch1]),
                                 .residual = plan_[f.input],
                                 .sum = plan_[f.middle],
                                 .weight = set_.value(p.ln2),
-                                .y = unless_eight_bits(f.normed2),
+                                .y = own_rows(unless_eight_bits(f.normed2)),
                                 .rstd = plan_[f.rstd2],
                                 .eps = norm_eps(),
                                 .eight_bits = as_read_by(f.gate_up_8)});
+    gather_rows(b, plan_[f.normed2]);
     project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
   } else {
     b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
@@ -224,14 +230,15 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
     b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
   }
   project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
+  sum_to_rows(b, plan_[f.branch2]);
   const bool last = l + 1 == forward_.size();
   const Tensor& next = plan_[last ? final_input_ : forward_[l + 1].input];
   if (!config_.fused) return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = next});
-  b.run(op::AddRmsNormForward{.x = plan_[f.branch2],
+  b.run(op::AddRmsNormForward{.x = own_rows(plan_[f.branch2]),
                               .residual = plan_[f.middle],
                               .sum = next,
                               .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
-                              .y = last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1),
+                              .y = own_rows(last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1)),
                               .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
                               .eps = norm_eps(),
                               .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)});
@@ -257,6 +264,7 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
 // but the gradients of query, key and value, whose product begins after its layer's join.
 void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                                train::GradientListener* listener) const {
+  if (config_.is_split()) return split_backward(b, ids, labels, valid_rows);
   head_backward(b, labels, valid_rows, listener);
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {

@@ -21,7 +21,8 @@ constexpr std::uint64_t label_stream = 1'000'002;
 
 }  // namespace
 
-DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks)
+DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
+                               train::PartExchange* others)
     : train::Trainer(host, {.precision = config.model.precision,
                             .optimizer = config.optimizer,
                             .backward = config.model.backward,
@@ -32,11 +33,14 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
       blocks_(blocks),
       whole_(config.model.precision),
       ids_(add_parameters()),
-      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}) {
+      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr, others}) {
   use(model_);
 }
 
 DecoderParameters DecoderTrainer::add_parameters() {
+  if (config_.model.is_split() && !config_.weights_file.empty())
+    throw Error(ASSAY_INVALID_ARGUMENT, "a model that is split over ranks starts from random weights; '" +
+                                            config_.weights_file + "' cannot be read");
   if (!blocks_) {
     DecoderParameters ids = add_decoder_parameters(parameters(), config_.model);
     parameters().pad_to(config_.arena_multiple);
@@ -59,6 +63,8 @@ DecoderParameters DecoderTrainer::add_parameters() {
 void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
   if (blocks_)
     blocks_->draw(backend(), seed);
+  else if (config_.model.is_split())
+    model_.draw_parts(backend(), seed);
   else
     Trainer::draw_parameters(seed);
 }

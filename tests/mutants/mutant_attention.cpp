@@ -155,6 +155,12 @@ void MutantBackend::with_broken_labels(const Tensor& labels, std::int64_t words,
   call();
 }
 
+namespace {
+std::int64_t classes_of(const compute::Tensor& logits, const compute::ClassColumns& columns) {
+  return columns.all > 0 ? columns.all : logits.dim(-1);
+}
+}  // namespace
+
 void MutantBackend::break_last_loss(const Tensor& losses) const {
   if (broken("cross_entropy.last_loss_0")) edit(losses, [](auto& v) { v[v.size() - 1] = 0; });
 }
@@ -165,14 +171,14 @@ void MutantBackend::break_last_gradient(const Tensor& dlogits) const {
 }
 
 void MutantBackend::execute(const op::CrossEntropyForward& op) {
-  with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(op); });
+  with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(op); });
   break_last_loss(op.losses);
 }
 
 void MutantBackend::execute(const op::CrossEntropyBackward& op) {
   op::CrossEntropyBackward changed = op;
   if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
-  with_broken_labels(op.labels, op.logits.dim(-1), [&] { real().run(changed); });
+  with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(changed); });
   break_last_gradient(op.dlogits);
 }
 

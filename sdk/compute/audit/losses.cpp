@@ -33,6 +33,22 @@ Row summarised(const double* row, std::size_t width) {
   return {most + std::log(total), largest};
 }
 
+// Where a label has its column: none where it is left out, or another part of the row has it.
+enum class Label { counts, ignored, elsewhere, out_of_range };
+struct LabelColumn {
+  Label kind = Label::counts;
+  std::size_t column = 0;
+};
+LabelColumn column_of(std::int64_t label, const ClassColumns& classes, std::size_t width) {
+  const auto columns = static_cast<std::int64_t>(width);
+  if (label < 0) return {Label::ignored, 0};
+  if (label >= (classes.all > 0 ? classes.all : columns * classes.each)) return {Label::out_of_range, 0};
+  for (std::int64_t c = 0; c < columns; ++c)
+    if (const std::int64_t begin = classes.first + c * classes.each; label >= begin && label < begin + classes.each)
+      return {Label::counts, static_cast<std::size_t>(c)};
+  return {Label::elsewhere, 0};
+}
+
 Tensor column(const Tensor& t) { return t.view({t.elements(), 1}); }
 
 }  // namespace
@@ -48,11 +64,11 @@ void AuditedBackend::execute(const op::CrossEntropyForward& op) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const double* const row = x.data() + r * width;
     const Row s = summarised(row, width);
-    const std::int64_t label = names[static_cast<std::size_t>(rows[r])];
-    if (label >= static_cast<std::int64_t>(width)) continue;  // it makes NaN, and no workload has one
+    const LabelColumn label = column_of(names[static_cast<std::size_t>(rows[r])], op.classes, width);
+    if (label.kind == Label::out_of_range) continue;  // it makes NaN, and no workload has one
     judge_->element(op.lse, "lse", rows[r], sums[r], s.log_sum, 2 + s.largest);
     judge_->element(op.losses, "losses", rows[r], found[r],
-                    label < 0 ? 0 : s.log_sum - row[static_cast<std::size_t>(label)], 2 + 2 * s.largest);
+                    label.kind == Label::counts ? s.log_sum - row[label.column] : 0, 2 + 2 * s.largest);
   }
 }
 
@@ -63,18 +79,21 @@ void AuditedBackend::execute(const op::CrossEntropyBackward& op) {
   const auto width = static_cast<std::size_t>(audit::width_of(op.logits));
   const Values x = judge_->read_rows(op.logits, rows), sums = judge_->read_rows(column(op.lse), rows);
   const std::vector<std::int64_t> names = audit::read_integers(real(), op.labels);
+  std::vector<LabelColumn> labels;
+  for (const std::int64_t row : rows)
+    labels.push_back(column_of(names[static_cast<std::size_t>(row)], op.classes, width));
   const double factor = static_cast<double>(op.scale) * (op.loss_scale ? judge_->number(op.loss_scale) : 1);
   call();
-  judge_->each(op.dlogits, "dlogits", audit::whole_rows(op.dlogits, rows),
-               [&](std::size_t i, std::int64_t, std::size_t c) {
-                 const std::size_t r = i / width;
-                 const std::int64_t label = names[static_cast<std::size_t>(rows[r])];
-                 if (label < 0) return std::pair(0.0, 0.0);
-                 if (label >= static_cast<std::int64_t>(width)) return std::pair(double(NAN), 0.0);
-                 const double p = std::exp(x[i] - sums[r]), target = static_cast<std::size_t>(label) == c ? 1 : 0;
-                 return std::pair(factor * (p - target),
-                                  std::abs(factor) * (p * (2 + std::abs(x[i]) + std::abs(sums[r])) + target));
-               });
+  judge_->each(
+      op.dlogits, "dlogits", audit::whole_rows(op.dlogits, rows), [&](std::size_t i, std::int64_t, std::size_t c) {
+        const std::size_t r = i / width;
+        const LabelColumn& label = labels[r];
+        if (label.kind == Label::ignored) return std::pair(0.0, 0.0);
+        if (label.kind == Label::out_of_range) return std::pair(double(NAN), 0.0);
+        const double p = std::exp(x[i] - sums[r]), target = label.kind == Label::counts && label.column == c ? 1 : 0;
+        return std::pair(factor * (p - target),
+                         std::abs(factor) * (p * (2 + std::abs(x[i]) + std::abs(sums[r])) + target));
+      });
 }
 
 void AuditedBackend::execute(const op::CrossEntropyInPlace& op) {

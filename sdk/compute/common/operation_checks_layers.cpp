@@ -1,6 +1,8 @@
 // Checks of normalisations, softmax, attention and losses.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "common/kernel_arguments.hpp"
 #include "common/operation_checks.hpp"
 
@@ -185,12 +187,26 @@ void require_gradient_factor(const char* operation, const Tensor& loss_scale) {
   if (loss_scale) require_number(operation, "loss_scale", loss_scale, "the factor of the gradient");
 }
 
+// Whether the columns' classes are among all there are, and of a gradient one for each column.
+void require_classes(const char* operation, const ClassColumns& classes, const Tensor& logits, std::int64_t most_each) {
+  const std::int64_t columns = logits.dim(-1);
+  const bool fits =
+      classes.first >= 0 && classes.each >= 1 && classes.each <= most_each &&
+      (classes.all == 0 ? classes.first == 0
+                        : classes.first <= classes.all && columns <= (classes.all - classes.first) / classes.each);
+  if (!fits)
+    invalid(operation, std::to_string(columns) + " columns of " + std::to_string(classes.each) + " classes each from " +
+                           std::to_string(classes.first) + " on; expected them among the " +
+                           std::to_string(classes.all) + " that there are");
+}
+
 }  // namespace
 
 void check(const op::CrossEntropyForward& op) {
   require_logits(op.name, op.logits, op.labels);
   require_row_numbers(op.name, "losses", op.losses, op.logits);
   require_row_numbers(op.name, "lse", op.lse, op.logits);
+  require_classes(op.name, op.classes, op.logits, std::numeric_limits<std::int64_t>::max());
 }
 
 void check(const op::CrossEntropyBackward& op) {
@@ -198,6 +214,7 @@ void check(const op::CrossEntropyBackward& op) {
   require_row_numbers(op.name, "lse", op.lse, op.logits);
   require_like(op.name, op.logits, op.dlogits);
   require_gradient_factor(op.name, op.loss_scale);
+  require_classes(op.name, op.classes, op.logits, 1);
 }
 
 void check(const op::CrossEntropyInPlace& op) {

@@ -12,13 +12,17 @@ namespace assay::cpu {
 namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
-CrossEntropyArgs cross_entropy_args(const Tensor& logits, const Tensor& labels) {
+CrossEntropyArgs cross_entropy_args(const Tensor& logits, const Tensor& labels,
+                                    const compute::ClassColumns& classes = {}) {
   CrossEntropyArgs args{};
   args.labels = data_of<std::int64_t>(labels);
   args.bf16 = logits.dtype == DType::bf16;
   args.logits = logits.data;
   args.columns = logits.dim(-1);
   args.rows = rows_of(logits);
+  args.first_class = classes.first;
+  args.classes_each = classes.each;
+  args.classes = classes.all > 0 ? classes.all : args.columns * classes.each;
   return args;
 }
 
@@ -64,7 +68,7 @@ std::int64_t step_number(const char* operation, const Tensor& step) {
 }  // namespace
 
 void CpuBackend::execute(const op::CrossEntropyForward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.classes);
   args.losses = data_of<float>(op.losses);
   args.lse = data_of<float>(op.lse);
   if (!preparing()) loss_kernels(isa_).cross_entropy_forward(args);
@@ -72,7 +76,7 @@ void CpuBackend::execute(const op::CrossEntropyForward& op) {
 
 void CpuBackend::execute(const op::CrossEntropyBackward& op) {
   refuse_loss_scale(op.name, op.loss_scale);
-  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.logits, op.labels, op.classes);
   args.lse = data_of<float>(op.lse);
   args.dlogits = op.dlogits.data;
   args.scale = op.scale;

@@ -9,7 +9,8 @@ namespace assay::cuda {
 namespace {
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
-CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels) {
+CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits, const Tensor& labels,
+                                    const compute::ClassColumns& classes = {}) {
   require_countable(operation, logits);
   CrossEntropyArgs args{};
   args.labels = data_of<std::int64_t>(labels);
@@ -17,6 +18,9 @@ CrossEntropyArgs cross_entropy_args(const char* operation, const Tensor& logits,
   args.logits = logits.data;
   args.columns = logits.dim(-1);
   args.rows = rows_of(logits);
+  args.first_class = classes.first;
+  args.classes_each = classes.each;
+  args.classes = classes.all > 0 ? classes.all : args.columns * classes.each;
   return args;
 }
 
@@ -60,14 +64,14 @@ OptimizerArgs optimizer_args(const Op& op) {
 }  // namespace
 
 void CudaBackend::execute(const op::CrossEntropyForward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.classes);
   args.losses = data_of<float>(op.losses);
   args.lse = data_of<float>(op.lse);
   if (!preparing()) cuda::cross_entropy_forward(args, stream());
 }
 
 void CudaBackend::execute(const op::CrossEntropyBackward& op) {
-  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels);
+  CrossEntropyArgs args = cross_entropy_args(op.name, op.logits, op.labels, op.classes);
   args.lse = data_of<float>(op.lse);
   args.dlogits = op.dlogits.data;
   args.scale = op.scale;

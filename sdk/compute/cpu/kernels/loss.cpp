@@ -102,9 +102,16 @@ static void softmax_backward_typed(const SoftmaxArgs& a) {
 }
 
 // ---- cross-entropy -------------------------------------------------------------------------------------------------
-enum class Label { counts, ignored, out_of_range };
-ASSAY_INLINE Label kind_of(int64_t label, int64_t columns) {
-  return label < 0 ? Label::ignored : label < columns ? Label::counts : Label::out_of_range;
+enum class Label { counts, ignored, elsewhere, out_of_range };
+struct LabelColumn {
+  Label kind;
+  int64_t column;  // where it counts
+};
+ASSAY_INLINE LabelColumn column_of(int64_t label, const CrossEntropyArgs& a) {
+  if (label < 0) return {Label::ignored, 0};
+  if (label >= a.classes) return {Label::out_of_range, 0};
+  const int64_t column = label < a.first_class ? -1 : (label - a.first_class) / a.classes_each;
+  return column >= 0 && column < a.columns ? LabelColumn{Label::counts, column} : LabelColumn{Label::elsewhere, 0};
 }
 
 template <class T>
@@ -112,15 +119,15 @@ static void cross_entropy_forward_typed(const CrossEntropyArgs& a) {
   parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const x = static_cast<const T*>(a.logits) + r * a.columns;
-      const Label kind = kind_of(a.labels[r], a.columns);
+      const auto [kind, column] = column_of(a.labels[r], a);
       const float shift = row_max(x, a.columns, 1.0f);
       const float log_sum = __builtin_logf(sum_exponentials(x, a.columns, 1.0f, shift));
       const float lse = kind == Label::out_of_range ? __builtin_nanf("") : shift + log_sum;
       a.lse[r] = lse;
       // (shift - x) first: exact where the label's logit is near the largest, however large both are.
-      a.losses[r] = kind == Label::counts    ? (shift - load(x + a.labels[r])) + log_sum
-                    : kind == Label::ignored ? 0.0f
-                                             : lse;
+      a.losses[r] = kind == Label::counts         ? (shift - load(x + column)) + log_sum
+                    : kind == Label::out_of_range ? lse
+                                                  : 0.0f;
     }
   });
 }
@@ -131,15 +138,14 @@ static void cross_entropy_backward_typed(const CrossEntropyArgs& a) {
     for (int64_t r = begin; r < end; ++r) {
       const T* const x = static_cast<const T*>(a.logits) + r * a.columns;
       T* const dx = static_cast<T*>(a.dlogits) + r * a.columns;
-      const int64_t label = a.labels[r];
-      const Label kind = kind_of(label, a.columns);
-      if (kind != Label::counts) {
+      const auto [kind, label] = column_of(a.labels[r], a);
+      if (kind == Label::ignored || kind == Label::out_of_range) {
         fill_row(dx, a.columns, kind == Label::ignored ? 0.0f : __builtin_nanf(""));
         continue;
       }
       const float at_label = exp_vec(splat(load(x + label) - a.lse[r]))[0];
       store_scaled_exponentials(x, dx, a.columns, 1.0f, a.lse[r], a.scale);
-      store(dx + label, (at_label - 1.0f) * a.scale);
+      if (kind == Label::counts) store(dx + label, (at_label - 1.0f) * a.scale);
     }
   });
 }
@@ -149,8 +155,7 @@ static void cross_entropy_in_place_typed(const CrossEntropyArgs& a) {
   parallel_rows(a.rows, a.columns * int64_t(sizeof(T)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       T* const x = static_cast<T*>(a.dlogits) + r * a.columns;
-      const int64_t label = a.labels[r];
-      const Label kind = kind_of(label, a.columns);
+      const auto [kind, label] = column_of(a.labels[r], a);
       if (kind != Label::counts) {
         a.losses[r] = kind == Label::ignored ? 0.0f : __builtin_nanf("");
         fill_row(x, a.columns, a.losses[r]);

@@ -26,9 +26,10 @@ struct CrossEntropyArgs {
   float* lse;
   int64_t rows, columns;
   float scale;
+  int64_t first_class, classes_each, classes;  // of the columns; `classes`: all that there are
 };
 
-// A label that is not below `columns` makes its row NaN: loss, lse and gradient.
+// A label that is not below `classes` makes its row NaN: loss, lse and gradient.
 struct LossKernels {
   void (*softmax_forward)(const SoftmaxArgs&);
   void (*softmax_backward)(const SoftmaxArgs&);

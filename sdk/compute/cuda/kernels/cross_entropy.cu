@@ -12,14 +12,17 @@ namespace {
 constexpr int most_threads = 512;
 
 struct Label {
-  bool counts, ignored;
-  int pack, element;  // where the label's column is, if it counts
+  bool counts, ignored, out_of_range;  // none of them: its column is in another part of the row
+  int pack, element;                   // where the label's column is, if it counts
 
-  __device__ __forceinline__ Label(std::int64_t label, std::int64_t columns, int pack_elements)
-      : counts(label >= 0 && label < columns),
-        ignored(label < 0),
-        pack(counts ? static_cast<int>(label) / pack_elements : -1),
-        element(counts ? static_cast<int>(label) % pack_elements : -1) {}
+  __device__ __forceinline__ Label(std::int64_t label, const CrossEntropyArgs& a, int pack_elements)
+      : ignored(label < 0), out_of_range(label >= a.classes) {
+    std::int64_t column = label - a.first_class;
+    if (a.classes_each > 1 && column >= 0) column /= a.classes_each;
+    counts = !ignored && !out_of_range && column >= 0 && column < a.columns;
+    pack = counts ? static_cast<int>(column) / pack_elements : -1;
+    element = counts ? static_cast<int>(column) % pack_elements : -1;
+  }
 
   // Whether each_pack gives this thread the label's pack.
   __device__ __forceinline__ bool is_mine() const {
@@ -53,7 +56,7 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     float held[K > 0 ? K : 1][V];
     const auto load = [&](int i, int k) { unpack(hold<V>(x + i * V), held[k]); };
     if constexpr (K > 0) each_pack<K>(packs, load);
-    const Label label(a.labels[row], a.columns, V);
+    const Label label(a.labels[row], a, V);
     if constexpr (in_place) {
       if (!label.counts) {
         const float value = label.ignored ? 0.0F : __builtin_nanf("");
@@ -109,8 +112,8 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       // (high - x) first: exact where the label's logit is near the largest, however large both are.
       if (label.is_mine()) a.losses[row] = below + log_sum;
       if (threadIdx.x == 0) {
-        a.lse[row] = label.counts || label.ignored ? high + log_sum : __builtin_nanf("");
-        if (!label.counts) a.losses[row] = label.ignored ? 0.0F : __builtin_nanf("");
+        a.lse[row] = label.out_of_range ? __builtin_nanf("") : high + log_sum;
+        if (!label.counts) a.losses[row] = label.out_of_range ? __builtin_nanf("") : 0.0F;
       }
     }
   }
@@ -126,8 +129,8 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     T* const dx = static_cast<T*>(a.dlogits) + row * a.columns;
     Held<T, V> held[K > 0 ? K : 1];
     if constexpr (K > 0) each_pack<K>(packs, [&](int i, int k) { held[k] = hold<V>(x + i * V); });
-    const Label label(a.labels[row], a.columns, V);
-    if (!label.counts) {
+    const Label label(a.labels[row], a, V);
+    if (label.ignored || label.out_of_range) {
       fill_row<T, V>(dx, packs, label.ignored ? 0.0F : __builtin_nanf(""));
       continue;
     }

@@ -1,6 +1,6 @@
 // Cross-entropy of rows of logits [rows, columns] with labels [rows].
 //
-// A label < 0 is ignored: its loss and its gradient are 0. A label >= columns makes the row's loss, lse and gradient
+// A label < 0 is ignored: its loss and its gradient are 0. A label >= classes makes the row's loss, lse and gradient
 // NaN: a kernel cannot throw, and whoever checks the loss will see it.
 #pragma once
 #include <cuda_runtime_api.h>
@@ -18,8 +18,9 @@ struct CrossEntropyArgs {
   const std::int64_t* labels;
   float *losses, *lse;
   float scale;
-  const float* loss_scale;  // one number or nullptr
-  void* dlogits;            // may be logits
+  const float* loss_scale;                          // one number or nullptr
+  void* dlogits;                                    // may be logits
+  std::int64_t first_class, classes_each, classes;  // of the columns; `classes`: all that there are
 };
 
 void cross_entropy_forward(const CrossEntropyArgs&, cudaStream_t);

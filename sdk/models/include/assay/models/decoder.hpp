@@ -5,6 +5,9 @@
 //   than queries (grouped-query attention), q, k and v biases, and the head the embedding's weights (tied).
 //
 // N = batch * context rows, row-major [batch, context]. All temporary tensors come from one BufferPlan.
+//
+// The model may be split over R ranks (decoder_split.cpp): each has the products of its heads, its part of the
+// feed-forward and of the vocabulary, and N / R rows of the residual stream.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -13,12 +16,23 @@
 #include <assay/train/buffer_plan.hpp>
 #include <assay/train/model.hpp>
 #include <assay/train/parameters.hpp>
+#include <assay/train/part_exchange.hpp>
 #include <assay/workload/precision.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace assay::models {
+
+// A rank's part of a decoder whose products are split: queries, keys and values by heads, the feed-forward by its
+// hidden states, the embedding by columns of the width, the head by words of the vocabulary. Weights of norms are whole
+// on every rank.
+struct DecoderSplit {
+  std::int64_t rank = 0, ranks = 1;
+  // Norms and residual stream of a rank are those of its N / ranks rows, and their outputs are gathered before a
+  // product. Otherwise every rank has all rows of them, and the products' outputs are summed everywhere.
+  bool sequence_parallel = true;
+};
 
 struct DecoderConfig {
   std::int64_t vocab_size = 10'000;
@@ -51,6 +65,7 @@ struct DecoderConfig {
   // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
+  DecoderSplit split;  // over several ranks: of fused steps with a backward, whole losses and one micro-batch
 
   std::int64_t rows() const { return batch_size * context_length; }       // tokens of a micro-batch
   std::int64_t step_rows() const { return accumulation_steps * rows(); }  // and of a step
@@ -58,6 +73,16 @@ struct DecoderConfig {
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t kv_width() const { return key_heads() * head_dim(); }  // of a token's keys, and of its values
   std::int64_t qkv_width() const { return d_model + 2 * kv_width(); }
+  // What is here of a split model: all of it where there is one rank.
+  bool is_split() const { return split.ranks > 1; }
+  std::int64_t own_heads() const { return heads / split.ranks; }
+  std::int64_t own_key_heads() const { return key_heads() / split.ranks; }
+  std::int64_t own_width() const { return d_model / split.ranks; }  // of attention's result, and of the embedding
+  std::int64_t own_kv_width() const { return kv_width() / split.ranks; }
+  std::int64_t own_qkv_width() const { return qkv_width() / split.ranks; }
+  std::int64_t own_d_ff() const { return d_ff / split.ranks; }
+  std::int64_t own_words() const { return vocab_size / split.ranks; }
+  std::int64_t own_rows() const { return split.sequence_parallel ? rows() / split.ranks : rows(); }
   void validate() const;  // throws assay::Error, unsupported where the unfused form has no such products
 };
 
@@ -76,6 +101,23 @@ struct DecoderParameters {
 // norms and zeros for biases.
 DecoderParameters add_decoder_parameters(train::ParameterSet& set, const DecoderConfig& config);
 
+// Which part of the whole model's parameter one of a split model's is.
+struct DecoderPart {
+  train::ParameterSet::Id whole;
+  int dimension = -1;  // that is split; -1: none
+  std::int64_t first = 0, count = 0;
+  compute::Tensor of(const compute::Tensor& whole_tensor) const {
+    return dimension < 0 ? whole_tensor : whole_tensor.slice(dimension, first, count);
+  }
+};
+// By the split model's ids: `own` are its parameters, `whole` those of the same configuration without a split.
+std::vector<DecoderPart> decoder_parts(const DecoderConfig& config, const train::ParameterSet& own,
+                                       const train::ParameterSet& whole);
+// The arena's range of what every rank has: the weights of norms, whose gradients are each rank's terms of a sum where
+// it has its own rows alone. Empty where the model is not split.
+train::ElementRange decoder_shared_range(const DecoderConfig& config, const train::ParameterSet& own,
+                                         const DecoderParameters& ids);
+
 // The blocks in which the parameters come and go: the embedding, each layer's matrices, the head. The weights of norms
 // are resident: they are few, and read in another format than the matrices.
 train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
@@ -87,13 +129,14 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 class DecoderModel : public train::Model {
  public:
   // Who holds the parameters where they come and go, and the set of what is kept of them, whose gradient arena the plan
-  // borrows. Of a model without `blocks` they are all here.
+  // borrows. Of a model without `blocks` they are all here. A split model has `others`, who are the other ranks.
   struct Residence {
     train::BlockParameters* blocks = nullptr;
     const train::ParameterSet* kept = nullptr;
+    train::PartExchange* others = nullptr;
   };
-  // The parameters, and those who hold them, must outlive the model. A side lane and blocks that come and go do not go
-  // together: INVALID_ARGUMENT.
+  // The parameters, and those who hold them, must outlive the model. A side lane, blocks that come and go and a split
+  // do not go together: INVALID_ARGUMENT.
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
                const Residence& residence);
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
@@ -121,6 +164,10 @@ class DecoderModel : public train::Model {
     return plan_[logits_];
   }  // [N, vocab], until the fused loss or backward overwrites it; in chunks the last one's
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
+  // Of the whole model, where this is a part of one.
+  std::int64_t whole_parameter_count() const { return (config_.is_split() ? whole_ : set_).parameter_count(); }
+  // Of a split model: draws its part of what the whole model would have from this seed. Uses the activations' memory.
+  void draw_parts(compute::Backend& b, std::uint64_t seed) const;
 
  private:
   using Id = train::BufferPlan::Id;
@@ -169,6 +216,27 @@ class DecoderModel : public train::Model {
                     const EightBits& by, const compute::Tensor& dx) const;
   void multiply_eight_bits(compute::Backend& b, const EightBits& by, const compute::Tensor& y) const;
 
+  // decoder_split.cpp: what a split model adds. Of one that is not, own_rows is the tensor, and nothing is exchanged.
+  compute::Tensor own_rows(const compute::Tensor& all) const;
+  void gather_rows(compute::Backend& b, const compute::Tensor& all) const { wait(b, start_gathering(b, all), all); }
+  void sum_to_rows(compute::Backend& b, const compute::Tensor& terms) const { wait(b, start_summing(b, terms), terms); }
+  train::PartExchange::Ticket start_gathering(compute::Backend& b, const compute::Tensor& all) const;
+  train::PartExchange::Ticket start_summing(compute::Backend& b, const compute::Tensor& terms) const;
+  void wait(compute::Backend& b, train::PartExchange::Ticket ticket, const compute::Tensor& used) const;
+  compute::ClassColumns own_classes() const;
+  template <class Start>
+  train::PartExchange::Ticket exchange(compute::Backend& b, const compute::Tensor& sent,
+                                       const compute::Tensor& received, Start&& start) const;
+  void plan_split();
+  void embed_parts(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& x) const;
+  void split_loss(compute::Backend& b, const compute::Tensor& labels, std::int64_t valid_rows) const;
+  void split_backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
+                      std::int64_t valid_rows) const;
+  void split_layer_backward(compute::Backend& b, std::int64_t layer, train::PartExchange::Ticket& gathering) const;
+  void note_use(compute::Backend& b, const compute::Tensor& used) const {
+    if (is_planning_) b.download(nullptr, used);
+  }
+
   // Blocks in the order of decoder_blocks().
   static std::size_t block_of_layer(std::int64_t layer) { return static_cast<std::size_t>(layer) + 1; }
   std::size_t block_of_head() const { return static_cast<std::size_t>(config_.layers) + 1; }
@@ -207,7 +275,8 @@ class DecoderModel : public train::Model {
                        train::ParameterSet::Id first, std::size_t count = 1) const;
   bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
   NaiveAttention naive_attention() const {
-    return {config_.batch_size, config_.heads, config_.context_length, config_.context_length, true, score_rows()};
+    return {config_.batch_size, config_.own_heads(), config_.context_length, config_.context_length, true,
+            score_rows()};
   }
   std::int64_t score_rows() const { return makes_scores_in_parts() ? config_.score_rows : config_.context_length; }
   float norm_eps() const { return static_cast<float>(config_.norm_eps); }
@@ -217,7 +286,7 @@ class DecoderModel : public train::Model {
   compute::Tensor columns_of(const compute::Tensor& packed, int which) const;                    // the same as a matrix
   compute::Tensor bias_of(const DecoderLayerParameters& p, int which, std::size_t count) const;  // empty: there is none
   void rotate(compute::Backend& b, const compute::Tensor& packed, bool inverse) const;  // queries and keys, in place
-  compute::Tensor split_heads(const compute::Tensor& x) const;                          // [B, T, H, D] of [N, d_model]
+  compute::Tensor split_heads(const compute::Tensor& x) const;  // [B, T, H, D] of [N, own_width]
   GateUp gate_up(const Forward& f) const;
 
   DecoderConfig config_;
@@ -234,6 +303,18 @@ class DecoderModel : public train::Model {
   // One buffer but with lanes, where a weight gradient may still be reading the older one.
   Id dx_ = 0, dx_middle_ = 0, dfinal_ = 0;
   compute::Tensor loss_scale_;
+
+  // Of a split model.
+  struct Split {
+    Id drawn;                         // the largest whole parameter, while parameters are drawn
+    Id embedded, received;            // its columns of the embedding, of all rows; and all columns of its rows
+    Id sent_gradient, gradient;       // the same of the gradient, on its way back
+    Id parts_of_loss, part_log_sums;  // by rank: log-sum-exps and losses; the former by row
+  };
+  Split split_{};
+  std::vector<DecoderPart> parts_;
+  train::ParameterSet whole_;  // the parameters of the whole model, without memory
+  bool is_planning_ = false;   // the step is recorded: of what is exchanged it is told by what is read and written
 };
 
 }  // namespace assay::models

@@ -24,7 +24,12 @@ class DecoderTrainer : public train::Trainer {
       : DecoderTrainer(host, config, nullptr) {}  // throws assay::Error
   // The model's parameters come and go by blocks: parameters() are those that `blocks` keeps here. The arenas are then
   // not padded to arena_multiple, and no file of weights is read. `blocks` must outlive the trainer.
-  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks);
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks)
+      : DecoderTrainer(host, config, blocks, nullptr) {}
+  // The model is split over ranks as config.model says, which may be one: parameters() are this rank's parts. No file
+  // of weights is read. `others` must outlive the trainer.
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::PartExchange& others)
+      : DecoderTrainer(host, config, nullptr, &others) {}
 
   // Without a backward in the model forward ends at the logits.
   void forward() const override { forward_of(0); }
@@ -47,6 +52,8 @@ class DecoderTrainer : public train::Trainer {
   std::int64_t first_token() const { return first_token_; }  // its embedding has a gradient
 
  private:
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
+                 train::PartExchange* others);
   DecoderParameters add_parameters();
   void draw_parameters(std::uint64_t seed) const override;
   void take_input_memory() override;

@@ -20,7 +20,21 @@ inline constexpr auto exposed_ms_metric = Metric::per_case("exposed_ms")
 inline constexpr auto overlap_share_metric =
     Metric::per_case("overlap_share").higher_is_better().help("1 - exposed_ms / communication_ms, not below 0");
 
-// Reports the three of `totals`, which are those of `steps` steps, at least one. Within a graph nobody knows how long
+inline constexpr auto communication_bytes_metric =
+    Metric::per_case("communication_bytes")
+        .unit("bytes")
+        .lower_is_better()
+        .help("of a rank in a step: the larger of what each collective sends and receives, summed");
+inline constexpr auto messages_metric = Metric::per_case("messages").help("collectives of a rank in a step");
+
+// Reports these two of `totals`, which are those of `steps` steps, at least one.
+template <class Launch>
+void report_messages(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
+  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(steps));
+  launch.report(messages_metric, static_cast<double>(totals.collectives) / static_cast<double>(steps));
+}
+
+// Reports how long they took, likewise. Within a graph nobody knows how long
 // collectives took, and nothing is reported.
 template <class Launch>
 void report_communication_times(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {

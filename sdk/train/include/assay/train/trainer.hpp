@@ -108,6 +108,7 @@ class Trainer {
   compute::Backend& backend() const { return *backend_; }
   // To register them for communication. Of the parameters' memory: values, then the compute copy.
   const DeviceMemory& gradient_memory() const { return gradient_memory_; }
+  const DeviceMemory& activation_memory() const { return activation_memory_; }
   void* parameter_memory() const { return parameters_at_; }
   std::size_t parameter_memory_bytes() const { return parameters_.value_bytes() + parameters_.copy_bytes(); }
 

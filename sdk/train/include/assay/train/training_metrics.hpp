@@ -12,6 +12,18 @@ inline constexpr auto live_activations_metric =
         .unit("MiB")
         .lower_is_better()
         .help("activations that are alive at the fullest moment of a step, wherever they lie");
+// Of workloads on several ranks: what a rank keeps.
+inline constexpr auto parameter_bytes_metric =
+    Metric::per_case("parameter_bytes")
+        .unit("bytes")
+        .lower_is_better()
+        .help("of the parameters that a rank keeps: weights that the optimizer updates and, in bf16, their copy");
+inline constexpr auto gradient_bytes_metric = Metric::per_case("gradient_bytes")
+                                                  .unit("bytes")
+                                                  .lower_is_better()
+                                                  .help("of the gradients that a rank keeps for the update");
+inline constexpr auto optimizer_state_bytes_metric =
+    Metric::per_case("optimizer_state_bytes").unit("bytes").lower_is_better().help("moments that a rank keeps");
 inline constexpr auto loss_scale_metric =
     Metric::per_case("loss_scale").help("fp16: the loss scale after the last step");
 inline constexpr auto skipped_steps_metric =
@@ -23,6 +35,14 @@ inline constexpr auto skipped_steps_metric =
 template <class Workload>
 void report_parameters(const LaunchOf<Workload>& launch, const Trainer& trainer) {
   launch.report(parameters_metric, trainer.parameters().parameter_count());
+}
+
+template <class Workload>
+void report_kept_bytes(const LaunchOf<Workload>& launch, const Trainer& trainer) {
+  const ParameterSet& kept = trainer.parameters();
+  launch.report(parameter_bytes_metric, kept.value_bytes() + kept.copy_bytes());
+  launch.report(gradient_bytes_metric, kept.gradient_bytes());
+  launch.report(optimizer_state_bytes_metric, trainer.optimizer().moment_bytes());
 }
 
 template <class Workload>

@@ -1,16 +1,32 @@
 // Cross-entropy: losses[r] = -log softmax(logits[r, :])[labels[r]]. A label < 0 is ignored: its loss and its gradient
 // are 0. Gradients are multiplied by `scale` and, when given, by *loss_scale.
+//
+// The logits may be columns of wider rows, which several ranks have in parts: `classes` says which classes the columns
+// stand for. A label of another rank's then has no column here: its loss counts as 0, and its gradient is scale *
+// softmax. What ranks found together is the same operation once more: of P parts that have C classes each, the P
+// log-sum-exps of a row are logits whose columns stand for C classes each. Its lse is that of the whole row, and its
+// loss what the part's that has the label lacks.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
 
 #include <array>
+#include <cstdint>
 
-namespace assay::compute::op {
+namespace assay::compute {
+
+// Column c stands for the classes from first + c each on, `each` of them.
+struct ClassColumns {
+  std::int64_t first = 0, each = 1;
+  std::int64_t all = 0;  // classes that there are; 0: those of the columns. A label beyond them has no class
+};
+
+namespace op {
 
 struct CrossEntropyForward {
   In logits;        // T [..., C], contiguous
   In labels;        // i64, one for each row
   Out losses, lse;  // fp32, one for each row
+  ClassColumns classes = {};
   ASSAY_OPERATION("cross_entropy_forward", logits, labels, losses, lse)
 };
 struct CrossEntropyBackward {
@@ -18,6 +34,7 @@ struct CrossEntropyBackward {
   float scale;
   Optional<In> loss_scale = {};  // fp32 [1]
   Out dlogits;
+  ClassColumns classes = {};  // `each` is 1
   static constexpr auto in_place = std::to_array<InPlace>({{"dlogits", "logits"}});
   ASSAY_OPERATION("cross_entropy_backward", logits, labels, lse, loss_scale, dlogits)
 };
@@ -31,4 +48,5 @@ struct CrossEntropyInPlace {
   ASSAY_OPERATION("cross_entropy_in_place", logits, labels, losses, loss_scale)
 };
 
-}  // namespace assay::compute::op
+}  // namespace op
+}  // namespace assay::compute

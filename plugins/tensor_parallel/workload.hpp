@@ -1,0 +1,63 @@
+// Training of a decoder whose products are split over the ranks, by columns and rows of its matrices.
+#pragma once
+#include <assay/comm/silent.hpp>
+#include <assay/parallel/communication_metrics.hpp>
+#include <assay/parallel/split_ranks.hpp>
+#include <assay/parallel/step_graphs.hpp>
+#include <assay/train/training_metrics.hpp>
+#include <assay/train/training_step.hpp>
+
+#include "settings.hpp"
+
+namespace tensor_parallel {
+
+class Workload {
+ public:
+  static constexpr auto id = "tensor_parallel";
+  static constexpr auto summary = "decoder training with products split over the ranks and sequence-parallel norms";
+  static constexpr auto item_unit = "tokens";
+  static constexpr bool ranks_cooperate = true;
+  static constexpr auto params = tensor_parallel::params;
+  static constexpr auto presets = assay::models::model_presets;
+  static constexpr auto phases = assay::train::data_parallel_phases;
+  static constexpr auto loss_metric =
+      assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, the same on every rank");
+  static constexpr auto metrics =
+      assay::table(assay::train::parameters_metric, loss_metric, assay::train::parameter_bytes_metric,
+                   assay::train::gradient_bytes_metric, assay::train::optimizer_state_bytes_metric,
+                   assay::parallel::communication_ms_metric, assay::parallel::exposed_ms_metric,
+                   assay::parallel::overlap_share_metric, assay::parallel::communication_bytes_metric,
+                   assay::parallel::messages_metric);
+  using Launch = assay::LaunchOf<Workload>;
+
+  explicit Workload(const assay::Case& c);
+  void setup(const Launch& launch);
+  void run(const Launch& launch);
+  void finish(const Launch& launch);
+  assay::Verified verify(const Launch& launch);
+  assay::Work work() const;  // this rank's share
+  assay::Peak peak(const Launch& launch);
+  void silence(bool silent);
+
+ private:
+  template <class AnyLaunch>
+  void enqueue_step(const AnyLaunch& launch) {
+    training_step(trainer_, launch, others_);
+  }
+
+  // verification.cpp
+  class Reference;
+  void make_gradients();  // forward and backward with all that is exchanged, as a step has them, without phases
+  std::string check_updates(const Launch& launch);
+
+  assay::Host host_;
+  Settings settings_;
+  assay::parallel::SplitRanks others_;
+  assay::models::DecoderTrainer trainer_;  // of this rank's part of the model
+  assay::comm::SilenceableCommunicator communicator_;
+  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
+  bool is_silent_ = false;
+  std::uint64_t measured_steps_ = 0;
+};
+
+}  // namespace tensor_parallel

@@ -1,0 +1,45 @@
+// The ranks over which a model's products are split ("tensor parallel"): what its forward and backward exchange, by
+// collectives in place, and at the end the sum of the gradients of what every rank has, of which each has seen its rows
+// alone.
+#pragma once
+#include <assay/comm/communicator.hpp>
+#include <assay/train/gradient_exchange.hpp>
+#include <assay/train/parameters.hpp>
+#include <assay/train/part_exchange.hpp>
+#include <cstdint>
+
+namespace assay::parallel {
+
+class SplitRanks final : public train::PartExchange, public train::GradientExchange {
+ public:
+  // This rank of so many.
+  SplitRanks(std::int64_t rank, std::int64_t ranks) : rank_(rank), ranks_(ranks) {}
+
+  // Gradients of this range are summed at the end of backward; none where it is empty. The set must outlive it.
+  void share(const train::ParameterSet& set, const train::ElementRange& range) { set_ = &set, shared_ = range; }
+  // nullptr: the step goes without communication. A rank then computes with its own part in the place of the others',
+  // and its own terms in the place of a sum: as many operations, on numbers of the same size.
+  void use(comm::Communicator* communicator) { communicator_ = communicator; }
+
+  // ---- train::PartExchange
+  Ticket gather(compute::Backend& backend, const compute::Tensor& parts) override;
+  Ticket sum_to_parts(compute::Backend& backend, const compute::Tensor& terms) override;
+  Ticket sum(compute::Backend& backend, const compute::Tensor& terms) override;
+  Ticket transpose(compute::Backend& backend, const compute::Tensor& send, const compute::Tensor& receive) override;
+  void wait(Ticket ticket) override;
+
+  // ---- train::GradientExchange
+  void begin_step() override {}
+  train::GradientListener* listener() override { return nullptr; }
+  void finish() override;
+
+ private:
+  compute::Tensor part(const compute::Tensor& whole, std::int64_t rank) const;
+
+  std::int64_t rank_, ranks_;
+  const train::ParameterSet* set_ = nullptr;
+  train::ElementRange shared_{};
+  comm::Communicator* communicator_ = nullptr;
+};
+
+}  // namespace assay::parallel

@@ -1,0 +1,35 @@
+// What the ranks of a model whose products are split over them ("tensor parallel") tell one another within a forward
+// and a backward. The model says when; whoever implements it (parallel::SplitRanks) moves the numbers. Every call but
+// wait() enqueues, and what it uses must be left alone until wait() has been called with its result.
+//
+// A tensor is taken as `ranks` equal, contiguous parts, of which the rank-th is this rank's.
+#pragma once
+#include <assay/compute/backend.hpp>
+
+#include <cstdint>
+
+namespace assay::train {
+
+class PartExchange {
+ public:
+  using Ticket = std::uint64_t;  // of a call, and of all before it
+
+  PartExchange() = default;
+  PartExchange(const PartExchange&) = delete;
+  PartExchange& operator=(const PartExchange&) = delete;
+  virtual ~PartExchange() = default;
+
+  // This rank's part is there; afterwards all are.
+  virtual Ticket gather(compute::Backend& backend, const compute::Tensor& parts) = 0;
+  // Each rank has a term of the whole; afterwards this rank's part is the sum over the ranks, and the rest is of no
+  // use.
+  virtual Ticket sum_to_parts(compute::Backend& backend, const compute::Tensor& terms) = 0;
+  // The same, and the sum is everywhere.
+  virtual Ticket sum(compute::Backend& backend, const compute::Tensor& terms) = 0;
+  // The r-th part of `send` becomes the rank-th part of `receive` on rank r. The two share no memory.
+  virtual Ticket transpose(compute::Backend& backend, const compute::Tensor& send, const compute::Tensor& receive) = 0;
+  // What is enqueued on the backend from here on sees the result.
+  virtual void wait(Ticket ticket) = 0;
+};
+
+}  // namespace assay::train
