@@ -22,7 +22,8 @@ Settings::Settings(const assay::Case& c)
       ranks(c.rank_count()) {
   options.max_channels = c.get<std::int32_t>("max_channels");
   graph = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
-  registered = c.get<bool>("registered");
+  if (c.get<bool>("registered"))
+    registration = c.get<bool>("windows") ? assay::comm::Registration::symmetric : assay::comm::Registration::plain;
   repeats = c.get<std::int64_t>("repeats");
   options.on_compute_stream = graph || c.choice("stream", streams) == Stream::compute;
   if (collective == Collective::broadcast && !in_place)

@@ -22,8 +22,9 @@ struct Settings {
   std::int32_t next_rank = 0, previous_rank = 0;  // of send_receive
   assay::comm::Options options;
   assay::comm::Message message;
-  bool graph = false, registered = false;
-  std::int64_t repeats = 1;  // of the collective in a step
+  bool graph = false;
+  assay::comm::Registration registration = assay::comm::Registration::none;  // at best
+  std::int64_t repeats = 1;                                                  // of the collective in a step
 };
 
 inline constexpr auto collectives = [] {
@@ -77,6 +78,9 @@ inline constexpr auto params = assay::table(
     Param::boolean("registered", false)
         .help("nccl: buffers are the library's memory and registered, as symmetric windows where it has them; false: "
               "any memory, not registered, as nccl-tests does"),
+    Param::boolean("windows", true)
+        .help("with registered = true: symmetric windows where the library has them; false: each rank registers its "
+              "own memory"),
     Param::integer("repeats", 1)
         .at_least(1)
         .at_most(10'000)

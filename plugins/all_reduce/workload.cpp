@@ -18,7 +18,7 @@ assay::Work Workload::work() const {
 }
 
 assay::comm::CollectiveMemory Workload::take_memory(std::size_t bytes, const char* label) {
-  return {host_, *communicator_, settings_.registered, ASSAY_MEMORY_COMMUNICATION, bytes, label};
+  return {host_, *communicator_, settings_.registration, ASSAY_MEMORY_COMMUNICATION, bytes, label};
 }
 
 std::size_t Workload::other_bytes() const {

@@ -26,7 +26,7 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 void Workload::setup(const Launch& launch) {
   report_bytes(launch);
-  const bool registered = settings_.gathers != assay::parallel::Gathers::plain;
+  const bool registered = settings_.gathers != assay::parallel::Gathers::any_memory;
   assay::train::SetupMoments moments;
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {

@@ -70,7 +70,7 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
-  const bool registered = settings_.gathers != assay::parallel::Gathers::plain;
+  const bool registered = settings_.gathers != assay::parallel::Gathers::any_memory;
   assay::train::SetupMoments moments;
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {

@@ -49,10 +49,14 @@ void require_reducible(Operation operation, DType dtype) {
 // Freed when the communicator, with which it is registered, has ended.
 class SharedMemory final : public LibraryMemory {
  public:
-  SharedMemory(std::shared_ptr<Session> session, std::size_t bytes)
+  SharedMemory(std::shared_ptr<Session> session, std::size_t bytes, Registration best)
       : session_(std::move(session)), address_(session_->allocate_shared(std::max<std::size_t>(bytes, 1))) {
     try {
-      registration_ = session_->register_together(address_, std::max<std::size_t>(bytes, 1));
+      const std::size_t taken = std::max<std::size_t>(bytes, 1);
+      if (best == Registration::symmetric)
+        registration_ = session_->register_together(address_, taken);
+      else if (session_->register_memory(address_, taken))
+        registration_ = Registration::plain;
     } catch (...) {
       session_->free_shared(address_);
       throw;
@@ -109,8 +113,8 @@ void NcclCommunicator::register_memory(void* address, std::size_t bytes) {
   if (!session_->register_memory(address, bytes)) ++not_registered_;
 }
 
-std::unique_ptr<LibraryMemory> NcclCommunicator::allocate_registered(std::size_t bytes) {
-  auto memory = std::make_unique<SharedMemory>(session_, bytes);
+std::unique_ptr<LibraryMemory> NcclCommunicator::allocate_registered(std::size_t bytes, Registration best) {
+  auto memory = std::make_unique<SharedMemory>(session_, bytes, best);
   ++asked_to_register_;
   if (memory->registration() == Registration::symmetric) ++symmetric_;
   if (memory->registration() == Registration::none) ++not_registered_;

@@ -20,7 +20,7 @@ class NcclCommunicator final : public Communicator {
   std::int32_t rank() const override { return rank_; }
   std::int32_t size() const override { return size_; }
   void register_memory(void* address, std::size_t bytes) override;
-  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes) override;
+  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes, Registration best) override;
   Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket reduce_scatter(const compute::Tensor& send, const compute::Tensor& receive, Reduction reduction) override;
   Ticket all_gather(const compute::Tensor& send, const compute::Tensor& receive) override;

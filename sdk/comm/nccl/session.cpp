@@ -97,29 +97,34 @@ void Session::follow_compute() {
 
 Ticket Session::enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute) {
   require_alive();
+  if (series_) return add_to_series(collective, bytes);
   if (const std::uint64_t capture = library_->capturing(compute_); capture != 0)
     return enqueue_captured(collective, what, bytes, capture);
   return on_gpu([&] {
-    const bool goes_on = series_ != nullptr;
-    Flight& flight = goes_on ? *series_ : begin_call(what, bytes, after_compute);
-    if (goes_on) {
-      ++flight.collectives;
-      flight.bytes += bytes;
-      watch_call(flight);
-    } else {
-      if (after_compute || capture_ != 0) follow_compute();  // a barrier, too, is behind a replay
-      library_->record(flight.begin, stream_);
-    }
+    Flight& flight = begin_call(what, bytes, after_compute);
+    if (after_compute || capture_ != 0) follow_compute();  // a barrier, too, is behind a replay
+    library_->record(flight.begin, stream_);
     call(
         child_, [&] { return library_->enqueue(child_, collective, stream_); }, [&] { return describe(flight); });
     if (in_series_) {
       series_ = &flight;
-      forget_call();
       return flight.ticket;
     }
     library_->record(flight.end, stream_);
     return end_call();
   });
+}
+
+// Where the host's launches decide, each look of its own would show in the time of a collective: the caretaker goes on
+// watching the call that began the series, and is told that another has begun.
+Ticket Session::add_to_series(const Collective& collective, std::uint64_t bytes) {
+  Flight& flight = *series_;
+  ++flight.collectives;
+  flight.bytes += bytes;
+  call_went_on_ = Clock::now().time_since_epoch().count();
+  call(
+      child_, [&] { return library_->enqueue(child_, collective, stream_); }, [&] { return describe(flight); });
+  return flight.ticket;
 }
 
 void Session::begin_series() {

@@ -71,6 +71,7 @@ class Session {
           bool on_compute_stream);
   void connect(const UniqueId& id, std::int32_t max_channels);
   Ticket enqueue(const Collective& collective, const char* what, std::uint64_t bytes, bool after_compute);
+  Ticket add_to_series(const Collective& collective, std::uint64_t bytes);
   Ticket enqueue_captured(const Collective& collective, const char* what, std::uint64_t bytes, std::uint64_t capture);
   void wait_captured(Ticket ticket, std::uint64_t capture);
   void enter_capture(std::uint64_t capture);
@@ -133,7 +134,8 @@ class Session {
     Flight flight;
     std::chrono::steady_clock::time_point since;
   };
-  std::optional<Call> call_;  // the collective that the user's thread is enqueuing
+  std::optional<Call> call_;  // the collective that the user's thread is enqueuing, or the first one of a series
+  std::atomic<std::chrono::steady_clock::rep> call_went_on_ = 0;  // when the last one of a series was begun
   bool connected_ = false;
   bool closing_ = false;
   bool released_ = false;           // by an abort: nothing runs on the GPU, and nobody is inside NCCL

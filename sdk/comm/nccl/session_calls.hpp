@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 template <class What>
 std::optional<Failure> Session::settle(const Comm& comm, Answer answer, const What& what) {
+  if (answer.kind == Answer::Kind::done) return std::nullopt;
   const Clock::time_point until = Clock::now() + timeout_;
   for (Backoff backoff; answer.kind == Answer::Kind::in_progress; answer = library_->state(comm)) {
     backoff.pause();

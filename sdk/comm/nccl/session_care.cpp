@@ -1,6 +1,8 @@
 // The caretaker's thread of a session, and the texts of what it finds.
 #include "session_calls.hpp"
 
+#include <algorithm>
+
 namespace assay::comm::nccl {
 
 void Session::care() noexcept {
@@ -44,7 +46,9 @@ std::optional<Failure> Session::look() {
       }
     }
     if (aborted()) return given_up(oldest ? describe(*oldest) : call ? describe(call->flight) : "what comes next");
-    if (call && Clock::now() - call->since > timeout_) return late(describe(oldest ? *oldest : call->flight));
+    const Clock::time_point went_on{Clock::duration(call_went_on_.load())};
+    if (call && Clock::now() - std::max(call->since, went_on) > timeout_)
+      return late(describe(oldest ? *oldest : call->flight));
     if (!oldest) return std::nullopt;
     // Who holds NCCL at this moment is a call of the user's thread, which learns of errors by itself.
     if (const std::unique_lock nccl(nccl_, std::try_to_lock); nccl && child_)

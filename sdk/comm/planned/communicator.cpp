@@ -11,16 +11,18 @@ namespace {
 
 class PlannedMemory final : public LibraryMemory {
  public:
-  PlannedMemory(const assay_device_access& device, std::size_t bytes) : device_(device) {
+  PlannedMemory(const assay_device_access& device, std::size_t bytes, Registration registration)
+      : device_(device), registration_(registration) {
     if (const assay_status s = device.api->allocate(device.device, bytes, &address_); s != ASSAY_OK)
       throw Error(s, device.api->error_text());
   }
   ~PlannedMemory() override { device_.api->release(device_.device, address_); }
   void* data() const override { return address_; }
-  Registration registration() const override { return Registration::symmetric; }
+  Registration registration() const override { return registration_; }
 
  private:
   const assay_device_access& device_;
+  const Registration registration_;
   void* address_ = nullptr;
 };
 
@@ -62,7 +64,7 @@ class PlannedCommunicator final : public Communicator {
   }
   // Of a graph's collectives it is told when the graph is launched, as of the operations in it.
   bool captures() const override { return backend_ == "nccl"; }
-  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes) override;
+  std::unique_ptr<LibraryMemory> allocate_registered(std::size_t bytes, Registration best) override;
   Ticket end_series() override { return ticket_; }
   void wait(Ticket) override {}
   void synchronize() override {}
@@ -87,9 +89,9 @@ class PlannedCommunicator final : public Communicator {
   Ticket ticket_ = 0;
 };
 
-std::unique_ptr<LibraryMemory> PlannedCommunicator::allocate_registered(std::size_t bytes) {
+std::unique_ptr<LibraryMemory> PlannedCommunicator::allocate_registered(std::size_t bytes, Registration best) {
   if (backend_ != "nccl") return nullptr;
-  return std::make_unique<PlannedMemory>(device_, bytes);
+  return std::make_unique<PlannedMemory>(device_, bytes, best);
 }
 
 Communicator* create(const assay_comm& comm, const assay_device_access& device, void*, const Options& options) {

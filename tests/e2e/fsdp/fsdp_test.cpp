@@ -98,6 +98,22 @@ TEST_F(Fsdp, ServesGroupedQueriesWithBiasesAndRefusesTiedEmbeddings) {
   EXPECT_PRED2(contains, records[1]["reason"], "tied_embeddings = false");
 }
 
+TEST_F(Fsdp, GlooGathersFromAnyMemoryAndByNoCopyEngine) {
+  for (const char* plugin : {"fsdp", "sharded_optimizer"}) {
+    SCOPED_TRACE(plugin);
+    const auto records = records_of({.plugin = plugin,
+                                     .params = "size = \"tiny\"\nbatch_size = 1\ncontext_length = 8\n",
+                                     .measure = "warmup = 1\nsteps = 1",
+                                     .run = "threads = 1\nranks = 2\nallow = [\"unsupported\"]",
+                                     .sweep = "gathers = [\"registered\", \"windows\", \"copy_engines\"]"});
+    ASSERT_EQ(records.size(), 3u);
+    for (const json& r : records) EXPECT_EQ(r["status"], "unsupported");
+    EXPECT_PRED2(contains, records[0]["reason"], "gloo has no memory to register");
+    EXPECT_PRED2(contains, records[1]["reason"], "gloo has no memory to register");
+    EXPECT_PRED2(contains, records[2]["reason"], "gloo has no copy engines");
+  }
+}
+
 TEST_F(Fsdp, EachOptimizerAttentionAndRecomputationIsVerified) {
   const auto records = run_cases("precision = \"bf16_pure\"\nattention = \"naive\"\nexecution = \"graph\"\n",
                                  "\"run.ranks\" = [3]\noptimizer = [\"adamw\", \"sgd\"]\n"

@@ -196,22 +196,24 @@ TEST_F(GraphTest, ACaptureThatHangsInsideNcclIsLate) {
 
 TEST_F(GraphTest, RegisteredMemoryIsSymmetricWhereThereAreWindows) {
   open_on(true);
-  std::unique_ptr<LibraryMemory> memory, plain, none;
+  std::unique_ptr<LibraryMemory> memory, asked_for, plain, none;
   {
     NcclCommunicator communicator(session, 1, 2, "NCCL 2.28.9");
-    memory = communicator.allocate_registered(64);
+    memory = communicator.allocate_registered(64, Registration::symmetric);
     EXPECT_EQ(memory->registration(), Registration::symmetric);
     EXPECT_EQ(communicator.description(), "NCCL 2.28.9; 1 of 1 registered buffers is symmetric");
+    asked_for = communicator.allocate_registered(64, Registration::plain);
+    EXPECT_EQ(asked_for->registration(), Registration::plain);
     world->has_windows = false;
-    plain = communicator.allocate_registered(64);
+    plain = communicator.allocate_registered(64, Registration::symmetric);
     EXPECT_EQ(plain->registration(), Registration::plain);
     world->registers = false;
-    none = communicator.allocate_registered(64);
+    none = communicator.allocate_registered(64, Registration::symmetric);
     EXPECT_EQ(none->registration(), Registration::none);
-    EXPECT_TRUE(has(communicator.description(), "1 of 3 buffers could not be registered"));
+    EXPECT_TRUE(has(communicator.description(), "1 of 4 buffers could not be registered"));
   }
   EXPECT_EQ(world->windows_alive, 0);
-  EXPECT_EQ(world->shared_alive, 3) << "it outlives the communicator";
+  EXPECT_EQ(world->shared_alive, 4) << "it outlives the communicator";
 }
 
 TEST_F(GraphTest, ARegistrationThatNobodyJoinsIsLate) {

@@ -110,10 +110,13 @@ class Communicator {
   // Says that collectives will use this memory often, so that the library may register it. Not an error where it
   // cannot.
   virtual void register_memory(void* address, std::size_t bytes) = 0;
-  // Takes device memory from the library and registers it, by a symmetric window where the library and the machine have
-  // them, else as `plain`. Every rank calls it with the same `bytes`; what it takes is the caller's to account for
-  // (registered_memory.hpp does). Null: this library has no memory of its own. OUT_OF_MEMORY when there is none left.
-  virtual std::unique_ptr<LibraryMemory> allocate_registered(std::size_t /*bytes*/) { return nullptr; }
+  // Takes device memory from the library and registers it: at `best` as symmetric, where the library and the machine
+  // have windows, else as plain. Every rank calls it with the same `bytes` and `best`; what it takes is the caller's to
+  // account for (registered_memory.hpp does). Null: this library has no memory of its own. OUT_OF_MEMORY when there is
+  // none left.
+  virtual std::unique_ptr<LibraryMemory> allocate_registered(std::size_t /*bytes*/, Registration /*best*/) {
+    return nullptr;
+  }
 
   // receive = reduction over the ranks' send, n elements each
   virtual Ticket all_reduce(const compute::Tensor& send, const compute::Tensor& receive, Reduction) = 0;

@@ -15,11 +15,11 @@ class RegisteredMemory {
  public:
   RegisteredMemory() = default;
   // Every rank makes it with as many bytes. Throws assay::Error: UNSUPPORTED where the library has no such memory.
-  RegisteredMemory(const Host& host, Communicator& communicator, assay_memory_kind kind, std::size_t bytes,
-                   std::string label)
+  RegisteredMemory(const Host& host, Communicator& communicator, Registration best, assay_memory_kind kind,
+                   std::size_t bytes, std::string label)
       : account_(host.extension<assay_memory>(ASSAY_EXT_MEMORY)), kind_(kind), bytes_(bytes), label_(std::move(label)) {
     if (!account_) throw Error(ASSAY_UNSUPPORTED, "the host does not offer " ASSAY_EXT_MEMORY);
-    memory_ = communicator.allocate_registered(bytes);
+    memory_ = communicator.allocate_registered(bytes, best);
     if (!memory_)
       throw Error(ASSAY_UNSUPPORTED, std::string(communicator.backend()) +
                                          " has no memory to register, as it sends from any; leave out what asks for "
@@ -57,11 +57,11 @@ class RegisteredMemory {
 class CollectiveMemory {
  public:
   CollectiveMemory() = default;
-  // `registered`: every rank makes it with as many bytes, and it throws as RegisteredMemory does.
-  CollectiveMemory(const Host& host, Communicator& communicator, bool registered, assay_memory_kind kind,
+  // None: the host's memory. Else every rank makes it with as many bytes, and it throws as RegisteredMemory does.
+  CollectiveMemory(const Host& host, Communicator& communicator, Registration best, assay_memory_kind kind,
                    std::size_t bytes, const std::string& label) {
-    if (registered)
-      registered_ = RegisteredMemory(host, communicator, kind, bytes, label);
+    if (best != Registration::none)
+      registered_ = RegisteredMemory(host, communicator, best, kind, bytes, label);
     else
       plain_ = DeviceMemory(host, kind, bytes, label);
   }

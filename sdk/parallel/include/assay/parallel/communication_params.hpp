@@ -51,14 +51,16 @@ inline constexpr auto product_params =
                     "with max_channels, which limits what collectives take"));
 
 // How parameters are gathered.
-enum class Gathers : std::int32_t { plain, registered, copy_engines };
-inline constexpr auto gather_choices = choices<Gathers>(
-    {{"plain", Gathers::plain}, {"registered", Gathers::registered}, {"copy_engines", Gathers::copy_engines}});
+enum class Gathers : std::int32_t { any_memory, registered, windows, copy_engines };
+inline constexpr auto gather_choices = choices<Gathers>({{"any_memory", Gathers::any_memory},
+                                                         {"registered", Gathers::registered},
+                                                         {"windows", Gathers::windows},
+                                                         {"copy_engines", Gathers::copy_engines}});
 inline constexpr auto gather_params =
-    table(Param::choice("gathers", Gathers::plain, gather_choices)
-              .help("how parameters are gathered. plain: from and to any memory; registered (nccl): in symmetric "
-                    "windows; copy_engines (nccl from 2.28 on): the same by the GPU's copy engines, which take no "
-                    "multiprocessors from the products"));
+    table(Param::choice("gathers", Gathers::any_memory, gather_choices)
+              .help("how parameters are gathered. any_memory: from and to memory as it is; nccl: registered: memory "
+                    "of NCCL's, which each rank registers; windows: the same in symmetric windows; copy_engines (from "
+                    "2.28 on): these by the GPU's copy engines, which take no multiprocessors from the products"));
 
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);

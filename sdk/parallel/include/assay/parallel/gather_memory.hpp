@@ -10,7 +10,10 @@ namespace assay::parallel {
 // machine, has not what `gathers` asks for.
 inline comm::CollectiveMemory gather_memory(const Host& host, comm::Communicator& communicator, Gathers gathers,
                                             assay_memory_kind kind, std::size_t bytes, const std::string& label) {
-  comm::CollectiveMemory memory(host, communicator, gathers != Gathers::plain, kind, bytes, label);
+  const comm::Registration best = gathers == Gathers::any_memory   ? comm::Registration::none
+                                  : gathers == Gathers::registered ? comm::Registration::plain
+                                                                   : comm::Registration::symmetric;
+  comm::CollectiveMemory memory(host, communicator, best, kind, bytes, label);
   if (gathers == Gathers::copy_engines && memory.registration() != comm::Registration::symmetric)
     throw Error(ASSAY_UNSUPPORTED, "copy engines gather between symmetric windows, and " + communicator.description() +
                                        " has none between these GPUs; leave out gathers = \"copy_engines\"");
