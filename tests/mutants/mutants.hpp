@@ -208,7 +208,6 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"all_to_all.range_left_out", "the last quarter of what other ranks send does not arrive"},
     {"all_to_all.too_early", "a rank sends what its memory held the last time"},
     {"all_to_all.stale_result", "an exchange gives the result of the one before it in the same memory"},
-    {"all_to_all.skipped_once", "every second exchange leaves what was there"},
     {"all_to_all.last_rank_missing", "what the last rank sends counts as 0"},
     {"all_to_all.not_a_number", "the last element is NaN, on all ranks"},
     {"all_to_all.bf16", "fp32 is rounded to bf16 on the way"},
