@@ -16,6 +16,7 @@
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -41,6 +42,15 @@ assay::models::DecoderTrainerConfig unsplit(assay::models::DecoderTrainerConfig 
   config.model.split = {};
   config.train_step = false;
   return config;
+}
+
+// Of a rank's terms of a sum each is rounded to 16 bits before they are added, which the unsplit model does not do.
+// Found of 48 tokens, on 2 ranks in bf16_pure after three steps: 5.2e-4 of the loss, which is the mean over them.
+assay::verification::PathTolerance tolerance_of(const assay::models::DecoderConfig& model) {
+  auto tolerance = assay::verification::path_tolerance(model.precision, model.layers, model.rows());
+  if (model.precision.activation != assay::compute::DType::f32)
+    tolerance.loss = std::max(tolerance.loss, 1.2e-2 / std::sqrt(static_cast<double>(model.rows())));
+  return tolerance;
 }
 
 std::size_t largest_bytes(const ParameterSet& set) {
@@ -103,7 +113,8 @@ void Workload::Reference::check_start() {
       return assay::verification::hash_of(backend(), mine) ==
              assay::verification::hash_of(backend(), own_part(id, of_all));
     };
-    if (!same(own().value(id), all().value(whole)) || !same(own().compute(id), all().compute(whole)))
+    if (!same(own().value(id), all().value(whole)) ||
+        (own().compute_copy() && !same(own().compute(id), all().compute(whole))))
       throw assay::Error(ASSAY_WRONG_RESULT, "before the first step " + rank_text() + "'s part of " +
                                                  own().all()[id].name + " is not that of the unsplit model");
   }
@@ -158,9 +169,9 @@ std::string Workload::Reference::check_gradients(const std::string& when) {
         backend(), own_part(id, all().gradient(parts_[id].whole)),
         assay::verification::sampled_elements(own(), id, assay::verification::compared_elements));
   };
-  const std::string text = assay::verification::compare_paths(
-      when + ", each rank's part against the unsplit model", found, expected_loss, expected,
-      assay::verification::path_tolerance(config().precision, config().layers, config().rows()), own(), "");
+  const std::string text =
+      assay::verification::compare_paths(when + ", each rank's part against the unsplit model", found, expected_loss,
+                                         expected, tolerance_of(config()), own(), "");
   return text + ", of " +
          assay::verification::share_text(
              assay::verification::sampled_share(own(), assay::verification::compared_elements)) +
@@ -233,6 +244,11 @@ std::string Workload::check_updates(const Launch& launch) {
     communicator_->synchronize();
     check.after_step();
     check.set_visible_rate();
+    // That of rank 0's gradients for all, so that what every rank has stays the same.
+    float rate = 0;
+    trainer_.backend().download(&rate, trainer_.optimizer().learning_rate());
+    rate = assay::comm::exchange(host_, "tensor_parallel.rate." + std::to_string(i), rate)[0];
+    trainer_.backend().run(op::Fill{.x = trainer_.optimizer().learning_rate(), .value = double{rate}});
   }
   return "each rank's part: " + check.text();
 }

@@ -88,6 +88,99 @@ TEST(CrossEntropy, BackwardByDifferences) {
   check("cross_entropy by differences", DType::f32, x.read(), numerical_gradient(loss, logits), 2e-6);
 }
 
+// Each part of a row knows its own classes; the parts' log-sum-exps are those of wide columns.
+TEST(CrossEntropy, OfPartsIsThatOfTheWholeRow) {
+  constexpr std::int64_t rows = 9, parts = 3;
+  for (const DType t : float_types())
+    for (const std::int64_t words : {5, 40, 3000}) {
+      const Values logits = random_values(t, rows * parts * words, 5, 0.0, 3.0);
+      Values labels = random_ids(rows, 6, 0, parts * words);
+      labels[1] = -1, labels[2] = 0, labels[3] = static_cast<double>(words), labels[4] = static_cast<double>(3 * words);
+      const float scale = 0.125F;
+      Values possible = labels;
+      possible[4] = -1;  // there is no such class
+      const Losses expected = cross_entropy(logits, possible, scale);
+      const DeviceTensor ids(DType::i64, {rows}, labels), losses(DType::f32, {rows}), lse(DType::f32, {rows});
+      Values sums(rows * parts), own_losses(rows), dlogits(logits.size());
+      const auto part_of = [&](std::int64_t part) {
+        Values x;
+        for (std::int64_t r = 0; r < rows; ++r)
+          x.insert(x.end(), logits.begin() + (r * parts + part) * words,
+                   logits.begin() + (r * parts + part + 1) * words);
+        return x;
+      };
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const DeviceTensor x(t, {rows, words}, part_of(part));
+        run([&] {
+          backend().run(op::CrossEntropyForward{.logits = x,
+                                                .labels = ids,
+                                                .losses = losses,
+                                                .lse = lse,
+                                                .classes = {.first = part * words, .all = parts * words}});
+        });
+        const Values of_part = losses.read(), sum = lse.read();
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const auto i = static_cast<std::size_t>(r);
+          sums[i * parts + static_cast<std::size_t>(part)] = sum[i];
+          own_losses[i] += of_part[i];
+          const auto label = static_cast<std::int64_t>(labels[i]);
+          if (label >= 0 && label / words != part && label < parts * words) {
+            EXPECT_EQ(of_part[i], 0) << r;
+          }
+        }
+      }
+      sums[4 * parts] = sums[4 * parts + 1] = sums[4 * parts + 2] = 0;  // not numbers until here
+      const DeviceTensor log_sums(DType::f32, {rows, parts}, sums);
+      run([&] {
+        backend().run(op::CrossEntropyForward{.logits = log_sums,
+                                              .labels = ids,
+                                              .losses = losses,
+                                              .lse = lse,
+                                              .classes = {.first = 0, .each = words, .all = parts * words}});
+      });
+      Values total = losses.read(), whole = lse.read();
+      for (std::size_t r = 0; r < total.size(); ++r) total[r] += own_losses[r];
+      EXPECT_TRUE(std::isnan(total[4]));
+      EXPECT_TRUE(std::isnan(whole[4]));
+      total[4] = 0, whole[4] = expected.lse[4];
+      const double loss_tolerance = t == DType::f32 || !is_cuda() ? 2e-6 : 1e-5;
+      check("cross_entropy_forward of parts", t, total, expected.losses, loss_tolerance);
+      check("cross_entropy_forward of parts, lse", t, whole, expected.lse, 1e-6);
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const DeviceTensor x(t, {rows, words}, part_of(part)), dx(t, {rows, words});
+        run([&] {
+          backend().run(op::CrossEntropyBackward{.logits = x,
+                                                 .labels = ids,
+                                                 .lse = lse,
+                                                 .scale = scale,
+                                                 .dlogits = dx,
+                                                 .classes = {.first = part * words, .all = parts * words}});
+        });
+        const Values found = dx.read();
+        for (std::int64_t r = 0; r < rows; ++r)
+          std::copy_n(found.begin() + r * words, words, dlogits.begin() + (r * parts + part) * words);
+      }
+      for (std::int64_t c = 0; c < parts * words; ++c) {
+        double& x = dlogits[static_cast<std::size_t>(4 * parts * words + c)];
+        EXPECT_TRUE(std::isnan(x));
+        x = 0;
+      }
+      check("cross_entropy_backward of parts", t, dlogits, expected.dlogits, tolerance_of(t, 1e-5));
+    }
+}
+
+TEST(CrossEntropy, OfPartsRefusesClassesThatAreNot) {
+  const DeviceTensor x(DType::f32, {2, 8}, Values(16)), ids(DType::i64, {2}, {0, 1});
+  const DeviceTensor losses(DType::f32, {2}), lse(DType::f32, {2});
+  for (const compute::ClassColumns& classes :
+       {compute::ClassColumns{.first = 8, .all = 15}, compute::ClassColumns{.first = 8},
+        compute::ClassColumns{.first = -8, .all = 16}, compute::ClassColumns{.each = 3, .all = 23},
+        compute::ClassColumns{.each = 0}})
+    EXPECT_THROW(backend().run(op::CrossEntropyForward{
+                     .logits = x, .labels = ids, .losses = losses, .lse = lse, .classes = classes}),
+                 Error);
+}
+
 TEST(CrossEntropy, ALabelOutOfRangeIsNan) {
   for (const DType t : float_types()) {
     const Values labels = {11, 3};

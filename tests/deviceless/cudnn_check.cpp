@@ -90,6 +90,9 @@ std::vector<Configuration> configurations() {
                        {"qwen2.5-3b", 16, 2, 128},
                        {"qwen2.5-7b", 28, 4, 128},
                        {"llama3-8b", 32, 8, 128}};
+  // What a rank has of heads that two share (configs/tensor-parallel.toml).
+  both("tensor_parallel xl", {DType::bf16, 4, 10, 512, 512, 80, true, false});
+  both("tensor_parallel 2.7B", {DType::bf16, 4, 16, 512, 512, 80, true, false});
   for (const DType type : {DType::bf16, DType::f16}) {
     for (const auto& model : public_models)
       for (const auto& [batch, context] : {std::pair{1, 128}, {4, 1024}, {16, 1024}, {1, 4096}, {2, 8192}})

@@ -156,9 +156,20 @@ void MutantBackend::with_broken_labels(const Tensor& labels, std::int64_t words,
 }
 
 namespace {
-std::int64_t classes_of(const compute::Tensor& logits, const compute::ClassColumns& columns) {
+
+using compute::ClassColumns;
+
+std::int64_t classes_of(const Tensor& logits, const ClassColumns& columns) {
   return columns.all > 0 ? columns.all : logits.dim(-1);
 }
+// Whether other ranks have columns of these rows.
+bool is_part(const Tensor& logits, const ClassColumns& columns) {
+  return logits.dim(-1) * columns.each < classes_of(logits, columns);
+}
+bool is_elsewhere(std::int64_t label, const Tensor& logits, const ClassColumns& columns) {
+  return label >= 0 && (label < columns.first || label >= columns.first + logits.dim(-1) * columns.each);
+}
+
 }  // namespace
 
 void MutantBackend::break_last_loss(const Tensor& losses) const {
@@ -171,14 +182,32 @@ void MutantBackend::break_last_gradient(const Tensor& dlogits) const {
 }
 
 void MutantBackend::execute(const op::CrossEntropyForward& op) {
-  with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(op); });
+  op::CrossEntropyForward changed = op;
+  if (op.classes.first > 0 && broken("cross_entropy.first_class_ignored")) changed.classes.first = 0;
+  if (op.classes.each > 1 && broken("cross_entropy.wide_columns_ignored")) changed.classes.each = 1;
+  with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(changed); });
+  if (op.classes.each > 1 && broken("cross_entropy.first_part_alone"))
+    edit(op.lse, [&, parts = floats(op.logits)](auto& v) {
+      for (std::int64_t r = 0; r < v.size(); ++r) v[r] = parts[r * op.logits.dim(-1)];
+    });
+  if (is_part(op.logits, op.classes) && broken("cross_entropy.loss_of_other_parts_counted"))
+    edit(op.losses, [&, sums = floats(op.lse), labels = integers(op.labels)](auto& v) {
+      for (std::int64_t r = 0; r < v.size(); ++r)
+        if (is_elsewhere(labels[r], op.logits, op.classes)) v[r] = sums[r];
+    });
   break_last_loss(op.losses);
 }
 
 void MutantBackend::execute(const op::CrossEntropyBackward& op) {
   op::CrossEntropyBackward changed = op;
   if (broken("cross_entropy.gradient_1_percent")) changed.scale *= too_large;
+  if (op.classes.first > 0 && broken("cross_entropy.first_class_ignored")) changed.classes.first = 0;
   with_broken_labels(op.labels, classes_of(op.logits, op.classes), [&] { real().run(changed); });
+  if (is_part(op.logits, op.classes) && broken("cross_entropy.gradient_of_other_parts_0"))
+    edit(op.dlogits, [&, labels = integers(op.labels)](auto& v) {
+      for (std::int64_t i = 0; i < v.size(); ++i)
+        if (is_elsewhere(labels[i / op.logits.dim(-1)], op.logits, op.classes)) v[i] = 0;
+    });
   break_last_gradient(op.dlogits);
 }
 

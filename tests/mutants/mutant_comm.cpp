@@ -142,6 +142,7 @@ class MutantCommunicator final : public Communicator {
   std::uint64_t reductions_ = 0, scatterings_ = 0, gatherings_ = 0;
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
   std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
+  std::map<std::pair<void*, std::int64_t>, Bytes> sent_to_all_, received_of_all_;          // of all_to_all
   Tensor unpaired_, unpaired_part_;  // what one of two collectives of a size has received
 };
 
@@ -359,8 +360,28 @@ void MutantCommunicator::run_all_to_all(const Tensor& send, const Tensor& receiv
   if (n == 0 || size() == 1) return done(real_->all_to_all(send, receive));
   const auto part = [n](const Tensor& of, std::int32_t rank) { return flat(of).slice(0, rank * n, n); };
   const Tensor from_last = part(receive, size() - 1);
-  const Bytes before = bytes_of(from_last);
+  const Bytes before = bytes_of(from_last), all_before = bytes_of(receive), share = bytes_of(send);
+
+  // Broken in what is sent.
+  Bytes& share_before = sent_to_all_[{send.data, n}];
+  if (was_other(share_before, share) && breaks("all_to_all.too_early")) put(share_before, send);
+  share_before = share;
+  if (breaks("all_to_all.last_rank_missing") && is_last()) std::memset(send.data, 0, send.bytes());
+  if (send.dtype == DType::f32 && breaks("all_to_all.bf16")) edit_numbers(send, assay::mutants::to_bf16);
   done(real_->all_to_all(send, receive));
+  put(share, send);
+
+  // Broken in what is received.
+  const Bytes result = bytes_of(receive);
+  Bytes& result_before = received_of_all_[{receive.data, n}];
+  if (was_other(result_before, result) && breaks("all_to_all.stale_result")) put(result_before, receive);
+  result_before = result;
+  if (n >= 4 && breaks("all_to_all.range_left_out")) {
+    Tensor was = receive;
+    was.data = const_cast<unsigned char*>(all_before.data());
+    for (std::int32_t r = 0; r < size(); ++r)
+      if (r != rank()) put(bytes_of(last_quarter(part(was, r))), last_quarter(part(receive, r)));
+  }
   if (breaks("all_to_all.parts_swapped")) {
     const Bytes a = bytes_of(part(receive, 0)), b = bytes_of(part(receive, 1));
     put(b, part(receive, 0)), put(a, part(receive, 1));
@@ -368,6 +389,10 @@ void MutantCommunicator::run_all_to_all(const Tensor& send, const Tensor& receiv
   if (breaks("all_to_all.keeps_its_own")) put(bytes_of(send), receive);
   if (breaks("all_to_all.last_part_stale") && !is_last()) put(before, from_last);
   if (has_number(last_element(receive)) && breaks("all_to_all.last_element_off")) twice_as_large(last_element(receive));
+  if (has_number(last_element(receive)) && breaks("all_to_all.one_rank_off") && is_last())
+    twice_as_large(last_element(receive));
+  if (breaks("all_to_all.not_a_number"))
+    edit_numbers(last_element(receive), [](float) { return std::numeric_limits<float>::quiet_NaN(); });
 }
 
 void MutantCommunicator::run_send_receive(const Tensor& send, std::int32_t to, const Tensor& receive,

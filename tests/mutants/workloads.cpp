@@ -125,6 +125,15 @@ std::vector<TriedCase> make_cases() {
   add("fsdp", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
   cases.back().only = {"all_gather", "adamw", "copy"};
 
+  const std::vector<std::string> exchanges{"cross_entropy", "reduce_scatter", "all_gather", "all_to_all",
+                                           "all_reduce",    "wait",           "copy"};
+  add("tensor_parallel", "rows", decoder_model, 2);
+  cases.back().only = exchanges;
+  add("tensor_parallel", "whole", decoder_model + "sequence_parallel = false\noptimizer = \"sgd\"\n", 2);
+  cases.back().only = {"all_reduce", "sgd"};
+  add("tensor_parallel", "bf16", decoder_model + "precision = \"bf16\"\n", 2);
+  cases.back().only = {"cross_entropy", "all_to_all", "adamw"};
+
   add("mixed_precision:accumulation", "sum", "accumulator = \"bf16\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "dot", "operation = \"dot\"\ndata = \"normal\"\nterms = 100\n");
   add("mixed_precision:accumulation", "matmul",

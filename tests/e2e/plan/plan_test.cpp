@@ -77,6 +77,9 @@ constexpr const char* small_decoder =
     "d_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 211\n"
     "batch_size = 4\ncontext_length = 32\n";
 const std::string decoder_params = small_decoder;
+// Two ranks share no vocabulary of 211.
+const std::string even_decoder =
+    "d_model = 64\nd_ff = 128\nlayers = 2\nheads = 2\nvocab_size = 212\nbatch_size = 4\ncontext_length = 32\n";
 INSTANTIATE_TEST_SUITE_P(
     All, PlanOfWorkload,
     testing::Values(
@@ -102,6 +105,11 @@ INSTANTIATE_TEST_SUITE_P(
                  .params = decoder_params,
                  .run = "ranks = 2\nthreads = 1",
                  .sweep = "reshard = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
+        Trained{"tensor_parallel",
+                {.plugin = "tensor_parallel",
+                 .params = even_decoder,
+                 .run = "ranks = 2\nthreads = 1",
+                 .sweep = "sequence_parallel = [false, true]\nprecision = [\"fp32\", \"bf16\"]"}},
         Trained{"encoder_decoder",
                 {.plugin = "encoder_decoder",
                  .params = "d_model = 32\nheads = 2\nencoder_layers = 1\ndecoder_layers = 1\nd_ff = 64\nbatch_size = "

@@ -85,15 +85,17 @@ TEST_F(Verification, WhereTheOtherPathDoesNotFitIsOfFewerSequencesOrPartial) {
   }
 }
 
-// The shards fit, and what they are parts of does not.
-TEST_F(Verification, OfShardsWhoseUnshardedModelDoesNotFitIsPartial) {
+// The parts fit, and what they are parts of does not.
+TEST_F(Verification, OfPartsWhoseWholeModelDoesNotFitIsPartial) {
   have_blocks_of(2);
-  ExperimentText text = decoder("fsdp", "batch_size = 1\ncontext_length = 8\nlayers = 60\noptimizer = \"sgd\"\n", 2);
-  text.params.erase(text.params.find("layers = 2\n"), 11);
-  const json r = record_of(text);
-  EXPECT_EQ(r["status"], "ok") << r["reason"];
-  EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
-  EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the unsharded model");
+  for (const std::string plugin : {"fsdp", "tensor_parallel"}) {
+    ExperimentText text = decoder(plugin, "batch_size = 1\ncontext_length = 8\nlayers = 60\noptimizer = \"sgd\"\n", 2);
+    text.params.erase(text.params.find("layers = 2\n"), 11);
+    const json r = record_of(text);
+    EXPECT_EQ(r["status"], "ok") << r["reason"];
+    EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
+    EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the uns");
+  }
 }
 
 // Two tiled attentions would agree on it.

@@ -1,0 +1,105 @@
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "e2e/support/sandbox.hpp"
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+// plugins/tensor_parallel/README.md has the formulas.
+struct Split {
+  static constexpr std::int64_t d = 48, ff = 80, layers = 3, vocabulary = 152, rows = 48;
+  static constexpr std::int64_t parameters = 2 * vocabulary * d + layers * (3 * d * ff + 4 * d * d + 2 * d) + d;
+
+  std::int64_t ranks, width;  // bytes of an activation, and of a gradient
+  bool by_rows;
+
+  static std::int64_t lines(std::int64_t elements) { return (elements + 63) / 64 * 64; }
+  static std::int64_t norms() { return (2 * layers + 1) * lines(d); }
+  std::int64_t kept() const {
+    return 2 * lines(vocabulary * d / ranks) + norms() +
+           layers *
+               (lines(d * ff / ranks) + lines(2 * d * ff / ranks) + lines(d * d / ranks) + lines(3 * d * d / ranks));
+  }
+  std::int64_t messages() const { return ranks == 1 ? 0 : by_rows ? 10 * layers + 6 : 4 * layers + 3; }
+  std::int64_t bytes() const {
+    if (ranks == 1) return 0;
+    const std::int64_t stream = width * rows * d, of_loss = 8 * ranks * rows;
+    if (!by_rows) return (4 * layers + 2) * stream + of_loss;
+    return (10 * layers + 2) * stream + 2 * stream / ranks + of_loss + width * norms();
+  }
+};
+
+class TensorParallel : public Sandbox {
+ protected:
+  std::vector<json> run_cases(const std::string& params, const std::string& sweep) {
+    return records_of({.plugin = "tensor_parallel",
+                       .params = "d_model = 48\nd_ff = 80\nheads = 4\nlayers = 3\nvocab_size = 152\nbatch_size = 2\n"
+                                 "context_length = 24\n" +
+                                 params,
+                       .measure = "warmup = 1\nsteps = 2",
+                       .run = "threads = 1\nallow = [\"unsupported\"]",
+                       .sweep = sweep});
+  }
+  static std::int64_t whole(const json& record, const char* name) {
+    return static_cast<std::int64_t>(metric(record, name));
+  }
+};
+
+void expect_verified_parts(const json& r) {
+  EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
+  for (const char* checked : {"at the start, each rank's part against the unsplit model: loss differs by",
+                              "after 3 steps, each rank's part against the unsplit model: loss differs by",
+                              "of all elements", "gradients of norms identical to the bit",
+                              "with what they have after 3 steps; weights of norms identical to the bit",
+                              "each rank's part: optimizer: 3 updates"})
+    EXPECT_PRED2(contains, r["verify"]["text"], checked);
+}
+
+TEST_F(TensorParallel, EveryNumberOfRanksIsVerifiedAndKeepsAndSendsItsPartToTheByte) {
+  const auto records =
+      run_cases("", "\"run.ranks\" = [1, 2, 4]\nprecision = [\"fp32\", \"bf16\"]\nsequence_parallel = [true, false]");
+  ASSERT_EQ(records.size(), 12u);
+  for (const json& r : records) {
+    SCOPED_TRACE(r["axes"].dump());
+    ASSERT_EQ(r["status"], "ok") << r["reason"];
+    expect_verified_parts(r);
+    const bool is_bf16 = r["axes"]["precision"] == "bf16";
+    const Split split{.ranks = r["ranks"], .width = is_bf16 ? 2 : 4, .by_rows = r["axes"]["sequence_parallel"]};
+    EXPECT_EQ(whole(r, "parameters"), Split::parameters);
+    EXPECT_EQ(whole(r, "parameter_bytes"), (is_bf16 ? 6 : 4) * split.kept());
+    EXPECT_EQ(whole(r, "gradient_bytes"), split.width * split.kept());
+    EXPECT_EQ(whole(r, "optimizer_state_bytes"), 8 * split.kept());
+    EXPECT_EQ(whole(r, "messages"), split.messages());
+    EXPECT_EQ(whole(r, "communication_bytes"), split.bytes());
+    EXPECT_EQ(r.contains("silent") && r["silent"].contains("communication_tax"), split.ranks > 1);
+    // One batch, however many ranks work on it.
+    EXPECT_NEAR(r["rates"]["items_per_s"].get<double>() * r["phases"]["step"]["mean_ms"].get<double>() / 1000,
+                Split::rows, 0.02 * Split::rows);
+  }
+}
+
+TEST_F(TensorParallel, GroupedQueriesBiasesRecomputationAndEachOptimizerAreVerified) {
+  const auto records = run_cases("kv_heads = 2\nqkv_bias = true\nprecision = \"bf16_pure\"\nattention = \"naive\"\n",
+                                 "\"run.ranks\" = [2]\noptimizer = [\"adamw\", \"sgd\"]\n"
+                                 "activation_checkpointing = [false, true]");
+  ASSERT_EQ(records.size(), 4u);
+  for (const json& r : records) {
+    expect_verified_parts(r);
+    EXPECT_EQ(whole(r, "messages"), (r["axes"]["activation_checkpointing"] ? 11 : 10) * Split::layers + 6);
+  }
+}
+
+TEST_F(TensorParallel, RefusesHeadsThatRanksCannotShare) {
+  const auto records = run_cases("", "\"run.ranks\" = [3]");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "unsupported");
+  EXPECT_PRED2(contains, records[0]["reason"], "split over 3 ranks: heads 4 is not a multiple of the ranks");
+}
+
+}  // namespace
+}  // namespace assay::test

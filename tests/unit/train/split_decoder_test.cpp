@@ -1,0 +1,88 @@
+// What each rank has of a decoder whose products are split, and which shapes cannot be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <assay/models/decoder.hpp>
+#include <string>
+#include <vector>
+
+namespace assay::models {
+namespace {
+
+using train::ParameterSet;
+
+DecoderConfig model(std::int64_t rank, std::int64_t ranks) {
+  DecoderConfig c;
+  c.d_model = 48, c.d_ff = 80, c.layers = 3, c.heads = 8, c.kv_heads = 4, c.vocab_size = 152;
+  c.batch_size = 2, c.context_length = 24;
+  c.qkv_bias = true;
+  c.split = {.rank = rank, .ranks = ranks};
+  return c;
+}
+
+TEST(SplitDecoder, EveryElementIsOnOneRankOrOnAll) {
+  for (const std::int64_t ranks : {1, 2, 4}) {
+    ParameterSet whole(DecoderConfig{}.precision);
+    add_decoder_parameters(whole, model(0, 1));
+    std::vector<std::int64_t> next(whole.all().size());  // of the dimension that is split
+    std::int64_t elements = 0;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      ParameterSet own(DecoderConfig{}.precision);
+      const DecoderConfig config = model(rank, ranks);
+      const DecoderParameters ids = add_decoder_parameters(own, config);
+      const std::vector<DecoderPart> parts = decoder_parts(config, own, whole);
+      ASSERT_EQ(parts.size(), whole.all().size());
+      const train::ElementRange shared = decoder_shared_range(config, own, ids);
+      for (ParameterSet::Id id = 0; id < parts.size(); ++id) {
+        const train::Parameter &mine = own.all()[id], &all = whole.all()[parts[id].whole];
+        EXPECT_EQ(mine.name, all.name);
+        EXPECT_EQ(mine.init_std, all.init_std) << mine.name;
+        const bool is_norm = mine.name.find("ln") == 0 || mine.name.find(".ln") != std::string::npos;
+        EXPECT_EQ(parts[id].dimension < 0, is_norm || ranks == 1) << mine.name;
+        EXPECT_EQ(mine.offset >= shared.begin && mine.offset < shared.end, is_norm && ranks > 1) << mine.name;
+        if (parts[id].dimension < 0) {
+          elements += rank == 0 ? mine.elements() : 0;
+          continue;
+        }
+        EXPECT_EQ(parts[id].first, next[parts[id].whole]) << mine.name;
+        next[parts[id].whole] += parts[id].count;
+        elements += mine.elements();
+      }
+    }
+    EXPECT_EQ(elements, whole.parameter_count());
+  }
+}
+
+TEST(SplitDecoder, RefusesInWordsWhatDoesNotDivide) {
+  const auto refusal_of = [](const auto& change) -> std::string {
+    DecoderConfig c = model(0, 4);
+    change(c);
+    try {
+      c.validate();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
+      return e.what();
+    }
+    return "";
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal_of([](DecoderConfig&) {}), "");
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.heads = 6, c.kv_heads = 6; }),
+              HasSubstr("over 4 ranks: heads 6 is not a multiple"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.kv_heads = 2; }), HasSubstr("kv_heads 2 is not a multiple"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.d_ff = 82; }), HasSubstr("d_ff 82 is not a multiple"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.vocab_size = 151; }), HasSubstr("vocab_size 151 is not a multiple"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.batch_size = 1, c.context_length = 25; }),
+              HasSubstr("batch_size * context_length 25 is not a multiple"));
+  EXPECT_EQ(refusal_of([](DecoderConfig& c) {
+              c.batch_size = 1, c.context_length = 25;
+              c.split.sequence_parallel = false;
+            }),
+            "");
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.tied_embeddings = true; }), HasSubstr("tied_embeddings = false"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.loss_chunks = 2; }), HasSubstr("loss_chunks = 1"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.fused = false; }), HasSubstr("fused operations"));
+  EXPECT_THAT(refusal_of([](DecoderConfig& c) { c.split.rank = 4; }), HasSubstr("there is no rank 4"));
+}
+
+}  // namespace
+}  // namespace assay::models
