@@ -14,8 +14,9 @@
 #
 # ctest may run several tests at once. ALONE: nothing runs beside it, as it measures times. PROCESSORS: how many cores it
 # keeps busy. COST: seconds that it takes, roughly, said of those that take longest: they start first, so that none runs on
-# alone in the end. TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name
-# the same resource run together.
+# alone in the end. Tests that do little but wait say more than that: they run beside those that keep the processors busy.
+# TIMEOUT: seconds after which it has failed; without it ctest's own 1500. LOCKS: no two tests that name the same resource
+# run together.
 #
 # OF_LIBRARIES: what it tests is compiled elsewhere, in libraries and programs; no source or header of its own is. Its own
 # code then goes without the undefined-behaviour sanitizer, which takes half of the time in which it is compiled, and would
@@ -26,7 +27,6 @@ option(ASSAY_TEST_EACH "Each test case of a GoogleTest program is a test of ctes
 # scripts/test runs these under the sanitizers, in a build of their own.
 option(ASSAY_UNIT_TESTS "Build the programs of tests labelled unit; without it these tests are shown as disabled" ON)
 include(GoogleTest)
-set(assay_without_ubsan "$<$<BOOL:${ASSAY_SANITIZE}>:-fno-sanitize=undefined>")
 
 # The code of the tests themselves is compiled often and runs seldom. At this level g++ 12 takes the sum of two strings
 # for one that writes beyond them (GCC bug 105651).
@@ -40,10 +40,10 @@ function(assay_unit_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   assay_target(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} assay_json GTest::gtest_main fmt::fmt nlohmann_json::nlohmann_json)
   target_compile_options(${name} PRIVATE ${assay_test_optimisation})
   if(arg_OF_LIBRARIES)
-    target_compile_options(${name} PRIVATE ${assay_without_ubsan})
+    set_target_properties(${name} PROPERTIES ASSAY_WITHOUT_UBSAN ON)
   endif()
   assay_reuse_precompiled(assay_test_headers ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)

@@ -1,0 +1,3 @@
+#include "common/json_instances.hpp"
+
+ASSAY_JSON_INSTANCES()
