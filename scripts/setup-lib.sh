@@ -11,7 +11,8 @@
 #
 # Environment: ASSAY_JOBS=N (compilers at once), ASSAY_SKIP_PACKAGES=1 (leave the system's packages alone),
 # ASSAY_CUDA=ON|OFF (the CUDA device must be built, or must not; otherwise it is where all it needs is there, and in the
-# preset release where there is a GPU too), CUDAARCHS (the GPUs that it is built for).
+# preset release where there is a GPU too), CUDAARCHS (the GPUs that it is built for), ASSAY_QUICK_KERNELS=1 (in the preset ci
+# they are compiled quickly and not optimised: only to see that they compile).
 
 if [[ -z ${BASH_VERSION:-} ]]; then
   echo "assay: the scripts need bash" >&2
@@ -249,6 +250,9 @@ cuda_options() { # PRESET
   else
     printf '%s\n' -UCMAKE_CUDA_ARCHITECTURES # CUDAARCHS, or those of cmake/AssayCuda.cmake
   fi
+  local quick=OFF
+  [[ $1 != ci || ${ASSAY_QUICK_KERNELS:-0} != 1 ]] || quick=ON
+  printf '%s\n' "-DASSAY_QUICK_KERNELS=$quick"
 }
 
 # ---- building ----------------------------------------------------------------------------------------------------------
