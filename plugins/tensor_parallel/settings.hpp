@@ -21,7 +21,7 @@ inline constexpr auto params = assay::join(
                      .help("true: a rank has the norms and the residual stream of its part of the rows, which are "
                            "gathered before a product and summed to parts after it; false: of all rows, and sums are "
                            "made everywhere")),
-    assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
+    assay::models::shared_model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
     assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
     assay::parallel::collective_params);
 

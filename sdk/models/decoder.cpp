@@ -156,12 +156,12 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
 }
 
 DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
-                           const Residence& residence)
-    : config_(config), set_(set), ids_(ids), residence_(residence), whole_(config.precision) {
+                           const Residence& residence, train::PartExchange* others)
+    : config_(config), set_(set), ids_(ids), residence_(residence), others_(others), unsplit_(config.precision) {
   config_.validate();
   if (residence_.blocks && lanes())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks has no side lane");
-  if (config_.is_split() && (residence_.blocks || !residence_.others))
+  if (config_.is_split() && (residence_.blocks || !others_))
     throw Error(ASSAY_INVALID_ARGUMENT, "a split model has other ranks, and all of its part of the parameters is here");
   plan_buffers();
 }

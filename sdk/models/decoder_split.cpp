@@ -8,7 +8,11 @@
 // rows ("transpose"). Logits are never gathered: of each row the ranks tell one another the log-sum-exp of their words
 // and the loss of the label, if it is theirs, and take the log-sum-exp of log-sum-exps.
 //
-// In backward everything but the first gathering has a product to run beside:
+// Every rank having all rows of norms and residual stream (DecoderSplit::sequence_parallel = false), nothing is
+// gathered, and sums are made on all ranks.
+//
+// In a layer's backward every exchange has something to run beside. Those of forward, of the head's norm and of the
+// embedding have not, nor has the last sum.
 //
 //   gather of dx               the weight gradient of the layer above
 //   gather of normed2          the products back through w2 and gate-up
@@ -57,10 +61,10 @@ train::ElementRange decoder_shared_range(const DecoderConfig& config, const trai
 void DecoderModel::plan_split() {
   DecoderConfig whole = config_;
   whole.split = {};
-  add_decoder_parameters(whole_, whole);
-  parts_ = decoder_parts(config_, set_, whole_);
+  add_decoder_parameters(unsplit_, whole);
+  parts_ = decoder_parts(config_, set_, unsplit_);
   std::int64_t largest = 0;
-  for (const train::Parameter& p : whole_.all()) largest = std::max(largest, p.elements());
+  for (const train::Parameter& p : unsplit_.all()) largest = std::max(largest, p.elements());
   split_.drawn = plan_.add("parameter.drawn", config_.precision.parameter, {largest});
 
   const std::int64_t n = config_.rows(), w = config_.own_width(), ranks = config_.split.ranks;
@@ -77,7 +81,7 @@ void DecoderModel::plan_split() {
 void DecoderModel::draw_parts(Backend& b, std::uint64_t seed) const {
   b.run(op::Fill{.x = set_.all_values(), .value = 0.0});
   for (train::ParameterSet::Id id = 0; id < parts_.size(); ++id) {
-    const train::Parameter& p = whole_.all()[parts_[id].whole];
+    const train::Parameter& p = unsplit_.all()[parts_[id].whole];
     if (p.init_std == 0) {
       b.run(op::Fill{.x = set_.value(id), .value = p.init_mean});
       continue;
@@ -104,7 +108,7 @@ compute::ClassColumns DecoderModel::own_classes() const {
 
 template <class Start>
 Ticket DecoderModel::exchange(Backend& b, const Tensor& sent, const Tensor& received, Start&& start) const {
-  if (!is_planning_) return start(*residence_.others);
+  if (!is_planning_) return start(*others_);
   b.download(nullptr, sent);
   b.upload(received, nullptr);
   return 1;
@@ -125,7 +129,7 @@ Ticket DecoderModel::start_summing(Backend& b, const Tensor& terms) const {
 
 void DecoderModel::wait(Backend& b, Ticket ticket, const Tensor& used) const {
   if (ticket == 0) return;
-  if (!is_planning_) return residence_.others->wait(ticket);
+  if (!is_planning_) return others_->wait(ticket);
   note_use(b, used);
 }
 

@@ -264,7 +264,11 @@ void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
 // but the gradients of query, key and value, whose product begins after its layer's join.
 void DecoderModel::backward_by(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
                                train::GradientListener* listener) const {
-  if (config_.is_split()) return split_backward(b, ids, labels, valid_rows);
+  if (config_.is_split()) {
+    if (listener)
+      throw Error(ASSAY_INVALID_ARGUMENT, "a split model tells no listener of its gradients; expected none");
+    return split_backward(b, ids, labels, valid_rows);
+  }
   head_backward(b, labels, valid_rows, listener);
   train::BlockParameters* const blocks = residence_.blocks;
   for (std::int64_t l = config_.layers - 1; l >= 0; --l) {

@@ -33,7 +33,7 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
       blocks_(blocks),
       whole_(config.model.precision),
       ids_(add_parameters()),
-      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr, others}) {
+      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}, others) {
   use(model_);
 }
 

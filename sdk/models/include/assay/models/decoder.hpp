@@ -83,7 +83,9 @@ struct DecoderConfig {
   std::int64_t own_d_ff() const { return d_ff / split.ranks; }
   std::int64_t own_words() const { return vocab_size / split.ranks; }
   std::int64_t own_rows() const { return split.sequence_parallel ? rows() / split.ranks : rows(); }
-  void validate() const;  // throws assay::Error, unsupported where the unfused form has no such products
+  // Throws assay::Error: INVALID_ARGUMENT; UNSUPPORTED where the unfused form has no such products, and where ranks
+  // cannot share the model, or not this form of it.
+  void validate() const;
 };
 
 // Ids of the parameters of one layer, in the order of the arena.
@@ -129,16 +131,16 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& config);
 class DecoderModel : public train::Model {
  public:
   // Who holds the parameters where they come and go, and the set of what is kept of them, whose gradient arena the plan
-  // borrows. Of a model without `blocks` they are all here. A split model has `others`, who are the other ranks.
+  // borrows. Of a model without `blocks` they are all here.
   struct Residence {
     train::BlockParameters* blocks = nullptr;
     const train::ParameterSet* kept = nullptr;
-    train::PartExchange* others = nullptr;
   };
-  // The parameters, and those who hold them, must outlive the model. A side lane, blocks that come and go and a split
-  // do not go together: INVALID_ARGUMENT.
+  // The parameters, and those who hold them, must outlive the model. A side lane and blocks that come and go do not go
+  // together: INVALID_ARGUMENT. A model that is split over ranks reaches the other ones by `others`, which outlives it,
+  // and has no blocks that come and go: INVALID_ARGUMENT. Of one that is not split `others` is not looked at.
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
-               const Residence& residence);
+               const Residence& residence, train::PartExchange* others = nullptr);
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
       : DecoderModel(config, set, ids, Residence{}) {}
 
@@ -152,7 +154,8 @@ class DecoderModel : public train::Model {
   void forward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor* labels, std::int64_t valid_rows,
                std::int64_t micro_batch = 0) const;
   // To be called after forward with labels. The first micro-batch writes the gradients of all parameters, the others
-  // add to them. `listener`, if any, hears of them group by group (on the side lane: of what has been joined).
+  // add to them. `listener`, if any, hears of them group by group (on the side lane: of what has been joined). A split
+  // model makes them in another order than that of the arena, and has none: INVALID_ARGUMENT.
   void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
                 train::GradientListener* listener = nullptr, std::int64_t micro_batch = 0) const;
   // Both, of all micro-batches: ids and labels hold step_rows(). Without a backward in the configuration forward alone.
@@ -165,7 +168,7 @@ class DecoderModel : public train::Model {
   }  // [N, vocab], until the fused loss or backward overwrites it; in chunks the last one's
   compute::Tensor kept_logits() const { return plan_[kept_logits_]; }  // with config.keep_logits
   // Of the whole model, where this is a part of one.
-  std::int64_t whole_parameter_count() const { return (config_.is_split() ? whole_ : set_).parameter_count(); }
+  std::int64_t whole_parameter_count() const { return (config_.is_split() ? unsplit_ : set_).parameter_count(); }
   // Of a split model: draws its part of what the whole model would have from this seed. Uses the activations' memory.
   void draw_parts(compute::Backend& b, std::uint64_t seed) const;
 
@@ -313,8 +316,11 @@ class DecoderModel : public train::Model {
   };
   Split split_{};
   std::vector<DecoderPart> parts_;
-  train::ParameterSet whole_;  // the parameters of the whole model, without memory
-  bool is_planning_ = false;   // the step is recorded: of what is exchanged it is told by what is read and written
+  train::PartExchange* others_ = nullptr;
+  train::ParameterSet unsplit_;  // the parameters of the whole model, without memory
+  // The step is being recorded. The recorder is then told of an exchange by what it reads and writes, and nothing is
+  // exchanged.
+  bool is_planning_ = false;
 };
 
 }  // namespace assay::models

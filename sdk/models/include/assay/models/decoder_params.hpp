@@ -1,5 +1,5 @@
 // Rows of the parameter tables that workloads around the decoder share, and what a case's values make of them. A
-// workload's table is join(model_params, its own rows, ...).
+// workload's table is join(model_params, its own rows, ...), or of shared_model_params.
 #pragma once
 #include <assay/plugin.hpp>
 
@@ -38,7 +38,7 @@ inline constexpr auto size_names = std::apply(
       return std::apply([&](const auto&... model) { return names(size.name..., model.size.name...); }, public_models);
     },
     decoder_sizes);
-inline constexpr auto model_params = table(
+inline constexpr auto dimension_params = table(
     Param::choice("size", "small", size_names)
         .help("model size; what it stands for (d_model, d_ff, layers, heads, ...) can be overridden one by one"),
     Param::integer("d_model", 0)
@@ -59,20 +59,24 @@ inline constexpr auto model_params = table(
     Param::boolean("tied_embeddings", false).help("the output head's weights are the embedding's"),
     Param::real("rope_theta", 1e4).at_least(1).help("base of the rotary position embedding's wavelengths"),
     Param::real("norm_eps", 1e-5).at_least(0).at_most(1).help("what RMSNorm adds to the mean square"),
-    Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"),
-    Param::integer("batch_size", 4)
-        .at_least(1)
-        .at_most(1 << 20)
-        .unit("sequences")
-        .help("sequences in a step, or a micro-batch of it, on each rank"),
+    Param::integer("vocab_size", 10'000).at_least(2).at_most(1 << 24).unit("tokens").help("vocabulary"));
+constexpr auto batch_params(const char* help) {
+  return table(Param::integer("batch_size", 4).at_least(1).at_most(1 << 20).unit("sequences").help(help));
+}
+inline constexpr auto sequence_params = table(
     Param::integer("context_length", 512).at_least(1).at_most(1 << 20).unit("tokens").help("tokens in a sequence"),
     Param::integer("loss_chunks", 1)
         .at_least(1)
         .at_most(1 << 20)
         .help("parts of the tokens whose logits are in memory at a time; more than 1: forward makes the head's "
               "gradients"));
+inline constexpr auto model_params =
+    join(dimension_params, batch_params("sequences in a step, or a micro-batch of it, on each rank"), sequence_params);
+// Of a model that the ranks share, and all of its batch.
+inline constexpr auto shared_model_params =
+    join(dimension_params, batch_params("sequences in a step, whatever the number of ranks"), sequence_params);
 
-// What each size stands for, to go with model_params.
+// What each size stands for, to go with model_params and shared_model_params.
 inline constexpr auto model_presets = [] {
   std::array<Preset, 4 * decoder_sizes.size() + 10 * public_models.size()> presets{};
   std::size_t i = 0;
@@ -99,8 +103,8 @@ inline constexpr auto checkpointing_params =
     table(Param::boolean("activation_checkpointing", false)
               .help("keep each block's input alone, recompute the rest in backward"));
 
-// Reads model_params and the rows `precision`, `attention` and `activation_checkpointing`; the result has a backward
-// and is fused. It is not yet validated. Throws assay::Error.
+// Reads model_params (or shared_model_params) and the rows `precision`, `attention` and `activation_checkpointing`; the
+// result has a backward and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(const Case& c);

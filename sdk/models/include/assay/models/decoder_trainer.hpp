@@ -7,12 +7,12 @@
 namespace assay::models {
 
 struct DecoderTrainerConfig {
-  DecoderConfig model;  // batch_size: of a micro-batch of this rank
+  DecoderConfig model;  // batch_size: of a micro-batch of this rank, of a split model of all ranks
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
   std::uint64_t seed = 0;
-  // The batch is the `rank`-th of `ranks` equal parts of a global one, which depends on the seed (or the file) and on
-  // its size alone.
+  // Of the batch: it is the `rank`-th of `ranks` equal parts of a global one, which depends on the seed (or the file)
+  // and on its size alone. Ranks that share a split model (model.split) have one batch: 0 of 1.
   std::int64_t rank = 0, ranks = 1;
   std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
   std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.

@@ -2,7 +2,7 @@
 // and a backward. The model says when; whoever implements it (parallel::SplitRanks) moves the numbers. Every call but
 // wait() enqueues, and what it uses must be left alone until wait() has been called with its result.
 //
-// A tensor is taken as `ranks` equal, contiguous parts, of which the rank-th is this rank's.
+// Of R ranks the r-th (from 0) has the r-th of R equal parts of a contiguous tensor.
 #pragma once
 #include <assay/compute/backend.hpp>
 
@@ -12,7 +12,7 @@ namespace assay::train {
 
 class PartExchange {
  public:
-  using Ticket = std::uint64_t;  // of a call, and of all before it
+  using Ticket = std::uint64_t;  // of a call, and of all before it; 0: there is nothing to wait for
 
   PartExchange() = default;
   PartExchange(const PartExchange&) = delete;
@@ -26,7 +26,8 @@ class PartExchange {
   virtual Ticket sum_to_parts(compute::Backend& backend, const compute::Tensor& terms) = 0;
   // The same, and the sum is everywhere.
   virtual Ticket sum(compute::Backend& backend, const compute::Tensor& terms) = 0;
-  // The r-th part of `send` becomes the rank-th part of `receive` on rank r. The two share no memory.
+  // The part of `send` that would be rank r's becomes, on rank r, the part of `receive` that would be this rank's. The
+  // two share no memory.
   virtual Ticket transpose(compute::Backend& backend, const compute::Tensor& send, const compute::Tensor& receive) = 0;
   // What is enqueued on the backend from here on sees the result.
   virtual void wait(Ticket ticket) = 0;
