@@ -3,6 +3,7 @@
 #include "common/files.hpp"
 #include "record/environment_file.hpp"
 #include "results/case_order.hpp"
+#include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::st
   }
   for (ComparedRun& run : runs) {
     run.records = results::last_of_each_case(std::move(run.records));
-    if (run.records.empty()) warnings.push_back(fmt::format("{}: no case has finished there", run.path));
+    if (run.records.empty()) warnings.push_back(results::text_of_no_records(run.path));
   }
   return runs;
 }
