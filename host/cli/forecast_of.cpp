@@ -13,6 +13,7 @@
 #include "record/device_peaks.hpp"
 #include "results/case_text.hpp"
 #include "results/reader.hpp"
+#include "results/shared_columns.hpp"
 #include "results/table_page.hpp"
 #include "results/terminal.hpp"
 #include "run/found_device.hpp"
@@ -184,10 +185,10 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
 }
 
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {
-  fmt::print(
-      "{}\n{}",
-      results::table_on_terminal(forecast::table_of(planned.forecast, largest), results::terminal_width(STDOUT_FILENO)),
-      forecast::below_table(planned.forecast));
+  const results::Table table = results::without_empty_columns(forecast::table_of(planned.forecast, largest), 0);
+  fmt::print("{}\n{}",
+             results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)),
+             results::lines_on_terminal(forecast::below_table(planned.forecast), STDOUT_FILENO));
 }
 
 int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptions& options) try {

@@ -84,7 +84,7 @@ void add_lines(std::string& page, const std::string& indent, const std::string& 
     page += indent + line + "\n";
 }
 
-void add_series(std::string& page, const Series& s, std::size_t width) {
+void add_series(std::string& page, const Series& s, std::size_t width, const Palette& palette) {
   std::vector<double> values;
   std::size_t disturbed = 0;
   for (const Point& point : s.points) {
@@ -96,7 +96,10 @@ void add_series(std::string& page, const Series& s, std::size_t width) {
   page += fmt::format("    {}  {}, {} -> {}\n", sparkline(values, columns), counted(values.size(), "run", "runs"),
                       significant_digits(values.front(), 4), figure_text(values.back(), s.unit));
   for (const Change& change : s.changes) {
+    const std::size_t begin = page.size();
     add_lines(page, "    ", change_text(s, change), width);
+    const Tone tone = change.worse ? Tone::bad : tone_of(change.word);
+    page.replace(begin + 4, change.word.size(), palette.paint(change.word, tone));
     page += fmt::format("      assay compare {} {}\n", as_typed(change.run_before), as_typed(change.run_after));
   }
   if (disturbed > 0)
@@ -165,7 +168,8 @@ std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width
   return page;
 }
 
-std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns) {
+std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns,
+                         const Palette& palette) {
   std::string page;
   std::string group;
   for (const Series& series : found.series) {
@@ -174,7 +178,7 @@ std::string history_text(const SeriesFound& found, const SeriesOptions& options,
                                  : fmt::format("{} ({})", series.experiment, series.workload);
     if (name != group) page += fmt::format("{}{}: {}\n", page.empty() ? "" : "\n", name, options.metric);
     group = name;
-    add_series(page, series, width_columns);
+    add_series(page, series, width_columns, palette);
   }
   if (found.not_ok > 0 || found.without_metric > 0) {
     std::vector<std::string> parts;
