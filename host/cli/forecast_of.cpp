@@ -178,7 +178,7 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
     std::vector<const run::CasePlan*> pending;
     for (std::size_t i = 0; i < plan.cases.size(); ++i)
       if (!options.done.contains(i)) pending.push_back(&plan.cases[i]);
-    result.estimate = run::estimate_by_earlier_runs(experiment, pending);
+    result.estimate = run::estimate_by_earlier_runs(experiment, loaded.target.schema, pending);
   }
   result.mistakes = mistakes_in(loaded, result.forecast);
   return result;

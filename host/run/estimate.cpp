@@ -1,6 +1,7 @@
 #include "run/estimate.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "common/files.hpp"
 #include "results/find_runs.hpp"
@@ -29,15 +30,25 @@ bool decides_time(const std::string& setting) {
          setting == "run.threads" || setting == "run.bind";
 }
 
-// What a record does not name, as it is older than the parameter, is no difference.
-bool is_of_case(const record::CaseRecord& record, const CasePlan& planned) {
+// A record that is older than a parameter or a setting has had its default.
+bool is_of_case(const record::CaseRecord& record, const CasePlan& planned, const plugin::WorkloadSchema& schema) {
   const record::CaseIdentity& id = record.identity;
-  if (id.axes != planned.values.axes || id.ranks.value_or(1) != planned.ranks) return false;
-  if (record.result.device && record.result.device->name != planned.device.device.name) return false;
-  for (const auto& [name, value] : planned.values.params)
-    if (const Value* then = record::find(id.params, name); then && *then != value) return false;
-  for (const auto& [name, value] : planned.values.settings())
-    if (const Value* then = record::find(id.settings, name); then && decides_time(name) && *then != value) return false;
+  if (id.workload != schema.id || id.axes != planned.values.axes || id.ranks.value_or(1) != planned.ranks) return false;
+  if (!record.result.device || record.result.device->name != planned.device.device.name) return false;
+  for (const plugin::ParamSpec& p : schema.params) {
+    const Value* then = record::find(id.params, p.name);
+    if ((then ? *then : p.default_value) != planned.values.params.at(p.name)) return false;
+  }
+  const std::map<std::string, Value> defaults = experiment::Case{}.settings(), now = planned.values.settings();
+  for (const auto& [name, value] : now) {
+    if (!decides_time(name)) continue;
+    const Value* then = record::find(id.settings, name);
+    const auto usual = defaults.find(name);
+    if (then ? *then != value : usual == defaults.end() || usual->second != value) return false;
+  }
+  // Some are there only where they are given, as `measure.steps`.
+  for (const auto& [name, value] : id.settings)
+    if (decides_time(name) && !now.contains(name)) return false;
   return true;
 }
 
@@ -54,7 +65,8 @@ double Estimate::total_s() const {
   return total;
 }
 
-Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const std::vector<const CasePlan*>& cases) {
+Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const plugin::WorkloadSchema& schema,
+                                  const std::vector<const CasePlan*>& cases) {
   Estimate estimate;
   estimate.seconds.resize(cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i)
@@ -75,7 +87,7 @@ Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, cons
     for (std::size_t i = 0; i < cases.size(); ++i) {
       if (estimate.seconds[i]) continue;
       const auto found = std::find_if(records.rbegin(), records.rend(), [&](const record::CaseRecord& record) {
-        return tells_a_time(record) && is_of_case(record, *cases[i]);
+        return tells_a_time(record) && is_of_case(record, *cases[i], schema);
       });
       if (found == records.rend()) continue;
       estimate.seconds[i] = *found->result.wall.case_s;
