@@ -10,6 +10,7 @@
 
 #include "cli/forecast_of.hpp"
 #include "cli/reporter.hpp"
+#include "common/text_format.hpp"
 #include "forecast/report.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
@@ -39,7 +40,7 @@ void print_resumption(const experiment::Experiment& experiment, const run::Previ
   const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
                                   [](const run::PreviewedCase& c) { return c.state == State::done; });
   fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
-             preview.run_folder.empty() ? "a new run" : "goes on with " + preview.run_folder);
+             preview.run_folder.empty() ? "a new run" : "goes on with " + one_line(preview.run_folder));
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
     const run::PreviewedCase& found = preview.cases[i];

@@ -76,9 +76,8 @@ worker::FoundDevice as_found(const forecast::DeviceDescription& device, std::int
 std::string why_not_planned(const experiment::Case& c, const std::string& kind) {
   if (c.run.device == "auto" || c.run.device == kind) return "";
   return fmt::format(
-      "it runs on the device '{0}', and a device of the kind '{1}' is planned for; --filter run.device={0} "
-      "leaves its like",
-      c.run.device, kind);
+      "it runs on the device '{}', and a device of the kind '{}' is planned for; --set run.device={} plans it there",
+      c.run.device, kind, kind);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/text_format.hpp"
 #include "common/utc.hpp"
 #include "profile/kernel_table.hpp"
 #include "record/json.hpp"
@@ -40,7 +41,7 @@ std::string estimate_text(const run::Estimate& estimate) {
                                                                     estimate.runs.size() > 2 ? "s" : "")
                                                       : "";
   return fmt::format("expected: about {} for {}, as in {}{}{}", results::clock_text(time), which,
-                     estimate.runs.front().string(), others,
+                     one_line(estimate.runs.front().string()), others,
                      known == all       ? ""
                      : all - known == 1 ? "; no earlier run has the other one"
                                         : "; no earlier run has the others");

@@ -1,6 +1,7 @@
 #include "compare/sides.hpp"
 
 #include "common/files.hpp"
+#include "common/text_format.hpp"
 #include "record/environment_file.hpp"
 #include "results/case_order.hpp"
 #include "results/find_runs.hpp"
@@ -41,7 +42,7 @@ void warn_of_missing_environments(const ComparedRun& run, std::vector<std::strin
     warnings.push_back(
         fmt::format("{}: {} record(s) were made in the environment {}, and environments/{}.json is not there; what "
                     "environment.json says is taken instead. Restore the file",
-                    run.path, count, id, id));
+                    one_line(run.path), count, one_line(id), one_line(id)));
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {

@@ -1,7 +1,9 @@
 #include "run/estimate.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <system_error>
 
 #include "common/files.hpp"
 #include "results/find_runs.hpp"
@@ -14,14 +16,18 @@ namespace fs = std::filesystem;
 
 // More of them are not looked into: a case that none of these has is a new one for all that counts.
 constexpr std::size_t most_runs = 10;
+// Nor more than is read in an instant: nobody waits for a guess.
+constexpr std::uintmax_t most_bytes = 32 << 20;
 
+// A longer case than of three years is a damaged record.
+constexpr double longest_s = 1e8;
+
+// What a case took that ended before its end says little of how long it takes.
 bool tells_a_time(const record::CaseRecord& record) {
-  switch (record.result.status) {
-    case record::Status::crashed:
-    case record::Status::failed:
-    case record::Status::outdated: return false;
-    default: return record.result.wall.case_s.has_value();
-  }
+  const record::Status status = record.result.status;
+  if (status != record::Status::ok && status != record::Status::wrong_result) return false;
+  const record::Number& taken = record.result.wall.case_s;
+  return taken && *taken >= 0 && *taken <= longest_s;
 }
 
 // Of all settings those that decide how much is done; limits and seeds do not.
@@ -74,8 +80,12 @@ Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, cons
   std::vector<fs::path> runs = results::runs_below(experiment.output.dir / experiment.name);
   std::reverse(runs.begin(), runs.end());  // their names begin with when they began
   std::size_t looked_into = 0;
+  std::uintmax_t bytes = 0;
   for (const fs::path& run : runs) {
     if (estimate.known() == cases.size() || looked_into == most_runs) break;
+    std::error_code unknown;
+    bytes += fs::file_size(run / "cases.jsonl", unknown);
+    if (unknown || bytes > most_bytes) break;
     std::vector<record::CaseRecord> records;
     try {
       records = results::read_cases(run / "cases.jsonl").records;

@@ -20,8 +20,8 @@ struct Estimate {
 };
 
 // By the newest of the experiment's runs that has a case of the same workload, parameters, axes, ranks and ways of
-// measuring on a device of the same name, be it of other code: its time is a guess in any case. A case that crashed or
-// failed says nothing of how long it takes.
+// measuring on a device of the same name, be it of other code: its time is a guess in any case. Of a case that
+// ended early nothing is known.
 Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const plugin::WorkloadSchema& schema,
                                   const std::vector<const CasePlan*>& cases);
 

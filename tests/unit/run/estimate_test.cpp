@@ -65,7 +65,7 @@ TEST_F(EstimateOfCases, IsWhatTheNewestRunTookThatHasTheCase) {
 
 TEST_F(EstimateOfCases, AnotherCaseAnotherDeviceAndACrashSayNothing) {
   plan_.cases[0].values.measure.warmup += 1;  // not the default, which a record that does not name it has had
-  std::vector<record::CaseRecord> others(10, record_of(0, 5));
+  std::vector<record::CaseRecord> others(13, record_of(0, 5));
   others[0].identity.axes[0].second = std::int64_t{5};
   for (auto& [name, value] : others[1].identity.params)
     if (name == "weights") value = std::string("w.bin");
@@ -78,6 +78,9 @@ TEST_F(EstimateOfCases, AnotherCaseAnotherDeviceAndACrashSayNothing) {
   others[7].result.device.reset();
   std::erase_if(others[8].identity.settings, [](const auto& entry) { return entry.first == "measure.warmup"; });
   others[9].identity.settings.emplace_back("measure.until.relative_error", 0.01);  // a rule that the case has not
+  others[10].result.status = record::Status::oom;
+  others[11].result.wall.case_s = -1;
+  others[12].result.wall.case_s = 1e300;
   put("20261101T120000Z-0001", others);
   EXPECT_EQ(estimate().known(), 0u);
   // Another limit and a parameter that the record is too old to name are no difference.
