@@ -81,7 +81,7 @@ void print_found(const std::vector<Leftover>& all, std::size_t width) {
       if (each.kind != group.kind) continue;
       if (is_first) fmt::print("{}\n", group.title);
       is_first = false;
-      fmt::print("  {:>10}  {}\n", size_text(each.bytes), each.place.string());
+      fmt::print("  {:>10}  {}\n", size_text(each.bytes), one_line(each.place.string()));
       for (const std::string& line : wrapped(each.what, width > 34 ? width - 14 : 20))
         fmt::print("{:14}{}\n", "", line);
     }

@@ -157,6 +157,7 @@ Request request_of(const po::variables_map& values) {
   };
   Request request;
   request.format = values["format"].as<std::string>();
+  request.report.palette = Palette::of(STDOUT_FILENO);
   const std::string& format = request.format;
   if (format != "terminal" && format != "markdown" && format != "csv" && format != "json")
     throw UsageError(fmt::format("--format is '{}'; expected terminal, markdown, csv or json", format));

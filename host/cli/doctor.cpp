@@ -77,7 +77,8 @@ int doctor_command(const Arguments& arguments) {
   if (values.count("json"))
     fmt::print("{}\n", record::json_text(doctor::report_json(facts, findings), 2));
   else
-    fmt::print("{}", doctor::report_text(facts, findings, results::terminal_width(STDOUT_FILENO)));
+    fmt::print(
+        "{}", doctor::report_text(facts, findings, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)));
   const bool is_spoiled = std::any_of(findings.begin(), findings.end(), [](const doctor::Finding& finding) {
     return finding.row->severity != doctor::Severity::note;
   });

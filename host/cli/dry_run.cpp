@@ -10,6 +10,7 @@
 
 #include "cli/forecast_of.hpp"
 #include "cli/reporter.hpp"
+#include "common/text_format.hpp"
 #include "forecast/report.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
@@ -36,11 +37,10 @@ void print_cases(const experiment::Experiment& experiment) {
 
 // What --resume would do with each case.
 void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
-  using State = run::PreviewedCase::State;
   const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
                                   [](const run::PreviewedCase& c) { return c.state == State::done; });
   fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
-             preview.run_folder.empty() ? "a new run" : "goes on with " + preview.run_folder);
+             preview.run_folder.empty() ? "a new run" : "goes on with " + one_line(preview.run_folder));
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
     const run::PreviewedCase& found = preview.cases[i];
@@ -79,7 +79,7 @@ void print_time(const ForecastOfExperiment& planned) {
     fmt::print("expected: time not known, since no earlier run has these cases on this device\n");
 }
 
-Json as_json(const LoadedExperiment& loaded, const std::optional<run::Preview>& preview, const DryRun& dry) {
+Json json_of(const LoadedExperiment& loaded, const std::optional<run::Preview>& preview, const DryRun& dry) {
   const experiment::Experiment& experiment = loaded.experiment;
   Json states = Json::array();
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
@@ -102,12 +102,12 @@ Json as_json(const LoadedExperiment& loaded, const std::optional<run::Preview>& 
 
 }  // namespace
 
-int show_dry_run(const LoadedExperiment& loaded, const run::RunOptions& options, bool as_json_object) {
+int show_dry_run(const LoadedExperiment& loaded, const run::RunOptions& options, bool as_json) {
   std::optional<run::Preview> preview;
   if (options.resume) preview = run::preview_resumption(loaded.experiment, loaded.target, options);
   const DryRun dry = dry_run_of(loaded, preview);
-  if (as_json_object) {
-    fmt::print("{}\n", record::json_text(as_json(loaded, preview, dry)));
+  if (as_json) {
+    fmt::print("{}\n", record::json_text(json_of(loaded, preview, dry)));
   } else {
     if (preview)
       print_resumption(loaded.experiment, *preview);

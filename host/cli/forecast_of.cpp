@@ -13,6 +13,7 @@
 #include "record/device_peaks.hpp"
 #include "results/case_text.hpp"
 #include "results/reader.hpp"
+#include "results/shared_columns.hpp"
 #include "results/table_page.hpp"
 #include "results/terminal.hpp"
 #include "run/found_device.hpp"
@@ -75,9 +76,8 @@ worker::FoundDevice as_found(const forecast::DeviceDescription& device, std::int
 std::string why_not_planned(const experiment::Case& c, const std::string& kind) {
   if (c.run.device == "auto" || c.run.device == kind) return "";
   return fmt::format(
-      "it runs on the device '{0}', and a device of the kind '{1}' is planned for; --filter run.device={0} "
-      "leaves its like",
-      c.run.device, kind);
+      "it runs on the device '{}', and a device of the kind '{}' is planned for; --set run.device={} plans it there",
+      c.run.device, kind, kind);
 }
 
 }  // namespace
@@ -177,17 +177,17 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
     std::vector<const run::CasePlan*> pending;
     for (std::size_t i = 0; i < plan.cases.size(); ++i)
       if (!options.done.contains(i)) pending.push_back(&plan.cases[i]);
-    result.estimate = run::estimate_by_earlier_runs(experiment, pending);
+    result.estimate = run::estimate_by_earlier_runs(experiment, loaded.target.schema, pending);
   }
   result.mistakes = mistakes_in(loaded, result.forecast);
   return result;
 }
 
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {
-  fmt::print(
-      "{}\n{}",
-      results::table_on_terminal(forecast::table_of(planned.forecast, largest), results::terminal_width(STDOUT_FILENO)),
-      forecast::below_table(planned.forecast));
+  const results::Table table = results::without_empty_columns(forecast::table_of(planned.forecast, largest), 0);
+  fmt::print("{}\n{}",
+             results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)),
+             results::lines_on_terminal(forecast::below_table(planned.forecast), STDOUT_FILENO));
 }
 
 int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptions& options) try {

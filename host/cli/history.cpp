@@ -69,7 +69,7 @@ int show_history(const po::variables_map& values, std::vector<std::string> warni
   }
   const std::size_t width = results::terminal_width(STDOUT_FILENO);
   if (options.name.empty()) fmt::print("{}\n", history::overview_text(runs, width));
-  fmt::print("{}", history::history_text(found, options, width));
+  fmt::print("{}", history::history_text(found, options, width, Palette::of(STDOUT_FILENO)));
   return run::exit_ok;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
@@ -16,6 +17,7 @@ using json = nlohmann::ordered_json;
 
 struct Workload {
   std::string id, summary;
+  std::string hidden_by;  // the file that is searched first and has a workload of this id; "": an experiment finds it
 };
 
 struct PluginRow {
@@ -41,8 +43,17 @@ PluginRow row_of(const plugin::ListedPlugin& listed) {
   row.abi = listed.tables->abi();
   row.min_host = listed.tables->min_host();
   for (const plugin::WorkloadSchema& schema : listed.tables->workloads)
-    row.workloads.push_back({schema.id, schema.summary});
+    row.workloads.push_back({schema.id, schema.summary, ""});
   return row;
+}
+
+// Rows are in the order in which an experiment's name is looked for.
+void mark_hidden(std::vector<PluginRow>& rows) {
+  std::map<std::string, std::string> first;
+  for (PluginRow& row : rows)
+    for (Workload& workload : row.workloads)
+      if (const auto [known, is_first] = first.try_emplace(workload.id, row.file); !is_first)
+        workload.hidden_by = known->second;
 }
 
 // The CPU is opened: it costs milliseconds. A GPU's backend would load its vendor's libraries; that waits for a run.
@@ -69,8 +80,11 @@ DeviceRow row_of(const std::string& kind) {
 json json_of(const PluginRow& row) {
   if (!row.problem.empty()) return {{"file", row.file}, {"problem", row.problem}};
   json workloads = json::array();
-  for (const Workload& workload : row.workloads)
-    workloads.push_back({{"id", workload.id}, {"summary", workload.summary}});
+  for (const Workload& workload : row.workloads) {
+    json one{{"id", workload.id}, {"summary", workload.summary}};
+    if (!workload.hidden_by.empty()) one["hidden_by"] = workload.hidden_by;
+    workloads.push_back(std::move(one));
+  }
   return {{"file", row.file},
           {"id", row.id},
           {"version", row.version},
@@ -108,7 +122,11 @@ void print_table(const std::vector<PluginRow>& plugins, const std::vector<Device
       fmt::print("  unusable: {}\n", row.problem);
       continue;
     }
-    for (const Workload& workload : row.workloads) fmt::print("  {:<18} {}\n", workload.id, workload.summary);
+    for (const Workload& workload : row.workloads)
+      fmt::print("  {:<18} {}\n", workload.id,
+                 workload.hidden_by.empty()
+                     ? workload.summary
+                     : fmt::format("hidden: an experiment that names it gets that of {}", workload.hidden_by));
     fmt::print("  {:<18} {} {} ({}), ABI {}, {}\n", "", row.id, row.version, row.build, row.abi, row.file);
   }
   if (plugins.empty()) fmt::print("  none; give --plugin-path or set ASSAY_PLUGIN_PATH\n");
@@ -138,6 +156,7 @@ int list_command(const Arguments& arguments) {
   for (const plugin::ListedPlugin& listed : plugin::list_plugins(plugin::plugin_folders(
            values.count("plugin-path") ? values["plugin-path"].as<std::vector<std::string>>() : Arguments{})))
     plugins.push_back(row_of(listed));
+  mark_hidden(plugins);
   std::vector<DeviceRow> devices;
   for (const std::string& kind : plugin::installed_device_kinds()) devices.push_back(row_of(kind));
   (values.count("json") ? print_json : print_table)(plugins, devices);

@@ -1,11 +1,13 @@
 #include "cli/load_experiment.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 
 #include "common/files.hpp"
 #include "plugin/search.hpp"
+#include "results/terminal.hpp"
 #include "run/exit_code.hpp"
 
 namespace assay::host::cli {
@@ -39,7 +41,8 @@ LoadResult load_experiment(const ExperimentSource& source) {
 }
 
 int report_mistakes(const std::vector<experiment::Mistake>& mistakes) {
-  for (const experiment::Mistake& mistake : mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+  for (const experiment::Mistake& mistake : mistakes)
+    fmt::print(stderr, "{}", results::line_on_terminal(mistake.to_string(), STDERR_FILENO));
   fmt::print(stderr, "{} mistake{}; nothing was started\n", mistakes.size(), mistakes.size() == 1 ? "" : "s");
   return run::exit_usage;
 }

@@ -98,7 +98,10 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) == 0) return code;
     throw std::system_error(errno, std::generic_category(), "the standard output cannot be written");
   } catch (const UsageError& e) {
-    fmt::print(stderr, "assay: {}; see 'assay --help'\n", e.what());
+    const auto commands = all_commands();
+    const bool is_command =
+        std::any_of(commands.begin(), commands.end(), [&](const Command& each) { return each.name == all.front(); });
+    fmt::print(stderr, "assay: {}; see 'assay {}--help'\n", e.what(), is_command ? all.front() + " " : "");
     return run::exit_usage;
   } catch (const std::system_error& e) {
     // Who read the output has gone, as `head` does: nothing that anybody has to be told.

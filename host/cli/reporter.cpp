@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/text_format.hpp"
 #include "common/utc.hpp"
 #include "profile/kernel_table.hpp"
 #include "record/json.hpp"
@@ -40,7 +41,7 @@ std::string estimate_text(const run::Estimate& estimate) {
                                                                     estimate.runs.size() > 2 ? "s" : "")
                                                       : "";
   return fmt::format("expected: about {} for {}, as in {}{}{}", results::clock_text(time), which,
-                     estimate.runs.front().string(), others,
+                     one_line(estimate.runs.front().string()), others,
                      known == all       ? ""
                      : all - known == 1 ? "; no earlier run has the other one"
                                         : "; no earlier run has the others");
@@ -93,7 +94,7 @@ void Reporter::case_started(const experiment::Case& c, std::size_t position, std
   repeat_ = c.repeat;
   emit("case_started", {{"axes", axes}});
   progress_.case_started(static_cast<std::int64_t>(position), static_cast<std::int64_t>(count),
-                         results::case_label(c.axes, c.repeat));
+                         results::case_label(c.axes, c.repeat), c.index + 1);
   stage_.clear();
 }
 
@@ -141,7 +142,8 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (mode_ != ReportMode::people) return tell_errors(views, problems, run_folder, exit_code);
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
-    fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO)));
+    fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO),
+                                                Palette::of(STDOUT_FILENO)));
   const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
   for (const std::string& line : problems) tell(line);
   for (const std::string& line : results::note_lines(views.records)) tell(line);

@@ -84,6 +84,12 @@ run::RunOptions options_of_run(const po::variables_map& values, const std::optio
   return options;
 }
 
+std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return quoted + "\"";
+}
+
 // Of the processes of a launch one speaks for all.
 std::optional<wireup::LaunchedRank> rank_of_this_launch() {
   const auto launched = wireup::launched_rank([](const char* name) { return std::getenv(name); });
@@ -189,27 +195,30 @@ int run_experiments(const Arguments& arguments) {
   }
   if (values.count("until")) throw UsageError("--until goes with --shard and the folder of a shard alone");
 
+  std::optional<results::ViewFile> view_file;
+  Arguments set = list_of(values, "set");
+  if (values.count("output")) {
+    const auto place = output_place(values["output"].as<std::string>());
+    // As if the file said so: the run's own experiment.toml then does.
+    if (const auto* folder = std::get_if<fs::path>(&place))
+      set.push_back("output.dir=" + toml_string(folder->string()));
+    if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
+    if (view_file && files.size() > 1)
+      throw UsageError("--output names a file, and there are several experiments; expected a folder");
+  }
+
   const std::optional<wireup::LaunchedRank> launched = rank_of_this_launch();
   const bool follows = launched && launched->rank > 0;
   std::vector<LoadedExperiment> experiments;
   std::vector<experiment::Mistake> mistakes;
   for (const fs::path& file : files) {
-    LoadResult result = load_experiment(
-        {file, std::nullopt, list_of(values, "set"), list_of(values, "filter"), list_of(values, "plugin-path")});
+    LoadResult result =
+        load_experiment({file, std::nullopt, set, list_of(values, "filter"), list_of(values, "plugin-path")});
     if (result.loaded) experiments.push_back(std::move(*result.loaded));
     mistakes.insert(mistakes.end(), result.mistakes.begin(), result.mistakes.end());
   }
   if (!mistakes.empty()) return follows ? run::exit_usage : report_mistakes(mistakes);
 
-  std::optional<results::ViewFile> view_file;
-  if (values.count("output")) {
-    const auto place = output_place(values["output"].as<std::string>());
-    if (const auto* folder = std::get_if<fs::path>(&place))
-      for (LoadedExperiment& each : experiments) each.experiment.output.dir = *folder;
-    if (const auto* view = std::get_if<results::ViewFile>(&place)) view_file = *view;
-    if (view_file && experiments.size() > 1)
-      throw UsageError("--output names a file, and there are several experiments; expected a folder");
-  }
   if (part)
     for (LoadedExperiment& each : experiments) keep_part(each.experiment, *part);
   if (values.count("dry-run")) {

@@ -78,8 +78,9 @@ void say_why_lost(const fs::path& run, const batch::RunStatus& status) {
 }
 
 void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
+  const Palette palette = Palette::of(STDOUT_FILENO);
   std::vector<std::string> counts;
-  for (const auto& [name, count] : status.counts()) counts.push_back(fmt::format("{} {}", count, name));
+  for (const auto& [name, count] : status.counts()) counts.push_back(palette.paint(fmt::format("{} {}", count, name)));
   fmt::print("{}: {} case{}: {}\n", run.string(), status.cases.size(), status.cases.size() == 1 ? "" : "s",
              fmt::join(counts, ", "));
   if (!status.scheduler_problem.empty())
@@ -107,8 +108,9 @@ void print_text(const fs::path& run, const batch::RunStatus& status, bool all) {
     Lines lines(all);
     for (const batch::CaseStatus& c : status.cases) {
       if (c.state == CaseState::lost || c.state == CaseState::quarantined || c.has_failed())
-        lines.add(fmt::format("{}: case {} (shard {}-{:04}{})", c.has_failed() ? c.status : name_of(c.state),
-                              c.index + 1, c.array, c.task, c.job.empty() ? "" : ", job " + c.job));
+        lines.add(fmt::format("{}: case {} (shard {}-{:04}{})",
+                              palette.paint(c.has_failed() ? c.status : name_of(c.state)), c.index + 1, c.array, c.task,
+                              c.job.empty() ? "" : ", job " + c.job));
     }
   }
   {

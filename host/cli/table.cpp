@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <string_view>
 
 #include "cli/options.hpp"
 #include "cli/output_place.hpp"
@@ -78,14 +77,8 @@ std::string spelt_table(const results::Table& table, const std::vector<results::
     case TableForm::markdown: return results::to_markdown(table) + "\n" + results::below_table_of_runs(runs);
     case TableForm::terminal: break;
   }
-  std::string text = results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO)) + "\n";
-  const std::string below = results::below_table_of_runs(runs);
-  for (std::size_t begin = 0; begin < below.size();) {
-    const std::size_t end = std::min(below.find('\n', begin), below.size());
-    text += results::line_on_terminal(std::string_view(below).substr(begin, end - begin), STDOUT_FILENO);
-    begin = end + 1;
-  }
-  return text;
+  return results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)) + "\n" +
+         results::lines_on_terminal(results::below_table_of_runs(runs), STDOUT_FILENO);
 }
 
 std::optional<results::ViewFile> file_asked_for(const po::variables_map& values) {

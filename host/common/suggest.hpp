@@ -65,10 +65,26 @@ inline std::optional<std::string> nearest(std::string_view word, const std::vect
   return best;
 }
 
+// The first letter of the word that is not ASCII, as bytes of UTF-8, and its number: "'е' (U+0435) is no ASCII letter".
+// Nothing where there is none. Letters of other alphabets look like ours, and are not.
+inline std::string foreign_letter(std::string_view word) {
+  const auto is_foreign = [](char c) { return static_cast<unsigned char>(c) >= 0xC2; };
+  const auto at = std::find_if(word.begin(), word.end(), is_foreign);
+  if (at == word.end()) return "";
+  const auto first = static_cast<unsigned char>(*at);
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  const std::string_view letter = word.substr(static_cast<std::size_t>(at - word.begin()), length);
+  if (letter.size() != length) return "";
+  unsigned number = first & (0xFFu >> (length + 1));
+  for (const char c : letter.substr(1)) number = number << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return fmt::format("'{}' (U+{:04X}) is no ASCII letter", letter, number);
+}
+
 // "; did you mean 'x'?", or nothing.
 inline std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
   const auto name = nearest(word, known);
-  return name ? fmt::format("; did you mean '{}'?", *name) : "";
+  const std::string foreign = name ? foreign_letter(word) : "";
+  return name ? fmt::format("{}{}; did you mean '{}'?", foreign.empty() ? "" : "; ", foreign, *name) : "";
 }
 
 }  // namespace assay::host

@@ -3,6 +3,7 @@
 #include "common/text_format.hpp"
 #include "compare/notes.hpp"
 #include "compare/report_tables.hpp"
+#include "results/table_page.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,10 +21,12 @@ enum class Form { terminal, markdown };
 struct Style {
   Form form;
   std::size_t width_columns;
+  Palette palette;
 };
 
 std::string spelt(const results::Table& table, const Style& style) {
-  return style.form == Form::terminal ? results::to_terminal(table, style.width_columns) : results::to_markdown(table);
+  return style.form == Form::terminal ? results::table_on_terminal(table, style.width_columns, style.palette)
+                                      : results::to_markdown(table);
 }
 
 std::string heading(const std::string& text, const Style& style) {
@@ -208,22 +211,38 @@ void add_part(std::vector<std::string>& parts, const std::string& title, const s
   parts.push_back(std::move(part));
 }
 
-std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
-                        const NumberedNotes& notes, const Style& style) {
-  std::string out = heading(metric_heading(metric), style);
-  const results::Table table = metric_table(comparison, metric, test, notes);
-  if (table.rows.empty())
-    add_list(out, {"nothing could be compared"}, style);
-  else
-    out += spelt(table, style);
-  return out;
-}
-
 bool fits_width(const results::Table& table, std::size_t width_columns) {
   std::istringstream lines(results::to_terminal(table, width_columns));
   for (std::string line; std::getline(lines, line);)
     if (display_width(line) > width_columns) return false;
   return true;
+}
+
+// So that a table that is broken has the verdict beside the ratio.
+void put_verdict_before_interval(results::Table& table) {
+  const auto verdict = std::find(table.columns.begin(), table.columns.end(), "verdict");
+  if (verdict == table.columns.end() || verdict == table.columns.begin()) return;
+  const auto place = verdict - table.columns.begin();
+  if (!table.columns[static_cast<std::size_t>(place) - 1].ends_with(" interval")) return;
+  std::swap(*verdict, *(verdict - 1));
+  for (std::vector<record::Cell>& row : table.rows) std::swap(*(row.begin() + place), *(row.begin() + place - 1));
+}
+
+std::string metric_text(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
+                        const NumberedNotes& notes, const Style& style) {
+  std::string out = heading(metric_heading(metric), style);
+  results::Table table = metric_table(comparison, metric, test, notes);
+  if (table.rows.empty()) {
+    add_list(out, {"nothing could be compared"}, style);
+    return out;
+  }
+  // The verdict stands beside its figures as long as anything else can go.
+  const auto is_too_wide = [&] { return style.form == Form::terminal && !fits_width(table, style.width_columns); };
+  const bool drops = is_too_wide() && drop_column(table, runs_needed_column);
+  if (is_too_wide()) put_verdict_before_interval(table);
+  out += spelt(table, style);
+  if (drops) add_list(out, {fmt::format("left out, as it has no room: {}", runs_needed_column)}, style);
+  return out;
 }
 
 std::string side_by_side_text(const Comparison& comparison, const NumberedNotes& notes, const Style& style) {
@@ -289,11 +308,11 @@ std::vector<std::string> test_lines(const TestOptions& test) {
 
 std::string comparison_text(const Comparison& comparison, const TestOptions& test, std::size_t width_columns,
                             const ReportOptions& options) {
-  return text_of(comparison, test, {Form::terminal, width_columns}, options);
+  return text_of(comparison, test, {Form::terminal, width_columns, options.palette}, options);
 }
 
 std::string comparison_markdown(const Comparison& comparison, const TestOptions& test, const ReportOptions& options) {
-  return text_of(comparison, test, {Form::markdown, 0}, options);
+  return text_of(comparison, test, {Form::markdown, 0, {}}, options);
 }
 
 std::string comparison_csv(const Comparison& comparison, const ReportOptions& options) {

@@ -1,5 +1,6 @@
 // A comparison as text.
 #pragma once
+#include "common/palette.hpp"
 #include "compare/comparison.hpp"
 
 #include <string>
@@ -9,6 +10,7 @@ namespace assay::host::compare {
 struct ReportOptions {
   bool side_by_side = false;  // the metrics in one table, without their intervals, in place of a table each
   bool tells_test = false;    // how it was tested stands at the end
+  Palette palette;            // of the verdicts; for people
 };
 
 // For people; at most `width_columns` wide where the tables allow it.

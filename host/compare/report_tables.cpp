@@ -22,8 +22,11 @@ std::string interval_text(const Entry& entry) {
   // Where nobody knows what waiting cost, an end is open.
   const bool open_below = *entry.low <= 0, open_above = !std::isfinite(*entry.high);
   if (open_below && open_above) return "not known";
-  return fmt::format("{} .. {}", open_below ? "?" : fmt::format("{:.4g}", *entry.low),
-                     open_above ? "?" : fmt::format("{:.4g}", *entry.high));
+  // Both ends with the same digits.
+  const auto end = [](double ratio) {
+    return ratio < 1000 ? fmt::format("{:#.4g}", ratio) : fmt::format("{:.0f}", ratio);
+  };
+  return fmt::format("{} .. {}", open_below ? "?" : end(*entry.low), open_above ? "?" : end(*entry.high));
 }
 
 record::Cell runs_needed_cell(const Entry& entry) {
@@ -40,11 +43,18 @@ std::set<std::string> units_of(const ComparedMetric& metric) {
   return units;
 }
 
+bool drop_column(results::Table& table, const std::string& name) {
+  const auto found = std::find(table.columns.begin(), table.columns.end(), name);
+  if (found == table.columns.end()) return false;
+  const auto place = found - table.columns.begin();
+  table.columns.erase(found);
+  for (std::vector<record::Cell>& row : table.rows) row.erase(row.begin() + place);
+  return true;
+}
+
 namespace {
 
 std::string interval_header(const TestOptions& test) { return fmt::format("{:g}% interval", test.confidence * 100); }
-
-constexpr const char* kRunsNeeded = "runs needed";
 
 bool needs_runs(const ComparedMetric& metric) {
   for (const ComparedCase& c : metric.cases)
@@ -53,7 +63,9 @@ bool needs_runs(const ComparedMetric& metric) {
   return false;
 }
 
-bool has_costs(const Comparison& comparison) {
+// Once, beside the first metric: items for a dollar are the same whatever is compared.
+bool has_costs(const Comparison& comparison, const ComparedMetric& shown) {
+  if (&shown != &comparison.metrics.front()) return false;
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
       for (const Entry& entry : c.entries)
@@ -89,12 +101,12 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
                             const NumberedNotes& notes) {
   const std::string &a = comparison.sides[0].label, &b = comparison.sides[1].label;
   const CaseColumns names(metric);
-  const bool costs = has_costs(comparison), runs_needed = needs_runs(metric);
+  const bool costs = has_costs(comparison, metric), runs_needed = needs_runs(metric);
   results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {a, b, fmt::format("{}/{}", b, a), interval_header(test), std::string("verdict")})
     table.columns.push_back(column);
-  if (runs_needed) table.columns.emplace_back(kRunsNeeded);
+  if (runs_needed) table.columns.emplace_back(runs_needed_column);
   if (costs)
     for (const std::string& side : {a, b}) table.columns.push_back(fmt::format("{}/$ {}", comparison.item_unit, side));
   for (const ComparedCase& c : metric.cases) {
@@ -119,13 +131,13 @@ results::Table table_of_two(const Comparison& comparison, const ComparedMetric& 
 results::Table table_of_many(const Comparison& comparison, const ComparedMetric& metric, const TestOptions& test,
                              const NumberedNotes& notes) {
   const CaseColumns names(metric);
-  const bool costs = has_costs(comparison), runs_needed = needs_runs(metric);
+  const bool costs = has_costs(comparison, metric), runs_needed = needs_runs(metric);
   results::Table table;
   names.add_names(comparison, table.columns);
   for (const std::string& column : {std::string("side"), metric.name, fmt::format("/{}", comparison.sides[0].label),
                                     interval_header(test), std::string("verdict")})
     table.columns.push_back(column);
-  if (runs_needed) table.columns.emplace_back(kRunsNeeded);
+  if (runs_needed) table.columns.emplace_back(runs_needed_column);
   if (costs) table.columns.push_back(fmt::format("{}/$", comparison.item_unit));
   for (const ComparedCase& c : metric.cases) {
     if (!compares_any(c)) continue;
@@ -153,14 +165,6 @@ bool is_of_words(const ComparedMetric& metric) {
     for (const Entry& entry : c.entries)
       if (entry.value || entry.ratio) return false;
   return true;
-}
-
-void drop_column(results::Table& table, const std::string& name) {
-  const auto found = std::find(table.columns.begin(), table.columns.end(), name);
-  if (found == table.columns.end()) return;
-  const auto place = found - table.columns.begin();
-  table.columns.erase(found);
-  for (std::vector<record::Cell>& row : table.rows) row.erase(row.begin() + place);
 }
 
 // A row of the tables with metrics side by side: a case, and with more than two sides one of its sides.

@@ -21,6 +21,10 @@ std::string interval_text(const Entry& entry);
 // How many runs a side would settle it; empty where there is a verdict.
 record::Cell runs_needed_cell(const Entry& entry);
 
+inline constexpr const char* runs_needed_column = "runs needed";
+// Returns whether there was such a column.
+bool drop_column(results::Table& table, const std::string& name);
+
 bool is_compared(const Entry& entry);
 bool compares_any(const ComparedCase& c);
 std::set<std::string> units_of(const ComparedMetric& metric);

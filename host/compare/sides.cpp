@@ -1,8 +1,10 @@
 #include "compare/sides.hpp"
 
 #include "common/files.hpp"
+#include "common/text_format.hpp"
 #include "record/environment_file.hpp"
 #include "results/case_order.hpp"
+#include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +42,7 @@ void warn_of_missing_environments(const ComparedRun& run, std::vector<std::strin
     warnings.push_back(
         fmt::format("{}: {} record(s) were made in the environment {}, and environments/{}.json is not there; what "
                     "environment.json says is taken instead. Restore the file",
-                    run.path, count, id, id));
+                    one_line(run.path), count, one_line(id), one_line(id)));
 }
 
 ComparedRun read_lines(const fs::path& name, const fs::path& cases_jsonl, std::vector<std::string>& warnings) {
@@ -70,7 +72,7 @@ std::vector<ComparedRun> read_runs(const std::string& given, std::vector<std::st
   }
   for (ComparedRun& run : runs) {
     run.records = results::last_of_each_case(std::move(run.records));
-    if (run.records.empty()) warnings.push_back(fmt::format("{}: no case has finished there", run.path));
+    if (run.records.empty()) warnings.push_back(results::text_of_no_records(run.path));
   }
   return runs;
 }

@@ -31,6 +31,13 @@ class Page {
     const std::vector<std::string> lines = wrapped(one_line(text), width_ - first.size());
     for (std::size_t i = 0; i < lines.size(); ++i) page_ += fmt::format("{}{}\n", i == 0 ? first : rest, lines[i]);
   }
+  // Below its severity, whose colour takes no room.
+  void finding(const std::string& severity, const std::string& text, const Palette& palette) {
+    constexpr std::size_t indent = 2, column = 11;
+    const std::size_t begin = page_.size();
+    block(fmt::format("{:{}}{:<{}}", "", indent, severity, column - indent), std::string(column, ' '), text);
+    page_.replace(begin + indent, severity.size(), palette.paint(severity));
+  }
   std::string take() { return std::move(page_); }
 
  private:
@@ -252,7 +259,8 @@ Json json_of(const DeviceState& d) {
 
 }  // namespace
 
-std::string report_text(const Facts& facts, const std::vector<Finding>& findings, std::size_t width_columns) {
+std::string report_text(const Facts& facts, const std::vector<Finding>& findings, std::size_t width_columns,
+                        const Palette& palette) {
   const Machine& m = facts.machine;
   Page page(width_columns);
   page.title("Machine");
@@ -268,8 +276,7 @@ std::string report_text(const Facts& facts, const std::vector<Finding>& findings
   page.title("What would spoil a measurement");
   if (findings.empty()) page.line("nothing that was looked for");
   for (const Finding& f : findings) {
-    page.block(fmt::format("  {:<8} ", name_of(f.row->severity)), std::string(11, ' '),
-               fmt::format("{}: {}", f.row->name, f.what));
+    page.finding(name_of(f.row->severity), fmt::format("{}: {}", f.row->name, f.what), palette);
     const std::string indent(11, ' ');
     page.block(indent, indent, fmt::format("Effect: {}.", f.row->effect));
     page.block(indent, indent, fmt::format("Remedy: {}.", f.row->remedy));

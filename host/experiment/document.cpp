@@ -1,5 +1,6 @@
 #include "experiment/document.hpp"
 
+#include "common/suggest.hpp"
 #include "experiment/range.hpp"
 
 #include <fmt/format.h>
@@ -127,6 +128,28 @@ std::string Node::shown() const {
   return "";
 }
 
+namespace {
+
+std::string why_not_toml(std::string_view text, const toml::parse_error& error) {
+  const std::string said(error.description());
+  if (said.find("cannot redefine existing") != std::string::npos) {
+    const std::size_t name = said.find('\''), end = said.rfind('\'');
+    if (name < end) return fmt::format("{} stands twice; expected each key once", said.substr(name, end + 1 - name));
+  }
+  std::size_t begin = 0;
+  for (auto line = error.source().begin.line; line > 1 && begin != std::string_view::npos; --line) {
+    begin = text.find('\n', begin);
+    begin += begin == std::string_view::npos ? 0 : 1;
+  }
+  const std::string_view rest = begin == std::string_view::npos ? "" : text.substr(begin);
+  const std::string_view key = rest.substr(0, std::min(rest.find('='), rest.find('\n')));
+  const std::string foreign = foreign_letter(key);
+  return fmt::format("not TOML: {}; expected TOML 1.0{}", said,
+                     foreign.empty() ? "" : ", whose keys have ASCII letters where they have no quotes: " + foreign);
+}
+
+}  // namespace
+
 std::optional<Node> parse_document(std::string_view text, const std::string& file, Mistakes& mistakes) {
   try {
     const toml::table table = toml::parse(text, std::string_view(file));
@@ -134,7 +157,7 @@ std::optional<Node> parse_document(std::string_view text, const std::string& fil
     flatten_sections(root);
     return root;
   } catch (const toml::parse_error& error) {
-    mistakes.add(place_of(error.source(), file), fmt::format("not TOML: {}; expected TOML 1.0", error.description()));
+    mistakes.add(place_of(error.source(), file), why_not_toml(text, error));
     return std::nullopt;
   }
 }

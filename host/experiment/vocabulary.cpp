@@ -1,6 +1,7 @@
 #include "experiment/vocabulary.hpp"
 
 #include "common/suggest.hpp"
+#include "common/text_format.hpp"
 #include "experiment/output_path.hpp"
 #include "experiment/overrides.hpp"
 #include "experiment/synonyms.hpp"
@@ -27,7 +28,8 @@ std::string suggestion_for(const Node& node, const std::vector<std::string>& cho
 
 std::string wrong(const std::string& label, const Node& node, const std::string& expected,
                   const std::vector<std::string>& choices, const Hint& hint = {}) {
-  return fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices, hint));
+  return one_line(
+      fmt::format("{} is {}; expected {}{}", label, node.shown(), expected, suggestion_for(node, choices, hint)));
 }
 
 bool in_range(const plugin::ParamSpec& spec, double number) {

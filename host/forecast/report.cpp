@@ -186,7 +186,8 @@ std::string below_table(const Forecast& forecast) {
   const auto planned = std::count_if(forecast.cases.begin(), forecast.cases.end(),
                                      [](const CaseForecast& c) { return c.walk.state == WalkState::walked; });
   if (planned > 0)
-    text += fmt::format("all cases: {}, about {:.0f} MiB of disk\n", node_hours_text(forecast), forecast.disk_mib);
+    text += fmt::format("all cases: {}, about {:.0f} MiB of disk while they run\n", node_hours_text(forecast),
+                        forecast.disk_mib);
   const auto with_beside = std::find_if(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.beside_mib > 0; });
   if (with_beside != forecast.cases.end())

@@ -28,7 +28,7 @@ std::string as_typed(const std::filesystem::path& run) {
   return error || near.empty() || *near.begin() == ".." ? run.string() : near.string();
 }
 
-std::string day_of(const std::string& time) { return time.substr(0, 10); }
+std::string day_of(const std::string& time) { return one_line(time.substr(0, 10)); }
 
 std::string name_of(const std::string& item) {
   if (item == "assay.revision") return "revision";
@@ -84,7 +84,7 @@ void add_lines(std::string& page, const std::string& indent, const std::string& 
     page += indent + line + "\n";
 }
 
-void add_series(std::string& page, const Series& s, std::size_t width) {
+void add_series(std::string& page, const Series& s, std::size_t width, const Palette& palette) {
   std::vector<double> values;
   std::size_t disturbed = 0;
   for (const Point& point : s.points) {
@@ -93,11 +93,16 @@ void add_series(std::string& page, const Series& s, std::size_t width) {
   }
   add_lines(page, "  ", one_line(heading_of(s)), width);
   const std::size_t columns = std::clamp<std::size_t>(width > 60 ? width - 56 : 8, 8, 60);
-  page += fmt::format("    {}  {}, {} -> {}\n", sparkline(values, columns), counted(values.size(), "run", "runs"),
-                      significant_digits(values.front(), 4), figure_text(values.back(), s.unit));
+  page += fmt::format("    {}  {}, {}{}\n", sparkline(values, columns), counted(values.size(), "run", "runs"),
+                      values.size() > 1 ? significant_digits(values.front(), 4) + " -> " : "",
+                      figure_text(values.back(), one_line(s.unit)));
   for (const Change& change : s.changes) {
+    const std::size_t begin = page.size();
     add_lines(page, "    ", change_text(s, change), width);
-    page += fmt::format("      assay compare {} {}\n", as_typed(change.run_before), as_typed(change.run_after));
+    const Tone tone = change.worse ? Tone::bad : tone_of(change.word);
+    page.replace(begin + 4, change.word.size(), palette.paint(change.word, tone));
+    page += fmt::format("      assay compare {} {}\n", one_line(as_typed(change.run_before)),
+                        one_line(as_typed(change.run_after)));
   }
   if (disturbed > 0)
     add_lines(page, "    ", fmt::format("{} of them beside others on the machine", counted(disturbed, "run", "runs")),
@@ -155,7 +160,7 @@ std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width
   longest = std::min(longest, std::max<std::size_t>(width_columns, beside_name + 10) - beside_name);
   const auto row = [longest](const std::string& name, const auto&... cells) {
     return fmt::format("{}  {:>5}  {:>9}  {:>5}  {:>9}  {:>10}  {:>10}\n",
-                       pad_to(fit_to_width(name, longest), longest, Align::left), cells...);
+                       pad_to(fit_to_width(one_line(name), longest), longest, Align::left), cells...);
   };
   std::string page = row("experiment", "runs", "ok", "hosts", "revisions", "first", "last");
   for (const ExperimentLine& line : lines)
@@ -165,16 +170,17 @@ std::string overview_text(const std::vector<IndexedRun>& runs, std::size_t width
   return page;
 }
 
-std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns) {
+std::string history_text(const SeriesFound& found, const SeriesOptions& options, std::size_t width_columns,
+                         const Palette& palette) {
   std::string page;
   std::string group;
   for (const Series& series : found.series) {
     const std::string name = series.experiment == series.workload
                                  ? series.experiment
                                  : fmt::format("{} ({})", series.experiment, series.workload);
-    if (name != group) page += fmt::format("{}{}: {}\n", page.empty() ? "" : "\n", name, options.metric);
+    if (name != group) page += fmt::format("{}{}: {}\n", page.empty() ? "" : "\n", one_line(name), options.metric);
     group = name;
-    add_series(page, series, width_columns);
+    add_series(page, series, width_columns, palette);
   }
   if (found.not_ok > 0 || found.without_metric > 0) {
     std::vector<std::string> parts;

@@ -17,11 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Seconds since 1970, which sort and draw without being read again.
-Json seconds_of(const std::string& started) {
-  const auto time = parse_utc(started);
-  if (!time) return nullptr;
-  return std::chrono::duration_cast<std::chrono::seconds>(time->time_since_epoch()).count();
+// Seconds since 1970 of each point, which sort and draw without being read again. What is no time, or none that a clock
+// here can hold, stands where the run before it stands.
+std::vector<std::int64_t> seconds_of(const std::vector<history::Point>& points) {
+  std::vector<std::int64_t> seconds;
+  for (const history::Point& point : points) {
+    const bool is_near = point.started >= "1970" && point.started < "2200";
+    const auto time = is_near ? parse_utc(point.started) : std::nullopt;
+    const std::int64_t before = seconds.empty() ? 0 : seconds.back();
+    seconds.push_back(time ? std::chrono::duration_cast<std::chrono::seconds>(time->time_since_epoch()).count()
+                           : before);
+  }
+  // The first ones, before which no run stands, with the first that has a time.
+  const auto first = std::find_if(seconds.begin(), seconds.end(), [](std::int64_t s) { return s != 0; });
+  if (first != seconds.end()) std::fill(seconds.begin(), first, *first);
+  return seconds;
 }
 
 Json changes_json(const history::Series& series, std::size_t left_out) {
@@ -73,13 +83,14 @@ Json history_json(const ReportedRuns& reported, std::size_t most_points) {
   for (const history::Series& s : all) {
     if (s.points.size() < 2) continue;
     const std::size_t left_out = s.points.size() - std::min(s.points.size(), most);
+    const std::vector<std::int64_t> seconds = seconds_of(s.points);
     Json points = Json::array(), case_ids = Json::array();
     for (std::size_t i = 0; i < s.points.size(); ++i) {
       const history::Point& point = s.points[i];
       const auto [begin, end] = ids.equal_range({point.run, point.index});
       for (auto it = begin; it != end; ++it) case_ids.push_back(it->second);
       if (i < left_out) continue;
-      Json entry{seconds_of(point.started), rounded(point.value), hosts.place_of(one_line(point.host)),
+      Json entry{seconds[i], rounded(point.value), hosts.place_of(one_line(point.host)),
                  revisions.place_of(history::shortened(point.revision))};
       if (point.disturbed) entry.push_back(1);
       points.push_back(std::move(entry));

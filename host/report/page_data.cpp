@@ -56,17 +56,24 @@ std::vector<std::string> between_runs(const Tabled& runs) {
   return keys;
 }
 
-// What the tables of the runs show, each column where it stands among those of its run. Machine, revision and settings,
-// by which `assay table` tells runs apart, are told by the page once for each run.
+// What the tables of the runs show, the first run's in its order, each other column before the next one of its run that
+// is there already, so that a run of something else does not push the first one's aside. Machine, revision and
+// settings, by which `assay table` tells runs apart, are told by the page once for each run.
 std::vector<std::string> columns_of(const Tabled& runs) {
   std::vector<std::string> columns;
   for (const results::TabledRun& run : runs) {
     if (run.records.empty()) continue;
-    auto place = columns.begin();
+    std::vector<std::string> waiting;
     for (const std::string& column : results::default_columns_of_runs({run})) {
       const auto known = std::find(columns.begin(), columns.end(), column);
-      place = (known != columns.end() ? known : columns.insert(place, column)) + 1;
+      if (known == columns.end()) {
+        waiting.push_back(column);
+      } else {
+        columns.insert(known, waiting.begin(), waiting.end());
+        waiting.clear();
+      }
     }
+    columns.insert(columns.end(), waiting.begin(), waiting.end());
   }
   for (const std::string& key : between_runs(runs))
     if (!has(columns, key)) columns.insert(columns.begin(), key);

@@ -19,7 +19,7 @@ std::string case_name(const record::CaseRecord& record) {
 
 std::string case_label(const record::Named<Value>& axes, const std::optional<std::int64_t>& repeat) {
   std::vector<std::string> texts;
-  for (const auto& [key, value] : axes) texts.push_back(fmt::format("{}={}", key, one_line(to_text(value))));
+  for (const auto& [key, value] : axes) texts.push_back(fmt::format("{}={}", one_line(key), one_line(to_text(value))));
   if (repeat) texts.push_back(fmt::format("repeat {}", *repeat));
   return fmt::format("{}", fmt::join(texts, " "));
 }
@@ -54,7 +54,7 @@ std::vector<std::string> problem_lines(const std::vector<record::CaseRecord>& re
     if (!result.phase.empty()) where.push_back(fmt::format("phase {}", one_line(result.phase)));
     if (result.rank) where.push_back(fmt::format("rank {}", *result.rank));
     const std::string reason = one_line(result.reason);
-    lines.push_back(fmt::format("{}: {}{}: {}", case_name(record), status, expected ? " (expected)" : "",
+    lines.push_back(fmt::format("{}: {}{}: {}", case_name(record), one_line(status), expected ? " (expected)" : "",
                                 reason.empty() ? "no reason was given" : reason));
     if (!where.empty()) lines.back() += fmt::format(" [{}]", fmt::join(where, ", "));
   }

@@ -17,6 +17,9 @@ class NoRunError : public std::runtime_error {
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 
+// "results/x/...: no case has finished there", and of a batch how its cases come there.
+std::string text_of_no_records(const std::filesystem::path& run);
+
 // Run folders below a folder, however deep, and summaries where no run lies beside them; sorted. Links are not
 // followed. None where the folder is itself a run.
 std::vector<std::filesystem::path> runs_below(const std::filesystem::path& folder);

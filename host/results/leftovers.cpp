@@ -15,6 +15,7 @@
 #include "common/fd.hpp"
 #include "common/files.hpp"
 #include "common/foreign_json.hpp"
+#include "common/text_format.hpp"
 #include "results/find_runs.hpp"
 #include "results/reader.hpp"
 
@@ -185,14 +186,14 @@ std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problem
   std::set<fs::path> folders;
   std::optional<Lock> lock;
   if (!leftover.lock.empty() && !lock.emplace(leftover.lock).is_mine()) {
-    problems.push_back(fmt::format("{} stays: it is in use now", leftover.place.string()));
+    problems.push_back(fmt::format("{} stays: it is in use now", one_line(leftover.place.string())));
     return 0;
   }
   for (const fs::path& file : leftover.files) {
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     if (!fs::remove(file, error)) {
-      if (error) problems.push_back(fmt::format("{} cannot be removed: {}", file.string(), error.message()));
+      if (error) problems.push_back(fmt::format("{} cannot be removed: {}", one_line(file.string()), error.message()));
       continue;
     }
     gone += bytes;

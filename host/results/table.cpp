@@ -87,6 +87,12 @@ std::size_t total_width(const std::vector<Column>& columns) {
          (columns.empty() ? 0 : kGap);
 }
 
+// Columns whose words are the house's own.
+bool judges(const std::string& column) {
+  const std::string last = column.substr(column.rfind('.') + 1);
+  return last == "status" || last == "verify" || last == "validity" || last == "verdict" || last == "fits";
+}
+
 void add_line(std::string& out, std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   out += line;
@@ -152,7 +158,7 @@ std::string to_markdown(const Table& table) {
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
-std::string to_terminal(const Table& table, std::size_t width_columns) {
+std::string to_terminal(const Table& table, std::size_t width_columns, const Palette& palette) {
   std::vector<Column> columns = displayed(table);
   for (const bool all_dots : {false, true}) {
     if (total_width(columns) <= width_columns) break;
@@ -181,7 +187,12 @@ std::string to_terminal(const Table& table, std::size_t width_columns) {
   add_line(out, rule);
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     std::string text;
-    for (const Column& c : columns) text += pad_to(c.cells[row], c.width(), c.align) + gap;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Column& c = columns[i];
+      const std::string padded = pad_to(c.cells[row], c.width(), c.align) + gap;
+      // A value of an axis may be any word.
+      text += judges(table.columns[i]) ? palette.paint(c.cells[row]) + padded.substr(c.cells[row].size()) : padded;
+    }
     add_line(out, text);
   }
   return out;

@@ -1,5 +1,6 @@
 // A table of cases and its three spellings.
 #pragma once
+#include "common/palette.hpp"
 #include "record/columns.hpp"
 
 #include <string>
@@ -24,7 +25,8 @@ std::string to_csv(
     const Table& table);  // full precision, a line for each row; fields quoted as in RFC 4180, lines end in '\n'
 std::string to_json(const Table& table);      // an array with an object for each row; an empty cell is null
 std::string to_markdown(const Table& table);  // rounded, aligned
-// Rounded, at most `width_columns` wide if headers broken at their dots make that possible.
-std::string to_terminal(const Table& table, std::size_t width_columns = 120);
+// Rounded, at most `width_columns` wide if headers broken at their dots make that possible. With a palette statuses,
+// verdicts and their like have a colour, which takes no room.
+std::string to_terminal(const Table& table, std::size_t width_columns = 120, const Palette& palette = {});
 
 }  // namespace assay::host::results

@@ -95,8 +95,8 @@ Table with_row_numbers(const Table& table) {
 
 // As many tables below each other as the width needs, each with the columns that tell its rows apart, or with their
 // numbers.
-std::string in_parts(const Table& whole, std::size_t width_columns) {
-  if (std::string text = to_terminal(whole, width_columns); fits(text, width_columns)) return text;
+std::string in_parts(const Table& whole, std::size_t width_columns, const Palette& palette) {
+  if (fits(to_terminal(whole, width_columns), width_columns)) return to_terminal(whole, width_columns, palette);
   std::vector<std::size_t> telling = telling_columns(whole, width_columns);
   const Table table = telling.empty() ? with_row_numbers(whole) : whole;
   if (telling.empty()) telling.push_back(0);
@@ -104,15 +104,15 @@ std::string in_parts(const Table& whole, std::size_t width_columns) {
   for (std::size_t next = telling.size(); next < table.columns.size();) {
     std::vector<std::size_t> columns = telling;
     columns.push_back(next++);
-    std::string part = to_terminal(with_columns(table, columns), width_columns);
     while (next < table.columns.size()) {
       columns.push_back(next);
-      std::string wider = to_terminal(with_columns(table, columns), width_columns);
-      if (!fits(wider, width_columns)) break;
-      part = std::move(wider);
+      if (!fits(to_terminal(with_columns(table, columns), width_columns), width_columns)) {
+        columns.pop_back();
+        break;
+      }
       ++next;
     }
-    text += (text.empty() ? "" : "\n") + part;
+    text += (text.empty() ? "" : "\n") + to_terminal(with_columns(table, columns), width_columns, palette);
   }
   return text;
 }
@@ -133,9 +133,9 @@ std::string table_page(const Table& table, const std::vector<record::CaseRecord>
   return to_markdown(table) + "\n" + below_table(records, allow, source);
 }
 
-std::string table_on_terminal(const Table& table, std::size_t width_columns) {
+std::string table_on_terminal(const Table& table, std::size_t width_columns, const Palette& palette) {
   std::string text = to_terminal(table, width_columns);
-  if (table.rows.empty() || fits(text, width_columns)) return text;
+  if (table.rows.empty() || fits(text, width_columns)) return to_terminal(table, width_columns, palette);
   Table narrow;
   narrow.rows.resize(table.rows.size());
   std::vector<std::string> told;
@@ -144,13 +144,13 @@ std::string table_on_terminal(const Table& table, std::size_t width_columns) {
     const bool may_fold =
         std::find(columns_that_fold.begin(), columns_that_fold.end(), name) != columns_that_fold.end();
     if (may_fold && is_alike_in_all_rows(table, i)) {
-      told.push_back(fmt::format("{} {}", name, record::display_text(table.rows.front()[i])));
+      told.push_back(fmt::format("{} {}", name, palette.paint(record::display_text(table.rows.front()[i]))));
       continue;
     }
     narrow.columns.push_back(name);
     for (std::size_t row = 0; row < table.rows.size(); ++row) narrow.rows[row].push_back(table.rows[row][i]);
   }
-  text = in_parts(narrow, width_columns);
+  text = in_parts(narrow, width_columns, palette);
   if (told.empty()) return text;
   return fmt::format("{}{}: {}\n", text, table.rows.size() == 1 ? "the case" : "each case", fmt::join(told, ", "));
 }

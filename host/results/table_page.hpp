@@ -19,6 +19,6 @@ std::string below_table(const std::vector<record::CaseRecord>& records, const st
 // As to_terminal(). Where that would be wider than the terminal, what is the same of every row (validity, verification,
 // device) is a line below the table in place of columns; and
 // what is too wide even so becomes several tables below each other, each with the columns that tell its rows apart.
-std::string table_on_terminal(const Table& table, std::size_t width_columns);
+std::string table_on_terminal(const Table& table, std::size_t width_columns, const Palette& palette = {});
 
 }  // namespace assay::host::results

@@ -112,7 +112,7 @@ std::vector<TabledRun> read_tabled_runs(const std::vector<std::string>& given, s
     for (const fs::path& path : runs_of(argument)) {
       TabledRun run = read_one(path, warnings);
       run.records = last_of_each_case(std::move(run.records));
-      if (run.records.empty()) warnings.push_back(fmt::format("{}: no case has finished there", path.string()));
+      if (run.records.empty()) warnings.push_back(text_of_no_records(path));
       runs.push_back(std::move(run));
     }
   return runs;

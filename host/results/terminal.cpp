@@ -24,6 +24,15 @@ std::string rate_text(std::int64_t step, std::chrono::nanoseconds elapsed) {
   return fmt::format("{:.1f} us/step", seconds * 1e6);
 }
 
+// One line a case: a long reason, which stands below the table once more, gives way to the name, and a name of many
+// axes to the figures.
+void fit_line(std::string& name, std::string& text, std::size_t width) {
+  constexpr std::size_t between = 2, least_of_text = 32;
+  const std::size_t room = std::max<std::size_t>(width, 40) - 1 - between;
+  name = fit_to_width(name, room - std::min({room, display_width(text), least_of_text}));
+  text = fit_to_width(text, room - std::min(room, display_width(name)));
+}
+
 }  // namespace
 
 std::string clock_text(std::chrono::nanoseconds duration) {
@@ -48,6 +57,16 @@ std::string line_on_terminal(std::string_view text, int fd) {
   return all;
 }
 
+std::string lines_on_terminal(std::string_view text, int fd) {
+  std::string all;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    all += line_on_terminal(text.substr(begin, end - begin), fd);
+    begin = end + 1;
+  }
+  return all;
+}
+
 Progress::Progress(ProgressMode mode, ProgressOutput output) : mode_(mode), output_(std::move(output)) {}
 
 Progress Progress::for_stream(std::FILE* stream, bool quiet) {
@@ -60,6 +79,7 @@ Progress Progress::for_stream(std::FILE* stream, bool quiet) {
     std::fflush(stream);
   };
   output.width_columns = [fd] { return terminal_width(fd, 80); };
+  output.palette = Palette::of(fd);
   return Progress(quiet     ? ProgressMode::quiet
                   : redraws ? ProgressMode::terminal
                             : ProgressMode::plain,
@@ -67,11 +87,15 @@ Progress Progress::for_stream(std::FILE* stream, bool quiet) {
 }
 
 std::string Progress::case_text() const {
-  return fmt::format("case {}/{}{}{}", index_ + 1, count_, label_.empty() ? "" : " ", label_);
+  const std::string gap = label_.empty() ? "" : " ";
+  if (number_ == index_ + 1) return fmt::format("case {}/{}{}{}", number_, count_, gap, label_);
+  return fmt::format("case {} ({} of {}){}{}", number_, index_ + 1, count_, gap, label_);
 }
 
-void Progress::case_started(std::int64_t index, std::int64_t count, std::string label) {
+void Progress::case_started(std::int64_t index, std::int64_t count, std::string label,
+                            std::optional<std::int64_t> number) {
   index_ = index;
+  number_ = number.value_or(index + 1);
   count_ = count;
   label_ = one_line(label);
   case_start_ = output_.now();
@@ -142,9 +166,13 @@ void Progress::case_finished(std::string_view status, std::string_view summary) 
     time_of_expected_s_ += std::chrono::duration<double>(last_case_time_).count();
   }
   if (mode_ == ProgressMode::quiet) return;
+  const std::string word = one_line(status);
   std::string text = one_line(summary);
-  if (!summary.starts_with(status)) text = fmt::format("{}{}{}", one_line(status), text.empty() ? "" : ": ", text);
-  print(fmt::format("{}: {}", case_text(), text));
+  if (!summary.starts_with(status)) text = fmt::format("{}{}{}", word, text.empty() ? "" : ": ", text);
+  std::string name = case_text();
+  if (mode_ == ProgressMode::terminal) fit_line(name, text, output_.width_columns());
+  if (text.starts_with(word)) text.replace(0, word.size(), output_.palette.paint(word));
+  print(fmt::format("{}: {}", name, text));
 }
 
 void Progress::message(std::string_view text) {

@@ -1,5 +1,7 @@
 // How far a run has come, for whoever is watching.
 #pragma once
+#include "common/palette.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,7 @@ struct ProgressOutput {
   std::function<void(std::string_view)> write;
   std::function<std::size_t()> width_columns;
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
+  Palette palette = {};  // of the status of a case that has ended
 };
 
 // Not for several threads at once.
@@ -33,8 +36,10 @@ class Progress {
 
   // How many seconds each case is expected to take, by its place; what is not known is guessed from the cases before.
   void expect(std::vector<std::optional<double>> seconds);
-  // Cases count from 0 here and from 1 on the screen. `label` as in case_label().
-  void case_started(std::int64_t index, std::int64_t count, std::string label);
+  // Cases count from 0 here and from 1 on the screen. `label` as in case_label(). `number`: the case's own number, by
+  // which records and notes name it, where a filter, a resumption or repeats make it another one.
+  void case_started(std::int64_t index, std::int64_t count, std::string label,
+                    std::optional<std::int64_t> number = std::nullopt);
   // `step` steps of `total_steps` of the stage are done, `elapsed` after the stage began. 0 total: not known.
   void update(std::string_view stage, std::int64_t step, std::int64_t total_steps, std::string_view phase,
               std::chrono::nanoseconds elapsed);
@@ -60,6 +65,7 @@ class Progress {
   std::vector<std::optional<double>> expected_s_;               // by case
   double expected_of_finished_s_ = 0, time_of_expected_s_ = 0;  // of finished cases that were expected
   std::string label_;
+  std::int64_t number_ = 0;
   Clock::time_point case_start_{}, last_draw_{}, last_print_{};
   bool has_drawn_ = false, line_on_screen_ = false;
 };
@@ -69,6 +75,8 @@ std::string clock_text(std::chrono::nanoseconds duration);
 // The text as a line on the terminal behind the descriptor, broken between words, what follows the first line being
 // indented. As it is, in one line, where there is no terminal: so that a log can be searched.
 std::string line_on_terminal(std::string_view text, int fd);
+// The same of each line of the text.
+std::string lines_on_terminal(std::string_view text, int fd);
 // Of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
 

@@ -1,6 +1,9 @@
 #include "run/estimate.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <system_error>
 
 #include "common/files.hpp"
 #include "results/find_runs.hpp"
@@ -13,14 +16,18 @@ namespace fs = std::filesystem;
 
 // More of them are not looked into: a case that none of these has is a new one for all that counts.
 constexpr std::size_t most_runs = 10;
+// Nor more than is read in an instant: nobody waits for a guess.
+constexpr std::uintmax_t most_bytes = 32 << 20;
 
+// A longer case than of three years is a damaged record.
+constexpr double longest_s = 1e8;
+
+// What a case took that ended before its end says little of how long it takes.
 bool tells_a_time(const record::CaseRecord& record) {
-  switch (record.result.status) {
-    case record::Status::crashed:
-    case record::Status::failed:
-    case record::Status::outdated: return false;
-    default: return record.result.wall.case_s.has_value();
-  }
+  const record::Status status = record.result.status;
+  if (status != record::Status::ok && status != record::Status::wrong_result) return false;
+  const record::Number& taken = record.result.wall.case_s;
+  return taken && *taken >= 0 && *taken <= longest_s;
 }
 
 // Of all settings those that decide how much is done; limits and seeds do not.
@@ -29,15 +36,25 @@ bool decides_time(const std::string& setting) {
          setting == "run.threads" || setting == "run.bind";
 }
 
-// What a record does not name, as it is older than the parameter, is no difference.
-bool is_of_case(const record::CaseRecord& record, const CasePlan& planned) {
+// A record that is older than a parameter or a setting has had its default.
+bool is_of_case(const record::CaseRecord& record, const CasePlan& planned, const plugin::WorkloadSchema& schema) {
   const record::CaseIdentity& id = record.identity;
-  if (id.axes != planned.values.axes || id.ranks.value_or(1) != planned.ranks) return false;
-  if (record.result.device && record.result.device->name != planned.device.device.name) return false;
-  for (const auto& [name, value] : planned.values.params)
-    if (const Value* then = record::find(id.params, name); then && *then != value) return false;
-  for (const auto& [name, value] : planned.values.settings())
-    if (const Value* then = record::find(id.settings, name); then && decides_time(name) && *then != value) return false;
+  if (id.workload != schema.id || id.axes != planned.values.axes || id.ranks.value_or(1) != planned.ranks) return false;
+  if (!record.result.device || record.result.device->name != planned.device.device.name) return false;
+  for (const plugin::ParamSpec& p : schema.params) {
+    const Value* then = record::find(id.params, p.name);
+    if ((then ? *then : p.default_value) != planned.values.params.at(p.name)) return false;
+  }
+  const std::map<std::string, Value> defaults = experiment::Case{}.settings(), now = planned.values.settings();
+  for (const auto& [name, value] : now) {
+    if (!decides_time(name)) continue;
+    const Value* then = record::find(id.settings, name);
+    const auto usual = defaults.find(name);
+    if (then ? *then != value : usual == defaults.end() || usual->second != value) return false;
+  }
+  // Some are there only where they are given, as `measure.steps`.
+  for (const auto& [name, value] : id.settings)
+    if (decides_time(name) && !now.contains(name)) return false;
   return true;
 }
 
@@ -54,7 +71,8 @@ double Estimate::total_s() const {
   return total;
 }
 
-Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const std::vector<const CasePlan*>& cases) {
+Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, const plugin::WorkloadSchema& schema,
+                                  const std::vector<const CasePlan*>& cases) {
   Estimate estimate;
   estimate.seconds.resize(cases.size());
   for (std::size_t i = 0; i < cases.size(); ++i)
@@ -62,8 +80,12 @@ Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, cons
   std::vector<fs::path> runs = results::runs_below(experiment.output.dir / experiment.name);
   std::reverse(runs.begin(), runs.end());  // their names begin with when they began
   std::size_t looked_into = 0;
+  std::uintmax_t bytes = 0;
   for (const fs::path& run : runs) {
     if (estimate.known() == cases.size() || looked_into == most_runs) break;
+    std::error_code unknown;
+    bytes += fs::file_size(run / "cases.jsonl", unknown);
+    if (unknown || bytes > most_bytes) break;
     std::vector<record::CaseRecord> records;
     try {
       records = results::read_cases(run / "cases.jsonl").records;
@@ -75,7 +97,7 @@ Estimate estimate_by_earlier_runs(const experiment::Experiment& experiment, cons
     for (std::size_t i = 0; i < cases.size(); ++i) {
       if (estimate.seconds[i]) continue;
       const auto found = std::find_if(records.rbegin(), records.rend(), [&](const record::CaseRecord& record) {
-        return tells_a_time(record) && is_of_case(record, *cases[i]);
+        return tells_a_time(record) && is_of_case(record, *cases[i], schema);
       });
       if (found == records.rend()) continue;
       estimate.seconds[i] = *found->result.wall.case_s;

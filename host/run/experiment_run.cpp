@@ -39,7 +39,7 @@ class ExperimentRun {
     const std::vector<const CasePlan*> to_run = plan.to_run();
     listener_.run_started(experiment_, folder_->path().string(), earlier_.has_value(),
                           plan.cases.size() - to_run.size());
-    listener_.estimated(estimate_by_earlier_runs(experiment_, to_run));
+    listener_.estimated(estimate_by_earlier_runs(experiment_, target_.schema, to_run));
     if (const auto note = nsys_note(plan, options_.in_process, folder_->path(), target_.plugin_file))
       listener_.message(*note);
     const bool interrupted = run_cases(to_run);

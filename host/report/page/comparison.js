@@ -55,6 +55,7 @@ function comparisonPart(comparison) {
     const counts = tally(entries, (entry) => entry.verdict).map(([word, n]) => [badge(word, n), " "]);
     part.append(element("h3", {}, metric.name, metric.better ? element("span", {class: "quiet"}, `, ${metric.better}`) : ""),
                 element("p", {class: "badges"}, entries.length ? counts : "nothing could be compared"));
+    if (!metric.cases.length) continue;
     const table = metricTable(comparison, metric);
     part.append(metric.cases.length > 30 ? folded(`all ${plural(metric.cases.length, "case")}`, table) : table);
   }

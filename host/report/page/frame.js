@@ -69,8 +69,14 @@ function rowFrame(svg, width, rows, options) {
   return {x0, x1, y, bar: row - 8, middle: (i) => y(i) + row / 2 - (narrow ? 2 : 0), bottom: top + rows.length * pitch};
 }
 
+// As many ticks as have room for their numbers.
+function roomyTicks(scale, most) {
+  const [from, to] = scale.range();
+  return Math.max(2, Math.min(most, Math.floor(Math.abs(to - from) / 56)));
+}
+
 function bottomAxis(svg, scale, y, title, ticks, values) {
-  const axis = d3.axisBottom(scale).ticks(ticks || 5).tickSizeOuter(0);
+  const axis = d3.axisBottom(scale).ticks(roomyTicks(scale, ticks || 5)).tickSizeOuter(0);
   if (values) axis.tickValues(values).tickFormat(shortTick);
   else if (scale.base) axis.ticks(ticks || 5, shortTick);
   else axis.tickFormat(shortTick);
@@ -89,7 +95,7 @@ function leftAxis(svg, scale, x, title, ticks) {
 
 // Vertical lines at the ticks, behind what is drawn next.
 function grid(svg, scale, y0, y1, ticks) {
-  svg.insert("g", ":first-child").attr("class", "grid").selectAll("line").data(scale.ticks(ticks || 5)).join("line")
+  svg.insert("g", ":first-child").attr("class", "grid").selectAll("line").data(scale.ticks(scale.base ? ticks || 5 : roomyTicks(scale, ticks || 5))).join("line")
      .attr("x1", (t) => scale(t)).attr("x2", (t) => scale(t)).attr("y1", y0).attr("y2", y1);
 }
 

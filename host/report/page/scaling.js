@@ -48,23 +48,36 @@ function defaultFigure() {
   return names.includes("step.mean_ms") ? "step.mean_ms" : names.find((name) => name.endsWith("_per_s")) || names[0];
 }
 
+// The cases that have both the figure and the number.
+function casesWith(list, input, place) {
+  return list.filter((c) => input.values[c.id] > 0 && shownNumber(c.cells[place]) > 0);
+}
+const isLine = (group, input) => new Set(group.map((c) => input.values[c.id])).size > 1;
+
+// The first number by which some line has a slope: over another one each case is a line of one point.
+function defaultInput() {
+  const place = new Map(figureNames()).get(defaultFigure());
+  return data.inputs.find((input) => seriesOf(casesWith(cases, input, place), input.values).some(([, group]) => isLine(group, input))) || data.inputs[0];
+}
+
 addPlot({
   name: "scaling",
   title: "Scaling",
   about: "Both axes are logarithmic. The slope s of a line says that the figure grows as the number to the power of s; ± is one standard error.",
   controls: [{name: "figure", options: () => figureNames().map(([name]) => name), initial: defaultFigure},
-             {name: "over", options: () => data.inputs.map((input) => input.name)}],
+             {name: "over", options: () => data.inputs.map((input) => input.name), initial: () => defaultInput().name}],
   draw(svg, width, list, chosen) {
     const names = new Map(figureNames());
     const figure = names.has(chosen.figure) ? chosen.figure : defaultFigure();
-    const input = data.inputs.find((i) => i.name === chosen.over) || data.inputs[0];
+    const input = data.inputs.find((i) => i.name === chosen.over) || defaultInput();
     if (!input) return {nothing: "no number differs between the cases"};
     if (!figure) return {nothing: "no case has a figure"};
     const place = names.get(figure);
-    const withBoth = list.filter((c) => input.values[c.id] > 0 && shownNumber(c.cells[place]) > 0);
+    const withBoth = casesWith(list, input, place);
     const numbers = new Set(withBoth.map((c) => input.values[c.id]));
     if (numbers.size < 2) return {nothing: `fewer than two cases that are shown have ${figure} at another ${input.name}`};
     const groups = seriesOf(withBoth, input.values);
+    groups.sort(([, a], [, b]) => isLine(b, input) - isLine(a, input));  // lines before single points
     const {list: shown, said} = firstOf(groups, 8, "line");
     const pointOf = (c) => ({c, x: input.values[c.id], y: shownNumber(c.cells[place])});
     const points = shown.map(([name, group]) => [name, group.map(pointOf).sort((a, b) => a.x - b.x)]);

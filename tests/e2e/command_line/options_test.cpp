@@ -172,9 +172,19 @@ TEST_F(CommandLine, AFileForTheTable) {
   EXPECT_EQ(nlohmann::json::parse(text_of(folder() / "x.json"))["cases"].size(), 1u);
 }
 
+TEST_F(CommandLine, OneOfTwoFilesWithAWorkloadIsHiddenAndTheListSaysSo) {
+  fs::create_directories(folder() / "mine");
+  for (const auto& entry : fs::directory_iterator(PLUGINS))
+    if (entry.is_regular_file()) fs::copy_file(entry.path(), folder() / "mine" / entry.path().filename());
+  const RunResult result = run({"list", "--plugin-path", "mine", "--plugin-path", PLUGINS});
+  EXPECT_PRED2(contains, result.output, "hidden: an experiment that names it gets that of mine/");
+  EXPECT_EQ(run({"list", "--plugin-path", "mine"}).output.find("hidden"), std::string::npos);
+}
+
 TEST_F(CommandLine, AFolderMayHaveADotInItsName) {
   EXPECT_EQ(run_here({"--output", "v1.5"}).exit.code, 0);
   EXPECT_TRUE(fs::is_directory(folder() / "v1.5/x/latest"));
+  EXPECT_PRED2(contains, text_of(folder() / "v1.5/x/latest/experiment.toml"), "dir = \"v1.5\"");
   EXPECT_EQ(run_here({"--output", "x.csv/"}).exit.code, 0);
   EXPECT_TRUE(fs::is_directory(folder() / "x.csv/x/latest"));
   EXPECT_EQ(run_here({"--output", "x.csv"}).exit.code, 0) << "it is there";

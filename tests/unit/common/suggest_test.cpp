@@ -38,6 +38,8 @@ TEST(Nearest, FindsTheDottedNameOfALastPart) {
 TEST(DidYouMean, IsAnEndOfAMessage) {
   EXPECT_EQ(did_you_mean("stpes", {"steps"}), "; did you mean 'steps'?");
   EXPECT_EQ(did_you_mean("foo", {"steps"}), "");
+  EXPECT_EQ(did_you_mean("d\u0435coder", {"decoder"}),
+            "; '\u0435' (U+0435) is no ASCII letter; did you mean 'decoder'?");
 }
 
 }  // namespace

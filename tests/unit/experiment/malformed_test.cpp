@@ -168,7 +168,8 @@ const std::vector<Malformed>& malformed_files() {
        "[measure] has both 'steps' and 'until'; expected one of them: 'steps' for a fixed count, 'until' for a "
        "stopping rule",
        ""},
-      {"syntax_duplicate_key", 7, 9, "not TOML: ", ""},
+      {"syntax_duplicate_key", 7, 9, "'steps' stands twice; expected each key once", ""},
+      {"syntax_foreign_letter", 6, 3, "not TOML: ", ""},
       {"syntax_missing_value", 6, 9, "not TOML: ", ""},
       {"syntax_unclosed_header", 5, 9, "not TOML: ", ""},
       {"syntax_unclosed_string", 2, 13, "not TOML: ", ""},
@@ -244,6 +245,14 @@ TEST_P(MalformedFile, IsReportedAtItsPlace) {
 
 INSTANTIATE_TEST_SUITE_P(Experiment, MalformedFile, testing::ValuesIn(malformed_files()),
                          [](const auto& test) { return std::string(test.param.file); });
+
+TEST(MalformedFiles, ALetterThatLooksLikeOursIsNamed) {
+  const auto schema = demo_schema();
+  const auto path = std::filesystem::path(MALFORMED_FOLDER) / "syntax_foreign_letter.toml";
+  const auto result = ExperimentFile::read(path).finish(&schema);
+  ASSERT_EQ(result.mistakes.size(), 1u);
+  EXPECT_TRUE(result.mistakes[0].text.ends_with(": '\u0435' (U+0435) is no ASCII letter")) << result.mistakes[0].text;
+}
 
 TEST(MalformedFiles, EachHasARowInTheTable) {
   std::set<std::string> on_disk, in_table;

@@ -71,6 +71,17 @@ TEST_F(HistoryData, OfManyRunsTheNewestAreKeptAndTheChangeBeforeThemInWords) {
   EXPECT_FALSE(series["changes"][0].contains("at")) << series;
 }
 
+TEST_F(HistoryData, WhatIsNoTimeStandsBesideItsNeighbour) {
+  for (const char* time : {"garbage", "9999-01-01T00:00:00Z"}) {
+    ReportedRuns runs = reported(last_.string());
+    runs.history->found.series[0].points[0].started = time;
+    runs.history->found.series[0].points[9].started = time;
+    const Json points = history_json(runs)["series"][0]["points"];
+    EXPECT_EQ(points[0][0], points[1][0]) << time;
+    EXPECT_EQ(points[9][0], points[8][0]) << time;
+  }
+}
+
 TEST_F(HistoryData, OneRunIsNoHistory) {
   const ReportedRuns runs = reported((folder_.path() / "other").string());
   EXPECT_EQ(runs.history->found.series.size(), 1u);

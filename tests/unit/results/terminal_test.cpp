@@ -39,6 +39,15 @@ TEST_F(ProgressTest, PlainIsALineAtEachEndOfACase) {
                                                "case 4/12\n", "case 4/12: oom: wanted 3 MiB\n"}));
 }
 
+TEST_F(ProgressTest, ACaseHasTheNumberThatRecordsGiveIt) {
+  Progress progress = make(ProgressMode::plain);
+  progress.case_started(0, 2, "size=xl", 1);
+  progress.case_started(1, 2, "size=xl pass=forward", 5);
+  progress.case_finished("ok", "ok");
+  EXPECT_EQ(writes_, (std::vector<std::string>{"case 1/2 size=xl\n", "case 5 (2 of 2) size=xl pass=forward\n",
+                                               "case 5 (2 of 2) size=xl pass=forward: ok\n"}));
+}
+
 TEST_F(ProgressTest, PlainShowsLifeInALongCase) {
   Progress progress = make(ProgressMode::plain);
   progress.case_started(0, 2, "a=b");
@@ -128,6 +137,22 @@ TEST_F(ProgressTest, EtaOfCasesThatGrowIsALeastOne) {
   now_ += 1s;
   progress.update("setup", 0, 0, "", 1s);  // 6 s by the mean of 7, and one case of at least 16 s
   EXPECT_EQ(last(), "\r\x1b[Kcase 4/5 | setup | ETA over 0:22");
+}
+
+TEST_F(ProgressTest, AFinishedCaseIsOneLineOfTheTerminal) {
+  width_ = 80;
+  const std::string name = "size=medium pass=train_step precision=bf16 execution=graph batch_size=16 context=2048";
+  Progress progress = make(ProgressMode::terminal);
+  progress.case_started(0, 12, name);
+  progress.case_finished("ok", "ok step 1,243 ms ± 0.8%");
+  EXPECT_EQ(last(), "\r\x1b[Kcase 1/12 size=medium pass=train_step precision=bf16 …: ok step 1,243 ms ± 0.8%\n");
+  progress.case_started(1, 12, name);
+  progress.case_finished("failed", "failed: " + std::string(100, 'x'));
+  EXPECT_EQ(last(), "case 2/12 size=medium pass=train_step precis…: failed: " + std::string(23, 'x') + "…\n");
+  Progress plain = make(ProgressMode::plain);
+  plain.case_started(0, 12, name);
+  plain.case_finished("ok", "ok step 1,243 ms ± 0.8%");
+  EXPECT_EQ(last(), "case 1/12 " + name + ": ok step 1,243 ms ± 0.8%\n") << "a log is searched";
 }
 
 TEST_F(ProgressTest, DrawsAtMostTenTimesASecond) {

@@ -44,7 +44,7 @@ class EstimateOfCases : public ::testing::Test {
   Estimate estimate() const {
     std::vector<const CasePlan*> cases;
     for (const CasePlan& planned : plan_.cases) cases.push_back(&planned);
-    return estimate_by_earlier_runs(experiment_, cases);
+    return estimate_by_earlier_runs(experiment_, machine_.schema, cases);
   }
   assay::test::TemporaryFolder folder_;
   Machine machine_;
@@ -64,7 +64,8 @@ TEST_F(EstimateOfCases, IsWhatTheNewestRunTookThatHasTheCase) {
 }
 
 TEST_F(EstimateOfCases, AnotherCaseAnotherDeviceAndACrashSayNothing) {
-  std::vector<record::CaseRecord> others(6, record_of(0, 5));
+  plan_.cases[0].values.measure.warmup += 1;  // not the default, which a record that does not name it has had
+  std::vector<record::CaseRecord> others(13, record_of(0, 5));
   others[0].identity.axes[0].second = std::int64_t{5};
   for (auto& [name, value] : others[1].identity.params)
     if (name == "weights") value = std::string("w.bin");
@@ -73,6 +74,13 @@ TEST_F(EstimateOfCases, AnotherCaseAnotherDeviceAndACrashSayNothing) {
   others[3].result.device->name = "another one";
   others[4].result.status = record::Status::crashed;
   others[5].identity.ranks = 2;
+  others[6].identity.workload = "another one";
+  others[7].result.device.reset();
+  std::erase_if(others[8].identity.settings, [](const auto& entry) { return entry.first == "measure.warmup"; });
+  others[9].identity.settings.emplace_back("measure.until.relative_error", 0.01);  // a rule that the case has not
+  others[10].result.status = record::Status::oom;
+  others[11].result.wall.case_s = -1;
+  others[12].result.wall.case_s = 1e300;
   put("20261101T120000Z-0001", others);
   EXPECT_EQ(estimate().known(), 0u);
   // Another limit and a parameter that the record is too old to name are no difference.
