@@ -31,12 +31,12 @@ void Workload::setup(const Launch& launch) {
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {
       communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-      registered_parameters_ = take_memory(ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      take_memory(registered_parameters_, ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
       return registered_parameters_.data();
     };
   moments.step_taken = [&] {
     if (!communicator_) communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-    messages_ = take_memory(ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
+    take_memory(messages_, ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
     blocks_.bind(messages_.data());
     assay::parallel::register_gradients(*communicator_, trainer_);
     if (registered) return;
@@ -58,8 +58,9 @@ void Workload::setup(const Launch& launch) {
   communicator_->take_totals();
 }
 
-assay::comm::CollectiveMemory Workload::take_memory(assay_memory_kind kind, std::size_t bytes, const char* label) {
-  return assay::parallel::gather_memory(host_, *communicator_, settings_.gathers, kind, bytes, label);
+void Workload::take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes,
+                           const char* label) {
+  assay::parallel::take_gather_memory(memory, host_, *communicator_, settings_.gathers, kind, bytes, label);
 }
 
 void Workload::report_bytes(const Launch& launch) const {

@@ -53,7 +53,7 @@ class Workload {
 
  private:
   void report_bytes(const Launch& launch) const;
-  assay::comm::CollectiveMemory take_memory(assay_memory_kind kind, std::size_t bytes, const char* label);
+  void take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes, const char* label);
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
     training_step(trainer_, launch, blocks_);

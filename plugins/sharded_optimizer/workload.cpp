@@ -75,8 +75,8 @@ void Workload::setup(const Launch& launch) {
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {
       communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
-      registered_parameters_ = assay::parallel::gather_memory(host_, *communicator_, settings_.gathers,
-                                                              ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      assay::parallel::take_gather_memory(registered_parameters_, host_, *communicator_, settings_.gathers,
+                                          ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
       return registered_parameters_.data();
     };
   moments.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); };
