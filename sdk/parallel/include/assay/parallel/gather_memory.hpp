@@ -15,9 +15,11 @@ inline void take_gather_memory(comm::CollectiveMemory& memory, const Host& host,
                                   : gathers == Gathers::registered ? comm::Registration::plain
                                                                    : comm::Registration::symmetric;
   memory = comm::CollectiveMemory(host, communicator, best, kind, bytes, label);
-  if (gathers == Gathers::copy_engines && memory.registration() != comm::Registration::symmetric)
-    throw Error(ASSAY_UNSUPPORTED, "copy engines gather between symmetric windows, and " + communicator.description() +
-                                       " has none between these GPUs; leave out gathers = \"copy_engines\"");
+  if (memory.registration() != best)
+    throw Error(ASSAY_UNSUPPORTED, "gathers = \"" + std::string(gather_choices.name_of(gathers)) + "\" needs " +
+                                       (best == comm::Registration::plain ? "registered memory" : "symmetric windows") +
+                                       ", and " + communicator.description() +
+                                       " has none between these GPUs; leave it out");
 }
 
 }  // namespace assay::parallel
