@@ -5,6 +5,7 @@
 #include <assay/parallel/broadcast_parameters.hpp>
 #include <assay/parallel/bucket_choice.hpp>
 #include <assay/parallel/open_communicator.hpp>
+#include <assay/parallel/products_beside_collectives.hpp>
 #include <chrono>
 
 namespace ddp {
@@ -32,8 +33,8 @@ assay::Peak Workload::peak(const Launch& launch) {
 void Workload::setup(const Launch& launch) {
   report_parameters(launch, trainer_);
   trainer_.setup(launch, [&] {
-    trainer_.enqueue_step();
-    if (settings_.left_multiprocessors > 0) beside_collectives([&] { trainer_.backward(); });
+    assay::parallel::enqueue_beside_collectives(trainer_, settings_.left_multiprocessors,
+                                                [&] { trainer_.enqueue_step(); });
   });
   communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
   host_.info(communicator_->description());
@@ -84,18 +85,10 @@ void Workload::start() {
 }
 
 void Workload::average_gradients() {
-  beside_collectives([&] {
-    average_->begin_step();
-    trainer_.forward();
-    trainer_.backward(average_->listener());
-    average_->finish();
-  });
-}
-
-void Workload::beside_collectives(const std::function<void()>& enqueue) {
-  trainer_.leave_multiprocessors(is_silent_ ? 0 : settings_.left_multiprocessors);
-  enqueue();
-  trainer_.leave_multiprocessors(0);
+  average_->begin_step();
+  trainer_.forward();
+  trainer_.backward(average_->listener());
+  average_->finish();
 }
 
 void Workload::run(const Launch& launch) {
@@ -117,6 +110,7 @@ void Workload::run(const Launch& launch) {
 void Workload::silence(bool silent) {
   is_silent_ = silent;
   communicator_.silence(silent);
+  trainer_.leave_multiprocessors(silent ? 0 : settings_.left_multiprocessors);
   average_->use(*communicator_);
   if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
@@ -125,7 +119,8 @@ void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, trainer_.last_loss());
   const assay::comm::Totals totals = communicator_->take_totals();
   if (measured_steps_ == 0) return;
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
+  launch.report(assay::parallel::communication_bytes_metric,
+                static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
   assay::parallel::report_communication_times(launch, totals, measured_steps_);
 }
 

@@ -6,7 +6,6 @@
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -25,11 +24,6 @@ class Workload {
   static constexpr auto phases = assay::train::data_parallel_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
-  static constexpr auto communication_bytes_metric =
-      assay::Metric::per_case("communication_bytes")
-          .unit("bytes")
-          .lower_is_better()
-          .help("bytes of gradients that this rank gave to collectives in a step");
   static constexpr auto collectives_metric =
       assay::Metric::per_case("collectives").help("all-reduces in a step: parameters, buckets, or 1");
   static constexpr auto bucket_mib_metric =
@@ -39,7 +33,7 @@ class Workload {
   static constexpr auto metrics =
       assay::table(assay::train::parameters_metric, loss_metric, assay::parallel::communication_ms_metric,
                    assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
-                   communication_bytes_metric, collectives_metric, bucket_mib_metric);
+                   assay::parallel::communication_bytes_metric, collectives_metric, bucket_mib_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -55,10 +49,8 @@ class Workload {
   void start();  // the state before the first step, rank 0's on every rank
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
-    beside_collectives([&] { training_step(trainer_, launch, *average_); });
+    training_step(trainer_, launch, *average_);
   }
-  // The products of a backward leave room for collectives, where there are any.
-  void beside_collectives(const std::function<void()>& enqueue);
   std::size_t bucket_bytes(const Launch& launch);  // as asked for, or as measured
   void prepare_step(const Launch& launch, std::size_t bucket_bytes);
   double step_seconds(const Launch& launch, std::size_t bucket_bytes);

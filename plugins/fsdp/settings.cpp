@@ -7,7 +7,6 @@ Settings::Settings(const assay::Case& c)
       reshard(c.get<bool>("reshard")),
       graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
-      collectives(c),
-      gathers(assay::parallel::gathers_of(c, collectives)) {}
+      collectives(c) {}
 
 }  // namespace fsdp

@@ -14,8 +14,7 @@ struct Settings {
   bool reshard;
   bool graph;
   std::int32_t left_multiprocessors = 0;
-  assay::parallel::CollectiveSettings collectives;
-  assay::parallel::Gathers gathers;
+  assay::parallel::WithGathers<assay::parallel::CollectiveSettings> collectives;
 };
 
 using assay::Param;
@@ -23,8 +22,9 @@ inline constexpr auto params = assay::join(
     assay::table(Param::boolean("reshard", true)
                      .help("true: a block's parameters are given up after its forward and gathered again for its "
                            "backward (ZeRO 3); false: they stay until then (ZeRO 2)")),
-    assay::models::model_params, assay::parallel::rank_precision_params, assay::parallel::rank_execution_params,
-    assay::models::attention_params, assay::models::checkpointing_params, assay::train::optimizer_params,
-    assay::parallel::product_params, assay::parallel::gather_params, assay::parallel::collective_params);
+    assay::models::model_params, assay::parallel::rank_precision_params,
+    assay::parallel::rank_execution_params_from<assay::workload::Execution::graph>, assay::models::attention_params,
+    assay::models::checkpointing_params, assay::train::optimizer_params, assay::parallel::product_params,
+    assay::parallel::gather_params, assay::parallel::collective_params);
 
 }  // namespace fsdp

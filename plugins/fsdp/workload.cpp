@@ -4,6 +4,7 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/open_communicator.hpp>
+#include <assay/parallel/products_beside_collectives.hpp>
 
 namespace fsdp {
 
@@ -26,17 +27,17 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 void Workload::setup(const Launch& launch) {
   report_bytes(launch);
-  const bool registered = settings_.gathers != assay::parallel::Gathers::any_memory;
+  const bool registered = settings_.collectives.gathers != assay::parallel::Gathers::any_memory;
   assay::train::SetupMoments moments;
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {
       communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-      registered_parameters_ = take_memory(ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      take_memory(registered_parameters_, ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
       return registered_parameters_.data();
     };
   moments.step_taken = [&] {
     if (!communicator_) communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-    messages_ = take_memory(ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
+    take_memory(messages_, ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
     blocks_.bind(messages_.data());
     assay::parallel::register_gradients(*communicator_, trainer_);
     if (registered) return;
@@ -44,10 +45,8 @@ void Workload::setup(const Launch& launch) {
     communicator_->register_memory(messages_.data(), blocks_.message_bytes());
   };
   const auto enqueue = [&] {
-    trainer_.enqueue_step();
-    if (settings_.left_multiprocessors == 0) return;
-    trainer_.leave_multiprocessors(settings_.left_multiprocessors);
-    trainer_.backward();
+    assay::parallel::enqueue_beside_collectives(trainer_, settings_.left_multiprocessors,
+                                                [&] { trainer_.enqueue_step(); });
   };
   trainer_.setup(launch, enqueue, moments);
   blocks_.use(&*communicator_);
@@ -58,8 +57,9 @@ void Workload::setup(const Launch& launch) {
   communicator_->take_totals();
 }
 
-assay::comm::CollectiveMemory Workload::take_memory(assay_memory_kind kind, std::size_t bytes, const char* label) {
-  return assay::parallel::gather_memory(host_, *communicator_, settings_.gathers, kind, bytes, label);
+void Workload::take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes,
+                           const char* label) {
+  assay::parallel::take_gather_memory(memory, host_, *communicator_, settings_.collectives.gathers, kind, bytes, label);
 }
 
 void Workload::report_bytes(const Launch& launch) const {
@@ -69,7 +69,6 @@ void Workload::report_bytes(const Launch& launch) const {
   assay::train::report_kept_bytes<Workload>(launch, trainer_);
   launch.report(gathered_bytes_metric, blocks_.message_bytes());
   launch.report(shard_padding_bytes_metric, blocks_.padding_elements() * (state / kept.arena_elements()));
-  launch.report(assay::parallel::messages_metric, blocks_.collectives_in_step());
 }
 
 void Workload::run(const Launch& launch) {
@@ -102,8 +101,7 @@ void Workload::finish(const Launch& launch) {
   for (const double of_rank : assay::comm::exchange(host_, "fsdp.loss", trainer_.last_loss())) loss += of_rank;
   launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
   if (measured_steps_ == 0) return;
-  launch.report(assay::parallel::communication_bytes_metric,
-                static_cast<double>(totals.bytes) / static_cast<double>(measured_steps_));
+  assay::parallel::report_messages(launch, totals, measured_steps_);
   assay::parallel::report_communication_times(launch, totals, measured_steps_);
 }
 

@@ -53,7 +53,7 @@ class Workload {
 
  private:
   void report_bytes(const Launch& launch) const;
-  assay::comm::CollectiveMemory take_memory(assay_memory_kind kind, std::size_t bytes, const char* label);
+  void take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes, const char* label);
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
     training_step(trainer_, launch, blocks_);
@@ -66,10 +66,9 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::parallel::ShardedBlocks blocks_;
-  assay::models::DecoderTrainer trainer_;  // its parameters are what this rank keeps
-  // What is kept of the parameters, where they are gathered from registered memory; gathered blocks and whole
-  // gradients.
-  assay::comm::CollectiveMemory registered_parameters_, messages_;
+  assay::comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
+  assay::models::DecoderTrainer trainer_;                // its parameters are what this rank keeps
+  assay::comm::CollectiveMemory messages_;               // gathered blocks and whole gradients
   assay::comm::SilenceableCommunicator communicator_;
   assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
   bool is_silent_ = false;

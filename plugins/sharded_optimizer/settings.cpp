@@ -7,8 +7,7 @@ Settings::Settings(const assay::Case& c)
       variant(c.choice("variant", variants)),
       graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
-      communication(c),
-      gathers(assay::parallel::gathers_of(c, communication)) {
+      communication(c) {
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());
 }
 

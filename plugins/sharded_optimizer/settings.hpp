@@ -18,8 +18,7 @@ struct Settings {
   Variant variant;
   bool graph = false;
   std::int32_t left_multiprocessors = 0;
-  assay::parallel::CommunicationSettings communication;
-  assay::parallel::Gathers gathers;
+  assay::parallel::WithGathers<assay::parallel::CommunicationSettings> communication;
 };
 
 using assay::Param;

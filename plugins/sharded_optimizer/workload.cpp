@@ -5,6 +5,7 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
 #include <assay/parallel/open_communicator.hpp>
+#include <assay/parallel/products_beside_collectives.hpp>
 
 #include "step.hpp"
 
@@ -70,13 +71,14 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
-  const bool registered = settings_.gathers != assay::parallel::Gathers::any_memory;
+  const bool registered = settings_.communication.gathers != assay::parallel::Gathers::any_memory;
   assay::train::SetupMoments moments;
   if (registered)
     moments.parameter_memory = [&](std::size_t bytes) {
       communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
-      registered_parameters_ = assay::parallel::gather_memory(host_, *communicator_, settings_.gathers,
-                                                              ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
+      assay::parallel::take_gather_memory(registered_parameters_, host_, *communicator_,
+                                          settings_.communication.gathers, ASSAY_MEMORY_PARAMETERS, bytes,
+                                          "parameters");
       return registered_parameters_.data();
     };
   moments.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); };
@@ -92,10 +94,8 @@ void Workload::setup(const Launch& launch) {
     assay::memory_moment(host_, "before_state");
   };
   const auto enqueue = [&] {
-    enqueue_without_communication();
-    if (settings_.left_multiprocessors == 0) return;
-    trainer_.leave_multiprocessors(settings_.left_multiprocessors);
-    trainer_.backward();
+    assay::parallel::enqueue_beside_collectives(trainer_, settings_.left_multiprocessors,
+                                                [&] { enqueue_without_communication(); });
   };
   trainer_.setup(launch, enqueue, moments);
   if (settings_.graph)
@@ -120,11 +120,19 @@ void Workload::enqueue_without_communication() {
 }
 
 void Workload::run(const Launch& launch) {
-  ++steps_;
-  if (!graphs_) return enqueue_step(launch);
-  if (is_silent_) return graphs_.launch_silent();
-  graphs_.launch();
-  assay::mark_replayed(host_);
+  if (!graphs_) {
+    enqueue_step(launch);
+  } else if (is_silent_) {
+    graphs_.launch_silent();
+  } else {
+    graphs_.launch();
+    assay::mark_replayed(host_);
+  }
+  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
+  if (launch.stage() == ASSAY_STAGE_MEASURE)
+    ++measured_steps_;
+  else
+    communicator_->take_totals();
 }
 
 void Workload::silence(bool silent) {
@@ -177,7 +185,6 @@ void Workload::receive_exact_weights() { exact_weights_.unpack(trainer_.backend(
 void Workload::finish(const Launch& launch) {
   assay::memory_moment(host_, "after_step");
   const assay::comm::Totals totals = communicator_->take_totals();
-  const auto steps = static_cast<double>(steps_);
   double loss = 0;
   for (const double of_rank : assay::comm::exchange(host_, "sharded_optimizer.loss", trainer_.last_loss()))
     loss += of_rank;
@@ -185,10 +192,12 @@ void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
   launch.report(optimizer_state_bytes_metric, trainer_.optimizer().moment_bytes());
   launch.report(shard_padding_bytes_metric, padding_bytes());
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  // Within a graph: how long they took nobody knows.
-  if (totals.untimed == 0) launch.report(communication_ms_metric, totals.busy_ms / steps);
   launch.report(buckets_metric, buckets().size());
+  if (measured_steps_ == 0) return;
+  const auto steps = static_cast<double>(measured_steps_);
+  launch.report(assay::parallel::communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
+  // Within a graph: how long they took nobody knows.
+  if (totals.untimed == 0) launch.report(assay::parallel::communication_ms_metric, totals.busy_ms / steps);
 }
 
 // The state of an element is what the optimizer keeps for all of its own, divided by their number.

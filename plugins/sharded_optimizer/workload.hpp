@@ -1,6 +1,7 @@
 // Data-parallel training of a decoder in which optimizer state is on every rank, or shared out among them.
 #pragma once
 #include <assay/comm/silent.hpp>
+#include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/gather_memory.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/parallel/step_graphs.hpp>
@@ -37,20 +38,10 @@ class Workload {
           .unit("bytes")
           .lower_is_better()
           .help("state of elements that only make the parts equal, over all ranks");
-  static constexpr auto communication_bytes_metric =
-      assay::Metric::per_case("communication_bytes")
-          .unit("bytes")
-          .lower_is_better()
-          .help("of a rank in a step: the larger of what each collective sends and receives, summed");
-  static constexpr auto communication_ms_metric =
-      assay::Metric::per_case("communication_ms")
-          .unit("ms")
-          .lower_is_better()
-          .help("that collectives were under way in a step, warm-up included; hidden or not");
   static constexpr auto buckets_metric = assay::Metric::per_case("buckets").help("number of buckets of gradients");
-  static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, optimizer_state_bytes_metric,
-                   shard_padding_bytes_metric, communication_bytes_metric, communication_ms_metric, buckets_metric);
+  static constexpr auto metrics = assay::table(
+      assay::train::parameters_metric, loss_metric, optimizer_state_bytes_metric, shard_padding_bytes_metric,
+      assay::parallel::communication_bytes_metric, assay::parallel::communication_ms_metric, buckets_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -94,17 +85,17 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::comm::CollectiveMemory registered_parameters_;  // where they are gathered from such memory
   assay::models::DecoderTrainer trainer_;
   assay::parallel::ReadyBuckets ready_buckets_;
   assay::train::ElementRange arena_;
   ExactWeights exact_weights_;
   assay::DeviceMemory exact_message_;
-  assay::comm::CollectiveMemory registered_parameters_;  // where they are gathered from registered memory
   assay::comm::SilenceableCommunicator communicator_;
   assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
   bool is_silent_ = false;
   std::vector<assay::comm::Ticket> reductions_;  // by bucket
-  std::uint64_t steps_ = 0;
+  std::uint64_t measured_steps_ = 0;
 };
 
 }  // namespace sharded_optimizer

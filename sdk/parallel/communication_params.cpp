@@ -11,10 +11,4 @@ CommunicationSettings::CommunicationSettings(const Case& c)
     : CollectiveSettings(c),
       bucket_bytes(static_cast<std::size_t>(std::llround(c.get<double>("bucket_mb") * 0x1p20))) {}
 
-Gathers gathers_of(const Case& c, CollectiveSettings& collectives) {
-  const Gathers gathers = c.choice("gathers", gather_choices);
-  collectives.options.copy_engines = gathers == Gathers::copy_engines;
-  return gathers;
-}
-
 }  // namespace assay::parallel

@@ -67,12 +67,6 @@ Tensor ShardedBlocks::part(std::size_t block) const {
   return copy && block != resident() ? copy.slice(0, kept.begin, kept.elements()) : kept_->values(kept);
 }
 
-std::size_t ShardedBlocks::collectives_in_step() const {
-  std::size_t n = 2 * blocks_.size();
-  for (const Block& block : blocks_) n += block.regathered ? 1 : 0;
-  return n;
-}
-
 std::int64_t ShardedBlocks::padding_elements() const {
   std::int64_t n = -whole_->parameter_count();
   for (const Block& block : blocks_) n += block.shards.elements();

@@ -34,8 +34,8 @@ void report_messages(const Launch& launch, const comm::Totals& totals, std::uint
   launch.report(messages_metric, static_cast<double>(totals.collectives) / static_cast<double>(steps));
 }
 
-// Reports how long they took, likewise. Within a graph nobody knows how long
-// collectives took, and nothing is reported.
+// Reports for how long collectives were under way, of `totals` and `steps` as above. Within a graph nobody knows, and
+// nothing is reported.
 template <class Launch>
 void report_communication_times(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
   if (totals.untimed > 0) return;

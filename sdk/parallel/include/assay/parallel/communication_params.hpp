@@ -17,10 +17,12 @@ inline constexpr auto rank_precision_params =
     table(Param::choice("precision", "fp32", rank_precision_names)
               .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16"));
 
-inline constexpr auto rank_execution_params =
-    table(Param::choice("execution", workload::Execution::eager, workload::executions)
+template <workload::Execution by_default>
+inline constexpr auto rank_execution_params_from =
+    table(Param::choice("execution", by_default, workload::executions)
               .help("eager: operations and collectives are enqueued one by one; graph: on cuda the whole step, "
                     "collectives included, is captured as one graph"));
+inline constexpr auto rank_execution_params = rank_execution_params_from<workload::Execution::eager>;
 inline constexpr auto library_params = table(
     Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"));
 inline constexpr auto bucket_params =
@@ -74,13 +76,19 @@ struct CollectiveSettings {
   comm::Options options;
 };
 
-// Reads gather_params, for the communicator of `collectives`.
-Gathers gathers_of(const Case& c, CollectiveSettings& collectives);
-
 // Reads communication_params, or measured_communication_params.
 struct CommunicationSettings : CollectiveSettings {
   explicit CommunicationSettings(const Case& c);
   std::size_t bucket_bytes;  // 0: chosen by measuring
+};
+
+// Reads gather_params, too.
+template <class Settings>
+struct WithGathers : Settings {
+  explicit WithGathers(const Case& c) : Settings(c), gathers(c.choice("gathers", gather_choices)) {
+    this->options.copy_engines = gathers == Gathers::copy_engines;
+  }
+  Gathers gathers;
 };
 
 }  // namespace assay::parallel

@@ -61,8 +61,7 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   const BlockShards& shards(std::size_t block) const { return blocks_[block].shards; }
   train::ElementRange kept(std::size_t block) const { return blocks_[block].kept; }  // of the arenas of this rank
   compute::Tensor part(std::size_t block) const;                                     // this rank's, as it is gathered
-  std::size_t collectives_in_step() const;
-  std::int64_t padding_elements() const;  // of all blocks, over all ranks
+  std::int64_t padding_elements() const;                                             // of all blocks, over all ranks
   // Gathers one block as a step does, whichever is asked for, and waits: contiguous, as BlockShards has it. Any later
   // call, or step, may overwrite it.
   compute::Tensor gather(compute::Backend& backend, std::size_t block);

@@ -49,7 +49,7 @@ class Optimizer {
 
   // These do the same in parts: begin_step once, each element of the ranges once in any order, end_step once. With an
   // active scaler begin_step looks at the whole gradient arena. A part lies within one of the ranges, and begins and
-  // ends as these do.
+  // ends at multiples of 64 elements, except at the arena's end.
   void begin_step(compute::Backend& backend, const LossScaler& scaler) const;
   void step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
     step_part(backend, scaler, ranges_[index]);

@@ -78,7 +78,8 @@ void update_as_parts_come(const Trainer& trainer, const Launch& launch, Gradient
   }
 }
 
-// The same on several ranks, with the phase `communication_wait` between backward and update.
+// The same on several ranks: after backward the phase `communication_wait` and the update, or several of each in turn
+// where the exchange has parts.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
   exchange.begin_step();
