@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -20,7 +21,8 @@
 namespace assay::cuda {
 namespace {
 
-constexpr int candidates_most = 32;
+const int candidates_most =
+    std::getenv("ASSAY_TRIAL_TUNER") && *std::getenv("ASSAY_TRIAL_TUNER") == '1' ? 128 : 32;  // TRIAL
 // What was measured is written at once when to lose it would cost more than this, and at the end otherwise.
 constexpr std::chrono::milliseconds worth_saving{500};
 
@@ -110,7 +112,15 @@ struct MatmulPlans::Impl {
     auto plan = std::make_unique<Plan>(key);
     if (tune && take_cached(*plan, key)) return plan;
     if (tune) tools->cache.refuse_to_choose(plan->operation);
-    const std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
+    std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
+    if (const char* trial = std::getenv("ASSAY_TRIAL_TUNER"); trial && *trial == '2' && !candidates.empty()) {  // TRIAL
+      const std::vector<LtAlgorithm> heuristics = candidates;
+      for (std::size_t i = 0; i < heuristics.size() && i < 4; ++i)
+        for (const LtAlgorithm& a : plan->problem.with_other_tiles(tools->handle.get(), heuristics[i], 132, 12))
+          candidates.push_back(a);
+      std::fprintf(stderr, "TRIAL %s: %zu by heuristics, %zu in all\n", plan->operation.c_str(), heuristics.size(),
+                   candidates.size());
+    }
     if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
     for (const LtAlgorithm& candidate : candidates) {
       if (!tools->tuner.warm_up(tools->handle.get(), plan->problem, key, candidate)) continue;
@@ -164,6 +174,7 @@ void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* worksp
                         .b = static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
                         .c = static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes,
                         .bias = call.bias,
+                        .residual = static_cast<const char*>(call.residual) + i * call.c_outer_step * output_bytes,
                         .a_scale = call.a_scale,
                         .b_scale = call.b_scale};
     const cublasStatus_t status =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace assay::cuda {
@@ -18,7 +19,7 @@ constexpr double batch_us = 100.0;
 constexpr std::size_t least_candidates = 4, finalists_most = 4;
 constexpr int batch_runs_most = 8, rounds_least = 3, rounds_most = 5;
 constexpr double finalist_margin = 1.15;
-constexpr std::chrono::seconds host_time_limit{1};  // loading kernels counts here
+const std::chrono::seconds host_time_limit{std::getenv("ASSAY_TRIAL_TUNER") ? 4 : 1};  // loading kernels counts here
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // Numbers between 2^-7 and 2 of either sign: the power that a product draws, and so its clock, depends on its data.
@@ -149,6 +150,7 @@ struct MatmulTuner::Contest {
                         .b = buffers.b + copy * buffers.b_step,
                         .c = buffers.c + copy * buffers.c_step,
                         .bias = buffers.bias,
+                        .residual = buffers.c + (copy + 1) % buffers.copies * buffers.c_step,
                         .a_scale = scales,
                         .b_scale = scales};
     return problem.run(handle, algorithm, 1.0F, at, buffers.workspace, tuner.stream_.get()) == CUBLAS_STATUS_SUCCESS;
@@ -201,7 +203,9 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
   const auto give_up_at = std::chrono::steady_clock::now() + host_time_limit;
   for (const LtAlgorithm& candidate : candidates) {
     if (entries.size() >= least_candidates &&
-        (contest.spent_us > first_round_us || std::chrono::steady_clock::now() > give_up_at))
+        (contest.spent_us >
+             (std::getenv("ASSAY_TRIAL_TUNER") ? std::max(first_round_us, 200 * best_us) : first_round_us) ||
+         std::chrono::steady_clock::now() > give_up_at))
       break;
     if (!contest.run(candidate)) continue;  // loads the kernel
     const double time_us = contest.time(candidate, runs);
@@ -214,6 +218,16 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
   (void)cudaGetLastError();  // of a candidate that refused
   if (entries.empty()) return std::nullopt;
   const std::size_t measured = entries.size();
+  if (std::getenv("ASSAY_TRIAL_TUNER")) {  // TRIAL
+    std::vector<Entry> all = entries;
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Entry& x, const Entry& y) { return x.times_us[0] < y.times_us[0]; });
+    std::fprintf(stderr, "TRIAL %s: %zu timed in %.0f ms of the device\n", describe(key).c_str(), all.size(),
+                 contest.spent_us / 1e3);
+    for (std::size_t i = 0; i < all.size() && i < 5; ++i)
+      std::fprintf(stderr, "TRIAL   %.1f us, number %td, %s\n", all[i].times_us[0],
+                   all[i].algorithm - candidates.data(), describe(*all[i].algorithm).c_str());
+  }
 
   // The best of them in turns, so that a change of the clock meets all alike.
   const auto by_time = [](const Entry& x, const Entry& y) { return median(x.times_us) < median(y.times_us); };

@@ -97,9 +97,12 @@ inline constexpr auto model_presets = [] {
 
 inline constexpr auto checkpointing_params =
     table(Param::boolean("activation_checkpointing", false)
-              .help("keep each block's input alone, recompute the rest in backward"));
+              .help("keep each block's input alone, recompute the rest in backward"),
+          Param::boolean("keep_outputs", false)
+              .help("keep what norms and SwiGLU make for backward, which otherwise makes it again: more memory, fewer "
+                    "bytes moved; fused, without activation_checkpointing, and not of fp8, which keeps 8 bits"));
 
-// Reads model_params and the rows `precision`, `attention` and `activation_checkpointing`; the result has a backward
+// Reads model_params and the rows `precision`, `attention` and checkpointing_params; the result has a backward
 // and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
