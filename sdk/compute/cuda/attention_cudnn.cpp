@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -28,7 +27,7 @@ namespace {
 namespace fe = cudnn_frontend;
 using compute::DType;
 
-const int most_candidates = std::getenv("ASSAY_TRIAL_ATTENTION") ? 8 : 3;  // TRIAL
+constexpr int most_candidates = 3;
 constexpr std::size_t workspace_alignment = 256;
 
 std::size_t index_of(AttentionOperand operand) { return static_cast<std::size_t>(operand); }
@@ -301,12 +300,6 @@ void try_out(Plan& plan, const std::vector<std::int64_t>& built, const Attention
       times_us.push_back(watch.stop_us(stream) / launches_per_round);
     }
     const double best = *std::min_element(times_us.begin(), times_us.end());
-    if (std::getenv("ASSAY_TRIAL_ATTENTION")) {  // TRIAL
-      std::string plan_name;
-      (void)plan.graph->get_plan_name_at_index(index, plan_name);
-      std::fprintf(stderr, "TRIAL %s: %.1f us, candidate %lld, %s, workspace %zu\n", key.text().c_str(), best,
-                   static_cast<long long>(index), plan_name.c_str(), plan.workspace_of(index));
-    }
     if (!plan.microseconds || best < *plan.microseconds) {
       plan.microseconds = best;
       plan.candidate = index;

@@ -1,7 +1,6 @@
 #include "graph_pieces.hpp"
 
 #include <cstddef>
-#include <cstdlib>
 #include <utility>
 
 #include "cuda_error.hpp"
@@ -66,7 +65,7 @@ std::vector<GraphPiece> in_pieces(GraphTemplate graph) {
   std::vector<GraphPiece> pieces;
   const std::size_t count = nodes_of(graph.get()).size();
   std::vector<cudaGraphNode_t> line;
-  if (count >= least_nodes && !std::getenv("ASSAY_TRIAL_WHOLE")) line = in_a_line(graph.get(), count);  // TRIAL
+  if (count >= least_nodes) line = in_a_line(graph.get(), count);
   std::size_t begin = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (type_of(line[i]) != cudaGraphNodeTypeEventRecord) continue;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 
 namespace assay::cuda {
@@ -15,11 +14,12 @@ constexpr std::size_t memory_left_free_bytes = std::size_t{256} << 20;
 constexpr std::size_t pattern_bytes = std::size_t{1} << 20;
 
 constexpr double first_round_us = 35e3, final_rounds_us = 25e3;  // of the device's time
+constexpr double first_round_runs = 200;                         // of the best candidate, where that is longer
 constexpr double batch_us = 100.0;
 constexpr std::size_t least_candidates = 4, finalists_most = 4;
 constexpr int batch_runs_most = 8, rounds_least = 3, rounds_most = 5;
 constexpr double finalist_margin = 1.15;
-const std::chrono::seconds host_time_limit{std::getenv("ASSAY_TRIAL_TUNER") ? 4 : 1};  // loading kernels counts here
+constexpr std::chrono::seconds host_time_limit{1};  // loading kernels counts here
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // Numbers between 2^-7 and 2 of either sign: the power that a product draws, and so its clock, depends on its data.
@@ -203,8 +203,7 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
   const auto give_up_at = std::chrono::steady_clock::now() + host_time_limit;
   for (const LtAlgorithm& candidate : candidates) {
     if (entries.size() >= least_candidates &&
-        (contest.spent_us >
-             (std::getenv("ASSAY_TRIAL_TUNER") ? std::max(first_round_us, 200 * best_us) : first_round_us) ||
+        (contest.spent_us > std::max(first_round_us, first_round_runs * best_us) ||
          std::chrono::steady_clock::now() > give_up_at))
       break;
     if (!contest.run(candidate)) continue;  // loads the kernel
@@ -218,16 +217,6 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
   (void)cudaGetLastError();  // of a candidate that refused
   if (entries.empty()) return std::nullopt;
   const std::size_t measured = entries.size();
-  if (std::getenv("ASSAY_TRIAL_TUNER")) {  // TRIAL
-    std::vector<Entry> all = entries;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Entry& x, const Entry& y) { return x.times_us[0] < y.times_us[0]; });
-    std::fprintf(stderr, "TRIAL %s: %zu timed in %.0f ms of the device\n", describe(key).c_str(), all.size(),
-                 contest.spent_us / 1e3);
-    for (std::size_t i = 0; i < all.size() && i < 5; ++i)
-      std::fprintf(stderr, "TRIAL   %.1f us, number %td, %s\n", all[i].times_us[0],
-                   all[i].algorithm - candidates.data(), describe(*all[i].algorithm).c_str());
-  }
 
   // The best of them in turns, so that a change of the clock meets all alike.
   const auto by_time = [](const Entry& x, const Entry& y) { return median(x.times_us) < median(y.times_us); };
