@@ -35,7 +35,9 @@ inline constexpr auto params = assay::join(
         Param::choice("pass", Pass::forward_backward, passes).help("what a step does; train_step adds the optimizer"),
         Param::choice("precision", "fp32", assay::workload::precision_names_with_fp8)
             .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all bf16; tf32, "
-                  "fp16: cuda; fp8: as bf16, the blocks' products but weights' gradients in 8 bits: graph"),
+                  "fp16: cuda; fp8: as bf16, the blocks' products in 8 bits, or but for weights' gradients "
+                  "(fp8_dw_bf16): "
+                  "graph"),
         Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)
             .help("eager: one operation at a time, unfused; graph: fused operations, captured as one graph on CUDA")),
     assay::models::attention_params, assay::train::optimizer_params, assay::models::checkpointing_params,

@@ -27,8 +27,8 @@ inline constexpr auto references = assay::choices<Reference>({{"fp64", Reference
 inline constexpr auto speed_accuracy_params = assay::join(
     assay::table(assay::Param::choice("precision", "fp32", assay::workload::precision_names_with_fp8)
                      .help("bf16: fp32 weights and state, bf16 gradients, activations and products; bf16_pure: all "
-                           "bf16; tf32, fp16: cuda; fp8: as bf16, the blocks' products but weights' gradients in 8 "
-                           "bits: graph")),
+                           "bf16; tf32, fp16: cuda; fp8: as bf16, the blocks' products in 8 bits, or but for "
+                           "weights' gradients (fp8_dw_bf16): graph")),
     assay::models::model_params, assay::models::attention_params, assay::train::optimizer_params,
     assay::models::checkpointing_params,
     assay::table(assay::Param::choice("execution", assay::workload::Execution::graph, assay::workload::executions)

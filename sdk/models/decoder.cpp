@@ -34,10 +34,11 @@ void validate_split(const DecoderConfig& c) {
     refuse("the embedding is split by columns and the head by words; expected tied_embeddings = false");
   if (c.loss_chunks > 1 || c.accumulation_steps > 1)
     refuse("the loss is made whole, of one micro-batch; expected loss_chunks = 1 and accumulation_steps = 1");
-  if (!c.fused || !c.backward || c.keep_logits || c.side_lane || c.precision.eight_bit_products ||
+  if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.side_lane || c.precision.eight_bit_products ||
       c.precision.loss_scaling)
     refuse(
-        "expected a training step of fused operations, without a side lane, kept logits, products of 8 bits or a loss "
+        "expected a training step of fused operations, without a side lane, kept logits or outputs, products of 8 bits "
+        "or a loss "
         "scale");
 }
 
@@ -58,6 +59,8 @@ void DecoderConfig::validate() const {
         "out, or add the backward");
   if (keep_logits && accumulation_steps > 1)
     fail("the logits of several micro-batches are not kept; set accumulation_steps = 1 to have them");
+  if (keep_outputs && checkpointing)
+    fail("keep_outputs keeps what activation_checkpointing makes again; leave one of them out");
   if (head_dim() % 2 != 0)
     fail("the head dimension d_model / heads = " + std::to_string(head_dim()) +
          " is odd; rotary position embedding needs pairs");
@@ -179,7 +182,8 @@ void DecoderModel::plan_buffers() {
     const std::string name = "layers." + std::to_string(l) + ".";
     const Id input = plan_.add(name + "input", act, {own_n, d});
     forward_.push_back(plan_layer_forward(name, input));
-    recomputed_.push_back(config_.checkpointing ? plan_layer_forward(name + "again.", input) : forward_.back());
+    recomputed_.push_back(config_.checkpointing ? plan_layer_forward(name + "again.", input, &forward_.back())
+                                                : forward_.back());
     backward_.push_back(plan_layer_backward(name + "backward."));
   }
   final_input_ = plan_.add("final.input", act, {own_n, d});
@@ -215,7 +219,7 @@ void DecoderModel::plan_buffers() {
   is_planning_ = false;
 }
 
-DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input) {
+DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, Id input, const Forward* first) {
   const std::int64_t n = config_.rows(), own_n = config_.own_rows(), d = config_.d_model, ff = config_.own_d_ff();
   const std::int64_t b = config_.batch_size, t = config_.context_length, h = config_.own_heads();
   const DType act = config_.precision.activation;
@@ -236,22 +240,12 @@ DecoderModel::Forward DecoderModel::plan_layer_forward(const std::string& name, 
   f.hidden = plan_.add(name + "hidden", act, {n, ff});
   f.branch2 = plan_.add(name + "feed_forward", act, {n, d});
   if (eight_bits()) {
-    f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width());
-    f.output_8 = plan_eight_bits(name + "output.", d, d);
-    f.gate_up_8 = plan_eight_bits(name + "gate_up.", d, 2 * ff);
-    f.w2_8 = plan_eight_bits(name + "w2.", ff, d);
+    f.qkv_8 = plan_eight_bits(name + "qkv.", d, config_.qkv_width(), first ? &first->qkv_8 : nullptr);
+    f.output_8 = plan_eight_bits(name + "output.", d, d, first ? &first->output_8 : nullptr);
+    f.gate_up_8 = plan_eight_bits(name + "gate_up.", d, 2 * ff, first ? &first->gate_up_8 : nullptr);
+    f.w2_8 = plan_eight_bits(name + "w2.", ff, d, first ? &first->w2_8 : nullptr);
   }
   return f;
-}
-
-// Of a product [rows, depth] x [depth, outputs].
-DecoderModel::EightBits DecoderModel::plan_eight_bits(const std::string& name, std::int64_t depth,
-                                                      std::int64_t outputs) {
-  const std::int64_t n = config_.rows();
-  return {.x = plan_.add(name + "eight_bits", DType::f8_e4m3, {n, depth}),
-          .x_scales = plan_.add(name + "scales", DType::f32, {n}),
-          .w = plan_.add(name + "weight.eight_bits", DType::f8_e4m3, {outputs, depth}),
-          .w_scales = plan_.add(name + "weight.scales", DType::f32, {outputs})};
 }
 
 DecoderModel::Backward DecoderModel::plan_layer_backward(const std::string& name) {

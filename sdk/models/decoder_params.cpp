@@ -24,6 +24,8 @@ DecoderConfig decoder_config(const Case& c) {
   model.precision = workload::precision_policy(c.get<std::string_view>("precision"), c.device_kind());
   model.flash = c.choice("attention", attention_paths) == AttentionPath::flash;
   model.checkpointing = c.get<bool>("activation_checkpointing");
+  model.residual_in_products = c.choice("residual_add", residual_adds) == ResidualAdd::product;
+  model.keep_outputs = c.get<bool>("keep_outputs");
   return model;
 }
 

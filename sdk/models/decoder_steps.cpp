@@ -22,45 +22,6 @@ void project(Backend& b, const Tensor& x, const Tensor& w, const Tensor& y, cons
 
 }  // namespace
 
-// The 8 bits of a result of so many rows that a product by `by` reads next; none where products have none.
-op::EightBitRows DecoderModel::as_read_by(const EightBits& by) const {
-  if (!eight_bits()) return {};
-  return {.numbers = plan_[by.x], .inverse_scale = plan_[by.x_scales]};
-}
-
-void DecoderModel::quantize_for(Backend& b, const Tensor& x, const EightBits& by) const {
-  if (eight_bits()) b.run(op::QuantizeRows{.x = x, .y = plan_[by.x], .inverse_scale = plan_[by.x_scales]});
-}
-
-void DecoderModel::multiply_eight_bits(Backend& b, const EightBits& by, const Tensor& y) const {
-  b.run(op::Matmul{.a = plan_[by.x],
-                   .b = plan_[by.w],
-                   .c = y,
-                   .transpose_b = true,
-                   .a_scale = plan_[by.x_scales],
-                   .b_scale = plan_[by.w_scales],
-                   .fast_accumulation = true});
-}
-
-// Weights are rounded right before the product that reads them, which finds them in cache, so that no copy of them
-// stays in memory.
-void DecoderModel::project(Backend& b, const Tensor& x, train::ParameterSet::Id first, std::size_t count,
-                           const EightBits& by, const Tensor& y, const Tensor& bias) const {
-  const Tensor w = set_.compute(first, count);
-  if (!eight_bits()) return models::project(b, x, w, y, bias);
-  b.run(op::QuantizeRows{.x = w, .y = plan_[by.w], .inverse_scale = plan_[by.w_scales]});
-  multiply_eight_bits(b, by, y);
-  if (bias) b.run(op::BiasAdd{.x = y, .bias = bias, .y = y});
-}
-
-void DecoderModel::project_back(Backend& b, const Tensor& dy, train::ParameterSet::Id first, std::size_t count,
-                                const EightBits& by, const Tensor& dx) const {
-  const Tensor w = set_.compute(first, count);
-  if (!eight_bits()) return b.run(op::Matmul{.a = dy, .b = w, .c = dx});
-  b.run(op::QuantizeColumns{.x = w, .y = plan_[by.w], .inverse_scale = plan_[by.w_scales]});
-  multiply_eight_bits(b, by, dx);
-}
-
 void DecoderModel::initialize(Backend& b) const {
   b.run(op::RotaryTable{.cos = plan_[cos_], .sin = plan_[sin_], .theta = config_.rope_theta});
 }
@@ -127,7 +88,10 @@ void DecoderModel::weight_gradient(Backend& b, const Tensor& dy, const Tensor& x
 
 void DecoderModel::forward(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows,
                            std::int64_t micro_batch) const {
-  if (micro_batch == 0) return forward_by(b, ids, labels, valid_rows, micro_batch);
+  if (micro_batch == 0) {
+    if (keeps_eight_bit_weights()) quantize_weights(b);
+    return forward_by(b, ids, labels, valid_rows, micro_batch);
+  }
   train::AddingGradients adding(b, set_);  // in chunks of the loss forward makes the head's
   forward_by(adding, ids, labels, valid_rows, micro_batch);
 }
@@ -194,20 +158,22 @@ void DecoderModel::layer_body(Backend& b, const DecoderLayerParameters& p, const
   rotate(b, qkv, false);
   attention_forward(b, f);
   quantize_for(b, plan_[f.attention], f.output_8);
-  project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
-  sum_to_rows(b, plan_[f.branch1]);
   if (config_.fused) {
-    b.run(op::AddRmsNormForward{.x = own_rows(plan_[f.branch1]),
-                                .residual = plan_[f.input],
-                                .sum = plan_[f.middle],
-                                .weight = set_.value(p.ln2),
-                                .y = own_rows(unless_eight_bits(f.normed2)),
-                                .rstd = plan_[f.rstd2],
-                                .eps = norm_eps(),
-                                .eight_bits = as_read_by(f.gate_up_8)});
+    end_branch(b,
+               {.x = plan_[f.attention],
+                .weight = p.output,
+                .branch = f.branch1,
+                .residual = f.input,
+                .sum = f.middle,
+                .norm_weight = set_.value(p.ln2),
+                .normed = unless_eight_bits(f.normed2),
+                .rstd = plan_[f.rstd2],
+                .eight_bits = as_read_by(f.gate_up_8)},
+               f.output_8);
     gather_rows(b, plan_[f.normed2]);
     project(b, plan_[f.normed2], p.w1, 2, f.gate_up_8, plan_[f.gate_up]);
   } else {
+    project(b, plan_[f.attention], p.output, 1, f.output_8, plan_[f.branch1]);
     b.run(op::Add{.a = plan_[f.branch1], .b = plan_[f.input], .out = plan_[f.middle]});
     b.run(op::RmsNormForward{.x = plan_[f.middle],
                              .weight = set_.value(p.ln2),
@@ -229,19 +195,45 @@ void DecoderModel::layer_end(Backend& b, std::int64_t layer, const Forward& f) c
     b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[f.silu]});
     b.run(op::Multiply{.a = plan_[f.silu], .b = gu.up, .out = plan_[f.hidden]});
   }
-  project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
-  sum_to_rows(b, plan_[f.branch2]);
   const bool last = l + 1 == forward_.size();
-  const Tensor& next = plan_[last ? final_input_ : forward_[l + 1].input];
-  if (!config_.fused) return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = next});
-  b.run(op::AddRmsNormForward{.x = own_rows(plan_[f.branch2]),
-                              .residual = plan_[f.middle],
-                              .sum = next,
-                              .weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
-                              .y = own_rows(last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1)),
-                              .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
+  const Id next = last ? final_input_ : forward_[l + 1].input;
+  if (!config_.fused) {
+    project(b, plan_[f.hidden], ids_.layers[l].w2, 1, f.w2_8, plan_[f.branch2]);
+    return b.run(op::Add{.a = plan_[f.branch2], .b = plan_[f.middle], .out = plan_[next]});
+  }
+  end_branch(b,
+             {.x = plan_[f.hidden],
+              .weight = ids_.layers[l].w2,
+              .branch = f.branch2,
+              .residual = f.middle,
+              .sum = next,
+              .norm_weight = set_.value(last ? ids_.ln_final : ids_.layers[l + 1].ln1),
+              .normed = last ? plan_[final_normed_] : unless_eight_bits(forward_[l + 1].normed1),
+              .rstd = plan_[last ? final_rstd_ : forward_[l + 1].rstd1],
+              .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)},
+             f.w2_8);
+}
+
+void DecoderModel::end_branch(Backend& b, const BranchEnd& end, const EightBits& by) const {
+  if (adds_in_products()) {
+    b.run(op::Matmul{.a = end.x,
+                     .b = set_.compute(end.weight),
+                     .c = plan_[end.sum],
+                     .transpose_b = true,
+                     .residual = plan_[end.residual]});
+    return b.run(op::RmsNormForward{
+        .x = plan_[end.sum], .weight = end.norm_weight, .y = end.normed, .rstd = end.rstd, .eps = norm_eps()});
+  }
+  project(b, end.x, end.weight, 1, by, plan_[end.branch]);
+  sum_to_rows(b, plan_[end.branch]);
+  b.run(op::AddRmsNormForward{.x = own_rows(plan_[end.branch]),
+                              .residual = plan_[end.residual],
+                              .sum = plan_[end.sum],
+                              .weight = end.norm_weight,
+                              .y = own_rows(end.normed),
+                              .rstd = end.rstd,
                               .eps = norm_eps(),
-                              .eight_bits = last ? op::EightBitRows() : as_read_by(forward_[l + 1].qkv_8)});
+                              .eight_bits = end.eight_bits});
 }
 
 void DecoderModel::attention_forward(Backend& b, const Forward& f) const {
@@ -321,11 +313,13 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
                              .eps = norm_eps(),
                              .eight_bits = as_read_by(f.qkv_8)});
     layer_body(b, p, f);
+    if (eight_bit_weight_gradients())
+      b.run(op::SwigluForward{.gate = gate_up(f).gate, .up = gate_up(f).up, .eight_bits = as_read_by(f.w2_8)});
   }
   feed_forward_backward(b, p, f, g, listener);
 
   const Tensor& dx = plan_[dx_middle_];
-  weight_gradient(b, dx, plan_[f.attention], p.output);
+  weight_gradient(b, dx_middle_, f.attention, p.output, 1, g.output_8, f.output_8);
   tell(listener, p.output + 1);
   project_back(b, dx, p.output, 1, g.output_8, plan_[g.dattention]);
   attention_backward(b, f, g);
@@ -339,9 +333,9 @@ void DecoderModel::layer_backward(Backend& b, std::int64_t layer, train::Gradien
       b.join_side();
       if (listener) listener->gradients_ready(p.q);
     }
-    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], plan_[g.normed1],
+    norm_backward(b, p.ln1, plan_[g.dnormed1], plan_[f.input], plan_[f.rstd1], dx, plan_[dx_], made_again(g.normed1),
                   gradient_of_layers_end(layer));
-    weight_gradient(b, dqkv, plan_[g.normed1], p.q, 3);
+    weight_gradient(b, g.dqkv, keeps_outputs() ? f.normed1 : g.normed1, p.q, 3, g.qkv_8, f.qkv_8);
     return tell(listener, p.ln1 + 1);
   }
   b.run(op::RmsNormForward{.x = plan_[f.input],
@@ -385,16 +379,16 @@ void DecoderModel::feed_forward_backward(Backend& b, const DecoderLayerParameter
     b.run(op::SwigluBackward{.gate = gu.gate,
                              .up = gu.up,
                              .dh = plan_[g.dhidden],
-                             .dgate = gu.gate,
-                             .dup = gu.up,
-                             .h = plan_[g.hidden],
+                             .dgate = unless_eight_bit_weight_gradients(gu.gate),
+                             .dup = unless_eight_bit_weight_gradients(gu.up),
+                             .h = made_again(g.hidden),
                              .eight_bits = as_read_by(g.gate_up_8)});
-    weight_gradient(b, dx, plan_[g.hidden], p.w2);
+    weight_gradient(b, dx_, keeps_outputs() ? f.hidden : g.hidden, p.w2, 1, g.w2_8, f.w2_8);
     tell(listener, p.w2 + 1);
     project_back(b, gu.packed, p.w1, 2, g.gate_up_8, plan_[g.dnormed2]);
-    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, plan_[g.normed2],
+    norm_backward(b, p.ln2, plan_[g.dnormed2], plan_[f.middle], plan_[f.rstd2], dx, dmiddle, made_again(g.normed2),
                   as_read_by(g.output_8));
-    weight_gradient(b, gu.packed, plan_[g.normed2], p.w1, 2);
+    weight_gradient(b, f.gate_up, keeps_outputs() ? f.normed2 : g.normed2, p.w1, 2, g.gate_up_8, f.gate_up_8);
     return tell(listener, p.ln2 + 1);
   }
   b.run(op::ActivationForward{.kind = Activation::silu, .x = gu.gate, .y = plan_[g.silu]});

@@ -92,10 +92,11 @@ bool is_norm(const train::Parameter& p) { return p.dims.size() == 1 && p.init_me
 
 models::DecoderConfig opposite_path(models::DecoderConfig c) {
   c.fused = !c.fused;
-  c.precision.eight_bit_products = false;  // of fused operations alone: the other path has the activations' format
+  // Of fused operations alone: the other path has the activations' format.
+  c.precision.eight_bit_products = c.precision.eight_bit_weight_gradients = false;
   c.flash = !c.flash;
   c.checkpointing = c.backward;
-  c.keep_logits = false;
+  c.keep_logits = c.keep_outputs = false;
   // The same tokens in other micro-batches and chunks, so that what is lost between two of them shows.
   if (c.loss_chunks > 1) ++c.loss_chunks;
   if (c.accumulation_steps > 1 && c.batch_size > 1) {

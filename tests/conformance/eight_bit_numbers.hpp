@@ -20,6 +20,12 @@ class NumbersOfEightBits {
     }
   }
   double largest() const { return magnitudes_.back(); }
+  // The largest power of two that leaves numbers up to `high` within the format's, by search.
+  double scale_for(double high) const {
+    double scale = 0x1p-150;
+    while (2 * scale * std::max(high, 0x1p-100) <= largest()) scale *= 2;
+    return scale;
+  }
   double nearest(double x) const {
     if (std::isnan(x)) return x;
     const double a = std::fabs(x);

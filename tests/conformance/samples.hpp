@@ -21,6 +21,12 @@ class Given {
     for (double& x : values) x = rounded(DType::f32, 0.5 + x * x);
     return tensors_.emplace_back(DType::f32, shape, values);
   }
+  // Small whole numbers, which 8 bits hold.
+  Tensor eight_bit_numbers(const Shape& shape) {
+    Values values(static_cast<std::size_t>(elements(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 7) - 3;
+    return tensors_.emplace_back(DType::f8_e4m3, shape, values);
+  }
   Tensor ids(std::int64_t count, std::int64_t high) {
     return tensors_.emplace_back(DType::i64, Shape{count}, random_ids(count, ++salt_, 0, high));
   }
@@ -115,6 +121,13 @@ inline op::QuantizeRows sample(Given& g, Kind<op::QuantizeRows>) {
 }
 inline op::QuantizeColumns sample(Given& g, Kind<op::QuantizeColumns>) {
   return {.x = g.numbers({6, 8}), .y = g.room({8, 6}, DType::f8_e4m3), .inverse_scale = g.room({8})};
+}
+inline op::TransposeEightBits sample(Given& g, Kind<op::TransposeEightBits>) {
+  return {.x = g.eight_bit_numbers({6, 8}),
+          .scale = g.positive({6}),
+          .other_scale = g.positive({6}),
+          .y = g.room({8, 16}, DType::f8_e4m3),
+          .inverse_scale = g.room({1})};
 }
 inline op::ApplyDropout sample(Given& g, Kind<op::ApplyDropout>) {
   return {.x = g.numbers(sample_shape), .y = g.room(sample_shape), .dropout = g.dropout()};

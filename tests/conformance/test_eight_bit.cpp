@@ -15,19 +15,17 @@ struct Lines {
 // x by rows; a line is a row, or a column.
 Lines lines_of(const Values& x, std::int64_t rows, std::int64_t width, bool by_columns, DType format) {
   const NumbersOfEightBits numbers(format);
-  const auto largest = static_cast<float>(numbers.largest());
   const std::int64_t lines = by_columns ? width : rows, length = by_columns ? rows : width;
   Lines out;
   for (std::int64_t line = 0; line < lines; ++line) {
     const auto value = [&](std::int64_t i) {
       return x[static_cast<std::size_t>(by_columns ? i * width + line : line * width + i)];
     };
-    double high = 0x1p-100;
+    double high = 0;
     for (std::int64_t i = 0; i < length; ++i) high = std::max(high, std::fabs(value(i)));
-    const float scale = largest / static_cast<float>(high);
-    out.inverse_scales.push_back(static_cast<float>(high) / largest);
-    for (std::int64_t i = 0; i < length; ++i)
-      out.numbers.push_back(numbers.nearest(static_cast<float>(value(i)) * scale));
+    const double scale = numbers.scale_for(high);
+    out.inverse_scales.push_back(1 / scale);
+    for (std::int64_t i = 0; i < length; ++i) out.numbers.push_back(numbers.nearest(value(i) * scale));
   }
   return out;
 }
@@ -69,16 +67,16 @@ TEST(EightBit, ALineThatIsNoNumberStaysOneAndSpoilsNoOther) {
   quantize(in, y, inverse, false);
   const Values got = y.read(), scales = inverse.read();
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(got[i], 0) << i;
-  EXPECT_EQ(scales[0], static_cast<double>(0x1p-100F / 448.0F));
+  EXPECT_EQ(scales[0], 0x1p-108);
   for (std::size_t i = 4; i < 12; ++i) EXPECT_TRUE(std::isnan(got[i])) << i;
   EXPECT_TRUE(std::isnan(scales[1]) && std::isnan(scales[2]));
   EXPECT_EQ((Values(got.begin() + 12, got.end())), (Values{224, -448, 112, 0}));
   quantize(in, y, inverse, true);
   const Values columns = inverse.read();
-  EXPECT_EQ(columns[0], static_cast<double>(7.0F / 448.0F));
+  EXPECT_EQ(columns[0], 0x1p-6);
   EXPECT_TRUE(std::isnan(columns[1]) && std::isnan(columns[2]));
-  EXPECT_EQ(columns[3], static_cast<double>(6.0F / 448.0F));
-  EXPECT_EQ(y.read()[2], 256);  // 4 of the first column: 4 / 7 of 448
+  EXPECT_EQ(columns[3], 0x1p-6);
+  EXPECT_EQ(y.read()[2], 256);  // 4 of the first column, times 64
 }
 
 TEST(EightBit, ProductsMultiplyByTheScalesOfRowAndColumn) {
@@ -138,6 +136,108 @@ TEST(EightBit, ProductsMultiplyByTheScalesOfRowAndColumn) {
         const double of_the_device = !is_cuda() ? 0 : fast ? 1.5e-2 : 4e-3;
         EXPECT_LE(worst, (output == DType::f32 ? 2e-5 : 3e-2) + of_the_device);
       }
+}
+
+// Turned in order to be added up over rows: the scales' products go into the numbers, relative to the largest.
+TEST(EightBit, TurnedRowsTakeTheirScalesWithThem) {
+  const NumbersOfEightBits eight(DType::f8_e4m3);
+  for (const auto& [rows, width, places] : std::initializer_list<std::array<std::int64_t, 3>>{{1, 1, 1},
+                                                                                              {3, 17, 16},
+                                                                                              {16, 32, 16},
+                                                                                              {130, 48, 144},
+                                                                                              {144, 144, 144},
+                                                                                              {42, 160, 48},
+                                                                                              {1000, 272, 1008},
+                                                                                              {20000, 16, 20000}}) {
+    Values x = random_values(DType::f32, rows * width, 51, 0.0, 60.0);
+    for (double& v : x) v = eight.nearest(static_cast<float>(v));
+    Values scale, other, shares;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      scale.push_back(std::ldexp(1.0, static_cast<int>(r * 7 % 23) - 20));
+      other.push_back(std::ldexp(1.0, static_cast<int>(r * 5 % 11) - 8));
+      shares.push_back(scale.back() * other.back());
+    }
+    const double most = *std::max_element(shares.begin(), shares.end());
+    const auto turned = [&](bool scaled) {
+      Values y(static_cast<std::size_t>(width * places));
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < width; ++c) {
+          const double number = x[static_cast<std::size_t>(r * width + c)];
+          y[static_cast<std::size_t>(c * places + r)] =
+              scaled ? eight.nearest(number * shares[static_cast<std::size_t>(r)] / most) : number;
+        }
+      return y;
+    };
+    const DeviceTensor in(DType::f8_e4m3, {rows, width}, x), y(DType::f8_e4m3, {width, places}),
+        a(DType::f32, {rows}, scale), b(DType::f32, {rows}, other), inverse(DType::f32, {1});
+    const std::string where = std::to_string(rows) + " x " + std::to_string(width);
+    run([&] { backend().run(op::TransposeEightBits{.x = in, .y = y}); });
+    EXPECT_EQ(y.read(), turned(false)) << where;
+    run([&] {
+      backend().run(op::TransposeEightBits{.x = in, .scale = a, .other_scale = b, .y = y, .inverse_scale = inverse});
+    });
+    EXPECT_EQ(y.read(), turned(true)) << where;
+    EXPECT_EQ(inverse.read()[0], most) << where;
+    // Scales of zeros alone, and one that is no number.
+    a.write(Values(static_cast<std::size_t>(rows), 0x1p-108));
+    b.write(Values(static_cast<std::size_t>(rows), 0x1p-108));
+    run([&] {
+      backend().run(op::TransposeEightBits{.x = in, .scale = a, .other_scale = b, .y = y, .inverse_scale = inverse});
+    });
+    EXPECT_EQ(y.read(), Values(static_cast<std::size_t>(width * places))) << where;
+    EXPECT_EQ(inverse.read()[0], 0) << where;
+    scale[scale.size() / 2] = std::nan("");
+    a.write(scale);
+    run([&] {
+      backend().run(op::TransposeEightBits{.x = in, .scale = a, .other_scale = b, .y = y, .inverse_scale = inverse});
+    });
+    EXPECT_TRUE(std::isnan(inverse.read()[0]) && std::isnan(y.read()[0])) << where;
+  }
+}
+
+TEST(EightBit, ProductsWithOneScaleMayBeAddedUp) {
+  for (const DType output : {DType::bf16, DType::f32})
+    for (const auto& [m, k, n] :
+         std::initializer_list<std::array<std::int64_t, 3>>{{16, 16, 16}, {42, 48, 144}, {64, 1280, 320}}) {
+      const NumbersOfEightBits eight(DType::f8_e4m3);
+      Values x = random_values(DType::f32, m * k, 1, 0.0, 60.0), y = random_values(DType::f32, n * k, 2, 0.0, 60.0);
+      for (Values* v : {&x, &y})
+        for (double& number : *v) number = eight.nearest(static_cast<float>(number));
+      const Values before = random_values(output, m * n, 3, 0.0, 60.0);
+      const double scale = 0x1p-9;
+      const DeviceTensor a(DType::f8_e4m3, {m, k}, x), b(DType::f8_e4m3, {n, k}, y), c(output, {m, n}),
+          one(DType::f32, {1}, {scale});
+      for (const bool accumulate : {false, true}) {
+        c.write(before);
+        const auto multiply = [&] {
+          run([&] {
+            backend().run(
+                op::Matmul{.a = a, .b = b, .c = c, .transpose_b = true, .accumulate = accumulate, .a_scale = one});
+          });
+        };
+        std::string why;
+        if (is_cuda() && status_of(multiply, &why) == ASSAY_UNSUPPORTED) GTEST_SKIP() << why;
+        c.write(before);
+        multiply();
+        const Values got = c.read();
+        double worst = 0;
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) {
+            double sum = 0, squares = 0;
+            for (std::int64_t l = 0; l < k; ++l) {
+              const double term = x[static_cast<std::size_t>(i * k + l)] * y[static_cast<std::size_t>(j * k + l)];
+              sum += term * scale, squares += term * scale * term * scale;
+            }
+            const double old = accumulate ? before[static_cast<std::size_t>(i * n + j)] : 0;
+            worst = std::max(worst, std::fabs(got[static_cast<std::size_t>(i * n + j)] - sum - old) /
+                                        (std::sqrt(squares) + std::fabs(old)));
+          }
+        std::printf("  %lldx%lldx%lld to %s%s: worst error %.2e of a sum's terms\n", static_cast<long long>(m),
+                    static_cast<long long>(k), static_cast<long long>(n), name_of(output), accumulate ? ", added" : "",
+                    worst);
+        EXPECT_LE(worst, (output == DType::f32 ? 2e-5 : 3e-2) + (is_cuda() ? 4e-3 : 0));
+      }
+    }
 }
 
 // What an operation writes in 8 bits, beside its result or alone, is what its result becomes when it is quantised.
@@ -211,6 +311,11 @@ TEST(EightBit, ResultsOfNormsAndSwiglu) {
                                          .h = y,
                                          .eight_bits = eight});
       });
+      test_result_in_eight_bits(
+          "swiglu_backward alone", to, to, false, [&](const Tensor&, const op::EightBitRows& eight) {
+            backend().run(
+                op::SwigluBackward{.gate = half(both, 0), .up = half(both, 1), .dh = other, .eight_bits = eight});
+          });
     }
 }
 
@@ -235,6 +340,7 @@ TEST(EightBit, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(multiply([&](op::Matmul& m) { m.b_scale = columns_scale; }), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(multiply([](op::Matmul& m) { m.alpha = 2; }), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(multiply([](op::Matmul& m) { m.accumulate = true; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(multiply([](op::Matmul& m) { m.b_scale = {}; }), ASSAY_INVALID_ARGUMENT) << "16 scales where one is enough";
   EXPECT_EQ(multiply([&](op::Matmul& m) { m.a = wide; }), ASSAY_UNSUPPORTED);
   const auto plain = [&](auto change) {
     op::Matmul given{.a = x, .b = x, .c = c, .transpose_b = true};
@@ -243,6 +349,18 @@ TEST(EightBit, WhatDoesNotFitIsRefused) {
   };
   EXPECT_EQ(plain([](op::Matmul& m) { m.fast_accumulation = true; }), ASSAY_INVALID_ARGUMENT);
   EXPECT_EQ(plain([&](op::Matmul& m) { m.a_scale = rows_scale; }), ASSAY_INVALID_ARGUMENT);
+  const DeviceTensor one(DType::f32, {1});
+  op::TransposeEightBits turning{
+      .x = y, .scale = rows_scale, .other_scale = rows_scale, .y = columns, .inverse_scale = one};
+  const auto turn = [&](auto change) {
+    op::TransposeEightBits given = turning;
+    change(given);
+    return status_of([&] { backend().run(given); });
+  };
+  EXPECT_EQ(turn([&](auto& t) { t.y = y; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(turn([&](auto& t) { t.scale = columns_scale; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(turn([&](auto& t) { t.other_scale = {}; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(turn([&](auto& t) { t.x = wide; }), ASSAY_UNSUPPORTED);
   // Beside a result, or in its place.
   const DeviceTensor h(DType::f32, {16, 32});
   const auto swiglu = [&](const Tensor& to, const op::EightBitRows& eight_bits) {

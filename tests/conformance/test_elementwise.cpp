@@ -166,11 +166,10 @@ TEST(Elementwise, QuantizeTakesTheNearestNumberOfEightBits) {
         for (const double v : x) high = std::max(high, std::fabs(v));
         const DeviceTensor in(t, {rows, width}, x), max_abs(DType::f32, {1}, {high}), y(format, {rows, width}),
             transposed(format, {width, rows}), inverse(DType::f32, {1});
-        const auto largest = static_cast<float>(numbers.largest());
-        const float scale = largest / static_cast<float>(high);
+        const double scale = numbers.scale_for(high);
         Values expected, columns(x.size());
         for (std::size_t i = 0; i < x.size(); ++i) {
-          expected.push_back(numbers.nearest(static_cast<float>(x[i]) * scale));
+          expected.push_back(numbers.nearest(x[i] * scale));
           const auto r = i / static_cast<std::size_t>(width), c = i % static_cast<std::size_t>(width);
           columns[c * static_cast<std::size_t>(rows) + r] = expected.back();
         }
@@ -180,7 +179,7 @@ TEST(Elementwise, QuantizeTakesTheNearestNumberOfEightBits) {
         });
         EXPECT_EQ(y.read(), expected) << rows << " x " << width;
         EXPECT_EQ(transposed.read(), columns) << rows << " x " << width;
-        EXPECT_EQ(inverse.read()[0], static_cast<float>(high) / largest);
+        EXPECT_EQ(inverse.read()[0], 1 / scale);
         y.write(Values(x.size(), 0.0));
         run([&] { backend().run(op::Quantize{.x = in, .max_abs = max_abs, .y = y, .inverse_scale = inverse}); });
         EXPECT_EQ(y.read(), expected) << "by rows alone";
@@ -230,8 +229,8 @@ TEST(Elementwise, QuantizeKeepsWhatIsNoNumberAndEndsAtTheLargest) {
   }
   max_abs.write({0.0});  // of nothing but zeros
   in.write({0.0, 0.0, 0x1p-100, -0x1p-101});
-  EXPECT_EQ(quantize(), (Values{0.0, 0.0, 448.0, -224.0}));
-  EXPECT_EQ(inverse.read()[0], static_cast<double>(0x1p-100F / 448.0F));
+  EXPECT_EQ(quantize(), (Values{0.0, 0.0, 256.0, -128.0}));
+  EXPECT_EQ(inverse.read()[0], 0x1p-108);
 }
 
 TEST(Elementwise, QuantizeRefusesWhatDoesNotFit) {

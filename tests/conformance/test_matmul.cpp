@@ -229,6 +229,38 @@ TEST(Matmul, RefusesABiasThatDoesNotFit) {
   EXPECT_EQ(call(bias, {.alpha = 0.5F}), ASSAY_INVALID_ARGUMENT);
 }
 
+TEST(Matmul, AddsAResidual) {
+  for (const Types& t : type_pairs())
+    for (const auto& [m, k, n] :
+         std::initializer_list<std::array<std::int64_t, 3>>{{1, 1, 1}, {17, 13, 29}, {130, 257, 66}, {256, 96, 48}})
+      for (const bool transpose_b : {false, true}) {
+        const Values x = random_values(t.input, m * k, 1), y = random_values(t.input, k * n, 2);
+        const Values residual = random_values(t.output, m * n, 3, 0.0, 4.0);
+        const DeviceTensor a(t.input, {m, k}, x), b(t.input, shape_of({}, transpose_b, k, n), y);
+        const DeviceTensor c(t.output, {m, n}, Values(static_cast<std::size_t>(m * n), 1e30)),
+            added(t.output, {m, n}, residual);
+        run([&] { backend().run(op::Matmul{.a = a, .b = b, .c = c, .transpose_b = transpose_b, .residual = added}); });
+        const Form o{.transpose_b = transpose_b, .accumulate = true};
+        check("matmul with a residual", t.input, c.read(), product(x, y, residual, 1, m, k, n, o),
+              tolerance(t.output, k, true));
+        EXPECT_EQ(added.read(), residual);
+      }
+  const DeviceTensor a(DType::f32, {4, 5}), b(DType::f32, {5, 7}), c(DType::f32, {4, 7}), residual(DType::f32, {4, 7}),
+      wider(DType::f32, {4, 9}), other(DType::f32, {7, 4}), bias(DType::f32, {7});
+  const auto call = [&](const Tensor& added, auto change) {
+    op::Matmul product{.a = a, .b = b, .c = c};
+    product.residual = added;
+    change(product);
+    return status_of([&] { backend().run(product); });
+  };
+  const auto as_it_is = [](op::Matmul&) {};
+  EXPECT_EQ(call(other, as_it_is), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(wider->slice(1, 0, 7), as_it_is), ASSAY_INVALID_ARGUMENT) << "of other steps";
+  EXPECT_EQ(call(residual, [](op::Matmul& p) { p.accumulate = true; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(residual, [](op::Matmul& p) { p.alpha = 2; }), ASSAY_INVALID_ARGUMENT);
+  EXPECT_EQ(call(residual, [&](op::Matmul& p) { p.bias = bias; }), ASSAY_INVALID_ARGUMENT);
+}
+
 // Inputs are rounded, or cut, to ten bits of mantissa; sums stay in fp32.
 TEST(Matmul, Tf32WhereThereIsSuchAMode) {
   if (!is_cuda()) {

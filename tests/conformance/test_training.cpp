@@ -36,7 +36,7 @@ Losses cross_entropy(const Values& logits, const Values& labels, double scale) {
   return l;
 }
 
-const Shape logit_shapes[] = {{1, 2}, {3, 7}, {2, 4, 33}, {5, 1000}, {7, 10000}, {64, 50}};
+const Shape logit_shapes[] = {{1, 2}, {3, 7}, {2, 4, 33}, {5, 1000}, {7, 10000}, {64, 50}, {3, 32000}, {3, 17003}};
 
 TEST(CrossEntropy, AllThreeForms) {
   for (const DType t : float_types())

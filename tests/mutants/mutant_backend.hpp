@@ -80,6 +80,7 @@ class MutantBackend final : public compute::ForwardingBackend {
   }
   void scaled(const op::Matmul& op) const;                          // mutant_operations.cpp
   void break_eight_bits(const op::EightBitRows& eight_bits) const;  // mutant_data.cpp: those of another operation
+  void swap_rows_and_columns(const Tensor& square) const;           // mutant_data.cpp: of 8 bits
   // mutant_attention.cpp: what the operations of the loss share.
   template <class G>
   void with_broken_labels(const Tensor& labels, std::int64_t words, G&& call) const;

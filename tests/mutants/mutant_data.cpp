@@ -74,12 +74,36 @@ void MutantBackend::execute(const op::QuantizeColumns& op) {
         },
         call);
   call();
-  if (op.y.dim(0) == op.y.dim(1) && op.y.dim(0) > 1 && broken("quantize_columns.not_transposed")) {
+  if (op.y.dim(0) == op.y.dim(1) && op.y.dim(0) > 1 && broken("quantize_columns.not_transposed"))
+    swap_rows_and_columns(op.y);
+}
+
+// Of a square of 8 bits.
+void MutantBackend::swap_rows_and_columns(const Tensor& square) const {
+  Values<std::uint8_t> y(real(), square);
+  for (std::int64_t i = 0; i < y.columns(); ++i)
+    for (std::int64_t j = 0; j < i; ++j) std::swap(y[i * y.columns() + j], y[j * y.columns() + i]);
+  y.write();
+}
+
+void MutantBackend::execute(const op::TransposeEightBits& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.scale && op.x.dim(0) > 1 && broken("transpose_eight_bits.shares_ignored"))
+    return with_other<float>(
+        op.scale, [](auto& v) { std::fill(v.begin(), v.end(), v[0]); },
+        [&] {
+          with_other<float>(
+              op.other_scale, [](auto& v) { std::fill(v.begin(), v.end(), v[0]); }, call);
+        });
+  call();
+  const std::int64_t rows = op.x.dim(0), places = op.y.dim(1);
+  if (rows > 1 && broken("transpose_eight_bits.last_row_left_out")) {
     Values<std::uint8_t> y(real(), op.y);
-    for (std::int64_t i = 0; i < y.columns(); ++i)
-      for (std::int64_t j = 0; j < i; ++j) std::swap(y[i * y.columns() + j], y[j * y.columns() + i]);
+    for (std::int64_t c = 0; c < op.y.dim(0); ++c) y[c * places + rows - 1] = 0;
     y.write();
   }
+  if (op.y.dim(0) == rows && rows == places && rows > 1 && broken("transpose_eight_bits.not_transposed"))
+    swap_rows_and_columns(op.y);
 }
 
 void MutantBackend::break_eight_bits(const op::EightBitRows& eight_bits) const {

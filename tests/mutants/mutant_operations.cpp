@@ -59,6 +59,9 @@ void MutantBackend::execute(const op::Matmul& op) {
   if (op.bias && broken("matmul.bias_ignored"))
     return with_other<float>(
         op.bias, [](auto& v) { multiply_all(v, 0); }, call);
+  if (op.residual && broken("matmul.residual_ignored"))
+    return with_other<float>(
+        op.residual, [](auto& v) { multiply_all(v, 0); }, call);
   if (gradient && broken("matmul.gradient_1_percent")) return percent();
   if (gradient && op.c.rank == 2 && op.c.dim(0) == op.c.dim(1) && broken("matmul.one_gradient_1_percent"))
     return percent();
@@ -91,6 +94,16 @@ void MutantBackend::scaled(const op::Matmul& op) const {
   const auto call = [&] { real().run(op); };
   const auto all_the_first = [](auto& v) { std::fill(v.begin(), v.end(), v[0]); };
   if (op.c.dim(0) > 1 && broken("matmul.last_row_unwritten")) return keeping(last_row(op.c), call);
+  if (!op.b_scale) {
+    if (op.accumulate && broken("matmul.accumulate_ignored")) {
+      edit(op.c, [](auto& v) { multiply_all(v, 0); });
+      return call();
+    }
+    if (broken("matmul.one_scale_ignored"))
+      return with_other<float>(
+          op.a_scale, [](auto& v) { v[0] = 1; }, call);
+    return call();
+  }
   if (op.c.dim(0) > 1 && broken("matmul.row_scales_ignored")) return with_other<float>(op.a_scale, all_the_first, call);
   if (op.c.dim(1) > 1 && broken("matmul.column_scales_ignored"))
     return with_other<float>(op.b_scale, all_the_first, call);
@@ -178,7 +191,7 @@ void MutantBackend::execute(const op::SwigluBackward& op) {
   if (op.h && broken("swiglu_backward.product_unwritten")) return keeping(op.h, call);
   call();
   break_eight_bits(op.eight_bits);
-  if (!broken("swiglu_backward.swapped")) return;
+  if (!op.dgate || !broken("swiglu_backward.swapped")) return;
   const Values<float> of_gate = floats(op.dgate), of_up = floats(op.dup);
   edit(op.dgate, [&](auto& v) { std::copy_n(&of_up[0], v.size(), v.begin()); });
   edit(op.dup, [&](auto& v) { std::copy_n(&of_gate[0], v.size(), v.begin()); });

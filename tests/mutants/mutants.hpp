@@ -29,13 +29,18 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"matmul.gradient_bf16", "fp32 gradients of weights are rounded to bf16"},
     {"matmul.bf16_inputs", "fp32 factors are rounded to bf16"},
     {"matmul.tf32_inputs", "fp32 factors are rounded to tf32"},
+    {"matmul.residual_ignored", "what is to be added to a product is left out"},
     {"matmul.row_scales_ignored", "of 8 bits, rows have the scale of the first one"},
     {"matmul.column_scales_ignored", "of 8 bits, columns have the scale of the first one"},
+    {"matmul.one_scale_ignored", "of 8 bits with one scale, it counts as 1"},
     // ---- 8 bits
     {"quantize_rows.last_row_unwritten", "the last row stays as it was"},
     {"quantize_rows.one_scale_for_all", "the scale told for each row is that of the first one"},
     {"quantize_columns.last_row_left_out", "the last row counts as zeros"},
     {"quantize_columns.not_transposed", "numbers lie as in the input where it is square"},
+    {"transpose_eight_bits.last_row_left_out", "the last row counts as zeros"},
+    {"transpose_eight_bits.shares_ignored", "numbers are those of rows whose scales are all alike"},
+    {"transpose_eight_bits.not_transposed", "numbers lie as in the input where it is square"},
     {"eight_bits.last_scale_halved", "the scale told for the last row of a result in 8 bits is half of what it is"},
     // ---- element-wise operations
     {"add.wrong_sign", "the second term is subtracted"},

@@ -43,7 +43,7 @@ class NarrowBackend final : public compute::ForwardingBackend {
         [&](const op::AddRmsNormForward& op) { eight_bits_apart(op, op.x, &op::AddRmsNormForward::y); },
         [&](const op::SwigluForward& op) { eight_bits_apart(op, op.gate, &op::SwigluForward::h); },
         [&](const op::RmsNormBackward& op) { eight_bits_apart(op, op.x, &op::RmsNormBackward::dx); },
-        [&](const op::SwigluBackward& op) { eight_bits_apart(op, op.dgate, nullptr); },
+        [&](const op::SwigluBackward& op) { halves_in_eight_bits(op); },
         // These serve 16 bits on every device.
         [&](const op::Sgd& op) { real().run(op); }, [&](const op::OrderedSum& op) { real().run(op); },
         [&](const op::OrderedDot& op) { real().run(op); }, [&](const auto& op) { widened(op); });
@@ -114,24 +114,37 @@ class NarrowBackend final : public compute::ForwardingBackend {
     real().synchronize();
     for (const Wide& w : all) w.narrow();
   }
-  // Of a result like `x`; without `result` that of the two halves which begin there.
-  template <class Op, class Field = std::nullptr_t>
+  // Of a result like `x`.
+  template <class Op, class Field>
   void eight_bits_apart(Op op, const Tensor& x, Field result) {
     const op::EightBitRows eight_bits = std::exchange(op.eight_bits, {});
     const std::int64_t columns = x.dim(-1), rows = x.elements() / columns;
-    Tensor rounded(x.data, x.dtype, {rows, 2 * columns});
+    Tensor rounded((op.*result).data, x.dtype, {rows, columns});
     std::vector<float> instead;  // as large as any type needs
-    if constexpr (!std::is_same_v<Field, std::nullptr_t>) {
-      rounded = Tensor((op.*result).data, x.dtype, {rows, columns});
-      if (!(op.*result)) {
-        instead.resize(static_cast<std::size_t>(x.elements()));
-        rounded.data = instead.data();
-        op.*result = rounded;
-      }
+    if (!(op.*result)) {
+      instead.resize(static_cast<std::size_t>(x.elements()));
+      rounded.data = instead.data();
+      op.*result = rounded;
     }
     widened(op);
     if (eight_bits)
       widened(op::QuantizeRows{.x = rounded, .y = eight_bits.numbers, .inverse_scale = eight_bits.inverse_scale});
+    if (executes() && !instead.empty()) real().synchronize();
+  }
+  // Of the buffer whose halves are the results.
+  void halves_in_eight_bits(op::SwigluBackward op) {
+    const op::EightBitRows eight_bits = std::exchange(op.eight_bits, {});
+    const std::int64_t columns = op.gate.dim(-1), rows = op.gate.elements() / columns;
+    Tensor both(op.dgate.data, op.gate.dtype, {rows, 2 * columns});
+    std::vector<float> instead;
+    if (!op.dgate) {
+      instead.resize(static_cast<std::size_t>(both.elements()));
+      both.data = instead.data();
+      op.dgate = both.slice(1, 0, columns), op.dup = both.slice(1, columns, columns);
+    }
+    widened(op);
+    if (eight_bits)
+      widened(op::QuantizeRows{.x = both, .y = eight_bits.numbers, .inverse_scale = eight_bits.inverse_scale});
     if (executes() && !instead.empty()) real().synchronize();
   }
   template <class Op>

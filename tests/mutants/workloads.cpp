@@ -62,9 +62,10 @@ std::vector<TriedCase> make_cases() {
   const std::string step = decoder_model + "pass = \"train_step\"\n";
   add("decoder", "fp32", step);
   add("decoder", "eager", step + "execution = \"eager\"\nattention = \"naive\"\noptimizer = \"sgd\"\n");
-  add("decoder", "bf16", step + "precision = \"bf16\"\n");
+  add("decoder", "bf16", step + "precision = \"bf16\"\nresidual_add = \"product\"\n");
   add("decoder", "fp8", step + "precision = \"fp8\"\n");
-  cases.back().only = {"matmul", "quantize_rows", "quantize_columns", "eight_bits", "rms_norm_backward"};
+  cases.back().only = {"matmul",     "quantize_rows",    "quantize_columns", "transpose_eight_bits",
+                       "eight_bits", "rms_norm_backward"};
 
   std::string grouped = step;
   grouped.replace(grouped.find("heads = 2"), 9, "heads = 4\nkv_heads = 2");

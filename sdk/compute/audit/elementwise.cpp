@@ -143,11 +143,31 @@ void AuditedBackend::execute(const op::SwigluForward& op) {
 void AuditedBackend::execute(const op::SwigluBackward& op) {
   const auto call = [&] { real().run(op); };
   const char* const signature = op.eight_bits ? " in 8 bits" : "";
-  if (!judge_->begins(op.name, op.dgate, audit::elements_looked_at(op.dgate, op.eight_bits ? 8 : 5), signature))
+  if (!judge_->begins(op.name, op.gate, audit::elements_looked_at(op.gate, op.eight_bits ? 8 : 5), signature))
     return call();
-  const Segments places = audit::some_segments(op.dgate, audit::room);
+  const Segments places = audit::some_segments(op.gate, audit::room);
   const Values g = judge_->read(op.gate, places), u = judge_->read(op.up, places), d = judge_->read(op.dh, places);
+  const bool alone = !op.dgate;
+  const audit::Places rows = alone ? audit::some_lines(op.eight_bits.numbers) : audit::Places();
+  const auto rows_of_all = [&](const Tensor& t) { return alone ? judge_->read_rows(t, rows) : Values(); };
+  const Values gs = rows_of_all(op.gate), us = rows_of_all(op.up), ds = rows_of_all(op.dh);
   call();
+  if (op.h)
+    judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
+      const double product = activation(Activation::silu, g[i]).value * u[i];
+      return std::pair(product, std::abs(product));
+    });
+  if (alone) {
+    const auto width = static_cast<std::size_t>(op.gate.dim(-1));
+    Values both(2 * gs.size());
+    for (std::size_t i = 0; i < gs.size(); ++i) {
+      const std::size_t at = i / width * 2 * width + i % width;
+      both[at] = ds[i] * us[i] * activation(Activation::silu, gs[i]).derivative;
+      both[at + width] = ds[i] * activation(Activation::silu, gs[i]).value;
+    }
+    return audit::judge_lines(*judge_, rows, both, op.eight_bits.numbers, op.eight_bits.inverse_scale,
+                              2 * Judge::rounding_of(op.gate.dtype));
+  }
   judge_->each(op.dgate, "dgate", places, [&](std::size_t i, std::int64_t, std::size_t) {
     return std::pair(d[i] * u[i] * activation(Activation::silu, g[i]).derivative,
                      std::abs(d[i] * u[i]) * (1 + std::abs(g[i])));
@@ -156,11 +176,6 @@ void AuditedBackend::execute(const op::SwigluBackward& op) {
     const double product = d[i] * activation(Activation::silu, g[i]).value;
     return std::pair(product, std::abs(product));
   });
-  if (op.h)
-    judge_->each(op.h, "h", places, [&](std::size_t i, std::int64_t, std::size_t) {
-      const double product = activation(Activation::silu, g[i]).value * u[i];
-      return std::pair(product, std::abs(product));
-    });
   // Of the numbers beside them, which have just been judged.
   if (op.eight_bits)
     audit::judge_beside(*judge_, Tensor(op.dgate.data, op.dgate.dtype, {op.dgate.dim(0), 2 * op.dgate.dim(1)}),

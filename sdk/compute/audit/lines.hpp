@@ -13,6 +13,11 @@ inline Places some_lines(const Tensor& y) {
   return some_of(y.dim(0), std::max<std::int64_t>(4, room / std::max<std::int64_t>(1, y.dim(1))));
 }
 
+// The power of two that a number of a line whose largest magnitude is m stands for more.
+inline double inverse_scale_of(double m, double largest) {
+  return std::isnan(m) ? m : std::exp2(std::ceil(std::log2(m / largest)));
+}
+
 // Numbers that may differ from `numbers`, those of the lines one after the other, by `rounded` of their size.
 template <class Judge>
 void judge_lines(Judge& judge, const Places& lines, const Values& numbers, const Tensor& y, const Tensor& inverse_scale,
@@ -25,10 +30,14 @@ void judge_lines(Judge& judge, const Places& lines, const Values& numbers, const
     double m = 0x1p-100;
     for (std::size_t i = 0; i < width && !std::isnan(m); ++i)
       m = std::isfinite(line[i]) ? std::fmax(m, std::abs(line[i])) : NAN;
-    judge.element(inverse_scale, "inverse_scale", lines[l], inverse[static_cast<std::size_t>(lines[l])], m / largest,
-                  m / largest, rounded * m / largest);
+    // Where rounding may take the largest magnitude past a power of two, both scales are right.
+    const double found_inverse = inverse[static_cast<std::size_t>(lines[l])];
+    const double high = inverse_scale_of(m * (1 + rounded), largest),
+                 low = inverse_scale_of(m * (1 - rounded), largest);
+    const double expected = found_inverse == high ? high : low;
+    judge.element(inverse_scale, "inverse_scale", lines[l], found_inverse, expected, expected);
     for (std::size_t i = 0; i < width; ++i) {
-      const double scaled = std::clamp(line[i] * (largest / m), -largest, largest);
+      const double scaled = std::clamp(line[i] / expected, -largest, largest);
       judge.element(y, "eight bits", lines[l] * y.dim(1) + static_cast<std::int64_t>(i), found[l * width + i], scaled,
                     std::abs(scaled), 2 * rounded * std::abs(scaled));
     }

@@ -58,12 +58,16 @@ void AuditedBackend::execute(const op::Matmul& op) {
   if (op.transpose_b) signature += " transposed b";
   if (op.accumulate) signature += " accumulate";
   if (op.bias) signature += " bias";
-  if (op.a_scale) signature += op.fast_accumulation ? " scaled fast" : " scaled";
+  if (op.residual) signature += " residual";
+  if (op.a_scale) signature += op.b_scale ? " scaled" : " scaled as one";
+  if (op.fast_accumulation) signature += " fast";
   if (!judge_->begins(op.name, op.c, cost, signature)) return call();
 
   std::vector<Values> before;
   for (const std::int64_t i : matrices)
-    before.push_back(op.accumulate ? judge_->read_rows(matrix(op.c, i), rows) : Values());
+    before.push_back(op.accumulate || op.residual
+                         ? judge_->read_rows(matrix(op.accumulate ? Tensor(op.c) : Tensor(op.residual), i), rows)
+                         : Values());
   call();
 
   const auto columns = static_cast<std::size_t>(n), depth = static_cast<std::size_t>(k);
@@ -101,14 +105,14 @@ void AuditedBackend::execute(const op::Matmul& op) {
     std::size_t judged = 0;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       Sum expected;
-      const double scale = op.a_scale ? a_scale[static_cast<std::size_t>(rows[r])] : 1;
+      const double scale = !op.a_scale ? 1 : a_scale[op.b_scale ? static_cast<std::size_t>(rows[r]) : 0];
       for (std::size_t l = 0; l < depth; ++l) {
         const double a = as[r * depth + l] * scale;
         expected.value += a * of_b[l].value;
         const double term = a * of_b[l].norm;
         expected.norm += term * term;
       }
-      const Sum old = op.accumulate ? signed_sum(before[which].data() + r * columns) : Sum();
+      const Sum old = op.accumulate || op.residual ? signed_sum(before[which].data() + r * columns) : Sum();
       const Sum found = signed_sum(cs.data() + r * columns);
       const double value = alpha * expected.value + old.value + of_bias.value;
       const double terms = std::abs(alpha) * std::sqrt(expected.norm);

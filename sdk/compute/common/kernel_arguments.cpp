@@ -36,8 +36,8 @@ SwigluShape swiglu_shape(const op::SwigluBackward& op) {
           rows.stride,
           as_rows(op.name, op.up).stride,
           as_rows(op.name, op.dh).stride,
-          as_rows(op.name, op.dgate).stride,
-          as_rows(op.name, op.dup).stride,
+          op.dgate ? as_rows(op.name, op.dgate).stride : 0,
+          op.dup ? as_rows(op.name, op.dup).stride : 0,
           op.h ? as_rows(op.name, op.h).stride : 0};
 }
 

@@ -172,14 +172,16 @@ static void require_scaled_product(const op::Matmul& op, std::int64_t m, std::in
   require_rank(name, op.a, 2);
   require_contiguous(name, op.a);
   require_contiguous(name, op.b);
-  if (op.transpose_a || !op.transpose_b || op.alpha != 1.0F || op.accumulate || op.bias)
-    invalid(name, "expected transpose_b alone: no transpose_a, no alpha, no sum and no bias");
+  if (op.transpose_a || !op.transpose_b || op.alpha != 1.0F || op.bias || op.residual || (op.accumulate && op.b_scale))
+    invalid(name,
+            "expected transpose_b alone: no transpose_a, no alpha, no bias, and no sum with a scale for each row");
   const auto require_scale = [&](const char* which, const Tensor& scale, std::int64_t count, const char* of_what) {
     require_dtype(name, scale, {DType::f32});
     require_rank(name, scale, 1);
     require_count(name, which, scale, count, of_what);
     require_contiguous(name, scale);
   };
+  if (!op.b_scale) return require_scale("a_scale", op.a_scale, 1, "one number, as there is no b_scale");
   require_scale("a_scale", op.a_scale, m, "one for each row of c");
   require_scale("b_scale", op.b_scale, n, "one for each column of c");
 }
@@ -209,6 +211,14 @@ void check(const op::Matmul& op) {
   if (op.a_scale || op.b_scale || op.fast_accumulation)
     invalid(op.name, fmt::format("scales or fast accumulation for numbers of {}; expected them with fp8_e4m3 alone",
                                  name_of(a.dtype)));
+  if (op.residual) {
+    require_dtype("matmul with a residual", op.residual, {c.dtype});
+    require_same_shape("matmul with a residual", c, op.residual);
+    if (op.residual.stride != c.stride)
+      invalid(op.name, "a residual whose steps are not those of c; expected the same: use add");
+    if (op.accumulate || op.alpha != 1.0F || op.bias)
+      invalid(op.name, "a residual with accumulate, alpha or a bias; expected it alone: use add");
+  }
   if (!op.bias) return;
   require_dtype("matmul with a bias", op.bias, {c.dtype});
   require_rank("matmul with a bias", op.bias, 1);
@@ -265,12 +275,17 @@ void check(const op::SwigluForward& op) {
 }
 
 void check(const op::SwigluBackward& op) {
-  require_alike_rows(op.name, {&op.gate, &op.up, &op.dh, &op.dgate, &op.dup});
+  require_alike_rows(op.name, {&op.gate, &op.up, &op.dh});
+  if (static_cast<bool>(op.dgate) != static_cast<bool>(op.dup))
+    invalid(op.name, "one of dgate and dup; expected both of them, or none");
+  if (op.dgate) require_alike_rows(op.name, {&op.gate, &op.dgate, &op.dup});
+  require_some_result(op.name, "dgate", op.dgate, op.eight_bits);
   if (op.h) require_alike_rows(op.name, {&op.gate, &op.h});
   const std::int64_t width = op.gate.dim(-1);
   require_eight_bits(op.name, op.eight_bits, rows_of(op.gate), 2 * width);
-  if (op.eight_bits && !(op.dgate.rank == 2 && op.dgate.step(0) == 2 * width && op.dup.step(0) == 2 * width &&
-                         op.dup.data == op.dgate.slice(1, width, 0).data))
+  if (op.eight_bits && op.dgate &&
+      !(op.dgate.rank == 2 && op.dgate.step(0) == 2 * width && op.dup.step(0) == 2 * width &&
+        op.dup.data == op.dgate.slice(1, width, 0).data))
     invalid(op.name, "8 bits of dgate and dup that are not the halves of one buffer; expected [rows, 2 columns]");
 }
 

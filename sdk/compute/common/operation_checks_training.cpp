@@ -114,6 +114,31 @@ void check(const op::QuantizeColumns& op) {
   require_lines(op, op.x.dim(1), op.x.dim(0), "one for each column of x");
 }
 
+void check(const op::TransposeEightBits& op) {
+  require_dtype(op.name, op.x, {DType::f8_e4m3});
+  require_dtype(op.name, op.y, {DType::f8_e4m3});
+  for (const Tensor* t : std::initializer_list<const Tensor*>{&op.x, &op.y}) {
+    require_rank(op.name, *t, 2);
+    require_contiguous(op.name, *t);
+  }
+  const std::int64_t rows = op.x.dim(0);
+  if (op.y.dim(0) != op.x.dim(1) || op.y.dim(1) < rows)
+    invalid(op.name, fmt::format("y is {}; expected [{}, {} or more], the columns and rows of x", shape_text(op.y),
+                                 op.x.dim(1), rows));
+  if (static_cast<bool>(op.scale) != static_cast<bool>(op.other_scale) ||
+      static_cast<bool>(op.scale) != static_cast<bool>(op.inverse_scale))
+    invalid(op.name, "some of scale, other_scale and inverse_scale; expected all of them, or none");
+  if (!op.scale) return;
+  const auto require_scales = [&](const char* which, const Tensor& t) {
+    require_dtype(op.name, t, {DType::f32});
+    require_count(op.name, which, t, rows, "one for each row of x");
+    require_contiguous(op.name, t);
+  };
+  require_scales("scale", op.scale);
+  require_scales("other_scale", op.other_scale);
+  require_number(op.name, "inverse_scale", op.inverse_scale, "what a number of y stands for more");
+}
+
 void check(const op::Sum& op) { require_reduction(op.name, op.x, op.out); }
 void check(const op::SumOfSquares& op) { require_reduction(op.name, op.x, op.out); }
 void check(const op::MaxAbs& op) { require_reduction(op.name, op.x, op.out); }

@@ -94,6 +94,25 @@ void CpuBackend::execute(const op::QuantizeColumns& op) {
       data_of<std::uint8_t>(op.y), data_of<float>(op.inverse_scale), op.x.data, op.x.dim(0), op.x.dim(1));
 }
 
+void CpuBackend::execute(const op::TransposeEightBits& op) {
+  const std::int64_t rows = op.x.dim(0);
+  float* const share =
+      op.scale ? static_cast<float*>(scratch(static_cast<std::size_t>(rows) * sizeof(float))) : nullptr;
+  if (preparing()) return;
+  if (share) {
+    const auto *const scale = data_of<float>(op.scale), *const other = data_of<float>(op.other_scale);
+    float largest = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      share[r] = scale[r] * other[r];
+      largest = share[r] > largest || std::isnan(share[r]) ? share[r] : largest;
+    }
+    for (std::int64_t r = 0; r < rows; ++r) share[r] = largest == 0 ? 0 : share[r] / largest;
+    *data_of<float>(op.inverse_scale) = largest;
+  }
+  data_kernels(isa_).transpose_eight_bits(data_of<std::uint8_t>(op.y), data_of<std::uint8_t>(op.x), share, rows,
+                                          op.x.dim(1), op.y.dim(1));
+}
+
 void CpuBackend::execute(const op::RandomNormal& op) {
   if (preparing()) return;
   data_kernels(isa_).random_normal[index_of(op.x.dtype)](op.x.data, op.x.elements(), op.seed, op.stream, op.mean,

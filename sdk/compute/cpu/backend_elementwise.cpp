@@ -56,11 +56,15 @@ void CpuBackend::execute(const op::SwigluForward& op) {
 }
 
 void CpuBackend::execute(const op::SwigluBackward& op) {
-  const SwigluShape shape = swiglu_shape(op);
+  SwigluShape shape = swiglu_shape(op);
+  const auto both = [&](void* begin) { return Tensor(begin, op.gate.dtype, {shape.rows, 2 * shape.width}); };
+  const Tensor gradients = op.dgate ? both(op.dgate.data) : or_scratch({}, op.gate.dtype, shape.rows, 2 * shape.width);
+  if (!op.dgate) shape.dgate_step = shape.dup_step = 2 * shape.width;
   if (preparing()) return;
+  void* const dup = op.dgate ? op.dup.data : gradients.slice(1, shape.width, 0).data;
   elementwise_kernels(isa_).swiglu_backward[index_of(op.gate.dtype)](op.gate.data, op.up.data, op.dh.data,
-                                                                     op.dgate.data, op.dup.data, op.h.data, shape);
-  if (op.eight_bits) quantize(op.eight_bits, Tensor(op.dgate.data, op.dgate.dtype, {shape.rows, 2 * shape.width}));
+                                                                     gradients.data, dup, op.h.data, shape);
+  quantize(op.eight_bits, gradients);
 }
 
 void CpuBackend::execute(const op::ApplyDropout& op) {

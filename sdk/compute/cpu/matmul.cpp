@@ -329,9 +329,12 @@ void CpuBackend::matmul_widened(const op::Matmul& op) {
   if (preparing()) return;
   const auto copied = [&](const Tensor& t, std::size_t offset, const Tensor& scale = {}) {
     const Tensor copy = widened(t, memory + offset);
-    if (scale)
-      data_kernels(isa_).widen_rows(data_of<float>(copy), data_of<std::uint8_t>(t), data_of<float>(scale), t.dim(0),
-                                    t.dim(1));
+    static constexpr float one = 1;
+    const bool by_rows = static_cast<bool>(op.b_scale);
+    if (t.dtype == DType::f8_e4m3)
+      data_kernels(isa_).widen_rows(data_of<float>(copy), data_of<std::uint8_t>(t),
+                                    scale ? data_of<float>(scale) : &one, by_rows ? t.dim(0) : 1,
+                                    by_rows ? t.dim(1) : t.elements());
     else
       execute(op::Copy{.to = copy, .from = t});
     return copy.data;
@@ -348,6 +351,8 @@ void CpuBackend::execute(const op::Matmul& op) {
     // oneDNN writes rows: a c that lies by columns is written as its transpose, c' = b' a'.
     if (op.bias)
       reject("matmul with a bias", "c lies by columns; expected rows: write its transpose, then add the bias");
+    if (op.residual)
+      reject("matmul with a residual", "c lies by columns; expected rows: write its transpose, then add the residual");
     return execute(op::Matmul{.a = op.b,
                               .b = op.a,
                               .c = c.transposed(c.rank - 2, c.rank - 1),
@@ -357,6 +362,15 @@ void CpuBackend::execute(const op::Matmul& op) {
                               .accumulate = op.accumulate});
   }
   if (c.elements() == 0) return;
+  if (op.residual) {
+    execute(op::Copy{.to = c, .from = op.residual});
+    return execute(op::Matmul{.a = op.a,
+                              .b = op.b,
+                              .c = c,
+                              .transpose_a = op.transpose_a,
+                              .transpose_b = op.transpose_b,
+                              .accumulate = true});
+  }
   if (op.a_scale || (op.a.dtype == DType::bf16 && !MatmulCache::multiplies_bf16())) return matmul_widened(op);
   MatmulCache::Plan& plan = matmuls_->find(op, preparing());
   void* const memory = scratch(MatmulCache::scratch_bytes(plan));

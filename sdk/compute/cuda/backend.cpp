@@ -6,6 +6,8 @@
 
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
+#include "graph_pieces.hpp"
+#include "kernels/graph_fills.hpp"
 #include "matmul_plans.hpp"
 #include "memory_account.hpp"
 
@@ -32,16 +34,25 @@ class CudaGraph final : public Graph {
  public:
   CudaGraph(GraphTemplate graph, cudaStream_t stream) : stream_(stream) {
     check(cudaGraphGetNodes(graph.get(), nullptr, &nodes_), "count the nodes of a graph");
-    cudaGraphExec_t exec = nullptr;
     const std::size_t free_before = free_bytes();
-    // A collective that was captured on a stream of high priority keeps it beside the products.
-    check(cudaGraphInstantiate(&exec, graph.get(), cudaGraphInstantiateFlagUseNodePriority), "instantiate a graph");
-    exec_.reset(exec);
-    check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
+    for (const GraphPiece& piece : in_pieces(std::move(graph))) {
+      cudaGraphExec_t exec = nullptr;
+      // A collective that was captured on a stream of high priority keeps it beside the products.
+      if (piece.graph)
+        check(cudaGraphInstantiate(&exec, piece.graph.get(), cudaGraphInstantiateFlagUseNodePriority),
+              "instantiate a graph");
+      pieces_.push_back({GraphExec(exec), piece.event});
+      if (exec) check(cudaGraphUpload(exec, stream), "upload a graph");  // else the first launch would
+    }
     const std::size_t free_after = free_bytes();
     accounted_ = AccountedBytes(free_before > free_after ? free_before - free_after : 0, "captured graph");
   }
-  void launch() override { check(cudaGraphLaunch(exec_.get(), stream_), "launch a graph"); }
+  void launch() override {
+    for (const Piece& piece : pieces_) {
+      if (piece.exec) check(cudaGraphLaunch(piece.exec.get(), stream_), "launch a graph");
+      if (piece.event) check(cudaEventRecord(piece.event, stream_), "record an event behind a graph");
+    }
+  }
   std::size_t node_count() const override { return nodes_; }
 
  private:
@@ -51,8 +62,12 @@ class CudaGraph final : public Graph {
     return free;
   }
 
+  struct Piece {
+    GraphExec exec;
+    cudaEvent_t event;
+  };
   cudaStream_t stream_;
-  GraphExec exec_;
+  std::vector<Piece> pieces_;
   AccountedBytes accounted_;
   std::size_t nodes_ = 0;
 };
@@ -189,7 +204,9 @@ std::unique_ptr<Graph> CudaBackend::capture(const std::function<void()>& enqueue
     throw;
   }
   check(cudaStreamEndCapture(main, &captured), "capture a graph");
-  return std::make_unique<CudaGraph>(GraphTemplate(captured), main);
+  GraphTemplate graph(captured);
+  fill_by_kernels(graph.get());
+  return std::make_unique<CudaGraph>(std::move(graph), main);
 }
 
 }  // namespace assay::cuda

@@ -62,6 +62,16 @@ void CudaBackend::execute(const op::QuantizeColumns& op) {
                           op.x.data, rows, columns);
 }
 
+void CudaBackend::execute(const op::TransposeEightBits& op) {
+  require_countable(op.name, op.y);
+  const std::int64_t rows = op.x.dim(0);
+  float* const shares =
+      op.scale ? static_cast<float*>(scratch(static_cast<std::size_t>(rows) * sizeof(float))) : nullptr;
+  if (preparing()) return;
+  launch_transpose_eight_bits(stream(), op.y.data, op.x.data, data_of<float>(op.scale), data_of<float>(op.other_scale),
+                              shares, data_of<float>(op.inverse_scale), rows, op.x.dim(1), op.y.dim(1));
+}
+
 void CudaBackend::execute(const op::RandomNormal& op) {
   if (preparing()) return;
   launch_random_normal(stream(), op.x.dtype, op.x.data, op.x.elements(), op.seed, op.stream, op.mean, op.std);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace assay::cuda {
 namespace {
 
@@ -53,6 +56,24 @@ std::string config_of(const LtAlgorithm& algorithm, cublasLtMatmulAlgoConfigAttr
   return status == CUBLAS_STATUS_SUCCESS ? std::to_string(value) : "?";
 }
 
+struct LtTile {
+  std::uint32_t id;
+  std::int64_t rows, columns;  // of cuBLASLt's result, which is ours transposed
+};
+constexpr LtTile lt_tiles[] = {
+#include "lt_tiles.inc"
+};
+
+// Of the fullest multiprocessor's tiles, in no unit. Of a step along k, a tile reads its edges and multiplies its area:
+// small tiles read more for each multiplication.
+double estimate(const LtTile& tile, const MatmulKey& key, int multiprocessors) {
+  const auto tiles_of = [](std::int64_t extent, std::int64_t edge) { return (extent + edge - 1) / edge; };
+  const std::int64_t tiles = tiles_of(key.n, tile.rows) * tiles_of(key.m, tile.columns) * key.batch;
+  const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
+  constexpr double edge_cost = 40;
+  return static_cast<double>(tiles_of(tiles, multiprocessors)) * (rows * columns + edge_cost * (rows + columns));
+}
+
 }  // namespace
 
 void check_lt(cublasStatus_t status, const std::string& what) {
@@ -89,14 +110,17 @@ LtProblem::LtProblem(const MatmulKey& key) : key_(key) {
                        : make_layout(key.input, key.n, key.k, key.ldb, key.batch, key.b_step);
   c_ = make_layout(key.output, key.n, key.m, key.ldc, key.batch, key.c_step);
   if (key.scaled) {
-    // Scales of outer vectors multiply each element of c, after all sums: cuBLASLt's A is our b.
-    const std::int32_t by_line = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-    set(made, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, by_line);
-    set(made, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, by_line);
+    // Scales of outer vectors multiply each element of c, after all sums: cuBLASLt's A is our b, which has none where
+    // one number is enough.
+    const bool one = key.scaled == 1;
+    const std::int32_t mode =
+        one ? CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F : CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    set(made, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
+    set(made, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
     set(made, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(key.fast_accumulation));
     // The heuristics take no product whose scales have no address, and do not read them.
     const std::uintptr_t aligned_alike = 256;
-    set(made, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned_alike);
+    if (!one) set(made, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, aligned_alike);
     set(made, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, aligned_alike);
   }
   if (!has_bias(key)) return;
@@ -122,7 +146,8 @@ std::vector<LtAlgorithm> LtProblem::candidates(cublasLtHandle_t handle, int most
   set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
   set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(key_.b_alignment));
   set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key_.a_alignment));
-  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key_.c_alignment));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+      static_cast<std::uint32_t>(key_.residual ? key_.residual_alignment : key_.c_alignment));
   set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(key_.c_alignment));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
   int returned = 0;
@@ -134,6 +159,38 @@ std::vector<LtAlgorithm> LtProblem::candidates(cublasLtHandle_t handle, int most
     const cublasLtMatmulHeuristicResult_t& r = results[static_cast<std::size_t>(i)];
     if (r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= workspace_limit_bytes)
       found.push_back({r.algo, r.workspaceSize});
+  }
+  return found;
+}
+
+std::vector<LtAlgorithm> LtProblem::with_other_tiles(cublasLtHandle_t handle, const LtAlgorithm& like,
+                                                     int multiprocessors, int most) const {
+  std::size_t bytes = 0;
+  if (cublasLtMatmulAlgoCapGetAttribute(&like.algorithm, CUBLASLT_ALGO_CAP_TILE_IDS, nullptr, 0, &bytes) !=
+      CUBLAS_STATUS_SUCCESS)
+    return {};
+  std::vector<std::uint32_t> offered(bytes / sizeof(std::uint32_t));
+  check_lt(
+      cublasLtMatmulAlgoCapGetAttribute(&like.algorithm, CUBLASLT_ALGO_CAP_TILE_IDS, offered.data(), bytes, &bytes),
+      "ask for the tiles of an algorithm");
+  std::uint32_t own = 0;
+  check_lt(
+      cublasLtMatmulAlgoConfigGetAttribute(&like.algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &own, sizeof own, &bytes),
+      "ask for the tile of an algorithm");
+  std::vector<std::pair<double, std::uint32_t>> by_time;
+  for (const LtTile& tile : lt_tiles) {
+    if (tile.id == own || std::find(offered.begin(), offered.end(), tile.id) == offered.end()) continue;
+    by_time.emplace_back(estimate(tile, key_, multiprocessors), tile.id);
+  }
+  std::sort(by_time.begin(), by_time.end());
+  std::vector<LtAlgorithm> found;
+  for (const auto& [time, id] : by_time) {
+    if (found.size() == static_cast<std::size_t>(most)) break;
+    LtAlgorithm other = like;
+    if (cublasLtMatmulAlgoConfigSetAttribute(&other.algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &id, sizeof id) ==
+            CUBLAS_STATUS_SUCCESS &&
+        accepts(handle, other))
+      found.push_back(other);
   }
   return found;
 }
@@ -151,12 +208,13 @@ cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algori
                               void* workspace, cudaStream_t stream) const {
   if (has_bias(key_)) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
   if (key_.scaled) {
-    set(description_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
+    if (key_.scaled == 2) set(description_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
     set(description_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, at.a_scale);
   }
-  const float beta = key_.accumulate ? 1.0F : 0.0F;
-  return cublasLtMatmul(handle, description_.get(), &alpha, at.b, b_.get(), at.a, a_.get(), &beta, at.c, c_.get(), at.c,
-                        c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
+  const float beta = key_.accumulate || key_.residual ? 1.0F : 0.0F;
+  const void* const added = key_.residual ? at.residual : at.c;
+  return cublasLtMatmul(handle, description_.get(), &alpha, at.b, b_.get(), at.a, a_.get(), &beta, added, c_.get(),
+                        at.c, c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
 }
 
 }  // namespace assay::cuda

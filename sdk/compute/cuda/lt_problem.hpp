@@ -25,11 +25,11 @@ struct LtAlgorithm {
 };
 std::string describe(const LtAlgorithm& algorithm);  // "algo 66 tile 20 stages 36 cluster 3 split-k 1"
 
-// Addresses of one product. The bias and the scales are looked at when the key has them.
+// Addresses of one product. The bias, the residual and the scales are looked at when the key has them.
 struct LtOperands {
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;
+  const void *bias = nullptr, *residual = nullptr;
   const float *a_scale = nullptr, *b_scale = nullptr;
 };
 
@@ -42,6 +42,10 @@ class LtProblem {
 
   // What the heuristics offer, best guess first. Empty when there is none.
   std::vector<LtAlgorithm> candidates(cublasLtHandle_t handle, int most) const;
+  // The same algorithm with tiles of other sizes, of which the heuristics offer few: those first that should take the
+  // least time by how many of them the fullest multiprocessor has.
+  std::vector<LtAlgorithm> with_other_tiles(cublasLtHandle_t handle, const LtAlgorithm& like, int multiprocessors,
+                                            int most) const;
   // Fills in the workspace of an algorithm that comes from elsewhere; false when it cannot run here.
   bool accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const;
   // One key's worth of products.

@@ -103,7 +103,9 @@ std::string describe(const MatmulKey& key) {
   text += fmt::format(" align {} {} {}", key.a_alignment, key.b_alignment, key.c_alignment);
   if (key.math == compute::ProductMath::tf32) text += " tf32";
   if (key.accumulate) text += " accumulate";
-  if (key.scaled) text += key.fast_accumulation ? " scaled fast" : " scaled";
+  if (key.residual) text += fmt::format(" residual align {}", key.residual_alignment);
+  if (key.scaled) text += key.scaled == 1 ? " scaled as one" : " scaled";
+  if (key.fast_accumulation) text += " fast";
   if (key.multiprocessors > 0) text += fmt::format(" on {} multiprocessors", key.multiprocessors);
   if (has_bias(key)) text += fmt::format(" bias {} align {}", name_of(key.bias), key.bias_alignment);
   return text;
@@ -115,6 +117,8 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
     // A c that lies by columns, or is a single row with gaps, is written as its transpose, c' = b' a'.
     if (op.bias)
       reject("matmul", "a bias for a result that lies by columns; expected one that lies by rows: use bias_add");
+    if (op.residual)
+      reject("matmul", "a residual for a result that lies by columns; expected one that lies by rows: use add");
     if (op.a_scale) reject("matmul", "numbers of 8 bits for a result that lies by columns; expected one by rows");
     return matmul_call({.a = b,
                         .b = a,
@@ -149,7 +153,7 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
   key.accumulate = op.accumulate;
   call.a = a.data, call.b = b.data, call.c = c.data;
   call.alpha = op.alpha;
-  key.scaled = static_cast<bool>(op.a_scale);
+  key.scaled = op.b_scale ? 2 : op.a_scale ? 1 : 0;
   // Of the matrix units, which take them 16 at a time.
   if (key.scaled && (key.k % 16 != 0 || key.n % 16 != 0))
     reject("matmul",
@@ -160,6 +164,12 @@ MatmulCall matmul_call(const compute::op::Matmul& op, compute::ProductMath math)
   key.a_alignment = alignment_of(call.a, call.a_outer_step, a.dtype);
   key.b_alignment = alignment_of(call.b, call.b_outer_step, b.dtype);
   key.c_alignment = alignment_of(call.c, call.c_outer_step, c.dtype);
+  if (op.residual) {
+    call.residual = op.residual.data;
+    key.residual = 1;
+    key.residual_alignment = alignment_of(call.residual, call.c_outer_step, c.dtype);
+    if (key.k == 0) reject("matmul", "a residual for a product whose inner dimension is 0; use copy");
+  }
   if (op.bias) {
     call.bias = op.bias.data;
     key.bias = op.bias.dtype;

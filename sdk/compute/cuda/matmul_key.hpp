@@ -24,8 +24,9 @@ struct MatmulKey {
   std::int32_t a_alignment = 0, b_alignment = 0, c_alignment = 0;  // bytes, of the addresses; at most 256
   compute::DType bias{};                                           // of the vector that is added to each row of c
   std::int32_t bias_alignment = 0;                                 // 0: no bias
-  std::int32_t scaled = 0;             // inputs of 8 bits, with a scale for each row of c and each column
-  std::int32_t fast_accumulation = 0;  // of those
+  std::int32_t scaled = 0;  // inputs of 8 bits, with a scale for all of c (1), or for each row and column (2)
+  std::int32_t fast_accumulation = 0;                 // of those
+  std::int32_t residual = 0, residual_alignment = 0;  // is there a matrix that is added, which lies as c
 
   bool operator==(const MatmulKey&) const = default;
 };
@@ -43,7 +44,7 @@ struct MatmulCall {
   MatmulKey key;
   const void *a = nullptr, *b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;
+  const void *bias = nullptr, *residual = nullptr;
   const float *a_scale = nullptr, *b_scale = nullptr;
   std::int64_t outer = 1;
   std::int64_t a_outer_step = 0, b_outer_step = 0, c_outer_step = 0;  // elements

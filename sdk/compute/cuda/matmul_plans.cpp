@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -21,6 +22,11 @@ namespace assay::cuda {
 namespace {
 
 constexpr int candidates_most = 32;
+// Of products that take this many operations the heuristics' first choices are tried with other tiles, too: they are
+// worth the time.
+constexpr double operations_for_other_tiles = 1e11;
+constexpr std::size_t choices_with_other_tiles = 4;
+constexpr int other_tiles_most = 12;
 // What was measured is written at once when to lose it would cost more than this, and at the end otherwise.
 constexpr std::chrono::milliseconds worth_saving{500};
 
@@ -57,6 +63,7 @@ struct MatmulPlans::Impl {
   // What the first preparation opens.
   struct Tools {
     LtHandle handle = make_handle();
+    int multiprocessors = 0;
     MatmulTuner tuner;
     GpuUse gpu;
     compute::AlgorithmCache cache;
@@ -65,7 +72,10 @@ struct MatmulPlans::Impl {
         : tuner(ordinal),
           gpu(ordinal),
           cache(compute::AlgorithmCache::default_folder(), "matmul", gpu.conditions(library_name()),
-                compute::algorithm_mode()) {}
+                compute::algorithm_mode()) {
+      check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, ordinal),
+            "count the multiprocessors");
+    }
   };
 
   int ordinal = 0;
@@ -105,12 +115,28 @@ struct MatmulPlans::Impl {
     return true;
   }
 
+  void add_other_tiles(std::vector<LtAlgorithm>& candidates, const LtProblem& problem, const MatmulKey& key) const {
+    const double operations =
+        2.0 * static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k) * key.batch;
+    if (operations < operations_for_other_tiles) return;
+    const int multiprocessors =
+        key.multiprocessors > 0 ? static_cast<int>(key.multiprocessors) : tools->multiprocessors;
+    const std::vector<LtAlgorithm> first(
+        candidates.begin(),
+        candidates.begin() + static_cast<std::ptrdiff_t>(std::min(candidates.size(), choices_with_other_tiles)));
+    for (const LtAlgorithm& like : first)
+      for (const LtAlgorithm& other :
+           problem.with_other_tiles(tools->handle.get(), like, multiprocessors, other_tiles_most))
+        candidates.push_back(other);
+  }
+
   std::unique_ptr<Plan> make(const MatmulKey& key) {
     if (!tools) tools.emplace(ordinal);
     auto plan = std::make_unique<Plan>(key);
     if (tune && take_cached(*plan, key)) return plan;
     if (tune) tools->cache.refuse_to_choose(plan->operation);
-    const std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
+    std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
+    if (tune) add_other_tiles(candidates, plan->problem, key);
     if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
     for (const LtAlgorithm& candidate : candidates) {
       if (!tools->tuner.warm_up(tools->handle.get(), plan->problem, key, candidate)) continue;
@@ -164,6 +190,7 @@ void MatmulPlans::execute(const Plan& plan, const MatmulCall& call, void* worksp
                         .b = static_cast<const char*>(call.b) + i * call.b_outer_step * input_bytes,
                         .c = static_cast<char*>(call.c) + i * call.c_outer_step * output_bytes,
                         .bias = call.bias,
+                        .residual = static_cast<const char*>(call.residual) + i * call.c_outer_step * output_bytes,
                         .a_scale = call.a_scale,
                         .b_scale = call.b_scale};
     const cublasStatus_t status =

@@ -14,6 +14,7 @@ constexpr std::size_t memory_left_free_bytes = std::size_t{256} << 20;
 constexpr std::size_t pattern_bytes = std::size_t{1} << 20;
 
 constexpr double first_round_us = 35e3, final_rounds_us = 25e3;  // of the device's time
+constexpr double first_round_runs = 200;                         // of the best candidate, where that is longer
 constexpr double batch_us = 100.0;
 constexpr std::size_t least_candidates = 4, finalists_most = 4;
 constexpr int batch_runs_most = 8, rounds_least = 3, rounds_most = 5;
@@ -149,6 +150,7 @@ struct MatmulTuner::Contest {
                         .b = buffers.b + copy * buffers.b_step,
                         .c = buffers.c + copy * buffers.c_step,
                         .bias = buffers.bias,
+                        .residual = buffers.c + (copy + 1) % buffers.copies * buffers.c_step,
                         .a_scale = scales,
                         .b_scale = scales};
     return problem.run(handle, algorithm, 1.0F, at, buffers.workspace, tuner.stream_.get()) == CUBLAS_STATUS_SUCCESS;
@@ -201,7 +203,8 @@ std::optional<MeasuredAlgorithm> MatmulTuner::choose(cublasLtHandle_t handle, co
   const auto give_up_at = std::chrono::steady_clock::now() + host_time_limit;
   for (const LtAlgorithm& candidate : candidates) {
     if (entries.size() >= least_candidates &&
-        (contest.spent_us > first_round_us || std::chrono::steady_clock::now() > give_up_at))
+        (contest.spent_us > std::max(first_round_us, first_round_runs * best_us) ||
+         std::chrono::steady_clock::now() > give_up_at))
       break;
     if (!contest.run(candidate)) continue;  // loads the kernel
     const double time_us = contest.time(candidate, runs);

@@ -60,6 +60,9 @@ struct Scratch {
     floats(cuda::dropout_norm_partial_floats(rows_of(op.dy), op.dy.dim(-1)));
   }
   void operator()(const op::QuantizeColumns& op) { floats(cuda::column_partial_floats(op.x.dim(0), op.x.dim(1))); }
+  void operator()(const op::TransposeEightBits& op) {
+    if (op.scale) floats(static_cast<std::size_t>(op.x.dim(0)));
+  }
   void operator()(const op::Sum&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::SumOfSquares&) { bytes = cuda::reduction_scratch_bytes; }
   void operator()(const op::MaxAbs&) { bytes = cuda::reduction_scratch_bytes; }

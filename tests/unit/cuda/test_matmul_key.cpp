@@ -245,6 +245,42 @@ TEST(MatmulKey, ServesEightBitsByMultiplesOf16) {
     }
 }
 
+TEST(MatmulKey, TellsOneScaleFromThoseOfRows) {
+  alignas(256) static float x[8192];
+  const compute::op::Matmul op{.a = Tensor(x, DType::f8_e4m3, {16, 32}),
+                               .b = Tensor(x, DType::f8_e4m3, {48, 32}),
+                               .c = Tensor(x, DType::bf16, {16, 48}),
+                               .transpose_b = true,
+                               .accumulate = true,
+                               .a_scale = Tensor(x, DType::f32, {1})};
+  compute::check(op);
+  const MatmulCall call = matmul_call(op, ProductMath::exact);
+  EXPECT_EQ(call.a_scale, x);
+  EXPECT_EQ(call.b_scale, nullptr);
+  EXPECT_EQ(describe(call.key),
+            "matmul fp8_e4m3 fp8_e4m3->bf16 nt 16x32x48 (m x k x n) batch 1 ld 32 32 48 align 256 256 256 accumulate "
+            "scaled as one");
+}
+
+TEST(MatmulKey, KnowsTheMatrixThatIsAdded) {
+  alignas(256) static float x[1024];
+  compute::op::Matmul op{
+      .a = Tensor(x, DType::f32, {4, 5}), .b = Tensor(x, DType::f32, {5, 2}), .c = Tensor(x, DType::f32, {4, 2})};
+  const MatmulKey plain = matmul_call(op, ProductMath::exact).key;
+  op.residual = Tensor(x + 4, DType::f32, {4, 2});
+  compute::check(op);
+  const MatmulCall call = matmul_call(op, ProductMath::exact);
+  EXPECT_EQ(call.residual, x + 4);
+  EXPECT_FALSE(call.key == plain);
+  EXPECT_EQ(describe(call.key),
+            "matmul fp32 fp32->fp32 nn 4x5x2 (m x k x n) batch 1 ld 5 2 2 align 256 256 256 residual align 16");
+  op.c = op.c.transposed(0, 1);
+  op.c.shape = {2, 4};
+  op.a = Tensor(x, DType::f32, {2, 5}), op.b = Tensor(x, DType::f32, {5, 4});
+  op.residual = op.c;
+  EXPECT_THROW(matmul_call(op, ProductMath::exact), Error) << "a result by columns";
+}
+
 TEST(MatmulKey, PassesOnAnEmptyInnerDimension) {
   float x[8] = {};
   const MatmulCall call = call_of(Tensor(x, DType::f32, {4, 0}), Tensor(x, DType::f32, {0, 2}),

@@ -148,6 +148,31 @@ void quantize_columns(uint8_t* y, float* inverse_scale, const void* x_address, i
                   });
 }
 
+void transpose_eight_bits(uint8_t* y, const uint8_t* x, const float* share, int64_t rows, int64_t columns,
+                          int64_t places) {
+  constexpr int64_t tile = 64;
+  parallel_ranges(columns, tile, parallel_bytes / (places + 1) + 1, [=](int64_t begin, int64_t end) {
+    uint8_t bits[tile][tile];
+    for (int64_t c0 = begin; c0 < end; c0 += tile) {
+      const int64_t width = end - c0 < tile ? end - c0 : tile;
+      for (int64_t r0 = 0; r0 < places; r0 += tile) {
+        const int64_t height = places - r0 < tile ? places - r0 : tile;
+        for (int64_t r = 0; r < height; ++r)
+          for (int64_t c = 0; c < width; ++c) {
+            if (r0 + r >= rows)
+              bits[r][c] = 0;
+            else if (!share)
+              bits[r][c] = x[(r0 + r) * columns + c0 + c];
+            else
+              bits[r][c] = E4m3::of(E4m3::value_of(x[(r0 + r) * columns + c0 + c]) * share[r0 + r]);
+          }
+        for (int64_t c = 0; c < width; ++c)
+          for (int64_t r = 0; r < height; ++r) y[(c0 + c) * places + r0 + r] = bits[r][c];
+      }
+    }
+  });
+}
+
 void widen_rows(float* x, const uint8_t* y, const float* scale, int64_t rows, int64_t columns) {
   float number[256];
   for (int bits = 0; bits < 256; ++bits) number[bits] = E4m3::value_of(uint8_t(bits));
@@ -356,6 +381,7 @@ extern const DataKernels data_kernels = {
     {{quantize_rows<E4m3, float>, quantize_rows<E4m3, bf16>}, {quantize_rows<E5m2, float>, quantize_rows<E5m2, bf16>}},
     {{quantize_columns<E4m3, float>, quantize_columns<E4m3, bf16>},
      {quantize_columns<E5m2, float>, quantize_columns<E5m2, bf16>}},
+    transpose_eight_bits,
     widen_rows,
     {random_normal<float>, random_normal<bf16>, random_normal<f16>},
     random_integers,

@@ -25,6 +25,9 @@ struct DataKernels {
   // With a scale for each row of x, and for each column, which becomes a row of y.
   void (*quantize_rows[2][2])(uint8_t* y, float* inverse_scale, const void* x, int64_t rows, int64_t columns);
   void (*quantize_columns[2][2])(uint8_t* y, float* inverse_scale, const void* x, int64_t rows, int64_t columns);
+  // e4m3 [rows, columns] as columns of so many `places`, those beyond the rows 0; `share` of each row, or NULL.
+  void (*transpose_eight_bits)(uint8_t* y, const uint8_t* x, const float* share, int64_t rows, int64_t columns,
+                               int64_t places);
   // Of e4m3 numbers: x = y * scale of its row.
   void (*widen_rows)(float* x, const uint8_t* y, const float* scale, int64_t rows, int64_t columns);
   // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the

@@ -53,7 +53,8 @@ struct EightBits {
     constexpr float most = __builtin_bit_cast(float, largest);
     const float m = max_abs < 0x1p-100f ? 0x1p-100f : max_abs;
     if (!(m <= 0x1.fffffep127f)) return {__builtin_nanf(""), __builtin_nanf("")};
-    return {most / m, m / most};
+    const uint32_t exponent = __builtin_bit_cast(uint32_t, most / m) >> 23;
+    return {__builtin_bit_cast(float, exponent << 23), __builtin_bit_cast(float, (254 - exponent) << 23)};
   }
 };
 

@@ -1,5 +1,6 @@
 // A row is read once and held in registers, as exponentials once its largest logit is known, until the gradient goes
-// where the logits were: memory is passed twice in all.
+// where the logits were: memory is passed twice in all. A row that is too wide for that is read once for its loss, and
+// once more for its gradient.
 #include "kernels/cross_entropy.hpp"
 
 #include "cuda_error.hpp"
@@ -42,8 +43,25 @@ __device__ __forceinline__ void fill_row(T* row, int packs, float value) {
   each_pack<0>(packs, [&](int i, int) { store(row + i * V, held_from<T>(values)); });
 }
 
-// V elements in a pack, K packs held by a thread (0: the row is read once per look). The thread that has the label's
-// column keeps its distance to the largest logit, and writes the loss.
+// What a row has where its label does not count.
+template <class T, int V>
+__device__ __forceinline__ void leave_out(const CrossEntropyArgs& a, std::int64_t row, const Label& label, int packs) {
+  const float value = label.ignored ? 0.0F : __builtin_nanf("");
+  fill_row<T, V>(static_cast<T*>(a.dlogits) + row * a.columns, packs, value);
+  if (threadIdx.x == 0) a.losses[row] = value;
+}
+__device__ __forceinline__ float gradient_at_label(float below, float sum, float scale) {
+  return (expf(-below) / sum - 1.0F) * scale;
+}
+// Of rows whose gradient is another operation's.
+__device__ __forceinline__ void keep_lse(const CrossEntropyArgs& a, std::int64_t row, const Label& label, float lse) {
+  if (threadIdx.x != 0) return;
+  a.lse[row] = label.out_of_range ? __builtin_nanf("") : lse;
+  if (!label.counts) a.losses[row] = label.out_of_range ? __builtin_nanf("") : 0.0F;
+}
+
+// V elements in a pack, K packs held by a thread. The thread that has the label's column keeps its distance to the
+// largest logit, and writes the loss.
 template <class T, int V, int K, bool in_place>
 __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     cross_entropy_losses_kernel(const CrossEntropyArgs a) {
@@ -53,22 +71,18 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
   for (std::int64_t row = blockIdx.x * std::int64_t{blockDim.y} + threadIdx.y; row < a.rows;
        row += gridDim.x * std::int64_t{blockDim.y}) {
     const T* const x = static_cast<const T*>(a.logits) + row * a.columns;
-    float held[K > 0 ? K : 1][V];
-    const auto load = [&](int i, int k) { unpack(hold<V>(x + i * V), held[k]); };
-    if constexpr (K > 0) each_pack<K>(packs, load);
+    float held[K][V];
+    each_pack<K>(packs, [&](int i, int k) { unpack(hold<V>(x + i * V), held[k]); });
     const Label label(a.labels[row], a, V);
     if constexpr (in_place) {
       if (!label.counts) {
-        const float value = label.ignored ? 0.0F : __builtin_nanf("");
-        fill_row<T, V>(static_cast<T*>(a.dlogits) + row * a.columns, packs, value);
-        if (threadIdx.x == 0) a.losses[row] = value;
+        leave_out<T, V>(a, row, label, packs);
         continue;
       }
     }
 
     float high = Largest::nothing;
-    each_pack<K>(packs, [&](int i, int k) {
-      if constexpr (K == 0) load(i, k);
+    each_pack<K>(packs, [&](int, int k) {
 #pragma unroll
       for (int e = 0; e < V; ++e) high = fmaxf(high, held[k][e]);
     });
@@ -77,7 +91,6 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
     float sum = 0.0F;
     float below = 0.0F;  // largest logit - the label's
     each_pack<K>(packs, [&](int i, int k) {
-      if constexpr (K == 0) load(i, k);
       if (i == label.pack) {
 #pragma unroll
         for (int e = 0; e < V; ++e) below = e == label.element ? high - held[k][e] : below;
@@ -94,13 +107,12 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       T* const dx = static_cast<T*>(a.dlogits) + row * a.columns;
       const float scale = gradient_scale(a);
       const float factor = scale / sum;
-      const float at_label = (expf(-below) / sum - 1.0F) * scale;
+      const float at_label = gradient_at_label(below, sum, scale);
       if (label.is_mine()) a.losses[row] = below + logf(sum);
       each_pack<K>(packs, [&](int i, int k) {
-        if constexpr (K == 0) load(i, k);
         float values[V];
 #pragma unroll
-        for (int e = 0; e < V; ++e) values[e] = (K > 0 ? held[k][e] : exponential<T>(held[k][e] - high)) * factor;
+        for (int e = 0; e < V; ++e) values[e] = held[k][e] * factor;
         if (i == label.pack) {
 #pragma unroll
           for (int e = 0; e < V; ++e) values[e] = e == label.element ? at_label : values[e];
@@ -111,10 +123,87 @@ __global__ void __launch_bounds__(most_threads, K* V <= 32 ? 2 : 1)
       const float log_sum = logf(sum);
       // (high - x) first: exact where the label's logit is near the largest, however large both are.
       if (label.is_mine()) a.losses[row] = below + log_sum;
-      if (threadIdx.x == 0) {
-        a.lse[row] = label.out_of_range ? __builtin_nanf("") : high + log_sum;
-        if (!label.counts) a.losses[row] = label.out_of_range ? __builtin_nanf("") : 0.0F;
+      keep_lse(a, row, label, high + log_sum);
+    }
+  }
+}
+
+constexpr int under_way = 4;  // packs that a thread loads at once, of rows that registers do not hold
+
+// body(i, values) for the packs i of a row that this thread has; in place, what it writes has been read before.
+template <class T, int V, class Body>
+__device__ __forceinline__ void each_wide_pack(const T* x, int packs, Body body) {
+  const int step = static_cast<int>(blockDim.x);
+  for (int first = static_cast<int>(threadIdx.x); first < packs; first += under_way * step) {
+    Held<T, V> held[under_way];
+#pragma unroll
+    for (int k = 0; k < under_way; ++k) {
+      if (const int i = first + k * step; i < packs) held[k] = hold<V>(x + i * V);
+    }
+#pragma unroll
+    for (int k = 0; k < under_way; ++k) {
+      const int i = first + k * step;
+      if (i >= packs) continue;
+      float values[V];
+      unpack(held[k], values);
+      body(i, values);
+    }
+  }
+}
+
+// Each thread adds up exponentials relative to the largest logit that it has met so far.
+template <class T, int V, bool in_place>
+__global__ void __launch_bounds__(most_threads, 2) cross_entropy_wide_kernel(const CrossEntropyArgs a) {
+  __shared__ float shared[row_reducer_floats];
+  RowReducer reducer(shared);
+  const int packs = static_cast<int>(a.columns / V);
+  for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+    const T* const x = static_cast<const T*>(a.logits) + row * a.columns;
+    const Label label(a.labels[row], a, V);
+    if constexpr (in_place) {
+      if (!label.counts) {
+        leave_out<T, V>(a, row, label, packs);
+        continue;
       }
+    }
+    float logit = 0.0F;
+    if (label.is_mine()) logit = to_float(x[label.pack * V + label.element]);
+    float met = Largest::nothing, sum = 0.0F;
+    each_wide_pack<T, V>(x, packs, [&](int, const float(&values)[V]) {
+      float most = met;
+#pragma unroll
+      for (int e = 0; e < V; ++e) most = fmaxf(most, values[e]);
+      if (most > met) {
+        sum *= exponential<T>(met - most);
+        met = most;
+      }
+      const bool nothing = met == Largest::nothing;  // so far there are infinities below 0 alone, or no numbers
+#pragma unroll
+      for (int e = 0; e < V; ++e) sum += nothing && values[e] == met ? 0.0F : exponential<T>(values[e] - met);
+    });
+    const float high = reducer.reduce<Largest>(met);
+    sum = reducer.reduce<Sum>(met == Largest::nothing ? sum : sum * exponential<T>(met - high));
+    const float below = high - logit;
+    if constexpr (in_place) {
+      T* const dx = static_cast<T*>(a.dlogits) + row * a.columns;
+      const float scale = gradient_scale(a);
+      const float factor = scale / sum;
+      const float at_label = gradient_at_label(below, sum, scale);
+      if (label.is_mine()) a.losses[row] = below + logf(sum);
+      each_wide_pack<T, V>(x, packs, [&](int i, const float(&values)[V]) {
+        float gradients[V];
+#pragma unroll
+        for (int e = 0; e < V; ++e) gradients[e] = exponential<T>(values[e] - high) * factor;
+        if (i == label.pack) {
+#pragma unroll
+          for (int e = 0; e < V; ++e) gradients[e] = e == label.element ? at_label : gradients[e];
+        }
+        store(dx + i * V, held_from<T>(gradients));
+      });
+    } else {
+      const float log_sum = logf(sum);
+      if (label.is_mine()) a.losses[row] = below + log_sum;
+      keep_lse(a, row, label, high + log_sum);
     }
   }
 }
@@ -156,9 +245,15 @@ template <class T, int V, int K>
 void launch(const CrossEntropyArgs& a, Form form, const RowShape& shape, cudaStream_t stream) {
   const dim3 threads(static_cast<unsigned>(shape.threads), static_cast<unsigned>(shape.rows));
   const unsigned blocks = row_grid(a.rows, shape);
+  const auto losses = [&](auto in_place) {
+    if constexpr (K > 0)
+      cross_entropy_losses_kernel<T, V, K, in_place><<<blocks, threads, 0, stream>>>(a);
+    else
+      cross_entropy_wide_kernel<T, V, in_place><<<blocks, threads, 0, stream>>>(a);
+  };
   switch (form) {
-    case Form::forward: cross_entropy_losses_kernel<T, V, K, false><<<blocks, threads, 0, stream>>>(a); break;
-    case Form::in_place: cross_entropy_losses_kernel<T, V, K, true><<<blocks, threads, 0, stream>>>(a); break;
+    case Form::forward: losses(std::false_type()); break;
+    case Form::in_place: losses(std::true_type()); break;
     case Form::backward: cross_entropy_gradient_kernel<T, V, K><<<blocks, threads, 0, stream>>>(a); break;
   }
 }

@@ -34,6 +34,12 @@ void launch_quantize_columns(cudaStream_t stream, compute::DType format, compute
                              float* inverse_scale, float* partials, const void* x, std::int64_t rows,
                              std::int64_t columns);
 
+// compute::op::TransposeEightBits. `places`: of a row of y; `shares`: scratch of one for each row of x. Without scales
+// these and inverse_scale may be null.
+void launch_transpose_eight_bits(cudaStream_t stream, void* y, const void* x, const float* scale,
+                                 const float* other_scale, float* shares, float* inverse_scale, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t places);
+
 // Element i: words 2 (i / 2 mod 2) and the next of block i / 4 give a pair by Box and Muller; the even one is the
 // cosine. (Philox's numbering: philox.cuh.)
 void launch_random_normal(cudaStream_t stream, compute::DType type, void* to, std::int64_t count, std::uint64_t seed,

@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(512)
   }
 }
 
-// gate and up may be the outputs: no access to them goes past the coherent caches. A row of out is [dgate, dup].
+// gate and up may be the outputs: no access to them goes past the coherent caches. A row of out is [dgate, dup], which
+// may both be NULL, and so may h.
 template <class T, int V, int K>
 __global__ void __launch_bounds__(512)
     swiglu_backward_rows_kernel(const T* gate, const T* up, const T* dh, T* dgate, T* dup, T* h, const SwigluShape s,
@@ -72,10 +73,9 @@ __global__ void __launch_bounds__(512)
     };
     Held<T, V> g[K > 0 ? K : 1], u[K > 0 ? K : 1], d[K > 0 ? K : 1];
     if constexpr (K > 0) each_pack<K>(packs, [&](int i, int k) { load(i, g[k], u[k], d[k]); });
-    float largest = 0.0F;
-    each_pack<K>(packs, [&](int i, int k) {
-      if constexpr (K == 0) load(i, g[0], u[0], d[0]);
-      float x[V], y[V], z[V], products[V];
+    // Puts the gradients in the places of gate and up.
+    const auto differentiate = [&](int k, float(&products)[V]) {
+      float x[V], y[V], z[V];
       unpack(g[k], x);
       unpack(u[k], y);
       unpack(d[k], z);
@@ -84,10 +84,18 @@ __global__ void __launch_bounds__(512)
         const SwigluGradients all = swiglu_backward<T>(x[e], y[e], z[e]);
         products[e] = all.h, x[e] = all.dgate, y[e] = all.dup;
       }
-      if (h) store(h + row * s.h_step + i * V, held_from<T>(products));
       g[k] = held_from<T>(x), u[k] = held_from<T>(y);
-      store(dgate + row * s.dgate_step + i * V, g[k]);
-      store(dup + row * s.dup_step + i * V, u[k]);
+    };
+    float largest = 0.0F;
+    each_pack<K>(packs, [&](int i, int k) {
+      if constexpr (K == 0) load(i, g[0], u[0], d[0]);
+      float x[V], y[V], products[V];
+      differentiate(k, products);
+      if (h) store(h + row * s.h_step + i * V, held_from<T>(products));
+      if (dgate) {
+        store(dgate + row * s.dgate_step + i * V, g[k]);
+        store(dup + row * s.dup_step + i * V, u[k]);
+      }
       unpack(g[k], x);
       unpack(u[k], y);
       largest = largest_magnitude(largest_magnitude(largest, x), y);
@@ -97,9 +105,15 @@ __global__ void __launch_bounds__(512)
     if (threadIdx.x == 0) out.inverse_scale[row] = scale.inverse;
     std::uint8_t* const to = out.numbers + row * 2 * s.width;
     each_pack<K>(packs, [&](int i, int k) {
-      if constexpr (K == 0) {  // each thread reads again what it wrote itself
-        g[0] = hold<V>(dgate + row * s.dgate_step + i * V);
-        u[0] = hold<V>(dup + row * s.dup_step + i * V);
+      if constexpr (K == 0) {
+        if (dgate) {  // each thread reads again what it wrote itself
+          g[0] = hold<V>(dgate + row * s.dgate_step + i * V);
+          u[0] = hold<V>(dup + row * s.dup_step + i * V);
+        } else {
+          float products[V];
+          load(i, g[0], u[0], d[0]);
+          differentiate(0, products);
+        }
       }
       float x[V], y[V];
       unpack(g[k], x);

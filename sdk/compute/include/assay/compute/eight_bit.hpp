@@ -40,15 +40,18 @@ struct EightBit {
 using E4m3 = EightBit<3, 7, 0x7e>;   // up to 448
 using E5m2 = EightBit<2, 15, 0x7b>;  // up to 57344
 
-// What numbers are multiplied by before they are rounded to 8 bits, and what those stand for then. Both NaN where the
-// largest magnitude is not finite.
+// What numbers are multiplied by before they are rounded to 8 bits, and what those stand for then: the largest power of
+// two that leaves `max_abs`, or 2^-100 where that is less, within `largest`. A power of two costs no bit of a
+// floating-point number, and numbers with one scale become those with another without a second rounding, but for the
+// smallest. Both NaN where the largest magnitude is not finite.
 struct EightBitScale {
   float scale, inverse;
 };
 constexpr EightBitScale eight_bit_scale(float max_abs, float largest) noexcept {
   const float m = max_abs < 0x1p-100F ? 0x1p-100F : max_abs;
   if (!(m <= 0x1.fffffep127F)) return {std::bit_cast<float>(0x7fc00000U), std::bit_cast<float>(0x7fc00000U)};
-  return {largest / m, m / largest};
+  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(largest / m) >> 23;  // of a positive, normal number
+  return {std::bit_cast<float>(exponent << 23), std::bit_cast<float>((254 - exponent) << 23)};
 }
 
 }  // namespace assay::compute

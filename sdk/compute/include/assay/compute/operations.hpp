@@ -32,7 +32,7 @@
   X(Matmul)                                                                                                     \
   X(Add) X(Multiply) X(Scale) X(ActivationForward) X(ActivationBackward) X(BiasAdd) X(BiasBackward)             \
   X(SwigluForward) X(SwigluBackward) X(ApplyDropout) X(BiasReluDropoutForward) X(ReluDropoutBackward)           \
-  X(Quantize) X(QuantizeRows) X(QuantizeColumns)                                                                \
+  X(Quantize) X(QuantizeRows) X(QuantizeColumns) X(TransposeEightBits)                                          \
   X(EmbeddingForward) X(EmbeddingBackward) X(RotaryTable) X(Rotary)                                             \
   X(RmsNormForward) X(AddRmsNormForward) X(RmsNormBackward) X(LayerNormForward) X(LayerNormBackward)            \
   X(DropoutAddLayerNormForward) X(DropoutAddLayerNormBackward)                                                  \

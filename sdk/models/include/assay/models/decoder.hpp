@@ -61,7 +61,11 @@ struct DecoderConfig {
   std::int64_t accumulation_steps = 1;
   bool backward = true;        // plan for a backward pass; the plan then borrows the gradient arena
   bool checkpointing = false;  // keep each layer's input alone and recompute the rest in backward
-  bool keep_logits = false;    // a copy of the logits survives the step
+  bool keep_outputs = false;   // fused: what norms and SwiGLU make is kept for backward, not made again there
+  // Fused: the product at the end of a branch adds the residual stream, which the norm behind it then has not to. Of a
+  // GPU, where the product reads what it adds on its way.
+  bool residual_in_products = false;
+  bool keep_logits = false;  // a copy of the logits survives the step
   // Fused only: gradients of matrices are made on the backend's side lane, beside the chain of gradients by
   // activations. Costs the memory of what they read, which must live longer.
   bool side_lane = false;
@@ -174,9 +178,10 @@ class DecoderModel : public train::Model {
 
  private:
   using Id = train::BufferPlan::Id;
-  // What a product of 8 bits reads: rows of activations or their gradients and of weights, each with its scale.
+  // What a product of 8 bits reads: rows of activations or their gradients and of weights, each with its scale; and the
+  // former turned, for gradients by weights.
   struct EightBits {
-    Id x, x_scales, w, w_scales;
+    Id x, x_scales, w, w_scales, turned, turned_scale;
   };
   // The buffers that one run of a layer's forward writes. With checkpointing there are two runs with buffers of their
   // own.
@@ -195,14 +200,47 @@ class DecoderModel : public train::Model {
   };
 
   void plan_buffers();
-  Forward plan_layer_forward(const std::string& name, Id input);
+  // `first`: the run that this one makes again.
+  Forward plan_layer_forward(const std::string& name, Id input, const Forward* first = nullptr);
   Backward plan_layer_backward(const std::string& name);
-  EightBits plan_eight_bits(const std::string& name, std::int64_t depth, std::int64_t outputs);
+  EightBits plan_eight_bits(const std::string& name, std::int64_t depth, std::int64_t outputs,
+                            const EightBits* with_weights = nullptr);
   bool lanes() const { return config_.fused && config_.side_lane; }
   bool eight_bits() const { return config_.fused && config_.precision.eight_bit_products; }
+  bool eight_bit_weight_gradients() const { return eight_bits() && config_.precision.eight_bit_weight_gradients; }
 
-  // Where products are of 8 bits: a result that nothing else reads is written in 8 bits alone, those that `by` names.
+  // What backward reads of norms and SwiGLU is what forward made. (Of 8 bits it is kept in any case.)
+  bool keeps_outputs() const { return config_.keep_outputs && config_.fused && !eight_bits() && !config_.is_split(); }
+  // Made in backward once more, for gradients by weights, unless there are other ways.
+  compute::Tensor made_again(Id result) const {
+    return keeps_outputs() ? compute::Tensor() : unless_eight_bit_weight_gradients(plan_[result]);
+  }
+
+  bool adds_in_products() const {
+    return config_.residual_in_products && config_.fused && !eight_bits() && !config_.is_split();
+  }
+  // The end of a branch, y = x w^T, added to the residual stream: sum = y + residual, and its norm. `branch` may be
+  // used for y.
+  struct BranchEnd {
+    compute::Tensor x;
+    train::ParameterSet::Id weight;
+    Id branch, residual, sum;
+    compute::Tensor norm_weight;
+    compute::Tensor normed, rstd;  // normed may be left out where there are 8 bits
+    compute::op::EightBitRows eight_bits;
+  };
+  void end_branch(compute::Backend& b, const BranchEnd& end, const EightBits& by) const;
+
+  // The weights' 8 bits are made once a step, and stay for its other micro-batches.
+  bool keeps_eight_bit_weights() const { return eight_bits() && config_.accumulation_steps > 1 && !residence_.blocks; }
+  void quantize_weights(compute::Backend& b) const;
+
+  // Where products are of 8 bits: a result that nothing else reads is written in 8 bits alone, those that `by` names;
+  // and one that gradients by weights read beside them, unless these do so in 8 bits, too.
   compute::Tensor unless_eight_bits(Id result) const { return eight_bits() ? compute::Tensor() : plan_[result]; }
+  compute::Tensor unless_eight_bit_weight_gradients(const compute::Tensor& result) const {
+    return eight_bit_weight_gradients() ? compute::Tensor() : result;
+  }
   compute::op::EightBitRows as_read_by(const EightBits& by) const;
   // Those of the gradient by the end of layer `end` - 1, which is that of the beginning of layer `end`, if there is
   // one.
@@ -276,6 +314,9 @@ class DecoderModel : public train::Model {
   // dw = dy^T x, on the side lane where there is one
   void weight_gradient(compute::Backend& b, const compute::Tensor& dy, const compute::Tensor& x,
                        train::ParameterSet::Id first, std::size_t count = 1) const;
+  // The same of a block, from the 8 bits of both where the precision says so.
+  void weight_gradient(compute::Backend& b, Id dy, Id x, train::ParameterSet::Id first, std::size_t count,
+                       const EightBits& dy_8, const EightBits& x_8) const;
   bool makes_scores_in_parts() const { return !config_.flash && config_.score_rows > 0; }
   NaiveAttention naive_attention() const {
     return {config_.batch_size, config_.own_heads(), config_.context_length, config_.context_length, true,

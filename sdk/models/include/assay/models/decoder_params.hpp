@@ -99,12 +99,13 @@ inline constexpr auto model_presets = [] {
   return presets;
 }();
 
-inline constexpr auto checkpointing_params =
-    table(Param::boolean("activation_checkpointing", false)
-              .help("keep each block's input alone, recompute the rest in backward"));
+// Who adds the residual stream to the end of a branch: the norm behind it, or the product that makes it.
+enum class ResidualAdd { norm, product };
+inline constexpr auto residual_adds =
+    choices<ResidualAdd>({{"norm", ResidualAdd::norm}, {"product", ResidualAdd::product}});
 
-// Reads model_params (or shared_model_params) and the rows `precision`, `attention` and `activation_checkpointing`; the
-// result has a backward and is fused. It is not yet validated. Throws assay::Error.
+// Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the result
+// has a backward and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(const Case& c);

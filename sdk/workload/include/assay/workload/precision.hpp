@@ -14,8 +14,10 @@ struct PrecisionPolicy {
   compute::DType activation = compute::DType::f32;  // activations, their gradients, inputs of matrix products
   compute::ProductMath product_math = compute::ProductMath::exact;
   // The products of a model's blocks by activations and by their gradients take their inputs in 8 bits (e4m3), each row
-  // with the scale that its largest magnitude asks for; those that make gradients by weights stay as `activation` says.
+  // with the scale that its largest magnitude asks for; and so do those that make gradients by weights, with one scale
+  // for both inputs, or they stay as `activation` says.
   bool eight_bit_products = false;
+  bool eight_bit_weight_gradients = false;
   bool loss_scaling = false;  // dynamic, for gradients that fp16 activations would flush to zero
   // Matrix products read a copy of the weights in the activation's dtype, kept up to date by the optimizer.
   bool compute_copy() const { return parameter != activation; }
@@ -27,12 +29,13 @@ struct PrecisionPolicy {
 //              of a framework, where the product that makes a gradient writes bf16 too, before it is widened.
 //   fp16       fp32 weights, gradients and state; fp16 activations and products; dynamic loss scaling
 //   bf16_pure  everything bf16
-//   fp8        as bf16, with eight_bit_products; of workloads that say that they have it
+//   fp8        as bf16, with eight_bit_products and eight_bit_weight_gradients; of workloads that say that they have it
+//   fp8_dw_bf16  the same, but for eight_bit_weight_gradients
 // tf32 and fp16 are unsupported on the CPU. It has fp8 with the same numbers, multiplied in fp32: for looking at
 // errors, not at times. Statistics, losses and accumulations are fp32 in every policy.
 inline constexpr std::array<const char*, 5> precision_names{"fp32", "tf32", "bf16", "fp16", "bf16_pure"};
-inline constexpr std::array<const char*, 6> precision_names_with_fp8{"fp32", "tf32",      "bf16",
-                                                                     "fp16", "bf16_pure", "fp8"};
+inline constexpr std::array<const char*, 7> precision_names_with_fp8{"fp32",      "tf32", "bf16",       "fp16",
+                                                                     "bf16_pure", "fp8",  "fp8_dw_bf16"};
 
 // What matrix products are done in, which are nearly all of a step's operations.
 constexpr assay_arithmetic arithmetic_of(const PrecisionPolicy& policy) {

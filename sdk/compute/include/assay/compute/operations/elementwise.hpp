@@ -84,10 +84,11 @@ struct SwigluForward {
   ASSAY_OPERATION("swiglu_forward", gate, up, h, eight_bits)
 };
 // Its backward; honours row strides. When `h` is given, silu(gate) * up is written there on the way (for the gradient
-// of the matrix that follows). `eight_bits` are those of the buffer whose halves dgate and dup are.
+// of the matrix that follows). `eight_bits` are those of the buffer whose halves dgate and dup are; with them both may
+// be left out.
 struct SwigluBackward {
   In gate, up, dh;
-  Out dgate, dup;
+  Optional<Out> dgate, dup;
   Optional<Out> h = {};
   EightBitRows eight_bits = {};
   static constexpr auto in_place = std::to_array<InPlace>({{"dgate", "gate"}, {"dup", "up"}});

@@ -4,10 +4,10 @@
 
 namespace assay::compute::op {
 
-// A tensor in 8 bits with one scale for all of it, which takes its largest magnitude to the format's largest number
-// ("current scaling"; the formats are in assay/compute/eight_bit.hpp). In fp32, each line rounded to nearest:
-//   m = max(max_abs[0], 2^-100)
-//   inverse_scale[0] = m / largest, y = x (largest / m) to the nearest number of the format, ties to even
+// A tensor in 8 bits with one scale for all of it, the power of two that takes its largest magnitude next to the
+// format's largest number ("current scaling"; the formats are in assay/compute/eight_bit.hpp):
+//   m = max(max_abs[0], 2^-100), s the largest power of two for which s m <= largest
+//   inverse_scale[0] = 1 / s, y = x s to the nearest number of the format, ties to even
 // so that x is nearly y inverse_scale. Magnitudes beyond max_abs may end at the largest number. A NaN of x stays one;
 // where max_abs is not finite, inverse_scale and all of y are NaN.
 struct Quantize {
@@ -19,8 +19,8 @@ struct Quantize {
   ASSAY_OPERATION("quantize", x, max_abs, y, transposed, inverse_scale)
 };
 
-// As Quantize, with a scale for each row, which takes the row's own largest magnitude to the format's largest number:
-// what a product reads whose inner dimension is the columns, with `a_scale` or `b_scale` (Matmul).
+// As Quantize, with a scale for each row, which takes the row's own largest magnitude next to the format's largest
+// number: what a product reads whose inner dimension is the columns, with `a_scale` or `b_scale` (Matmul).
 struct QuantizeRows {
   In x;               // T [rows, columns], contiguous
   Out y;              // fp8_e4m3 or fp8_e5m2, of the shape of x
@@ -33,6 +33,21 @@ struct QuantizeColumns {
   Out y;              // fp8_e4m3 or fp8_e5m2 [columns, rows]
   Out inverse_scale;  // fp32 [columns]
   ASSAY_OPERATION("quantize_columns", x, y, inverse_scale)
+};
+
+// Rows of 8 bits as columns: what a product reads whose sums run over these rows, as gradients by weights do over
+// tokens. Such sums cannot have a scale for each row any more. The scales of both operands, s[r] = scale[r]
+// other_scale[r], are put into the numbers of one of them, relative to the largest, m = max s:
+//   y[c, r] = x[r, c] (s[r] / m) to the nearest number of the format, ties to even; inverse_scale[0] = m
+// A power of two changes no mantissa, so that nothing is rounded but what becomes less than the least normal number.
+// The other operand is transposed without scales, its numbers as they are. Columns of y beyond the rows of x are 0. In
+// fp32; where m is 0, so is y; a NaN of x stays one, and where m is not finite inverse_scale and all of y are NaN.
+struct TransposeEightBits {
+  In x;                                       // fp8_e4m3 [rows, columns], contiguous
+  Optional<In> scale = {}, other_scale = {};  // fp32 [rows]; both or neither
+  Out y;                                      // fp8_e4m3 [columns, rows or more], contiguous
+  Optional<Out> inverse_scale = {};           // fp32 [1], with scales and with them alone
+  ASSAY_OPERATION("transpose_eight_bits", x, scale, other_scale, y, inverse_scale)
 };
 
 // A result in 8 bits, beside it or in its place: QuantizeRows of its numbers, as its own type rounds them.

@@ -12,12 +12,12 @@ enum class ProductMath : std::int32_t { exact, tf32 };
 
 namespace op {
 
-// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]). Rank 2, 3 or 4, equal leading dimensions;
-// honours strides (last two dimensions: one of them contiguous).
+// c[..., m, n] = alpha * op(a)[..., m, k] op(b)[..., k, n] (+ c) (+ bias[n]) (+ residual). Rank 2, 3 or 4, equal
+// leading dimensions; honours strides (last two dimensions: one of them contiguous).
 //
 // Of numbers of 8 bits: c[m, n] = (a[m, k] b[n, k]^T) a_scale[m] b_scale[n], with a and b contiguous and of rank 2,
-// transpose_b alone, alpha 1, no sum and no bias. Sums are fp32; with `fast_accumulation` those of a GPU's matrix units
-// keep fewer bits between additions (on Hopper about 14).
+// transpose_b alone, alpha 1, no sum and no bias; or, without b_scale, c = (a b^T) a_scale[0] (+ c). Sums are fp32;
+// with `fast_accumulation` those of a GPU's matrix units keep fewer bits between additions (on Hopper about 14).
 struct Matmul {
   In a, b;                   // of one type T, or both fp8_e4m3
   OutOrSum c;                // T or fp32; of 8 bits bf16 or fp32
@@ -27,9 +27,12 @@ struct Matmul {
   bool accumulate = false;
   // [n], the type of c: c[..., j] += bias[j] on the way. Not with `accumulate`; alpha 1.
   Optional<In> bias = {};
-  Optional<In> a_scale = {}, b_scale = {};  // fp32 [m], [n]: with numbers of 8 bits, and with them alone
+  // The shape, steps and type of c: c += residual on the way, rounded once. With alpha 1, and neither of the others.
+  Optional<In> residual = {};
+  // fp32 [m], [n], or [1] and none: with numbers of 8 bits, and with them alone
+  Optional<In> a_scale = {}, b_scale = {};
   bool fast_accumulation = false;
-  ASSAY_OPERATION("matmul", a, b, c, bias, a_scale, b_scale)
+  ASSAY_OPERATION("matmul", a, b, c, bias, residual, a_scale, b_scale)
 };
 
 }  // namespace op

@@ -1,0 +1,95 @@
+#include "kernels/graph_fills.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cuda_error.hpp"
+#include "kernels/types.cuh"
+
+namespace assay::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    graph_fill_kernel(char* begin, std::size_t pitch, T value, std::size_t width, std::size_t rows) {
+  const std::size_t step = std::size_t{gridDim.x} * threads;
+  for (std::size_t i = blockIdx.x * std::size_t{threads} + threadIdx.x; i < width * rows; i += step)
+    reinterpret_cast<T*>(begin + i / width * pitch)[i % width] = value;
+}
+
+struct Edges {
+  std::vector<cudaGraphNode_t> nodes;
+  bool plain = true;  // all of them wait for the end of a node
+};
+
+template <class Get>
+Edges edges_of(cudaGraphNode_t node, Get get) {
+  Edges edges;
+  std::size_t count = 0;
+  check(get(node, nullptr, nullptr, &count), "read the edges of a graph's node");
+  edges.nodes.resize(count);
+  std::vector<cudaGraphEdgeData> data(count);
+  if (count > 0) check(get(node, edges.nodes.data(), data.data(), &count), "read the edges of a graph's node");
+  const cudaGraphEdgeData plain = {};
+  edges.plain = std::all_of(data.begin(), data.end(), [&](const cudaGraphEdgeData& edge) {
+    return std::memcmp(&edge, &plain, sizeof plain) == 0;
+  });
+  return edges;
+}
+
+// 1 MiB and more are left to memset, which then pays for itself.
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+template <class T>
+cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaMemsetParams& fill,
+                           const std::vector<cudaGraphNode_t>& before) {
+  auto* begin = static_cast<char*>(fill.dst);
+  auto value = static_cast<T>(fill.value);
+  std::size_t pitch = fill.pitch, width = fill.width, rows = fill.height;
+  void* arguments[] = {&begin, &pitch, &value, &width, &rows};
+  cudaKernelNodeParams kernel = {};
+  kernel.func = reinterpret_cast<void*>(graph_fill_kernel<T>);
+  kernel.gridDim = dim3(grid_size(static_cast<std::int64_t>(width * rows), threads, 64));
+  kernel.blockDim = dim3(threads);
+  kernel.kernelParams = arguments;
+  cudaGraphNode_t node = nullptr;
+  check(cudaGraphAddKernelNode(&node, graph, before.data(), before.size(), &kernel), "add a fill to a graph");
+  return node;
+}
+
+}  // namespace
+
+void fill_by_kernels(cudaGraph_t graph) {
+  std::size_t count = 0;
+  check(cudaGraphGetNodes(graph, nullptr, &count), "count the nodes of a graph");
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (count > 0) check(cudaGraphGetNodes(graph, nodes.data(), &count), "read the nodes of a graph");
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    check(cudaGraphNodeGetType(node, &type), "read a graph's node");
+    if (type != cudaGraphNodeTypeMemset) continue;
+    cudaMemsetParams fill{};
+    check(cudaGraphMemsetNodeGetParams(node, &fill), "read a fill of a graph");
+    const std::size_t bytes = fill.elementSize * fill.width * fill.height;
+    if (bytes == 0 || bytes > most_bytes) continue;
+    const Edges before = edges_of(node, cudaGraphNodeGetDependencies),
+                after = edges_of(node, cudaGraphNodeGetDependentNodes);
+    if (!before.plain || !after.plain) continue;
+    cudaGraphNode_t kernel = nullptr;
+    switch (fill.elementSize) {
+      case 1: kernel = add_kernel<std::uint8_t>(graph, fill, before.nodes); break;
+      case 2: kernel = add_kernel<std::uint16_t>(graph, fill, before.nodes); break;
+      default: kernel = add_kernel<std::uint32_t>(graph, fill, before.nodes); break;
+    }
+    const std::vector<cudaGraphNode_t> from(after.nodes.size(), kernel);
+    if (!from.empty())
+      check(cudaGraphAddDependencies(graph, from.data(), after.nodes.data(), nullptr, from.size()),
+            "order a fill of a graph");
+    check(cudaGraphDestroyNode(node), "take a fill out of a graph");
+  }
+}
+
+}  // namespace assay::cuda
