@@ -316,8 +316,11 @@ configure() { # [--fresh]; with preset, folder, log, cuda and launcher set
 }
 
 # Succeeds when what went wrong is the state of the build folder, not the sources: no step of the build has failed (then
-# it never got to one), or a step met a file that an interrupted build or a full disk has cut short.
-folder_is_broken() {
+# it never got to one), or a step met a file that an interrupted build or a full disk has cut short. A build that was
+# ended from outside says nothing of its folder.
+folder_is_broken() { # STATUS
+  (($1 < 128)) || return 1
+  ! grep -qE '^ninja: build stopped: interrupted by user|^Terminated' "$log" || return 1
   ! grep -q 'error: unknown target' "$log" || return 1
   ! grep -q '^FAILED: ' "$log" ||
     grep -qE 'file truncated|file too short|file not recognized|file format not recognized|file in wrong format|malformed archive' "$log"
@@ -365,13 +368,15 @@ build_preset() ( # PRESET [TARGET...]
   [[ -x $folder/bin/assay ]] || say "building build/$preset (the first time takes minutes; log: $log)"
   local count
   count=$(jobs)
-  if ! logged cmake --build "$folder" -j "$count" --target "${targets[@]}"; then
+  local status=0
+  logged cmake --build "$folder" -j "$count" --target "${targets[@]}" || status=$?
+  if ((status != 0)); then
     if ((count > 1)) && grep -qE 'Killed signal|internal compiler error: Killed' "$log"; then
       say "a compiler was killed for want of memory; building one file at a time"
       : >"$log"
       ! logged cmake --build "$folder" -j 1 --target "${targets[@]}" || return 0
     fi
-    folder_is_broken || build_failed building
+    folder_is_broken "$status" || build_failed building
     say "build/$preset is damaged; configuring and building it anew"
     : >"$log"
     rm -rf -- "${folder:?}"/{bin,lib,host,sdk,plugins,tests,CMakeFiles,.ninja_deps,.ninja_log,build.ninja}

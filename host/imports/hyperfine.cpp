@@ -79,21 +79,21 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
     if (runs.failed > 0) {
       record.result.status = record::Status::failed;
       record.result.reason = fmt::format("{} in {} of {} runs", runs.first_failure, runs.failed, runs.count);
-    } else if (const auto least = std::min_element(runs.times_ms.begin(), runs.times_ms.end());
-               least != runs.times_ms.end() && !(*least > 0)) {
+    } else if (const auto odd = std::find_if_not(runs.times_ms.begin(), runs.times_ms.end(), is_time_ms);
+               odd != runs.times_ms.end()) {
       record.result.status = record::Status::failed;
-      record.result.reason = fmt::format("one of its times is {} s", *least / 1e3);
+      record.result.reason = fmt::format("one of its times is {} s", *odd / 1e3);
     } else if (!runs.times_ms.empty()) {
       record.result.phases.emplace();
       record.result.phases->emplace_back("step", step_of_samples(runs.times_ms));
-    } else if (const auto mean = number_at(result, "mean"); mean && *mean > 0) {
-      const auto std = number_at(result, "stddev");
+    } else if (const auto mean = number_at(result, "mean"); mean && is_time_ms(*mean * 1e3)) {
+      const auto std = spread_of(number_at(result, "stddev"));
       record.result.phases.emplace();
       record.result.phases->emplace_back(
           "step", step_of_mean(*mean * 1e3, std ? std::optional(*std * 1e3) : std::nullopt, std::nullopt));
     } else {
       record.result.status = record::Status::failed;
-      record.result.reason = "it has neither times nor a mean";
+      record.result.reason = "it has neither times nor a mean that is one";
     }
     if (!runs.peak_mib.empty()) {
       record.result.memory.emplace();

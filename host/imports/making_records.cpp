@@ -42,6 +42,12 @@ std::optional<std::int64_t> count_of(std::optional<double> number) {
   return static_cast<std::int64_t>(*number);
 }
 
+bool is_time_ms(double ms) { return ms > 0 && ms < 1e12; }
+
+std::optional<double> spread_of(std::optional<double> number) {
+  return number && *number >= 0 && *number < 1e12 ? number : std::nullopt;
+}
+
 std::string text_at(const Json& object, const char* key) {
   if (!object.is_object()) return "";
   const auto found = object.find(key);

@@ -21,6 +21,10 @@ std::optional<double> number_at(const Json& object, const char* key);
 // A count: nothing where it is not whole, negative, or above 2^53, of which doubles know no single one.
 std::optional<std::int64_t> count_of(std::optional<double> number);
 std::string text_at(const Json& object, const char* key);
+// Whether a step can take it: above zero, and no more than 30 years.
+bool is_time_ms(double ms);
+// A standard deviation; nothing where it is below zero.
+std::optional<double> spread_of(std::optional<double> number);
 // As a parameter: a number, a bool, or a text.
 std::optional<Value> value_of(const Json& value);
 

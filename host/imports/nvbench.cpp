@@ -59,13 +59,14 @@ std::optional<Value> axis_value(const Json& axis) {
 
 void add_figures(const Summaries& summaries, record::CaseRecord& record) {
   const auto mean_s = summaries.value({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)"});
-  if (!mean_s || !(*mean_s > 0)) {
+  if (!mean_s || !is_time_ms(*mean_s * 1e3)) {
     record.result.status = record::Status::failed;
-    record.result.reason = "it has no mean GPU time (nv/cold/time/gpu/mean)";
+    record.result.reason =
+        mean_s ? fmt::format("its mean GPU time is {} s", *mean_s) : "it has no mean GPU time (nv/cold/time/gpu/mean)";
     return;
   }
-  std::optional<double> std_s = summaries.value({"nv/cold/time/gpu/stdev/absolute"});
-  if (const auto relative = summaries.value({"nv/cold/time/gpu/stdev/relative"}); !std_s && relative)
+  std::optional<double> std_s = spread_of(summaries.value({"nv/cold/time/gpu/stdev/absolute"}));
+  if (const auto relative = spread_of(summaries.value({"nv/cold/time/gpu/stdev/relative"})); !std_s && relative)
     std_s = *relative * *mean_s;
   const auto count = count_of(summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"}));
   record::Phase step = step_of_mean(*mean_s * 1e3, std_s ? std::optional(*std_s * 1e3) : std::nullopt, count);

@@ -5,7 +5,6 @@
 #include <sys/file.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -54,25 +53,39 @@ class Lock {
  public:
   // For writing, as some file systems ask for a lock that excludes others. Where there are no locks nobody can tell.
   explicit Lock(const fs::path& locked) : file_(::open(locked.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)) {
-    is_mine_ = file_.get() < 0 ? errno == ENOENT : ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+    const bool is_locked = file_.get() >= 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+    error_ = is_locked || errno == ENOENT ? 0 : errno;
   }
-  bool is_mine() const { return is_mine_; }
+  bool is_mine() const { return error_ == 0; }
+  std::string reason() const {
+    return error_ == EWOULDBLOCK ? "it is in use now"
+                                 : "whether it is in use cannot be told: " + std::generic_category().message(error_);
+  }
 
  private:
   Fd file_;
-  bool is_mine_ = false;
+  int error_ = 0;
 };
 
 bool is_at_rest(const fs::path& locked) { return Lock(locked).is_mine(); }
 
-// What assay writes into a run before its first record. A folder with anything else in it is somebody's.
+// Whether assay writes a file of this name, relative to the run, before its first record.
+bool is_of_a_run(const fs::path& file) {
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : "", name = file.filename().string();
+  if (folder.empty()) return name == "cases.jsonl" || name == "experiment.toml" || name == "environment.json";
+  if (folder == "environments") return file.extension() == ".json";
+  if (folder == "logs") return name == "devices.log" || (name.starts_with("case-") && name.ends_with(".log"));
+  return *file.begin() == "files";  // copies of libraries
+}
+
+// A folder with anything else in it is somebody's.
 bool has_nothing_but_a_run(const fs::path& run) {
-  constexpr std::array<std::string_view, 6> names{"cases.jsonl",  "experiment.toml", "environment.json",
-                                                  "environments", "files",           "logs"};
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(run / "experiment.toml", error))) return false;
-  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error))
-    if (std::find(names.begin(), names.end(), it->path().filename().string()) == names.end()) return false;
+  for (fs::recursive_directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    const bool is_folder = fs::is_directory(it->symlink_status(error));
+    if (!is_folder && !is_of_a_run(it->path().lexically_relative(run))) return false;
+  }
   return !error;
 }
 
@@ -186,7 +199,7 @@ std::uint64_t remove(const Leftover& leftover, std::vector<std::string>& problem
   std::set<fs::path> folders;
   std::optional<Lock> lock;
   if (!leftover.lock.empty() && !lock.emplace(leftover.lock).is_mine()) {
-    problems.push_back(fmt::format("{} stays: it is in use now", one_line(leftover.place.string())));
+    problems.push_back(fmt::format("{} stays: {}", one_line(leftover.place.string()), lock->reason()));
     return 0;
   }
   for (const fs::path& file : leftover.files) {

@@ -287,8 +287,13 @@ std::string Program::how_it_ended() const {
   if (status_ && WIFSIGNALED(*status_))
     text = "was ended by signal " + std::to_string(WTERMSIG(*status_)) + " (" + strsignal(WTERMSIG(*status_)) + ")";
   const std::string said = last_lines(last_errors_);
-  return said.empty() ? text + " and said nothing on standard error"
-                      : text + "; the end of its standard error:\n" + said;
+  if (said.empty()) return text + " and said nothing on standard error";
+  const bool lacks_module = last_errors_.find("No module named 'assay'") != std::string::npos;
+  return text + "; the end of its standard error:\n" + said +
+         (lacks_module ? "\nassay.py is installed as share/assay/command/assay.py (in the sources: "
+                         "plugins/command/client): copy it "
+                         "beside the script, or name its folder in PYTHONPATH"
+                       : "");
 }
 
 }  // namespace command

@@ -200,9 +200,10 @@ TEST(Imports, NestingThatIsTooDeepIsNoJson) {
 
 TEST(Imports, TimesAndCountsThatCannotBeAreNone) {
   const ImportedRun run = read_hyperfine(
-      R"({"results": [{"command": "a", "times": [0.1, 0.0]}, {"command": "b", "times": [0.1, -1]}, {"command": "c", "times": [0.1]}]})",
+      R"({"results": [{"command": "a", "times": [0.1, 0.0]}, {"command": "b", "times": [0.1, -1]}, {"command": "c", "times": [0.1]}, {"command": "d", "mean": 1e308, "stddev": -1}]})",
       {});
-  ASSERT_EQ(run.records.size(), 3u);
+  ASSERT_EQ(run.records.size(), 4u);
+  EXPECT_EQ(run.records[3].result.status, record::Status::failed);
   EXPECT_EQ(run.records[0].result.status, record::Status::failed);
   EXPECT_EQ(run.records[1].result.status, record::Status::failed);
   EXPECT_EQ(run.records[2].result.status, record::Status::ok);

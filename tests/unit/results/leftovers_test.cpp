@@ -78,6 +78,16 @@ TEST_F(Leftovers, StayWhereSomebodyHasBegunToUseThem) {
   EXPECT_TRUE(fs::exists(folder_ / "data/set/shard_0000.bin"));
 }
 
+TEST_F(Leftovers, ARunWithoutARecordStaysWhereAnythingInItIsSomebodys) {
+  put("results/x/run/cases.jsonl", "");
+  put("results/x/run/experiment.toml", "name");
+  put("results/x/run/logs/case-0001.rank0.log");
+  put("results/x/run/environments/0123.json");
+  EXPECT_EQ(leftovers_below(folder_ / "results").size(), 1u);
+  put("results/x/run/logs/deep/thesis.txt");
+  EXPECT_TRUE(leftovers_below(folder_ / "results").empty());
+}
+
 TEST_F(Leftovers, OfRunsAreCopiesAndUnfinishedFilesAndNoRecord) {
   put("results/x/run1/cases.jsonl", "{}\n");
   put("results/x/run1/files/libx.so", std::string(100, 'l'));

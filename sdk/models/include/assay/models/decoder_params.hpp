@@ -104,6 +104,16 @@ enum class ResidualAdd { norm, product };
 inline constexpr auto residual_adds =
     choices<ResidualAdd>({{"norm", ResidualAdd::norm}, {"product", ResidualAdd::product}});
 
+inline constexpr auto checkpointing_params = table(
+    Param::boolean("activation_checkpointing", false)
+        .help("keep each block's input alone, recompute the rest in backward"),
+    Param::boolean("keep_outputs", false)
+        .help("keep what norms and SwiGLU make for backward, which otherwise makes it again: more memory, fewer "
+              "bytes moved; fused, without activation_checkpointing, and not of fp8, which keeps 8 bits"),
+    Param::choice("residual_add", ResidualAdd::norm, residual_adds)
+        .help("what adds the residual stream to a branch, fused and not of fp8: the norm behind it, or the product "
+              "that ends it"));
+
 // Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the result
 // has a backward and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
