@@ -123,8 +123,8 @@ void import_file(const fs::path& file, const po::variables_map& values) try {
       if (!record.result.device) record.result.device.emplace();
       record.result.device->name = one_text(values, "device");
     }
-    folder.append(record);
   }
+  folder.append_all(run.records);
   for (const std::string& note : run.notes) fmt::print(stderr, "assay: {}: {}\n", file.string(), note);
   fmt::print("{}: {} {} as {} ({}), {}\n", file.string(), run.records.size(),
              run.records.size() == 1 ? "case" : "cases", folder.path().string(), format.name, utc_text(time));

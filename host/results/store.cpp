@@ -143,11 +143,12 @@ void RunFolder::replace_experiment(const std::string& resolved_toml) {
   write_file_atomically(path_ / "experiment.toml", resolved_toml, Durable::yes);
 }
 
-void RunFolder::append(const record::CaseRecord& record) {
-  const std::string line = record::to_line(record) + "\n";
+void RunFolder::append_all(std::span<const record::CaseRecord> records) {
+  std::string lines;
+  for (const record::CaseRecord& record : records) lines += record::to_line(record) + "\n";
   struct stat before {};
   if (::fstat(cases_.get(), &before) != 0) throw_storage_error("append to", cases_path(), errno);
-  WriteOutcome outcome = write_all(cases_.get(), line);
+  WriteOutcome outcome = write_all(cases_.get(), lines);
   // EINVAL, EROFS: a file that cannot be flushed, such as a pipe.
   if (outcome.error_number == 0 && ::fdatasync(cases_.get()) != 0 && errno != EINVAL && errno != EROFS)
     outcome.error_number = errno;
@@ -159,7 +160,7 @@ void RunFolder::append(const record::CaseRecord& record) {
   const bool whole = ::ftruncate(cases_.get(), before.st_size) == 0;
   const std::optional<std::uint64_t> free = free_bytes(path_);
   throw StorageError(
-      fmt::format("cannot append {} bytes to {}: {} after {} bytes{}; {}; {}, then go on with --resume", line.size(),
+      fmt::format("cannot append {} bytes to {}: {} after {} bytes{}; {}; {}, then go on with --resume", lines.size(),
                   cases_path().string(), std::generic_category().message(outcome.error_number), outcome.written_bytes,
                   free ? fmt::format(" ({:.1f} MiB free)", static_cast<double>(*free) / (1 << 20)) : std::string(),
                   whole ? "the cases finished before are kept" : "the last line is torn, the cases before it are kept",

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ class RunFolder {
   // The id of that environment, for records; "" before it is known.
   const std::string& environment_id() const { return environment_id_; }
 
-  // One line, on the disk when this returns. On failure the file is as it was before the call.
-  void append(const record::CaseRecord& record);
+  // A line each, on the disk when this returns. On failure the file is as it was before the call.
+  void append(const record::CaseRecord& record) { append_all(std::span(&record, 1)); }
+  void append_all(std::span<const record::CaseRecord> records);
 
   // For a run that goes on with an experiment that has changed since: the file then tells what the run holds from now
   // on.
