@@ -34,12 +34,11 @@ void validate_split(const DecoderConfig& c) {
     refuse("the embedding is split by columns and the head by words; expected tied_embeddings = false");
   if (c.loss_chunks > 1 || c.accumulation_steps > 1)
     refuse("the loss is made whole, of one micro-batch; expected loss_chunks = 1 and accumulation_steps = 1");
-  if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.side_lane || c.precision.eight_bit_products ||
-      c.precision.loss_scaling)
+  if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.residual_in_products || c.side_lane ||
+      c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse(
-        "expected a training step of fused operations, without a side lane, kept logits or outputs, products of 8 bits "
-        "or a loss "
-        "scale");
+        "expected a training step of fused operations, without a side lane, kept logits or outputs, residuals added in "
+        "products, products of 8 bits or a loss scale");
 }
 
 }  // namespace

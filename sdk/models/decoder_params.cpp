@@ -26,6 +26,11 @@ DecoderConfig decoder_config(const Case& c) {
   model.checkpointing = c.get<bool>("activation_checkpointing");
   model.residual_in_products = c.choice("residual_add", residual_adds) == ResidualAdd::product;
   model.keep_outputs = c.get<bool>("keep_outputs");
+  if (model.precision.eight_bit_products && (model.keep_outputs || model.residual_in_products))
+    throw Error(
+        ASSAY_UNSUPPORTED,
+        "precision 'fp8' keeps its outputs in 8 bits, and adds residuals in norms; expected keep_outputs = false "
+        "and residual_add = \"norm\"");
   return model;
 }
 
