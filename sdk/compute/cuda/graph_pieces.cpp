@@ -4,20 +4,13 @@
 #include <utility>
 
 #include "cuda_error.hpp"
+#include "graph_nodes.hpp"
 
 namespace assay::cuda {
 namespace {
 
 // A launch more costs the device some 2 us between two pieces, which is nothing beside a step of so many nodes.
 constexpr std::size_t least_nodes = 128;
-
-std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
-  std::size_t count = 0;
-  check(cudaGraphGetNodes(graph, nullptr, &count), "count the nodes of a graph");
-  std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0) check(cudaGraphGetNodes(graph, nodes.data(), &count), "read the nodes of a graph");
-  return nodes;
-}
 
 // The nodes in their order if each waits for the one before alone; else none.
 std::vector<cudaGraphNode_t> in_a_line(cudaGraph_t graph, std::size_t count) {
@@ -37,12 +30,6 @@ std::vector<cudaGraphNode_t> in_a_line(cudaGraph_t graph, std::size_t count) {
     line.push_back(node);
   }
   return line.size() == count ? line : std::vector<cudaGraphNode_t>();
-}
-
-cudaGraphNodeType type_of(cudaGraphNode_t node) {
-  cudaGraphNodeType type{};
-  check(cudaGraphNodeGetType(node, &type), "read a graph's node");
-  return type;
 }
 
 // Of a line, what lies from `begin` to `end`.

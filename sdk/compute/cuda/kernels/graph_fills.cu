@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda_error.hpp"
+#include "graph_nodes.hpp"
 #include "kernels/types.cuh"
 
 namespace assay::cuda {
@@ -63,14 +64,8 @@ cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaMemsetParams& fill,
 }  // namespace
 
 void fill_by_kernels(cudaGraph_t graph) {
-  std::size_t count = 0;
-  check(cudaGraphGetNodes(graph, nullptr, &count), "count the nodes of a graph");
-  std::vector<cudaGraphNode_t> nodes(count);
-  if (count > 0) check(cudaGraphGetNodes(graph, nodes.data(), &count), "read the nodes of a graph");
-  for (const cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type{};
-    check(cudaGraphNodeGetType(node, &type), "read a graph's node");
-    if (type != cudaGraphNodeTypeMemset) continue;
+  for (const cudaGraphNode_t node : nodes_of(graph)) {
+    if (type_of(node) != cudaGraphNodeTypeMemset) continue;
     cudaMemsetParams fill{};
     check(cudaGraphMemsetNodeGetParams(node, &fill), "read a fill of a graph");
     const std::size_t bytes = fill.elementSize * fill.width * fill.height;
