@@ -114,8 +114,8 @@ inline constexpr auto checkpointing_params = table(
         .help("what adds the residual stream to a branch, fused and not of fp8: the norm behind it, or the product "
               "that ends it"));
 
-// Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the result
-// has a backward and is fused. It is not yet validated. Throws assay::Error.
+// Reads model_params (or shared_model_params) and the rows `precision`, `attention` and checkpointing_params; the
+// result has a backward and is fused. It is not yet validated. Throws assay::Error.
 DecoderConfig decoder_config(const Case& c);
 // Reads all three, with the case's seed and its rank's part of the batch; the result is validated.
 DecoderTrainerConfig decoder_trainer_config(const Case& c);
