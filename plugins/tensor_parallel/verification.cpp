@@ -44,12 +44,15 @@ assay::models::DecoderTrainerConfig unsplit(assay::models::DecoderTrainerConfig 
   return config;
 }
 
-// Of a rank's terms of a sum each is rounded to 16 bits before they are added, which the unsplit model does not do.
-// Found of 48 tokens, on 2 ranks in bf16_pure after three steps: 5.2e-4 of the loss, which is the mean over them.
+// A rank's terms of a sum are rounded before they are added, which the unsplit model does not do. Many tokens leave
+// little of that; of few it is the more the larger the part of a gradient that cancels. Found in fp32 with 2 layers on
+// 2 ranks, of ten seeds: gradients of 32 tokens 1e-6 apart, of 8, 4, 2 and 1 tokens 3.9e-6, 3.4e-6, 2e-5 and 9.9e-6.
 assay::verification::PathTolerance tolerance_of(const assay::models::DecoderConfig& model) {
+  constexpr double many_tokens = 32;
   auto tolerance = assay::verification::path_tolerance(model.precision, model.layers, model.rows());
-  if (model.precision.activation != assay::compute::DType::f32)
-    tolerance.loss = std::max(tolerance.loss, 1.2e-2 / std::sqrt(static_cast<double>(model.rows())));
+  if (model.precision.activation != assay::compute::DType::f32) return tolerance;
+  const double wider = std::max(1.0, many_tokens / static_cast<double>(model.rows()));
+  for (double* of : {&tolerance.gradient, &tolerance.block, &tolerance.factor, &tolerance.few}) *of *= wider;
   return tolerance;
 }
 

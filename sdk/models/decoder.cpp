@@ -3,6 +3,7 @@
 
 #include <assay/train/step_recording.hpp>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include <assay/train/unbound_memory.hpp>
@@ -14,15 +15,30 @@ using compute::Tensor;
 
 namespace {
 
+std::string neighbouring_multiples(std::int64_t count, std::int64_t of) {
+  const std::int64_t below = count / of * of;
+  return (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + of);
+}
+
+std::string divisors_of(std::int64_t count) {
+  std::string text = "1";
+  for (std::int64_t i = 2; i <= count; ++i)
+    if (count % i == 0) text += (i < count ? ", " : " or ") + std::to_string(i);
+  return text;
+}
+
 // Every rank must have as much as every other one, and the step be one that decoder_split.cpp has.
 void validate_split(const DecoderConfig& c) {
   const std::int64_t ranks = c.split.ranks;
   const auto refuse = [&](const std::string& text) {
     throw Error(ASSAY_UNSUPPORTED, "a decoder split over " + std::to_string(ranks) + " ranks: " + text);
   };
+  std::int64_t parts = std::gcd(std::gcd(c.heads, c.key_heads()), std::gcd(c.d_ff, c.vocab_size));
+  if (c.split.sequence_parallel) parts = std::gcd(parts, c.rows());
   const auto require_parts = [&](const char* name, std::int64_t count) {
     if (count % ranks != 0)
-      refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of the ranks; expected one that is");
+      refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of " + std::to_string(ranks) +
+             "; expected " + neighbouring_multiples(count, ranks) + ", or run.ranks " + divisors_of(parts));
   };
   if (c.split.rank < 0 || c.split.rank >= ranks) refuse("there is no rank " + std::to_string(c.split.rank));
   require_parts("heads", c.heads);
@@ -32,8 +48,8 @@ void validate_split(const DecoderConfig& c) {
   if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
   if (c.tied_embeddings)
     refuse("the embedding is split by columns and the head by words; expected tied_embeddings = false");
-  if (c.loss_chunks > 1 || c.accumulation_steps > 1)
-    refuse("the loss is made whole, of one micro-batch; expected loss_chunks = 1 and accumulation_steps = 1");
+  if (c.loss_chunks > 1) refuse("the loss is made whole; expected loss_chunks = 1");
+  if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.residual_in_products || c.side_lane ||
       c.precision.eight_bit_products || c.precision.loss_scaling)
     refuse(
