@@ -1,5 +1,6 @@
 #include "graph_pieces.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -32,6 +33,13 @@ std::vector<cudaGraphNode_t> in_a_line(cudaGraph_t graph, std::size_t count) {
   return line.size() == count ? line : std::vector<cudaGraphNode_t>();
 }
 
+// Those that a step of ours is made of, and that a graph's copy has as they are.
+bool may_be_cut(cudaGraphNode_t node) {
+  const auto type = type_of(node);
+  return type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemset || type == cudaGraphNodeTypeMemcpy ||
+         type == cudaGraphNodeTypeEventRecord;
+}
+
 // Of a line, what lies from `begin` to `end`.
 GraphTemplate part_of(cudaGraph_t whole, const std::vector<cudaGraphNode_t>& line, std::size_t begin, std::size_t end) {
   cudaGraph_t made = nullptr;
@@ -50,9 +58,10 @@ GraphTemplate part_of(cudaGraph_t whole, const std::vector<cudaGraphNode_t>& lin
 
 std::vector<GraphPiece> in_pieces(GraphTemplate graph) {
   std::vector<GraphPiece> pieces;
-  const std::size_t count = nodes_of(graph.get()).size();
+  const std::vector<cudaGraphNode_t> nodes = nodes_of(graph.get());
   std::vector<cudaGraphNode_t> line;
-  if (count >= least_nodes) line = in_a_line(graph.get(), count);
+  if (nodes.size() >= least_nodes && std::all_of(nodes.begin(), nodes.end(), may_be_cut))
+    line = in_a_line(graph.get(), nodes.size());
   std::size_t begin = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (type_of(line[i]) != cudaGraphNodeTypeEventRecord) continue;
