@@ -14,10 +14,14 @@ constexpr std::size_t window = 2;  // segments of one peer that may be under way
 constexpr std::size_t small_bytes = 16 * 1024;
 constexpr std::size_t piece_bytes = 1024 * 1024;  // of a gather or a broadcast: one message
 constexpr std::size_t line_bytes = 64;
+// The first message of a connection, which makes room for what follows; no larger than what is registered for a stage.
+constexpr std::size_t opening_bytes = 128 * 1024;
+constexpr std::byte opening[opening_bytes]{};
+static_assert(opening_bytes <= window * segment_bytes);
 
 // Slots: what a message is for. `ready` and `consumed` go against the direction of the data, so that a connection that
 // was lost before memory was registered on it refuses them.
-enum Slot : int { stage_slot, small_slot, caller_slot, ready_slot, consumed_slot };
+enum Slot : int { stage_slot, small_slot, caller_slot, ready_slot, consumed_slot, opening_slot };
 
 std::size_t count_of(std::size_t bytes, std::size_t each) { return (bytes + each - 1) / each; }
 
@@ -36,7 +40,9 @@ struct Collectives::Peer {
         ready(m, m.out(peer), peer, ready_slot, &signal_memory, 1),
         consumed(m, m.out(peer), peer, consumed_slot, &signal_memory, 1),
         say_ready(m, m.in(peer), peer, ready_slot, &signal_memory, 1),
-        say_consumed(m, m.in(peer), peer, consumed_slot, &signal_memory, 1) {}
+        say_consumed(m, m.in(peer), peer, consumed_slot, &signal_memory, 1),
+        opened(m, m.in(peer), peer, opening_slot, stage_memory.get(), opening_bytes),
+        open(m, m.out(peer), peer, opening_slot, opening, opening_bytes) {}
 
   std::int32_t rank() const { return static_cast<std::int32_t>(index); }
   // Registers the caller's memory for what this peer sends in this collective, and says so.
@@ -64,6 +70,8 @@ struct Collectives::Peer {
   std::unique_ptr<std::byte[]> stage_memory, small_memory;
   Incoming staged, small, ready, consumed;
   Outgoing say_ready, say_consumed;
+  Incoming opened;  // never waited for: what a connection carries later comes after it
+  Outgoing open;
   // Of the collective that runs: on the caller's memory.
   std::optional<Incoming> incoming;
   std::optional<Outgoing> share, result;
@@ -72,6 +80,10 @@ struct Collectives::Peer {
 Collectives::Collectives(Mesh& mesh) : mesh_(mesh), sources_(size()) {
   for (std::int32_t step = 1; step < mesh.size(); ++step)
     peers_.push_back(std::make_unique<Peer>(mesh, (mesh.rank() + step) % mesh.size()));
+}
+
+void Collectives::open() {
+  for (const auto& peer : peers_) peer->open.send(0, opening_bytes, 0);
 }
 
 Collectives::~Collectives() { mesh_.close(); }

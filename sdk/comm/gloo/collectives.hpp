@@ -13,6 +13,13 @@
 // - the caller's memory: registered for one collective; a message `ready` says so.
 // - `small`: two places for each peer, registered for good, used in turn. Who has received a peer's k-th small message
 //   knows that the peer is done with the (k - 1)-th.
+//
+// The first message of a connection that carries data is a large one (open()). Gloo sets a socket's send buffer to
+// twice its largest message so far, which ends the kernel's own sizing of it, and leaves it so for messages up to that
+// size: of these two in a row do not fit. The second then waits for the acknowledgement of the first, and the other
+// side's kernel may keep that back for 40 ms, to send it with an answer, while less than a full segment (64 KiB on
+// loopback) has come. No answer goes back on a connection between an all-reduce's share and its result, or from an
+// all-gather to a reduce-scatter.
 #pragma once
 #include <assay/comm/communicator.hpp>
 
@@ -32,6 +39,8 @@ class Collectives {
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
   ~Collectives();
+  // Once, before all else, when all ranks have made theirs, on a thread whose SIGPIPE is blocked. Waits for nothing.
+  void open();
 
   // Counts are elements, as the interface's tensors have them. Each throws assay::Error without the collective's name;
   // the mesh is closed then, and no further call is allowed.

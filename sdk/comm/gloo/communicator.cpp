@@ -46,12 +46,13 @@ void require_apart(const std::string& name, const compute::Tensor& send, const c
 }  // namespace
 
 GlooCommunicator::GlooCommunicator(const assay_comm& comm) : comm_(comm) {
+  const PipeSignalBlocked blocked;
   if (comm.rank_count > 1) {
     mesh_ = std::make_unique<Mesh>(comm);
     collectives_ = std::make_unique<Collectives>(*mesh_);
     mesh_->meet(comm);
+    collectives_->open();
   }
-  const PipeSignalBlocked blocked;
   thread_ = std::thread([this] { serve(); });
 }
 
