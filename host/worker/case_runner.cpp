@@ -118,6 +118,8 @@ class CaseRun {
     telemetry_->attach(device_->api(), device_->handle());
     telemetry_->add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_);
+    if (spec_.device_kind == "cpu" && spec_.values.run.memory_limit_bytes)
+      services_->set_memory_limit(*spec_.values.run.memory_limit_bytes);
     profiler_ = std::make_unique<CaseProfiler>(spec_, *device_, *services_, result_);
     std::exception_ptr failure;
     try {

@@ -46,6 +46,10 @@ class HostServices {
   // A device that failed inside a phase mark cannot throw through the plugin: the loop asks after each call.
   void rethrow_mark_failure();
 
+  // Of a device whose memory is this process's: a verification is refused what would bring it to the limit at which
+  // the host ends the worker, and can say what it leaves unchecked.
+  void set_memory_limit(std::uint64_t bytes) { memory_limit_bytes_ = bytes; }
+
   // From here on: what is taken and released, and what the plugin says of its arenas (assay.memory_plan/1).
   void begin_memory_history() { memory_history_.emplace(); }
   // The history so far, and no more of it: what follows is not part of the steps that were measured.
@@ -80,11 +84,13 @@ class HostServices {
   void tables_have_grown();
   void keep_warning(std::string text);  // under the lock
   std::string held_by_kind() const;
+  bool is_beyond_limit(std::size_t bytes) const;
 
   const plugin::OpenDevice& device_;
   CaseObserver& observer_;
   RankServices& ranks_;
   measure::MemoryLedger ledger_;
+  std::optional<std::uint64_t> memory_limit_bytes_;
   assay_host host_{};
   assay_memory memory_{};
   assay_memory_plan memory_plan_{};

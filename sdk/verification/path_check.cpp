@@ -73,9 +73,9 @@ std::vector<double> scales_of(const std::vector<BlockDifference>& differences, c
 // over as many shapes, and has more room. The loss of 32 to 2200 tokens is off by up to 9e-8 in fp32, which has the
 // rounding of its last sum, 6e-8 of a nat times up to 8 nats, as the least that it can be; that of 2 tokens by up to
 // 6.6e-7: the mean over tokens has the root of their number less than one of them. In bf16 that of 32 tokens was off by
-// 6.4e-4, and that of 48, of decoders split over 2 ranks, by up to 5.2e-4, which is 3.6e-3 over the root of their number.
-// In 8 bits, of decoders of 1 to 32 layers, 32 to 256 wide, on a CPU: 0.1 of a tensor, 0.175 of a block, 0.035 of a
-// factor, and 4e-3 of the loss, whose tokens here are few.
+// 6.4e-4, and that of 48, of decoders split over 2 ranks, by up to 5.2e-4, which is 3.6e-3 over the root of their
+// number. In 8 bits, of decoders of 1 to 32 layers, 32 to 256 wide, on a CPU: 0.1 of a tensor, 0.175 of a block, 0.035
+// of a factor, and 4e-3 of the loss, whose tokens here are few.
 PathTolerance path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, std::int64_t rows) {
   const double depth = std::sqrt(static_cast<double>(std::max<std::int64_t>(1, layers)));
   const auto of = [depth](double loss, double gradient) {

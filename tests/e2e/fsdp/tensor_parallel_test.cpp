@@ -112,6 +112,18 @@ TEST_F(TensorParallel, FewTokensOfASmallVocabularyAreVerified) {
   }
 }
 
+// 83 MiB of a rank's own, and 103 MiB of the unsplit model, all but for embeddings.
+TEST_F(TensorParallel, WithoutRoomForTheUnsplitModelBelowTheMemoryLimitVerificationIsPartial) {
+  const auto records = records_of({.plugin = "tensor_parallel",
+                                   .params = "size = \"tiny\"\nvocab_size = 40000\nprecision = \"fp32\"\n"
+                                             "batch_size = 2\ncontext_length = 16\n",
+                                   .measure = "warmup = 1\nsteps = 1",
+                                   .run = "threads = 1\nranks = 2\nmemory_limit = \"260MiB\""});
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "partial") << records[0]["reason"];
+  EXPECT_PRED2(contains, records[0]["verify"]["text"], "there is no memory for the unsplit model");
+}
+
 TEST_F(TensorParallel, RefusesHeadsThatRanksCannotShare) {
   const auto records = run_cases("", "\"run.ranks\" = [3]");
   ASSERT_EQ(records.size(), 1u);
