@@ -38,8 +38,8 @@ inline bool is_swap(std::string_view a, std::string_view b) {
 // How many edits still make a typing slip of a word this long; a short word turns into any other with few edits.
 inline std::size_t slip_limit(std::size_t length) { return length <= 3 ? 0 : length <= 5 ? 1 : length / 3; }
 
-// The nearest of `known` when it is near enough, upper and lower case being equal. Failing that, the one dotted name
-// whose last part is `word`: "steps" is "measure.steps".
+// The first of `known` that goes on after the word with a dash; else the nearest when it is near enough, upper and
+// lower case being equal. Failing that, the one dotted name whose last part is `word`: "steps" is "measure.steps".
 inline std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   const auto lower = [](std::string_view text) {
     std::string result(text);
@@ -47,6 +47,9 @@ inline std::optional<std::string> nearest(std::string_view word, const std::vect
     return result;
   };
   const std::string wanted = lower(word);
+  // "a100" is the beginning of "a100-80gb", not a slip of "h100".
+  for (const auto& name : known)
+    if (!wanted.empty() && lower(name).starts_with(wanted + "-")) return name;
   std::optional<std::string> best;
   std::size_t best_distance = 0;
   for (const auto& name : known) {

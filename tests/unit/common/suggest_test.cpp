@@ -42,5 +42,10 @@ TEST(DidYouMean, IsAnEndOfAMessage) {
             "; '\u0435' (U+0435) is no ASCII letter; did you mean 'decoder'?");
 }
 
+TEST(Nearest, ABeginningBeatsASlip) {
+  EXPECT_EQ(nearest("a100", {"h100", "a100-40gb", "a100-80gb"}), "a100-40gb");
+  EXPECT_EQ(nearest("b100", {"h100", "a100-80gb"}), "h100");
+}
+
 }  // namespace
 }  // namespace assay::host

@@ -20,6 +20,9 @@ TEST(Synonym, IsTheNameThatTheWorkloadHas) {
   EXPECT_EQ(synonym("nhead", {"d_model", "heads"}), "heads");
   EXPECT_EQ(synonym("nhead", {"d_model", "num_heads"}), "num_heads");
   EXPECT_EQ(synonym("nhead", {"d_model"}), std::nullopt);
+  EXPECT_EQ(synonym("tensor_parallel_size", {"layers", "run.ranks"}), "run.ranks");
+  EXPECT_EQ(synonym("reshard_after_forward", {"layers", "reshard"}), "reshard");
+  EXPECT_EQ(synonym("gradient_accumulation_steps", {"accumulation_steps"}), "accumulation_steps");
   for (const char* name : {"sequence_length", "context_length", "seq"})
     EXPECT_EQ(synonym("seq_len", {"size", name}), name);
   EXPECT_EQ(synonym("model_size", {"preset"}), "preset");
