@@ -174,9 +174,9 @@ TEST_F(CommandLine, AFileForTheTable) {
 
 TEST_F(CommandLine, OneOfTwoFilesWithAWorkloadIsHiddenAndTheListSaysSo) {
   fs::create_directories(folder() / "mine");
-  fs::copy_file(fs::path(PLUGINS) / "spy.so", folder() / "mine/spy.so");
+  fs::copy_file(fs::path(PLUGINS) / "napping_work.so", folder() / "mine/napping_work.so");
   const RunResult result = run({"list", "--plugin-path", "mine", "--plugin-path", PLUGINS});
-  EXPECT_PRED2(contains, result.output, "hidden: an experiment that names it gets that of mine/spy.so");
+  EXPECT_PRED2(contains, result.output, "hidden: an experiment that names it gets that of mine/napping_work.so");
   EXPECT_EQ(run({"list", "--plugin-path", "mine"}).output.find("hidden"), std::string::npos);
 }
 
