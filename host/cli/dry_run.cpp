@@ -35,7 +35,7 @@ void print_cases(const experiment::Experiment& experiment) {
   for (const experiment::Case& c : experiment.cases) fmt::print("  {:>3}  {}\n", c.index + 1, label_of(c));
 }
 
-// What --resume would do with each case.
+// Says what --resume would do with each case.
 void print_resumption(const experiment::Experiment& experiment, const run::Preview& preview) {
   const auto done = std::count_if(preview.cases.begin(), preview.cases.end(),
                                   [](const run::PreviewedCase& c) { return c.state == State::done; });

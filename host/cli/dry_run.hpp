@@ -1,5 +1,5 @@
-// What `assay run --dry-run` says of an experiment: which cases there are and which of them are done, how long they
-// will take, their memory, the disk, and what the plugin refuses.
+// Prints what `assay run --dry-run` says of an experiment: which cases there are and which of them are done, how long
+// they will take, their memory, the disk, and what the plugin refuses.
 #pragma once
 #include "cli/load_experiment.hpp"
 #include "run/experiment_run.hpp"

@@ -1,4 +1,4 @@
-// What `assay history` and the history of `assay report` are told alike.
+// Holds the options that `assay history` and the history of `assay report` share.
 #pragma once
 #include <boost/program_options/variables_map.hpp>
 #include <filesystem>

@@ -69,7 +69,7 @@ inline std::optional<std::string> nearest(std::string_view word, const std::vect
 }
 
 // The first letter of the word that is not ASCII, as bytes of UTF-8, and its number: "'е' (U+0435) is no ASCII letter".
-// Nothing where there is none. Letters of other alphabets look like ours, and are not.
+// It is empty where there is none. Letters of other alphabets look like ours, and are not.
 inline std::string foreign_letter(std::string_view word) {
   const auto is_foreign = [](char c) { return static_cast<unsigned char>(c) >= 0xC2; };
   const auto at = std::find_if(word.begin(), word.end(), is_foreign);

@@ -3,6 +3,7 @@
 #include <assay/workload/peak.hpp>
 
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/open_communicator.hpp>
 
 namespace encoder_decoder {
@@ -72,11 +73,7 @@ void Workload::run(const Launch& launch) {
   if (settings_.unit == Unit::epoch) launch.report(epoch_loss_metric, trainer_.last_loss());
   report_data(launch);
   if (!communicator_) return;
-  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
-  if (launch.stage() == ASSAY_STAGE_MEASURE)
-    ++measured_;
-  else
-    communicator_->take_totals();
+  assay::parallel::count_step(launch, *communicator_, measured_);
 }
 
 void Workload::take_batch(const Launch& launch) {

@@ -72,19 +72,8 @@ void Workload::report_bytes(const Launch& launch) const {
 }
 
 void Workload::run(const Launch& launch) {
-  if (!graphs_) {
-    enqueue_step(launch);
-  } else if (is_silent_) {
-    graphs_.launch_silent();
-  } else {
-    graphs_.launch();
-    assay::mark_replayed(host_);
-  }
-  // Totals are to be of the measured steps alone. Taking them blocks, which no measured step may do.
-  if (launch.stage() == ASSAY_STAGE_MEASURE)
-    ++measured_steps_;
-  else
-    communicator_->take_totals();
+  graphs_.run(host_, is_silent_, [&] { enqueue_step(launch); });
+  assay::parallel::count_step(launch, *communicator_, measured_steps_);
 }
 
 void Workload::silence(bool silent) {

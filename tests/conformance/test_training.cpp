@@ -1,4 +1,5 @@
-// Cross-entropy, reductions, optimizers, loss scale.
+// Cross-entropy, reductions, optimizers, loss scale: what a step adds to the model. One file, since their cases share
+// its references.
 #include <cmath>
 #include <limits>
 #include <optional>

@@ -34,6 +34,16 @@ inline constexpr auto communication_bytes_metric =
         .help("of a rank in a step: the larger of what each collective sends and receives, summed");
 inline constexpr auto messages_metric = Metric::per_case("messages").help("collectives of a rank in a step");
 
+// Counts a step that is measured; after any other forgets what the collectives took so far. Totals are to be of the
+// measured steps alone, and taking them blocks, which no measured step may do.
+template <class Launch>
+void count_step(const Launch& launch, comm::Communicator& communicator, std::uint64_t& measured_steps) {
+  if (launch.stage() == ASSAY_STAGE_MEASURE)
+    ++measured_steps;
+  else
+    communicator.take_totals();
+}
+
 // Reports these two of `totals`, which are those of `steps` steps, at least one.
 template <class Launch>
 void report_messages(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {

@@ -27,6 +27,19 @@ class StepGraphs {
   void capture_silent(train::Trainer& trainer, const std::function<void()>& enqueue) {
     if (step_ && !silent_) silent_ = trainer.capture_as_is(enqueue, Marks::none);
   }
+  // Runs a step: the captured one, or that without collectives where it `is_silent`; by `enqueue` where none was
+  // captured.
+  template <class Enqueue>
+  void run(const Host& host, bool is_silent, Enqueue&& enqueue) const {
+    if (!step_) {
+      enqueue();
+    } else if (is_silent) {
+      silent_->launch();
+    } else {
+      step_->launch();
+      mark_replayed(host);
+    }
+  }
   explicit operator bool() const { return step_ != nullptr; }
   void launch() const { step_->launch(); }
   void launch_silent() const { silent_->launch(); }
