@@ -22,11 +22,13 @@ target_compile_options(
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>"
             "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>"
             "$<$<AND:$<BOOL:${ASSAY_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings;-Xcompiler=-Werror>")
-# ASSAY_WITHOUT_UBSAN of a target: without the undefined-behaviour sanitizer. A property, as options of the target's own
-# come before these, and the last of two that contradict each other counts.
+# ASSAY_WITHOUT_UBSAN of a target: without the undefined-behaviour sanitizer. ASSAY_WITHOUT_POINTER_CHECKS: without its
+# looks at each pointer that is followed (is it null, is it aligned), which take a third of the compiler's time. Properties,
+# as options of the target's own come before these, and the last of two that contradict each other counts.
 if(ASSAY_SANITIZE)
   target_compile_options(assay_build_options INTERFACE
     -fsanitize=address "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:ASSAY_WITHOUT_UBSAN>>>:-fsanitize=undefined>"
+    "$<$<BOOL:$<TARGET_PROPERTY:ASSAY_WITHOUT_POINTER_CHECKS>>:-fno-sanitize=null,alignment>"
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(assay_build_options INTERFACE -fsanitize=address,undefined)
 endif()
