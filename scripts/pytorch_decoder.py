@@ -9,14 +9,8 @@ took: of PyTorch's tensors on a GPU, of the process on the CPU. Threads are thos
 Needs: pip install torch (2.x; a C++ compiler for the compiled modes on the CPU).
 """
 import argparse
-import pathlib
-import sys
 
-import interleaving
-
-for folder in ("plugins/command/client", "command"):  # of the sources, of an installation
-    sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / folder))
-import assay  # noqa: E402
+from pytorch_peer import PeakMemory, assay
 
 SIZES = {"tiny": (128, 512, 2, 4), "small": (768, 3072, 12, 12), "medium": (1024, 4096, 24, 16),
          "large": (1280, 5120, 36, 20), "xl": (1600, 6400, 48, 25), "2.7B": (2560, 10240, 32, 32)}
@@ -121,7 +115,7 @@ class Trainer:
             self.scaler.update()
 
 
-def main():
+def parser():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     p.add_argument("--size", default="tiny", choices=SIZES)
@@ -132,7 +126,11 @@ def main():
     p.add_argument("--attention", default="flash", choices=["flash", "naive"])
     p.add_argument("--mode", default="eager", choices=MODES)
     p.add_argument("--seed", type=int, default=0)
-    case = p.parse_args()
+    return p
+
+
+def main():
+    case = parser().parse_args()
     import torch
 
     cuda = case.device == "cuda"
@@ -141,10 +139,10 @@ def main():
     for _ in range(5):
         trainer.step()
     synchronize()
-    peak = interleaving.PeakMemory(torch, cuda)
+    peak = PeakMemory(torch, cuda)
     for _ in assay.steps(alone=5, synchronize=synchronize):
         trainer.step()
-    assay.result("peak_mib", peak.mib(), unit="MiB", better="lower")
+    peak.report()
     with torch.no_grad(), trainer.cast:
         loss = trainer.loss().item()
     assay.result("loss", loss, unit="nats", better="lower")

@@ -89,6 +89,22 @@ TEST_F(Ab, TwoExperimentsOfTwoWorkloadsStandBesideEachOther) {
   EXPECT_EQ(ab({"other.toml", "third.toml"}).exit.code, 2);
 }
 
+TEST_F(Ab, AProgramsMetricStandsBesideTheWorkloadsPhaseOfThatName) {
+  std::ofstream(folder() / "program.sh") << "echo assay 1 >&3\n"
+                                            "while echo step >&3; read kind number <&3; [ $kind != end ]; do\n"
+                                            "  echo metric sweep 10000 ms lower >&3\n"
+                                            "done\n";
+  write_experiment({.plugin = "command",
+                    .name = "other",
+                    .params = "command = \"sh program.sh\"",
+                    .measure = "warmup = 1\nsteps = 5"});
+  fs::rename(folder() / "x.toml", folder() / "other.toml");
+  const RunResult result = ab({"other.toml", "--metric", "sweep", "--max-runs", "3", "--fail-if", "slower"});
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  EXPECT_TRUE(contains(result.output, "measured_work: sweep ratio ")) << result.output;
+  EXPECT_TRUE(contains(result.output, "B: slower\n")) << result.output;
+}
+
 TEST_F(Ab, TheOtherWayRoundNothingFails) {
   const RunResult result =
       ab({"--a", "elements=40000", "--b", "elements=64", "--fail-if", "slower,cannot-tell", "--json"});
