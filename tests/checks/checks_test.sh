@@ -104,8 +104,9 @@ new_documents() {
   new_tree
   mkdir -p configs docs/pictures docs/seeds scripts tests/package/axpy
   printf 'int x;\n' >tests/package/axpy/axpy.cpp
-  printf '# Title\n\n[list](docs/experiments.md#some-heading)\n\n```cpp\nint x;\n```\n' >README.md
+  printf '# Title\n\n[list](docs/experiments.md#some-heading), [command](docs/command.md)\n\n```cpp\nint x;\n```\n' >README.md
   printf '# Some `heading`\n\n[one](../configs/one.toml), [out](https://example.org/x)\n' >docs/experiments.md
+  printf '# Command\n\n```diff\n x = 1\n-print(x)\n+for step in [x]:\n+    print(x)\n```\n' >docs/command.md
   printf '# Pages\n\n[one](000.md)\n' >docs/seeds/README.md
   printf '# One\n\n| %0130d |\n' 0 >docs/seeds/000.md
   printf 'schema = 1\n' >configs/one.toml
@@ -133,8 +134,18 @@ planted_in_documents docs/seeds/000.md '[gone](../gone.md)' "docs/seeds/000.md:4
 planted_in_documents docs/seeds/000.md "$(printf 'x%.0s' {1..121})" 'docs/seeds/000.md:4: has more than 120 columns'
 planted_in_documents docs/seeds/005.md '# Five' 'docs/seeds/005.md: is not listed in docs/seeds/README.md'
 planted_in_documents tests/package/axpy/axpy.cpp '// more' 'README.md:5: its plugin is not'
-! command -v python3 >/dev/null ||
+changed_script() { # LINES-OF-THE-DIFF EXPECTED-TEXT
+  new_documents
+  printf '# Command\n\n```diff\n x = 1\n%s\n```\n' "$1" >docs/command.md
+  expect_mistake documents "docs/command.md: $2"
+}
+changed_script "$(printf '+x = 2\n%.0s' {1..11})" 'its diff adds 11 lines'
+changed_script '-x = 2' 'its diff adds 0 lines'
+if command -v python3 >/dev/null; then
+  changed_script '+    y = 1' "in its diff the lines with ' ' and '+' are no Python"
+  changed_script $'-def f(:\n+y = 1' "in its diff the lines with ' ' and '-' are no Python"
   planted_in_documents docs/pictures/training-step.svg '<!-- -->' 'training-step.svg: is not what the records give'
+fi
 
 expect_format_clean=0
 new_tree
