@@ -83,15 +83,15 @@ class Trainer:
     def __init__(self, torch, case):
         self.torch, self.case = torch, case
         torch.manual_seed(case.seed)
-        torch.set_default_device(case.device)
         torch.set_float32_matmul_precision("high" if case.precision == "tf32" else "highest")
-        self.model = build_model(torch, case.size, case.context_length, case.attention)
+        # In a `with`: a default device that stays is asked about at every call, 1 us each.
+        with torch.device(case.device):
+            self.model = build_model(torch, case.size, case.context_length, case.attention)
+            self.ids, self.labels = (torch.randint(0, VOCAB, (case.batch_size, case.context_length)) for _ in range(2))
         if case.precision == "bf16_pure":
             self.model = self.model.bfloat16()
         mode = MODES[case.mode]
         self.run = torch.compile(self.model, mode=None if mode == "default" else mode) if mode else self.model
-        self.ids = torch.randint(0, VOCAB, (case.batch_size, case.context_length))
-        self.labels = torch.randint(0, VOCAB, (case.batch_size, case.context_length))
         train = case.step == "train_step"
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True) if train else None
         half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(case.precision)
@@ -146,6 +146,7 @@ def main():
     with torch.no_grad(), trainer.cast:
         loss = trainer.loss().item()
     assay.result("loss", loss, unit="nats", better="lower")
+    assay.result("parameters", sum(p.numel() for p in trainer.model.parameters()))
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, loss {loss}")
 
 
