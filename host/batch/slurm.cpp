@@ -1,6 +1,6 @@
 #include "batch/slurm.hpp"
 
-#include "batch/command.hpp"
+#include "common/command.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "batch/command.hpp"
+#include "common/command.hpp"
 #include "common/files.hpp"
 #include "support/files.hpp"
 #include "support/temporary_folder.hpp"

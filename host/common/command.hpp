@@ -1,11 +1,11 @@
-// Runs a program of the scheduler's and takes what it says.
+// Runs a program with a deadline and takes what it says: the scheduler's, a profiler's.
 #pragma once
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace assay::host::batch {
+namespace assay::host {
 
 struct CommandAnswer {
   int exit_code = 0;       // 127: there is no such program
@@ -24,4 +24,4 @@ struct CommandAnswer {
 CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
                           const std::vector<std::string>& more = {});
 
-}  // namespace assay::host::batch
+}  // namespace assay::host

@@ -1,4 +1,4 @@
-#include "batch/command.hpp"
+#include "common/command.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 #include "common/fd.hpp"
 
-namespace assay::host::batch {
+namespace assay::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -112,4 +112,4 @@ CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono
   return answer;
 }
 
-}  // namespace assay::host::batch
+}  // namespace assay::host
