@@ -4,8 +4,10 @@
 #include <array>
 #include <string>
 
+#include "profile/counted_kernels.hpp"
 #include "profile/kernel_class.hpp"
 #include "profile/kernel_study.hpp"
+#include "record/device_peaks.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -14,6 +16,7 @@ using profile::KernelPart;
 using profile::KernelWork;
 using record::CaseRecord;
 using record::Cell;
+using record::Number;
 
 Cell percent(double share) { return record::number_cell(share * 100); }
 
@@ -33,13 +36,19 @@ std::vector<std::string> axes_of(const std::vector<CaseRecord>& records) {
   return axes;
 }
 
-// Which case, and which part of its step. Cases count from 1, as their files do.
-std::vector<Cell> row_head(const CaseRecord& r, const std::vector<std::string>& axes, const KernelPart& part) {
+// Which case. Cases count from 1, as their files do.
+std::vector<Cell> case_head(const CaseRecord& r, const std::vector<std::string>& axes) {
   std::vector<Cell> cells{record::input_cell(r.identity.index + 1)};
   for (const std::string& axis : axes) {
     const Value* value = record::find(r.identity.axes, axis);
     cells.push_back(value ? record::input_cell(*value) : Cell{});
   }
+  return cells;
+}
+
+// Which case, and which part of its step.
+std::vector<Cell> row_head(const CaseRecord& r, const std::vector<std::string>& axes, const KernelPart& part) {
+  std::vector<Cell> cells = case_head(r, axes);
   cells.push_back(record::text_cell(part.phase));
   return cells;
 }
@@ -104,26 +113,70 @@ void add_work(std::vector<Cell>& row, const KernelWork& work, const KernelPart& 
   row.push_back(step.time_us > 0 ? percent(work.time_us / step.time_us) : Cell{});
 }
 
+// A kernel that ncu has counted; a step is all of them.
+void add_counts(std::vector<Cell>& row, const record::CountedKernel& kernel, double step_us, const Number& peak) {
+  const auto number = [](const Number& value, double scale = 1) {
+    return value ? record::number_cell(*value * scale) : Cell{};
+  };
+  const Number rate = profile::gbytes_per_s(kernel);
+  row.push_back(record::text_cell(kernel.kernel_class));
+  row.push_back(record::text_cell(kernel.name));
+  row.push_back(record::count_cell(kernel.count));
+  row.push_back(record::number_cell(kernel.time_us));
+  row.push_back(step_us > 0 ? percent(kernel.time_us / step_us) : Cell{});
+  row.push_back(number(kernel.dram_bytes, 1e-6));
+  row.push_back(number(rate));
+  row.push_back(rate && peak && *peak > 0 ? percent(*rate / *peak) : Cell{});
+  row.push_back(number(profile::gflop_per_s(kernel), 1e-3));
+  row.push_back(number(profile::flops_per_byte(kernel)));
+  row.push_back(number(kernel.occupancy_percent));
+  row.push_back(kernel.bound.empty() ? Cell{} : record::text_cell(kernel.bound));
+}
+
+constexpr std::array counter_columns{"launches",          "time_us",      "step.percent", "dram_mb",
+                                     "gbytes_per_s",      "peak.percent", "tflop_per_s",  "flops_per_byte",
+                                     "occupancy.percent", "bound"};
+
 std::vector<std::string> columns_of(KernelRows rows, const std::vector<std::string>& axes) {
   std::vector<std::string> columns{"case"};
   columns.insert(columns.end(), axes.begin(), axes.end());
-  columns.push_back("phase");
+  if (rows != KernelRows::counters) columns.push_back("phase");
   if (rows == KernelRows::phases) {
     columns.insert(columns.end(), phase_columns.begin(), phase_columns.end());
     return columns;
   }
   columns.push_back("class");
-  if (rows == KernelRows::kernels) columns.push_back("kernel");
+  if (rows != KernelRows::classes) columns.push_back("kernel");
+  if (rows == KernelRows::counters) {
+    columns.insert(columns.end(), counter_columns.begin(), counter_columns.end());
+    return columns;
+  }
   for (const char* figure : {"launches", "time_us", "phase.percent", "step.percent"}) columns.push_back(figure);
   return columns;
 }
 
 }  // namespace
 
+bool has_rows(const CaseRecord& r, KernelRows rows) {
+  if (!r.result.is_ok()) return false;
+  if (rows == KernelRows::counters) return r.result.ncu && !r.result.ncu->kernels.empty();
+  return r.result.kernels && !r.result.kernels->empty();
+}
+
 results::Table kernel_table(const std::vector<CaseRecord>& records, KernelRows rows, std::size_t most_rows) {
   const std::vector<std::string> axes = axes_of(records);
   results::Table table{columns_of(rows, axes), {}};
   for (const CaseRecord& r : records) {
+    if (rows == KernelRows::counters) {
+      const std::vector<record::CountedKernel>& kernels = r.result.ncu.value().kernels;
+      const double step_us = profile::sum_of(kernels).time_us;
+      const auto peak = r.result.device ? record::stated_peak(r.result.device->name, "") : std::nullopt;
+      for (std::size_t i = 0; i < kernels.size() && (most_rows == 0 || i < most_rows); ++i) {
+        table.rows.push_back(case_head(r, axes));
+        add_counts(table.rows.back(), kernels[i], step_us, peak ? peak->gbytes_per_s : Number());
+      }
+      continue;
+    }
     const std::vector<KernelPart> parts = profile::kernel_parts(r.result.kernels.value());
     for (const KernelPart& part : parts) {
       if (rows == KernelRows::phases) {

@@ -8,9 +8,13 @@
 
 namespace assay::host::cli {
 
-enum class KernelRows { phases, classes, kernels };
+enum class KernelRows { phases, classes, kernels, counters };  // of the last one: kernels that ncu has counted
 
-// Makes the table of records that have kernels. It has at most `most_rows` classes or kernels of each phase, the
+// Whether a case has what such rows are made of: a trace of its kernels, or counts. One that failed or was wrong has
+// none to show, though a trace may have been taken before.
+bool has_rows(const record::CaseRecord& r, KernelRows rows);
+
+// Makes the table of records that have such rows. It has at most `most_rows` classes or kernels of each phase, the
 // longest first; 0 means all of them.
 results::Table kernel_table(const std::vector<record::CaseRecord>& records, KernelRows rows, std::size_t most_rows);
 

@@ -24,8 +24,9 @@ using record::CaseRecord;
 constexpr const char* kernels_about =
     "Prints where the time of a step goes on the device, from the kernels that [profile] kernels = true has put in\n"
     "the record of a run: for each case, its whole step and each phase, the share of the matrix products, of\n"
-    "attention and of softmax, how busy the device was, and the longest kernel. RUN is a run folder, a cases.jsonl\n"
-    "or a summary bench_*.json. docs/record.md, \"Kernels\", explains the classes and the columns.";
+    "attention and of softmax, how busy the device was, and the longest kernel; or, with --by counter, bytes,\n"
+    "operations and bound of each kernel, from what [profile] ncu = true has put there. RUN is a run folder, a\n"
+    "cases.jsonl or a summary bench_*.json. docs/record.md, \"Kernels\" and \"Counters\", explains the columns.";
 
 constexpr std::size_t most_name_columns = 48;  // of a kernel's name on a terminal
 
@@ -33,7 +34,8 @@ po::options_description kernel_options() {
   po::options_description visible("Options");
   visible.add_options()  //
       ("by", po::value<std::string>(),
-       "a row for each phase, class or kernel (default: phase; with --case or --top, kernel)")  //
+       "a row for each phase, class or kernel (default: phase; with --case or --top, kernel), or counter: for each\n"
+       "kernel that Nsight Compute has counted (default where no case has others)")  //
       ("case", po::value<std::vector<std::int64_t>>()->composing(),
        "this case alone, by its number from 1; may be repeated")                                   //
       ("top", po::value<std::int64_t>(), "so many classes or kernels of each phase, the longest")  //
@@ -49,12 +51,15 @@ std::string checked_word(const char* option, const std::string& word, const std:
 
 KernelRows rows_of(const po::variables_map& values) {
   const bool is_detail = values.count("case") || values.count("top");
-  const std::string by = values.count("by")
-                             ? checked_word("by", values["by"].as<std::string>(), {"phase", "class", "kernel"})
-                             : (is_detail ? "kernel" : "phase");
+  const std::string by =
+      values.count("by") ? checked_word("by", values["by"].as<std::string>(), {"phase", "class", "kernel", "counter"})
+                         : (is_detail ? "kernel" : "phase");
   if (by == "phase" && values.count("top"))
     throw UsageError("--top counts classes or kernels; expected --by class or --by kernel beside it");
-  return by == "phase" ? KernelRows::phases : by == "class" ? KernelRows::classes : KernelRows::kernels;
+  return by == "phase"     ? KernelRows::phases
+         : by == "class"   ? KernelRows::classes
+         : by == "counter" ? KernelRows::counters
+                           : KernelRows::kernels;
 }
 
 std::size_t top_of(const po::variables_map& values) {
@@ -90,9 +95,6 @@ void keep_cases(std::vector<CaseRecord>& records, const std::vector<std::int64_t
   });
 }
 
-// Of a case that failed or was wrong there are none to show, though a trace may have been taken before.
-bool has_kernels(const CaseRecord& r) { return r.result.is_ok() && r.result.kernels && !r.result.kernels->empty(); }
-
 // What the case itself says of its missing kernels, or how it ended.
 std::string why_without_kernels(const CaseRecord& r) {
   if (!r.result.is_ok()) return fmt::format("{}: {}", r.result.status_text(), one_line(r.result.reason));
@@ -102,17 +104,21 @@ std::string why_without_kernels(const CaseRecord& r) {
 }
 
 // Leaves the cases that have kernels, and tells of the others. Throws when none has.
-void keep_those_with_kernels(std::vector<CaseRecord>& records, const std::string& run) {
-  if (std::none_of(records.begin(), records.end(), has_kernels))
+void keep_those_with_kernels(std::vector<CaseRecord>& records, const std::string& run, KernelRows rows) {
+  const auto has = [rows](const CaseRecord& r) { return has_rows(r, rows); };
+  if (std::none_of(records.begin(), records.end(), has)) {
+    const char* const setting = rows == KernelRows::counters ? "ncu" : "kernels";
     throw UsageError(
-        fmt::format("{} has no kernels{}; run the experiment with [profile] kernels = true "
-                    "(--set profile.kernels=true) on a GPU",
-                    run, records.empty() ? "" : fmt::format(" ({})", why_without_kernels(records[0]))));
+        fmt::format("{} has no {}kernels{}; run the experiment with [profile] {} = true "
+                    "(--set profile.{}=true) on a GPU",
+                    run, rows == KernelRows::counters ? "counted " : "",
+                    records.empty() ? "" : fmt::format(" ({})", why_without_kernels(records[0])), setting, setting));
+  }
   for (const CaseRecord& r : records)
-    if (!has_kernels(r))
+    if (!has(r))
       fmt::print(stderr, "assay: case {} ({}) has no kernels: {}\n", r.identity.index + 1,
                  results::case_label(r.identity.axes), why_without_kernels(r));
-  std::erase_if(records, [](const CaseRecord& r) { return !has_kernels(r); });
+  std::erase_if(records, [&](const CaseRecord& r) { return !has(r); });
 }
 
 // Names of kernels are longer than a screen is wide; files have them whole.
@@ -142,14 +148,18 @@ int kernels_command(const Arguments& arguments) {
   const auto& values = parsed.values;
   const std::string format =
       checked_word("format", values["format"].as<std::string>(), {"terminal", "markdown", "csv", "json"});
-  const KernelRows rows = rows_of(values);
+  KernelRows rows = rows_of(values);
   const std::size_t top = top_of(values);
   if (!values.count("run")) throw UsageError("no run is given; expected a run folder");
   const std::string run = values["run"].as<std::vector<std::string>>().at(0);
   try {
     std::vector<CaseRecord> records = records_of_run(run);
     if (values.count("case")) keep_cases(records, values["case"].as<std::vector<std::int64_t>>());
-    keep_those_with_kernels(records, run);
+    const auto any = [&](KernelRows kind) {
+      return std::any_of(records.begin(), records.end(), [kind](const CaseRecord& r) { return has_rows(r, kind); });
+    };
+    if (!values.count("by") && !any(rows) && any(KernelRows::counters)) rows = KernelRows::counters;
+    keep_those_with_kernels(records, run, rows);
     fmt::print("{}", kernels_text(kernel_table(records, rows, top), format));
     return run::exit_ok;
   } catch (const compare::NoRunError& e) {

@@ -8,6 +8,7 @@
 
 #include "common/text_format.hpp"
 #include "common/utc.hpp"
+#include "profile/counted_kernels.hpp"
 #include "profile/kernel_table.hpp"
 #include "record/json.hpp"
 #include "results/case_text.hpp"
@@ -26,6 +27,9 @@ constexpr std::chrono::seconds between_progress_events{1};
 
 // A shorter run is over before anybody has read how long it will take.
 constexpr double seconds_of_a_long_run = 10;
+
+// Of those that Nsight Compute has counted: the rest is in their file.
+constexpr std::size_t most_counted_kernels = 12;
 
 }  // namespace
 
@@ -121,6 +125,8 @@ void Reporter::case_finished(const record::CaseRecord& record) {
   progress_.case_finished(record.result.status_text(), results::case_summary(record));
   if (mode_ == ReportMode::people && record.result.kernels)
     for (const std::string& line : profile::kernel_lines(*record.result.kernels)) progress_.message(line);
+  if (mode_ == ReportMode::people && record.result.ncu)
+    for (const std::string& line : profile::counted_lines(record.result, most_counted_kernels)) progress_.message(line);
 }
 
 void Reporter::message(const std::string& text) {

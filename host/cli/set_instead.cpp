@@ -84,7 +84,8 @@ std::string value_of_switch(const std::string& name, const std::string& key) {
                                        Switch{"compile", "execution", "graph"},
                                        Switch{"torch_compile", "execution", "graph"},
                                        Switch{"profile_memory", "profile.memory_snapshot", "true"},
-                                       Switch{"nsys", "profile.nsys", "true"}};
+                                       Switch{"nsys", "profile.nsys", "true"},
+                                       Switch{"ncu", "profile.ncu", "true"}};
   for (const Switch& known : switches)
     if (known.name == name && known.key == key) return std::string(known.value);
   return "";

@@ -343,7 +343,7 @@ constexpr FindingRow rows[] = {
      "sysctl kernel.yama.ptrace_scope=0 (as root) while debugging", attaching},
     {"limits.perf", note, "nsys samples no processor ([profile] nsys); nothing that assay measures needs it",
      "sysctl kernel.perf_event_paranoid=2 (as root)", perf},
-    {"limits.counters", note, "ncu reads no counters; the kernels that assay traces need none",
+    {"limits.counters", note, "ncu reads no counters ([profile] ncu); the kernels that assay traces need none",
      "NVreg_RestrictProfilingToAdminUsers=0 for the module nvidia, then load it again", counters},
     {"variables.blocking", warning, "every kernel is waited for: steps are those of no training",
      "unset CUDA_LAUNCH_BLOCKING", blocking},

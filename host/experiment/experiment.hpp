@@ -74,8 +74,10 @@ struct ProfileSettings {
   bool nvtx = true;   // named ranges for an external profiler
   bool nsys = false;  // the worker runs under nsys where that is installed
   std::vector<std::string> nsys_trace = {"cuda", "nvtx", "osrt", "cublas", "cudnn"};  // what nsys then traces
-  bool kernels = false;          // a table of kernels per phase, of a few steps after the measured ones
-  bool memory_snapshot = false;  // a file for PyTorch's memory viewer
+  bool ncu = false;                  // Nsight Compute counts what the kernels of a step do; the case has no times
+  std::int64_t ncu_launches = 1000;  // of them at most so many
+  bool kernels = false;              // a table of kernels per phase, of a few steps after the measured ones
+  bool memory_snapshot = false;      // a file for PyTorch's memory viewer
 };
 
 // One resolved set of values: what a worker process is started for.

@@ -18,8 +18,8 @@ constexpr std::size_t longest_component = 200;
 // What the host keeps in a run folder, by the first part of a path.
 constexpr std::array<std::string_view, 8> names_of_host{
     "cases.jsonl", "experiment.toml", "environment.json", "environments", "files", "logs", "batch", "latest"};
-constexpr std::array<std::string_view, 5> beginnings_of_host{"table.", "bench_", "kernels_case-", "memory_case-",
-                                                             "nsys_case-"};
+constexpr std::array<std::string_view, 6> beginnings_of_host{"table.",       "bench_",     "kernels_case-",
+                                                             "memory_case-", "nsys_case-", "ncu_case-"};
 
 bool is_of_host(const std::string& first) {
   return std::find(names_of_host.begin(), names_of_host.end(), first) != names_of_host.end() ||

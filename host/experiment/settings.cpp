@@ -64,6 +64,7 @@ Field<Case, T> in_until(T StoppingRuleOf::*member) {
           }};
 }
 
+constexpr std::int64_t most_launches = 1'000'000;  // of kernels in a step
 // Every sample is kept, in some ten figures of a step: a gigabyte.
 constexpr std::int64_t most_steps = 10'000'000;
 constexpr std::int64_t most_inner = 1'000'000;  // of them no more than a sum is kept
@@ -265,6 +266,10 @@ std::vector<Setting> make_table() {
           "the worker runs under nsys"),
       list("profile", "nsys_trace", word(nsys_traces), profile(&ProfileSettings::nsys_trace), counts_unless_default,
            "what nsys then traces, in its own words"),
+      row("profile", "ncu", flag(), profile(&ProfileSettings::ncu), counts_unless_default,
+          "Nsight Compute counts what the kernels of one step do; the case has no times"),
+      row("profile", "ncu_launches", integer(1, most_launches), profile(&ProfileSettings::ncu_launches),
+          counts_unless_default, "at most so many kernels, each of which runs several times"),
       row("profile", "kernels", flag(), profile(&ProfileSettings::kernels), counts_unless_default,
           "a table of kernels per phase"),
       row("profile", "memory_snapshot", flag(), profile(&ProfileSettings::memory_snapshot), counts,

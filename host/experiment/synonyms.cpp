@@ -70,6 +70,7 @@ const std::vector<Synonyms>& table() {
       {{"memory_snapshot", "snapshot", "snapshot_path", "profile_memory", "profile_memory_path"},
        {"profile.memory_snapshot"}},
       {{"nsys", "nsys_profile"}, {"profile.nsys"}},
+      {{"ncu", "ncu_profile", "nsight_compute"}, {"profile.ncu"}},
   };
   return rows;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "profile/kernel_class.hpp"
+#include "profile/markdown_cell.hpp"
 
 namespace assay::host::profile {
 namespace {
@@ -81,12 +82,6 @@ std::string count_text(double count) {
                                                                         : fmt::format("{:.1f}", count);
 }
 
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
-  return out;
-}
-
 }  // namespace
 
 bool place_work(const std::vector<TracedWork>& work, std::vector<TracedStep>& steps) {
@@ -149,13 +144,13 @@ std::string kernel_markdown(const record::Kernels& kernels, const std::string& t
   std::string out = fmt::format("# {}\n\nOf one step. The share is of the phase's kernel time.\n\n", title);
   out += "| phase | class | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n";
   for (const ClassSum& s : by_class(kernels))
-    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f}% |\n", cell(s.phase), s.kind, count_text(s.count), s.time_us,
-                       s.share * 100);
+    out += fmt::format("| {} | {} | {} | {:.1f} | {:.1f}% |\n", markdown_cell(s.phase), s.kind, count_text(s.count),
+                       s.time_us, s.share * 100);
   for (const auto& [phase, rows] : kernels) {
     out += fmt::format(
         "\n## {}\n\n| class | kernel | launches | time, us | share |\n| --- | --- | ---: | ---: | ---: |\n", phase);
     for (const record::KernelRow& row : rows)
-      out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.kernel_class, cell(row.name),
+      out += fmt::format("| {} | `{}` | {} | {:.1f} | {:.1f}% |\n", row.kernel_class, markdown_cell(row.name),
                          count_text(row.count), row.time_us, row.share * 100);
   }
   return out;

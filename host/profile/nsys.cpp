@@ -2,23 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
-
-#include <sstream>
 
 namespace assay::host::profile {
 
 namespace fs = std::filesystem;
-
-std::optional<fs::path> find_program(const std::string& name, const std::string& path) {
-  std::istringstream folders(path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path file = fs::path(folder) / name;
-    std::error_code error;
-    if (file.is_absolute() && fs::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0) return file;
-  }
-  return std::nullopt;
-}
 
 std::vector<std::string> nsys_arguments(const fs::path& output, const std::vector<std::string>& trace,
                                         std::size_t ranges) {
@@ -35,24 +22,6 @@ std::vector<std::string> nsys_arguments(const fs::path& output, const std::vecto
       "--force-overwrite=true",
       "--output=" + output.string(),
   };
-}
-
-std::string shell_command(const std::vector<std::string>& words) {
-  std::string command;
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_-+=:,./@%") == std::string::npos;
-    command += command.empty() ? "" : " ";
-    if (plain) {
-      command += word;
-      continue;
-    }
-    command += '\'';
-    for (const char c : word) command += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    command += '\'';
-  }
-  return command;
 }
 
 }  // namespace assay::host::profile

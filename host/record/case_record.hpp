@@ -223,6 +223,26 @@ struct KernelRow {
 };
 using Kernels = Named<std::vector<KernelRow>>;  // by phase
 
+// The launches of one kernel in a step, as Nsight Compute counted them. Shares are of the most that it knows of the
+// device, the mean over the launches by their time.
+struct CountedKernel {
+  std::string kernel_class, name;
+  std::int64_t count = 0;
+  double time_us = 0;        // of all of them
+  Number dram_bytes, flops;  // likewise; not told where some launch does not tell it
+  Number dram_percent, sm_percent, tensor_percent, occupancy_percent;
+  std::string bound;  // "memory", "tensor cores", "instructions", "latency"; "" where it is not known
+};
+
+// What Nsight Compute has counted. A case that has it has no times: profile/counted_kernels.hpp.
+struct CounterProfile {
+  std::string version;  // of ncu; "" where it did not say
+  std::int64_t launches = 0;
+  bool is_at_limit = false;  // [profile] ncu_launches: there may have been more
+  std::string table, file;   // of the run folder: ncu's own, and what assay made of it ("": could not be written)
+  std::vector<CountedKernel> kernels;  // those that take longest first
+};
+
 // What is known of one of several ranks.
 struct RankEntry {
   std::int32_t rank = 0;
@@ -284,6 +304,7 @@ struct CaseResult {
   std::string memory_snapshot;  // a file of the run folder, or ""
   std::optional<KernelTrace> kernel_trace;
   std::optional<Kernels> kernels;
+  std::optional<CounterProfile> ncu;
   std::optional<ProcessorShares> contention;
   Threads threads;
   std::optional<Telemetry> telemetry;

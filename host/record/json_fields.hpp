@@ -283,6 +283,35 @@ struct Fields<KernelRow> {
 };
 
 template <>
+struct Fields<CountedKernel> {
+  static void visit(auto&& field, auto& k) {
+    field("class", k.kernel_class);
+    field("name", k.name);
+    field("count", k.count);
+    field("time_us", k.time_us);
+    field("dram_bytes", k.dram_bytes);
+    field("flops", k.flops);
+    field("dram_percent", k.dram_percent);
+    field("sm_percent", k.sm_percent);
+    field("tensor_percent", k.tensor_percent);
+    field("occupancy_percent", k.occupancy_percent);
+    field.unless_empty("bound", k.bound);
+  }
+};
+
+template <>
+struct Fields<CounterProfile> {
+  static void visit(auto&& field, auto& p) {
+    field.unless_empty("version", p.version);
+    field("launches", p.launches);
+    field("at_limit", p.is_at_limit);
+    field("table", p.table);
+    field.unless_empty("file", p.file);
+    field("kernels", p.kernels);
+  }
+};
+
+template <>
 struct Fields<RankEntry> {
   static void visit(auto&& field, auto& r) {
     field("rank", r.rank);
@@ -343,6 +372,7 @@ void visit_findings(auto&& field, auto& r) {
   field.unless_empty("memory_snapshot", r.memory_snapshot);
   field("kernel_trace", r.kernel_trace);
   field("kernels", r.kernels);
+  field("ncu", r.ncu);
   field("contention", r.contention);
   field.unless_empty("threads", r.threads);
   field("telemetry", r.telemetry);

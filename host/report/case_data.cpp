@@ -75,10 +75,30 @@ std::vector<std::string> rates_of(const record::Peak& peak) {
   return rates;
 }
 
+// The kernels that take longest of those that have both figures: name, GFLOP/s, operations for each byte.
+Json counted_kernels_json(const record::CounterProfile& profile) {
+  constexpr std::size_t most_kernels = 40;
+  Json kernels = Json::array();
+  for (const record::CountedKernel& kernel : profile.kernels) {
+    if (!(kernel.flops.value_or(0) > 0) || !(kernel.dram_bytes.value_or(0) > 0) || !(kernel.time_us > 0)) continue;
+    kernels.push_back(
+        {kernel.name, rounded(*kernel.flops / kernel.time_us * 1e-3), rounded(*kernel.flops / *kernel.dram_bytes)});
+    if (kernels.size() == most_kernels) break;
+  }
+  return kernels;
+}
+
+// Of the step, or of a case that Nsight Compute has counted, which has no rate of its step, of its kernels.
 Json roofline_json(const record::CaseResult& result, SharedNames& names) {
-  Json out{{"gflop_per_s", rounded(result.rates->gflop_per_s)}};
-  if (result.work->bytes > 0)
-    out["flops_per_byte"] = rounded(static_cast<double>(result.work->flops) / static_cast<double>(result.work->bytes));
+  Json out = Json::object();
+  if (result.ncu) {
+    out["kernels"] = counted_kernels_json(*result.ncu);
+  } else {
+    out["gflop_per_s"] = rounded(result.rates->gflop_per_s);
+    if (result.work->bytes > 0)
+      out["flops_per_byte"] =
+          rounded(static_cast<double>(result.work->flops) / static_cast<double>(result.work->bytes));
+  }
   Json peaks = Json::array();
   const auto add = [&](const std::optional<record::Peak>& peak, const char* kind) {
     if (!peak) return;
@@ -176,7 +196,8 @@ Json case_json(const record::CaseRecord& record, std::size_t samples, SharedName
     if (Json phases = phases_json(*result.phases, names.phases); !phases.empty()) out["phases"] = std::move(phases);
   }
   if (result.memory) out["memory"] = memory_json(record, names.memory_kinds);
-  if (result.work && result.rates && result.work->flops > 0) out["roofline"] = roofline_json(result, names);
+  if (result.ncu || (result.work && result.rates && result.work->flops > 0))
+    out["roofline"] = roofline_json(result, names);
   if (result.telemetry) out["telemetry"] = telemetry_json(result, names.telemetry);
   if (result.by_rank.size() > 1) out["ranks"] = ranks_json(result);
   return out;

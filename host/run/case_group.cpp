@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/rank_name.hpp"
+#include "run/counted_case.hpp"
 #include "run/crew_keys.hpp"
 #include "run/group_request.hpp"
 #include "run/in_process_case.hpp"
@@ -39,6 +40,7 @@ class CaseGroup {
 
   CaseOutcome run() {
     if (const auto obstacle = assign_ranks()) return {record::result_without_worker(record::Status::failed, *obstacle)};
+    if (is_counted(here_.front())) forget_counts(here_.front());
     launch::GroupRequest request = group_request(here_, context_.interrupts);
     request.on_failure = [&](const launch::GroupFailure& failure) { abort_others(failure.told); };
     if (!elsewhere_.empty()) request.poll_outside = [&] { return failure_elsewhere(); };
@@ -58,7 +60,9 @@ class CaseGroup {
     if (outcome.interrupted && !all_finished(outcome)) return interrupted();
     std::vector<RankReport> reports = reports_of(outcome, here_, begin);
     if (!collect(reports, outcome.failure.has_value())) return interrupted();
-    return {combine(std::move(reports), planned_.values.measure.confidence())};
+    record::CaseResult result = combine(std::move(reports), planned_.values.measure.confidence());
+    if (is_counted(here_.front())) take_counts(here_.front(), result);
+    return {std::move(result)};
   }
 
  private:

@@ -7,7 +7,10 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "profile/ncu.hpp"
 #include "profile/nsys.hpp"
+#include "profile/program.hpp"
+#include "run/counted_case.hpp"
 #include "run/rank_report.hpp"
 #include "run/thread_plan.hpp"
 #include "telemetry/contention.hpp"
@@ -19,22 +22,33 @@ constexpr std::chrono::seconds probe_timeout{60};
 // How long a rank that nobody waits for may take to end after its timeout.
 constexpr std::chrono::milliseconds lone_rank_grace{2000};
 
-// Without nsys on the PATH nothing changes: the run has told the user how to do without it.
-void put_under_nsys(launch::WorkerRequest& request, const worker::CaseSpec& spec) {
-  const char* path = std::getenv("PATH");
-  const auto nsys = profile::find_program("nsys", path ? path : "");
-  if (!nsys) return;
+// `arguments`: what goes between the profiler and the worker.
+void put_under(launch::WorkerRequest& request, const worker::CaseSpec& spec, const std::filesystem::path& profiler,
+               std::vector<std::string> arguments) {
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> arguments =
-      profile::nsys_arguments(spec.file_of_run("nsys_" + spec.file_stem()).string(), spec.values.profile.nsys_trace);
-  arguments.push_back(self.string());
+  arguments.push_back(std::filesystem::read_symlink("/proc/self/exe", error).string());
   arguments.insert(arguments.end(), request.arguments.begin(), request.arguments.end());
-  request.executable = *nsys;
+  request.executable = profiler;
   request.arguments = std::move(arguments);
   request.is_wrapped = true;
   // It writes its report when the worker has ended, which may take minutes.
   request.teardown_timeout = std::max(request.teardown_timeout, spec.values.measure.timeout);
+}
+
+// Without nsys on the PATH nothing changes: the run has told the user how to do without it.
+void put_under_nsys(launch::WorkerRequest& request, const worker::CaseSpec& spec) {
+  if (const auto nsys = profile::find_program("nsys"))
+    put_under(
+        request, spec, *nsys,
+        profile::nsys_arguments(spec.file_of_run("nsys_" + spec.file_stem()).string(), spec.values.profile.nsys_trace));
+}
+
+// Without ncu the plan has refused the case.
+void put_under_ncu(launch::WorkerRequest& request, const worker::CaseSpec& spec) {
+  const auto ncu = profile::find_program("ncu");
+  if (!ncu) return;
+  put_under(request, spec, *ncu, profile::ncu_arguments(table_of_ncu(spec), spec.values.profile.ncu_launches));
+  request.environment["LC_ALL"] = "C";  // numbers with points, whatever the user's language
 }
 
 // The processors of this process, cut into as many pieces as there are sharers, none of them empty.
@@ -82,6 +96,7 @@ launch::WorkerRequest worker_request(const worker::CaseSpec& spec, bool minds_ne
   }
   if (spec.values.run.bind == "cores") request.processors = own_processors(spec.ranks);
   if (spec.values.profile.nsys && spec.device_kind == "cuda") put_under_nsys(request, spec);
+  if (is_counted(spec)) put_under_ncu(request, spec);
   return request;
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "profile/nsys.hpp"
+#include "profile/program.hpp"
 
 namespace assay::host::run {
 
@@ -23,9 +23,8 @@ std::optional<std::string> nsys_note(const RunPlan& plan, bool in_process, const
   }
   if (wanting == 0) return std::nullopt;
   if (!on_gpu) return "note: [profile] nsys records GPU cases; there is none in this run";
-  const char* path = std::getenv("PATH");
   const bool is_wrapped = plan.settings.isolate && !in_process;
-  if (in_process || (is_wrapped && profile::find_program("nsys", path ? path : ""))) return std::nullopt;
+  if (in_process || (is_wrapped && profile::find_program("nsys"))) return std::nullopt;
   // The resolved experiment says all that the command line said, so that this line is all there is to copy.
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(run_folder).lexically_normal();

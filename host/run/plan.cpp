@@ -77,6 +77,30 @@ class Planner {
           record::Status::unsupported,
           "measure.prepare = false: a case starts cold in a process of its own alone; leave out --in-process "
           "and isolate = false"};
+    if (planned.values.profile.ncu) return refusal_of_ncu(planned);
+    return std::nullopt;
+  }
+
+  // A case that is to be counted, and cannot be, would be one of a few steps that nobody may use.
+  std::optional<Refusal> refusal_of_ncu(const CasePlan& planned) const {
+    const auto refusal = [](std::string why) {
+      return Refusal{record::Status::unsupported, "profile.ncu: " + std::move(why)};
+    };
+    if (planned.device.device.kind != "cuda")
+      return refusal(
+          fmt::format("ncu counts what kernels do on an NVIDIA GPU, and the case runs on the {} device; leave it out, "
+                      "or set run.device = \"cuda\"",
+                      planned.device.device.kind));
+    if (planned.ranks > 1)
+      return refusal(
+          fmt::format("ncu runs each kernel alone and again, and those of {} ranks wait for one another; set "
+                      "run.ranks = 1",
+                      planned.ranks));
+    if (planned.in_process)
+      return refusal("ncu needs a worker process that it starts; leave out --in-process and isolate = false");
+    if (planned.values.profile.nsys) return refusal("ncu and nsys cannot both watch a case; leave out profile.nsys");
+    if (std::string problem = basis_.problem_of_ncu ? basis_.problem_of_ncu() : ""; !problem.empty())
+      return refusal(std::move(problem));
     return std::nullopt;
   }
 

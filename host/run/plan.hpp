@@ -71,6 +71,8 @@ struct PlanBasis {
   // The hashes of the libraries behind a case on such a device, by role, and that of a file which a parameter names.
   std::function<record::Named<std::string>(const std::string& device_kind, std::int32_t ranks)> files_of;
   std::function<std::string(const std::string& path)> hash_of_input;
+  // Why Nsight Compute cannot be run here, asked where a case wants it; "": it can. Empty: nobody asks.
+  std::function<std::string()> problem_of_ncu = {};
 };
 
 // Throws std::system_error when an input file cannot be read, and what `ask_device` throws.

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "run/installed_ncu.hpp"
 #include "run/plan.hpp"
 #include "run/taken_files.hpp"
 
@@ -17,7 +18,8 @@ inline PlanBasis plan_basis(const RunTarget& target, TakenFiles& files,
           {},
           {},
           [&files](const std::string& device_kind, std::int32_t ranks) { return files.hashes(device_kind, ranks); },
-          [&files](const std::string& path) { return files.input_hash(path); }};
+          [&files](const std::string& path) { return files.input_hash(path); },
+          [] { return installed_ncu().problem; }};
 }
 
 }  // namespace assay::host::run

@@ -36,13 +36,14 @@ const assay_kernel_trace* kernel_trace_of(const plugin::OpenDevice& device) {
 
 CaseProfiler::CaseProfiler(const CaseSpec& spec, const plugin::OpenDevice& device, HostServices& services,
                            record::CaseResult& result)
-    : is_watched_(spec.values.profile.nvtx || spec.values.profile.nsys),
+    : is_counted_(spec.values.profile.ncu),
+      is_watched_(spec.values.profile.nvtx || spec.values.profile.nsys),
       kernels_file_(spec.values.profile.kernels ? file_of(spec, "kernels", "md") : ""),
       memory_snapshot_file_(spec.values.profile.memory_snapshot ? file_of(spec, "memory", "pickle") : ""),
       device_(device),
       services_(services),
       result_(result),
-      profiler_(is_watched_ ? profiler_of(device) : nullptr) {
+      profiler_(is_watched_ || is_counted_ ? profiler_of(device) : nullptr) {
   if (!memory_snapshot_file_.empty()) services.begin_memory_history();
 }
 
@@ -62,7 +63,8 @@ bool CaseProfiler::write(const std::string& file, const std::string& bytes, cons
 }
 
 void CaseProfiler::start_range() {
-  if (profiler_ && !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
+  if (profiler_ && !is_counted_ &&
+      !is_done(profiler_->start(device_.handle()), "starting the external profiler's range"))
     profiler_ = nullptr;
 }
 
@@ -75,13 +77,31 @@ void CaseProfiler::begin_measure(measure::Recorder& recorder, const std::vector<
 void CaseProfiler::end_measure(measure::Recorder& recorder) {
   recorder.tell(nullptr);
   ranges_.reset();
-  if (profiler_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
+  if (profiler_ && !is_counted_) is_done(profiler_->stop(device_.handle()), "ending the external profiler's range");
+}
+
+void CaseProfiler::count_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
+                                 const std::function<void(std::uint64_t step)>& run_step) {
+  if (!is_counted_) return;
+  if (!profiler_) return note(fmt::format("ncu: the {} device has no range for a profiler", device_.api().kind));
+  assay_device* device = device_.handle();
+  timeline.synchronize();
+  if (!is_done(profiler_->start(device), "ncu: starting its range")) return;
+  recorder.discard();
+  recorder.begin_step();
+  run_step(0);
+  recorder.end_step();
+  timeline.synchronize();
+  recorder.discard();
+  is_done(profiler_->stop(device), "ncu: ending its range");
 }
 
 void CaseProfiler::trace_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
                                  const std::vector<std::string>& phase_names,
                                  const std::function<void(std::uint64_t step)>& run_step) {
   if (kernels_file_.empty()) return;
+  if (is_counted_)
+    return note(fmt::format("{}not traced under ncu, which holds the device's counters", profile::kernels_note));
   const auto* trace = kernel_trace_of(device_);
   if (!trace)
     return note(fmt::format("{}the {} device offers no trace of them; their table needs a GPU", profile::kernels_note,

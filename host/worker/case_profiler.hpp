@@ -39,6 +39,10 @@ class CaseProfiler {
                      const std::vector<std::string>& phase_names,
                      const std::function<void(std::uint64_t step)>& run_step);
 
+  // Runs one more step as the part that Nsight Compute counts, which runs each of its kernels several times.
+  void count_kernels(measure::Timeline& timeline, measure::Recorder& recorder,
+                     const std::function<void(std::uint64_t step)>& run_step);
+
   // Writes what was taken and released so far, once: a second call does nothing.
   void write_memory_snapshot();
 
@@ -49,6 +53,7 @@ class CaseProfiler {
   // The table of those steps whose work lies between their marks, and a note on the others.
   void record_table(std::vector<profile::TracedStep> steps, bool in_graph, const std::vector<std::string>& phase_names);
 
+  const bool is_counted_;                   // by Nsight Compute, in a step of its own
   const bool is_watched_;                   // named ranges, and the range that an external profiler records
   const std::string kernels_file_;          // Markdown: the table of kernels per phase; "": none
   const std::string memory_snapshot_file_;  // a pickle; "": none

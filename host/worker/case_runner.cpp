@@ -310,8 +310,9 @@ class CaseRun {
   // it counts in these belongs to none of them.
   void trace_kernels(std::uint64_t steps_done) {
     services_->ignore_metrics(true);
-    profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases,
-                             [&](std::uint64_t step) { run_step(steps_done + step, true); });
+    const auto run_next = [&](std::uint64_t step) { run_step(steps_done + step, true); };
+    profiler_->count_kernels(*timeline_, *recorder_, run_next);
+    profiler_->trace_kernels(*timeline_, *recorder_, schema_.phases, run_next);
     services_->ignore_metrics(false);
     recorder_.reset();
   }

@@ -15,14 +15,19 @@ function ceilingsOf(list) {
 addPlot({
   name: "roofline",
   title: "Roofline",
-  about: "Operations in a second over operations for each byte, as the workload counts both. " +
+  about: "Operations in a second over operations for each byte, as the workload counts both, or of each kernel as Nsight Compute has. " +
          "Lines are ceilings: what the device's maker states, and what was found by trial.",
   draw(svg, width, list) {
-    const counted = list.filter((c) => c.roofline && c.roofline.gflop_per_s > 0);
-    const all = counted.filter((c) => c.roofline.flops_per_byte > 0);
+    const hasKernels = (c) => c.roofline.kernels && c.roofline.kernels.length > 0;
+    const counted = list.filter((c) => c.roofline && (c.roofline.gflop_per_s > 0 || hasKernels(c)));
+    const all = counted.filter((c) => c.roofline.flops_per_byte > 0 || hasKernels(c));
     if (!all.length)
       return {nothing: counted.length ? "the workload counts its operations, but not its bytes" : "no case counts its operations"};
-    const points = all.map((c) => ({c, x: c.roofline.flops_per_byte, y: c.roofline.gflop_per_s}));
+    const names = shortNames(all, 120);
+    const points = all.flatMap((c, i) => !hasKernels(c)
+      ? [{c, name: names[i], title: c.name, x: c.roofline.flops_per_byte, y: c.roofline.gflop_per_s}]
+      : c.roofline.kernels.map(([kernel, y, x]) =>
+          ({c, name: all.length > 1 ? `${names[i]}: ${kernel}` : kernel, title: `${c.name}: ${kernel}`, x, y})));
     const ceilings = ceilingsOf(all).slice(0, 6);
     const ridges = ceilings.filter((p) => p.gflop_per_s > 0 && p.gbytes_per_s > 0).map((p) => p.gflop_per_s / p.gbytes_per_s);
     const xs = logDomain(points.map((p) => p.x).concat(ridges));
@@ -51,12 +56,12 @@ addPlot({
     };
     svg.append("g").selectAll("circle").data(points).join("circle").attr("class", "c0 point").attr("r", points.length > 200 ? 2.5 : 4.5)
        .attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y))
-       .append("title").text((p) => `${p.c.name}: ${shortNumber(p.y)} GFLOP/s at ${shortNumber(p.x)} operations a byte${share(p)}`);
+       .append("title").text((p) => `${p.title}: ${shortNumber(p.y)} GFLOP/s at ${shortNumber(p.x)} operations a byte${share(p)}`);
     // Names as far as they do not lie on each other; who points at one of the others is told its name, too.
-    const placed = [], names = shortNames(all, 120);
-    for (const [i, p] of points.entries()) {
+    const placed = [];
+    for (const p of points) {
       if (placed.length >= 24) break;
-      const name = names[i], at = {x: x(p.x) + 7, y: y(p.y) + 4, width: name.length * letterWidth};
+      const name = p.name, at = {x: x(p.x) + 7, y: y(p.y) + 4, width: name.length * letterWidth};
       if (at.x + at.width > width) continue;
       if (placed.some((other) => Math.abs(other.y - at.y) < 12 && at.x < other.x + other.width && other.x < at.x + at.width)) continue;
       placed.push(at);

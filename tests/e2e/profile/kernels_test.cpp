@@ -140,7 +140,7 @@ TEST_F(Kernels, CasesWithoutKernelsAreToldAndAllOfThemAreAMistake) {
 TEST_F(Kernels, MistakesOfTheCommandLineSayWhatIsExpected) {
   put_cases({naive_case()});
   EXPECT_TRUE(contains(kernels({"--by", "kernels"}, 2),
-                       "--by is 'kernels'; expected one of phase, class, kernel; did you "
+                       "--by is 'kernels'; expected one of phase, class, kernel, counter; did you "
                        "mean 'kernel'?"))
       << output();
   EXPECT_TRUE(contains(kernels({"--format", "jsn"}, 2), "did you mean 'json'?")) << output();

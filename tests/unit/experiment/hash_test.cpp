@@ -90,13 +90,14 @@ TEST(CaseHash, DiffersWithEveryValueSettingAndIdentity) {
   add([](Case& c) { c.run.memory_limit_bytes = 1; });
   add([](Case& c) { c.profile.nvtx = false; });
   add([](Case& c) { c.profile.nsys = true; });
+  add([](Case& c) { c.profile.ncu = true; });
   add([](Case& c) { c.profile.kernels = true; });
   add([](Case& c) { c.profile.memory_snapshot = true; });
-  EXPECT_EQ(hashes.size(), 27u);
+  EXPECT_EQ(hashes.size(), 28u);
   PairList other = identity;
   other[0].second = "00fe";
   hashes.insert(case_hash(plain_case(), "demo", other));
-  EXPECT_EQ(hashes.size(), 28u);
+  EXPECT_EQ(hashes.size(), 29u);
 }
 
 TEST(CaseHash, KeepsNeighbouringTextsApart) {

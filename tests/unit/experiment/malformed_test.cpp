@@ -92,7 +92,7 @@ const std::vector<Malformed>& malformed_files() {
        "[workload] plugin is 7; expected a string: a name on the plugin path, or a path to a .so with a '/' in it", ""},
       {"profile_not_bool", 6, 8, R"([profile] nsys is "yes"; expected true or false (default false))", ""},
       {"profile_unknown", 6, 1,
-       "unknown key 'kernel' in [profile]; known: nvtx, nsys, nsys_trace, kernels, memory_snapshot",
+       "unknown key 'kernel' in [profile]; known: nvtx, nsys, nsys_trace, ncu, ncu_launches, kernels, memory_snapshot",
        "; did you mean 'kernels'?"},
       {"range_below_param", 6, 14, "[sweep] batch_size is 0; expected an integer >= 1 (default 4)", ""},
       {"range_both_growths", 6, 34, "[sweep] batch_size has both 'factor' and 'step'; expected one of them", ""},

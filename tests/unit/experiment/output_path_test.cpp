@@ -43,7 +43,7 @@ TEST(OutputPath, NamesOfTheHostAndNamesThatAreNoneAreRefused) {
   for (const char* name :
        {"cases.jsonl", "experiment.toml", "environment.json", "environments/x", "files", "files/a.so", "logs",
         "logs/case-0001.log", "table.csv", "table.md", "bench_cpu_0gpu_1.json", "batch/x", "kernels_case-0001.md",
-        "memory_case-0001.pickle", "nsys_case-0001.nsys-rep", "latest"})
+        "memory_case-0001.pickle", "nsys_case-0001.nsys-rep", "ncu_case-0001.csv", "latest"})
     EXPECT_TRUE(problem_of_output(name)) << name;
   for (const char* name :
        {"/x", "a//b", "a/", "..", "a/../b", "a/..", ".", "./x", ".hidden", "a/.b", "x\n", "x.partial"})

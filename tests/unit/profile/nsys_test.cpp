@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "profile/program.hpp"
+
 namespace assay::host::profile {
 namespace {
 

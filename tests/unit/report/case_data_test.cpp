@@ -60,6 +60,17 @@ TEST(CaseData, StepsAreThinnedAndTheirSpreadIsOfAll) {
   EXPECT_EQ(thin["mean"], 1243.3);
 }
 
+TEST(CaseData, KernelsThatWereCountedArePointsOfTheRoofline) {
+  host::Json record = ok_record();
+  record.erase("rates");
+  record["ncu"] = host::Json::parse(R"({"launches": 3, "at_limit": false, "table": "ncu_case-0001.csv", "kernels": [
+    {"class": "matrix products", "name": "gemm", "count": 1, "time_us": 2.0, "dram_bytes": 4e6, "flops": 8e9},
+    {"class": "copies and fills", "name": "fill", "count": 2, "time_us": 1.0, "dram_bytes": 4e6, "flops": 0.0}]})");
+  const Json roofline = shown(record)["roofline"];
+  EXPECT_EQ(roofline["kernels"], Json::parse(R"([["gemm", 4e6, 2000]])"));
+  EXPECT_FALSE(roofline.contains("gflop_per_s"));
+}
+
 TEST(CaseData, PhasesAndKindsOfMemoryAreNamedOnceForAllCases) {
   SharedNames names;
   host::Json other = ok_record();

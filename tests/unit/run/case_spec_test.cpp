@@ -32,6 +32,8 @@ TEST(CaseSpecText, EverySettingArrives) {
   c.run.memory_limit_bytes = (std::uint64_t{3} << 30) + 1;
   c.profile.nvtx = false;
   c.profile.nsys = true;
+  c.profile.ncu = true;
+  c.profile.ncu_launches = 9;
   c.profile.nsys_trace = {"osrt", "cuda"};
   c.run.allow = {"oom"};
   c.profile.kernels = true;

@@ -88,6 +88,39 @@ TEST(Plan, RanksThatDoNotWorkTogetherAreRefusedUnlessCopiesAreAskedFor) {
   EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
 }
 
+// One that cannot be counted is refused before it starts, with what to do.
+TEST(Plan, ACaseThatNcuCannotCountIsRefused) {
+  Machine machine;
+  std::string problem;
+  int asked = 0;
+  machine.basis.problem_of_ncu = [&] {
+    ++asked;
+    return problem;
+  };
+  experiment::Case c = small_case(0);
+  machine.device = device_of("cuda", 2);
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(asked, 0) << "nobody wants it";
+  c.profile.ncu = true;
+  EXPECT_FALSE(plan_one(machine, c).refusal.has_value());
+  EXPECT_EQ(asked, 1);
+  const auto why = [&](const experiment::Case& refused) {
+    const auto refusal = plan_one(machine, refused).refusal;
+    EXPECT_TRUE(refusal && refusal->status == record::Status::unsupported);
+    return refusal ? refusal->reason : "";
+  };
+  experiment::Case several = c, here = c, both = c;
+  several.run.ranks = 2, here.run.isolate = false, both.profile.nsys = true;
+  EXPECT_TRUE(why(several).ends_with("set run.ranks = 1")) << why(several);
+  EXPECT_TRUE(why(here).ends_with("leave out --in-process and isolate = false")) << why(here);
+  EXPECT_TRUE(why(both).ends_with("leave out profile.nsys")) << why(both);
+  problem = "ncu is not on the PATH";
+  EXPECT_EQ(why(c), "profile.ncu: ncu is not on the PATH");
+  machine.device = device_of("cpu", 1);
+  EXPECT_TRUE(why(c).ends_with("the case runs on the cpu device; leave it out, or set run.device = \"cuda\""))
+      << why(c);
+}
+
 TEST(Plan, RanksUnderALauncherAreNoCopiesByThemselves) {
   Machine machine;
   machine.schema.ranks = plugin::RanksAre::copies;

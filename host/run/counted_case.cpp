@@ -1,0 +1,120 @@
+#include "run/counted_case.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "common/files.hpp"
+#include "profile/counted_kernels.hpp"
+#include "profile/ncu.hpp"
+#include "profile/ncu_table.hpp"
+#include "run/installed_ncu.hpp"
+
+namespace assay::host::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* no_times =
+    "counted by ncu, which runs kernels alone and several times: this is no measurement, and the record has no times";
+
+bool is_time_or_rate(std::string_view unit) {
+  constexpr std::array<std::string_view, 6> times{"ns", "us", "ms", "s", "min", "h"};
+  return std::find(times.begin(), times.end(), unit) != times.end() || unit.find("/s") != std::string_view::npos ||
+         unit.find("per_s") != std::string_view::npos;
+}
+
+// "" of a file that is not there.
+std::string counts_text(const fs::path& file) {
+  try {
+    return read_file(file);
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+// Nothing has come of the case: no time, and no count.
+void fail_uncounted(record::CaseResult& result, std::string reason) {
+  result.status = record::Status::failed;
+  result.reason = std::move(reason);
+  result.stage = Stage::measure;
+}
+
+void write_for_people(const fs::path& file, record::CaseResult& result) {
+  result.ncu->file = file.filename().string();
+  std::ofstream out(file, std::ios::binary);
+  out << profile::counted_markdown(result);
+  out.close();
+  if (out) return;
+  result.ncu->file.clear();
+  result.note(fmt::format("the table of counted kernels could not be written to {}; is the disk full?", file.string()));
+}
+
+}  // namespace
+
+bool is_counted(const worker::CaseSpec& spec) { return spec.values.profile.ncu && spec.device_kind == "cuda"; }
+
+fs::path table_of_ncu(const worker::CaseSpec& spec) { return spec.file_of_run("ncu_" + spec.file_stem() + ".csv"); }
+
+void forget_counts(const worker::CaseSpec& spec) {
+  std::error_code ignored;
+  fs::remove(table_of_ncu(spec), ignored);
+}
+
+void take_times_away(record::CaseResult& result) {
+  result.phases.reset(), result.step_metrics.reset(), result.sampling.reset(), result.rates.reset();
+  result.silent.reset(), result.drift.reset();
+  result.contention.reset(), result.telemetry.reset(), result.validity.reset();
+  result.wall.measure_s.reset();
+  if (result.efficiency) {  // what the maker states is no measurement
+    result.efficiency = record::Efficiency{.stated = result.efficiency->stated};
+    if (!result.efficiency->stated) result.efficiency.reset();
+  }
+  if (result.metrics) {
+    std::erase_if(*result.metrics, [](const auto& metric) { return is_time_or_rate(metric.second.unit); });
+    if (result.metrics->empty()) result.metrics.reset();
+  }
+  if (result.memory)
+    result.memory->process_peak_mib.reset(), result.memory->device_used_mib.reset(),
+        result.memory->unexplained_mib.reset();
+}
+
+void take_counts(const worker::CaseSpec& spec, record::CaseResult& result) {
+  const fs::path file = table_of_ncu(spec);
+  const std::string text = counts_text(file);
+  const std::string complaint = profile::ncu_complaint(fmt::format("{}\n{}", text, fmt::join(result.log_tail, "\n")));
+  if (!result.is_ok()) {
+    const bool is_lost = result.status == record::Status::crashed || result.status == record::Status::timeout;
+    if (is_lost && !complaint.empty()) result.reason = fmt::format("ncu: {}; {}", complaint, result.reason);
+    if (result.status == record::Status::timeout)
+      result.reason +=
+          "; under ncu each kernel of a step runs several times: raise measure.timeout, or lower profile.ncu_launches";
+    return;
+  }
+  take_times_away(result);
+  const profile::NcuTable table = profile::read_ncu_table(text);
+  if (!table.problem.empty() && !complaint.empty()) return fail_uncounted(result, "ncu: " + complaint);
+  if (!table.problem.empty())
+    return fail_uncounted(
+        result, fmt::format("ncu: {} cannot be used: {}; logs/{}.log has what ncu has said", file.filename().string(),
+                            text.empty() ? "it was not written" : table.problem, spec.file_stem()));
+  record::CounterProfile& ncu = result.ncu.emplace();
+  ncu.version = installed_ncu().version;
+  ncu.launches = static_cast<std::int64_t>(table.launches.size());
+  ncu.is_at_limit = ncu.launches >= spec.values.profile.ncu_launches;
+  ncu.table = file.filename().string();
+  ncu.kernels = profile::counted_kernels(table.launches);
+  result.note(no_times);
+  if (!complaint.empty()) result.note("ncu: " + complaint);
+  for (const std::string& note : table.notes) result.note(fmt::format("ncu: {}: {}", ncu.table, note));
+  write_for_people(spec.file_of_run("ncu_" + spec.file_stem() + ".md"), result);
+}
+
+}  // namespace assay::host::run
