@@ -27,25 +27,6 @@ Cell launches_cell(double count) {
   return whole ? record::count_cell(*whole) : record::number_cell(count);
 }
 
-// The axes of all records, each once, in their order.
-std::vector<std::string> axes_of(const std::vector<CaseRecord>& records) {
-  std::vector<std::string> axes;
-  for (const CaseRecord& r : records)
-    for (const auto& [axis, value] : r.identity.axes)
-      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
-  return axes;
-}
-
-// Which case. Cases count from 1, as their files do.
-std::vector<Cell> case_head(const CaseRecord& r, const std::vector<std::string>& axes) {
-  std::vector<Cell> cells{record::input_cell(r.identity.index + 1)};
-  for (const std::string& axis : axes) {
-    const Value* value = record::find(r.identity.axes, axis);
-    cells.push_back(value ? record::input_cell(*value) : Cell{});
-  }
-  return cells;
-}
-
 // Which case, and which part of its step.
 std::vector<Cell> row_head(const CaseRecord& r, const std::vector<std::string>& axes, const KernelPart& part) {
   std::vector<Cell> cells = case_head(r, axes);
@@ -157,9 +138,26 @@ std::vector<std::string> columns_of(KernelRows rows, const std::vector<std::stri
 
 }  // namespace
 
+std::vector<std::string> axes_of(const std::vector<CaseRecord>& records) {
+  std::vector<std::string> axes;
+  for (const CaseRecord& r : records)
+    for (const auto& [axis, value] : r.identity.axes)
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+  return axes;
+}
+
+std::vector<Cell> case_head(const CaseRecord& r, const std::vector<std::string>& axes) {
+  std::vector<Cell> cells{record::input_cell(r.identity.index + 1)};
+  for (const std::string& axis : axes) {
+    const Value* value = record::find(r.identity.axes, axis);
+    cells.push_back(value ? record::input_cell(*value) : Cell{});
+  }
+  return cells;
+}
+
 bool has_rows(const CaseRecord& r, KernelRows rows) {
   if (!r.result.is_ok()) return false;
-  if (rows == KernelRows::counters) return r.result.ncu && !r.result.ncu->kernels.empty();
+  if (rows == KernelRows::counters || rows == KernelRows::plan) return r.result.ncu && !r.result.ncu->kernels.empty();
   return r.result.kernels && !r.result.kernels->empty();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/counted_beside_plan.hpp"
 #include "cli/kernel_tables.hpp"
 #include "cli/options.hpp"
 #include "common/suggest.hpp"
@@ -35,10 +36,13 @@ po::options_description kernel_options() {
   visible.add_options()  //
       ("by", po::value<std::string>(),
        "a row for each phase, class or kernel (default: phase; with --case or --top, kernel), or counter: for each\n"
-       "kernel that Nsight Compute has counted (default where no case has others)")  //
+       "kernel that Nsight Compute has counted (default where no case has others), or plan: for each kind of\n"
+       "operation, what was counted beside what `assay plan` says that it takes")  //
       ("case", po::value<std::vector<std::int64_t>>()->composing(),
        "this case alone, by its number from 1; may be repeated")                                   //
       ("top", po::value<std::int64_t>(), "so many classes or kernels of each phase, the longest")  //
+      ("plugin-path", po::value<std::vector<std::string>>()->composing(),
+       "with --by plan: folder with plugins, searched first; repeatable")  //
       ("format", po::value<std::string>()->default_value("terminal"), "or markdown, csv, json");
   return visible;
 }
@@ -51,14 +55,15 @@ std::string checked_word(const char* option, const std::string& word, const std:
 
 KernelRows rows_of(const po::variables_map& values) {
   const bool is_detail = values.count("case") || values.count("top");
-  const std::string by =
-      values.count("by") ? checked_word("by", values["by"].as<std::string>(), {"phase", "class", "kernel", "counter"})
-                         : (is_detail ? "kernel" : "phase");
-  if (by == "phase" && values.count("top"))
-    throw UsageError("--top counts classes or kernels; expected --by class or --by kernel beside it");
+  const std::string by = values.count("by") ? checked_word("by", values["by"].as<std::string>(),
+                                                           {"phase", "class", "kernel", "counter", "plan"})
+                                            : (is_detail ? "kernel" : "phase");
+  if ((by == "phase" || by == "plan") && values.count("top"))
+    throw UsageError("--top counts classes or kernels; expected --by class, kernel or counter beside it");
   return by == "phase"     ? KernelRows::phases
          : by == "class"   ? KernelRows::classes
          : by == "counter" ? KernelRows::counters
+         : by == "plan"    ? KernelRows::plan
                            : KernelRows::kernels;
 }
 
@@ -107,11 +112,12 @@ std::string why_without_kernels(const CaseRecord& r) {
 void keep_those_with_kernels(std::vector<CaseRecord>& records, const std::string& run, KernelRows rows) {
   const auto has = [rows](const CaseRecord& r) { return has_rows(r, rows); };
   if (std::none_of(records.begin(), records.end(), has)) {
-    const char* const setting = rows == KernelRows::counters ? "ncu" : "kernels";
+    const bool is_counted = rows == KernelRows::counters || rows == KernelRows::plan;
+    const char* const setting = is_counted ? "ncu" : "kernels";
     throw UsageError(
         fmt::format("{} has no {}kernels{}; run the experiment with [profile] {} = true "
                     "(--set profile.{}=true) on a GPU",
-                    run, rows == KernelRows::counters ? "counted " : "",
+                    run, is_counted ? "counted " : "",
                     records.empty() ? "" : fmt::format(" ({})", why_without_kernels(records[0])), setting, setting));
   }
   for (const CaseRecord& r : records)
@@ -160,7 +166,10 @@ int kernels_command(const Arguments& arguments) {
     };
     if (!values.count("by") && !any(rows) && any(KernelRows::counters)) rows = KernelRows::counters;
     keep_those_with_kernels(records, run, rows);
-    fmt::print("{}", kernels_text(kernel_table(records, rows, top), format));
+    fmt::print("{}",
+               kernels_text(rows == KernelRows::plan ? counted_beside_plan(records, run, list_of(values, "plugin-path"))
+                                                     : kernel_table(records, rows, top),
+                            format));
     return run::exit_ok;
   } catch (const compare::NoRunError& e) {
     throw UsageError(e.what());

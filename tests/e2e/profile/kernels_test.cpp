@@ -140,12 +140,13 @@ TEST_F(Kernels, CasesWithoutKernelsAreToldAndAllOfThemAreAMistake) {
 TEST_F(Kernels, MistakesOfTheCommandLineSayWhatIsExpected) {
   put_cases({naive_case()});
   EXPECT_TRUE(contains(kernels({"--by", "kernels"}, 2),
-                       "--by is 'kernels'; expected one of phase, class, kernel, counter; did you "
+                       "--by is 'kernels'; expected one of phase, class, kernel, counter, plan; did you "
                        "mean 'kernel'?"))
       << output();
   EXPECT_TRUE(contains(kernels({"--format", "jsn"}, 2), "did you mean 'json'?")) << output();
   EXPECT_TRUE(contains(kernels({"--top", "0"}, 2), "--top is 0; expected a number >= 1")) << output();
-  EXPECT_TRUE(contains(kernels({"--by", "phase", "--top", "2"}, 2), "expected --by class or --by kernel")) << output();
+  EXPECT_TRUE(contains(kernels({"--by", "phase", "--top", "2"}, 2), "expected --by class, kernel or counter"))
+      << output();
   EXPECT_TRUE(contains(kernels({"--case", "9"}, 2), "--case is 9, which the run does not have; it has 1")) << output();
   const RunResult nowhere = run({"kernels", "nowhere"});
   EXPECT_EQ(nowhere.exit.code, 2);

@@ -114,6 +114,17 @@ def check_counts(test):
     rows = json.loads(done.stdout)
     assert [(row["kernel"], row["launches"], row["gbytes_per_s"]) for row in rows] == [
         ("nvjet_gemm", 2, 1500), ("rms_norm", 1, 2000)], done.stdout + done.stderr
+    done = subprocess.run([test.assay, "kernels", str(test.folder), "--by", "plan", "--format", "json"], capture_output=True,
+                          text=True)
+    kinds = {row["operations"]: row for row in json.loads(done.stdout)}
+    assert list(kinds) == ["products", "attention", "other", "all"], done.stdout
+    products = kinds["products"]
+    assert products["launches"] == 2 and products["dram_mb"] == 6 and products["gflop"] == 0.004, products
+    # By hand: 2 * tokens * (weights of a layer and the head) forward, and twice that backward.
+    tokens, d, ff, vocabulary = 2 * 16, 32, 64, 50
+    flops = 3 * 2 * tokens * (4 * d * d + 3 * d * ff + d * vocabulary)
+    assert abs(products["planned.gflop"] - flops * 1e-9) < 1e-12, (products, flops)
+    assert abs(products["gflop.ratio"] - 4e6 / flops) < 1e-6 and kinds["all"]["planned.mb"] > 0, products
     return test.folder
 
 
