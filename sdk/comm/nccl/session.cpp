@@ -163,7 +163,7 @@ void Session::watch_call(const Flight& flight) {
   call_ = {flight, Clock::now()};
 }
 
-// Not reached where the call fails: that is the end of the session, and nobody asks for call_ again.
+// Not reached where NCCL or the GPU fails the call: that is the end of the session, and nobody asks for call_ again.
 void Session::forget_call() {
   const std::lock_guard lock(mutex_);
   call_.reset();

@@ -45,7 +45,10 @@ auto Session::on_gpu(Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    if (error.status() != ASSAY_DEVICE_ERROR && error.status() != ASSAY_OUT_OF_MEMORY) throw;
+    if (error.status() != ASSAY_DEVICE_ERROR && error.status() != ASSAY_OUT_OF_MEMORY) {
+      if (!series_) forget_call();  // what was refused is not under way, and will never be late
+      throw;
+    }
     fail({error.status(), error.what()});
   }
 }

@@ -52,6 +52,25 @@ TEST_F(GraphTest, AReplayCountsAsItsCollectivesDo) {
   EXPECT_DOUBLE_EQ(totals.busy_ms, 20);
 }
 
+// A graph that refuses to be replayed leaves the session as it was: nothing is under way that could be late.
+TEST_F(GraphTest, AReplayThatIsRefusedIsNeverLate) {
+  class Refusing final : public compute::Graph {
+   public:
+    void launch() override { throw Error(ASSAY_INVALID_ARGUMENT, "its memory was taken anew"); }
+    std::size_t node_count() const override { return 1; }
+  };
+  open_on(true, 50);
+  const auto graph = capture();
+  const CapturedCollectives captured = session->take_captured();
+  Refusing refusing;
+  EXPECT_TRUE(has(error_of([&] { session->replay(captured, refusing); }), "its memory was taken anew"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // many looks of the caretaker, and six deadlines
+  EXPECT_EQ(world->aborts, 0);
+  session->replay(captured, *graph);
+  session->synchronize();
+  EXPECT_EQ(session->take_totals().collectives, 2U);
+}
+
 // The same graph holds other work: how long its collectives took nobody knows.
 TEST_F(GraphTest, BesideOtherWorkAReplayIsNotTimed) {
   open_on(false);
