@@ -5,8 +5,33 @@
 #include <assay/workload/open_backend.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::train {
+namespace {
+
+// A graph of a step. It knows addresses: once memory of the step lies elsewhere, a replay would read and write what
+// belongs to others by then.
+class PlacedGraph final : public compute::Graph {
+ public:
+  PlacedGraph(std::unique_ptr<compute::Graph> graph, std::shared_ptr<const std::uint64_t> moves)
+      : graph_(std::move(graph)), moves_(std::move(moves)), moves_when_captured_(*moves_) {}
+
+  void launch() override {
+    if (*moves_ != moves_when_captured_)
+      throw Error(ASSAY_INVALID_ARGUMENT,
+                  "a captured step is launched whose memory was taken anew since then; capture it again");
+    graph_->launch();
+  }
+  std::size_t node_count() const override { return graph_->node_count(); }
+
+ private:
+  std::unique_ptr<compute::Graph> graph_;
+  std::shared_ptr<const std::uint64_t> moves_;
+  std::uint64_t moves_when_captured_;
+};
+
+}  // namespace
 
 Trainer::Trainer(const Host& host, const TrainerConfig& config)
     : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {}
@@ -111,14 +136,20 @@ void Trainer::bind_parameters() {
 }
 
 void Trainer::prepare(const std::function<void()>& enqueue) {
-  workspace_.prepare(host_, *backend_, [&] {
+  prepare_workspace(*backend_, [&] {
     draw_parameters(config_.seed);  // whatever they start from: no file is read for this
     enqueue();
   });
 }
 
 void Trainer::prepare(compute::Backend& by, const std::function<void(compute::Backend&)>& enqueue) {
-  workspace_.prepare(host_, by, [&] { enqueue(by); });
+  prepare_workspace(by, [&] { enqueue(by); });
+}
+
+void Trainer::prepare_workspace(compute::Backend& by, const std::function<void()>& enqueue) {
+  const std::uint64_t before = workspace_.times_taken();
+  workspace_.prepare(host_, by, enqueue);
+  *moves_ += workspace_.times_taken() - before;
 }
 
 void Trainer::start(double loss_scale) {
@@ -144,7 +175,8 @@ std::unique_ptr<compute::Graph> Trainer::capture_as_is(const std::function<void(
   if (std::string_view(backend_->kind()) == "cpu") return nullptr;
   std::optional<CaptureMarks> captured;
   if (marks == Marks::captured) captured.emplace(host_);
-  return backend_->capture(enqueue);
+  std::unique_ptr<compute::Graph> graph = backend_->capture(enqueue);
+  return graph ? std::make_unique<PlacedGraph>(std::move(graph), moves_) : nullptr;
 }
 
 void Trainer::start_parameters() const {
@@ -158,6 +190,7 @@ void Trainer::load_weights(const SafetensorsReader& file) const { load_parameter
 
 void Trainer::lend_memory(Model& other) {
   if (other.activation_bytes() > activation_memory_.bytes()) {
+    ++*moves_;
     activation_memory_.reset();
     activation_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, other.activation_bytes(), "verification");
     model_->bind(gradient_memory_.data(), activation_memory_.data());

@@ -3,6 +3,7 @@
 #include <assay/compute/backend.hpp>
 #include <assay/plugin.hpp>
 
+#include <cstdint>
 #include <utility>
 
 namespace assay::compute {
@@ -26,6 +27,7 @@ class Workspace {
     backend.synchronize();
     backend.set_workspace(nullptr, 0);  // should there be no memory for more
     memory_.reset();
+    ++times_taken_;
     memory_ = DeviceMemory(host, ASSAY_MEMORY_WORKSPACE, wanted, "workspace");
     backend.set_workspace(memory_.data(), wanted);
   }
@@ -34,6 +36,8 @@ class Workspace {
     backend.set_workspace(nullptr, 0);
     memory_.reset();
   }
+
+  std::uint64_t times_taken() const { return times_taken_; }
 
  private:
   class Preparing {
@@ -48,6 +52,7 @@ class Workspace {
   };
 
   DeviceMemory memory_;
+  std::uint64_t times_taken_ = 0;
 };
 
 }  // namespace assay::compute

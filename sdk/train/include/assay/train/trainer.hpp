@@ -86,7 +86,8 @@ class Trainer {
   // then starts anew.
   enum class Marks { none, captured };
   std::unique_ptr<compute::Graph> capture(const std::function<void()>& enqueue, Marks marks);
-  // The same, once the step has run: its state stays as it is.
+  // The same, once the step has run: its state stays as it is. When memory of the step is taken anew (lend_memory,
+  // prepare), the graph refuses to be launched: INVALID_ARGUMENT.
   std::unique_ptr<compute::Graph> capture_as_is(const std::function<void()>& enqueue, Marks marks);
 
   // Binds `other`, a model of the same parameters (of another batch or path), to the gradient arena and the activation
@@ -134,6 +135,7 @@ class Trainer {
 
  private:
   void open(const Launch& launch);
+  void prepare_workspace(compute::Backend& by, const std::function<void()>& enqueue);
   // Values and, where the policy has one, the compute copy.
   void take_parameter_memory(const SetupMoments& moments = {});
   void take_step_memory();        // gradients and activations
@@ -154,6 +156,9 @@ class Trainer {
   void* parameters_at_ = nullptr;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;
+  // How often memory that a captured step uses was taken anew. Graphs outlive nothing that they use, but may be
+  // launched when it lies elsewhere.
+  const std::shared_ptr<std::uint64_t> moves_ = std::make_shared<std::uint64_t>(0);
 };
 
 }  // namespace assay::train
