@@ -1,10 +1,12 @@
 #include "algorithm_cache.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <assay/plugin.hpp>
 
 #include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -70,10 +72,22 @@ std::map<std::string, CachedAlgorithm> read(const fs::path& file, const TuningCo
   return entries;
 }
 
+// An empty file that nobody else has: hosts that share a home have processes of one number. It may be read by whoever
+// may read what this user makes.
+fs::path new_file_beside(const fs::path& file) {
+  std::string name = file.string() + ".XXXXXX.new";
+  const int made = ::mkstemps(name.data(), 4);
+  if (made < 0) throw std::system_error(errno, std::generic_category(), "no file can be made beside it");
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  (void)::fchmod(made, 0666 & ~mask);
+  ::close(made);
+  return name;
+}
+
 void write(const fs::path& file, const json& document) {
   fs::create_directories(file.parent_path());
-  fs::path fresh = file;
-  fresh += fmt::format(".{}.new", getpid());
+  const fs::path fresh = new_file_beside(file);
   try {
     std::ofstream out(fresh, std::ios::trunc);
     out << document.dump(1) << '\n';

@@ -65,6 +65,17 @@ TEST_F(AlgorithmCacheTest, KeepsWhatWasStored) {
   EXPECT_EQ(files, 1u) << "no temporary file is left";
 }
 
+// Two hosts that share a home may have processes of one number: one's half-written file must not be the other's.
+TEST_F(AlgorithmCacheTest, ItsTemporaryNameIsNoOneElses) {
+  const fs::path of_this_number = file().string() + "." + std::to_string(getpid()) + ".new";
+  fs::create_directories(of_this_number);
+  { AlgorithmCache(folder_, "matmul", conditions).store("k", numbered(1)); }
+  expect("k", 1);
+  const fs::perms may = fs::status(file()).permissions();
+  std::ofstream(folder_ / "usual") << "x";
+  EXPECT_EQ(may, fs::status(folder_ / "usual").permissions()) << "as of any other file of this user";
+}
+
 TEST_F(AlgorithmCacheTest, WritesNothingWhenNothingIsNew) {
   { const AlgorithmCache cache(folder_, "matmul", conditions); }
   EXPECT_FALSE(fs::exists(folder_));
