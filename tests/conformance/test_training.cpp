@@ -439,6 +439,23 @@ TEST(LossScale, GrowsAtTheIntervalAndShrinksOnASkip) {
   EXPECT_EQ(s.step.read()[0], 3.0);
 }
 
+// Weights are no numbers once they are divided by a scale of 0.
+TEST(LossScale, DoesNotShrinkToZero) {
+  if (!is_cuda()) GTEST_SKIP() << "no fp16 on " << backend().kind();
+  const ScaledStep s;
+  s.nonfinite.write({1.0});
+  run([&] {
+    for (int i = 0; i < 200; ++i)
+      backend().run(op::UpdateLossScale{.scale = s.loss_scale().scale,
+                                        .nonfinite = s.loss_scale().nonfinite,
+                                        .good_steps = s.good,
+                                        .skipped_steps = s.skipped,
+                                        .options = {}});
+  });
+  EXPECT_EQ(s.scale.read()[0], 0x1p-64);
+  EXPECT_EQ(s.skipped.read()[0], 200.0);
+}
+
 TEST(LossScale, DividesTheGradientAndSkipsAStep) {
   if (!is_cuda()) GTEST_SKIP() << "no fp16 on " << backend().kind();
   const ScaledStep s;

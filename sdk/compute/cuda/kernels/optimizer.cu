@@ -5,6 +5,7 @@
 
 #include "cuda_error.hpp"
 #include "kernels/held.cuh"
+#include "kernels/loss_scale.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -215,13 +216,11 @@ __global__ void advance_kernel(std::int64_t* step, const LossScalePointers loss_
 __global__ void update_loss_scale_kernel(const LossScalePointers loss_scale, std::int64_t* good_steps,
                                          std::int64_t* skipped_steps, const compute::LossScaleOptions options) {
   if (skipped(loss_scale)) {
-    *loss_scale.scale *= options.backoff;
+    *loss_scale.scale = shrunk_loss_scale(*loss_scale.scale, options.backoff);
     ++*skipped_steps;
     *good_steps = 0;
   } else if (++*good_steps >= options.growth_interval) {
-    // A scale that would overflow stays: with an infinite one no later step could be finite.
-    const float grown = *loss_scale.scale * options.growth;
-    if (isfinite(grown)) *loss_scale.scale = grown;
+    *loss_scale.scale = grown_loss_scale(*loss_scale.scale, options.growth);
     *good_steps = 0;
   }
 }

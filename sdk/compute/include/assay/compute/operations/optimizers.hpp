@@ -20,7 +20,7 @@ struct LossScale {
   Optional<In> nonfinite = {};  // fp32 [1]: how many gradient elements were not finite, from CountNonfinite
   ASSAY_TENSORS(scale, nonfinite)
 };
-struct LossScaleOptions {  // as torch.amp.GradScaler
+struct LossScaleOptions {  // as torch.amp.GradScaler, but that the scale does not shrink below 2^-64
   float growth = 2.0F, backoff = 0.5F;
   std::int64_t growth_interval = 2000;  // steps in a row without a skip before the scale grows
 };
