@@ -69,6 +69,25 @@ TEST(Feed, DeliversPartOfASlotAndTouchesNothingWhilePreparing) {
   EXPECT_EQ(to.read(), filled(50, 15));
 }
 
+// What lies in the device's memory then is nothing, or the batch before.
+TEST(Feed, RefusesToDeliverWhatWasNotSent) {
+  const Buffer memory(slots * 1024);
+  const auto feed = backend().open_feed(slots, bytes, memory.data());
+  const DeviceTensor to(DType::i64, {numbers});
+  fill_slot(*feed, 1, 5);
+  std::string text;
+  EXPECT_EQ(status_of([&] { feed->deliver(1, to); }, &text), ASSAY_INVALID_ARGUMENT);
+  EXPECT_NE(text.find("slot 1 was not sent"), std::string::npos) << text;
+  feed->send(1);
+  EXPECT_EQ(status_of([&] { feed->deliver(0, to); }), ASSAY_INVALID_ARGUMENT);
+  feed->deliver(1, to);
+  feed->reclaim(1);
+  fill_slot(*feed, 1, 70);
+  EXPECT_EQ(status_of([&] { feed->deliver(1, to); }), ASSAY_INVALID_ARGUMENT) << "the second round was not sent either";
+  backend().synchronize();
+  EXPECT_EQ(to.read(), filled(5));
+}
+
 TEST(Feed, RefusesWhatCannotBe) {
   const Buffer memory(slots * 1024);
   EXPECT_EQ(status_of([&] { backend().open_feed(0, bytes, memory.data()); }), ASSAY_INVALID_ARGUMENT);

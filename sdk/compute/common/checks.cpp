@@ -145,4 +145,10 @@ void require_delivery(const Tensor& to, std::size_t bytes_per_slot) {
     invalid("deliver of a feed", fmt::format("{} bytes; expected at most {}, a slot's", to.bytes(), bytes_per_slot));
 }
 
+void SentSlots::deliver(std::size_t slot) {
+  if (!is_sent_[slot])
+    invalid("deliver of a feed", fmt::format("slot {} was not sent since it was delivered last; send it first", slot));
+  is_sent_[slot] = false;
+}
+
 }  // namespace assay::compute

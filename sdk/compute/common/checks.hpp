@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace assay::compute {
 
@@ -55,5 +56,17 @@ std::size_t feed_slot_step(std::size_t slots, std::size_t bytes_per_slot,
                            const void* device_memory);  // from twin to twin
 void require_feed_slot(const char* operation, std::size_t slot, std::size_t slots);
 void require_delivery(const Tensor& to, std::size_t bytes_per_slot);
+
+// Which slots of a feed were sent, and not delivered since: a delivery before its send would give what lay there
+// before.
+class SentSlots {
+ public:
+  explicit SentSlots(std::size_t slots) : is_sent_(slots, false) {}
+  void send(std::size_t slot) { is_sent_[slot] = true; }  // a slot that there is
+  void deliver(std::size_t slot);                         // INVALID_ARGUMENT: it was not sent
+
+ private:
+  std::vector<bool> is_sent_;
+};
 
 }  // namespace assay::compute

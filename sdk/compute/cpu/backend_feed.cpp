@@ -14,17 +14,23 @@ class CpuFeed final : public Feed {
         slots_(slots),
         bytes_per_slot_(bytes_per_slot),
         step_(feed_slot_step(slots, bytes_per_slot, memory)),
-        memory_(static_cast<char*>(memory)) {}
+        memory_(static_cast<char*>(memory)),
+        sent_(slots) {}
 
   void* host_buffer(std::size_t slot) const override {
     require_feed_slot("host_buffer", slot, slots_);
     return memory_ + slot * step_;
   }
-  void send(std::size_t slot) override { require_feed_slot("send", slot, slots_); }
+  void send(std::size_t slot) override {
+    require_feed_slot("send", slot, slots_);
+    sent_.send(slot);
+  }
   void deliver(std::size_t slot, const Tensor& to) override {
     require_feed_slot("deliver", slot, slots_);
     require_delivery(to, bytes_per_slot_);
-    if (!backend_.preparing()) std::memcpy(to.data, memory_ + slot * step_, to.bytes());
+    if (backend_.preparing()) return;
+    sent_.deliver(slot);
+    std::memcpy(to.data, memory_ + slot * step_, to.bytes());
   }
   void reclaim(std::size_t slot) override { require_feed_slot("reclaim", slot, slots_); }
 
@@ -32,6 +38,7 @@ class CpuFeed final : public Feed {
   const CpuBackend& backend_;
   std::size_t slots_, bytes_per_slot_, step_;
   char* memory_;
+  SentSlots sent_;
 };
 
 }  // namespace

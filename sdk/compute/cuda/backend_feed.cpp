@@ -25,7 +25,8 @@ class CudaFeed final : public Feed {
         twins_(static_cast<char*>(device_memory)),
         host_(page_locked(slots * step_)),
         copies_(make_stream(0)),
-        slots_(slots) {
+        slots_(slots),
+        sent_(slots) {
     for (Slot& s : slots_) {
       s.sent = make_event(cudaEventDisableTiming | cudaEventBlockingSync);  // reclaim() sleeps: the loader has work
       s.delivered = make_event(cudaEventDisableTiming);
@@ -47,12 +48,14 @@ class CudaFeed final : public Feed {
     check(cudaMemcpyAsync(twins_ + slot * step_, from, bytes_per_slot_, cudaMemcpyHostToDevice, copies_.get()),
           "send of a feed");
     check(cudaEventRecord(s.sent.get(), copies_.get()), "send of a feed");
+    sent_.send(slot);
   }
 
   void deliver(std::size_t slot, const Tensor& to) override {
     require_feed_slot("deliver", slot, slots_.size());
     require_delivery(to, bytes_per_slot_);
     if (mode_ == Mode::prepare) return;
+    sent_.deliver(slot);  // an event that was never recorded makes nobody wait
     const Slot& s = slots_[slot];
     check(cudaStreamWaitEvent(compute_, s.sent.get(), 0), "deliver of a feed");
     if (to.bytes() > 0)
@@ -77,6 +80,7 @@ class CudaFeed final : public Feed {
   PinnedMemory host_;
   Stream copies_;
   std::vector<Slot> slots_;
+  SentSlots sent_;
 };
 
 }  // namespace

@@ -48,8 +48,8 @@ class Feed {
   virtual void* host_buffer(std::size_t slot) const = 0;
   // Starts the copy to the device, on a stream of its own, after the slot's last deliver. Does not block.
   virtual void send(std::size_t slot) = 0;
-  // Enqueues on the compute stream: wait for the slot's copy, then its bytes to `to` (contiguous, of at most the slot's
-  // bytes). A captured step thus finds its input always in the same place.
+  // Enqueues on the compute stream: wait for the slot's copy, then its bytes to `to` (contiguous, at most a slot's): a
+  // captured step finds its input always in one place. INVALID_ARGUMENT: the slot was not sent since its last deliver.
   virtual void deliver(std::size_t slot, const Tensor& to) = 0;
   // Blocks until the host buffer of a slot that was sent has been read, and may be filled anew.
   virtual void reclaim(std::size_t slot) = 0;
