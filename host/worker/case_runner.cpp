@@ -274,11 +274,13 @@ class CaseRun {
     }
     result_.wall.measure_s = result.window_s;
     step_peaks_mib_ = steps.peaks_mib();
-    for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
-      result_.note(std::move(note));
+    if (!spec_.values.profile.ncu)  // whose times nobody is told
+      for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
+        result_.note(std::move(note));
     profiler_->write_memory_snapshot();
     result_.contention = processor_shares_of(contention);
-    for (std::string& note : contention_notes(contention, threads_given())) result_.note(std::move(note));
+    if (!spec_.values.profile.ncu)
+      for (std::string& note : contention_notes(contention, threads_given())) result_.note(std::move(note));
     if (telemetry) result_.telemetry = telemetry->telemetry(steps.bounds_s());
     // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
     if (result_.telemetry && telemetry_s > result.window_s)
