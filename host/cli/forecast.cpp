@@ -67,22 +67,23 @@ std::optional<scaling::Network> network_of(const po::variables_map& values) {
 scaling::Wires wires_of(const std::vector<scaling::ObservedCase>& cases, const std::vector<StepFamily>& families,
                         const std::set<int>& allowed) {
   // What collectives cost alone is told best by those that ran alone.
-  std::map<std::string, std::vector<scaling::WirePoint>> of_link;
+  std::map<scaling::Link, std::vector<scaling::WirePoint>> of_link;
   for (const auto& points : {scaling::wire_points(cases), scaling::wire_points(families)}) {
-    std::map<std::string, std::vector<scaling::WirePoint>> these;
+    std::map<scaling::Link, std::vector<scaling::WirePoint>> these;
     for (const scaling::WirePoint& p : points)
-      if (allowed.empty() || allowed.contains(p.ranks)) these[p.link].push_back(p);
+      if (p.ranks > 1 && (allowed.empty() || allowed.contains(p.ranks))) these[p.link].push_back(p);
     of_link.merge(these);
   }
   scaling::Wires wires;
   for (const auto& [link, points] : of_link) {
-    const auto ring = scaling::fitted(scaling::Algorithm::ring, points),
-               tree = scaling::fitted(scaling::Algorithm::tree, points);
-    if (!ring) continue;
-    // Gloo has no tree here; nor has a library whose times are no tree's.
-    const bool has_tree = !link.ends_with("gloo") && !scaling::is_refuted(*tree, *ring);
-    if (!has_tree || !scaling::is_refuted(*ring, *tree)) wires[link].push_back(*ring);
-    if (has_tree) wires[link].push_back(*tree);
+    std::vector<scaling::Wire> found;
+    for (const scaling::Algorithm algorithm : link.algorithms())
+      if (const auto wire = scaling::fitted(algorithm, points)) found.push_back(*wire);
+    // A library whose times are no tree's has none.
+    for (const scaling::Wire& wire : found)
+      if (std::none_of(found.begin(), found.end(),
+                       [&](const scaling::Wire& other) { return scaling::is_refuted(wire, other); }))
+        wires[link].push_back(wire);
   }
   return wires;
 }
@@ -143,12 +144,13 @@ int forecast(const po::variables_map& values) {
           fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run", among));
       continue;
     }
-    const auto known = all_wires.find(family.link);
+    const scaling::Link& link = scaling::basis_of(family, one.from, *std::max_element(ranks.begin(), ranks.end())).link;
+    const auto known = all_wires.find(link);
     if (wants_several && known == all_wires.end()) {
       leave_out(
           fmt::format("no record tells what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
                       "over several sizes",
-                      family.link, among));
+                      link.text(), among));
       continue;
     }
     if (known != all_wires.end()) wires.insert(*known);

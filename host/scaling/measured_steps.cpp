@@ -54,14 +54,22 @@ std::optional<double> ranks_at_full_speed(const CaseRecord& r, std::optional<dou
   return std::max(1.0, *processors / static_cast<double>(*r.result.threads.count));
 }
 
-// The device and the library that carries messages between ranks on it.
-std::string link_of(const CaseRecord& r, std::string_view library_param) {
-  if (!r.result.device) return "";
+int machines_of(const CaseRecord& r) {
+  std::set<std::string> hosts;
+  for (const record::RankEntry& rank : r.result.by_rank) hosts.insert(rank.host);
+  return std::max(1, static_cast<int>(hosts.size()));
+}
+
+// The device, the library that carries messages between ranks on it, and whether they leave the machine.
+Link link_of(const CaseRecord& r, std::string_view library_param) {
+  if (!r.result.device) return {};
   const Value* const asked = record::find(r.identity.params, library_param);
   std::string library = asked ? to_text(*asked) : "auto";
   if (library == "auto") library = r.result.device->kind == "cpu" ? "gloo" : "nccl";
-  return r.result.device->name + ", " + library;
+  return {r.result.device->name, library, machines_of(r) > 1};
 }
+
+int on_one_machine(int ranks, int machines) { return (ranks + machines - 1) / machines; }
 
 // Families of one label get the parameters in which they differ.
 void tell_apart(std::vector<StepFamily>& families) {
@@ -81,7 +89,7 @@ void tell_apart(std::vector<StepFamily>& families) {
   std::map<std::string, int> count;
   for (const StepFamily& family : families) ++count[family.label];
   for (StepFamily& family : families)
-    if (count[family.label] > 1) family.label += " on " + family.link;
+    if (count[family.label] > 1) family.label += " on " + family.steps.front().link.text();
 }
 
 bool is_amount(const std::optional<double>& x) { return x && std::isfinite(*x) && *x >= 0; }
@@ -110,6 +118,11 @@ std::optional<MeasuredStep> step_of(const ObservedCase& observed) {
     step.silent_s = *r.result.silent->step_mean_ms * s_of_a_ms;
   step.backward_s = phase_s(r, "backward").value_or(0);
   step.collectives = *collectives, step.bytes = *bytes;
+  const auto small = metric(r, "small_collectives"), small_bytes = metric(r, "small_communication_bytes");
+  if (is_amount(small) && is_amount(small_bytes) && *small <= step.collectives && *small_bytes <= step.bytes)
+    step.small_collectives = *small, step.small_bytes = *small_bytes;
+  step.link = link_of(r, "comm");
+  step.machines = machines_of(r);
   step.communication_s = *busy_ms * s_of_a_ms;
   step.exposed_s = exposed_ms.value_or(*busy_ms) * s_of_a_ms;
   step.ranks_at_full_speed = ranks_at_full_speed(r, observed.processors);
@@ -132,8 +145,12 @@ void add(MeasuredStep& into, const MeasuredStep& other) {
 
 }  // namespace
 
-double crowding(int ranks, std::optional<double> ranks_at_full_speed) {
-  return ranks_at_full_speed ? std::max(1.0, ranks / *ranks_at_full_speed) : 1;
+double crowding(int ranks_of_machine, std::optional<double> ranks_at_full_speed) {
+  return ranks_at_full_speed ? std::max(1.0, ranks_of_machine / *ranks_at_full_speed) : 1.0;
+}
+
+int ranks_of_machine(const MeasuredStep& step, int ranks) {
+  return step.machines > 1 ? std::min(ranks, on_one_machine(step.ranks, step.machines)) : ranks;
 }
 
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out) {
@@ -152,7 +169,6 @@ std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, st
       families.push_back({.label = label_of(r),
                           .workload = r.identity.workload,
                           .item_unit = r.result.work ? r.result.work->item_unit : "",
-                          .link = link_of(r, "comm"),
                           .params = r.identity.params});
     StepFamily& family = families[at->second];
     if (r.result.validity && r.result.validity->verdict != record::ValidityVerdict::valid &&
@@ -184,9 +200,9 @@ std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
     if (!collective || !is_amount(bytes) || !is_amount(gbs) || *bytes == 0 || *gbs == 0) continue;
     if (r.result.sampling && r.result.sampling->is_cold)
       continue;  // steps of training find their gradients in the caches
-    points.push_back(
-        {link_of(r, "backend"), *collective, r.identity.ranks.value_or(1), *bytes,
-         *bytes / (*gbs * 1e9) / crowding(r.identity.ranks.value_or(1), ranks_at_full_speed(r, observed.processors))});
+    const int ranks = r.identity.ranks.value_or(1);
+    const double crowd = crowding(on_one_machine(ranks, machines_of(r)), ranks_at_full_speed(r, observed.processors));
+    points.push_back({link_of(r, "backend"), *collective, ranks, *bytes, *bytes / (*gbs * 1e9) / crowd});
   }
   return points;
 }
@@ -194,11 +210,16 @@ std::vector<WirePoint> wire_points(const std::vector<ObservedCase>& cases) {
 std::vector<WirePoint> wire_points(const std::vector<StepFamily>& families) {
   std::vector<WirePoint> points;
   for (const StepFamily& family : families)
-    for (const MeasuredStep& step : family.steps)
+    for (const MeasuredStep& step : family.steps) {
       // Beside the backward a collective takes longer than alone: it tells the wire only where nothing ran beside it.
-      if (step.ranks > 1 && step.collectives > 0 && !step.overlaps)
-        points.push_back({family.link, Collective::all_reduce, step.ranks, step.bytes / step.collectives,
-                          step.communication_s / step.collectives / crowding(step.ranks, step.ranks_at_full_speed)});
+      if (step.ranks < 2 || step.collectives == 0 || step.overlaps) continue;
+      // The mean of small and large ones stands for both only where both are sent in one way.
+      if (step.small_collectives > 0 && step.small_collectives < step.collectives && step.link.library == "gloo")
+        continue;
+      const double crowd = crowding(ranks_of_machine(step, step.ranks), step.ranks_at_full_speed);
+      points.push_back({step.link, Collective::all_reduce, step.ranks, step.bytes / step.collectives,
+                        step.communication_s / step.collectives / crowd});
+    }
   return points;
 }
 

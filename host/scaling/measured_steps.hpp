@@ -14,15 +14,18 @@ namespace assay::host::scaling {
 struct MeasuredStep {
   int ranks = 1;
   double step_s = 0;
-  std::optional<double> silent_s;             // without its communication
-  double backward_s = 0;                      // that collectives may run beside; 0: the workload has no such phase
-  double collectives = 0, bytes = 0;          // of a step on this rank
-  double communication_s = 0, exposed_s = 0;  // from the start of collectives to their end; that the step waited
-  bool overlaps = false;                      // collectives run beside the backward; false of one rank
-  double items = 0;                           // of a step, of all ranks
-  int records = 1;                            // whose mean this is
-  // Of a CPU: so many ranks, with as many threads as these, have processors of their own. Not told: each has its own
-  // device.
+  std::optional<double> silent_s;                 // without its communication
+  double backward_s = 0;                          // that collectives may run beside; 0: the workload has no such phase
+  double collectives = 0, bytes = 0;              // of a step on this rank
+  double small_collectives = 0, small_bytes = 0;  // of these, those of at most small_message_bytes; 0: not told
+  double communication_s = 0, exposed_s = 0;      // from the start of collectives to their end; that the step waited
+  bool overlaps = false;                          // collectives run beside the backward; false of one rank
+  double items = 0;                               // of a step, of all ranks
+  int records = 1;                                // whose mean this is
+  Link link;
+  int machines = 1;
+  // Of a CPU: so many ranks of a machine, with as many threads as these, have processors of their own. Not told: each
+  // has its own device.
   std::optional<double> ranks_at_full_speed;
 };
 
@@ -30,7 +33,6 @@ struct MeasuredStep {
 struct StepFamily {
   std::string label;  // the axes without the number of ranks, and the parameters that tell it from others of this label
   std::string workload, item_unit;
-  std::string link;              // "NVIDIA H200, nccl"
   std::set<std::string> doubts;  // verdicts of its records that are not "valid"
   record::Named<Value> params;
   std::vector<MeasuredStep> steps;
@@ -42,8 +44,11 @@ struct ObservedCase {
   std::optional<double> processors = {};  // that the process might use
 };
 
-// How many times longer the work of one of so many ranks takes on a machine where they share processors.
-double crowding(int ranks, std::optional<double> ranks_at_full_speed);
+// How many times longer the work of one rank takes where so many of a machine share processors.
+double crowding(int ranks_of_machine, std::optional<double> ranks_at_full_speed);
+// Of so many ranks those on one machine, where ranks are spread as those of this step: over as many machines as it
+// takes, or all on one.
+int ranks_of_machine(const MeasuredStep& step, int ranks);
 
 // Cases that tell their collectives (ddp). Of others the workload's name is in `left_out`.
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out);

@@ -15,11 +15,20 @@ struct Message {
 // through its ranks one edge leaves it, and each of several rings leaves by another share.
 double seconds_across(const Wire& wire, const Network& network, double bytes, int ranks) {
   const double machines = std::ceil(static_cast<double>(ranks) / network.ranks_per_machine);
-  const double steps = steps_of(wire.algorithm, Collective::all_reduce, ranks);
-  const double crossing = steps_of(wire.algorithm, Collective::all_reduce, static_cast<int>(machines));
+  const Demand all = demand_of(wire.algorithm, Collective::all_reduce, bytes, ranks);
+  const Demand between = demand_of(wire.algorithm, Collective::all_reduce, bytes, static_cast<int>(machines));
   const double per_byte = std::max(wire.seconds_per_byte, network.seconds_per_byte / network.ranks_per_machine);
-  return (steps - crossing) * wire.latency_s + crossing * std::max(wire.latency_s, network.latency_s) +
-         per_byte * volume_of(Collective::all_reduce, ranks) * bytes;
+  return (all.steps - between.steps) * wire.latency_s + between.steps * std::max(wire.latency_s, network.latency_s) +
+         per_byte * all.bytes;
+}
+
+// Directly to every other rank: each step waits for those on other machines, and what goes there goes over the rank's
+// own share.
+double seconds_directly_across(const Wire& wire, const Network& network, double bytes, int ranks) {
+  const Demand d = demand_of(wire.algorithm, Collective::all_reduce, bytes, ranks);
+  const double leaving = static_cast<double>(ranks - network.ranks_per_machine) / (ranks - 1);
+  return d.steps * std::max(wire.latency_s, network.latency_s) + d.messages * wire.message_s +
+         d.bytes * std::max(wire.seconds_per_byte, leaving * network.seconds_per_byte);
 }
 
 // Without a network for ranks that were measured: what they had is in the measurement.
@@ -28,12 +37,26 @@ Message cheapest(double bytes, int ranks, const Assumptions& a, bool is_measured
   bool is_first = true;
   for (const Wire& wire : a.wires) {
     const bool crosses = !is_measured && a.network && ranks > a.network->ranks_per_machine;
-    const double seconds = crosses ? seconds_across(wire, *a.network, bytes, ranks)
-                                   : seconds_of(wire, Collective::all_reduce, bytes, ranks);
+    const auto across = wire.algorithm == Algorithm::direct ? seconds_directly_across : seconds_across;
+    const double seconds =
+        crosses ? across(wire, *a.network, bytes, ranks) : seconds_of(wire, Collective::all_reduce, bytes, ranks);
     if (is_first || seconds < best.seconds) best = {seconds, wire.algorithm};
     is_first = false;
   }
   return best;
+}
+
+// All of a step, one after the other, small ones and large ones as they are; the algorithm of the large ones.
+Message all_messages(const MeasuredStep& basis, int ranks, const Assumptions& a, bool is_measured) {
+  Message all;
+  const auto add = [&](double count, double bytes) {
+    if (count <= 0) return;
+    const Message one = cheapest(bytes / count, ranks, a, is_measured);
+    all = {all.seconds + count * one.seconds, one.algorithm};
+  };
+  add(basis.small_collectives, basis.small_bytes);
+  add(basis.collectives - basis.small_collectives, basis.bytes - basis.small_bytes);
+  return all;
 }
 
 // A step without its communication, as it is told on the most ranks.
@@ -51,22 +74,19 @@ double exposed_of(const MeasuredStep& basis, double communication_s, double back
 
 // What a step of the basis' kind takes on so many ranks, by the model alone.
 Outlook modelled(const MeasuredStep& basis, int ranks, const Assumptions& assumptions, bool is_measured) {
-  const auto message = [&](int n, bool measured) {
-    return cheapest(basis.collectives > 0 ? basis.bytes / basis.collectives : 0, n, assumptions, measured);
-  };
-  const double of_basis = crowding(basis.ranks, basis.ranks_at_full_speed);
-  const int together =
-      assumptions.network && !is_measured ? std::min(ranks, assumptions.network->ranks_per_machine) : ranks;
+  const double of_basis = crowding(ranks_of_machine(basis, basis.ranks), basis.ranks_at_full_speed);
+  const int together = assumptions.network && !is_measured ? std::min(ranks, assumptions.network->ranks_per_machine)
+                                                           : ranks_of_machine(basis, ranks);
   const double crowd = crowding(together, basis.ranks_at_full_speed);
   Outlook o{.ranks = ranks, .compute_s = compute_of(basis) * crowd / of_basis};
   if (ranks < 2) return o;
   // What collectives take longer in a step than alone is added, not multiplied: from two H200 to four it hardly grows,
   // though messages take half as long again.
-  const double alone_s = basis.collectives * message(basis.ranks, true).seconds;
+  const double alone_s = all_messages(basis, basis.ranks, assumptions, true).seconds;
   const double longer_s = basis.ranks > 1 ? std::max(0.0, basis.communication_s / of_basis - alone_s) : 0;
-  const Message one = message(ranks, is_measured);
-  o.algorithm = one.algorithm;
-  o.communication_s = (basis.collectives * one.seconds + longer_s) * crowd;
+  const Message all = all_messages(basis, ranks, assumptions, is_measured);
+  o.algorithm = all.algorithm;
+  o.communication_s = (all.seconds + longer_s) * crowd;
   o.exposed_s = exposed_of(basis, o.communication_s, basis.backward_s * crowd / of_basis);
   return o;
 }

@@ -42,16 +42,33 @@ results::Table table_of(const FamilyOutlook& one) {
 constexpr std::size_t sizes_to_judge_by = 3;
 constexpr double far_off = 0.3;
 
+std::string costs_of(const Wire& wire) {
+  if (!wire.tells_latency) return "latency not known, of one size alone, ";
+  std::string text;
+  if (wire.algorithm != Algorithm::direct || wire.latency_s > 0)
+    text += fmt::format("{:.3g} us for each step of the algorithm, ", wire.latency_s * us_of_a_s);
+  if (wire.message_s > 0) text += fmt::format("{:.3g} us for each message to a rank, ", wire.message_s * us_of_a_s);
+  return text;
+}
+
 std::string sentence_of(const Wire& wire) {
-  const std::string latency = wire.tells_latency
-                                  ? fmt::format("{:.3g} us for each step of the algorithm", wire.latency_s * us_of_a_s)
-                                  : "latency not known, of one size alone";
   const std::string worth = wire.sizes < sizes_to_judge_by ? "too few sizes to say how well it fits"
                             : wire.worst > far_off
                                 ? fmt::format("a poor fit, {:.0f}% off where it is worst", wire.worst * 100)
                                 : fmt::format("{:.0f}% off where it is worst", wire.worst * 100);
-  return fmt::format("{}: {}, {:.3g} GB/s sent by each rank; {} measurements, {}", name_of(wire.algorithm), latency,
-                     wire.seconds_per_byte > 0 ? 1e-9 / wire.seconds_per_byte : 0.0, wire.points, worth);
+  return fmt::format("{}: {}{:.3g} GB/s sent by each rank; {} measurements, {}", name_of(wire.algorithm),
+                     costs_of(wire), wire.seconds_per_byte > 0 ? 1e-9 / wire.seconds_per_byte : 0.0, wire.points,
+                     worth);
+}
+
+// What a direct collective costs for each rank more is not to be seen where all records are of one number of ranks.
+std::string assumed_of_messages(const Wire& wire) {
+  if (wire.message_s > 0) return "a rank sends a message to each other one, and each takes the time that is told above";
+  return wire.rank_counts > 1
+             ? "a rank sends a message to each other one, all at once, and only their bytes take time, as the records "
+               "show"
+             : "a rank sends a message to each other one, all at once, and only their bytes take time: records of one "
+               "number of ranks do not tell more (all_reduce on two numbers of ranks would)";
 }
 
 std::vector<std::string> assumed(const FamilyOutlook& one) {
@@ -64,9 +81,15 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
   else
     lines.push_back(
         "links between machines are as those that were measured (--ranks-per-machine gives them their own)");
-  if (const auto room = basis_of(*one.family, one.from, one.outlooks.back().ranks).ranks_at_full_speed)
-    lines.push_back(
-        fmt::format("more than {:g} ranks take turns on the processors, in computing and in communicating", *room));
+  for (const Wire& wire : one.assumptions.wires)
+    if (wire.algorithm == Algorithm::direct && wire.tells_latency) lines.push_back(assumed_of_messages(wire));
+  const MeasuredStep& basis = basis_of(*one.family, one.from, one.outlooks.back().ranks);
+  if (basis.machines > 1 && !one.assumptions.network)
+    lines.push_back(fmt::format("as many ranks to a machine as in the record on {} ranks and {} machines", basis.ranks,
+                                basis.machines));
+  if (const auto room = basis.ranks_at_full_speed)
+    lines.push_back(fmt::format(
+        "more than {:g} ranks of a machine take turns on its processors, in computing and in communicating", *room));
   bool overlaps = false;
   for (const MeasuredStep& step : one.family->steps)
     overlaps = overlaps || (step.overlaps && one.from.contains(step.ranks));
@@ -81,7 +104,7 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
 std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wires, std::size_t width_columns) {
   std::string text;
   for (const auto& [link, of_link] : wires) {
-    text += fmt::format("Messages, as measured on {}:\n", link);
+    text += fmt::format("Messages, as measured on {}:\n", link.text());
     for (const Wire& wire : of_link) text += "  " + sentence_of(wire) + "\n";
   }
   std::vector<std::string> before;
@@ -114,9 +137,10 @@ std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wir
   Json all{{"wires", Json::array()}, {"families", Json::array()}};
   for (const auto& [link, of_link] : wires)
     for (const Wire& wire : of_link)
-      all["wires"].push_back({{"link", link},
+      all["wires"].push_back({{"link", link.text()},
                               {"algorithm", name_of(wire.algorithm)},
                               {"latency_us", wire.tells_latency ? Json(wire.latency_s * us_of_a_s) : Json()},
+                              {"message_us", wire.tells_latency ? Json(wire.message_s * us_of_a_s) : Json()},
                               {"seconds_per_byte", wire.seconds_per_byte},
                               {"points", wire.points},
                               {"sizes", wire.sizes},

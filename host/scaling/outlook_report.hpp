@@ -16,7 +16,7 @@ struct FamilyOutlook {
   Assumptions assumptions;
 };
 
-using Wires = std::map<std::string, std::vector<Wire>>;  // by link
+using Wires = std::map<Link, std::vector<Wire>>;
 
 std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wires, std::size_t width_columns);
 std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wires);

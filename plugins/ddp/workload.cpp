@@ -43,6 +43,7 @@ void Workload::setup(const Launch& launch) {
   if (settings_.strategy == assay::parallel::Strategy::overlap_bucketed)
     launch.report(bucket_mib_metric, static_cast<double>(bytes) * 0x1p-20);
   launch.report(collectives_metric, average_->collectives_in_step());
+  assay::parallel::report_small_messages(launch, average_->sizes_bytes());
   start();
   communicator_->take_totals();
 }

@@ -30,10 +30,11 @@ class Workload {
       assay::Metric::per_case("bucket_mib")
           .unit("MiB")
           .help("overlap_bucketed: size of a bucket, as asked for or as measured");
-  static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, assay::parallel::communication_ms_metric,
-                   assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
-                   assay::parallel::communication_bytes_metric, collectives_metric, bucket_mib_metric);
+  static constexpr auto metrics = assay::table(
+      assay::train::parameters_metric, loss_metric, assay::parallel::communication_ms_metric,
+      assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
+      assay::parallel::communication_bytes_metric, collectives_metric, assay::parallel::small_collectives_metric,
+      assay::parallel::small_communication_bytes_metric, bucket_mib_metric);
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);

@@ -32,6 +32,12 @@ GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& s
   }
 }
 
+std::vector<std::size_t> GradientAverage::sizes_bytes() const {
+  std::vector<std::size_t> sizes;
+  for (const train::ElementRange& piece : pieces()) sizes.push_back(set_.gradients(piece).bytes());
+  return sizes;
+}
+
 void GradientAverage::start(std::size_t piece) {
   const compute::Tensor gradients = set_.gradients(pieces_.buckets()[piece]);
   tickets_[piece] = communicator_->all_reduce(gradients, gradients, comm::Reduction::average);

@@ -54,8 +54,8 @@ TEST_F(Forecast, ARunOfOnesOwnSaysWhatItAssumes) {
       forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1,2,4,1024"});
   ASSERT_EQ(result.exit.code, 0) << result.output;
   for (const char* text :
-       {"Messages, as measured on ", "ring: ", "ddp, from records on 1, 2 ranks:", "efficiency", "tokens",
-        "measured_ms", "1,024", "assumed:", "take turns on the processors", "--ranks-per-machine"})
+       {"Messages, as measured on ", "direct: ", "ddp, from records on 1, 2 ranks:", "efficiency", "tokens",
+        "measured_ms", "1,024", "assumed:", "take turns on its processors", "--ranks-per-machine"})
     EXPECT_PRED2(contains, result.output, text);
   const RunResult network =
       forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1024", "--ranks-per-machine",

@@ -71,6 +71,31 @@ TEST(MeasuredSteps, OneCaseOnSeveralNumbersOfRanksIsAFamily) {
   EXPECT_FALSE(four.overlaps);
 }
 
+// One of three machines has two of the four ranks.
+TEST(MeasuredSteps, RanksOfSeveralMachinesShareNoProcessors) {
+  Json r = ddp_on(4, 90);
+  for (int rank = 0; rank < 4; ++rank)
+    r["by_rank"].push_back({{"rank", rank}, {"host", rank < 2 ? "a" : rank < 3 ? "b" : "c"}});
+  r["threads"]["count"] = 8;
+  r["metrics"]["small_collectives"] = metric_of(3), r["metrics"]["small_communication_bytes"] = metric_of(3e3);
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{r};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 1u);
+  const MeasuredStep& step = families[0].steps[0];
+  EXPECT_EQ(step.link.text(), "AMD EPYC, gloo, between machines");
+  EXPECT_EQ(step.machines, 3);
+  EXPECT_EQ(ranks_of_machine(step, 64), 2);
+  EXPECT_EQ(ranks_of_machine(step, 1), 1);
+  EXPECT_EQ(crowding(2, step.ranks_at_full_speed), 2);
+  EXPECT_EQ(step.small_collectives, 3);
+  EXPECT_EQ(step.small_bytes, 3e3);
+  EXPECT_TRUE(wire_points(families).empty()) << "of small and large ones the mean says nothing";
+  MeasuredStep on_one = step;
+  on_one.machines = 1;
+  EXPECT_EQ(ranks_of_machine(on_one, 64), 64);
+}
+
 // A line that was edited, or that another program wrote.
 TEST(MeasuredSteps, WhatCannotBeIsLeftOut) {
   const auto families_of = [](const char* where, const Json& value) {
@@ -114,7 +139,7 @@ TEST(MeasuredSteps, FamiliesOfOneLabelAreToldApart) {
   EXPECT_EQ(families[1].label, "ddp strategy=flat size=small");
   EXPECT_EQ(families[0].doubts, (std::set<std::string>{"contended"}));
   EXPECT_FALSE(families[0].steps[0].overlaps) << "one rank has nothing to overlap with";
-  EXPECT_EQ(families[0].link, "AMD EPYC, gloo");
+  EXPECT_EQ(families[0].steps[0].link.text(), "AMD EPYC, gloo");
 }
 
 TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {

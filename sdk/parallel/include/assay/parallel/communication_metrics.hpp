@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/communicator.hpp>
 #include <assay/plugin.hpp>
+#include <cstddef>
 
 namespace assay::parallel {
 
@@ -32,6 +33,13 @@ inline constexpr auto communication_bytes_metric =
         .unit("bytes")
         .lower_is_better()
         .help("of a rank in a step: the larger of what each collective sends and receives, summed");
+// Libraries send small messages in another way than large ones (Gloo here: all of them to every rank), so that the mean
+// of both stands for neither.
+inline constexpr std::size_t small_message_bytes = 16 * 1024;
+inline constexpr auto small_collectives_metric =
+    Metric::per_case("small_collectives").help("those of the collectives of a step that are of at most 16 KiB");
+inline constexpr auto small_communication_bytes_metric =
+    Metric::per_case("small_communication_bytes").unit("bytes").help("of the small collectives of a step, summed");
 inline constexpr auto messages_metric = Metric::per_case("messages").help("collectives of a rank in a step");
 
 // Counts a step that is measured; after any other forgets what the collectives took so far. Totals are to be of the
@@ -49,6 +57,16 @@ template <class Launch>
 void report_messages(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
   launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(steps));
   launch.report(messages_metric, static_cast<double>(totals.collectives) / static_cast<double>(steps));
+}
+
+// Reports how many of the collectives whose sizes these are are small, and how large together.
+template <class Launch, class Sizes>
+void report_small_messages(const Launch& launch, const Sizes& sizes_bytes) {
+  double count = 0, bytes = 0;
+  for (const std::size_t size : sizes_bytes)
+    if (size <= small_message_bytes) ++count, bytes += static_cast<double>(size);
+  launch.report(small_collectives_metric, count);
+  launch.report(small_communication_bytes_metric, bytes);
 }
 
 // Reports for how long collectives were under way, of `totals` and `steps` as above. Within a graph nobody knows, and

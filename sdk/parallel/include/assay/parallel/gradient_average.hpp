@@ -20,7 +20,8 @@ class GradientAverage final : public train::GradientExchange {
   void use(comm::Communicator& communicator) { communicator_ = &communicator; }
   const std::vector<train::ElementRange>& pieces() const {
     return pieces_.buckets();
-  }  // each is averaged by one collective
+  }                                              // each is averaged by one collective
+  std::vector<std::size_t> sizes_bytes() const;  // of the pieces
   std::size_t collectives_in_step() const { return pieces_.buckets().size(); }
 
   void begin_step() override { pieces_.begin_step(); }
