@@ -146,8 +146,13 @@ std::string json_of(const std::vector<FamilyOutlook>& families, const Wires& wir
                               {"sizes", wire.sizes},
                               {"worst_percent", wire.worst * 100}});
   for (const FamilyOutlook& one : families) {
-    Json family{
-        {"case", one.family->label}, {"from_ranks", one.from}, {"assumed", assumed(one)}, {"ranks", Json::array()}};
+    Json family{{"case", one.family->label},
+                {"link", basis_of(*one.family, one.from, one.outlooks.back().ranks).link.text()},
+                {"from_ranks", one.from},
+                {"doubts", one.family->doubts},
+                {"item_unit", one.family->item_unit},
+                {"assumed", assumed(one)},
+                {"ranks", Json::array()}};
     if (const auto& network = one.assumptions.network)
       family["network"] = {{"ranks_per_machine", network->ranks_per_machine},
                            {"gbytes_per_s", 1e-9 / network->seconds_per_byte},

@@ -1,4 +1,4 @@
-#include "hosts.hpp"
+#include "slow_wire/hosts.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -23,13 +23,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <queue>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 
-#include "hosts.hpp"
-#include "schedule.hpp"
+#include "slow_wire/hosts.hpp"
+#include "slow_wire/schedule.hpp"
 
 namespace {
 
@@ -47,19 +46,6 @@ struct Options {
   Wire wire;
   HostOptions host;
   double limit_s = 600;
-};
-
-struct Packet {
-  std::int64_t due_ns = 0;
-  std::uint64_t number = 0;  // of two that are due at once the one that came first goes first
-  std::size_t to = 0;
-  bool at_port = false;  // it is due at the switch's port; else at its receiver
-  std::vector<char> bytes;
-};
-struct Later {
-  bool operator()(const Packet& a, const Packet& b) const {
-    return std::pair(a.due_ns, a.number) > std::pair(b.due_ns, b.number);
-  }
 };
 
 std::int64_t now_ns() {
@@ -106,7 +92,7 @@ class Carrier {
       deliver(now_ns());
       const std::int64_t now = now_ns();
       if (now >= end_ns) return;
-      const std::int64_t next = under_way_.empty() ? end_ns : std::min(end_ns, under_way_.top().due_ns);
+      const std::int64_t next = std::min(end_ns, schedule_.next_ns());
       const std::int64_t wait_ns = std::max<std::int64_t>(0, next - now);
       const timespec wait{wait_ns / 1000000000, wait_ns % 1000000000};
       epoll_event ready[64];
@@ -141,25 +127,17 @@ class Carrier {
         hand_over(to, packet, size);
         continue;
       }
-      under_way_.push({schedule_.at_port_ns(host, size, now_ns()), count_++, to, true, {packet, packet + size}});
+      schedule_.send(host, to, {packet, packet + size}, now_ns());
     }
   }
 
   void deliver(std::int64_t now) {
-    while (!under_way_.empty() && under_way_.top().due_ns <= now) {
-      Packet packet = std::move(const_cast<Packet&>(under_way_.top()));
-      under_way_.pop();
-      if (packet.at_port) {
-        packet.at_port = false;
-        packet.due_ns = schedule_.delivered_ns(packet.to, packet.bytes.size(), packet.due_ns);
-        under_way_.push(std::move(packet));
-        continue;
-      }
-      const auto late = static_cast<double>(now - packet.due_ns);
-      ++packets_, bytes_ += static_cast<double>(packet.bytes.size());
+    schedule_.advance(now, [&](std::size_t to, const Packet& packet, std::int64_t due_ns) {
+      const auto late = static_cast<double>(now - due_ns);
+      ++packets_, bytes_ += static_cast<double>(packet.size());
       late_ns_ += late, latest_ns_ = std::max(latest_ns_, late);
-      hand_over(packet.to, packet.bytes.data(), packet.bytes.size());
-    }
+      hand_over(to, packet.data(), packet.size());
+    });
   }
 
   void hand_over(std::size_t host, const char* packet, std::size_t bytes) {
@@ -169,8 +147,6 @@ class Carrier {
   const std::vector<Host>& hosts_;
   Schedule schedule_;
   int queue_;
-  std::priority_queue<Packet, std::vector<Packet>, Later> under_way_;
-  std::uint64_t count_ = 0;
   double packets_ = 0, bytes_ = 0, late_ns_ = 0, latest_ns_ = 0;
   int refused_ = 0;
 };

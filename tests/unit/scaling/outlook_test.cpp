@@ -112,11 +112,11 @@ TEST(Outlook, SmallAndLargeCollectivesCountApart) {
   const Wire direct{.algorithm = Algorithm::direct, .latency_s = 1e-3, .message_s = 1e-5, .seconds_per_byte = 1e-6};
   MeasuredStep s{.ranks = 2, .silent_s = 0.01, .collectives = 5, .bytes = 3 * 1000 + 2 * 32000.0};
   s.small_collectives = 3, s.small_bytes = 3000;
-  s.communication_s = 3 * (1e-3 + 1e-5 + 1100e-6) + 2 * (2e-3 + 3e-5 + 32300e-6);
+  s.communication_s = 3 * (1e-3 + 1e-5 + 1152e-6) + 2 * (2e-3 + 3e-5 + 32456e-6);
   s.exposed_s = s.communication_s, s.step_s = 0.01 + s.communication_s;
   s.machines = 2, s.ranks_at_full_speed = 1;
   const Outlook o = outlooks(family_of({s}), {2}, {64}, {.wires = {direct}})[0];
-  const double small_s = 1e-3 + 63 * (1e-5 + 1100e-6), large_s = 2e-3 + 189 * (1e-5 + 100e-6) + 63e-3;
+  const double small_s = 1e-3 + 63 * (1e-5 + 1152e-6), large_s = 2e-3 + 189 * (1e-5 + 152e-6) + 63e-3;
   EXPECT_NEAR(o.communication_s, 3 * small_s + 2 * large_s, 1e-12);
   EXPECT_NEAR(o.step_s, 0.01 + o.communication_s, 1e-12) << "each rank has a machine of its own, as the two had";
   EXPECT_EQ(o.algorithm, Algorithm::direct);
@@ -131,7 +131,7 @@ TEST(Outlook, DirectMessagesCrossTheNetworkAtOnce) {
     const Network network{ranks_per_machine, 20e-3, 4e-6};
     return outlooks(family_of({s}), {2}, {64}, {.wires = {loopback}, .network = network})[0].communication_s;
   };
-  const double sent = 2 * 63e6 / 64 + 189 * 100;
+  const double sent = 2 * 63e6 / 64 + 189 * 152;
   EXPECT_NEAR(message_s(1), 2 * 20e-3 + 189e-5 + 4e-6 * sent, 1e-12);
   EXPECT_NEAR(message_s(8), 2 * 20e-3 + 189e-5 + 4e-6 * sent * 56 / 63, 1e-12);
   EXPECT_NEAR(message_s(64), 189e-5 + 1e-9 * sent, 1e-12) << "all on one machine";

@@ -40,13 +40,13 @@ TEST(Wire, StepsAndVolumesAreTheAlgorithms) {
   EXPECT_FALSE(collective_named("gossip"));
 }
 
-// What sdk/comm/gloo/collectives.cpp sends; a head is 100 bytes.
+// What sdk/comm/gloo/collectives.cpp sends; heads and acknowledgement are 152 bytes.
 TEST(Wire, DirectCollectivesTakeAStepOrTwoAndAMessageToEach) {
   const auto expect = [](Collective collective, double bytes, int ranks, double steps, double messages, double sent) {
     const Demand d = demand_of(Algorithm::direct, collective, bytes, ranks);
     EXPECT_EQ(d.steps, steps);
     EXPECT_EQ(d.messages, messages);
-    EXPECT_DOUBLE_EQ(d.bytes, sent + 100 * messages);
+    EXPECT_DOUBLE_EQ(d.bytes, sent + 152 * messages);
   };
   expect(Collective::all_reduce, 16384, 64, 1, 63, 63 * 16384);
   expect(Collective::all_reduce, 16388, 64, 2, 189, 2 * 63 * 16388.0 / 64);
@@ -79,7 +79,7 @@ TEST(Wire, OnOneMachineADirectMessageCostsWork) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->latency_s, 0);
   EXPECT_NEAR(found->message_s / 20e-6, 1, 1e-9);
-  EXPECT_NEAR(seconds_of(*found, Collective::all_reduce, 8, 64), 63 * (20e-6 + 108 / 5e9), 1e-12);
+  EXPECT_NEAR(seconds_of(*found, Collective::all_reduce, 8, 64), 63 * (20e-6 + 160 / 5e9), 1e-12);
 }
 
 TEST(Wire, BetweenMachinesTheTimeOfAMessageIsTakenWhereRanksShowIt) {
