@@ -43,6 +43,10 @@ TEST_F(Ddp, EveryStrategyTrainsTheSameModel) {
     for (const char* phase : {"forward", "backward", "communication_wait", "optimizer"})
       EXPECT_TRUE(record["phases"].contains(phase)) << phase;
     collectives[strategy] = metrics["collectives"]["value"];
+    // The weights of five norms go alone or with others.
+    const bool alone = strategy == "naive" || strategy == "overlap_individual";
+    EXPECT_EQ(metrics["small_collectives"]["value"], alone ? 5 : 0) << strategy;
+    EXPECT_EQ(metrics["small_communication_bytes"]["value"], alone ? 5 * 128 * 4 : 0) << strategy;
     EXPECT_TRUE(record["silent"].contains("communication_tax"));
   }
   EXPECT_EQ(collectives["naive"], 21);
