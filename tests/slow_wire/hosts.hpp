@@ -23,7 +23,6 @@ struct Host {
 
 struct HostOptions {
   std::size_t packet_bytes = 1500;   // the largest
-  bool restarts_slowly = false;      // TCP forgets what a connection could carry when it was idle, as Linux has it
   std::vector<std::string> command;  // what each process is, with ASSAY_RANK, ASSAY_RANKS and ASSAY_RENDEZVOUS
 };
 

@@ -38,7 +38,7 @@ constexpr double ns_of_a_ms = 1e6, ns_of_a_s = 1e9;
 constexpr std::size_t largest_packet_bytes = 65535;
 constexpr std::size_t ip_head_bytes = 20, receiver_at = 16, protocol_at = 9;  // of IPv4 without options
 constexpr const char* usage =
-    "usage: assay_slow_wire --hosts N --latency-ms MS --mbytes-per-s MB [--packet-bytes 1500] [--restart-slowly] "
+    "usage: assay_slow_wire --hosts N --latency-ms MS --mbytes-per-s MB [--packet-bytes 1500] "
     "[--limit-s 600] -- COMMAND [WORD ...]";
 
 struct Options {
@@ -165,10 +165,6 @@ Options options_of(int count, char** words) {
   int at = 1;
   for (; at < count && std::string_view(words[at]) != "--"; ++at) {
     const std::string_view option = words[at];
-    if (option == "--restart-slowly") {
-      options.host.restarts_slowly = true;
-      continue;
-    }
     if (at + 1 == count) throw std::invalid_argument(fmt::format("{} has no value\n{}", option, usage));
     const char* const value = words[++at];
     if (option == "--hosts")
