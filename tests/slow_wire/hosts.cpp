@@ -70,8 +70,7 @@ void set_up_tcp() {
 
 // A network of this process alone. The file of its device.
 int make_network(std::size_t host, const HostOptions& options) {
-  if (unshare(CLONE_NEWNET | CLONE_NEWUTS) != 0)
-    fail("cannot make a network namespace; this needs root, or a shell of unshare --user --map-root-user");
+  if (unshare(CLONE_NEWNET | CLONE_NEWUTS) != 0) fail("cannot make a network namespace; this needs root");
   const std::string name = fmt::format("wire-{:02}", host);
   if (sethostname(name.c_str(), name.size()) != 0) fail("cannot set the host's name");
   set_up_tcp();
