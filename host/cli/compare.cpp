@@ -2,6 +2,7 @@
 #include "compare/comparison.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -166,6 +167,7 @@ Request request_of(const po::variables_map& values) {
   if (values.count("group")) request.folders = compare::FolderOfRuns::one_side;
   request.fail_if = fail_if_of(split(texts("fail-if")));
   request.split.keys = split(texts("by"));
+  request.report.by = fmt::format("{}", fmt::join(request.split.keys, ","));
   if (values.count("baseline")) request.split.baseline = values["baseline"].as<std::string>();
   if (request.split.baseline && request.split.keys.empty())
     throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");

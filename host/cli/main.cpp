@@ -29,12 +29,7 @@ using namespace assay::host;
 
 // "  run             run an experiment file ...", what is longer below the beginning of its text.
 void print_entry(const std::string& name, const std::string& text, std::size_t width) {
-  constexpr std::size_t indent = 18, fewest = 20;
-  std::string before = fmt::format("  {:<15} ", name);
-  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent)) {
-    fmt::print("{}{}\n", before, line);
-    before = std::string(indent, ' ');
-  }
+  fmt::print("{}", hanging("  " + name + " ", text, 18, width));
 }
 
 void print_help() {

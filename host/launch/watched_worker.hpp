@@ -78,7 +78,7 @@ class WatchedWorker {
   void check_teardown(WatchClock::time_point now);
   void take_events();
   void classify(WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
-  std::string describe_end(const WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
+  std::string describe_end(const std::optional<Exit>& exit) const;
 
   const WorkerRequest& request_;
   const WatchClock::time_point started_ = WatchClock::now();
@@ -94,6 +94,7 @@ class WatchedWorker {
   std::optional<WatchClock::time_point> teardown_at_;  // when it was seen first
   std::uint64_t rss_at_end_bytes_ = 0;
   std::uint64_t peak_with_children_bytes_ = 0;
+  std::uint64_t own_bytes_ = 0;  // resident in `load`, as far as that was seen
   WatchClock::time_point memory_checked_at_ = started_;
 };
 

@@ -243,8 +243,8 @@ TEST_F(Compare, WhereNoCaseIsOkThereIsNoMetric) {
     const RunResult result = compare({a, b, "--metric", "all", "--side-by-side", "--format", format});
     EXPECT_EQ(result.exit.code, 0) << format << result.output;
   }
-  EXPECT_TRUE(contains(compare({a, b, "--metric", "all", "--side-by-side"}).output, "nothing could be compared"));
-  EXPECT_TRUE(contains(compare({a, b, "--metric", "all"}).output, "nothing could be compared"));
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all", "--side-by-side"}).output, "Nothing could be compared"));
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all"}).output, "Nothing could be compared"));
 }
 
 TEST_F(Compare, MetricsSideBySide) {
