@@ -290,7 +290,7 @@ int run_experiments(const Arguments& arguments) {
 int run_command(const Arguments& arguments) try {
   return run_experiments(arguments);
 } catch (const run::ResumeRefused& e) {
-  fmt::print(stderr, "assay: {}\n", e.what());
+  fmt::print(stderr, "{}", results::lines_on_terminal(fmt::format("assay: {}", e.what()), STDERR_FILENO));
   return run::exit_usage;
 }
 

@@ -108,12 +108,12 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
   if (of_children > 0 && view.stage < Stage::verify)
     peak_with_children_bytes_ = std::max(peak_with_children_bytes_, bytes);
   if (!request_.memory_limit_bytes) return;
-  // What it holds in `load`, libraries most of all, any case of it holds: a limit that is below is told when that is
-  // known.
-  if (view.stage == Stage::load) {
+  if (view.stage < Stage::setup)
     own_bytes_ = std::max(own_bytes_, bytes);
-    if (bytes <= *request_.memory_limit_bytes + room_of_libraries_bytes) return;
-  }
+  else if (view.stage < Stage::verify)
+    steps_bytes_ = std::max(steps_bytes_, bytes);
+  // Libraries are opened in `load`. A limit that is below what they take is told when all of it is known.
+  if (view.stage == Stage::load && bytes <= *request_.memory_limit_bytes + room_of_libraries_bytes) return;
   if (bytes <= *request_.memory_limit_bytes) return;
   if (of_children > 0) {
     if (const std::uint64_t exact = children_.bytes_with_worker(now)) bytes = exact;
@@ -121,19 +121,26 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
   }
   rss_at_end_bytes_ = bytes;
   end(WorkerStatus::oom,
-      fmt::format(
-          "resident memory {}{} is above [run] memory_limit {} in {}; {}{}{}", bytes_text(bytes),
-          of_children > 0
-              ? fmt::format(", {} of it of processes that it has started,", bytes_text(std::min(of_children, bytes)))
-              : "",
-          bytes_text(*request_.memory_limit_bytes), describe_position(view, request_.phase_names),
-          describe_holdings(view),
-          own_bytes_ > 0 ? fmt::format("; the process by itself holds about {} of it, so that the limit has to be "
-                                       "above that for any case",
-                                       bytes_text(own_bytes_))
-                         : "",
-          log_suffix()),
+      fmt::format("resident memory {}{} is above [run] memory_limit {} in {}; {}{}{}", bytes_text(bytes),
+                  of_children > 0 ? fmt::format(", {} of it of processes that it has started,",
+                                                bytes_text(std::min(of_children, bytes)))
+                                  : "",
+                  bytes_text(*request_.memory_limit_bytes), describe_position(view, request_.phase_names),
+                  describe_holdings(view), describe_least_limit(view.stage), log_suffix()),
       now, milliseconds(0));
+}
+
+// What a user has to know who wonders how small a limit may be.
+std::string WatchedWorker::describe_least_limit(Stage stage) const {
+  if (stage == Stage::verify && steps_bytes_ > 0)
+    return fmt::format("; the case itself held about {} at most, and its verification needs a larger limit",
+                       bytes_text(steps_bytes_));
+  if (own_bytes_ > *request_.memory_limit_bytes / 2)
+    return fmt::format(
+        "; the process held about {} of it before the case took any, so that the limit has to be larger "
+        "for any case",
+        bytes_text(own_bytes_));
+  return "";
 }
 
 void WatchedWorker::check_teardown(WatchClock::time_point now) {

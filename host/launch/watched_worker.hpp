@@ -75,6 +75,7 @@ class WatchedWorker {
   };
 
   void check_memory(WatchClock::time_point now);
+  std::string describe_least_limit(Stage stage) const;
   void check_teardown(WatchClock::time_point now);
   void take_events();
   void classify(WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
@@ -94,7 +95,8 @@ class WatchedWorker {
   std::optional<WatchClock::time_point> teardown_at_;  // when it was seen first
   std::uint64_t rss_at_end_bytes_ = 0;
   std::uint64_t peak_with_children_bytes_ = 0;
-  std::uint64_t own_bytes_ = 0;  // resident in `load`, as far as that was seen
+  // Resident before its setup, and from there to the verification, as far as that was seen.
+  std::uint64_t own_bytes_ = 0, steps_bytes_ = 0;
   WatchClock::time_point memory_checked_at_ = started_;
 };
 

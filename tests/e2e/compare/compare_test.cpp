@@ -203,6 +203,7 @@ TEST_F(Compare, WrongSplitsSayWhatThereIs) {
     EXPECT_TRUE(contains(result.output, message)) << result.output;
   }
   EXPECT_EQ(compare({a + "," + b, "--by", "batch_size"}).exit.code, 0);
+  EXPECT_TRUE(contains(compare({a}).output, "--by with an input that varies within it: batch_size; see"));
 }
 
 TEST_F(Compare, AFolderOfManyExperimentsHasAnOverviewFirst) {

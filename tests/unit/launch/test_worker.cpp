@@ -95,6 +95,15 @@ int grow() {
   }
 }
 
+// As a case that fits until it is verified.
+int grow_in_verify() {
+  WorkerChannel channel;
+  channel.board().enter(Stage::measure, 10);
+  usleep(200'000);
+  channel.board().enter(Stage::verify);
+  for (;;) std::memset(std::malloc(16 << 20), 1, 16 << 20);
+}
+
 void touch(std::size_t bytes) {
   volatile char* const memory = static_cast<volatile char*>(std::malloc(bytes));
   for (std::size_t at = 0; at < bytes; at += 4096) memory[at] = 1;
@@ -361,6 +370,7 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"grow", grow},
+      {"grow_in_verify", grow_in_verify},
       {"grow_in_a_child", grow_in_a_child},
       {"share_with_a_child", share_with_a_child},
       {"play",
