@@ -107,6 +107,11 @@ std::string result_text(const SessionResult& result, const SessionNames& names) 
   text += fmt::format("{} + {} runs in {:.0f} s, {}{}; ", result.runs, result.runs, result.seconds, word_of(result.end),
                       why);
   text += has_verdict ? fmt::format("B: {}\n", name_of(result.judgement.verdict)) : "no verdict\n";
+  if (names.is_one_thing)
+    text +=
+        "A and B are one and the same here: this says how much chance alone makes them differ, and nothing of a "
+        "change. "
+        "Name what is to differ by --a and --b, or give two experiments\n";
   for (std::size_t i = 0; i < names.folders.size(); ++i)
     text += fmt::format("{}: {}\n", i == 0 ? "A" : "B", names.folders[i].string());
   if (result.comparison) text += compare_command(names, result.confidence) + "\n";
@@ -122,6 +127,7 @@ std::string result_json(const SessionResult& result, const SessionNames& names, 
             {"seconds", result.seconds},
             {"confidence", result.confidence},
             {"threshold", names.test.threshold},
+            {"is_one_thing", names.is_one_thing},
             {"cases", result.comparison ? cases_json(*result.comparison) : Json::array()},
             {"folders", {names.folders.at(0).string(), names.folders.at(1).string()}},
             {"compare", result.comparison ? Json(compare_command(names, result.confidence)) : Json()},

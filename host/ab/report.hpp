@@ -18,6 +18,7 @@ struct SessionNames {
   std::set<std::string> across;
   std::string metric;
   compare::TestOptions test;
+  bool is_one_thing = false;  // A and B are the same: whatever differs is chance
 };
 
 // The command that shows the whole comparison, with the verdicts that the session ended with.

@@ -216,11 +216,13 @@ class AbRun {
                  description_of(side, has_two_experiments()));
       return request_.bisects ? broken_side(i) : run::exit_usage;
     }
+    request_.names.is_one_thing = request_.sides[0].equals(request_.sides[1]);
     if (request_.is_quiet || request_.is_json) return std::nullopt;
     for (const ab::SideSpec& side : request_.sides)
       fmt::print("{}: {}\n", side.label, description_of(side, has_two_experiments()));
-    if (request_.sides[0].equals(request_.sides[1]))
-      fmt::print("A and B are the same: whatever differs between them is chance\n");
+    if (request_.names.is_one_thing)
+      fmt::print(
+          "A and B are the same: whatever differs between them is chance (--a and --b name what is to differ)\n");
     return std::nullopt;
   }
 

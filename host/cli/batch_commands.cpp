@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/options.hpp"
+#include "results/find_runs.hpp"
 #include "results/reader.hpp"
 #include "shard/journal.hpp"
 
@@ -21,10 +22,10 @@ fs::path batch_run(const std::string& given) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (results::stamp_of_run(it->path()) && batch::has_submission(it->path())) runs.push_back(it->path());
   if (runs.empty())
-    throw UsageError(
-        fmt::format("{} is no run that was submitted as a batch, nor a folder of such runs; expected the folder that "
-                    "`assay submit` printed",
-                    given));
+    throw UsageError(fmt::format(
+        "{} is no run that was submitted as a batch, nor a folder of such runs; expected the folder that "
+        "`assay submit` printed{}",
+        given, results::is_there(folder / "cases.jsonl") ? " (an ordinary run: `assay table` shows it)" : ""));
   // Of two in one second, the one that was submitted later.
   return *std::max_element(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
     const auto stamp_a = results::stamp_of_run(a), stamp_b = results::stamp_of_run(b);

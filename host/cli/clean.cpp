@@ -55,7 +55,8 @@ std::set<Leftover::Kind> kinds_asked_for(const Arguments& words) {
 std::string size_text(std::uint64_t bytes) {
   const double mib = static_cast<double>(bytes) / 1048576.0;
   if (mib >= 1024) return fmt::format("{:.1f} GiB", mib / 1024);
-  return mib >= 0.1 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{} B", bytes);
+  if (mib >= 0.1) return fmt::format("{:.1f} MiB", mib);
+  return bytes >= 1024 ? fmt::format("{:.1f} KiB", mib * 1024) : fmt::format("{} B", bytes);
 }
 
 std::vector<Leftover> found_leftovers(const po::variables_map& values, const std::set<Leftover::Kind>& kinds) {
@@ -81,7 +82,10 @@ void print_found(const std::vector<Leftover>& all, std::size_t width) {
       if (each.kind != group.kind) continue;
       if (is_first) fmt::print("{}\n", group.title);
       is_first = false;
-      fmt::print("  {:>10}  {}\n", size_text(each.bytes), one_line(each.place.string()));
+      // Some of a folder's files are told as the folder, and how many they are.
+      const bool is_part = results::is_folder(each.place) && each.kind == Leftover::Kind::cache;
+      fmt::print("  {:>10}  {}{}\n", size_text(each.bytes), one_line(each.place.string()),
+                 is_part ? fmt::format(" ({} file{})", each.files.size(), each.files.size() == 1 ? "" : "s") : "");
       for (const std::string& line : wrapped(each.what, width > 34 ? width - 14 : 20))
         fmt::print("{:14}{}\n", "", line);
     }

@@ -2,14 +2,19 @@
 #include "compare/comparison.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "cli/options.hpp"
 #include "common/filter.hpp"
+#include "common/text_format.hpp"
+#include "common/value.hpp"
 #include "compare/overview.hpp"
 #include "compare/report.hpp"
 #include "compare/sides.hpp"
@@ -143,7 +148,8 @@ std::string spelt(const compare::Comparison& comparison, const Request& request)
 }
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) fmt::print(stderr, "assay: {}\n", warning);
+  for (const std::string& warning : warnings)
+    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
 }
 
 int exit_for(const std::vector<std::string>& reasons) {
@@ -166,6 +172,7 @@ Request request_of(const po::variables_map& values) {
   if (values.count("group")) request.folders = compare::FolderOfRuns::one_side;
   request.fail_if = fail_if_of(split(texts("fail-if")));
   request.split.keys = split(texts("by"));
+  request.report.by = fmt::format("{}", fmt::join(request.split.keys, ","));
   if (values.count("baseline")) request.split.baseline = values["baseline"].as<std::string>();
   if (request.split.baseline && request.split.keys.empty())
     throw UsageError("--baseline names a value of --by, and there is none; without --by the first run is the baseline");
@@ -225,6 +232,18 @@ int compare_overview(compare::Overview overview, const Request& request) {
   return exit_for(reasons);
 }
 
+// ": pass, precision", what cases of the side differ in.
+std::string axes_of(const compare::Side& side) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const compare::ComparedRun& run : side.runs)
+    for (const record::CaseRecord& record : run.records)
+      for (const auto& [key, value] : record.identity.axes) values[key].insert(to_text(value));
+  std::vector<std::string> axes;
+  for (const auto& [key, seen] : values)
+    if (seen.size() > 1) axes.push_back(one_line(key));
+  return axes.empty() ? "" : fmt::format(": {}", fmt::join(axes, ", "));
+}
+
 int compare_runs(const Request& request) {
   const bool splits = !request.split.keys.empty();
   if (request.runs.size() == 1 && !splits && request.folders == compare::FolderOfRuns::sides)
@@ -249,8 +268,8 @@ int compare_runs(const Request& request) {
   if (sides.size() < 2)
     throw UsageError(
         fmt::format("{} is one run; expected two or more to compare, or --by with an input that varies "
-                    "within it",
-                    sides[0].name));
+                    "within it{}",
+                    sides[0].name, axes_of(sides[0])));
   const std::size_t costs = options.dollars_per_gpu_hour.size();
   if (costs != 0 && costs != sides.size())
     throw UsageError(fmt::format("--cost has {} for {} sides; expected one for each", costs, sides.size()));

@@ -54,9 +54,9 @@ int completion_command(const Arguments& arguments) {
                                                                       : shell == "fish" ? fish_completion
                                                                                         : nullptr;
   if (!script)
-    throw UsageError(fmt::format("completion is of {}; expected bash, zsh or fish{}",
-                                 shell.empty() ? "no shell" : "'" + shell + "'",
-                                 did_you_mean(shell, {"bash", "zsh", "fish"})));
+    throw UsageError(shell.empty() ? "completion needs the name of a shell: bash, zsh or fish"
+                                   : fmt::format("completion is of '{}'; expected bash, zsh or fish{}", shell,
+                                                 did_you_mean(shell, {"bash", "zsh", "fish"})));
   fmt::print("{}", script(completed_commands()));
   return run::exit_ok;
 }

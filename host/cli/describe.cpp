@@ -1,6 +1,7 @@
 // assay describe PLUGIN
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
+#include "common/text_format.hpp"
 #include "plugin/search.hpp"
+#include "results/terminal.hpp"
 
 namespace assay::host::cli {
 namespace {
@@ -126,57 +129,86 @@ std::vector<Preset> presets_of(const plugin::WorkloadSchema& schema) {
   return presets;
 }
 
-void print_presets(const plugin::WorkloadSchema& schema) {
+// Broken between words on a terminal; in a pipe each entry is one line, so that it can be searched.
+std::size_t width_of_output() { return ::isatty(STDOUT_FILENO) == 1 ? results::terminal_width(STDOUT_FILENO) : 0; }
+
+void print_presets(const plugin::WorkloadSchema& schema, std::size_t width) {
   const std::vector<Preset> presets = presets_of(schema);
   if (presets.empty()) return;
   fmt::print("\nPresets (of parameters that the experiment gives no value)\n");
-  std::size_t width = 0;
-  for (const Preset& preset : presets) width = std::max(width, preset.condition.size());
+  std::size_t indent = 0;
+  for (const Preset& preset : presets) indent = std::max(indent, preset.condition.size() + 4);
   for (const Preset& preset : presets) {
-    fmt::print("  {:<{}} ", preset.condition, width);
+    std::vector<std::string> values;
     for (const plugin::PresetSpec* value : preset.values)
-      fmt::print("{} {} {}", value == preset.values.front() ? "" : ",", value->param, to_text(value->value));
-    fmt::print("\n");
+      values.push_back(fmt::format("{} {}", value->param, to_text(value->value)));
+    fmt::print("{}",
+               hanging("  " + preset.condition + "  ", fmt::format("{}", fmt::join(values, ", ")), indent, width));
   }
 }
 
-void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTables& of_plugin) {
-  fmt::print("{}: {}\n{} {} ({}), ABI {}, needs a host of {} or newer\n\nParameters\n", schema.id, schema.summary,
-             of_plugin.id, of_plugin.version, of_plugin.build, of_plugin.abi(), of_plugin.min_host());
-  std::size_t name_width = 4;
-  std::size_t default_width = 7;
-  const auto default_text = [](const plugin::ParamSpec& p) {
-    const std::string text = p.required ? "required" : to_text(p.default_value);
-    return text.empty() ? std::string("\"\"") : text;
-  };
+std::string default_text(const plugin::ParamSpec& p) {
+  const std::string text = p.required ? "required" : to_text(p.default_value);
+  return text.empty() ? "\"\"" : text;
+}
+
+void print_params(const plugin::WorkloadSchema& schema, std::size_t width) {
+  std::size_t name_width = 4, default_width = 7;
   for (const plugin::ParamSpec& p : schema.params) {
     name_width = std::max(name_width, p.name.size());
     default_width = std::max(default_width, default_text(p).size());
   }
+  constexpr std::size_t type_width = 6, gap = 2, below = 6;
+  std::size_t indent = name_width + type_width + default_width + 4 * gap;
+  // Where the columns leave the help less than half of the line, it stands below them.
+  const bool is_below = width > 0 && indent > width / 2;
   for (const plugin::ParamSpec& p : schema.params) {
     const std::string allowed = allowed_text(p);
-    fmt::print("  {:<{}}  {:<6}  {:<{}}  {}{}{}\n", p.name, name_width, name_of(p.type), default_text(p), default_width,
-               p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
-               allowed.empty() ? "" : fmt::format(" ({})", allowed));
+    const std::string head = fmt::format("  {:<{}}  {:<{}}  {:<{}}  ", p.name, name_width, name_of(p.type), type_width,
+                                         default_text(p), is_below ? 0 : default_width);
+    const std::string help = fmt::format("{}{}{}", p.help, p.unit.empty() ? "" : fmt::format(" [{}]", p.unit),
+                                         allowed.empty() ? "" : fmt::format(" ({})", allowed));
+    fmt::print("{}", hanging(head, help, is_below ? below : indent, width));
   }
   if (schema.is_open) fmt::print("  and those that an experiment gives it beside these\n");
-  print_presets(schema);
-  fmt::print("\nPhases      step");
-  for (const std::string& phase : schema.phases) fmt::print(", {}", phase);
-  if (schema.is_open) fmt::print(", and those that it names while it runs");
-  fmt::print("\nMetrics    ");
-  if (schema.metrics.empty()) fmt::print(" {}", schema.is_open ? "those that it names while it runs" : "none");
+}
+
+std::string metrics_text(const plugin::WorkloadSchema& schema) {
+  std::vector<std::string> metrics;
   for (const plugin::MetricSpec& m : schema.metrics)
-    fmt::print("{} {}{} (per {}{}{}{})", &m == &schema.metrics.front() ? "" : ",", m.name,
-               m.unit.empty() ? "" : " [" + m.unit + "]", m.per_step ? "step" : "case",
-               *direction_name(m.direction) ? ", " : "", direction_name(m.direction),
-               m.words.empty() ? "" : fmt::format(": {}", fmt::join(m.words, " | ")));
-  fmt::print("\nWork items  {}\nDevices     {}{}\nVerified    {}\nCold start  {}\nRanks       {}\n",
-             schema.item_unit.empty() ? "none" : schema.item_unit, schema.runs_on_cpu ? "cpu " : "",
-             schema.runs_on_cuda ? "cuda" : "",
-             schema.verifies ? "yes: a case that fails verification has no time" : "no",
-             schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no",
-             ranks_text(schema.ranks));
+    metrics.push_back(fmt::format("{}{} (per {}{}{}{})", m.name, m.unit.empty() ? "" : " [" + m.unit + "]",
+                                  m.per_step ? "step" : "case", *direction_name(m.direction) ? ", " : "",
+                                  direction_name(m.direction),
+                                  m.words.empty() ? "" : fmt::format(": {}", fmt::join(m.words, " | "))));
+  if (metrics.empty()) return schema.is_open ? "those that it names while it runs" : "none";
+  return fmt::format("{}", fmt::join(metrics, ", "));
+}
+
+void print_schema(const plugin::WorkloadSchema& schema, const plugin::PluginTables& of_plugin) {
+  constexpr std::size_t label_width = 12;
+  const std::size_t width = width_of_output();
+  const auto print_fact = [width](const char* label, const std::string& text) {
+    fmt::print("{}", hanging(label, text, label_width, width));
+  };
+  fmt::print("{}", hanging("", fmt::format("{}: {}", schema.id, schema.summary), 0, width));
+  fmt::print("{}", hanging("",
+                           fmt::format("{} {} ({}), ABI {}, needs a host of {} or newer", of_plugin.id,
+                                       of_plugin.version, of_plugin.build, of_plugin.abi(), of_plugin.min_host()),
+                           0, width));
+  fmt::print("\nParameters\n");
+  print_params(schema, width);
+  print_presets(schema, width);
+  fmt::print("\n");
+  std::string phases = "step";
+  for (const std::string& phase : schema.phases) phases += ", " + phase;
+  if (schema.is_open) phases += ", and those that it names while it runs";
+  print_fact("Phases", phases);
+  print_fact("Metrics", metrics_text(schema));
+  print_fact("Work items", schema.item_unit.empty() ? "none" : schema.item_unit);
+  print_fact("Devices", fmt::format("{}{}", schema.runs_on_cpu ? "cpu " : "", schema.runs_on_cuda ? "cuda" : ""));
+  print_fact("Verified", schema.verifies ? "yes: a case that fails verification has no time" : "no");
+  print_fact("Cold start", schema.starts_cold ? "yes: measure.prepare = false shows what a first step costs" : "no");
+  print_fact("Ranks", ranks_text(schema.ranks));
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ void print_resumption(const experiment::Experiment& experiment, const run::Previ
                                   [](const run::PreviewedCase& c) { return c.state == State::done; });
   fmt::print("{}: {}, {} done; {}\n", experiment.name, count_of_cases(experiment.cases.size()), done,
              preview.run_folder.empty() ? "a new run" : "goes on with " + one_line(preview.run_folder));
+  if (!preview.passed_over.empty()) fmt::print("note: {}\n", one_line(preview.passed_over));
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     const experiment::Case& c = experiment.cases[i];
     const run::PreviewedCase& found = preview.cases[i];

@@ -115,7 +115,8 @@ int forecast(const po::variables_map& values) {
 
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(list_of(values, "run"), warnings);
-  for (const std::string& warning : warnings) fmt::print(stderr, "assay: {}\n", warning);
+  for (const std::string& warning : warnings)
+    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
   const std::vector<scaling::ObservedCase> cases = observed_cases(runs);
   std::set<std::string> left_out;
   const std::vector<StepFamily> families = scaling::step_families(cases, left_out);

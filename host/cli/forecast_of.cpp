@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdio>
+#include <map>
+#include <thread>
 
 #include "cli/options.hpp"
 #include "forecast/report.hpp"
+#include "plugin/search.hpp"
 #include "record/device_peaks.hpp"
 #include "results/case_text.hpp"
 #include "results/reader.hpp"
@@ -44,21 +48,40 @@ experiment::Place place_of(const LoadedExperiment& loaded, const std::string& re
   return place;
 }
 
-std::vector<experiment::Mistake> mistakes_in(const LoadedExperiment& loaded, const forecast::Forecast& forecast) {
-  std::vector<experiment::Mistake> mistakes;
-  for (const forecast::CaseForecast& c : forecast.cases) {
+std::vector<experiment::Mistake> mistakes_in(const LoadedExperiment& loaded,
+                                             const std::vector<forecast::CaseForecast>& cases) {
+  struct Refused {
+    experiment::Mistake mistake;
+    std::string label;  // of the first case
+    std::size_t more = 0;
+  };
+  std::vector<Refused> all;
+  for (const forecast::CaseForecast& c : cases) {
     const bool is_refused = c.walk.state == forecast::WalkState::refused;
     const bool is_mistake =
         is_refused || (c.walk.state == forecast::WalkState::too_large && !allows_oom(loaded.experiment));
     if (!is_mistake) continue;
     const experiment::Place place = place_of(loaded, is_refused ? c.walk.reason : "");
-    const std::string label = results::case_label(c.request.values.axes, c.request.values.repeat);
-    std::string text = fmt::format(
-        "{}{}", c.walk.reason, label.empty() ? "" : fmt::format(" (case {}: {})", c.request.values.index + 1, label));
-    const auto same = std::find_if(mistakes.begin(), mistakes.end(), [&](const experiment::Mistake& m) {
-      return m.line == place.line && m.column == place.column && m.text.starts_with(c.walk.reason);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Refused& known) {
+      const experiment::Mistake& m = known.mistake;
+      return m.line == place.line && m.column == place.column && m.text == c.walk.reason;
     });
-    if (same == mistakes.end()) mistakes.push_back({place.source, place.line, place.column, std::move(text)});
+    if (same != all.end()) {
+      ++same->more;
+      continue;
+    }
+    const std::string label = results::case_label(c.request.values.axes, c.request.values.repeat);
+    all.push_back({{place.source, place.line, place.column, c.walk.reason},
+                   label.empty() ? "" : fmt::format("case {}: {}", c.request.values.index + 1, label)});
+  }
+  std::vector<experiment::Mistake> mistakes;
+  for (Refused& each : all) {
+    if (each.more > 0 && each.more + 1 == loaded.experiment.cases.size())
+      each.mistake.text += fmt::format(" (all {} cases)", each.more + 1);
+    else if (!each.label.empty())
+      each.mistake.text +=
+          fmt::format(" ({}{})", each.label, each.more > 0 ? fmt::format(", and {} more", each.more) : "");
+    mistakes.push_back(std::move(each.mistake));
   }
   return mistakes;
 }
@@ -98,7 +121,8 @@ std::vector<record::CaseRecord> earlier_records(const Arguments& given) {
         continue;
       }
       const results::CasesFile cases = results::read_cases(file);
-      for (const std::string& warning : cases.warnings) fmt::print(stderr, "assay: {}\n", warning);
+      for (const std::string& warning : cases.warnings)
+        fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
       records.insert(records.end(), cases.records.begin(), cases.records.end());
     }
   return records;
@@ -179,8 +203,77 @@ ForecastOfExperiment forecast_of(const LoadedExperiment& loaded, const ForecastO
       if (!options.done.contains(i)) pending.push_back(&plan.cases[i]);
     result.estimate = run::estimate_by_earlier_runs(experiment, loaded.target.schema, pending);
   }
-  result.mistakes = mistakes_in(loaded, result.forecast);
+  result.mistakes = mistakes_in(loaded, result.forecast.cases);
   return result;
+}
+
+namespace {
+
+// For a question about parameters alone: a device of the kind that has enough of everything.
+forecast::DeviceDescription usual_device(const std::string& kind) {
+  if (kind == "cuda") return forecast::find_device_description("h200");
+  forecast::DeviceDescription device;
+  device.kind = device.name = kind;
+  device.count = 1;
+  device.compute_units = std::max(1U, std::thread::hardware_concurrency());
+  device.memory_total_mib = 1 << 20;
+  return device;
+}
+
+// What the plugin makes of the cases whose [run] device is `wanted`, on this device.
+RefusedByPlugin refused_on(const LoadedExperiment& loaded, const std::optional<wireup::LaunchedRank>& launched,
+                           const std::string& wanted, const forecast::DeviceDescription& device) {
+  constexpr std::chrono::seconds patience{3};
+  run::PlanBasis basis{.schema = loaded.target.schema, .launched = launched};
+  basis.ask_device = [&](const std::string&) { return as_found(device, device.count); };
+  basis.files_of = [](const std::string&, std::int32_t) { return record::Named<std::string>(); };
+  basis.hash_of_input = [](const std::string&) { return std::string(); };
+  std::vector<forecast::WalkRequest> requests;
+  for (const run::CasePlan& planned : run::make_plan(loaded.experiment, basis).cases)
+    if (planned.values.run.device == wanted && !planned.refusal) requests.push_back({planned.values, planned.ranks});
+  std::vector<forecast::Walk> walks =
+      forecast::create_cases({loaded.target.plugin_file, loaded.target.schema}, device, requests, patience);
+  std::vector<forecast::CaseForecast> refused;
+  for (std::size_t i = 0; i < walks.size(); ++i)
+    if (walks[i].state == forecast::WalkState::refused) {
+      forecast::CaseForecast& c = refused.emplace_back();
+      c.request = std::move(requests[i]), c.walk = std::move(walks[i]);
+    }
+  return {mistakes_in(loaded, refused), refused.size()};
+}
+
+// With a device as it is usual: nothing is asked of this machine's, which takes longer.
+bool may_refuse(const LoadedExperiment& loaded, const std::optional<wireup::LaunchedRank>& launched,
+                const std::string& wanted) {
+  std::vector<std::string> kinds{wanted};
+  if (wanted == "auto") {
+    kinds = plugin::installed_device_kinds();
+    std::erase_if(kinds, [](const std::string& kind) { return kind != "cpu" && kind != "cuda"; });
+  }
+  return std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+    return refused_on(loaded, launched, wanted, usual_device(kind)).cases > 0;
+  });
+}
+
+}  // namespace
+
+RefusedByPlugin refused_by_plugin(const LoadedExperiment& loaded,
+                                  const std::optional<wireup::LaunchedRank>& launched) try {
+  RefusedByPlugin refused;
+  std::map<std::string, bool> wanted;  // [run] device, and whether cases take all of the devices
+  for (const experiment::Case& c : loaded.experiment.cases)
+    wanted[c.run.device] = wanted[c.run.device] || c.run.ranks == experiment::ranks_all;
+  for (const auto& [kind, takes_all] : wanted) {
+    if (!takes_all && !may_refuse(loaded, launched, kind)) continue;
+    RefusedByPlugin here = refused_on(loaded, launched, kind, device_of_this_machine(kind));
+    refused.cases += here.cases;
+    for (experiment::Mistake& mistake : here.mistakes) refused.mistakes.push_back(std::move(mistake));
+  }
+  return refused;
+} catch (const forecast::DeviceFileError&) {  // no such device is here: each case will say so
+  return {};
+} catch (const plugin::PluginError&) {  // it does not open in a child of this process; a worker will say why
+  return {};
 }
 
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {

@@ -10,6 +10,7 @@
 #include "forecast/forecast.hpp"
 #include "results/find_runs.hpp"
 #include "run/estimate.hpp"
+#include "wireup/rank_source.hpp"
 
 namespace assay::host::cli {
 
@@ -40,6 +41,15 @@ void print_forecast(const ForecastOfExperiment& planned, const std::string& larg
 int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptions& options);
 // The same, of the mistakes alone.
 int report_what_plugin_refuses(const LoadedExperiment& loaded, const ForecastOptions& options);
+
+// What the plugin itself calls wrong before a run: the mistakes that its dry run would find without a walk through
+// setup and a step. For all cases it takes a child process, and at most some seconds; what could not be asked in them,
+// a case finds.
+struct RefusedByPlugin {
+  std::vector<experiment::Mistake> mistakes;
+  std::size_t cases = 0;  // that are refused
+};
+RefusedByPlugin refused_by_plugin(const LoadedExperiment& loaded, const std::optional<wireup::LaunchedRank>& launched);
 
 // The device of this machine that [run] device means, with the peaks that its maker states. Opens it in a process of
 // its own. Throws forecast::DeviceFileError where it cannot be used.

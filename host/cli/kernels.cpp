@@ -76,7 +76,8 @@ std::size_t top_of(const po::variables_map& values) {
 
 std::vector<CaseRecord> records_of_run(const std::string& run) {
   compare::Sides found = compare::read_sides({run}, compare::FolderOfRuns::sides);
-  for (const std::string& warning : found.warnings) fmt::print(stderr, "assay: {}\n", warning);
+  for (const std::string& warning : found.warnings)
+    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
   std::size_t runs = 0;
   for (const compare::Side& side : found.sides) runs += side.runs.size();
   if (runs != 1)

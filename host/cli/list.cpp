@@ -1,12 +1,15 @@
 // assay list
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
+#include "common/text_format.hpp"
 #include "plugin/search.hpp"
+#include "results/terminal.hpp"
 #include "telemetry/environment.hpp"
 
 namespace assay::host::cli {
@@ -115,6 +118,12 @@ void print_json(const std::vector<PluginRow>& plugins, const std::vector<DeviceR
                          .dump(2));
 }
 
+// Broken between words on a terminal, what does not fit being below the beginning of its text.
+void print_entry(const std::string& head, const std::string& text, std::size_t indent) {
+  const std::size_t width = ::isatty(STDOUT_FILENO) == 1 ? results::terminal_width(STDOUT_FILENO) : 0;
+  fmt::print("{}", hanging(head, text, indent, width));
+}
+
 void print_table(const std::vector<PluginRow>& plugins, const std::vector<DeviceRow>& devices) {
   fmt::print("Plugins (this host: ABI {})\n", telemetry::assay_abi());
   for (const PluginRow& row : plugins) {
@@ -122,12 +131,14 @@ void print_table(const std::vector<PluginRow>& plugins, const std::vector<Device
       fmt::print("  unusable: {}\n", row.problem);
       continue;
     }
+    constexpr std::size_t indent = 21;
     for (const Workload& workload : row.workloads)
-      fmt::print("  {:<18} {}\n", workload.id,
-                 workload.hidden_by.empty()
-                     ? workload.summary
-                     : fmt::format("hidden: an experiment that names it gets that of {}", workload.hidden_by));
-    fmt::print("  {:<18} {} {} ({}), ABI {}, {}\n", "", row.id, row.version, row.build, row.abi, row.file);
+      print_entry(fmt::format("  {} ", workload.id),
+                  workload.hidden_by.empty()
+                      ? workload.summary
+                      : fmt::format("hidden: an experiment that names it gets that of {}", workload.hidden_by),
+                  indent);
+    print_entry("", fmt::format("{} {} ({}), ABI {}, {}", row.id, row.version, row.build, row.abi, row.file), indent);
   }
   if (plugins.empty()) fmt::print("  none; give --plugin-path or set ASSAY_PLUGIN_PATH\n");
   fmt::print("\nDevices (this host: ABI {})\n", telemetry::assay_device_abi());
@@ -137,7 +148,8 @@ void print_table(const std::vector<PluginRow>& plugins, const std::vector<Device
     else if (!row.note.empty())
       fmt::print("  {:<6} {}\n", row.kind, row.note);
     else
-      fmt::print("  {:<6} {}, {:.1f} GiB; {}; ABI {}\n", row.kind, row.name, row.memory_gib, row.libraries, row.abi);
+      print_entry(fmt::format("  {} ", row.kind),
+                  fmt::format("{}, {:.1f} GiB; {}; ABI {}", row.name, row.memory_gib, row.libraries, row.abi), 9);
   }
   if (devices.empty()) fmt::print("  none; set ASSAY_DEVICE_PATH to the folder of the backends\n");
 }

@@ -29,12 +29,7 @@ using namespace assay::host;
 
 // "  run             run an experiment file ...", what is longer below the beginning of its text.
 void print_entry(const std::string& name, const std::string& text, std::size_t width) {
-  constexpr std::size_t indent = 18, fewest = 20;
-  std::string before = fmt::format("  {:<15} ", name);
-  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent)) {
-    fmt::print("{}{}\n", before, line);
-    before = std::string(indent, ' ');
-  }
+  fmt::print("{}", hanging("  " + name + " ", text, 18, width));
 }
 
 void print_help() {
@@ -59,14 +54,16 @@ std::string unknown_command(const std::string& name) {
   if (name.ends_with(".toml")) return fmt::format("'{0}' is no command; did you mean 'assay run {0}'?", name);
   std::vector<std::string> known = names;
   known.insert(known.end(), {"--version", "--help"});
-  std::optional<std::string> meant = nearest(name, known);
-  if (!meant && name.size() > 1) {
-    const auto begins = [&](const std::string& each) { return each.starts_with(name); };
-    if (std::count_if(names.begin(), names.end(), begins) == 1)
-      meant = *std::find_if(names.begin(), names.end(), begins);
-  }
+  std::optional<std::string> meant;
+  const auto begins = [&](const std::string& each) { return name.size() > 1 && each.starts_with(name); };
+  if (std::count_if(names.begin(), names.end(), begins) == 1) meant = *std::find_if(names.begin(), names.end(), begins);
+  if (!meant) meant = nearest(name, known);
   if (meant) return fmt::format("unknown command '{}'; did you mean '{}'?", name, *meant);
   return fmt::format("unknown command '{}'; expected {}", name, fmt::join(names, ", "));
+}
+
+void tell(const std::string& text) {
+  fmt::print(stderr, "{}", results::lines_on_terminal("assay: " + text, STDERR_FILENO));
 }
 
 int dispatch(const std::string& name, const Arguments& arguments) {
@@ -101,14 +98,16 @@ int main(int argc, char** argv) {
     const auto commands = all_commands();
     const bool is_command =
         std::any_of(commands.begin(), commands.end(), [&](const Command& each) { return each.name == all.front(); });
-    fmt::print(stderr, "assay: {}; see 'assay {}--help'\n", e.what(), is_command ? all.front() + " " : "");
+    const std::string said = e.what();
+    tell(fmt::format("{}{} 'assay {}--help'", said, said.ends_with('?') ? " See also" : "; see",
+                     is_command ? all.front() + " " : ""));
     return run::exit_usage;
   } catch (const std::system_error& e) {
     // Who read the output has gone, as `head` does: nothing that anybody has to be told.
-    if (e.code() != std::errc::broken_pipe) fmt::print(stderr, "assay: {}\n", e.what());
+    if (e.code() != std::errc::broken_pipe) tell(e.what());
     return run::exit_failed;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "assay: {}\n", e.what());
+    tell(e.what());
     return run::exit_failed;
   }
 }

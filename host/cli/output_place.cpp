@@ -70,4 +70,14 @@ void check_writable(const results::ViewFile& file) {
   if (const int error_number = try_writing(file.path); error_number != 0) throw cannot_write(file.path, error_number);
 }
 
+void check_writable_folder(const fs::path& dir, const std::string& name, bool is_given_by_output) {
+  const fs::path folder = dir / name;
+  int error_number = try_creating_folders(folder);
+  if (error_number == 0 && ::access(folder.c_str(), W_OK | X_OK) != 0) error_number = errno;
+  if (error_number == 0 || error_number == ENOSPC || error_number == EDQUOT) return;
+  throw UsageError(fmt::format("{}: no run can have its folder in {}: {}; {}",
+                               is_given_by_output ? "--output" : "[output] dir", folder.string(),
+                               std::generic_category().message(error_number), storage_remedy(error_number)));
+}
+
 }  // namespace assay::host::cli

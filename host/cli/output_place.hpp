@@ -15,4 +15,8 @@ std::variant<std::filesystem::path, results::ViewFile> output_place(const std::s
 // Makes the file's folder, and throws UsageError where the file could not be written: before anything runs.
 void check_writable(const results::ViewFile& file);
 
+// Makes `dir`/`name`, and throws UsageError where no run could have a folder there: before anything runs. A disk that
+// is full is no mistake of the command line, and is left to the run.
+void check_writable_folder(const std::filesystem::path& dir, const std::string& name, bool is_given_by_output);
+
 }  // namespace assay::host::cli

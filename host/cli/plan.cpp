@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr const char* about_plan =
     "Says what each case will take, without running it and without its device: the device's memory by kind\n"
     "and whether it fits, the least time of a step by the device's peaks, with --from an expected time, and\n"
-    "node-hours and disk of all cases. Exit code 0: no case is refused, and each that does not fit is allowed\n"
-    "by [run] allow; 1: otherwise; 2: a wrong command line or experiment.";
+    "node-hours and disk of all cases. Exit code 0: some case could be planned, none is refused, and each that\n"
+    "does not fit is allowed by [run] allow; 1: otherwise; 2: a wrong command line or experiment.";
 
 po::options_description plan_options() {
   po::options_description visible("Options");
@@ -78,7 +78,12 @@ int plan_experiment(const po::variables_map& values) {
   const bool is_fine = std::all_of(cases.begin(), cases.end(), [&](const forecast::CaseForecast& c) {
     return (may_be_oom || c.fits != forecast::Fits::no) && c.walk.state != forecast::WalkState::refused;
   });
-  return is_fine ? run::exit_ok : run::exit_failed;
+  const bool is_any_planned = std::any_of(cases.begin(), cases.end(), [](const forecast::CaseForecast& c) {
+    return c.walk.state == forecast::WalkState::walked || c.walk.state == forecast::WalkState::too_large;
+  });
+  if (!is_any_planned && planned.mistakes.empty())
+    fmt::print(stderr, "assay: no case could be planned, for the reasons above\n");
+  return is_fine && is_any_planned ? run::exit_ok : run::exit_failed;
 }
 
 }  // namespace

@@ -82,7 +82,10 @@ void Reporter::run_started(const experiment::Experiment& experiment, const std::
                        {"resumed", resumed},
                        {"folder", run_folder}});
   if (mode_ == ReportMode::people && resumed)
-    message(fmt::format("resuming {}: {} of {} cases are finished", run_folder, skipped, experiment.cases.size()));
+    message(fmt::format("resuming {}: {} of {} cases are finished{}", run_folder, skipped, experiment.cases.size(),
+                        skipped == experiment.cases.size()
+                            ? ", so that nothing is left to run; without --resume a new run begins"
+                            : ""));
 }
 
 void Reporter::estimated(const run::Estimate& estimate) {
@@ -149,7 +152,8 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
     fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO),
-                                                Palette::of(STDOUT_FILENO)));
+                                                Palette::of(STDOUT_FILENO),
+                                                experiment.output.columns.empty() ? "assay table " + run_folder : ""));
   const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
   for (const std::string& line : problems) tell(line);
   for (const std::string& line : results::note_lines(views.records)) tell(line);

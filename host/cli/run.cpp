@@ -1,5 +1,6 @@
 // assay run EXPERIMENT.toml
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <variant>
 
 #include "cli/dry_run.hpp"
+#include "cli/forecast_of.hpp"
 #include "cli/job_environment.hpp"
 #include "cli/load_experiment.hpp"
 #include "cli/options.hpp"
@@ -20,6 +22,8 @@
 #include "cli/set_instead.hpp"
 #include "common/files.hpp"
 #include "common/sha256.hpp"
+#include "record/status.hpp"
+#include "results/terminal.hpp"
 #include "run/experiment_run.hpp"
 #include "run/follower.hpp"
 #include "run/plan.hpp"
@@ -176,6 +180,33 @@ std::optional<wireup::LaunchedRank> nth_launch(std::optional<wireup::LaunchedRan
   return launched;
 }
 
+// Says what the plugins refuse, before anything starts. An experiment that allows failed cases wants to see them, and
+// in this process a debugger waits for them.
+int report_refused_cases(const std::vector<LoadedExperiment>& experiments, const po::variables_map& values,
+                         const std::optional<wireup::LaunchedRank>& launched, bool is_quiet) {
+  std::vector<experiment::Mistake> mistakes;
+  std::size_t refused = 0, cases = 0;
+  if (values.count("in-process")) return run::exit_ok;
+  for (std::size_t i = 0; i < experiments.size(); ++i) {
+    const LoadedExperiment& each = experiments[i];
+    const std::vector<std::string> allow = run::run_wide_settings(each.experiment).allow;
+    if (std::find(allow.begin(), allow.end(), record::name_of(record::Status::failed)) != allow.end()) continue;
+    RefusedByPlugin found = refused_by_plugin(each, nth_launch(launched, i));
+    mistakes.insert(mistakes.end(), found.mistakes.begin(), found.mistakes.end());
+    refused += found.cases, cases += each.experiment.cases.size();
+  }
+  if (mistakes.empty()) return run::exit_ok;
+  if (is_quiet) return run::exit_usage;
+  if (refused < cases)
+    fmt::print(stderr, "{}",
+               results::line_on_terminal(
+                   fmt::format("{} of {} cases {} refused; --filter runs the others, and [run] allow = [\"failed\"] "
+                               "runs all of them and records what is refused",
+                               refused, cases, refused == 1 ? "is" : "are"),
+                   STDERR_FILENO));
+  return report_mistakes(mistakes);
+}
+
 int run_experiments(const Arguments& arguments) {
   const ParsedOptions options = parsed_options(arguments);
   if (options.help) return run::exit_ok;
@@ -229,7 +260,12 @@ int run_experiments(const Arguments& arguments) {
             worst, show_dry_run(each, options_of_run(values, std::nullopt, launched, part), values.count("json") > 0));
     return worst;
   }
+  // Each rank of a launch finds it by itself: nobody waits for one that has left.
+  if (const int code = report_refused_cases(experiments, values, launched, follows); code != run::exit_ok) return code;
   if (view_file && !follows) check_writable(*view_file);
+  if (!launched)
+    for (const LoadedExperiment& each : experiments)
+      check_writable_folder(each.experiment.output.dir, each.experiment.name, values.count("output") && !view_file);
 
   int worst = run::exit_ok;
   for (std::size_t i = 0; i < experiments.size(); ++i) {
@@ -254,7 +290,7 @@ int run_experiments(const Arguments& arguments) {
 int run_command(const Arguments& arguments) try {
   return run_experiments(arguments);
 } catch (const run::ResumeRefused& e) {
-  fmt::print(stderr, "assay: {}\n", e.what());
+  fmt::print(stderr, "{}", results::lines_on_terminal(fmt::format("assay: {}", e.what()), STDERR_FILENO));
   return run::exit_usage;
 }
 

@@ -141,6 +141,23 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string hanging(std::string_view head, std::string_view text, std::size_t indent, std::size_t width) {
+  constexpr std::size_t fewest = 20;
+  if (width == 0) return pad_to(head, indent, Align::left) + std::string(text) + "\n";
+  const std::vector<std::string> lines = wrapped(text, std::max(width, indent + fewest) - indent);
+  if (lines.empty()) return std::string(head) + "\n";
+  std::string all;
+  if (display_width(head) > indent) {
+    all = std::string(head.substr(0, head.find_last_not_of(' ') + 1)) + "\n";
+    head = "";
+  }
+  for (const std::string& line : lines) {
+    all += pad_to(head, indent, Align::left) + line + "\n";
+    head = "";
+  }
+  return all;
+}
+
 std::string refilled(std::string_view text, std::size_t width) {
   std::string all, paragraph;
   const auto end_paragraph = [&] {

@@ -22,6 +22,10 @@ std::string one_line(std::string_view text);
 // Lines of at most `width` columns, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+// `head`, and beside it `text` from column `indent` on, in as many lines as the width needs; a head that is longer has
+// a line of its own. `width` 0: one line, however long. Each line ends with a line break.
+std::string hanging(std::string_view head, std::string_view text, std::size_t indent, std::size_t width);
+
 // Paragraphs broken anew for the width. A line that begins with a blank stays as it is; empty lines end a paragraph.
 std::string refilled(std::string_view text, std::size_t width);
 

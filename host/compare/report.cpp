@@ -1,6 +1,7 @@
 #include "compare/report.hpp"
 
 #include "common/text_format.hpp"
+#include "compare/advice.hpp"
 #include "compare/notes.hpp"
 #include "compare/report_tables.hpp"
 #include "results/table_page.hpp"
@@ -142,11 +143,18 @@ std::string differences_text(const Comparison& comparison, const Style& style) {
   std::vector<std::string> untold;
   for (std::size_t s = 0; s < comparison.sides.size(); ++s) {
     const std::vector<std::string>& items = comparison.differences.untold[s];
-    if (items.empty()) continue;
+    const auto all = comparison.differences.untold.begin();
+    const bool is_told =
+        std::find(all, all + static_cast<std::ptrdiff_t>(s), items) != all + static_cast<std::ptrdiff_t>(s);
+    if (items.empty() || is_told) continue;
+    std::vector<std::string> sides;  // that leave out the same
+    for (std::size_t other = s; other < comparison.sides.size(); ++other)
+      if (comparison.differences.untold[other] == items) sides.push_back(comparison.sides[other].label);
     constexpr std::size_t kShown = 6;
     const std::vector<std::string> first(items.begin(),
                                          items.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, items.size())));
-    untold.push_back(fmt::format("{} does not say: {}{}", comparison.sides[s].label, fmt::join(first, ", "),
+    untold.push_back(fmt::format("{} {} not say: {}{}", fmt::join(sides, ", "), sides.size() == 1 ? "does" : "do",
+                                 fmt::join(first, ", "),
                                  items.size() > kShown ? fmt::format(" and {} more", items.size() - kShown) : ""));
   }
   if (!untold.empty() && style.form == Form::markdown) out += "\n";
@@ -168,39 +176,6 @@ std::string metric_heading(const ComparedMetric& metric) {
   if (metric.better != Direction::neither)
     text += fmt::format("; {} is better", metric.better == Direction::lower_is_better ? "lower" : "higher");
   return text;
-}
-
-struct Refusal {
-  std::string reason;
-  std::vector<std::string> cases;
-};
-
-// Why cases were not compared: those of one reason in one line. A case is refused for the same reason in every metric.
-std::vector<std::string> refusals_of(const Comparison& comparison) {
-  std::vector<Refusal> refusals;
-  std::set<std::string> all;
-  for (const ComparedMetric& metric : comparison.metrics)
-    for (const ComparedCase& c : metric.cases)
-      for (std::size_t s = 1; s < c.entries.size(); ++s) {
-        const Entry& entry = c.entries[s];
-        const std::string name = comparison.sides.size() == 2
-                                     ? case_name(comparison, c)
-                                     : fmt::format("{} {}", comparison.sides[s].label, case_name(comparison, c));
-        all.insert(name);
-        if (entry.kind != Entry::Kind::refused) continue;
-        auto found = std::find_if(refusals.begin(), refusals.end(),
-                                  [&entry](const Refusal& refusal) { return refusal.reason == entry.reason; });
-        if (found == refusals.end()) found = refusals.insert(found, {entry.reason, {}});
-        if (std::find(found->cases.begin(), found->cases.end(), name) == found->cases.end())
-          found->cases.push_back(name);
-      }
-  std::vector<std::string> lines;
-  for (const Refusal& refusal : refusals) {
-    const bool is_of_all = refusal.cases.size() == all.size() && all.size() > 1;
-    lines.push_back(
-        fmt::format("{}: {}", is_of_all ? "all" : fmt::format("{}", fmt::join(refusal.cases, "; ")), refusal.reason));
-  }
-  return lines;
 }
 
 void add_part(std::vector<std::string>& parts, const std::string& title, const std::vector<std::string>& lines,
@@ -265,23 +240,28 @@ std::string side_by_side_text(const Comparison& comparison, const NumberedNotes&
 
 std::string text_of(const Comparison& comparison, const TestOptions& test, const Style& style,
                     const ReportOptions& options) {
-  std::vector<std::string> parts{sides_text(comparison, style), differences_text(comparison, style)};
+  std::vector<std::string> parts;
+  // Whoever cannot have what was asked for wants to know that, and what to do, before all else.
+  const std::vector<std::string> why_nothing = why_nothing_was_compared(comparison);
+  add_part(parts, "Nothing could be compared", why_nothing, style);
+  parts.push_back(sides_text(comparison, style));
   const NumberedNotes notes(comparison);
-  if (comparison.metrics.empty()) {  // "all" of them, where no case of two sides has one
-    std::string part = heading("Metrics", style);
-    add_list(part, {"nothing could be compared: no two sides have a metric in common"}, style);
-    parts.push_back(std::move(part));
-  } else if (options.side_by_side) {
-    parts.push_back(side_by_side_text(comparison, notes, style));
-  } else {
-    for (const ComparedMetric& metric : comparison.metrics)
-      parts.push_back(metric_text(comparison, metric, test, notes, style));
+  if (why_nothing.empty()) {
+    parts.push_back(differences_text(comparison, style));
+    if (options.side_by_side)
+      parts.push_back(side_by_side_text(comparison, notes, style));
+    else
+      for (const ComparedMetric& metric : comparison.metrics)
+        parts.push_back(metric_text(comparison, metric, test, notes, style));
+    add_part(parts, "What would settle it where the verdict is cannot tell", what_would_tell(comparison, options.by),
+             style);
+    add_part(parts, "Notes", notes.lines(), style);
+    add_part(parts, "Not compared", refusals_of(comparison), style);
   }
-  add_part(parts, "Notes", notes.lines(), style);
-  add_part(parts, "Not compared", refusals_of(comparison), style);
   std::vector<std::string> rest = comparison.unmatched;
   rest.insert(rest.end(), comparison.unknown.begin(), comparison.unknown.end());
   add_part(parts, "Cases without a partner, and inputs that one side does not say", rest, style);
+  if (!why_nothing.empty()) parts.push_back(differences_text(comparison, style));
   if (options.tells_test) add_part(parts, "How it was tested", test_lines(test), style);
   return fmt::format("{}", fmt::join(parts, "\n"));
 }

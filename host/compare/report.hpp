@@ -11,6 +11,7 @@ struct ReportOptions {
   bool side_by_side = false;  // the metrics in one table, without their intervals, in place of a table each
   bool tells_test = false;    // how it was tested stands at the end
   Palette palette;            // of the verdicts; for people
+  std::string by = "";        // the keys of --by, with commas, where the sides are parts of a run
 };
 
 // For people; at most `width_columns` wide where the tables allow it.

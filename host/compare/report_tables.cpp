@@ -143,6 +143,7 @@ results::Table table_of_many(const Comparison& comparison, const ComparedMetric&
     if (!compares_any(c)) continue;
     for (std::size_t s = 0; s < c.entries.size(); ++s) {
       const Entry& entry = c.entries[s];
+      if (entry.kind == Entry::Kind::missing) continue;
       std::vector<record::Cell> row;
       names.add_cells(c, s == 0, row);
       row.push_back(text_cell(comparison.sides[s].label));

@@ -132,7 +132,7 @@ Sides read_sides(const std::vector<std::string>& arguments, FolderOfRuns folders
   const auto add = [&result](std::string name, std::vector<ComparedRun> runs) {
     result.sides.push_back({side_label(result.sides.size()), std::move(name), std::move(runs)});
   };
-  for (const std::string& argument : arguments) {
+  for (const std::string& argument : results::without_links_to_others(arguments, result.warnings)) {
     const std::vector<std::string> parts = split_at_commas(argument);
     std::vector<ComparedRun> runs;
     for (const std::string& part : parts)

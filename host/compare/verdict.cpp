@@ -4,6 +4,7 @@
 #include "compare/location.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -163,6 +164,26 @@ void note_steps(const std::vector<RunFigure>& a, const std::vector<RunFigure>& b
         fmt::format("runs of {} to {} steps: the longer ones count by stretches of {} steps", fewest, most, fewest));
 }
 
+// Why there is no interval, and what to run for one.
+std::string why_no_interval(const TestedSide& side_a, const TestedSide& side_b) {
+  std::vector<std::string> who;
+  bool is_step = true;
+  for (const TestedSide* side : {&side_a, &side_b})
+    for (const RunFigure& run : side->runs)
+      if (!locate(run, Statistic::mean).spread_known) {
+        if (who.empty() || who.back() != side->label) who.push_back(side->label);
+        is_step = is_step && run.samples.size() == 1;
+      }
+  const bool one = who.size() == 1;
+  return fmt::format(
+      "no interval, and so no verdict: {} {}, which does not say how much {} differ by chance; {}several runs a side "
+      "tell it: assay compare A1,A2,A3 B1,B2,B3",
+      fmt::join(who, " and "),
+      is_step ? (one ? "has a single step" : "have a single step each")
+              : (one ? "tells a figure without its spread" : "tell figures without their spread"),
+      is_step ? "steps" : "figures", is_step ? "more steps (--set measure.steps=30) or " : "");
+}
+
 // Where several runs a side show by their means that they differ by more than the threshold, it is the slow steps that
 // do, and more runs would not bring the percentiles to say so.
 std::optional<TestResult> sure_by_means(const TestedSide& a, const TestedSide& b, TestOptions options) {
@@ -210,7 +231,7 @@ TestResult compare_figures(const TestedSide& side_a, const TestedSide& side_b, c
   const Interval interval = interval_of(a, b, result.statistic, options);
   result.ratio = std::exp(interval.center);
   if (!interval.known) {
-    result.notes.emplace_back("a single figure without its spread");
+    result.notes.push_back(why_no_interval(side_a, side_b));
     return result;
   }
   const Room room = room_of(a, b);

@@ -7,6 +7,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <sstream>
@@ -130,6 +131,22 @@ std::string Node::shown() const {
 
 namespace {
 
+// The line `name = quick start # mine` with quotes around its text; "" where the value is none that lacks them.
+std::string with_quotes(std::string_view line) {
+  const auto trimmed = [](std::string_view text) {
+    const std::size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+    return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+  };
+  const std::size_t equals = line.find('=');
+  if (equals == std::string_view::npos) return "";
+  const std::string_view key = trimmed(line.substr(0, equals));
+  const std::string_view value = trimmed(line.substr(equals + 1, line.find('#', equals) - equals - 1));
+  const bool is_word = !value.empty() && (std::isalpha(static_cast<unsigned char>(value.front())) != 0 ||
+                                          std::string_view("./~_").find(value.front()) != std::string_view::npos);
+  if (!is_word || value.find_first_of("\"'[]{}\\") != std::string_view::npos) return "";
+  return fmt::format("{} = \"{}\"", key, value);
+}
+
 std::string why_not_toml(std::string_view text, const toml::parse_error& error) {
   const std::string said(error.description());
   if (said.find("cannot redefine existing") != std::string::npos) {
@@ -144,6 +161,10 @@ std::string why_not_toml(std::string_view text, const toml::parse_error& error) 
   const std::string_view rest = begin == std::string_view::npos ? "" : text.substr(begin);
   const std::string_view key = rest.substr(0, std::min(rest.find('='), rest.find('\n')));
   const std::string foreign = foreign_letter(key);
+  const std::string_view line = rest.substr(0, rest.find('\n'));
+  if (const std::string quoted = with_quotes(line); foreign.empty() && !quoted.empty())
+    return fmt::format("not TOML: {}; expected TOML 1.0, where a text stands in quotes; did you mean {}?", said,
+                       quoted);
   return fmt::format("not TOML: {}; expected TOML 1.0{}", said,
                      foreign.empty() ? "" : ", whose keys have ASCII letters where they have no quotes: " + foreign);
 }
@@ -174,6 +195,8 @@ std::optional<Node> parse_argument(std::string_view text, const Place& place, Mi
       Node parsed = convert(*table.get("value"), place.source);
       if (parsed.kind == Node::Kind::other) return node;
       set_places(parsed, place);
+      if (parsed.kind == Node::Kind::scalar && !std::holds_alternative<std::string>(parsed.value))
+        parsed.as_text = Value(std::string(text));
       return parsed;
     }
   } catch (const toml::parse_error& error) {

@@ -17,8 +17,9 @@ struct Node {
 
   Kind kind = Kind::other;
   Place place;
-  Value value;                       // of a scalar; the text as written of an `other`
-  std::vector<Node> elements;        // of an array
+  Value value;                   // of a scalar; the text as written of an `other`
+  std::optional<Value> as_text;  // of a scalar of the command line that is no text: what was typed, for who wants one
+  std::vector<Node> elements;    // of an array
   std::vector<TableMember> members;  // of a table, in the file's order
 
   bool is_table() const { return kind == Kind::table; }

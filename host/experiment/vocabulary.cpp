@@ -122,6 +122,7 @@ std::string expectation(const plugin::ParamSpec& spec) {
 std::optional<Value> check_setting(const Setting& setting, const Node& node, const std::string& label,
                                    Mistakes& mistakes) {
   auto value = node.kind == Node::Kind::scalar ? setting.accept(node.value) : std::nullopt;
+  if (!value && node.as_text) value = setting.accept(*node.as_text);
   const bool is_empty = node.kind == Node::Kind::scalar && node.value == Value(std::string());
   const bool of_empty = is_empty && !setting.expected_of_empty.empty();
   if (!value)
@@ -183,6 +184,7 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
   auto value = node.kind == Node::Kind::scalar ? typed(spec, node.value)
                : spec.words && node.is_array() ? joined_words(node)
                                                : std::nullopt;
+  if (!value && node.as_text) value = typed(spec, *node.as_text);
   if (!value) {
     mistakes.add(node.place, wrong(label, node, expectation(spec), spec.choices));
     return std::nullopt;

@@ -14,9 +14,6 @@
 namespace assay::host::forecast {
 namespace {
 
-constexpr std::chrono::seconds deadline_of_question{60};
-// After so many questions that nobody answered in time the others are not asked any more.
-constexpr std::size_t most_overdue = 3;
 constexpr std::size_t questions_of_child = 2000, questions_worth_a_child = 8;
 
 // What one child was asked, and what it told.
@@ -32,7 +29,7 @@ std::string line_of(const nlohmann::json& answer) {
 }
 
 // Takes the whole lines of a child. The question that it did not live through is answered by `answer_of_death`.
-void take_answers(const ChildEnd& end, std::size_t asked, Share& share,
+void take_answers(const ChildEnd& end, std::size_t asked, Share& share, const Patience& patience,
                   const std::function<nlohmann::json(const std::string& how)>& answer_of_death) {
   std::size_t at = 0;
   while (share.next < asked) {
@@ -48,9 +45,9 @@ void take_answers(const ChildEnd& end, std::size_t asked, Share& share,
   if (share.next == asked) return;
   if (end.is_overdue) ++share.overdue;
   share.answers.push_back(answer_of_death(
-      end.is_overdue ? fmt::format("more than {} s without an end", deadline_of_question.count()) : end.how()));
+      end.is_overdue ? fmt::format("more than {} s without an end", patience.of_question.count() / 1000) : end.how()));
   ++share.next;
-  if (share.overdue < most_overdue) return;
+  if (share.overdue < patience.most_overdue) return;
   for (; share.next < share.end; ++share.next)
     share.answers.push_back(
         answer_of_death(fmt::format("{} others that took too long, after which it was not asked", share.overdue)));
@@ -59,7 +56,8 @@ void take_answers(const ChildEnd& end, std::size_t asked, Share& share,
 }  // namespace
 
 std::vector<nlohmann::json> ask_children(std::size_t count, const std::function<Answer()>& open_in_child,
-                                         const std::function<nlohmann::json(const std::string& how)>& answer_of_death) {
+                                         const std::function<nlohmann::json(const std::string& how)>& answer_of_death,
+                                         const Patience& patience) {
   const std::size_t parts =
       std::clamp<std::size_t>(count / questions_worth_a_child, 1, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Share> shares;
@@ -84,11 +82,11 @@ std::vector<nlohmann::json> ask_children(std::size_t count, const std::function<
     }
     if (children.empty()) break;
     ChildOptions options;
-    options.deadline = deadline_of_question;
+    options.deadline = patience.of_question;
     options.deadline_of_each_text = true;
     const std::vector<ChildEnd> ends = run_in_children(children, options);
     for (std::size_t i = 0; i < ends.size(); ++i)
-      take_answers(ends[i], asked[i].second, *asked[i].first, answer_of_death);
+      take_answers(ends[i], asked[i].second, *asked[i].first, patience, answer_of_death);
   }
   std::vector<nlohmann::json> answers;
   for (Share& share : shares)

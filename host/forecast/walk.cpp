@@ -45,8 +45,10 @@ struct Stopped {
 // The plugin and the stand-in, open in a child process.
 class Walker {
  public:
-  Walker(const WalkedPlugin& plugin, const DeviceDescription& device)
-      : plugin_(plugin), description_(device), library_(open_without_files(plugin.file)) {
+  enum class Way { whole, creation };  // creation: `create` and `work` alone
+
+  Walker(const WalkedPlugin& plugin, const DeviceDescription& device, Way way = Way::whole)
+      : plugin_(plugin), description_(device), way_(way), library_(open_without_files(plugin.file)) {
     workload_ = &library_->workload(plugin.schema.id);
     const auto backend = plugin::DeviceLibrary::open(folder_of_stand_ins() / "devices" /
                                                      fmt::format("libassay_device_{}.so", device.kind));
@@ -163,6 +165,7 @@ class Walker {
       walk.flops = static_cast<double>(work.flops), walk.bytes = static_cast<double>(work.bytes);
       walk.arithmetic = arithmetic_name(work.arithmetic);
     }
+    if (way_ == Way::creation) return;
     listened_ = &walk;
     const auto* planner = workload_->get_extension
                               ? static_cast<const assay_planner*>(workload_->get_extension(object, ASSAY_EXT_PLAN))
@@ -255,6 +258,7 @@ class Walker {
 
   const WalkedPlugin& plugin_;
   const DeviceDescription& description_;
+  Way way_;
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_;
   const assay_planning* planning_ = nullptr;
@@ -371,6 +375,20 @@ std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription
   };
   std::vector<Walk> walks;
   for (const Json& answer : ask_children(requests.size(), open, death)) walks.push_back(walk_from_json(answer));
+  return walks;
+}
+
+std::vector<Walk> create_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+                               const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto open = [&]() -> Answer {
+    return [walker = std::make_shared<Walker>(plugin, device, Walker::Way::creation), &requests, end](std::size_t i) {
+      return to_json(std::chrono::steady_clock::now() < end ? walker->walk(requests[i]) : Walk{});
+    };
+  };
+  std::vector<Walk> walks;
+  for (const Json& answer : ask_children(requests.size(), open, death, {patience, 1}))
+    walks.push_back(walk_from_json(answer));
   return walks;
 }
 

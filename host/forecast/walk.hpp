@@ -4,6 +4,7 @@
 #include <assay/abi.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -70,6 +71,12 @@ struct WalkedPlugin {
 // no child.
 std::vector<Walk> walk_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
                              const std::vector<WalkRequest>& requests);
+
+// What `create` and `work` alone say of each case, which is where a workload checks its parameters: `refused` as above,
+// and `walked` where nothing speaks against it. It takes no longer than `patience`: what has not been asked by then, or
+// hangs, is `not_known`. Throws as walk_cases().
+std::vector<Walk> create_cases(const WalkedPlugin& plugin, const DeviceDescription& device,
+                               const std::vector<WalkRequest>& requests, std::chrono::milliseconds patience);
 
 // For each request the largest value of the integer parameter `name` with which `fits` says yes, from the request's own
 // value on.

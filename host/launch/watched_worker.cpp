@@ -17,6 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::uint64_t room_of_libraries_bytes = std::uint64_t{512} << 20;  // above a limit, while they are opened
 constexpr milliseconds memory_tick{20};  // how long a worker can be above its limit unnoticed
 // How long a process that it has started can be; where no limit makes haste, it is for the record alone.
 constexpr milliseconds children_tick{100}, children_tick_without_limit{250};
@@ -106,20 +107,40 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
   // A verification may take more than what is verified.
   if (of_children > 0 && view.stage < Stage::verify)
     peak_with_children_bytes_ = std::max(peak_with_children_bytes_, bytes);
-  if (!request_.memory_limit_bytes || bytes <= *request_.memory_limit_bytes) return;
+  if (!request_.memory_limit_bytes) return;
+  if (view.stage < Stage::setup)
+    own_bytes_ = std::max(own_bytes_, bytes);
+  else if (view.stage < Stage::verify)
+    steps_bytes_ = std::max(steps_bytes_, bytes);
+  // Libraries are opened in `load`. A limit that is below what they take is told when all of it is known.
+  if (view.stage == Stage::load && bytes <= *request_.memory_limit_bytes + room_of_libraries_bytes) return;
+  if (bytes <= *request_.memory_limit_bytes) return;
   if (of_children > 0) {
     if (const std::uint64_t exact = children_.bytes_with_worker(now)) bytes = exact;
     if (bytes <= *request_.memory_limit_bytes) return;
   }
   rss_at_end_bytes_ = bytes;
   end(WorkerStatus::oom,
-      fmt::format("resident memory {}{} is above [run] memory_limit {} in {}; {}{}", bytes_text(bytes),
+      fmt::format("resident memory {}{} is above [run] memory_limit {} in {}; {}{}{}", bytes_text(bytes),
                   of_children > 0 ? fmt::format(", {} of it of processes that it has started,",
                                                 bytes_text(std::min(of_children, bytes)))
                                   : "",
                   bytes_text(*request_.memory_limit_bytes), describe_position(view, request_.phase_names),
-                  describe_holdings(view), log_suffix()),
+                  describe_holdings(view), describe_least_limit(view.stage), log_suffix()),
       now, milliseconds(0));
+}
+
+// What a user has to know who wonders how small a limit may be.
+std::string WatchedWorker::describe_least_limit(Stage stage) const {
+  if (stage == Stage::verify && steps_bytes_ > 0)
+    return fmt::format("; the case itself held about {} at most, and its verification needs a larger limit",
+                       bytes_text(steps_bytes_));
+  if (own_bytes_ > *request_.memory_limit_bytes / 2)
+    return fmt::format(
+        "; the process held about {} of it before the case took any, so that the limit has to be larger "
+        "for any case",
+        bytes_text(own_bytes_));
+  return "";
 }
 
 void WatchedWorker::check_teardown(WatchClock::time_point now) {
@@ -205,7 +226,7 @@ void WatchedWorker::classify(WorkerOutcome& outcome, const std::optional<Exit>& 
       ending_ && (!ending_->after_result || ending_->status == WorkerStatus::ended || overflowed_);
   if (has_result && (!was_stopped_before_it || (ended_well && !overflowed_))) {
     outcome.status = WorkerStatus::finished;
-    outcome.end_note = describe_end(outcome, exit);
+    outcome.end_note = describe_end(exit);
     return;
   }
   if (ending_) return say(ending_->status, ending_->reason);
@@ -221,8 +242,11 @@ void WatchedWorker::classify(WorkerOutcome& outcome, const std::optional<Exit>& 
 }
 
 // "" of one that ended as it should.
-std::string WatchedWorker::describe_end(const WorkerOutcome& outcome, const std::optional<Exit>& exit) const {
-  const Stage stage = outcome.where.stage;
+std::string WatchedWorker::describe_end(const std::optional<Exit>& exit) const {
+  // Where it ended. Of a worker that was asked to end, WorkerOutcome::where is where it was then: one that went on
+  // through the rest of its life has ended as it should.
+  const BoardView last = board_.read();
+  const Stage stage = last.stage;
   const bool in_teardown = stage == Stage::destroy || stage == Stage::deinit;
   std::string how;
   if (!exit)
@@ -239,7 +263,7 @@ std::string WatchedWorker::describe_end(const WorkerOutcome& outcome, const std:
     how = "was killed by " + describe_signal(exit->number);
   if (how.empty()) return "";
   const std::string place = stage == Stage::done ? "at its exit, after destroy and deinit"
-                                                 : "in " + describe_position(outcome.where, request_.phase_names);
+                                                 : "in " + describe_position(last, request_.phase_names);
   return fmt::format("after it had reported its result, which is kept, the process {}, {}{}", how, place, log_suffix());
 }
 

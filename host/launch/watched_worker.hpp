@@ -75,10 +75,11 @@ class WatchedWorker {
   };
 
   void check_memory(WatchClock::time_point now);
+  std::string describe_least_limit(Stage stage) const;
   void check_teardown(WatchClock::time_point now);
   void take_events();
   void classify(WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
-  std::string describe_end(const WorkerOutcome& outcome, const std::optional<Exit>& exit) const;
+  std::string describe_end(const std::optional<Exit>& exit) const;
 
   const WorkerRequest& request_;
   const WatchClock::time_point started_ = WatchClock::now();
@@ -94,6 +95,8 @@ class WatchedWorker {
   std::optional<WatchClock::time_point> teardown_at_;  // when it was seen first
   std::uint64_t rss_at_end_bytes_ = 0;
   std::uint64_t peak_with_children_bytes_ = 0;
+  // Resident before its setup, and from there to the verification, as far as that was seen.
+  std::uint64_t own_bytes_ = 0, steps_bytes_ = 0;
   WatchClock::time_point memory_checked_at_ = started_;
 };
 

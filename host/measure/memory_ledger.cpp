@@ -9,6 +9,7 @@ void MemoryLedger::add(std::size_t kind, std::int64_t delta_bytes) {
   const std::lock_guard lock(mutex_);
   const std::int64_t now = current_.bytes[kind] += delta_bytes;
   peak_.bytes[kind] = std::max(peak_.bytes[kind], now);
+  lowest_.bytes[kind] = std::min(lowest_.bytes[kind], now);
   peak_since_moment_.bytes[kind] = std::max(peak_since_moment_.bytes[kind], now);
   const std::int64_t total = current_.total();
   peak_total_ = std::max(peak_total_, total);
@@ -46,6 +47,11 @@ MemoryAmounts MemoryLedger::peak() const {
   const std::lock_guard lock(mutex_);
   return peak_;
 }
+MemoryAmounts MemoryLedger::lowest() const {
+  const std::lock_guard lock(mutex_);
+  return lowest_;
+}
+
 std::int64_t MemoryLedger::peak_total() const {
   const std::lock_guard lock(mutex_);
   return peak_total_;

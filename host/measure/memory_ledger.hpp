@@ -44,14 +44,15 @@ class MemoryLedger {
   std::int64_t end_step();  // the peak of the step that has ended
 
   MemoryAmounts current() const;
-  MemoryAmounts peak() const;  // over the whole case
+  MemoryAmounts peak() const;    // over the whole case
+  MemoryAmounts lowest() const;  // at any time, at most 0; below it, more was given up than had been taken
   std::int64_t peak_total() const;
   StepPeaks step_peaks() const;
   std::vector<MemoryMoment> moments() const;
 
  private:
   mutable std::mutex mutex_;
-  MemoryAmounts current_, peak_, peak_since_moment_;
+  MemoryAmounts current_, peak_, lowest_, peak_since_moment_;
   std::int64_t peak_total_ = 0, peak_total_since_moment_ = 0, peak_total_since_step_ = 0;
   StepPeaks step_peaks_;
   std::vector<MemoryMoment> moments_;

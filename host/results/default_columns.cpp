@@ -16,6 +16,11 @@ bool has_untold_ranks(const record::CaseRecord& record) {
   return !axis || *axis != Value(std::int64_t{*record.identity.ranks});
 }
 
+bool has_phases(const record::CaseRecord& record) {
+  return record.result.phases && std::any_of(record.result.phases->begin(), record.result.phases->end(),
+                                             [](const auto& phase) { return phase.first != "step"; });
+}
+
 class Columns {
  public:
   explicit Columns(const std::vector<record::CaseRecord>& records) : records_(records) {}
@@ -32,7 +37,6 @@ class Columns {
   bool any(Predicate predicate) const {
     return std::any_of(records_.begin(), records_.end(), predicate);
   }
-  std::size_t size() const { return names_.size(); }
   std::vector<std::string> take() { return std::move(names_); }
 
  private:
@@ -105,22 +109,21 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   columns.add_if_any("repeat");
   if (columns.any(has_untold_ranks)) columns.add("ranks");
   columns.add_if_any("copies");
+  // What is asked first of a measurement comes first, since a narrow terminal shows the beginning.
+  columns.add_if_any("step.mean_ms");
+  columns.add_if_any("step.std_ms");
+  if (!columns.any(has_phases)) columns.add_if_any("step.cv_percent");
+  for (const record::CaseRecord& r : records)
+    if (r.result.work) columns.add_if_any(r.result.work->item_unit + "_per_s");
+  columns.add_if_any("communication_tax");
+  columns.add_if_any(memory_column(columns));
   for (const record::CaseRecord& r : records)
     if (r.result.metrics)
       for (const auto& metric : *r.result.metrics) columns.add_if_any(metric.first);
-  const std::size_t before_phases = columns.size();
   for (const record::CaseRecord& r : records)
     if (r.result.phases)
       for (const auto& phase : *r.result.phases)
         if (phase.first != "step") columns.add_if_any(phase.first + ".mean_ms");
-  const bool step_alone = columns.size() == before_phases;
-  columns.add_if_any("step.mean_ms");
-  columns.add_if_any("step.std_ms");
-  if (step_alone) columns.add_if_any("step.cv_percent");
-  columns.add_if_any("communication_tax");
-  for (const record::CaseRecord& r : records)
-    if (r.result.work) columns.add_if_any(r.result.work->item_unit + "_per_s");
-  columns.add_if_any(memory_column(columns));
   // What a figure is worth. A record that says nothing of a verification, as of another program, is not taken for one
   // of a right result: its cell is empty.
   columns.add_if_any("validity");

@@ -11,8 +11,8 @@ struct Experiment;
 
 namespace assay::host::results {
 
-// When the experiment names none: axes, the number of ranks where it is not 1 and no axis says it, per-case metrics,
-// the means of the phases and of the step, the rate, the peak of memory, and what the figures are worth: validity,
+// When the experiment names none: axes, the number of ranks where it is not 1 and no axis says it; the step, the rate,
+// the peak of memory; per-case metrics, the means of the phases; and what the figures are worth: validity,
 // verification, device, status. Only columns that some record has a value for.
 std::vector<std::string> default_columns(const experiment::Experiment& experiment,
                                          const std::vector<record::CaseRecord>& records);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 namespace assay::host::results {
@@ -62,6 +63,25 @@ std::vector<fs::path> runs_below(const fs::path& folder) {
   if (is_folder(folder) && !is_there(folder / "cases.jsonl")) add_runs_below(folder, runs);
   std::sort(runs.begin(), runs.end());
   return runs;
+}
+
+std::vector<std::string> without_links_to_others(const std::vector<std::string>& given,
+                                                 std::vector<std::string>& warnings) {
+  std::map<fs::path, std::string> places;  // of what is no link
+  std::error_code error;
+  const auto is_link = [&error](const std::string& each) { return fs::is_symlink(fs::path(each), error); };
+  for (const std::string& each : given)
+    if (!is_link(each)) places.emplace(fs::weakly_canonical(each, error), each);
+  std::vector<std::string> kept;
+  for (const std::string& each : given) {
+    const auto other = is_link(each) ? places.find(fs::weakly_canonical(each, error)) : places.end();
+    if (other == places.end())
+      kept.push_back(each);
+    else
+      warnings.push_back(
+          fmt::format("{} is a link to {}, which is given as well: it counts once", each, other->second));
+  }
+  return kept;
 }
 
 std::vector<fs::path> runs_of(const std::string& given) {

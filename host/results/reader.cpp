@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 namespace assay::host::results {
 namespace {
@@ -140,27 +141,23 @@ bool has_records(const std::filesystem::path& run_folder) {
 
 }  // namespace
 
-std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
+std::vector<std::filesystem::path> runs_newest_first(const std::filesystem::path& dir, const std::string& name,
                                                      const std::string& suffix) {
   const std::filesystem::path parent = dir / name;
   std::error_code error;
   const std::filesystem::path latest = std::filesystem::read_symlink(parent / "latest", error).filename();
-  std::optional<std::filesystem::path> newest;
-  std::string newest_stamp;
+  std::vector<std::filesystem::path> runs;
   for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
-    const std::optional<std::string> stamp = stamp_of_run(it->path());
     std::error_code ignored;
-    if (!stamp || suffix_of_run(it->path()) != suffix ||
-        !std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored) || !has_records(it->path()))
-      continue;
-    const bool newer = *stamp > newest_stamp || (*stamp == newest_stamp && it->path().filename() == latest) ||
-                       (*stamp == newest_stamp && newest->filename() != latest && it->path() > *newest);
-    if (!newest || newer) {
-      newest = it->path();
-      newest_stamp = *stamp;
-    }
+    if (stamp_of_run(it->path()) && suffix_of_run(it->path()) == suffix &&
+        std::filesystem::is_regular_file(it->path() / "experiment.toml", ignored) && has_records(it->path()))
+      runs.push_back(it->path());
   }
-  return newest;
+  const auto age = [&latest](const std::filesystem::path& run) {
+    return std::tuple(*stamp_of_run(run), run.filename() == latest, run);
+  };
+  std::sort(runs.begin(), runs.end(), [&age](const auto& a, const auto& b) { return age(a) > age(b); });
+  return runs;
 }
 
 }  // namespace assay::host::results

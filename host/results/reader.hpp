@@ -35,10 +35,10 @@ struct SummaryFile {
 // Nothing when the file is no JSON object with records. Throws StorageError when it cannot be read.
 std::optional<SummaryFile> read_summary_file(const std::filesystem::path& file);
 
-// The newest run of the experiment below `dir`/`name` that holds an experiment.toml and a record. Among runs of one
-// second, the one that `latest` points at. `suffix`: that of a part of a run ("-part-2-of-8"); others are no candidates
-// then, nor are parts without one.
-std::optional<std::filesystem::path> find_newest_run(const std::filesystem::path& dir, const std::string& name,
+// The runs of the experiment below `dir`/`name` that hold an experiment.toml and a record, the newest first. Of runs of
+// one second, the one that `latest` points at comes first. `suffix`: that of a part of a run ("-part-2-of-8"); others
+// are left out then, as are parts without one.
+std::vector<std::filesystem::path> runs_newest_first(const std::filesystem::path& dir, const std::string& name,
                                                      const std::string& suffix = "");
 
 // What follows the id in a run folder's name: "-part-2-of-8" of "20261120T120000Z-9f2c-part-2-of-8"; "" of a whole run.

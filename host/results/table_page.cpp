@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string_view>
 
 namespace assay::host::results {
@@ -41,7 +42,8 @@ std::string origin_line(const std::vector<record::CaseRecord>& records, const Ru
   return line;
 }
 
-constexpr std::array<std::string_view, 3> columns_that_fold{"validity", "verify", "device"};
+// Of a single row every column has one value; these alone are no figures of it.
+constexpr std::array<std::string_view, 4> columns_that_fold{"validity", "verify", "device", "status"};
 
 bool is_alike_in_all_rows(const Table& table, std::size_t column) {
   return std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
@@ -93,13 +95,35 @@ Table with_row_numbers(const Table& table) {
   return numbered;
 }
 
+// A status that differs belongs beside what tells the rows apart.
+Table with_status_early(const Table& table, std::size_t place) {
+  const auto found = std::find(table.columns.begin(), table.columns.end(), "status");
+  if (found == table.columns.end()) return table;
+  const auto status = static_cast<std::size_t>(found - table.columns.begin());
+  if (status <= place) return table;
+  std::vector<std::size_t> order(table.columns.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(place), order.begin() + static_cast<std::ptrdiff_t>(status),
+              order.begin() + static_cast<std::ptrdiff_t>(status) + 1);
+  return with_columns(table, order);
+}
+
+std::string folded_line(const std::string& text, std::size_t width_columns) {
+  constexpr std::size_t indent = 2, fewest = 20;
+  std::string all;
+  for (const std::string& line : wrapped(text, std::max(width_columns, indent + fewest) - indent))
+    all += (all.empty() ? "" : std::string(indent, ' ')) + line + "\n";
+  return all;
+}
+
 // As many tables below each other as the width needs, each with the columns that tell its rows apart, or with their
-// numbers.
-std::string in_parts(const Table& whole, std::size_t width_columns, const Palette& palette) {
+// numbers. Where something else shows the rest, the first of them, and what it leaves out.
+std::string in_parts(const Table& whole, std::size_t width_columns, const Palette& palette, const std::string& rest) {
   if (fits(to_terminal(whole, width_columns), width_columns)) return to_terminal(whole, width_columns, palette);
   std::vector<std::size_t> telling = telling_columns(whole, width_columns);
-  const Table table = telling.empty() ? with_row_numbers(whole) : whole;
+  const Table numbered = telling.empty() ? with_row_numbers(whole) : whole;
   if (telling.empty()) telling.push_back(0);
+  const Table table = with_status_early(numbered, telling.size());
   std::string text;
   for (std::size_t next = telling.size(); next < table.columns.size();) {
     std::vector<std::size_t> columns = telling;
@@ -113,6 +137,11 @@ std::string in_parts(const Table& whole, std::size_t width_columns, const Palett
       ++next;
     }
     text += (text.empty() ? "" : "\n") + to_terminal(with_columns(table, columns), width_columns, palette);
+    if (rest.empty() || next == table.columns.size()) continue;
+    const std::vector<std::string> left(table.columns.begin() + static_cast<std::ptrdiff_t>(next), table.columns.end());
+    return text + folded_line(fmt::format("no room for {}: {} has {}", fmt::join(left, ", "), rest,
+                                          left.size() == 1 ? "it" : "them"),
+                              width_columns);
   }
   return text;
 }
@@ -133,26 +162,28 @@ std::string table_page(const Table& table, const std::vector<record::CaseRecord>
   return to_markdown(table) + "\n" + below_table(records, allow, source);
 }
 
-std::string table_on_terminal(const Table& table, std::size_t width_columns, const Palette& palette) {
-  std::string text = to_terminal(table, width_columns);
-  if (table.rows.empty() || fits(text, width_columns)) return to_terminal(table, width_columns, palette);
-  Table narrow;
-  narrow.rows.resize(table.rows.size());
+std::string table_on_terminal(const Table& table, std::size_t width_columns, const Palette& palette,
+                              const std::string& rest) {
+  const std::string whole = to_terminal(table, width_columns);
+  if (table.rows.empty() || fits(whole, width_columns)) return to_terminal(table, width_columns, palette);
+  const auto may_fold = [&table](const std::string& name) {
+    return table.rows.size() > 1 ||
+           std::find(columns_that_fold.begin(), columns_that_fold.end(), name) != columns_that_fold.end();
+  };
+  std::vector<std::size_t> kept;
   std::vector<std::string> told;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const std::string& name = table.columns[i];
-    const bool may_fold =
-        std::find(columns_that_fold.begin(), columns_that_fold.end(), name) != columns_that_fold.end();
-    if (may_fold && is_alike_in_all_rows(table, i)) {
-      told.push_back(fmt::format("{} {}", name, palette.paint(record::display_text(table.rows.front()[i]))));
-      continue;
-    }
-    narrow.columns.push_back(name);
-    for (std::size_t row = 0; row < table.rows.size(); ++row) narrow.rows[row].push_back(table.rows[row][i]);
+    if (may_fold(table.columns[i]) && is_alike_in_all_rows(table, i))
+      told.push_back(
+          fmt::format("{} {}", table.columns[i], palette.paint(record::display_text(table.rows.front()[i]))));
+    else
+      kept.push_back(i);
   }
-  text = in_parts(narrow, width_columns, palette);
-  if (told.empty()) return text;
-  return fmt::format("{}{}: {}\n", text, table.rows.size() == 1 ? "the case" : "each case", fmt::join(told, ", "));
+  if (told.empty() || kept.empty()) return in_parts(table, width_columns, palette, rest);
+  const std::size_t rows = table.rows.size();
+  const std::string same = rows == 1 ? "" : rows == 2 ? "in both rows: " : fmt::format("in all {} rows: ", rows);
+  return folded_line(fmt::format("{}{}", same, fmt::join(told, ", ")), width_columns) +
+         in_parts(with_columns(table, kept), width_columns, palette, rest);
 }
 
 }  // namespace assay::host::results

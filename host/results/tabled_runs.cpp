@@ -108,7 +108,7 @@ void keep_matching(std::vector<TabledRun>& runs, const std::string& text) {
 
 std::vector<TabledRun> read_tabled_runs(const std::vector<std::string>& given, std::vector<std::string>& warnings) {
   std::vector<TabledRun> runs;
-  for (const std::string& argument : given)
+  for (const std::string& argument : without_links_to_others(given, warnings))
     for (const fs::path& path : runs_of(argument)) {
       TabledRun run = read_one(path, warnings);
       run.records = last_of_each_case(std::move(run.records));

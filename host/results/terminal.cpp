@@ -24,6 +24,16 @@ std::string rate_text(std::int64_t step, std::chrono::nanoseconds elapsed) {
   return fmt::format("{:.1f} us/step", seconds * 1e6);
 }
 
+// Lines no longer than the width, those behind the first one being indented.
+std::string broken(std::string_view text, std::size_t width) {
+  constexpr std::size_t indent = 2, fewest = 20;
+  if (display_width(text) <= width) return std::string(text);
+  std::string all;
+  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent))
+    all += (all.empty() ? "" : "\n" + std::string(indent, ' ')) + line;
+  return all;
+}
+
 // One line a case: a long reason, which stands below the table once more, gives way to the name, and a name of many
 // axes to the figures.
 void fit_line(std::string& name, std::string& text, std::size_t width) {
@@ -47,14 +57,7 @@ std::size_t terminal_width(int fd, std::size_t otherwise) {
 }
 
 std::string line_on_terminal(std::string_view text, int fd) {
-  constexpr std::size_t indent = 2, fewest = 20;
-  if (::isatty(fd) != 1) return std::string(text) + "\n";
-  const std::size_t width = terminal_width(fd);
-  if (display_width(text) <= width) return std::string(text) + "\n";
-  std::string all;
-  for (const std::string& line : wrapped(text, std::max(width, indent + fewest) - indent))
-    all += (all.empty() ? "" : std::string(indent, ' ')) + line + "\n";
-  return all;
+  return (::isatty(fd) == 1 ? broken(text, terminal_width(fd)) : std::string(text)) + "\n";
 }
 
 std::string lines_on_terminal(std::string_view text, int fd) {
@@ -176,7 +179,9 @@ void Progress::case_finished(std::string_view status, std::string_view summary) 
 }
 
 void Progress::message(std::string_view text) {
-  if (mode_ != ProgressMode::quiet) print(one_line(text));
+  if (mode_ == ProgressMode::quiet) return;
+  const std::string line = one_line(text);
+  print(mode_ == ProgressMode::terminal ? broken(line, output_.width_columns()) : line);
 }
 
 void Progress::finish() {

@@ -21,9 +21,13 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
   try {
     gather(patience, interrupts);
   } catch (const wireup::WireupError& error) {
+    // The service names what was asked of it, which is a word of its own.
+    std::string text = error.what();
+    if (const std::string asked = fmt::format("exchange '{}': ", hello_name); text.starts_with(asked))
+      text = fmt::format("the {} processes that {} has started did not all find one another: {} ([run] wireup_timeout)",
+                         launched.size, launched.launcher, text.substr(asked.size()));
     const std::string refused = strangers_text();
-    if (refused.empty()) throw;
-    throw wireup::WireupError(fmt::format("{}. {}", error.what(), refused));
+    throw wireup::WireupError(refused.empty() ? text : fmt::format("{}. {}", text, refused));
   }
 }
 

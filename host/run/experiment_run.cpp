@@ -67,8 +67,12 @@ class ExperimentRun {
   void open_folder() {
     if (options_.resume) earlier_ = find_earlier_run(experiment_, suffix_of_part(options_.part));
     if (options_.resume && !earlier_)
-      listener_.message(fmt::format("--resume: no earlier run of '{}' below {} has a finished case; starting one",
-                                    experiment_.name, experiment_.output.dir.string()));
+      listener_.message(
+          fmt::format("--resume: there is no earlier run of '{}' below {} with a record of a case; this is "
+                      "a new run",
+                      experiment_.name, experiment_.output.dir.string()));
+    if (earlier_)
+      if (const std::string note = note_on_passed_over(*earlier_); !note.empty()) listener_.message("note: " + note);
     if (earlier_ && !earlier_->differences.empty()) {
       if (!options_.start_new) throw ResumeRefused(refusal_text(*earlier_));
       listener_.message(fmt::format("a new run, since {} is of another experiment: {}", earlier_->folder.string(),

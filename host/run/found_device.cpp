@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "launch/supervise_group.hpp"
 #include "plugin/search.hpp"
@@ -25,6 +26,15 @@ worker::FoundDevice ask_for_kind(const std::string& wanted, const std::filesyste
   return none;
 }
 
+// "cuda device 0: counting devices: no usable CUDA device: <why>; <what to do about it>" without its beginning and its
+// end. Who did not ask for a GPU need not be told the whole of it.
+std::string cause_alone(const std::string& reason) {
+  constexpr std::string_view beginning = "counting devices: ";
+  const std::size_t at = reason.find(beginning);
+  const std::string text = at == std::string::npos ? reason : reason.substr(at + beginning.size());
+  return text.substr(0, text.find("; ")) + "; `assay doctor` says more";
+}
+
 }  // namespace
 
 worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesystem::path& device_folder,
@@ -35,7 +45,7 @@ worker::FoundDevice ask_for_device(const std::string& wanted, const std::filesys
   if (std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end()) {
     worker::FoundDevice cuda = ask_for_kind("cuda", device_folder, log_file, interrupts);
     if (cuda.is_usable()) return cuda;
-    note = cuda.reason;
+    note = cause_alone(cuda.reason);
   }
   worker::FoundDevice cpu = ask_for_kind("cpu", device_folder, log_file, interrupts);
   if (cpu.is_usable()) cpu.note = "device = \"auto\" took the cpu: " + note;

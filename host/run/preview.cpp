@@ -21,6 +21,7 @@ Preview preview_resumption(const experiment::Experiment& experiment, const RunTa
     return preview;
   }
   preview.run_folder = earlier->folder.string();
+  preview.passed_over = note_on_passed_over(*earlier);
 
   const launch::InterruptHandler interrupts;
   const ScratchFolder scratch;

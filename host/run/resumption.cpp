@@ -100,22 +100,53 @@ record::CaseRecord outdated_record(const record::CaseRecord& earlier, const std:
   return record;
 }
 
+EarlierRun read_earlier_run(const std::filesystem::path& folder, const experiment::Experiment& experiment) {
+  EarlierRun earlier;
+  earlier.folder = folder;
+  try {
+    earlier.differences =
+        experiment::differences_but_growth(read_file(folder / "experiment.toml"), experiment.resolved_toml);
+  } catch (const std::invalid_argument& e) {
+    throw StorageError(fmt::format("{}: {}; restore its experiment.toml, or start a new run without --resume",
+                                   folder.string(), e.what()));
+  }
+  earlier.records = results::read_cases(folder / "cases.jsonl").records;
+  return earlier;
+}
+
 }  // namespace
 
 std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix) {
-  const auto newest = results::find_newest_run(experiment.output.dir, experiment.name, suffix);
-  if (!newest) return std::nullopt;
-  EarlierRun earlier;
-  earlier.folder = *newest;
-  try {
-    earlier.differences =
-        experiment::differences_but_growth(read_file(*newest / "experiment.toml"), experiment.resolved_toml);
-  } catch (const std::invalid_argument& e) {
-    throw StorageError(fmt::format("{}: {}; restore its experiment.toml, or start a new run without --resume",
-                                   newest->string(), e.what()));
+  const std::vector<std::filesystem::path> runs =
+      results::runs_newest_first(experiment.output.dir, experiment.name, suffix);
+  if (runs.empty()) return std::nullopt;
+  const std::vector<std::string> allow = run_wide_settings(experiment).allow;
+  EarlierRun newest = read_earlier_run(runs.front(), experiment);
+  std::vector<std::filesystem::path> passed_over;
+  for (const std::filesystem::path& run : runs) {
+    EarlierRun earlier = &run == &runs.front() ? newest : read_earlier_run(run, experiment);
+    // Cases that are outdated were finished once: they are why the run was gone on with.
+    if (std::none_of(earlier.records.begin(), earlier.records.end(),
+                     [&allow](const record::CaseRecord& record) { return is_finished(record, allow); })) {
+      passed_over.push_back(run);
+      continue;
+    }
+    // What was finished of another experiment is no reason to leave a run of this one.
+    if (!earlier.differences.empty() && newest.differences.empty()) break;
+    earlier.passed_over = std::move(passed_over);
+    return earlier;
   }
-  earlier.records = results::read_cases(*newest / "cases.jsonl").records;
-  return earlier;
+  return newest;
+}
+
+std::string note_on_passed_over(const EarlierRun& earlier) {
+  if (earlier.passed_over.empty()) return "";
+  const std::string newest = earlier.passed_over.front().string();
+  return fmt::format("--resume goes on with {}, the newest run of which a case is finished: of {} none is",
+                     earlier.folder.string(),
+                     earlier.passed_over.size() == 1
+                         ? fmt::format("{}, which is newer,", newest)
+                         : fmt::format("{} newer runs, {} the last of them,", earlier.passed_over.size(), newest));
 }
 
 std::string refusal_text(const EarlierRun& earlier) {

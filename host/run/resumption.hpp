@@ -26,11 +26,16 @@ struct EarlierRun {
   std::filesystem::path folder;
   std::vector<record::CaseRecord> records;  // as they stand in the file
   std::vector<std::string> differences;  // what it and the experiment differ in; none: the experiment has grown at most
+  std::vector<std::filesystem::path> passed_over;  // newer runs, of which no case is finished
 };
 
-// The newest run of the experiment's name that has anything to go on with; nothing when there is none. Throws
+// The newest run of the experiment's name of which a case is finished. A run that has failed at once leaves that to the
+// one before it; where no run has a finished case, it is the newest with a record; nothing when there is none. Throws
 // StorageError.
 std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix);
+
+// Why it is no newer run that is gone on with; "" where it is the newest.
+std::string note_on_passed_over(const EarlierRun& earlier);
 
 // The text of ResumeRefused.
 std::string refusal_text(const EarlierRun& earlier);

@@ -376,6 +376,7 @@ class CaseRun {
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
     if (!result_.memory) note_memory();
+    for (std::string& note : overdrawn_memory(services_->ledger())) result_.note(std::move(note));
     if (result_.libraries.empty()) tell_what_ran();
     std::vector<std::string> warnings = services_->warnings();
     warnings_noted_ = warnings.size();

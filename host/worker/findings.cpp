@@ -229,4 +229,15 @@ std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseS
   return notes;
 }
 
+std::vector<std::string> overdrawn_memory(const measure::MemoryLedger& ledger) {
+  std::vector<std::string> notes;
+  const measure::MemoryAmounts lowest = ledger.lowest();
+  for (std::size_t kind = 0; kind < memory_kind_count; ++kind)
+    if (lowest.bytes[kind] < 0)
+      notes.push_back(fmt::format(
+          "the workload has given up {:.1f} MiB more of {} than it had taken: figures of its memory are too small",
+          static_cast<double>(-lowest.bytes[kind]) / 1048576, memory_kind_name(kind)));
+  return notes;
+}
+
 }  // namespace assay::host::worker

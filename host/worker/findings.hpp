@@ -37,4 +37,7 @@ std::vector<std::string> contention_notes(const telemetry::Contention& contentio
 std::vector<std::string> notes_on(const measure::LoopResult& result, const CaseSpec& spec,
                                   const measure::Recorder& recorder, std::int64_t allocations_while_measuring);
 
+// A line for each kind of memory of which the workload has given up more than it had taken.
+std::vector<std::string> overdrawn_memory(const measure::MemoryLedger& ledger);
+
 }  // namespace assay::host::worker

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -268,9 +269,14 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
   observer_.allocation(fmt::format("{:.1f} MiB of {} ({})", in_mib(bytes), kind_name, label));
   if (stage_ == ASSAY_STAGE_MEASURE) ++allocations_while_measuring_;
   if (is_beyond_limit(bytes)) {
-    set_message(ASSAY_OUT_OF_MEMORY, fmt::format("{:.1f} MiB of {} ({}) are more than [run] memory_limit leaves to a "
-                                                 "verification; held: {}",
-                                                 in_mib(bytes), kind_name, label, held_by_kind()));
+    // By is_beyond_limit(): two thirds of the limit hold what there is and what is asked for.
+    const double least_mib = 1.5 * (in_mib(resident_bytes_of(getpid())) + in_mib(bytes));
+    const std::string wanted =
+        in_mib(bytes) < 1 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} MiB", in_mib(bytes));
+    set_message(ASSAY_OUT_OF_MEMORY,
+                fmt::format("the case fits, but [run] memory_limit leaves no room for the {} of {} ({}) of its "
+                            "verification: expected a limit of {:.0f} MiB or more; held: {}",
+                            wanted, kind_name, label, std::ceil(least_mib), held_by_kind()));
     return ASSAY_OUT_OF_MEMORY;
   }
   void* address = nullptr;

@@ -123,6 +123,7 @@ TEST_F(Ab, OneThingWithItselfIsSaidToBeThat) {
   EXPECT_TRUE(contains(result.output, "A and B are the same")) << result.output;
   EXPECT_TRUE(contains(result.output, "3 + 3 runs")) << result.output;
   EXPECT_TRUE(contains(result.output, "B: same\n")) << result.output;
+  EXPECT_TRUE(contains(result.output, "nothing of a change. Name what is to differ by --a and --b")) << result.output;
 }
 
 TEST_F(Ab, EveryCaseOfASweepNeedsAVerdict) {

@@ -89,6 +89,7 @@ TEST_F(CommandLine, ACommandThatIsNearIsMeant) {
   EXPECT_PRED2(contains, answer({"rnu", "x.toml"}), "unknown command 'rnu'; did you mean 'run'?");
   EXPECT_PRED2(contains, answer({"compaer"}), "did you mean 'compare'?");
   EXPECT_PRED2(contains, answer({"doc"}), "did you mean 'doctor'?");
+  EXPECT_PRED2(contains, answer({"hist"}), "did you mean 'history'? See also 'assay --help'") << "and not 'list'";
   EXPECT_PRED2(contains, answer({"--verison"}), "did you mean '--version'?");
   EXPECT_PRED2(contains, answer({"x.toml"}), "did you mean 'assay run x.toml'?");
   EXPECT_PRED2(contains, answer({"list", "--plugin-path", "/nope"}), "--plugin-path is /nope, which is no folder");

@@ -203,6 +203,7 @@ TEST_F(Compare, WrongSplitsSayWhatThereIs) {
     EXPECT_TRUE(contains(result.output, message)) << result.output;
   }
   EXPECT_EQ(compare({a + "," + b, "--by", "batch_size"}).exit.code, 0);
+  EXPECT_TRUE(contains(compare({a}).output, "--by with an input that varies within it: batch_size; see"));
 }
 
 TEST_F(Compare, AFolderOfManyExperimentsHasAnOverviewFirst) {
@@ -243,8 +244,8 @@ TEST_F(Compare, WhereNoCaseIsOkThereIsNoMetric) {
     const RunResult result = compare({a, b, "--metric", "all", "--side-by-side", "--format", format});
     EXPECT_EQ(result.exit.code, 0) << format << result.output;
   }
-  EXPECT_TRUE(contains(compare({a, b, "--metric", "all", "--side-by-side"}).output, "nothing could be compared"));
-  EXPECT_TRUE(contains(compare({a, b, "--metric", "all"}).output, "nothing could be compared"));
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all", "--side-by-side"}).output, "Nothing could be compared"));
+  EXPECT_TRUE(contains(compare({a, b, "--metric", "all"}).output, "Nothing could be compared"));
 }
 
 TEST_F(Compare, MetricsSideBySide) {

@@ -93,7 +93,8 @@ TEST_F(Devices, AutoWithoutAGpuTakesTheCpuAndSaysWhy) {
   hide_gpus();
   EXPECT_EQ(run_case("auto", 0)["device"].value("kind", ""), "cpu");
 #ifdef ASSAY_HAVE_CUDA
-  const std::regex note("note: device = \"auto\" took the cpu: .*(driver|CUDA-capable device)");
+  const std::regex note(
+      "note: device = \"auto\" took the cpu: [^;]*(driver|CUDA-capable device)[^;]*; `assay doctor` says more\n");
 #else
   const std::regex note("note: device = \"auto\" took the cpu: no cuda backend is installed");
 #endif

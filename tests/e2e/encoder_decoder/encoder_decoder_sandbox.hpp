@@ -41,8 +41,8 @@ class EncoderDecoderSandbox : public Sandbox {
     return records;
   }
   // The record of an experiment of one case that must not.
-  nlohmann::json run_badly(const ExperimentText& text) {
-    const std::vector<nlohmann::json> records = records_of(text, 1);
+  nlohmann::json run_badly(const ExperimentText& text, int expected_code = 1) {
+    const std::vector<nlohmann::json> records = records_of(text, expected_code);
     EXPECT_EQ(records.size(), 1u);
     if (records.empty()) return {{"status", ""}, {"reason", ""}};
     EXPECT_NE(records[0]["status"], "ok");

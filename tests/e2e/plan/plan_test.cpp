@@ -180,6 +180,27 @@ TEST_F(Plan, RefusesWhatThePluginRefusesWhereItStands) {
   EXPECT_TRUE(contains(result.output, ".toml:")) << result.output;
   EXPECT_TRUE(contains(result.output, "1 mistake; nothing was started")) << result.output;
   EXPECT_EQ(planned({}, 1)["cases"][0]["state"], "refused");
+  // A run says the same before it has a folder.
+  const RunResult ran = run(run_arguments());
+  EXPECT_EQ(ran.exit.code, 2) << ran.output;
+  EXPECT_TRUE(contains(ran.output, "heads 7")) << ran.output;
+  EXPECT_TRUE(contains(ran.output, "1 mistake; nothing was started")) << ran.output;
+  EXPECT_FALSE(fs::exists(folder() / "out")) << ran.output;
+}
+
+TEST_F(Plan, ARunOfWhichThePluginRefusesAPartSaysHowTheRestRuns) {
+  const ExperimentText text{
+      .plugin = "decoder",
+      .params = "d_model = 64\nd_ff = 128\nlayers = 1\nvocab_size = 97\nbatch_size = 1\ncontext_length = 8",
+      .sweep = "heads = [2, 7]"};
+  write_experiment(text);
+  const RunResult refused = run(run_arguments());
+  EXPECT_EQ(refused.exit.code, 2) << refused.output;
+  EXPECT_TRUE(contains(refused.output, "1 of 2 cases is refused; --filter runs the others")) << refused.output;
+  EXPECT_EQ(records_of(text, 0, {"--filter", "heads!=7"}).size(), 1u);
+  const std::vector<json> allowed = records_of(text, 0, {"--set", "run.allow=[\"failed\"]"});
+  ASSERT_EQ(allowed.size(), 2u);
+  EXPECT_EQ(allowed[1]["status"], "failed");
 }
 
 TEST_F(Plan, TellsThatNothingHasRoomForACase) {
@@ -193,6 +214,9 @@ TEST_F(Plan, TellsThatNothingHasRoomForACase) {
       run(run_arguments({"--dry-run", "--set", "run.device=\"cpu\"", "--set", "run.allow=[\"oom\"]"}));
   EXPECT_EQ(allowed.exit.code, 0) << allowed.output;
   planned({"--device", "b200", "--set", "run.allow=[\"oom\"]"}, 0);
+  const RunResult elsewhere = this->plan({"--device", "b200", "--set", "run.device=\"cpu\""});
+  EXPECT_EQ(elsewhere.exit.code, 1) << elsewhere.output;
+  EXPECT_TRUE(contains(elsewhere.output, "no case could be planned")) << elsewhere.output;
 }
 
 TEST_F(Plan, MistakesOfTheCommandLine) {
@@ -242,7 +266,7 @@ TEST_F(PlanOfPlugins, AWorkloadMayTellByItself) {
 // Its setup writes to what it has taken, where nobody may: each of its cases ends the process that walks through it.
 TEST_F(PlanOfPlugins, OneThatTellsNothingIsNotKnown) {
   write_experiment({.plugin = "untold_plan", .sweep = "n = [1000, 5000, 7000]"});
-  const json plan = planned({});
+  const json plan = planned({}, 1);
   ASSERT_EQ(plan["cases"].size(), 3u);
   for (const json& c : plan["cases"]) {
     EXPECT_EQ(c["state"], "not known");

@@ -96,7 +96,9 @@ TEST_F(Launched, ARankThatNeverStartsIsNamed) {
   Launch launch = two_ranks(impatient);
   launch.start(0);
   EXPECT_EQ(launch.wait(0).code, 1);
-  EXPECT_PRED2(contains, launch.output(0), "rank 1 of 2 did not come within 2 s");
+  EXPECT_PRED2(contains, launch.output(0),
+               " has started did not all find one another: rank 1 of 2 did not come within 2 s "
+               "([run] wireup_timeout)");
   EXPECT_TRUE(run_folders().empty()) << "a run was begun";
 }
 

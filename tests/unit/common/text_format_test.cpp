@@ -81,6 +81,14 @@ TEST(Wrapped, BreaksBetweenWords) {
   EXPECT_TRUE(wrapped("  ", 4).empty());
 }
 
+TEST(TextFormat, TextHangsBesideItsHead) {
+  EXPECT_EQ(hanging("  a ", "one two three four", 5, 26), "  a  one two three four\n");
+  EXPECT_EQ(hanging("  a ", "one two three four five six", 5, 26), "  a  one two three four\n     five six\n");
+  EXPECT_EQ(hanging("  a long head  ", "one", 5, 26), "  a long head\n     one\n") << "below it";
+  EXPECT_EQ(hanging("  a ", "one two three four five six", 5, 0), "  a  one two three four five six\n");
+  EXPECT_EQ(hanging("a", "", 5, 26), "a\n");
+}
+
 TEST(Refilled, KeepsParagraphsAndLists) {
   EXPECT_EQ(refilled("one two\nthree\n\nfour\n  as it is  here\nfive", 20),
             "one two three\n\nfour\n  as it is  here\nfive");

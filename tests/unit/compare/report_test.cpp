@@ -58,11 +58,62 @@ TEST_F(Report, DifferencesComeBeforeVerdicts) {
   EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "interval of the ratio")) << "only where it is asked for";
 }
 
+TEST_F(Report, WhereNothingCouldBeComparedTheReasonAndTheRemedyComeFirst) {
+  Json other = record_of({}, machine_.steps(100, 30, {}));
+  other["workload"] = "all_reduce", other["files"] = {{"plugin", "0123456789abcdef"}};
+  std::vector<Side> sides{side_of(0, {run_of({record_of({}, machine_.steps(100, 30, {}))})}),
+                          side_of(1, {run_of({other})})};
+  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 80);
+  EXPECT_TRUE(text.starts_with("Nothing could be compared\n  A runs the workload decoder, and B runs all_reduce."))
+      << text;
+  EXPECT_TRUE(has(text, "--across workload")) << text;
+  EXPECT_LT(text.find("only in B: all_reduce"), text.find("What differs about machine")) << text;
+  EXPECT_FALSE(has(text, "step, ms")) << text;
+
+  std::vector<Side> larger{side_of(0, {run_of({record_of({{"d", 1}}, machine_.steps(100, 30, {}))})}),
+                           side_of(1, {run_of({record_of({{"d", 2}}, machine_.steps(100, 30, {}))})})};
+  EXPECT_TRUE(comparison_text(compare_sides(std::move(larger), {}), {}, 120)
+                  .starts_with("Nothing could be compared\n  decoder: other inputs: d 1 / 2; compare all the same with "
+                               "--across d\n\nSides"));
+  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "Nothing could be compared"));
+}
+
+TEST_F(Report, AVerdictWithoutAnIntervalSaysWhyAndWhatToRun) {
+  std::vector<Side> sides{side_of(0, {run_of({record_of({}, {100})})}),
+                          side_of(1, {run_of({record_of({}, machine_.steps(100, 30, {}))})})};
+  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 300);
+  EXPECT_TRUE(has(text,
+                  "[1] no interval, and so no verdict: A has a single step, which does not say how much steps "
+                  "differ by chance; more steps (--set measure.steps=30) or several runs a side tell it: assay "
+                  "compare A1,A2,A3 B1,B2,B3"))
+      << text;
+  EXPECT_FALSE(has(text, "What would settle")) << text;
+}
+
 TEST_F(Report, ManySidesHaveALineEach) {
   const std::string text = comparison_text(comparison(3), {}, 120);
   EXPECT_TRUE(has(text, "(baseline)"));
   EXPECT_TRUE(has(text, "not compared"));
   EXPECT_TRUE(has(text, "C size=small") || has(text, "slower")) << text;
+}
+
+TEST_F(Report, SidesThatLackTheSameAreNamedTogetherAndHaveNoRow) {
+  std::vector<Side> sides;
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<Json> records;
+    for (const char* size : {"small", "large"})
+      if (i < 2 || size == std::string("small"))
+        records.push_back(record_of({{"size", size}}, machine_.steps(100, 30, {}), {{"size", size}}));
+    if (i == 0) records.front()["algorithms"] = {{"matmul", "blocked"}};
+    sides.push_back(side_of(i, {run_of(records)}));
+  }
+  const std::string text = comparison_text(compare_sides(std::move(sides), {}), {}, 120);
+  EXPECT_TRUE(has(text, "B, C, D do not say: algorithm of matmul")) << text;
+  std::size_t rows = 0;
+  for (const char* side : {"  A  ", "  B  ", "  C  ", "  D  "})
+    for (std::size_t at = text.find(side, text.find("step, ms")); at != std::string::npos; at = text.find(side, at + 1))
+      ++rows;
+  EXPECT_EQ(rows, 4u + 2u) << text;
 }
 
 TEST_F(Report, MarkdownHasTablesAndHeadings) {
@@ -104,6 +155,10 @@ TEST_F(Report, WhatCannotBeToldHasTheRunsThatWouldSettleIt) {
   const std::string text = comparison_text(unclear, {}, 120);
   ASSERT_TRUE(has(text, "cannot tell")) << text;
   EXPECT_TRUE(has(text, "runs needed")) << text;
+  EXPECT_TRUE(has(text, " a side, in all, would do): assay compare A1,A2,A3 B1,B2,B3")) << text;
+  EXPECT_TRUE(has(text, "or `assay ab EXPERIMENT.toml ")) << text;
+  EXPECT_TRUE(has(comparison_text(unclear, {}, 120, {.by = "execution"}), "RUN1,RUN2,RUN3 --by execution"));
+  EXPECT_FALSE(has(comparison_text(comparison(2), {}, 120), "What would settle"));
   const Json entry = Json::parse(comparison_json(unclear, {}))["metrics"][0]["cases"][0]["sides"][1];
   EXPECT_GE(entry["runs_to_settle"], 2);
   EXPECT_GT(entry["p_value"], 0.05);

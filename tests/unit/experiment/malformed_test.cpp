@@ -171,6 +171,7 @@ const std::vector<Malformed>& malformed_files() {
       {"syntax_duplicate_key", 7, 9, "'steps' stands twice; expected each key once", ""},
       {"syntax_foreign_letter", 6, 3, "not TOML: ", ""},
       {"syntax_missing_value", 6, 9, "not TOML: ", ""},
+      {"syntax_text_without_quotes", 2, 8, "not TOML: ", "; did you mean name = \"quick start\"?"},
       {"syntax_unclosed_header", 5, 9, "not TOML: ", ""},
       {"syntax_unclosed_string", 2, 13, "not TOML: ", ""},
       {"text_for_bool", 6, 17, R"([workload.params] checkpointing is "yes"; expected true or false (default false))",

@@ -36,6 +36,21 @@ TEST(Set, TakesTomlAndBareWords) {
   EXPECT_EQ(c.run.memory_limit_bytes, std::uint64_t{1} << 30);
 }
 
+// What a shell has no quotes for: a text may look like a number.
+TEST(Set, TakesAWordForATextWhateverItLooksLike) {
+  plugin::WorkloadSchema schema = demo_schema();
+  schema.params.push_back({});
+  schema.params.back().name = "note", schema.params.back().type = plugin::ParamType::text;
+  schema.params.back().default_value = std::string();
+  for (const char* word : {"true", "12", "1e3", "plain"}) {
+    const auto result =
+        ExperimentFile::from_text(experiment_text(), "x.toml", {std::string("note=") + word}).finish(&schema);
+    ASSERT_TRUE(result.experiment) << word;
+    EXPECT_EQ(result.experiment->cases.at(0).params.at("note"), Value(std::string(word)));
+  }
+  EXPECT_FALSE(ExperimentFile::from_text(experiment_text(), "x.toml", {"batch_size=true"}).finish(&schema).experiment);
+}
+
 TEST(Set, ReplacesASweptAxisByOneValue) {
   EXPECT_EQ(axes_of(good(swept, {"size=large"})), (Axes{"size=large batch_size=1", "size=large batch_size=2"}));
   EXPECT_EQ(axes_of(good(swept, {"size=medium", "batch_size=9"})), (Axes{"size=medium batch_size=9"}));

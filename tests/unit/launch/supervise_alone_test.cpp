@@ -201,6 +201,27 @@ TEST_F(SuperviseAlone, TheMemoryLimitSaysWhatWasHeld) {
   EXPECT_GT(outcome.peak_rss_bytes, 200u << 20);
 }
 
+TEST_F(SuperviseAlone, AMemoryLimitBelowWhatTheProcessItselfHoldsNamesThat) {
+  GroupRequest r = request({"play", "enter:load", "nap:200", "enter:create", "hang"});
+  r.workers[0].memory_limit_bytes = 1 << 20;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.status, WorkerStatus::oom);
+  EXPECT_NE(outcome.reason.find("is above [run] memory_limit 1 MiB in stage create; "), std::string::npos)
+      << outcome.reason;
+  EXPECT_NE(outcome.reason.find("; the process held about "), std::string::npos) << outcome.reason;
+  EXPECT_NE(outcome.reason.find("so that the limit has to be larger for any case"), std::string::npos);
+}
+
+TEST_F(SuperviseAlone, AMemoryLimitThatTheVerificationPassesSaysThatTheCaseFits) {
+  GroupRequest r = request({"grow_in_verify"});
+  r.workers[0].memory_limit_bytes = 200 << 20;
+  const WorkerOutcome outcome = run(r);
+  EXPECT_EQ(outcome.status, WorkerStatus::oom);
+  EXPECT_NE(outcome.reason.find("in stage verify; "), std::string::npos) << outcome.reason;
+  EXPECT_NE(outcome.reason.find("; the case itself held about "), std::string::npos) << outcome.reason;
+  EXPECT_NE(outcome.reason.find(" at most, and its verification needs a larger limit"), std::string::npos);
+}
+
 TEST_F(SuperviseAlone, TheMemoryLimitIsOfTheWorkerAndOfWhatItStarts) {
   GroupRequest r = request({"grow_in_a_child"});
   r.workers[0].memory_limit_bytes = 200 << 20;

@@ -75,6 +75,19 @@ TEST_F(SuperviseGroup, TheOthersHaveTimeToReport) {
   EXPECT_TRUE(outcome.workers[0].events.result.has_value());
 }
 
+// Asked to end while it takes itself down, it goes on to its end: there is nothing to be noted of that.
+TEST_F(SuperviseGroup, ARankThatEndsWellAfterItsFailureHasNoNote) {
+  GroupRequest request = group(
+      {{"step:2", "hang"}, {"hold_term", "step:2", "result:failed", "enter:destroy", "until_term", "enter:done"}});
+  request.settle = 10ms;
+  request.end_grace = 60s;
+  const GroupOutcome outcome = run(request);
+  ASSERT_TRUE(outcome.failure.has_value());
+  EXPECT_EQ(outcome.failure->worker, 1u);
+  EXPECT_EQ(outcome.workers[1].status, finished);
+  EXPECT_EQ(outcome.workers[1].end_note, "");
+}
+
 TEST_F(SuperviseGroup, AReportedFailureEndsTheGroup) {
   GroupRequest request = group({{"step:2", "hang"}, {"step:2", "result:failed"}});
   request.settle = 10ms;

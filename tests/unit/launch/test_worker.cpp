@@ -95,6 +95,15 @@ int grow() {
   }
 }
 
+// As a case that fits until it is verified.
+int grow_in_verify() {
+  WorkerChannel channel;
+  channel.board().enter(Stage::measure, 10);
+  usleep(200'000);
+  channel.board().enter(Stage::verify);
+  for (;;) std::memset(std::malloc(16 << 20), 1, 16 << 20);
+}
+
 void touch(std::size_t bytes) {
   volatile char* const memory = static_cast<volatile char*>(std::malloc(bytes));
   for (std::size_t at = 0; at < bytes; at += 4096) memory[at] = 1;
@@ -234,6 +243,15 @@ void leave_the_main_thread(std::function<void()> go_on) {
   pthread_exit(nullptr);
 }
 
+// From here on SIGTERM waits for whoever asks for it.
+sigset_t hold_term() {
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  sigprocmask(SIG_BLOCK, &term, nullptr);
+  return term;
+}
+
 // One rank of a group: does what the arguments say, one after the other. "name:value", where a value is needed.
 void play(WorkerChannel& channel, std::span<char*> script) {
   for (std::size_t i = 0; i < script.size(); ++i) {
@@ -270,11 +288,12 @@ void play(WorkerChannel& channel, std::span<char*> script) {
       sleep_for_ever();
     } else if (verb == "beat") {
       for (;; usleep(1000)) channel.board().beat();
+    } else if (verb == "nap") {  // milliseconds
+      usleep(1000 * static_cast<useconds_t>(std::stoi(value)));
+    } else if (verb == "hold_term") {
+      hold_term();
     } else if (verb == "until_term") {  // as one that aborts its communicator and reports
-      sigset_t term;
-      sigemptyset(&term);
-      sigaddset(&term, SIGTERM);
-      sigprocmask(SIG_BLOCK, &term, nullptr);
+      const sigset_t term = hold_term();
       channel.send(R"({"event":"note","text":"ready for SIGTERM"})");
       int number = 0;
       sigwait(&term, &number);
@@ -351,6 +370,7 @@ int main(int argc, char** argv) {
          return 0;
        }},
       {"grow", grow},
+      {"grow_in_verify", grow_in_verify},
       {"grow_in_a_child", grow_in_a_child},
       {"share_with_a_child", share_with_a_child},
       {"play",

@@ -67,5 +67,16 @@ TEST(MemoryLedger, StepsThatAllocateNothingHoldWhatIsHeld) {
   EXPECT_DOUBLE_EQ(peaks.mean(), 100);
 }
 
+TEST(MemoryLedger, WhatWasGivenUpWithoutHavingBeenTakenIsSeen) {
+  MemoryLedger ledger;
+  ledger.add(0, 10);
+  ledger.add(0, -10);
+  EXPECT_EQ(ledger.lowest().bytes[0], 0);
+  ledger.add(1, -5);
+  ledger.add(1, 20);
+  EXPECT_EQ(ledger.lowest().bytes[1], -5);
+  EXPECT_EQ(ledger.lowest().bytes[0], 0);
+}
+
 }  // namespace
 }  // namespace assay::host::measure

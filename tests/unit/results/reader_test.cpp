@@ -71,18 +71,18 @@ TEST_F(Reader, GarbageInTheMiddleIsNamed) {
 
 TEST_F(Reader, NewestRunIsTheYoungestThatCanBeResumed) {
   const auto& dir = folder_.path();
-  EXPECT_FALSE(find_newest_run(dir, "x"));
+  EXPECT_TRUE(runs_newest_first(dir, "x").empty());
   for (const char* run : {"20261120T120000Z-00aa", "20261120T120001Z-00ab", "20261120T120001Z-00aa"})
     put_file(dir / "x" / run / "experiment.toml", ""), put_file(dir / "x" / run / "cases.jsonl", "{}\n");
   std::filesystem::create_directories(dir / "x/20261121T120000Z-ffff");  // killed before it had an experiment.toml
   put_file(dir / "x/20261121T120000Z-fffe/experiment.toml", "");         // and before it had a record
   put_file(dir / "x/20261121T120000Z-fffe/cases.jsonl", "");
   put_file(dir / "x/notes/experiment.toml", "");
-  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00ab");
+  EXPECT_EQ(runs_newest_first(dir, "x").at(0), dir / "x/20261120T120001Z-00ab");
   std::filesystem::create_directory_symlink("20261120T120001Z-00aa", dir / "x/latest");
-  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00aa");
+  EXPECT_EQ(runs_newest_first(dir, "x").at(0), dir / "x/20261120T120001Z-00aa");
   std::filesystem::remove_all(dir / "x/20261120T120001Z-00aa");  // and `latest` leads nowhere
-  EXPECT_EQ(find_newest_run(dir, "x"), dir / "x/20261120T120001Z-00ab");
+  EXPECT_EQ(runs_newest_first(dir, "x").at(0), dir / "x/20261120T120001Z-00ab");
 }
 
 TEST_F(Reader, StampOfARun) {

@@ -43,6 +43,15 @@ class TabledRuns : public ::testing::Test {
   const std::string first_ = "20261120T120000Z-0001", second_ = "20261121T120000Z-0002";
 };
 
+// As `results/x/*` of a shell.
+TEST_F(TabledRuns, ALinkToARunThatIsGivenAsWellCountsOnce) {
+  const std::string run = put_run(first_, {ok_record()}), latest = (folder_.path() / "sizes/latest").string();
+  fs::create_directory_symlink(first_, latest);
+  EXPECT_EQ(read({run, latest}).size(), 1u);
+  EXPECT_EQ(warnings_, Names{latest + " is a link to " + run + ", which is given as well: it counts once"});
+  EXPECT_EQ(read({latest}).size(), 1u);
+}
+
 TEST_F(TabledRuns, RowsOfSeveralRunsAreToldApart) {
   Json larger = ok_record();
   larger["params"]["batch_size"] = 8192;

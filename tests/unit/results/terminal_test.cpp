@@ -62,6 +62,14 @@ TEST_F(ProgressTest, PlainShowsLifeInALongCase) {
                 "case 1/2 a=b | measure 59/100 forward | 1.00 s/step | ETA 2:22 | 1:00 since the case began\n"}));
 }
 
+TEST_F(ProgressTest, AMessageIsBrokenBetweenWordsOnATerminalAlone) {
+  width_ = 24;
+  make(ProgressMode::terminal).message("a note that is longer than the line");
+  EXPECT_EQ(last(), "a note that is longer\n  than the line\n");
+  make(ProgressMode::plain).message("a note that is longer than the line");
+  EXPECT_EQ(last(), "a note that is longer than the line\n");
+}
+
 TEST_F(ProgressTest, QuietWritesNothing) {
   Progress progress = make(ProgressMode::quiet);
   progress.case_started(0, 1, "a=b");

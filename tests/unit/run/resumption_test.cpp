@@ -1,6 +1,11 @@
 #include "run/resumption.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include "planned_runs.hpp"
+#include "record/json.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace assay::host::run::test {
 namespace {
@@ -54,6 +59,36 @@ TEST_F(Resumption, TheLastRecordOfACaseCounts) {
   other = finished_record("other", "22ff"), other.host = "elsewhere";
   EXPECT_TRUE(finished_cases({other}, allow_, false).empty());
   EXPECT_EQ(finished_cases({other}, allow_, true).size(), 1u);
+}
+
+// What a user means by going on is the work that is there.
+TEST_F(Resumption, ARunThatFailedAtOnceLeavesItToTheOneBeforeIt) {
+  const ::assay::test::TemporaryFolder folder;
+  experiment::Experiment experiment = experiment_of({small_case(0)});
+  experiment.output.dir = folder.path(), experiment.resolved_toml = "name = \"demo\"\n";
+  const auto put = [&](const std::string& stamp, record::Status status, const std::string& toml) {
+    const std::filesystem::path run = folder.path() / "demo" / (stamp + "-00aa");
+    std::filesystem::create_directories(run);
+    record::CaseRecord record = finished_record("hash", "00ff");
+    record.result.status = status;
+    std::ofstream(run / "experiment.toml") << toml;
+    std::ofstream(run / "cases.jsonl") << record::to_line(record) << "\n";
+    return run;
+  };
+  EXPECT_FALSE(find_earlier_run(experiment, ""));
+  const auto failed = put("20261120T120001Z", record::Status::failed, experiment.resolved_toml);
+  EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "the only one";
+  const auto finished = put("20261120T120000Z", record::Status::ok, experiment.resolved_toml);
+  const auto earlier = find_earlier_run(experiment, "");
+  EXPECT_EQ(earlier->folder, finished);
+  EXPECT_EQ(note_on_passed_over(*earlier), "--resume goes on with " + finished.string() +
+                                               ", the newest run of which a case is finished: of " + failed.string() +
+                                               ", which is newer, none is");
+  put("20261120T120000Z", record::Status::ok, "name = \"demo\"\n[run]\nseed = 5\n");
+  EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "the other one is of another experiment";
+  put("20261120T120001Z", record::Status::unsupported, experiment.resolved_toml);
+  EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed);
+  EXPECT_EQ(note_on_passed_over(*find_earlier_run(experiment, "")), "");
 }
 
 }  // namespace
