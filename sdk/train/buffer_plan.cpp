@@ -9,6 +9,7 @@
 
 #include <assay/plugin.hpp>
 
+#include <assay/compute/checked_size.hpp>
 #include <assay/train/unbound_memory.hpp>
 
 #include "placement.hpp"
@@ -18,16 +19,17 @@ namespace assay::train {
 namespace {
 
 constexpr int no_life = -1;
-constexpr std::size_t most_bytes = std::size_t{1} << 62;  // up to here no sum wraps
 
 }  // namespace
 
 BufferPlan::Id BufferPlan::add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims,
                                Use use) {
+  const std::size_t bytes =
+      PlacementProblem::rounded_up(compute::checked_bytes("the buffer '" + name + "'", dtype, dims));
   compute::Tensor tensor(nullptr, dtype, dims);
   tensor.data = unbound_place(memory_, unbound_end_);
-  const std::size_t bytes = PlacementProblem::rounded_up(tensor.bytes());
-  unbound_end_ += std::max(bytes, alignment);
+  unbound_end_ =
+      compute::checked_sum("a plan with the buffer '" + name + "'", unbound_end_, std::max(bytes, alignment));
   buffers_.push_back({std::move(name), tensor, no_life, no_life, bytes, 0, use});
   return buffers_.size() - 1;
 }
@@ -73,14 +75,9 @@ PlacementProblem BufferPlan::problem() const {
 }
 
 void BufferPlan::solve() {
-  std::size_t sum = borrowed_;
-  for (const Buffer& b : buffers_) {
+  for (const Buffer& b : buffers_)
     if (b.bytes > 0 && b.first == no_life)
       throw Error(ASSAY_INTERNAL, "the buffer '" + b.name + "' of a plan has no life; expected plan_step()");
-    if (b.bytes >= most_bytes - std::min(sum, most_bytes))
-      throw Error(ASSAY_OUT_OF_MEMORY, "the buffers of a plan come to more than 2^62 bytes with '" + b.name + "'");
-    sum += b.bytes;
-  }
   static RememberedPlacements remembered;
   RememberedPlacements::Key key{borrowed_, buffers_.size()};
   for (const Buffer& b : buffers_)

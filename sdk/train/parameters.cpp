@@ -2,6 +2,7 @@
 
 #include <cassert>
 
+#include <assay/compute/checked_size.hpp>
 #include <assay/train/unbound_memory.hpp>
 
 namespace assay::train {
@@ -14,6 +15,9 @@ using compute::Tensor;
 namespace {
 // In elements: 256 bytes of fp32, 128 of bf16.
 constexpr std::int64_t group_alignment = 64;
+// The format of a parameter or a gradient that is the widest.
+constexpr DType widest = DType::f32;
+std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * compute::size_of(widest); }
 }  // namespace
 
 ParameterSet::ParameterSet(const workload::PrecisionPolicy& policy)
@@ -30,6 +34,8 @@ ParameterSet::Id ParameterSet::add(std::vector<Parameter> group) {
     for (const Parameter& other : parameters_)
       if (other.name == p.name) throw Error(ASSAY_INVALID_ARGUMENT, "two parameters are named '" + p.name + "'");
     p.offset = elements_;
+    const std::size_t bytes = compute::checked_bytes("the parameter '" + p.name + "'", widest, p.dims);
+    compute::checked_sum("a model with the parameter '" + p.name + "'", bytes_of(elements_), bytes);
     elements_ += p.elements();
     parameters_.push_back(std::move(p));
   }

@@ -1,5 +1,6 @@
 #include "assay/train/safetensors.hpp"
 
+#include <assay/compute/checked_size.hpp>
 #include <assay/plugin.hpp>
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 namespace assay::train {
@@ -82,15 +84,12 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
       if (dtype == d.name) t.dtype = d.dtype, known = true;
     if (!known) fail(file_, "tensor '" + name + "' has dtype " + dtype + "; known: F32, BF16, F16, I64, I32, U8");
     // Numbers of a file: none of these sums and products may wrap.
-    std::uint64_t expected = compute::size_of(t.dtype);
-    bool is_sound = true;
-    for (const std::int64_t d : t.dims)
-      is_sound = is_sound && d >= 0 && !__builtin_mul_overflow(expected, static_cast<std::uint64_t>(d), &expected);
-    if (!is_sound || end < begin || end - begin != expected || end > size - 8 - length)
+    const std::optional<std::size_t> expected = compute::bytes_of(t.dtype, t.dims);
+    if (!expected || end < begin || end - begin != *expected || end > size - 8 - length)
       fail(file_, "tensor '" + name + "' claims bytes " + std::to_string(begin) + " to " + std::to_string(end) +
                       ", which does not fit its shape or the file's size; is the file cut short?");
     t.offset = 8 + length + begin;
-    t.bytes = expected;
+    t.bytes = *expected;
     tensors_[name] = t;
   }
 }

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <assay/train/buffer_plan.hpp>
+#include <assay/train/parameters.hpp>
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace assay::train {
@@ -132,6 +134,47 @@ TEST(BufferPlan, BindPlacesTensors) {
   plan.bind(nullptr, memory.data());
   EXPECT_NE(plan[a].data, plan[b].data);
   EXPECT_EQ(plan[a].elements(), 15);
+}
+
+template <class F>
+std::string refusal_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_OUT_OF_MEMORY);
+    return e.what();
+  }
+  return "";
+}
+
+// 2^80 elements: a product of 64 bits is 0, and such a buffer would have fitted anywhere.
+TEST(BufferPlan, SizesBeyond64BitsAreRefusedByName) {
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_EQ(refusal_of([] {
+              BufferPlan().add("logits", DType::f32, {large, large});
+            }),
+            "the buffer 'logits' of 1099511627776 x 1099511627776 elements in fp32 has more than 2^60 bytes; choose "
+            "less");
+  BufferPlan plan;
+  plan.add("half", DType::f32, {large, 1 << 17});
+  EXPECT_EQ(refusal_of([&] {
+              plan.add("other half", DType::f32, {large, 1 << 17});
+              plan.add("a little", DType::f32, {1});
+            }),
+            "a plan with the buffer 'a little' comes to more than 2^60 bytes; choose less");
+}
+
+TEST(ParameterSet, SizesBeyond64BitsAreRefusedByName) {
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_EQ(refusal_of([] {
+              ParameterSet({}).add({{"head", {large, large}}});
+            }),
+            "the parameter 'head' of 1099511627776 x 1099511627776 elements in fp32 has more than 2^60 bytes; choose "
+            "less");
+  EXPECT_EQ(refusal_of([] {
+              ParameterSet({}).add({{"q", {large, 1 << 17}}, {"k", {large, 1 << 17}}, {"v", {large, 1 << 17}}});
+            }),
+            "a model with the parameter 'v' comes to more than 2^60 bytes; choose less");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class ParameterSet {
 
   explicit ParameterSet(const workload::PrecisionPolicy& policy);
   // Adds a group of parameters; returns the first one's id, the others follow. INVALID_ARGUMENT for a name that there
-  // is.
+  // is, OUT_OF_MEMORY for more bytes than any memory has (checked_size.hpp).
   Id add(std::vector<Parameter> group);
   // To be called after the last add: makes the arenas' length a multiple of `multiple` elements. The padding at the end
   // is zero, and stays so, because its gradients are zero.
