@@ -21,7 +21,7 @@ Settings::Settings(const assay::Case& c)
       rank(c.rank()),
       ranks(c.rank_count()) {
   options.max_channels = c.get<std::int32_t>("max_channels");
-  graph = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  graph = assay::workload::is_graph(c);
   if (c.get<bool>("registered"))
     registration = c.get<bool>("windows") ? assay::comm::Registration::symmetric : assay::comm::Registration::plain;
   repeats = c.get<std::int64_t>("repeats");

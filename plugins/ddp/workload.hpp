@@ -1,12 +1,10 @@
 // The ddp workload: one step of a decoder that several ranks train, each on its part of the batch.
 #pragma once
-#include <assay/comm/silent.hpp>
 #include <assay/parallel/communication_metrics.hpp>
-#include <assay/parallel/step_graphs.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <cstddef>
-#include <memory>
 #include <optional>
 
 #include "settings.hpp"
@@ -21,7 +19,7 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = ddp::params;
   static constexpr auto presets = assay::models::model_presets;
-  static constexpr auto phases = assay::train::data_parallel_phases;
+  static constexpr auto phases = assay::train::rank_training_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step on this rank's part of the batch, nats");
   static constexpr auto collectives_metric =
@@ -30,11 +28,10 @@ class Workload {
       assay::Metric::per_case("bucket_mib")
           .unit("MiB")
           .help("overlap_bucketed: size of a bucket, as asked for or as measured");
-  static constexpr auto metrics = assay::table(
-      assay::train::parameters_metric, loss_metric, assay::parallel::communication_ms_metric,
-      assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
-      assay::parallel::communication_bytes_metric, collectives_metric, assay::parallel::small_collectives_metric,
-      assay::parallel::small_communication_bytes_metric, bucket_mib_metric);
+  static constexpr auto metrics =
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::parallel::communication_metrics,
+                  assay::table(collectives_metric, assay::parallel::small_collectives_metric,
+                               assay::parallel::small_communication_bytes_metric, bucket_mib_metric));
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -47,7 +44,6 @@ class Workload {
   void silence(bool silent);
 
  private:
-  void start();  // the state before the first step, rank 0's on every rank
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
     training_step(trainer_, launch, *average_);
@@ -55,20 +51,15 @@ class Workload {
   std::size_t bucket_bytes(const Launch& launch);  // as asked for, or as measured
   void prepare_step(const Launch& launch, std::size_t bucket_bytes);
   double step_seconds(const Launch& launch, std::size_t bucket_bytes);
-  void average_gradients();  // forward and backward with the average, as a step does, without phases
 
   // verification.cpp
   assay::Verified check_gradients();
-  std::string check_updates(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;
   assay::models::DecoderTrainer trainer_;
   std::optional<assay::parallel::GradientAverage> average_;  // made in set-up
-  assay::comm::SilenceableCommunicator communicator_;
-  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
-  bool is_silent_ = false;
-  std::uint64_t measured_steps_ = 0;
+  assay::parallel::RankSteps steps_;
 };
 
 }  // namespace ddp

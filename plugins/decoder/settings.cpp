@@ -6,7 +6,7 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
   pass = c.choice("pass", passes);
   dump_file = c.get<std::string>("dump");
   assay::models::DecoderConfig& model = trainer.model;
-  model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  model.fused = assay::workload::is_graph(c);
   model.backward = pass != Pass::forward;
   model.checkpointing = model.backward && model.checkpointing;
   model.keep_logits = !dump_file.empty();
@@ -18,7 +18,7 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
                          "moments = \"bf16\" is of AdamW, and the optimizer is another; leave it out");
     model.precision.state = assay::compute::DType::bf16;
   }
-  trainer.rank = 0, trainer.ranks = 1;  // ranks do not communicate: each takes the whole batch
+  trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;
   trainer.weights_file = c.get<std::string>("weights");
   trainer.inputs_file = c.get<std::string>("inputs");

@@ -17,7 +17,6 @@ Workload::Workload(const assay::Case& c)
 
 assay::Work Workload::work() const {
   const auto micro_batches = static_cast<std::uint64_t>(model().accumulation_steps);
-  const std::uint64_t forward = micro_batches * assay::models::decoder_forward_flops(model());
   const auto n = static_cast<std::uint64_t>(trainer_.parameters().parameter_count());
   const std::uint64_t weight = assay::compute::size_of(model().precision.activation);
   const std::uint64_t gradient = assay::compute::size_of(model().precision.gradient);
@@ -29,10 +28,10 @@ assay::Work Workload::work() const {
   std::uint64_t bytes = micro_batches * n * weight;
   if (settings_.pass != Pass::forward) bytes += n * (micro_batches * weight + (2 * micro_batches - 1) * gradient);
   if (settings_.pass == Pass::train_step) bytes += n * (gradient + 2 * master + 4 * state);
-  return {.flops = settings_.pass == Pass::forward ? forward : 3 * forward,
-          .bytes = bytes,
-          .items = static_cast<std::uint64_t>(model().step_rows()),
-          .arithmetic = assay::workload::arithmetic_of(model().precision)};
+  assay::Work work = assay::models::decoder_training_work(model());
+  work.bytes = bytes;
+  if (settings_.pass == Pass::forward) work.flops /= 3;
+  return work;
 }
 
 assay::Peak Workload::peak(const Launch& launch) {

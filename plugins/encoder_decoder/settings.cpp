@@ -33,7 +33,7 @@ assay::models::EncoderDecoderConfig model_of(const assay::Case& c, std::string_v
   model.dropout = c.get<float>("dropout");
   model.dropout_seed = c.seed() + static_cast<std::uint64_t>(c.rank());
   model.precision = assay::workload::precision_policy(precision, c.device_kind());
-  model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  model.fused = assay::workload::is_graph(c);
   model.flash = c.choice("attention", assay::models::attention_paths) == assay::models::AttentionPath::flash;
   model.validate();
   return model;

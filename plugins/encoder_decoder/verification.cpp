@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::int64_t longest_whole_scores = 1024;
 constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer sequences, at a time
-constexpr int verified_steps = 3, verified_batches = 3;
+constexpr int verified_batches = 3;
 constexpr std::int64_t later_step = 5;  // masks of dropout are to be its own
 constexpr std::int64_t compared_each = assay::verification::compared_elements / 2;  // of either path
 
@@ -107,7 +107,9 @@ std::string Workload::check_start(double loss) const {
 }
 
 // As the timed one, outside the timed window.
-void Workload::repeat_step(const Launch& launch) { graphs_ ? graphs_.launch() : enqueue_step(launch); }
+void Workload::repeat_step(const Launch& launch) {
+  steps_.repeat([&] { enqueue_step(launch); });
+}
 
 // Each rank looks at its own; all of them know what one has found, as those that go on would wait for it.
 std::string Workload::check_batches(const Launch& launch) {
@@ -115,14 +117,13 @@ std::string Workload::check_batches(const Launch& launch) {
   std::int32_t wrong = -1;
   for (std::int32_t i = 0; i <= verified_batches; ++i) {
     if (i > 0) data_->loader().next(trainer_.batch()), repeat_step(launch);
-    if (communicator_) communicator_->synchronize();
-    backend.synchronize();
+    steps_.wait(trainer_);
     std::vector<std::int64_t> found(static_cast<std::size_t>(trainer_.batch().elements()));
     backend.download(found.data(), trainer_.batch());
     if (wrong < 0 && found != data_->last_batch()) wrong = i;
   }
   const std::vector<std::int32_t> ranks =
-      communicator_ ? assay::comm::exchange(host_, "encoder_decoder.batches", wrong) : std::vector{wrong};
+      steps_.communicate() ? assay::comm::exchange(host_, "encoder_decoder.batches", wrong) : std::vector{wrong};
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank] >= 0)
       throw Error(
@@ -135,12 +136,12 @@ std::string Workload::check_batches(const Launch& launch) {
 std::string Workload::check_operations(assay::compute::Backend& audited) {
   std::optional<Outcome> replayed;
   // On several ranks the gradients that it leaves are not this rank's own: check_average_of_ranks() looks at them.
-  if (graphs_ && !communicator_) {
+  if (steps_.are_captured() && !steps_.communicate()) {
     start_later();
-    graphs_.launch();
+    steps_.repeat([] {});
     take(replayed.emplace(), trainer_.model());
   }
-  graphs_.reset();  // its addresses may be about to change
+  steps_.forget_captured();  // its addresses may be about to change
   trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
   start_later();
   enqueue(trainer_.model(), audited);
@@ -154,18 +155,10 @@ std::string Workload::check_operations(assay::compute::Backend& audited) {
 
 // Of the timed step, with dropout and, on several ranks, with their average.
 std::string Workload::check_optimizer(const Launch& launch) {
-  const auto step = [&] { repeat_step(launch); };
-  if (!communicator_) return assay::verification::check_updates(trainer_, step);
+  const auto step = [&] { enqueue_step(launch); };
+  if (!steps_.communicate()) return assay::verification::check_updates(trainer_, [&] { steps_.repeat(step); });
   start(loss_scale_);
-  assay::verification::OptimizerCheck check(trainer_);
-  step();
-  communicator_->synchronize();
-  check.after_step();
-  check.set_visible_rate();
-  step();
-  communicator_->synchronize();
-  check.after_step();
-  return check.text();
+  return assay::verification::check_updates_of_rank(trainer_, steps_, step, 2);
 }
 
 // Dropout draws its masks by the number of the step: a backward that is repeated has the same.
@@ -174,36 +167,25 @@ assay::Verified Workload::check_average_of_ranks() {
   const auto pieces =
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   data_->loader().next(trainer_.batch());
-  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(trainer_, pieces, [&] {
-    const auto average = [&] {
-      average_.begin_step();
-      trainer_.forward();
-      trainer_.backward(average_.listener());
-      average_.finish();
-    };
-    // Captured as a step's are, where the step is: but for the update, which would move the weights.
-    std::unique_ptr<assay::compute::Graph> graph;
-    if (graphs_) graph = communicator_->watch(trainer_.capture_as_is(average, assay::train::Trainer::Marks::none));
-    graph ? graph->launch() : average();
-    communicator_->synchronize();
-  });
+  const assay::verification::RankGradients mine =
+      assay::verification::gradients_of_rank(trainer_, pieces, [&] { steps_.make_gradients(trainer_, average_); });
   return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
                                             {assay::verification::hash_of(trainer_.backend(), trainer_.batch()),
                                              trainer_.batch().elements(), model().vocab_size});
 }
 
 assay::Verified Workload::check_ranks(const Launch& launch) {
-  if (!communicator_) return std::string();
-  assay::verification::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, *communicator_, loss_scale_);
+  if (!steps_.communicate()) return std::string();
+  assay::verification::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, steps_.communicator(),
+                                       loss_scale_);
   const assay::Verified average = check_average_of_ranks();
-  for (int i = 0; i < verified_steps; ++i) {
+  for (int i = 0; i < assay::verification::verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
     repeat_step(launch);
   }
-  communicator_->synchronize();
-  trainer_.backend().synchronize();
-  const std::string weights = assay::verification::check_same_weights(
-      host_, "encoder_decoder.weights", assay::verification::hash_of_weights(trainer_), verified_steps);
+  steps_.wait(trainer_);
+  const std::string weights = assay::verification::check_same_weights(host_, "encoder_decoder.weights",
+                                                                      assay::verification::hash_of_weights(trainer_));
   return {average.text + weights, average.in_part};
 }
 
@@ -216,9 +198,9 @@ assay::Verified Workload::verify(const Launch& launch) {
     trainer_.forward();
     trainer_.backward();
   };
-  loss_scale_ = communicator_ ? assay::verification::find_finite_gradients_of_ranks(host_, "encoder_decoder.loss_scale",
-                                                                                    trainer_, enqueue_gradients)
-                              : assay::verification::find_finite_gradients(trainer_, enqueue_gradients);
+  loss_scale_ = steps_.communicate() ? assay::verification::find_finite_gradients_of_ranks(
+                                           host_, "encoder_decoder.loss_scale", trainer_, enqueue_gradients)
+                                     : assay::verification::find_finite_gradients(trainer_, enqueue_gradients);
   const assay::Verified ranks = check_ranks(launch);
   text += ranks.text;
   text += check_optimizer(launch);

@@ -3,7 +3,6 @@
 #include <assay/workload/peak.hpp>
 
 #include <assay/parallel/broadcast_parameters.hpp>
-#include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/open_communicator.hpp>
 
 namespace encoder_decoder {
@@ -45,24 +44,22 @@ void Workload::setup(const Launch& launch) {
   data_->loader().start_epoch(0);
   data_->loader().next(trainer_.batch());
   if (settings_.ranks > 1) {
-    communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication, trainer_);
-    average_.use(*communicator_);
-    host_.info(communicator_->description());
+    open_communicator(steps_, host_, launch, settings_.communication, trainer_);
+    average_.use(steps_.communicator());
   }
   if (model().fused)
-    graphs_.capture(
-        trainer_, communicator_, [&] { enqueue_step(launch); },
-        settings_.unit == Unit::step ? Marks::captured : Marks::none);
-  if (communicator_) start();
+    steps_.capture(
+        trainer_, [&] { enqueue_step(launch); }, settings_.unit == Unit::step ? Marks::captured : Marks::none);
+  if (steps_.communicate()) start();
   data_->loader().start_epoch(0);
   data_->loader().take_totals();
 }
 
 void Workload::start(double loss_scale) {
   trainer_.start(loss_scale);
-  if (!communicator_) return;
-  assay::parallel::broadcast_parameters(trainer_, *communicator_);
-  communicator_->take_totals();
+  if (!steps_.communicate()) return;
+  assay::parallel::broadcast_parameters(trainer_, steps_.communicator());
+  steps_.communicator().take_totals();
 }
 
 void Workload::run(const Launch& launch) {
@@ -72,8 +69,7 @@ void Workload::run(const Launch& launch) {
   }
   if (settings_.unit == Unit::epoch) launch.report(epoch_loss_metric, trainer_.last_loss());
   report_data(launch);
-  if (!communicator_) return;
-  assay::parallel::count_step(launch, *communicator_, measured_);
+  steps_.count(launch);
 }
 
 void Workload::take_batch(const Launch& launch) {
@@ -81,15 +77,13 @@ void Workload::take_batch(const Launch& launch) {
   data_->loader().next(trainer_.batch());
 }
 
+// Of an epoch the captured steps are one phase: none of theirs is marked.
 void Workload::train_on_batch(const Launch& launch) {
-  if (!graphs_) return enqueue_step(launch);
-  if (is_silent_) return graphs_.launch_silent();
-  if (settings_.unit == Unit::step) {
-    graphs_.launch();
-    return assay::mark_replayed(host_);
-  }
+  const auto enqueue = [&] { enqueue_step(launch); };
+  if (settings_.unit == Unit::step || !steps_.are_captured() || steps_.are_silent())
+    return steps_.enqueue(host_, enqueue);
   const auto phase = launch.phase(train_phase);
-  graphs_.launch();
+  steps_.repeat(enqueue);
 }
 
 void Workload::report_data(const Launch& launch) {
@@ -101,20 +95,18 @@ void Workload::report_data(const Launch& launch) {
 }
 
 void Workload::silence(bool silent) {
-  is_silent_ = silent;
-  communicator_.silence(silent);
-  average_.use(*communicator_);
-  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
+  steps_.silence(silent);
+  average_.use(steps_.communicator());
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, trainer_.last_loss());
   if (read_ms_ > 0) launch.report(data_rate_metric, static_cast<double>(delivered_bytes_) / 1e3 / read_ms_);
   report_loss_scaling(launch, trainer_);
-  if (!communicator_ || measured_ == 0) return;
-  const assay::comm::Totals totals = communicator_->take_totals();
   // Within a graph nobody knows it; the phase `communication_wait` does, where steps are marked.
-  if (totals.untimed == 0) launch.report(exposed_ms_metric, totals.exposed_ms / static_cast<double>(measured_));
+  if (const auto step = steps_.take_measured(); step && step->times)
+    launch.report(exposed_ms_metric, step->times->exposed_ms);
 }
 
 }  // namespace encoder_decoder

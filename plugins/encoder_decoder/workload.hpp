@@ -1,9 +1,8 @@
 // The encoder_decoder workload: training of a translation model on token pairs, measured by the epoch or by the step,
 // on any number of ranks.
 #pragma once
-#include <assay/comm/silent.hpp>
 #include <assay/parallel/gradient_average.hpp>
-#include <assay/parallel/step_graphs.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/verification/path_check.hpp>
@@ -74,7 +73,7 @@ class Workload {
   void train_on_batch(const Launch& launch);
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
-    communicator_ ? training_step(trainer_, launch, average_) : training_step(trainer_, launch);
+    steps_.communicate() ? training_step(trainer_, launch, average_) : training_step(trainer_, launch);
   }
   void report_data(const Launch& launch);
   std::int64_t batches() const;
@@ -100,10 +99,7 @@ class Workload {
   assay::models::EncoderDecoderTrainer trainer_;
   assay::parallel::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
-  assay::comm::SilenceableCommunicator communicator_;  // null on one rank
-  assay::parallel::StepGraphs graphs_;                 // none where each step is enqueued anew
-  bool is_silent_ = false;
-  std::uint64_t measured_ = 0;
+  assay::parallel::RankSteps steps_;                                  // without a communicator on one rank
   double loss_scale_ = assay::verification::verification_loss_scale;  // of the verification
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;

@@ -3,7 +3,6 @@
 #include <assay/workload/peak.hpp>
 
 #include <assay/comm/exchange.hpp>
-#include <assay/parallel/open_communicator.hpp>
 #include <assay/parallel/products_beside_collectives.hpp>
 
 namespace fsdp {
@@ -14,12 +13,7 @@ Workload::Workload(const assay::Case& c)
       blocks_(c.rank(), c.rank_count(), settings_.reshard),
       trainer_(host_, settings_.trainer, &blocks_) {}
 
-assay::Work Workload::work() const {
-  const std::uint64_t forward = assay::models::decoder_forward_flops(settings_.trainer.model);
-  return {.flops = 3 * forward,
-          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
-          .arithmetic = assay::workload::arithmetic_of(settings_.trainer.model.precision)};
-}
+assay::Work Workload::work() const { return assay::models::decoder_training_work(settings_.trainer.model); }
 
 assay::Peak Workload::peak(const Launch& launch) {
   return assay::workload::measure_peak(host_, launch, settings_.trainer.model.precision);
@@ -27,39 +21,22 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 void Workload::setup(const Launch& launch) {
   report_bytes(launch);
-  const bool registered = settings_.collectives.gathers != assay::parallel::Gathers::any_memory;
+  const auto& collectives = settings_.collectives;
   assay::train::SetupMoments moments;
-  if (registered)
-    moments.parameter_memory = [&](std::size_t bytes) {
-      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-      take_memory(registered_parameters_, ASSAY_MEMORY_PARAMETERS, bytes, "parameters");
-      return registered_parameters_.data();
-    };
+  moments.parameter_memory = take_gathered_parameters(registered_parameters_, steps_, host_, launch, collectives);
   moments.step_taken = [&] {
-    if (!communicator_) communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives);
-    take_memory(messages_, ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
+    open_and_register(steps_, host_, launch, collectives, trainer_);
+    assay::parallel::take_gather_memory(messages_, host_, steps_.communicator(), collectives.gathers,
+                                        ASSAY_MEMORY_COMMUNICATION, blocks_.message_bytes(), "gathered blocks");
     blocks_.bind(messages_.data());
-    assay::parallel::register_gradients(*communicator_, trainer_);
-    if (registered) return;
-    communicator_->register_memory(trainer_.parameter_memory(), trainer_.parameter_memory_bytes());
-    communicator_->register_memory(messages_.data(), blocks_.message_bytes());
+    if (collectives.gathers == assay::parallel::Gathers::any_memory)
+      steps_.communicator().register_memory(messages_.data(), blocks_.message_bytes());
   };
-  const auto enqueue = [&] {
-    assay::parallel::enqueue_beside_collectives(trainer_, settings_.left_multiprocessors,
-                                                [&] { trainer_.enqueue_step(); });
-  };
+  const auto enqueue = [&] { assay::parallel::enqueue_beside_collectives(trainer_, settings_.left_multiprocessors); };
   trainer_.setup(launch, enqueue, moments);
-  blocks_.use(&*communicator_);
-  if (settings_.graph)
-    graphs_.capture(
-        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
-  host_.info(communicator_->description());
-  communicator_->take_totals();
-}
-
-void Workload::take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes,
-                           const char* label) {
-  assay::parallel::take_gather_memory(memory, host_, *communicator_, settings_.collectives.gathers, kind, bytes, label);
+  blocks_.use(&steps_.communicator());
+  if (settings_.graph) steps_.capture(trainer_, [&] { enqueue_step(launch); });
+  steps_.communicator().take_totals();
 }
 
 void Workload::report_bytes(const Launch& launch) const {
@@ -72,26 +49,22 @@ void Workload::report_bytes(const Launch& launch) const {
 }
 
 void Workload::run(const Launch& launch) {
-  graphs_.run(host_, is_silent_, [&] { enqueue_step(launch); });
-  assay::parallel::count_step(launch, *communicator_, measured_steps_);
+  steps_.run(launch, host_, [&] { enqueue_step(launch); });
 }
 
 void Workload::silence(bool silent) {
-  is_silent_ = silent;
-  communicator_.silence(silent);
-  blocks_.use(silent ? nullptr : &*communicator_);
+  steps_.silence(silent);
+  blocks_.use(silent ? nullptr : &steps_.communicator());
   trainer_.leave_multiprocessors(silent ? 0 : settings_.left_multiprocessors);
-  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {
-  const assay::comm::Totals totals = communicator_->take_totals();
-  double loss = 0;
-  for (const double of_rank : assay::comm::exchange(host_, "fsdp.loss", trainer_.last_loss())) loss += of_rank;
-  launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
-  if (measured_steps_ == 0) return;
-  assay::parallel::report_messages(launch, totals, measured_steps_);
-  assay::parallel::report_communication_times(launch, totals, measured_steps_);
+  launch.report(loss_metric, assay::comm::mean_of_ranks(host_, "fsdp.loss", trainer_.last_loss()));
+  const auto step = steps_.take_measured();
+  if (!step) return;
+  report_communication(launch, *step);
+  launch.report(assay::parallel::messages_metric, step->messages);
 }
 
 }  // namespace fsdp

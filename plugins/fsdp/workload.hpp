@@ -1,13 +1,11 @@
 // Training of a decoder whose parameters, gradients and optimizer state are shared out among the ranks.
 #pragma once
-#include <assay/comm/silent.hpp>
 #include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/gather_memory.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/parallel/sharded_blocks.hpp>
-#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
-#include <assay/verification/average_check.hpp>
 
 #include "settings.hpp"
 
@@ -21,7 +19,7 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = fsdp::params;
   static constexpr auto presets = assay::models::model_presets;
-  static constexpr auto phases = assay::train::data_parallel_phases;
+  static constexpr auto phases = assay::train::rank_training_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, mean over the ranks");
   static constexpr auto gathered_bytes_metric =
@@ -35,11 +33,9 @@ class Workload {
           .lower_is_better()
           .help("optimizer state of elements that only make the parts equal, over all ranks");
   static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, assay::train::parameter_bytes_metric,
-                   assay::train::gradient_bytes_metric, assay::train::optimizer_state_bytes_metric,
-                   gathered_bytes_metric, shard_padding_bytes_metric, assay::parallel::communication_ms_metric,
-                   assay::parallel::exposed_ms_metric, assay::parallel::overlap_share_metric,
-                   assay::parallel::communication_bytes_metric, assay::parallel::messages_metric);
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
+                  assay::table(gathered_bytes_metric, shard_padding_bytes_metric),
+                  assay::parallel::communication_metrics, assay::table(assay::parallel::messages_metric));
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -53,7 +49,6 @@ class Workload {
 
  private:
   void report_bytes(const Launch& launch) const;
-  void take_memory(assay::comm::CollectiveMemory& memory, assay_memory_kind kind, std::size_t bytes, const char* label);
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
     training_step(trainer_, launch, blocks_);
@@ -61,7 +56,6 @@ class Workload {
 
   // verification.cpp
   class Reference;
-  std::string check_updates(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;
@@ -69,10 +63,7 @@ class Workload {
   assay::comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
   assay::models::DecoderTrainer trainer_;                // its parameters are what this rank keeps
   assay::comm::CollectiveMemory messages_;               // gathered blocks and whole gradients
-  assay::comm::SilenceableCommunicator communicator_;
-  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
-  bool is_silent_ = false;
-  std::uint64_t measured_steps_ = 0;
+  assay::parallel::RankSteps steps_;
 };
 
 }  // namespace fsdp

@@ -36,8 +36,8 @@ SpeedAccuracy::SpeedAccuracy(const assay::Case& c)
       data_(c.choice("data", sequences_names)),
       reference_(c.choice("reference", references)),
       is_fp32_(c.get<std::string_view>("precision") == "fp32") {
-  config_.rank = 0, config_.ranks = 1;  // ranks do not communicate: each takes the whole batch
-  config_.model.fused = c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph;
+  config_.data_rank = 0, config_.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
+  config_.model.fused = assay::workload::is_graph(c);
   if (reference_context_ > model().context_length)
     throw Error(ASSAY_INVALID_ARGUMENT, "reference_context = " + std::to_string(reference_context_) +
                                             " is more than context_length = " + std::to_string(model().context_length) +

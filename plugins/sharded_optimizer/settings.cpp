@@ -5,7 +5,7 @@ namespace sharded_optimizer {
 Settings::Settings(const assay::Case& c)
     : trainer(assay::models::decoder_trainer_config(c)),
       variant(c.choice("variant", variants)),
-      graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
+      graph(assay::workload::is_graph(c)),
       left_multiprocessors(c.get<std::int32_t>("leave_multiprocessors")),
       communication(c) {
   trainer.arena_multiple = arena_multiple(variant, c.rank_count());

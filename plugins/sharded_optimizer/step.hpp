@@ -18,7 +18,7 @@ void Workload::enqueue_step(const AnyLaunch& launch) {
 template <class AnyLaunch>
 void Workload::wait_for_gradients(const AnyLaunch& launch) {
   const auto phase = launch.phase(gradient_wait_phase);
-  communicator_->wait(reductions_.back());  // and with it for those before
+  communicator().wait(reductions_.back());  // and with it for those before
 }
 
 template <class AnyLaunch>
@@ -33,11 +33,11 @@ void Workload::update_and_broadcast(const AnyLaunch& launch) {
   update_everything(launch);
   const auto phase = launch.phase(parameter_wait_phase);
   assay::comm::Ticket last = 0;
-  for (std::int32_t owner = 0; owner < communicator_->size(); ++owner) {
-    const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator_->size());
-    communicator_->wait(last = communicator_->broadcast(sent(part), owner));
+  for (std::int32_t owner = 0; owner < communicator().size(); ++owner) {
+    const assay::train::ElementRange part = assay::parallel::shard_of(arena_, owner, communicator().size());
+    communicator().wait(last = communicator().broadcast(sent(part), owner));
   }
-  communicator_->wait(send_exact_weights(last));
+  communicator().wait(send_exact_weights(last));
   receive_exact_weights();
 }
 
@@ -53,15 +53,15 @@ void Workload::update_and_gather(const AnyLaunch& launch) {
   for (std::size_t i = 0; i < count; ++i) {
     {
       const auto phase = launch.phase(gradient_wait_phase);
-      communicator_->wait(reductions_[i]);
+      communicator().wait(reductions_[i]);
     }
     const auto phase = launch.phase(assay::train::optimizer_phase);
     optimizer.step_range(backend, trainer_.scaler(), i);
-    last = communicator_->all_gather(sent(optimizer.ranges()[i]), sent(buckets()[i]));
+    last = communicator().all_gather(sent(optimizer.ranges()[i]), sent(buckets()[i]));
   }
   optimizer.end_step(backend, trainer_.scaler());
   const auto phase = launch.phase(parameter_wait_phase);
-  communicator_->wait(send_exact_weights(last));  // and with it for those before
+  communicator().wait(send_exact_weights(last));  // and with it for those before
   receive_exact_weights();
 }
 

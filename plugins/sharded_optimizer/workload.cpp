@@ -4,7 +4,6 @@
 
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
-#include <assay/parallel/open_communicator.hpp>
 #include <assay/parallel/products_beside_collectives.hpp>
 
 #include "step.hpp"
@@ -41,7 +40,7 @@ Workload::Workload(const assay::Case& c)
 std::vector<std::vector<ElementRange>> Workload::owned_by_rank() const {
   std::vector<std::vector<ElementRange>> owned;
   if (settings_.variant == Variant::baseline) return owned;
-  const auto ranks = static_cast<std::int32_t>(settings_.trainer.ranks);
+  const auto ranks = static_cast<std::int32_t>(settings_.trainer.data_ranks);
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     owned.push_back(owned_ranges(settings_.variant, buckets(), arena_.end, rank, ranks));
   return owned;
@@ -59,10 +58,9 @@ assay::Work Workload::work() const {
   const std::uint64_t step = n * (2 * size_of(p.activation) + size_of(p.gradient));
   const std::uint64_t update = updated * (size_of(p.gradient) + 2 * size_of(p.parameter)) +
                                2 * static_cast<std::uint64_t>(trainer_.optimizer().moment_bytes());
-  return {.flops = 3 * assay::models::decoder_forward_flops(settings_.trainer.model),
-          .bytes = step + update,
-          .items = static_cast<std::uint64_t>(settings_.trainer.model.rows()),
-          .arithmetic = assay::workload::arithmetic_of(settings_.trainer.model.precision)};
+  assay::Work work = assay::models::decoder_training_work(settings_.trainer.model);
+  work.bytes = step + update;
+  return work;
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
@@ -71,23 +69,12 @@ assay::Peak Workload::peak(const Launch& launch) {
 
 // Memory is taken in the order in which a framework would come to it, with a moment after each part.
 void Workload::setup(const Launch& launch) {
-  const bool registered = settings_.communication.gathers != assay::parallel::Gathers::any_memory;
   assay::train::SetupMoments moments;
-  if (registered)
-    moments.parameter_memory = [&](std::size_t bytes) {
-      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
-      assay::parallel::take_gather_memory(registered_parameters_, host_, *communicator_,
-                                          settings_.communication.gathers, ASSAY_MEMORY_PARAMETERS, bytes,
-                                          "parameters");
-      return registered_parameters_.data();
-    };
+  moments.parameter_memory =
+      take_gathered_parameters(registered_parameters_, steps_, host_, launch, settings_.communication);
   moments.parameters_taken = [&] { assay::memory_moment(host_, "after_init"); };
   moments.step_taken = [&] {
-    if (!registered) {
-      communicator_ = assay::parallel::open_communicator(host_, launch, settings_.communication);
-      communicator_->register_memory(trainer_.parameter_memory(), trainer_.parameter_memory_bytes());
-    }
-    assay::parallel::register_gradients(*communicator_, trainer_);
+    open_and_register(steps_, host_, launch, settings_.communication, trainer_);
     if (const std::size_t bytes = exact_weights_.message_bytes(); bytes > 0)
       exact_message_ = assay::DeviceMemory(host_, ASSAY_MEMORY_COMMUNICATION, bytes, "weights of norms");
     exact_weights_.bind(exact_message_.data());
@@ -98,13 +85,10 @@ void Workload::setup(const Launch& launch) {
                                                 [&] { enqueue_without_communication(); });
   };
   trainer_.setup(launch, enqueue, moments);
-  if (settings_.graph)
-    graphs_.capture(
-        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
+  if (settings_.graph) steps_.capture(trainer_, [&] { enqueue_step(launch); });
   exact_weights_.clear(trainer_.backend());
-  assay::parallel::broadcast_parameters(trainer_, *communicator_);
-  host_.info(communicator_->description());
-  communicator_->take_totals();  // from here on they count steps alone
+  assay::parallel::broadcast_parameters(trainer_, communicator());
+  communicator().take_totals();  // from here on they count steps alone
   assay::memory_moment(host_, "before_step");
 }
 
@@ -113,29 +97,27 @@ void Workload::enqueue_without_communication() {
   trainer_.backward();
   clear_padding();
   trainer_.update();
-  const auto rank = static_cast<std::int32_t>(settings_.trainer.rank);
+  const auto rank = static_cast<std::int32_t>(settings_.trainer.data_rank);
   exact_weights_.clear(trainer_.backend());
   exact_weights_.pack(trainer_.backend(), rank);
   exact_weights_.unpack(trainer_.backend(), rank);
 }
 
 void Workload::run(const Launch& launch) {
-  graphs_.run(host_, is_silent_, [&] { enqueue_step(launch); });
-  assay::parallel::count_step(launch, *communicator_, measured_steps_);
+  steps_.run(launch, host_, [&] { enqueue_step(launch); });
 }
 
 void Workload::silence(bool silent) {
-  is_silent_ = silent;
-  communicator_.silence(silent);
+  steps_.silence(silent);
   trainer_.leave_multiprocessors(silent ? 0 : settings_.left_multiprocessors);
-  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::average_gradients() {
   trainer_.forward();
   ready_buckets_.begin_step();
   trainer_.backward(&ready_buckets_);
-  communicator_->wait(reductions_.back());  // and with it for those before
+  communicator().wait(reductions_.back());  // and with it for those before
 }
 
 // In place: a bucket's averages, or the rank's part of them, take the place of its gradients.
@@ -144,10 +126,10 @@ void Workload::start_reduction(std::size_t bucket) {
   const Tensor gradients = parameters.gradients(buckets()[bucket]);
   if (settings_.variant == Variant::zero1) {
     if (bucket + 1 == buckets().size()) clear_padding();
-    reductions_[bucket] = communicator_->reduce_scatter(
+    reductions_[bucket] = communicator().reduce_scatter(
         gradients, parameters.gradients(trainer_.optimizer().ranges()[bucket]), Reduction::average);
   } else {
-    reductions_[bucket] = communicator_->all_reduce(gradients, gradients, Reduction::average);
+    reductions_[bucket] = communicator().all_reduce(gradients, gradients, Reduction::average);
   }
 }
 
@@ -165,28 +147,23 @@ Tensor Workload::sent(const ElementRange& range) const {
 
 Ticket Workload::send_exact_weights(Ticket last) {
   if (exact_weights_.message_bytes() == 0) return last;
-  exact_weights_.pack(trainer_.backend(), communicator_->rank());
-  return exact_weights_.gather(*communicator_);
+  exact_weights_.pack(trainer_.backend(), communicator().rank());
+  return exact_weights_.gather(communicator());
 }
 
-void Workload::receive_exact_weights() { exact_weights_.unpack(trainer_.backend(), communicator_->rank()); }
+void Workload::receive_exact_weights() { exact_weights_.unpack(trainer_.backend(), communicator().rank()); }
 
 void Workload::finish(const Launch& launch) {
   assay::memory_moment(host_, "after_step");
-  const assay::comm::Totals totals = communicator_->take_totals();
-  double loss = 0;
-  for (const double of_rank : assay::comm::exchange(host_, "sharded_optimizer.loss", trainer_.last_loss()))
-    loss += of_rank;
   report_parameters(launch, trainer_);
-  launch.report(loss_metric, loss / static_cast<double>(communicator_->size()));
+  launch.report(loss_metric, assay::comm::mean_of_ranks(host_, "sharded_optimizer.loss", trainer_.last_loss()));
   launch.report(optimizer_state_bytes_metric, trainer_.optimizer().moment_bytes());
   launch.report(shard_padding_bytes_metric, padding_bytes());
   launch.report(buckets_metric, buckets().size());
-  if (measured_steps_ == 0) return;
-  const auto steps = static_cast<double>(measured_steps_);
-  launch.report(assay::parallel::communication_bytes_metric, static_cast<double>(totals.bytes) / steps);
-  // Within a graph: how long they took nobody knows.
-  if (totals.untimed == 0) launch.report(assay::parallel::communication_ms_metric, totals.busy_ms / steps);
+  const auto step = steps_.take_measured();
+  if (!step) return;
+  launch.report(assay::parallel::communication_bytes_metric, step->bytes);
+  if (step->times) launch.report(assay::parallel::communication_ms_metric, step->times->busy_ms);
 }
 
 // The state of an element is what the optimizer keeps for all of its own, divided by their number.

@@ -1,13 +1,11 @@
 // Data-parallel training of a decoder in which optimizer state is on every rank, or shared out among them.
 #pragma once
-#include <assay/comm/silent.hpp>
 #include <assay/parallel/communication_metrics.hpp>
 #include <assay/parallel/gather_memory.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
-#include <assay/parallel/step_graphs.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
-#include <memory>
 
 #include "exact_weights.hpp"
 #include "settings.hpp"
@@ -55,6 +53,7 @@ class Workload {
 
  private:
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
+  assay::comm::Communicator& communicator() const { return steps_.communicator(); }
   // These enqueue; AnyLaunch is Launch or train::UnmarkedLaunch (step.hpp).
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch);
@@ -80,7 +79,6 @@ class Workload {
 
   // verification.cpp
   assay::Verified check_gradients();
-  std::string check_updates(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
 
   assay::Host host_;
@@ -91,11 +89,8 @@ class Workload {
   assay::train::ElementRange arena_;
   ExactWeights exact_weights_;
   assay::DeviceMemory exact_message_;
-  assay::comm::SilenceableCommunicator communicator_;
-  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
-  bool is_silent_ = false;
+  assay::parallel::RankSteps steps_;
   std::vector<assay::comm::Ticket> reductions_;  // by bucket
-  std::uint64_t measured_steps_ = 0;
 };
 
 }  // namespace sharded_optimizer

@@ -9,15 +9,13 @@ assay::models::DecoderTrainerConfig split_config(const assay::Case& c) {
   config.model.split = {
       .rank = c.rank(), .ranks = c.rank_count(), .sequence_parallel = c.get<bool>("sequence_parallel")};
   config.model.validate();
-  config.rank = 0, config.ranks = 1;  // of one batch no rank has a part
+  config.data_rank = 0, config.data_ranks = 1;  // of one batch no rank has a part
   return config;
 }
 
 }  // namespace
 
 Settings::Settings(const assay::Case& c)
-    : trainer(split_config(c)),
-      graph(c.choice("execution", assay::workload::executions) == assay::workload::Execution::graph),
-      collectives(c) {}
+    : trainer(split_config(c)), graph(assay::workload::is_graph(c)), collectives(c) {}
 
 }  // namespace tensor_parallel

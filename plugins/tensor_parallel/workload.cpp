@@ -9,23 +9,22 @@ namespace tensor_parallel {
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
-      others_(settings_.trainer.model.split.rank, settings_.trainer.model.split.ranks),
-      trainer_(host_, settings_.trainer, others_) {
-  others_.share(trainer_.parameters(),
-                assay::models::decoder_shared_range(settings_.trainer.model, trainer_.parameters(), trainer_.ids()));
+      exchange_(settings_.trainer.model.split.rank, settings_.trainer.model.split.ranks),
+      trainer_(host_, settings_.trainer, exchange_) {
+  exchange_.share(trainer_.parameters(),
+                  assay::models::decoder_shared_range(settings_.trainer.model, trainer_.parameters(), trainer_.ids()));
 }
 
 // All ranks work on one batch: what the record adds up over them is the batch once.
 assay::Work Workload::work() const {
   const assay::models::DecoderConfig& model = settings_.trainer.model;
-  const auto share_of = [&](std::uint64_t whole) {
+  assay::Work work = assay::models::decoder_training_work(model);
+  for (std::uint64_t* of : {&work.flops, &work.items}) {
     const auto rank = static_cast<std::uint64_t>(model.split.rank),
                ranks = static_cast<std::uint64_t>(model.split.ranks);
-    return whole / ranks + (rank < whole % ranks ? 1 : 0);
-  };
-  return {.flops = share_of(3 * assay::models::decoder_forward_flops(model)),
-          .items = share_of(static_cast<std::uint64_t>(model.rows())),
-          .arithmetic = assay::workload::arithmetic_of(model.precision)};
+    *of = *of / ranks + (rank < *of % ranks ? 1 : 0);
+  }
+  return work;
 }
 
 assay::Peak Workload::peak(const Launch& launch) {
@@ -36,34 +35,29 @@ void Workload::setup(const Launch& launch) {
   launch.report(assay::train::parameters_metric, trainer_.model().whole_parameter_count());
   assay::train::report_kept_bytes<Workload>(launch, trainer_);
   trainer_.setup(launch);
-  communicator_ = assay::parallel::open_communicator(host_, launch, settings_.collectives, trainer_);
-  communicator_->register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
-  others_.use(&*communicator_);
-  host_.info(communicator_->description());
-  if (settings_.graph)
-    graphs_.capture(
-        trainer_, communicator_, [&] { enqueue_step(launch); }, assay::parallel::StepGraphs::Marks::captured);
-  communicator_->take_totals();
+  open_communicator(steps_, host_, launch, settings_.collectives, trainer_);
+  steps_.communicator().register_memory(trainer_.activation_memory().data(), trainer_.activation_memory().bytes());
+  exchange_.use(&steps_.communicator());
+  if (settings_.graph) steps_.capture(trainer_, [&] { enqueue_step(launch); });
+  steps_.communicator().take_totals();
 }
 
 void Workload::run(const Launch& launch) {
-  graphs_.run(host_, is_silent_, [&] { enqueue_step(launch); });
-  assay::parallel::count_step(launch, *communicator_, measured_steps_);
+  steps_.run(launch, host_, [&] { enqueue_step(launch); });
 }
 
 void Workload::silence(bool silent) {
-  is_silent_ = silent;
-  communicator_.silence(silent);
-  others_.use(silent ? nullptr : &*communicator_);
-  if (silent) graphs_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
+  steps_.silence(silent);
+  exchange_.use(silent ? nullptr : &steps_.communicator());
+  if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
 void Workload::finish(const Launch& launch) {
   launch.report(loss_metric, trainer_.last_loss());
-  const assay::comm::Totals totals = communicator_->take_totals();
-  if (measured_steps_ == 0) return;
-  assay::parallel::report_messages(launch, totals, measured_steps_);
-  assay::parallel::report_communication_times(launch, totals, measured_steps_);
+  const auto step = steps_.take_measured();
+  if (!step) return;
+  report_communication(launch, *step);
+  launch.report(assay::parallel::messages_metric, step->messages);
 }
 
 }  // namespace tensor_parallel

@@ -1,9 +1,8 @@
 // Training of a decoder whose products are split over the ranks, by columns and rows of its matrices.
 #pragma once
-#include <assay/comm/silent.hpp>
 #include <assay/parallel/communication_metrics.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/parallel/split_ranks.hpp>
-#include <assay/parallel/step_graphs.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
 
@@ -19,15 +18,12 @@ class Workload {
   static constexpr bool ranks_cooperate = true;
   static constexpr auto params = tensor_parallel::params;
   static constexpr auto presets = assay::models::model_presets;
-  static constexpr auto phases = assay::train::data_parallel_phases;
+  static constexpr auto phases = assay::train::rank_training_phases;
   static constexpr auto loss_metric =
       assay::Metric::per_case("loss").help("cross-entropy of the last step, nats, the same on every rank");
   static constexpr auto metrics =
-      assay::table(assay::train::parameters_metric, loss_metric, assay::train::parameter_bytes_metric,
-                   assay::train::gradient_bytes_metric, assay::train::optimizer_state_bytes_metric,
-                   assay::parallel::communication_ms_metric, assay::parallel::exposed_ms_metric,
-                   assay::parallel::overlap_share_metric, assay::parallel::communication_bytes_metric,
-                   assay::parallel::messages_metric);
+      assay::join(assay::table(assay::train::parameters_metric, loss_metric), assay::train::kept_bytes_metrics,
+                  assay::parallel::communication_metrics, assay::table(assay::parallel::messages_metric));
   using Launch = assay::LaunchOf<Workload>;
 
   explicit Workload(const assay::Case& c);
@@ -42,22 +38,17 @@ class Workload {
  private:
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch) {
-    training_step(trainer_, launch, others_);
+    training_step(trainer_, launch, exchange_);
   }
 
   // verification.cpp
   class Reference;
-  void make_gradients();  // forward and backward with all that is exchanged, as a step has them, without phases
-  std::string check_updates(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;
-  assay::parallel::SplitRanks others_;
+  assay::parallel::SplitRanks exchange_;
   assay::models::DecoderTrainer trainer_;  // of this rank's part of the model
-  assay::comm::SilenceableCommunicator communicator_;
-  assay::parallel::StepGraphs graphs_;  // none where each step is enqueued anew
-  bool is_silent_ = false;
-  std::uint64_t measured_steps_ = 0;
+  assay::parallel::RankSteps steps_;
 };
 
 }  // namespace tensor_parallel

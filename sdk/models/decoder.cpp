@@ -173,13 +173,19 @@ std::uint64_t decoder_forward_flops(const DecoderConfig& c) {
   return products + attention;
 }
 
+Work decoder_training_work(const DecoderConfig& c) {
+  return {.flops = 3 * static_cast<std::uint64_t>(c.accumulation_steps) * decoder_forward_flops(c),
+          .items = static_cast<std::uint64_t>(c.step_rows()),
+          .arithmetic = workload::arithmetic_of(c.precision)};
+}
+
 DecoderModel::DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
-                           const Residence& residence, train::PartExchange* others)
-    : config_(config), set_(set), ids_(ids), residence_(residence), others_(others), unsplit_(config.precision) {
+                           const Residence& residence, train::PartExchange* exchange)
+    : config_(config), set_(set), ids_(ids), residence_(residence), exchange_(exchange), unsplit_(config.precision) {
   config_.validate();
   if (residence_.blocks && lanes())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks has no side lane");
-  if (config_.is_split() && (residence_.blocks || !others_))
+  if (config_.is_split() && (residence_.blocks || !exchange_))
     throw Error(ASSAY_INVALID_ARGUMENT, "a split model has other ranks, and all of its part of the parameters is here");
   plan_buffers();
 }

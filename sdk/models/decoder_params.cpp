@@ -40,8 +40,8 @@ DecoderTrainerConfig decoder_trainer_config(const Case& c) {
   config.model.validate();
   config.optimizer = train::optimizer_config(c);
   config.seed = c.seed();
-  config.rank = c.rank();
-  config.ranks = c.rank_count();
+  config.data_rank = c.rank();
+  config.data_ranks = c.rank_count();
   return config;
 }
 

@@ -108,7 +108,7 @@ compute::ClassColumns DecoderModel::own_classes() const {
 
 template <class Start>
 Ticket DecoderModel::exchange(Backend& b, const Tensor& sent, const Tensor& received, Start&& start) const {
-  if (!is_planning_) return start(*others_);
+  if (!is_planning_) return start(*exchange_);
   b.download(nullptr, sent);
   b.upload(received, nullptr);
   return 1;
@@ -117,19 +117,19 @@ Ticket DecoderModel::exchange(Backend& b, const Tensor& sent, const Tensor& rece
 // Of numbers that have all rows on every rank nothing is gathered.
 Ticket DecoderModel::start_gathering(Backend& b, const Tensor& all) const {
   if (!config_.is_split() || !config_.split.sequence_parallel) return 0;
-  return exchange(b, own_rows(all), all, [&](train::PartExchange& others) { return others.gather(b, all); });
+  return exchange(b, own_rows(all), all, [&](train::PartExchange& ranks) { return ranks.gather(b, all); });
 }
 
 Ticket DecoderModel::start_summing(Backend& b, const Tensor& terms) const {
   if (!config_.is_split()) return 0;
-  return exchange(b, terms, own_rows(terms), [&](train::PartExchange& others) {
-    return config_.split.sequence_parallel ? others.sum_to_parts(b, terms) : others.sum(b, terms);
+  return exchange(b, terms, own_rows(terms), [&](train::PartExchange& ranks) {
+    return config_.split.sequence_parallel ? ranks.sum_to_parts(b, terms) : ranks.sum(b, terms);
   });
 }
 
 void DecoderModel::wait(Backend& b, Ticket ticket, const Tensor& used) const {
   if (ticket == 0) return;
-  if (!is_planning_) return others_->wait(ticket);
+  if (!is_planning_) return exchange_->wait(ticket);
   note_use(b, used);
 }
 
@@ -143,14 +143,14 @@ void DecoderModel::embed_parts(Backend& b, const Tensor& ids, const Tensor& x) c
     b.run(op::EmbeddingForward{.ids = ids, .table = table, .out = embedded});
     wait(b,
          exchange(b, embedded, columns,
-                  [&](train::PartExchange& others) { return others.transpose(b, embedded, columns); }),
+                  [&](train::PartExchange& ranks) { return ranks.transpose(b, embedded, columns); }),
          columns);
     note_use(b, embedded);
   } else {
     const Tensor own = embedded.slice(0, config_.split.rank * n, n);
     b.run(op::EmbeddingForward{.ids = ids, .table = table, .out = own});
     columns = embedded;
-    wait(b, exchange(b, own, columns, [&](train::PartExchange& others) { return others.gather(b, columns); }), columns);
+    wait(b, exchange(b, own, columns, [&](train::PartExchange& ranks) { return ranks.gather(b, columns); }), columns);
   }
   const std::int64_t rows = config_.own_rows();
   b.run(op::Copy{.to = x.view({rows, ranks, w}), .from = columns.view({ranks, rows, w}).transposed(0, 1)});
@@ -167,7 +167,7 @@ void DecoderModel::split_loss(Backend& b, const Tensor& labels, std::int64_t val
                                 .losses = own.slice(0, 1, 1).view({n}),
                                 .lse = own.slice(0, 0, 1).view({n}),
                                 .classes = own_classes()});
-  wait(b, exchange(b, own, parts, [&](train::PartExchange& others) { return others.gather(b, parts); }), parts);
+  wait(b, exchange(b, own, parts, [&](train::PartExchange& ranks) { return ranks.gather(b, parts); }), parts);
   const Tensor log_sums = plan_[split_.part_log_sums], losses = plan_[losses_];
   b.run(op::Copy{.to = log_sums.view({n, 1, ranks}), .from = parts.slice(1, 0, 1).transposed(0, 2)});
   b.run(op::CrossEntropyForward{.logits = log_sums,
@@ -203,8 +203,7 @@ void DecoderModel::split_backward(Backend& b, const Tensor& ids, const Tensor& l
   if (config_.split.sequence_parallel) {
     const std::int64_t rows = config_.own_rows();
     b.run(op::Copy{.to = sent.view({ranks, rows, w}), .from = own_rows(dx).view({rows, ranks, w}).transposed(0, 1)});
-    wait(b,
-         exchange(b, sent, gradient, [&](train::PartExchange& others) { return others.transpose(b, sent, gradient); }),
+    wait(b, exchange(b, sent, gradient, [&](train::PartExchange& ranks) { return ranks.transpose(b, sent, gradient); }),
          gradient);
     note_use(b, sent);
   } else {

@@ -1,5 +1,6 @@
 #include "assay/models/decoder_trainer.hpp"
 
+#include <assay/compute/checked_size.hpp>
 #include <assay/models/published_weights.hpp>
 #include <assay/train/safetensors.hpp>
 #include <cstring>
@@ -22,7 +23,7 @@ constexpr std::uint64_t label_stream = 1'000'002;
 }  // namespace
 
 DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
-                               train::PartExchange* others)
+                               train::PartExchange* exchange)
     : train::Trainer(host, {.precision = config.model.precision,
                             .optimizer = config.optimizer,
                             .backward = config.model.backward,
@@ -33,7 +34,7 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
       blocks_(blocks),
       whole_(config.model.precision),
       ids_(add_parameters()),
-      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}, others) {
+      model_(config.model, model_parameters(), ids_, {blocks, blocks ? &parameters() : nullptr}, exchange) {
   use(model_);
 }
 
@@ -71,12 +72,13 @@ void DecoderTrainer::draw_parameters(std::uint64_t seed) const {
 
 void DecoderTrainer::take_input_memory() {
   const std::int64_t rows = config_.model.step_rows();
-  data_memory_ =
-      DeviceMemory(host(), ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(config_.ranks * rows) * 8, "tokens");
-  global_inputs_ = Tensor(data_memory_.data(), DType::i64, {config_.ranks * rows});
-  global_labels_ = Tensor(data_memory_.data<char>() + global_inputs_.bytes(), DType::i64, {config_.ranks * rows});
-  inputs_ = global_inputs_.slice(0, config_.rank * rows, rows);
-  labels_ = global_labels_.slice(0, config_.rank * rows, rows);
+  const std::int64_t dims[] = {2, config_.data_ranks, rows};  // tokens and labels
+  data_memory_ = DeviceMemory(host(), ASSAY_MEMORY_DATA,
+                              compute::checked_bytes("the batch of all ranks", DType::i64, dims), "tokens");
+  global_inputs_ = Tensor(data_memory_.data(), DType::i64, {config_.data_ranks * rows});
+  global_labels_ = Tensor(data_memory_.data<char>() + global_inputs_.bytes(), DType::i64, {config_.data_ranks * rows});
+  inputs_ = global_inputs_.slice(0, config_.data_rank * rows, rows);
+  labels_ = global_labels_.slice(0, config_.data_rank * rows, rows);
 }
 
 void DecoderTrainer::load_weights(const train::SafetensorsReader& file) const {
@@ -98,8 +100,8 @@ void DecoderTrainer::read_inputs() {
   const std::string& name_of_file = config_.inputs_file;
   const std::int64_t vocab = config_.model.vocab_size;
   const train::SafetensorsReader file(name_of_file);
-  const std::vector<std::int64_t> expected{config_.ranks * config_.model.accumulation_steps * config_.model.batch_size,
-                                           config_.model.context_length};
+  const std::vector<std::int64_t> expected{
+      config_.data_ranks * config_.model.accumulation_steps * config_.model.batch_size, config_.model.context_length};
   const auto read = [&](const char* name, std::int64_t lowest) {
     const train::StoredTensor& t = file.at(name);
     if (t.dtype != DType::i64 || t.dims != expected)
@@ -121,7 +123,7 @@ void DecoderTrainer::read_inputs() {
   backend().upload(global_inputs_, ids.data());
   backend().upload(global_labels_, labels.data());
   const auto rows = static_cast<std::size_t>(config_.model.step_rows());
-  const std::size_t first_row = static_cast<std::size_t>(config_.rank) * rows;
+  const std::size_t first_row = static_cast<std::size_t>(config_.data_rank) * rows;
   valid_rows_ = 0;
   for (std::size_t i = 0; i < rows; ++i) valid_rows_ += labels[first_row + i] >= 0 ? 1 : 0;
   if (valid_rows_ == 0) throw Error(ASSAY_INVALID_ARGUMENT, name_of_file + ": every label is negative: no loss");

@@ -77,7 +77,7 @@ void NaiveAttention::each_part(Visit visit) const {
 
 Tensor NaiveAttention::scores_of(const Part& part, const Tensor& memory) const {
   const std::int64_t elements = batch_ * heads_ * part.rows * part.keys;
-  return memory.view({memory.elements()}).slice(0, 0, elements).view({batch_, heads_, part.rows, part.keys});
+  return memory.flat().slice(0, 0, elements).view({batch_, heads_, part.rows, part.keys});
 }
 
 void NaiveAttention::probabilities(Backend& b, const Part& part, const Tensor& q, const Tensor& k, const Tensor& scores,

@@ -26,8 +26,8 @@ GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& s
     const std::int64_t middle = (pieces()[begin].begin + set.arena_elements()) / 2;
     std::size_t end = begin + 1;
     while (end + 1 < pieces().size() && pieces()[end].end <= middle) ++end;
-    parts_.push_back({pieces()[begin].begin, pieces()[end - 1].end});
-    last_of_part_.push_back(end - 1);
+    stretches_.push_back({pieces()[begin].begin, pieces()[end - 1].end});
+    last_of_stretch_.push_back(end - 1);
     begin = end;
   }
 }
@@ -51,6 +51,6 @@ void GradientAverage::finish() {
   }
 }
 
-void GradientAverage::finish_part(std::size_t part) { communicator_->wait(tickets_[last_of_part_[part]]); }
+void GradientAverage::finish_stretch(std::size_t index) { communicator_->wait(tickets_[last_of_stretch_[index]]); }
 
 }  // namespace assay::parallel

@@ -25,8 +25,8 @@ void ShardedBlocks::divide(train::ParameterSet& whole, train::ModelBlocks model,
   };
   for (std::size_t i = resident(); i-- > 0;) keep(blocks_[i]);
   keep(blocks_[resident()]);
-  if (resident() > 1) parts_.push_back({0, blocks_[1].kept.end});
-  parts_.push_back({blocks_[0].kept.begin, kept.arena_elements()});
+  if (resident() > 1) stretches_.push_back({0, blocks_[1].kept.end});
+  stretches_.push_back({blocks_[0].kept.begin, kept.arena_elements()});
 
   std::int64_t largest = 0;
   for (const train::Parameter& p : whole.all()) largest = std::max(largest, p.elements());
@@ -131,15 +131,15 @@ void ShardedBlocks::finish() {
   if (communicator_) communicator_->wait(blocks_[resident()].reduction);  // and with it for those before
 }
 
-void ShardedBlocks::finish_part(std::size_t part) {
-  if (part + 1 == parts_.size()) return finish();
+void ShardedBlocks::finish_stretch(std::size_t index) {
+  if (index + 1 == stretches_.size()) return finish();
   if (communicator_) communicator_->wait(blocks_[1].reduction);
 }
 
 void ShardedBlocks::start_gathering(Backend& backend, std::size_t block, Id to) {
   blocks_[block].here = messages_[to];
   if (is_recording()) return backend.upload(messages_[to], nullptr);
-  if (!communicator_) return stand_in(backend, block, messages_[to]);
+  if (!communicator_) return repeat_part(backend, block, messages_[to]);
   blocks_[block].gathering = communicator_->all_gather(part(block), messages_[to]);
 }
 
@@ -172,7 +172,7 @@ void ShardedBlocks::finish_reduction(Backend& backend, std::size_t block) {
 
 // Weights of the right size and number, if of other places: without a copy where this rank keeps as many elements as
 // the block has.
-void ShardedBlocks::stand_in(Backend& backend, std::size_t block, const Tensor& place) {
+void ShardedBlocks::repeat_part(Backend& backend, std::size_t block, const Tensor& place) {
   const Tensor copy = kept_->compute_copy();
   const Tensor all = copy ? copy : kept_->all_values();
   const std::int64_t n = place.elements();

@@ -10,7 +10,7 @@ using compute::Tensor;
 
 Tensor SplitRanks::part(const Tensor& whole, std::int64_t rank) const {
   const std::int64_t n = whole.elements() / ranks_;
-  return whole.view({whole.elements()}).slice(0, rank * n, n);
+  return whole.flat().slice(0, rank * n, n);
 }
 
 SplitRanks::Ticket SplitRanks::gather(Backend& backend, const Tensor& parts) {

@@ -68,9 +68,9 @@ Tensor Optimizer::moment(std::size_t index) const {
   return Tensor(base + index * static_cast<std::size_t>(n) * compute::size_of(dtype), dtype, {n});
 }
 
-Tensor Optimizer::moment_of_part(std::size_t index, const ElementRange& part) const {
+Tensor Optimizer::moment_of(std::size_t index, const ElementRange& stretch) const {
   if (index >= moments_) return {};
-  return moment(index).slice(0, packed(part).begin, part.elements());
+  return moment(index).slice(0, packed(stretch).begin, stretch.elements());
 }
 
 void Optimizer::reset(compute::Backend& backend) const {
@@ -84,7 +84,7 @@ void Optimizer::begin_step(compute::Backend& backend, const LossScaler& scaler) 
   backend.run(op::Advance{.step = step_number(), .loss_scale = scaler.tensors()});
 }
 
-void Optimizer::step_part(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {
+void Optimizer::step_stretch(compute::Backend& backend, const LossScaler& scaler, const ElementRange& range) const {
   const Tensor values = parameters_.values(range);
   const Tensor gradients = parameters_.gradients(range);
   const Tensor copy = parameters_.compute_copy();
@@ -92,8 +92,8 @@ void Optimizer::step_part(compute::Backend& backend, const LossScaler& scaler, c
   if (config_.name == "adamw")
     backend.run(op::AdamW{.parameter = values,
                           .gradient = gradients,
-                          .m = moment_of_part(0, range),
-                          .v = moment_of_part(1, range),
+                          .m = moment_of(0, range),
+                          .v = moment_of(1, range),
                           .step = step_number(),
                           .lr = learning_rate(),
                           .options = {config_.beta1, config_.beta2, config_.eps, config_.weight_decay},
@@ -102,7 +102,7 @@ void Optimizer::step_part(compute::Backend& backend, const LossScaler& scaler, c
   else
     backend.run(op::Sgd{.parameter = values,
                         .gradient = gradients,
-                        .momentum = moment_of_part(0, range),
+                        .momentum = moment_of(0, range),
                         .step = step_number(),
                         .lr = learning_rate(),
                         .options = {config_.momentum, config_.weight_decay},

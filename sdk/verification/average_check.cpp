@@ -4,13 +4,12 @@
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/difference.hpp>
 #include <assay/verification/sampling.hpp>
+#include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
 #include <limits>
 
 namespace assay::verification {
-
-namespace op = compute::op;
 
 using compute::DType;
 
@@ -152,8 +151,7 @@ RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector
   trainer.backward();
   mine.own = sketch();
   for (train::ParameterSet::Id id = 0; id < trainer.parameters().all().size(); ++id)
-    trainer.backend().run(
-        op::Fill{.x = trainer.parameters().gradient(id), .value = std::numeric_limits<double>::quiet_NaN()});
+    spoil(trainer.backend(), trainer.parameters().gradient(id));
   average();
   mine.averaged = sketch();
   return mine;

@@ -106,10 +106,11 @@ void check_parts(const Host& host, std::string_view name, const models::DecoderT
   const std::int64_t rows = trainer.config().model.step_rows();
   std::int32_t wrong_rank = -1;
   const std::vector<std::uint64_t> ranks = comm::exchange(host, of + ".hashes", own_data(trainer).hash);
-  if (trainer.config().rank == 0)
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-      if (ranks[rank] != hash_of_rows(trainer, static_cast<std::int64_t>(rank) * rows, rows))
-        wrong_rank = static_cast<std::int32_t>(rank);
+  if (trainer.config().data_rank == 0)
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::int64_t part = static_cast<std::int64_t>(rank) % trainer.config().data_ranks;
+      if (ranks[rank] != hash_of_rows(trainer, part * rows, rows)) wrong_rank = static_cast<std::int32_t>(rank);
+    }
   wrong_rank = comm::exchange(host, of + ".verdict", wrong_rank)[0];
   if (wrong_rank >= 0)
     throw Error(ASSAY_WRONG_RESULT,

@@ -23,8 +23,7 @@ constexpr double least_loss = 1;
 std::string nonfinite_gradient(const train::Trainer& trainer) {
   const train::ParameterSet& set = trainer.parameters();
   for (train::ParameterSet::Id id = 0; id < set.all().size(); ++id) {
-    const Tensor gradient = set.gradient(id);
-    const Tensor flat = gradient.view({gradient.elements()});
+    const Tensor flat = set.gradient(id).flat();
     constexpr std::int64_t chunk = std::int64_t{1} << 24;
     for (std::int64_t begin = 0; begin < flat.elements(); begin += chunk) {
       const std::vector<float> values =
@@ -125,9 +124,14 @@ PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64
   return {4.5e-7, gradient, 3.2 * gradient, 0.3 * gradient, gradient};
 }
 
-std::string check_finite(const train::Trainer& trainer, const train::Model& model) {
+double check_finite_loss(const train::Trainer& trainer) {
   const double loss = trainer.last_loss();
   if (!std::isfinite(loss)) throw Error(ASSAY_WRONG_RESULT, "the loss of the last step is " + workload::number(loss));
+  return loss;
+}
+
+std::string check_finite(const train::Trainer& trainer, const train::Model& model) {
+  const double loss = check_finite_loss(trainer);
   float nonfinite = 0;
   trainer.backend().run(op::CountNonfinite{.x = trainer.parameters().all_gradients(), .out = model.loss()});
   trainer.backend().download(&nonfinite, model.loss());

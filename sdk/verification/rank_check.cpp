@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/parallel/broadcast_parameters.hpp>
+#include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
@@ -44,14 +45,69 @@ std::uint64_t hash_of_weights(const train::Trainer& trainer) {
   return copy ? values ^ std::rotl(hash_of(trainer.backend(), copy), 1) : values;
 }
 
-std::string check_same_weights(const Host& host, std::string_view name, std::uint64_t hash, int steps) {
+void require_same(const Host& host, std::string_view name, std::uint64_t hash, const std::string& what) {
   const std::vector<std::uint64_t> hashes = comm::exchange(host, name, hash);
-  const std::string after = "after " + std::to_string(steps) + " steps";
-  std::string others;
+  std::string wrong;
   for (std::size_t rank = 1; rank < hashes.size(); ++rank)
-    if (hashes[rank] != hashes[0]) others += (others.empty() ? "" : ", ") + std::to_string(rank);
-  if (!others.empty()) throw Error(ASSAY_WRONG_RESULT, after + " the weights differ from rank 0's on rank " + others);
-  return "weights of " + std::to_string(hashes.size()) + " ranks identical to the bit " + after + "; ";
+    if (hashes[rank] != hashes[0]) wrong += (wrong.empty() ? "" : ", ") + std::to_string(rank);
+  if (!wrong.empty()) throw Error(ASSAY_WRONG_RESULT, what + " differ from rank 0's on rank " + wrong);
+}
+
+std::string check_same_weights(const Host& host, std::string_view name, std::uint64_t hash) {
+  const std::string after = "after " + std::to_string(verified_steps) + " steps";
+  require_same(host, name, hash, after + " the weights");
+  return "weights of " + std::to_string(comm::ranks_of(host).rank_count) + " ranks identical to the bit " + after +
+         "; ";
+}
+
+std::string check_updates_of_rank(const train::Trainer& trainer, const parallel::RankSteps& steps,
+                                  const std::function<void()>& step, int count,
+                                  const std::function<void(int)>& after_step) {
+  OptimizerCheck check(trainer);
+  for (int i = 0; i < count; ++i) {
+    steps.repeat(step);
+    steps.wait(trainer);
+    check.after_step();
+    check.set_visible_rate();
+    if (after_step) after_step(i);
+  }
+  return check.text();
+}
+
+bool make_on_all_ranks(const Host& host, std::string_view name, const std::function<void()>& make) {
+  std::int32_t is_made = 1;
+  try {
+    make();
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+    is_made = 0;
+  }
+  const std::vector<std::int32_t> ranks = comm::exchange(host, name, is_made);
+  return std::find(ranks.begin(), ranks.end(), 0) == ranks.end();
+}
+
+void GatheredCheck::add(const compute::Tensor& own, const compute::Tensor& gathered) {
+  const auto add_to = [&](std::uint64_t& hash, const compute::Tensor& x) {
+    hash = std::rotl(hash, 1) ^ hash_of(backend_, x);
+  };
+  const std::int64_t n = own.elements();
+  add_to(hashes_[0], own);
+  for (std::size_t rank = 1; rank < hashes_.size(); ++rank)
+    add_to(hashes_[rank], gathered.slice(0, static_cast<std::int64_t>(rank - 1) * n, n));
+}
+
+std::string GatheredCheck::check(const Host& host, const std::string& name, const std::string& when) const {
+  std::int64_t wrong_rank = -1;
+  const auto of_ranks = comm::gather<std::uint64_t>(host, name, hashes_);
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank)
+    for (std::size_t owner = 0; owner < of_ranks.size(); ++owner)
+      if (of_ranks[rank][1 + owner] != of_ranks[owner][0]) wrong_rank = static_cast<std::int64_t>(rank);
+  wrong_rank = comm::exchange(host, name + ".verdict", wrong_rank)[0];
+  if (wrong_rank >= 0)
+    throw Error(ASSAY_WRONG_RESULT, "what rank " + std::to_string(wrong_rank) +
+                                        " gathers of the weights is not what their owners have " + when);
+  return "what " + std::to_string(hashes_.size() - 1) +
+         " ranks gather of the weights is identical to the bit with what their owners have " + when + "; ";
 }
 
 }  // namespace assay::verification

@@ -29,7 +29,7 @@ std::vector<train::ElementRange> spread_ranges(std::int64_t elements, std::int64
 }
 
 std::vector<float> sample(compute::Backend& backend, const Tensor& t, std::int64_t most) {
-  const Tensor flat = t.view({t.elements()});
+  const Tensor flat = t.flat();
   const std::vector<train::ElementRange> ranges = spread_ranges(flat.elements(), most);
   if (ranges.size() == 1) return workload::download_f32(backend, flat);
   std::vector<float> values;
@@ -86,7 +86,7 @@ std::uint64_t hash_of(compute::Backend& backend, const Tensor& t) {
   constexpr std::int64_t chunk_elements = std::int64_t{1}
                                           << 24;  // the arena of a large model is more than the host has
   std::uint64_t hash = 0xcbf29ce484222325u;
-  const Tensor flat = t.view({t.elements()});
+  const Tensor flat = t.flat();
   std::vector<std::byte> bytes;
   for (std::int64_t begin = 0; begin < flat.elements(); begin += chunk_elements) {
     const Tensor part = flat.slice(0, begin, std::min(chunk_elements, flat.elements() - begin));

@@ -29,9 +29,12 @@ void spread_constants(compute::Backend& backend, const train::ParameterSet& set)
   spread_constants(backend, set, ids);
 }
 
+void spoil(compute::Backend& backend, const compute::Tensor& x) {
+  backend.run(op::Fill{.x = x, .value = std::numeric_limits<double>::quiet_NaN()});
+}
+
 void spoil_compute_copy(compute::Backend& backend, const train::ParameterSet& set) {
-  if (const compute::Tensor copy = set.compute_copy())
-    backend.run(op::Fill{.x = copy, .value = std::numeric_limits<double>::quiet_NaN()});
+  if (const compute::Tensor copy = set.compute_copy()) spoil(backend, copy);
 }
 
 }  // namespace assay::verification

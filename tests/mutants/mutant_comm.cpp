@@ -37,12 +37,11 @@ Bytes bytes_of(const Tensor& t) {
 void put(const Bytes& bytes, const Tensor& t) {
   std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(t.data));
 }
-Tensor flat(const Tensor& t) { return t.view({t.elements()}); }
 Tensor last_quarter(const Tensor& t) {
   const std::int64_t n = t.elements();
-  return flat(t).slice(0, n - n / 4, n / 4);
+  return t.flat().slice(0, n - n / 4, n / 4);
 }
-Tensor last_element(const Tensor& t) { return flat(t).slice(0, t.elements() - 1, 1); }
+Tensor last_element(const Tensor& t) { return t.flat().slice(0, t.elements() - 1, 1); }
 
 template <class F>
 void edit_numbers(const Tensor& t, F&& change) {
@@ -266,7 +265,7 @@ void MutantCommunicator::run_reduce_scatter(const Tensor& send, const Tensor& re
   if (!in_place) put(share, send);
 
   // Broken in what is received.
-  Tensor own = flat(send);
+  Tensor own = send.flat();
   own.data = const_cast<unsigned char*>(share.data());
   own = own.slice(0, rank() * n, n);
   if (!all.empty())
@@ -293,7 +292,7 @@ void MutantCommunicator::run_all_gather(const Tensor& send, const Tensor& receiv
   const std::int64_t n = send.elements();
   if (n == 0 || size() == 1) return done(real_->all_gather(send, receive));
   ++gatherings_;
-  const auto part_of = [&](std::int32_t of) { return flat(receive).slice(0, n * of, n); };
+  const auto part_of = [&](std::int32_t of) { return receive.flat().slice(0, n * of, n); };
   const Tensor last_part = part_of(size() - 1);
   const bool in_place = send.data == part_of(rank()).data;
   const Bytes before = bytes_of(last_part), all_before = bytes_of(receive), share = bytes_of(send);
@@ -329,12 +328,12 @@ void MutantCommunicator::run_all_gather(const Tensor& send, const Tensor& receiv
   result_before = result;
   if (gatherings_ % 2 == 0 && all_before != result && breaks("all_gather.skipped_once")) put(all_before, receive);
   if (!in_place && breaks("all_gather.own_part_unwritten"))
-    put(bytes_of(flat(was).slice(0, n * rank(), n)), part_of(rank()));
+    put(bytes_of(was.flat().slice(0, n * rank(), n)), part_of(rank()));
   if (breaks("all_gather.first_part_everywhere"))
     for (std::int32_t r = 1; r < size(); ++r) put(bytes_of(first), part_of(r));
   if (n >= 4 && breaks("all_gather.range_left_out"))
     for (std::int32_t r = 0; r < size(); ++r)
-      if (r != rank()) put(bytes_of(last_quarter(flat(was).slice(0, n * r, n))), last_quarter(part_of(r)));
+      if (r != rank()) put(bytes_of(last_quarter(was.flat().slice(0, n * r, n))), last_quarter(part_of(r)));
   if (has_number(last_element(receive)) && breaks("all_gather.last_element_off")) twice_as_large(last_element(receive));
   if (has_number(last_element(receive)) && breaks("all_gather.one_rank_off") && is_last())
     twice_as_large(last_element(receive));
@@ -358,7 +357,7 @@ void MutantCommunicator::run_broadcast(const Tensor& x, std::int32_t root) {
 void MutantCommunicator::run_all_to_all(const Tensor& send, const Tensor& receive) {
   const std::int64_t n = send.elements() / size();
   if (n == 0 || size() == 1) return done(real_->all_to_all(send, receive));
-  const auto part = [n](const Tensor& of, std::int32_t rank) { return flat(of).slice(0, rank * n, n); };
+  const auto part = [n](const Tensor& of, std::int32_t rank) { return of.flat().slice(0, rank * n, n); };
   const Tensor from_last = part(receive, size() - 1);
   const Bytes before = bytes_of(from_last), all_before = bytes_of(receive), share = bytes_of(send);
 

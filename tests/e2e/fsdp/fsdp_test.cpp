@@ -51,9 +51,9 @@ const std::string both = "reshard = [false, true]\n";
 void expect_verified(const json& r) {
   EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
   for (const char* checked :
-       {"at the start: loss of each rank as unsharded", "after 3 steps: loss of each rank as unsharded",
+       {"at the start: loss of each rank as the whole model's", "after 3 steps: loss of each rank as the whole model's",
         "differ from the mean of the ranks' own", "each rank's part: optimizer: 3 updates",
-        "is identical to the bit with what its owners keep"})
+        "is identical to the bit with what their owners have after 3 steps"})
     EXPECT_PRED2(contains, r["verify"]["text"], checked);
 }
 

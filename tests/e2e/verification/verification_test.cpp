@@ -94,7 +94,7 @@ TEST_F(Verification, OfPartsWhoseWholeModelDoesNotFitIsPartial) {
     const json r = record_of(text);
     EXPECT_EQ(r["status"], "ok") << r["reason"];
     EXPECT_EQ(r["verify"]["status"], "partial") << r["verify"];
-    EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the uns");
+    EXPECT_PRED2(contains, r["verify"]["text"], "there is no memory for the whole model");
   }
 }
 

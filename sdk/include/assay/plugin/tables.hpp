@@ -287,9 +287,9 @@ requires(sizeof...(Row) > 0) constexpr auto table(const Row&... rows) {
   return std::array<typename detail::RowOf<Row...>::Type, sizeof...(Row)>{rows...};
 }
 
-// One table of parameters out of several, whose rows follow each other: join(model_params, table(...), ...).
-template <std::size_t... N>
-constexpr auto join(const std::array<Param, N>&... tables) {
+// One table out of several of one kind, whose rows follow each other: join(model_params, table(...), ...).
+template <class Row, std::size_t... N>
+constexpr auto join(const std::array<Row, N>&... tables) {
   return std::apply([](const auto&... rows) { return table(rows...); }, std::tuple_cat(tables...));
 }
 

@@ -24,6 +24,14 @@ std::vector<T> exchange(const Host& host, std::string_view name, const T& mine, 
   return all;
 }
 
+// The mean of the ranks' values, on all of them, as above.
+inline double mean_of_ranks(const Host& host, std::string_view name, double mine) {
+  const std::vector<double> all = exchange(host, name, mine);
+  double sum = 0;
+  for (const double of_rank : all) sum += of_rank;
+  return sum / static_cast<double>(all.size());
+}
+
 // The ranks' values on rank 0, in their order, `mine.size()` of each; nothing on the others, which do not wait. Every
 // rank calls it, once per name, with as many. For what is too large that every rank should have it: some MiB in all.
 template <class T>

@@ -92,6 +92,7 @@ struct Tensor {
     assert(t.elements() == elements());
     return t;
   }
+  constexpr Tensor flat() const { return view({elements()}); }
   // `count` entries of dimension `d` from `first` on.
   constexpr Tensor slice(int d, std::int64_t first, std::int64_t count) const {
     assert(first >= 0 && first + count <= dim(d));

@@ -12,6 +12,7 @@
 #include <assay/compute/backend.hpp>
 
 #include <assay/models/naive_attention.hpp>
+#include <assay/plugin/results.hpp>
 #include <assay/train/block_parameters.hpp>
 #include <assay/train/buffer_plan.hpp>
 #include <assay/train/model.hpp>
@@ -131,6 +132,9 @@ train::ModelBlocks decoder_blocks(const DecoderParameters& ids);
 // Floating-point operations of the matrix products and of attention (causal: half of the score matrix), a multiply-add
 // as two. Backward is twice the forward; recomputation under checkpointing is not counted: it is not useful work.
 std::uint64_t decoder_forward_flops(const DecoderConfig& config);
+// What a step does, its micro-batches together: tokens, and operations of forward and backward, in the arithmetic of
+// the precision. Bytes are not stated.
+Work decoder_training_work(const DecoderConfig& config);
 
 class DecoderModel : public train::Model {
  public:
@@ -141,10 +145,10 @@ class DecoderModel : public train::Model {
     const train::ParameterSet* kept = nullptr;
   };
   // The parameters, and those who hold them, must outlive the model. A side lane and blocks that come and go do not go
-  // together: INVALID_ARGUMENT. A model that is split over ranks reaches the other ones by `others`, which outlives it,
-  // and has no blocks that come and go: INVALID_ARGUMENT. Of one that is not split `others` is not looked at.
+  // together: INVALID_ARGUMENT. A model that is split over ranks reaches the other ones by `exchange`, which outlives
+  // it, and has no blocks that come and go: INVALID_ARGUMENT. Of one that is not split `exchange` is not looked at.
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids,
-               const Residence& residence, train::PartExchange* others = nullptr);
+               const Residence& residence, train::PartExchange* exchange = nullptr);
   DecoderModel(const DecoderConfig& config, const train::ParameterSet& set, const DecoderParameters& ids)
       : DecoderModel(config, set, ids, Residence{}) {}
 
@@ -357,7 +361,7 @@ class DecoderModel : public train::Model {
   };
   Split split_{};
   std::vector<DecoderPart> parts_;
-  train::PartExchange* others_ = nullptr;
+  train::PartExchange* exchange_ = nullptr;
   train::ParameterSet unsplit_;  // the parameters of the whole model, without memory
   // The step is being recorded. The recorder is then told of an exchange by what it reads and writes, and nothing is
   // exchanged.

@@ -11,9 +11,9 @@ struct DecoderTrainerConfig {
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
   std::uint64_t seed = 0;
-  // Of the batch: it is the `rank`-th of `ranks` equal parts of a global one, which depends on the seed (or the file)
-  // and on its size alone. Ranks that share a split model (model.split) have one batch: 0 of 1.
-  std::int64_t rank = 0, ranks = 1;
+  // The batch is the `data_rank`-th of `data_ranks` equal parts of a global one, which depends on the seed (or the
+  // file) and on its size alone. Ranks that share a split model (model.split) have one batch: 0 of 1.
+  std::int64_t data_rank = 0, data_ranks = 1;
   std::int64_t arena_multiple = 1;        // elements; the arenas' length is a multiple of it
   std::string weights_file, inputs_file;  // safetensors; "": random, from the seed. Inputs hold the global batch.
 };
@@ -27,9 +27,9 @@ class DecoderTrainer : public train::Trainer {
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks)
       : DecoderTrainer(host, config, blocks, nullptr) {}
   // The model is split over ranks as config.model says, which may be one: parameters() are this rank's parts. No file
-  // of weights is read. `others` must outlive the trainer.
-  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::PartExchange& others)
-      : DecoderTrainer(host, config, nullptr, &others) {}
+  // of weights is read. `exchange` must outlive the trainer.
+  DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::PartExchange& exchange)
+      : DecoderTrainer(host, config, nullptr, &exchange) {}
 
   // Without a backward in the model forward ends at the logits.
   void forward() const override { forward_of(0); }
@@ -53,7 +53,7 @@ class DecoderTrainer : public train::Trainer {
 
  private:
   DecoderTrainer(const Host& host, const DecoderTrainerConfig& config, train::BlockParameters* blocks,
-                 train::PartExchange* others);
+                 train::PartExchange* exchange);
   DecoderParameters add_parameters();
   void draw_parameters(std::uint64_t seed) const override;
   void take_input_memory() override;

@@ -1,7 +1,7 @@
-// The time that collectives take beside the computation: what workloads on several ranks report of it.
+// What collectives take beside the computation: what workloads on several ranks report of it.
 #pragma once
 #include <algorithm>
-#include <assay/comm/communicator.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/plugin.hpp>
 #include <cstddef>
 
@@ -42,21 +42,19 @@ inline constexpr auto small_communication_bytes_metric =
     Metric::per_case("small_communication_bytes").unit("bytes").help("of the small collectives of a step, summed");
 inline constexpr auto messages_metric = Metric::per_case("messages").help("collectives of a rank in a step");
 
-// Counts a step that is measured; after any other forgets what the collectives took so far. Totals are to be of the
-// measured steps alone, and taking them blocks, which no measured step may do.
-template <class Launch>
-void count_step(const Launch& launch, comm::Communicator& communicator, std::uint64_t& measured_steps) {
-  if (launch.stage() == ASSAY_STAGE_MEASURE)
-    ++measured_steps;
-  else
-    communicator.take_totals();
-}
+// Of workloads whose collectives run beside the computation.
+inline constexpr auto communication_metrics =
+    table(communication_ms_metric, exposed_ms_metric, overlap_share_metric, communication_bytes_metric);
 
-// Reports these two of `totals`, which are those of `steps` steps, at least one.
+// Reports all of these; of the times nothing where nobody knows them.
 template <class Launch>
-void report_messages(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
-  launch.report(communication_bytes_metric, static_cast<double>(totals.bytes) / static_cast<double>(steps));
-  launch.report(messages_metric, static_cast<double>(totals.collectives) / static_cast<double>(steps));
+void report_communication(const Launch& launch, const StepCommunication& of) {
+  launch.report(communication_bytes_metric, of.bytes);
+  if (!of.times) return;
+  launch.report(communication_ms_metric, of.times->busy_ms);
+  launch.report(exposed_ms_metric, of.times->exposed_ms);
+  if (of.times->busy_ms > 0)
+    launch.report(overlap_share_metric, std::max(0.0, 1.0 - of.times->exposed_ms / of.times->busy_ms));
 }
 
 // Reports how many of the collectives whose sizes these are are small, and how large together.
@@ -67,16 +65,6 @@ void report_small_messages(const Launch& launch, const Sizes& sizes_bytes) {
     if (size <= small_message_bytes) ++count, bytes += static_cast<double>(size);
   launch.report(small_collectives_metric, count);
   launch.report(small_communication_bytes_metric, bytes);
-}
-
-// Reports for how long collectives were under way, of `totals` and `steps` as above. Within a graph nobody knows, and
-// nothing is reported.
-template <class Launch>
-void report_communication_times(const Launch& launch, const comm::Totals& totals, std::uint64_t steps) {
-  if (totals.untimed > 0) return;
-  launch.report(communication_ms_metric, totals.busy_ms / static_cast<double>(steps));
-  launch.report(exposed_ms_metric, totals.exposed_ms / static_cast<double>(steps));
-  if (totals.busy_ms > 0) launch.report(overlap_share_metric, std::max(0.0, 1.0 - totals.exposed_ms / totals.busy_ms));
 }
 
 }  // namespace assay::parallel

@@ -2,6 +2,8 @@
 #pragma once
 #include <assay/comm/registered_memory.hpp>
 #include <assay/parallel/communication_params.hpp>
+#include <assay/parallel/open_communicator.hpp>
+#include <functional>
 #include <string>
 
 namespace assay::parallel {
@@ -20,6 +22,34 @@ inline void take_gather_memory(comm::CollectiveMemory& memory, const Host& host,
                                        (best == comm::Registration::plain ? "registered memory" : "symmetric windows") +
                                        ", and " + communicator.description() +
                                        " has none between these GPUs; leave it out");
+}
+
+// For SetupMoments::parameter_memory: where parameters are gathered from memory of the communicator's, opens it, and
+// takes that memory into `memory`. Empty where they are gathered from any: the trainer takes the memory. All that is
+// named here must outlive the trainer's setup.
+template <class Settings>
+std::function<void*(std::size_t)> take_gathered_parameters(comm::CollectiveMemory& memory, RankSteps& steps,
+                                                           const Host& host, const Launch& launch,
+                                                           const WithGathers<Settings>& settings) {
+  if (settings.gathers == Gathers::any_memory) return {};
+  return [&](std::size_t bytes) {
+    open_communicator(steps, host, launch, settings);
+    take_gather_memory(memory, host, steps.communicator(), settings.gathers, ASSAY_MEMORY_PARAMETERS, bytes,
+                       "parameters");
+    return memory.data();
+  };
+}
+
+// In SetupMoments::step_taken: opens the communicator unless the above has, registers the parameters' memory unless it
+// is the communicator's, and that of the gradients.
+template <class Settings>
+void open_and_register(RankSteps& steps, const Host& host, const Launch& launch, const WithGathers<Settings>& settings,
+                       const train::Trainer& trainer) {
+  if (settings.gathers == Gathers::any_memory) {
+    open_communicator(steps, host, launch, settings);
+    steps.communicator().register_memory(trainer.parameter_memory(), trainer.parameter_memory_bytes());
+  }
+  register_gradients(steps.communicator(), trainer);
 }
 
 }  // namespace assay::parallel

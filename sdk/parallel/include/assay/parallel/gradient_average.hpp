@@ -29,8 +29,8 @@ class GradientAverage final : public train::GradientExchange {
   void finish() override;
   // Where buckets overlap the backward: the first half of the arena, of the rest the first half, and so on until one
   // bucket is left, so that an update begins before the last ones have been averaged, in few pieces.
-  const std::vector<train::ElementRange>& parts() const override { return parts_; }
-  void finish_part(std::size_t part) override;
+  const std::vector<train::ElementRange>& stretches() const override { return stretches_; }
+  void finish_stretch(std::size_t index) override;
 
  private:
   bool overlaps() const { return strategy_ == Strategy::overlap_individual || strategy_ == Strategy::overlap_bucketed; }
@@ -39,9 +39,9 @@ class GradientAverage final : public train::GradientExchange {
   Strategy strategy_;
   const train::ParameterSet& set_;
   ReadyBuckets pieces_;
-  std::vector<train::ElementRange> parts_;
-  std::vector<std::size_t> last_of_part_;  // pieces
-  std::vector<comm::Ticket> tickets_;      // by piece
+  std::vector<train::ElementRange> stretches_;
+  std::vector<std::size_t> last_of_stretch_;  // pieces
+  std::vector<comm::Ticket> tickets_;         // by piece
   comm::Communicator* communicator_ = nullptr;
 };
 

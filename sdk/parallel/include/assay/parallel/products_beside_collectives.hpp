@@ -15,5 +15,9 @@ inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t lef
   trainer.leave_multiprocessors(left);
   trainer.backward();
 }
+// The same of the trainer's own step.
+inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t left) {
+  enqueue_beside_collectives(trainer, left, [&] { trainer.enqueue_step(); });
+}
 
 }  // namespace assay::parallel

@@ -53,8 +53,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   train::GradientListener* listener() override { return nullptr; }
   void finish() override;
   // What comes last is the embedding and the resident parameters, whose reductions nothing of backward hides.
-  const std::vector<train::ElementRange>& parts() const override { return parts_; }
-  void finish_part(std::size_t part) override;
+  const std::vector<train::ElementRange>& stretches() const override { return stretches_; }
+  void finish_stretch(std::size_t index) override;
 
   // ---- what there is
   std::size_t count() const { return blocks_.size(); }  // the resident parameters, which are the last one, included
@@ -90,7 +90,7 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   void start_reduction(compute::Backend& backend, std::size_t block);
   void finish_reduction(compute::Backend& backend, std::size_t block);
   void place(std::size_t block, bool with_gradients);
-  void stand_in(compute::Backend& backend, std::size_t block, const compute::Tensor& place);
+  void repeat_part(compute::Backend& backend, std::size_t block, const compute::Tensor& place);
 
   std::int64_t rank_, ranks_;
   bool reshard_;
@@ -98,8 +98,8 @@ class ShardedBlocks final : public train::BlockParameters, public train::Gradien
   train::ParameterSet* kept_ = nullptr;
   std::vector<Block> blocks_;  // in the order of forward; behind them the resident parameters
   train::BufferPlan messages_;
-  std::vector<train::ElementRange> parts_;  // of what is kept
-  Id drawing_ = 0;                          // the largest parameter, while parameters are drawn
+  std::vector<train::ElementRange> stretches_;  // of what is kept
+  Id drawing_ = 0;                              // the largest parameter, while parameters are drawn
   void* memory_ = nullptr;
   comm::Communicator* communicator_ = nullptr;
 };

@@ -17,14 +17,14 @@ class GradientExchange {
   virtual void begin_step() = 0;             // before backward
   virtual GradientListener* listener() = 0;  // for backward; null when nothing overlaps it
   virtual void finish() = 0;                 // after backward: what is enqueued from here on sees the result
-  // Where results come one after the other: parts of the arena, all of it, in that order. finish_part() in place of
-  // finish(), with each part in turn: what is enqueued from here on sees the results of it, and of those before. An
+  // Where results come one after the other: stretches of the arena, all of it, in that order. finish_stretch() in place
+  // of finish(), with each in turn: what is enqueued from here on sees the results of it, and of those before. An
   // update of these then runs beside the communication of the later ones. Empty: there is finish() alone.
-  virtual const std::vector<ElementRange>& parts() const {
+  virtual const std::vector<ElementRange>& stretches() const {
     static const std::vector<ElementRange> none;
     return none;
   }
-  virtual void finish_part(std::size_t /*part*/) { finish(); }
+  virtual void finish_stretch(std::size_t /*index*/) { finish(); }
 };
 
 }  // namespace assay::train

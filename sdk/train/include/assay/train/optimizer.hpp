@@ -47,18 +47,18 @@ class Optimizer {
   // Enqueues one update of every range, or none when the scaler finds a gradient that is not finite.
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
-  // These do the same in parts: begin_step once, each element of the ranges once in any order, end_step once. With an
-  // active scaler begin_step looks at the whole gradient arena. A part lies within one of the ranges, and begins and
-  // ends at multiples of 64 elements, except at the arena's end.
+  // These do the same by stretches: begin_step once, each element of the ranges once in any order, end_step once. With
+  // an active scaler begin_step looks at the whole gradient arena. A stretch lies within one of the ranges, and begins
+  // and ends at multiples of 64 elements, except at the arena's end.
   void begin_step(compute::Backend& backend, const LossScaler& scaler) const;
   void step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
-    step_part(backend, scaler, ranges_[index]);
+    step_stretch(backend, scaler, ranges_[index]);
   }
-  void step_part(compute::Backend& backend, const LossScaler& scaler, const ElementRange& part) const;
+  void step_stretch(compute::Backend& backend, const LossScaler& scaler, const ElementRange& stretch) const;
   void end_step(compute::Backend& backend, const LossScaler& scaler) const { scaler.update(backend); }
 
  private:
-  compute::Tensor moment_of_part(std::size_t index, const ElementRange& part) const;  // empty when there is none
+  compute::Tensor moment_of(std::size_t index, const ElementRange& stretch) const;  // empty when there is none
 
   OptimizerConfig config_;
   const ParameterSet& parameters_;

@@ -24,6 +24,8 @@ inline constexpr auto gradient_bytes_metric = Metric::per_case("gradient_bytes")
                                                   .help("of the gradients that a rank keeps for the update");
 inline constexpr auto optimizer_state_bytes_metric =
     Metric::per_case("optimizer_state_bytes").unit("bytes").lower_is_better().help("moments that a rank keeps");
+inline constexpr auto kept_bytes_metrics =
+    table(parameter_bytes_metric, gradient_bytes_metric, optimizer_state_bytes_metric);
 inline constexpr auto loss_scale_metric =
     Metric::per_case("loss_scale").help("fp16: the loss scale after the last step");
 inline constexpr auto skipped_steps_metric =

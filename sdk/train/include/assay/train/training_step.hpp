@@ -15,8 +15,8 @@ inline constexpr auto backward_phase = phase("backward");
 inline constexpr auto communication_wait_phase = phase("communication_wait");
 inline constexpr auto optimizer_phase = phase("optimizer");
 inline constexpr auto training_phases = table(forward_phase, backward_phase, optimizer_phase);
-// Of a step on several ranks.
-inline constexpr auto data_parallel_phases =
+// Of a step on several ranks, however they share the work.
+inline constexpr auto rank_training_phases =
     table(forward_phase, backward_phase, communication_wait_phase, optimizer_phase);
 
 // In the place of a Launch, for a step that marks no phases.
@@ -61,35 +61,42 @@ void training_step(const Trainer& trainer, const Launch& launch) {
   update_if_there_is_one(trainer, launch);
 }
 
-// Waits for each part of the exchange, and updates it. A loss scale has to see all gradients first.
+// Waits for each stretch of the exchange, and updates it. A loss scale has to see all gradients first.
 template <class Launch>
-void update_as_parts_come(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+void update_by_stretches(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
   const Optimizer& optimizer = trainer.optimizer();
-  const std::vector<ElementRange>& parts = exchange.parts();
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  const std::vector<ElementRange>& stretches = exchange.stretches();
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
     {
       const auto phase = launch.phase(communication_wait_phase);
-      exchange.finish_part(i);
+      exchange.finish_stretch(i);
     }
     const auto phase = launch.phase(optimizer_phase);
     if (i == 0) optimizer.begin_step(trainer.backend(), trainer.scaler());
-    optimizer.step_part(trainer.backend(), trainer.scaler(), parts[i]);
-    if (i + 1 == parts.size()) optimizer.end_step(trainer.backend(), trainer.scaler());
+    optimizer.step_stretch(trainer.backend(), trainer.scaler(), stretches[i]);
+    if (i + 1 == stretches.size()) optimizer.end_step(trainer.backend(), trainer.scaler());
   }
 }
 
-// The same on several ranks: after backward the phase `communication_wait` and the update, or several of each in turn
-// where the exchange has parts.
+// Forward, backward and the exchange of a step on several ranks, which has the phase `communication_wait`.
 template <class Launch>
-void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+void exchanged_gradients(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
   exchange.begin_step();
   forward_and_backward(trainer, launch, exchange.listener());
-  if (trainer.has_update() && !trainer.scaler().active() && !exchange.parts().empty())
-    return update_as_parts_come(trainer, launch, exchange);
-  {
-    const auto phase = launch.phase(communication_wait_phase);
-    exchange.finish();
+  const auto phase = launch.phase(communication_wait_phase);
+  exchange.finish();
+}
+
+// A whole step on several ranks: the same and the update, or several waits and updates in turn where the exchange ends
+// in stretches.
+template <class Launch>
+void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
+  if (trainer.has_update() && !trainer.scaler().active() && !exchange.stretches().empty()) {
+    exchange.begin_step();
+    forward_and_backward(trainer, launch, exchange.listener());
+    return update_by_stretches(trainer, launch, exchange);
   }
+  exchanged_gradients(trainer, launch, exchange);
   update_if_there_is_one(trainer, launch);
 }
 

@@ -10,7 +10,7 @@ namespace assay::verification {
 OwnData own_data(const models::DecoderTrainer& trainer);
 
 // Every rank calls it, once per name. Throws WRONG_RESULT when a rank's tokens are not its part of rank 0's batch of
-// all ranks.
+// all ranks: where they share one batch, all of it.
 void check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer);
 
 // Holds every operation of this rank's forward and backward against float64, and compares its loss and gradients, from

@@ -46,6 +46,8 @@ inline constexpr int relu_draws = 5;
 bool has_few_relu_states(const workload::PrecisionPolicy& policy, double states);
 PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, double states);
 
+// The loss of the last step, or throws WRONG_RESULT. Blocks.
+double check_finite_loss(const train::Trainer& trainer);
 // Checks the loss and the gradients of the last step. Returns a text on what was found, or throws WRONG_RESULT.
 // Overwrites the loss.
 std::string check_finite(const train::Trainer& trainer, const train::Model& model);

@@ -1,12 +1,17 @@
-// Verifications of workloads in which each rank trains the same model on its part of the batch.
+// What verifications of workloads check alike in which several ranks train one model, whichever way they share the
+// work.
 #pragma once
 #include <assay/comm/communicator.hpp>
+#include <assay/parallel/rank_steps.hpp>
 #include <assay/train/trainer.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace assay::verification {
+
+inline constexpr int verified_steps = 3;  // after which ranks still have one model
 
 // Makes the state before the first step on rank 0 alone, and broadcasts it. Throws WRONG_RESULT when a rank then has
 // other weights, or rank 0 no longer its own. Every rank calls it, once per name.
@@ -18,11 +23,39 @@ void check_broadcast(const Host& host, std::string_view name, train::Trainer& tr
 double find_finite_gradients_of_ranks(const Host& host, std::string_view name, train::Trainer& trainer,
                                       const std::function<void()>& step);
 
+// Takes `count` steps as they are timed, from the state that there is: what this rank updates is held against
+// float64 (optimizer_check.hpp), from the second one on at a visible rate. `step` enqueues one; `after_step`, if any,
+// is told its index when it has been looked at. Returns the text, or throws WRONG_RESULT. Blocks.
+std::string check_updates_of_rank(const train::Trainer& trainer, const parallel::RankSteps& steps,
+                                  const std::function<void()>& step, int count = verified_steps,
+                                  const std::function<void(int)>& after_step = nullptr);
+
 // A hash of every bit that a step reads of the parameters: the values, and the compute copy where there is one. Blocks.
 std::uint64_t hash_of_weights(const train::Trainer& trainer);
 
-// Every rank calls it, once per name. Returns what was checked, or throws WRONG_RESULT that names the ranks whose hash
-// is not rank 0's.
-std::string check_same_weights(const Host& host, std::string_view name, std::uint64_t hash, int steps);
+// Every rank calls it, once per name. Throws WRONG_RESULT that names the ranks whose hash is not rank 0's: "`what`
+// differ from rank 0's on rank 1, 3".
+void require_same(const Host& host, std::string_view name, std::uint64_t hash, const std::string& what);
+// The same of the weights after the verified steps; returns what was checked.
+std::string check_same_weights(const Host& host, std::string_view name, std::uint64_t hash);
+
+// Every rank calls it, once per name. False on all of them where `make` throws OUT_OF_MEMORY on one.
+bool make_on_all_ranks(const Host& host, std::string_view name, const std::function<void()>& make);
+
+// Is what this rank gathers of the others what these have, to the bit? The hashes meet through the host.
+class GatheredCheck {
+ public:
+  GatheredCheck(compute::Backend& backend, std::int64_t ranks)
+      : backend_(backend), hashes_(1 + static_cast<std::size_t>(ranks)) {}
+  // `own` is this rank's part, and `gathered` those of all, in their order: flat, and each as large as the others.
+  // Blocks.
+  void add(const compute::Tensor& own, const compute::Tensor& gathered);
+  // Every rank calls it, once per name. Returns what was checked, or throws WRONG_RESULT. `when`: "after 3 steps".
+  std::string check(const Host& host, const std::string& name, const std::string& when) const;
+
+ private:
+  compute::Backend& backend_;
+  std::vector<std::uint64_t> hashes_;  // of what is this rank's own, and of what it has gathered of each rank
+};
 
 }  // namespace assay::verification

@@ -12,8 +12,10 @@ void spread_constants(compute::Backend& backend, const train::ParameterSet& set,
                       const std::vector<train::ParameterSet::Id>& ids);
 void spread_constants(compute::Backend& backend, const train::ParameterSet& set);  // all parameters
 
-// Fills the copy of the weights that products read with what is no number. Before a start(): the memory may hold the
-// right copy from before, and a start that leaves a part of it out would not show.
+// Fills a tensor of floating point with what is no number: whoever reads it before it is written anew is found.
+void spoil(compute::Backend& backend, const compute::Tensor& x);
+// The same of the copy of the weights that products read. Before a start(): the memory may hold the right copy from
+// before, and a start that leaves a part of it out would not show.
 void spoil_compute_copy(compute::Backend& backend, const train::ParameterSet& set);
 
 }  // namespace assay::verification

@@ -53,10 +53,10 @@ class TensorParallel : public Sandbox {
 
 void expect_verified_parts(const json& r) {
   EXPECT_EQ(r["verify"]["status"], "ok") << r["reason"];
-  for (const char* checked : {"at the start, each rank's part against the unsplit model: loss differs by",
-                              "after 3 steps, each rank's part against the unsplit model: loss differs by",
+  for (const char* checked : {"at the start, each rank's part against the whole model: loss differs by",
+                              "after 3 steps, each rank's part against the whole model: loss differs by",
                               "of all elements", "gradients of norms identical to the bit",
-                              "with what they have after 3 steps; weights of norms identical to the bit",
+                              "with what their owners have after 3 steps; weights of norms identical to the bit",
                               "each rank's part: optimizer: 3 updates"})
     EXPECT_PRED2(contains, r["verify"]["text"], checked);
 }
@@ -112,8 +112,8 @@ TEST_F(TensorParallel, FewTokensOfASmallVocabularyAreVerified) {
   }
 }
 
-// 83 MiB of a rank's own, and 103 MiB of the unsplit model, all but for embeddings.
-TEST_F(TensorParallel, WithoutRoomForTheUnsplitModelBelowTheMemoryLimitVerificationIsPartial) {
+// 83 MiB of a rank's own, and 103 MiB of the whole model, all but for embeddings.
+TEST_F(TensorParallel, WithoutRoomForTheWholeModelBelowTheMemoryLimitVerificationIsPartial) {
   const auto records = records_of({.plugin = "tensor_parallel",
                                    .params = "size = \"tiny\"\nvocab_size = 40000\nprecision = \"fp32\"\n"
                                              "batch_size = 2\ncontext_length = 16\n",
@@ -121,7 +121,7 @@ TEST_F(TensorParallel, WithoutRoomForTheUnsplitModelBelowTheMemoryLimitVerificat
                                    .run = "threads = 1\nranks = 2\nmemory_limit = \"260MiB\""});
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["verify"]["status"], "partial") << records[0]["reason"];
-  EXPECT_PRED2(contains, records[0]["verify"]["text"], "there is no memory for the unsplit model");
+  EXPECT_PRED2(contains, records[0]["verify"]["text"], "there is no memory for the whole model");
 }
 
 TEST_F(TensorParallel, RefusesHeadsThatRanksCannotShare) {

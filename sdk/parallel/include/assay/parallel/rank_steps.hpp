@@ -1,0 +1,135 @@
+// How the steps of a training on several ranks run: through a communicator; as a graph, with the collectives inside,
+// where steps are captured; and without the collectives where the host asks for silence, to see what communication
+// costs (assay.silence/1). Counts the measured ones.
+#pragma once
+#include <assay/comm/silent.hpp>
+#include <assay/train/training_step.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace assay::parallel {
+
+// What a rank exchanges in a step, mean of the measured ones.
+struct StepCommunication {
+  double bytes = 0, messages = 0;
+  // For how long collectives were under way, and the computation waited for them, ms. None within a graph, where nobody
+  // knows.
+  struct Times {
+    double busy_ms = 0, exposed_ms = 0;
+  };
+  std::optional<Times> times;
+};
+
+class RankSteps {
+ public:
+  using Marks = train::Trainer::Marks;
+
+  // ---- before the first step
+  // To be called before anything else; one rank may do without, and has steps all the same.
+  void use(comm::SilenceableCommunicator communicator) { communicator_ = std::move(communicator); }
+  bool communicate() const { return static_cast<bool>(communicator_); }
+  // Another one while steps are silent, which says nothing and hears nothing.
+  comm::Communicator& communicator() const { return *communicator_; }
+  // `enqueue` enqueues a step, with the phases that it marks where `marks` says so. Runs it once, and starts the
+  // trainer anew, as Trainer::capture does: each rank by itself. Captures nothing where the device or the communicator
+  // has no graphs.
+  void capture(train::Trainer& trainer, const std::function<void()>& enqueue, Marks marks = Marks::captured) {
+    if (!communicate() || communicator_->captures()) step_ = watched(trainer.capture(enqueue, marks));
+  }
+  bool are_captured() const { return step_ != nullptr; }
+  void forget_captured() {
+    step_.reset();
+    silent_step_.reset();
+  }
+
+  // ---- steps
+  // Runs a step: the captured one, or the silent one of these; by `enqueue` where none was captured.
+  template <class Enqueue>
+  void enqueue(const Host& host, Enqueue&& enqueue) const {
+    if (!step_) {
+      enqueue();
+    } else if (is_silent_) {
+      silent_step_->launch();
+    } else {
+      step_->launch();
+      mark_replayed(host);
+    }
+  }
+  // Counts what has run since the last call as one step where it is measured, and forgets it where it is not: what
+  // collectives take is to be of the measured steps alone, and asking for it blocks, which no measured step may do.
+  template <class Launch>
+  void count(const Launch& launch) {
+    if (!communicate()) return;
+    if (launch.stage() == ASSAY_STAGE_MEASURE)
+      ++measured_;
+    else
+      communicator_->take_totals();
+  }
+  // Both: all that a workload does in `run`.
+  template <class Launch, class Enqueue>
+  void run(const Launch& launch, const Host& host, Enqueue&& enqueue_step) {
+    enqueue(host, enqueue_step);
+    count(launch);
+  }
+  // Of the measured steps that were counted; nothing where there are none. Blocks.
+  std::optional<StepCommunication> take_measured() {
+    if (!communicate()) return std::nullopt;
+    const comm::Totals totals = communicator_->take_totals();
+    if (measured_ == 0) return std::nullopt;
+    const auto steps = static_cast<double>(measured_);
+    StepCommunication mean{static_cast<double>(totals.bytes) / steps, static_cast<double>(totals.collectives) / steps,
+                           std::nullopt};
+    if (totals.untimed == 0) mean.times = {totals.busy_ms / steps, totals.exposed_ms / steps};
+    return mean;
+  }
+
+  // ---- silence
+  void silence(bool silent) {
+    is_silent_ = silent;
+    communicator_.silence(silent);
+  }
+  bool are_silent() const { return is_silent_; }
+  // Captures the silent step, where steps are captured: once, when all that it goes through is silent. `enqueue` marks
+  // no phases.
+  void capture_silent(train::Trainer& trainer, const std::function<void()>& enqueue) {
+    if (step_ && !silent_step_) silent_step_ = trainer.capture_as_is(enqueue, Marks::none);
+  }
+
+  // ---- steps outside the measured window, as a verification takes them
+  // One more step as it is timed; `enqueue` as of enqueue().
+  template <class Enqueue>
+  void repeat(Enqueue&& enqueue) const {
+    step_ ? step_->launch() : enqueue();
+  }
+  // Until the device has nothing left to do.
+  void wait(const train::Trainer& trainer) const {
+    if (communicate()) communicator_->synchronize();
+    trainer.backend().synchronize();
+  }
+  // Forward and backward with what is exchanged, as a step has them, captured where it is: but without the update,
+  // which would move the weights. `enqueue` marks no phases. Waits.
+  void make_gradients(train::Trainer& trainer, const std::function<void()>& enqueue) const {
+    std::unique_ptr<compute::Graph> graph;
+    if (step_) graph = watched(trainer.capture_as_is(enqueue, Marks::none));
+    graph ? graph->launch() : enqueue();
+    wait(trainer);
+  }
+  void make_gradients(train::Trainer& trainer, train::GradientExchange& exchange) const {
+    make_gradients(trainer, [&] { exchanged_gradients(trainer, train::UnmarkedLaunch{}, exchange); });
+  }
+
+ private:
+  std::unique_ptr<compute::Graph> watched(std::unique_ptr<compute::Graph> graph) const {
+    return communicate() ? communicator_->watch(std::move(graph)) : std::move(graph);
+  }
+
+  comm::SilenceableCommunicator communicator_;  // its graphs go before it
+  std::unique_ptr<compute::Graph> step_, silent_step_;
+  bool is_silent_ = false;
+  std::uint64_t measured_ = 0;
+};
+
+}  // namespace assay::parallel

@@ -1,0 +1,74 @@
+// Is what was timed the training of the whole decoder, where the ranks share out its parameters? Each rank holds the
+// whole model beside what it has of it, which computes without communication. Each question leaves nothing to the one
+// before it:
+//   after the last step, whichever kind it was: are loss and gradients finite;
+//   does each rank train on its part of the batch, and start from pieces of the whole model's weights;
+//   are its loss and its gradients those of the whole model (check_gradients);
+//   do three steps, as they are timed, move what each rank has, weights and moments, as float64 has it;
+//   is what a rank then gathers of the weights what their owners have (take_weights), and are loss and gradients from
+//   these weights on, of labels not seen before, again those of the whole model;
+//   are the gradients of the whole model right.
+// How parameters are shared out, the derived class says.
+#pragma once
+#include <assay/models/decoder_trainer.hpp>
+#include <assay/parallel/rank_steps.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace assay::verification {
+
+class WholeModelCheck {
+ public:
+  // `name` is the workload's. `mine`: what this rank has, set up; `whole`: the configuration of the whole model, with
+  // the batch of this rank. All must outlive it.
+  WholeModelCheck(const Host& host, std::string name, models::DecoderTrainer& mine,
+                  const models::DecoderTrainerConfig& whole, const parallel::RankSteps& steps);
+  virtual ~WholeModelCheck() = default;
+
+  // Every rank calls it, once. `step` enqueues a step as the timed ones were enqueued. Throws WRONG_RESULT; in part
+  // where a rank has no memory for the whole model. Blocks.
+  Verified verify(const Launch& launch, const std::function<void()>& step);
+
+ protected:
+  // A piece of a parameter that this rank has; tensors are flat.
+  struct Piece {
+    train::ParameterSet::Id whole;   // the parameter of the whole model
+    compute::Tensor value, compute;  // here; `compute`: empty where there is no copy
+    // The same piece of a tensor of the whole parameter, until the next call.
+    std::function<compute::Tensor(const compute::Tensor&)> of;
+  };
+
+  // Called once, when the whole model is there. What more memory is needed is to be taken here: throws OUT_OF_MEMORY.
+  virtual void begin() {}
+  virtual std::vector<Piece> pieces() const = 0;
+  // `when`: "after 3 steps". Returns what was found, with "; " behind it, or throws WRONG_RESULT on every rank.
+  virtual Verified check_gradients(const std::string& when) = 0;
+  // Fills the whole model's weights with those of the ranks, as products read them. Likewise.
+  virtual std::string take_weights(const std::string& when) = 0;
+  virtual void after_step(int /*index*/) {}  // of the three
+
+  const Host& host() const { return host_; }
+  const std::string& name() const { return name_; }
+  models::DecoderTrainer& mine() const { return mine_; }
+  models::DecoderTrainer& whole() { return *whole_; }
+  const parallel::RankSteps& steps() const { return steps_; }
+  compute::Backend& backend() const { return mine_.backend(); }
+  const models::DecoderConfig& config() const { return mine_.config().model; }
+
+ private:
+  void check_start();
+  void spread_norms();
+  std::string check_updates(const std::function<void()>& step);
+  void take_unseen_labels();
+
+  Host host_;
+  std::string name_;
+  models::DecoderTrainer& mine_;
+  models::DecoderTrainerConfig config_;  // of the whole
+  const parallel::RankSteps& steps_;
+  std::optional<models::DecoderTrainer> whole_;
+};
+
+}  // namespace assay::verification
