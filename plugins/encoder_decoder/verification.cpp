@@ -37,7 +37,7 @@ constexpr std::int64_t later_step = 5;  // masks of dropout are to be its own
 constexpr std::int64_t compared_each = assay::verification::compared_elements / 2;  // of either path
 
 assay::verification::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
-  return assay::verification::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers);
+  return assay::verification::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers, c.target_rows());
 }
 
 // Hidden states of the feed-forwards.
@@ -221,8 +221,8 @@ assay::Verified Workload::verify(const Launch& launch) {
   if (!is_made) return {text + audited.text() + "; " + assay::verification::no_room_text(what, reference), true};
   text += audited.text() + "; ";
   const double states = relu_states(model());
-  assay::verification::PathTolerance tolerance = assay::verification::relu_path_tolerance(
-      model().precision, model().encoder_layers + model().decoder_layers, states);
+  assay::verification::PathTolerance tolerance = assay::verification::few_states_path_tolerance(
+      model().precision, model().encoder_layers + model().decoder_layers, model().target_rows(), states);
   tolerance.few_tokens = static_cast<std::int64_t>(trainer_.ids().embedding);
   const int draws =
       assay::verification::has_few_relu_states(model().precision, states) ? assay::verification::relu_draws : 1;

@@ -62,6 +62,22 @@ std::vector<double> scales_of(const std::vector<BlockDifference>& differences, c
   return scales;
 }
 
+// The loss of 32 to 2200 tokens of decoders is off by up to 9e-8 in fp32, which has the rounding of its last sum, 6e-8
+// of a nat times up to 8 nats, as the least that it can be; that of 2 tokens by up to 6.6e-7: the mean over tokens has
+// the root of their number less than one of them. In bf16 that of 32 tokens was off by 6.4e-4, and that of 48, of
+// decoders split over 2 ranks, by up to 5.2e-4, which is 3.6e-3 over the root of their number. In fp16, by a CPU that
+// rounds as it does, those of 1, 2 and 4 tokens by up to 2.8e-4, 1.3e-4 and 1.7e-4, an eighth of bf16's, as its
+// rounding is. Encoder-decoders scatter as decoders do: of 1 and 2 tokens by up to 2.5e-4 in fp16 and 1.5e-3 in bf16.
+// In 8 bits 4e-3 was found, of few tokens.
+double loss_tolerance(const workload::PrecisionPolicy& p, std::int64_t rows) {
+  const double of_one = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, rows)));
+  if (p.product_math == compute::ProductMath::tf32) return 1e-4;
+  if (p.eight_bit_products) return 0.012;
+  if (p.activation == DType::f16) return std::max(1e-4, 1.5e-3 * of_one);
+  if (p.activation != DType::f32) return std::max(6e-4, 1.2e-2 * of_one);
+  return std::max(4.5e-7, 2.4e-6 * of_one);
+}
+
 }  // namespace
 
 // Errors of rounding add up as those of a random walk do, over the layers between a parameter and the loss. Found with
@@ -69,23 +85,19 @@ std::vector<double> scales_of(const std::vector<BlockDifference>& differences, c
 // 9e-3 and 1.3e-2, in fp16 1.7e-3, in tf32 4.5e-4. A block is off by up to four times as much as its tensor. Of a
 // factor less is found, since roundings cancel in it: in fp32 2.8e-7 on a CPU, of decoders of 1 to 48 layers, and as
 // many roundings as the root of a small tensor's elements leaves of them. Of 16 bits and tf32 that was not measured
-// over as many shapes, and has more room. The loss of 32 to 2200 tokens is off by up to 9e-8 in fp32, which has the
-// rounding of its last sum, 6e-8 of a nat times up to 8 nats, as the least that it can be; that of 2 tokens by up to
-// 6.6e-7: the mean over tokens has the root of their number less than one of them. In bf16 that of 32 tokens was off by
-// 6.4e-4, and that of 48, of decoders split over 2 ranks, by up to 5.2e-4, which is 3.6e-3 over the root of their
-// number. In 8 bits, of decoders of 1 to 32 layers, 32 to 256 wide, on a CPU: 0.1 of a tensor, 0.175 of a block, 0.035
-// of a factor, and 4e-3 of the loss, whose tokens here are few.
+// over as many shapes, and has more room. In 8 bits, of decoders of 1 to 32 layers, 32 to 256 wide, on a CPU: 0.1 of a
+// tensor, 0.175 of a block, 0.035 of a factor.
 PathTolerance path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, std::int64_t rows) {
   const double depth = std::sqrt(static_cast<double>(std::max<std::int64_t>(1, layers)));
-  const auto of = [depth](double loss, double gradient) {
-    return PathTolerance{loss, gradient * depth, 5 * gradient * depth, 0.6 * gradient * depth, 2 * gradient * depth};
+  const auto of = [&](double gradient) {
+    return PathTolerance{loss_tolerance(p, rows), gradient * depth, 5 * gradient * depth, 0.6 * gradient * depth,
+                         2 * gradient * depth};
   };
-  if (p.product_math == compute::ProductMath::tf32) return of(1e-4, 2.2e-3);
-  if (p.eight_bit_products) return {0.012, 0.25 * depth, 0.5 * depth, 0.1 * depth, 0.5 * depth};
-  if (p.activation == DType::f16) return of(1e-4, 7e-3);
-  const double root_of_rows = std::sqrt(static_cast<double>(rows));
-  if (p.activation != DType::f32) return of(std::max(6e-4, 1.2e-2 / root_of_rows), 3e-2);
-  PathTolerance fp32 = of(std::max(4.5e-7, 2.4e-6 / root_of_rows), 4.5e-6);
+  if (p.product_math == compute::ProductMath::tf32) return of(2.2e-3);
+  if (p.eight_bit_products) return {loss_tolerance(p, rows), 0.25 * depth, 0.5 * depth, 0.1 * depth, 0.5 * depth};
+  if (p.activation == DType::f16) return of(7e-3);
+  if (p.activation != DType::f32) return of(3e-2);
+  PathTolerance fp32 = of(4.5e-6);
   fp32.block = 3 * fp32.gradient;
   fp32.factor = 0.25 * fp32.gradient;
   fp32.few = fp32.gradient;
@@ -95,17 +107,18 @@ PathTolerance path_tolerance(const workload::PrecisionPolicy& p, std::int64_t la
 // Found with encoder-decoders: in fp16 on an H200 0.022, 0.043, 0.099 and 0.265 of 6, 12, 24 and 48 layers, in bf16 on
 // a CPU 0.06 to 0.08 of 4 to 9. A difference goes with the root of a rounding: in fp32, which rounds 2^13 times finer
 // than fp16, it is 2^-6.5 of that; but one state of a small model that changes its side is more.
-PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers) {
-  const auto of = [](double loss, double gradient) {
-    return PathTolerance{loss, gradient, 3.2 * gradient, 0.3 * gradient, 2 * gradient};
+PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, std::int64_t rows) {
+  const auto of = [&](double gradient) {
+    return PathTolerance{loss_tolerance(p, rows), gradient, 3.2 * gradient, 0.3 * gradient, 2 * gradient};
   };
   const auto depth = static_cast<double>(layers);
   const double fp16 = 0.04 + 0.011 * depth;
-  if (p.product_math == compute::ProductMath::tf32 || p.activation == DType::f16) return of(1e-4, fp16);
-  if (p.activation != DType::f32) return of(6e-4, 0.2 + 0.012 * depth);
+  if (p.product_math == compute::ProductMath::tf32 || p.activation == DType::f16) return of(fp16);
+  if (p.activation != DType::f32) return of(0.2 + 0.012 * depth);
   // Found: 0.017 on an H200, of 6 layers over 65,000 tokens, where the gradient as a whole is off by 0.0005, and 0.007
   // on a CPU over 1,000.
-  PathTolerance fp32 = of(1e-6, std::max(2e-3, 0.011 * fp16));
+  PathTolerance fp32 = of(std::max(2e-3, 0.011 * fp16));
+  fp32.loss = std::max(fp32.loss, 1e-6);
   fp32.block_of_few_tokens = 0.05;
   return fp32;
 }
@@ -118,10 +131,11 @@ bool has_few_relu_states(const workload::PrecisionPolicy& p, double states) {
 
 // Found on a CPU with encoder-decoders of 2 to 24 layers and widths of 32 to 256: gradients up to 8.2e-7 apart, blocks
 // 3.3e-6, factors 5e-7, losses not at all.
-PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, double states) {
-  if (!has_few_relu_states(p, states)) return relu_path_tolerance(p, layers);
+PathTolerance few_states_path_tolerance(const workload::PrecisionPolicy& p, std::int64_t layers, std::int64_t rows,
+                                        double states) {
+  if (!has_few_relu_states(p, states)) return relu_path_tolerance(p, layers, rows);
   const double gradient = 4e-6 * std::max(1.0, std::sqrt(static_cast<double>(layers) / 24));
-  return {4.5e-7, gradient, 3.2 * gradient, 0.3 * gradient, gradient};
+  return {loss_tolerance(p, rows), gradient, 3.2 * gradient, 0.3 * gradient, gradient};
 }
 
 double check_finite_loss(const train::Trainer& trainer) {

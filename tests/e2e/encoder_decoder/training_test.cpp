@@ -107,6 +107,15 @@ TEST_F(EncoderDecoderTraining, EveryPathIsVerified) {
   }
 }
 
+// A loss that is the mean of one or two tokens' is off by more than one of many.
+TEST_F(EncoderDecoderTraining, FewTokensIn16BitsAreVerified) {
+  auto text = small("unit = \"step\"\namp = \"bf16\"", "sequence_length = [2, 3]\n\"run.seed\" = [1, 4]\n");
+  for (const std::string fixed : {"sequence_length = 8\n", "batch_size = 4\n"})
+    text.params.erase(text.params.find(fixed), fixed.size());
+  text.params += "\nbatch_size = 1";
+  run_well(text);
+}
+
 // Random tokens teach nothing but their frequency, yet a model that is trained at all leaves its random start.
 TEST_F(EncoderDecoderTraining, Trains) {
   auto text = small("num_samples = 64\nlr = 0.003\ndropout = 0.0");

@@ -64,10 +64,16 @@ TEST(PathTolerance, OfFp32IsNotFarFromWhatIsFound) {
   }
 }
 
-// Of 2 tokens 6.6e-7 was found.
+// Of 2 tokens 6.6e-7 was found in fp32, of 4 tokens 1.68e-4 in fp16.
 TEST(PathTolerance, TheLossOfFewTokensIsOffByMore) {
-  EXPECT_GE(verification::path_tolerance({}, 2, 2).loss, 2 * 6.6e-7);
-  EXPECT_LE(verification::path_tolerance({}, 2, 2).loss, 5 * 6.6e-7);
+  const workload::PrecisionPolicy fp16{.activation = compute::DType::f16};
+  for (const auto& tolerance : {verification::path_tolerance, verification::relu_path_tolerance}) {
+    EXPECT_GE(tolerance({}, 2, 2).loss, 2 * 6.6e-7);
+    EXPECT_LE(tolerance({}, 2, 2).loss, 5 * 6.6e-7);
+    EXPECT_GE(tolerance(fp16, 2, 4).loss, 2 * 1.68e-4);
+    EXPECT_LE(tolerance(fp16, 2, 4).loss, 5 * 1.68e-4);
+    EXPECT_EQ(tolerance(fp16, 2, 4096).loss, 1e-4);
+  }
 }
 
 // A large tensor that is too large by two millionths: less than 0.6 of what its norm may differ by.
@@ -87,14 +93,15 @@ TEST(PathTolerance, OfFp32FindsAFactor) {
 TEST(PathTolerance, OfFewReluStatesInFp32IsThatOfRounding) {
   const workload::PrecisionPolicy fp32{}, tf32{.product_math = compute::ProductMath::tf32},
       bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
-  EXPECT_LE(verification::relu_path_tolerance(fp32, 12, 1e5).gradient, 5 * 8.2e-7);
-  EXPECT_LE(verification::relu_path_tolerance(fp32, 12, 1e5).factor, 5 * 5e-7);
-  EXPECT_EQ(verification::relu_path_tolerance(fp32, 12, 1e8).gradient,
-            verification::relu_path_tolerance(fp32, 12).gradient);
+  const auto of_states = [](const workload::PrecisionPolicy& policy, double states) {
+    return verification::few_states_path_tolerance(policy, 12, 512, states);
+  };
+  EXPECT_LE(of_states(fp32, 1e5).gradient, 5 * 8.2e-7);
+  EXPECT_LE(of_states(fp32, 1e5).factor, 5 * 5e-7);
+  EXPECT_EQ(of_states(fp32, 1e8).gradient, verification::relu_path_tolerance(fp32, 12, 512).gradient);
   for (const workload::PrecisionPolicy& other : {tf32, bf16}) {
     EXPECT_FALSE(verification::has_few_relu_states(other, 1));
-    EXPECT_EQ(verification::relu_path_tolerance(other, 12, 1).gradient,
-              verification::relu_path_tolerance(other, 12).gradient);
+    EXPECT_EQ(of_states(other, 1).gradient, verification::relu_path_tolerance(other, 12, 512).gradient);
   }
 }
 

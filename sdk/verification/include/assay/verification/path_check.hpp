@@ -38,13 +38,14 @@ PathTolerance path_tolerance(const workload::PrecisionPolicy& policy, std::int64
 // The tolerance for a model with ReLUs is wider. A hidden state so near 0 that rounding decides on which side it falls
 // passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
 // gradients differ by sqrt(e).
-PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers);
+PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
 // In fp32 a model of few states most often has none of that kind, and is held to rounding alone: whoever finds more may
 // try `relu_draws` batches, in all of which a right one has such a state in one of a thousand cases at most. `states`:
 // hidden ones, over all rows and layers. Otherwise the tolerance above.
 inline constexpr int relu_draws = 5;
 bool has_few_relu_states(const workload::PrecisionPolicy& policy, double states);
-PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, double states);
+PathTolerance few_states_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows,
+                                        double states);
 
 // The loss of the last step, or throws WRONG_RESULT. Blocks.
 double check_finite_loss(const train::Trainer& trainer);
