@@ -19,17 +19,19 @@ namespace assay::train {
 namespace {
 
 constexpr int no_life = -1;
+constexpr std::size_t most_in_sum = std::size_t{1} << 62;    // up to here no sum wraps
+constexpr std::size_t beyond_all = 2 * compute::most_bytes;  // the bytes of a buffer that has more than any memory
 
 }  // namespace
 
 BufferPlan::Id BufferPlan::add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims,
                                Use use) {
-  const std::size_t bytes =
-      PlacementProblem::rounded_up(compute::checked_bytes("the buffer '" + name + "'", dtype, dims));
+  // One that is beyond all memory may be of a form of the step that is not taken: solve() refuses it where it is used.
+  const std::optional<std::size_t> exact = compute::bytes_of(dtype, dims);
+  const std::size_t bytes = exact ? PlacementProblem::rounded_up(*exact) : beyond_all;
   compute::Tensor tensor(nullptr, dtype, dims);
   tensor.data = unbound_place(memory_, unbound_end_);
-  unbound_end_ =
-      compute::checked_sum("a plan with the buffer '" + name + "'", unbound_end_, std::max(bytes, alignment));
+  unbound_end_ += exact ? std::max(bytes, alignment) : alignment;
   buffers_.push_back({std::move(name), tensor, no_life, no_life, bytes, 0, use});
   return buffers_.size() - 1;
 }
@@ -75,9 +77,17 @@ PlacementProblem BufferPlan::problem() const {
 }
 
 void BufferPlan::solve() {
-  for (const Buffer& b : buffers_)
+  std::size_t sum = borrowed_;
+  for (const Buffer& b : buffers_) {
     if (b.bytes > 0 && b.first == no_life)
       throw Error(ASSAY_INTERNAL, "the buffer '" + b.name + "' of a plan has no life; expected plan_step()");
+    if (b.bytes == beyond_all)
+      compute::checked_bytes("the buffer '" + b.name + "'", b.tensor.dtype,
+                             {b.tensor.shape.data(), static_cast<std::size_t>(b.tensor.rank)});
+    if (b.bytes > most_in_sum - std::min(sum, most_in_sum))
+      throw Error(ASSAY_OUT_OF_MEMORY, "the buffers of a plan come to more than 2^62 bytes with '" + b.name + "'");
+    sum += b.bytes;
+  }
   static RememberedPlacements remembered;
   RememberedPlacements::Key key{borrowed_, buffers_.size()};
   for (const Buffer& b : buffers_)

@@ -52,8 +52,7 @@ class BufferPlan {
   // `memory`: tells the buffers of one plan from those of another that the same step uses.
   explicit BufferPlan(UnboundMemory memory = UnboundMemory::buffers) : memory_(memory) {}
 
-  // For plan_step(). Throws assay::Error(OUT_OF_MEMORY) that names the buffer where it, or all of them, have more bytes
-  // than there are places of no memory (checked_size.hpp).
+  // For plan_step(). What has more bytes than any memory (checked_size.hpp), solve() refuses where it is used.
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, Use use = Use::temporary);
   void set_life(Id id, int first, int last);
   void leave_out(Id id);                          // takes no memory; its tensor is empty after bind()
