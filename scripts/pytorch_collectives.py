@@ -58,8 +58,8 @@ def sent_by(rank, most, salt):
     """A period of integers up to `most` of both signs, others for each rank and each salt."""
     span, values, x = 2 * most + 1, [], 12_345 + 7919 * rank + 104_729 * salt
     for _ in range(PERIOD):
-        x = (x * 1_103_515_245 + 12_345) % 2**31
-        values.append((x >> 8) % span - most)
+        x = (x * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 2**64
+        values.append((x >> 33) % span - most)
     return values
 
 

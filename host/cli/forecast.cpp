@@ -24,8 +24,9 @@ constexpr const char* about_forecast =
     "Says what a data-parallel training step will take on many ranks, from runs on few. RUN holds records of the\n"
     "step (of ddp, on two ranks or more) and of collectives (of all_reduce, on two ranks or more, over several "
     "sizes).\n"
-    "The computation takes what it took; messages cost a latency for each step of their algorithm and a time for\n"
-    "each byte. What is assumed stands below each table; what was measured on as many ranks stands beside it.";
+    "The computation takes what it took; messages cost a latency for each step of their algorithm, a time for each\n"
+    "message (Gloo) and a time for each byte. What is assumed stands below each table; what was measured on as many "
+    "ranks stands beside it.";
 
 constexpr int most_ranks = 1 << 20;
 

@@ -168,20 +168,24 @@ std::string to_terminal(const Table& table, std::size_t width_columns, const Pal
   std::size_t header_lines = 0;
   for (const Column& column : columns) header_lines = std::max(header_lines, column.header.size());
 
+  std::vector<std::size_t> widths;  // a column's is a walk over all its cells
+  for (const Column& column : columns) widths.push_back(column.width());
+
   std::string out;
   const std::string gap(kGap, ' ');
   for (std::size_t line = 0; line < header_lines; ++line) {
     std::string text;
-    for (const Column& c : columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Column& c = columns[i];
       // Headers stand on the rule below them.
       const std::size_t skipped = header_lines - c.header.size();
-      text += pad_to(line < skipped ? "" : c.header[line - skipped], c.width(), c.align) + gap;
+      text += pad_to(line < skipped ? "" : c.header[line - skipped], widths[i], c.align) + gap;
     }
     add_line(out, text);
   }
   std::string rule;
-  for (const Column& c : columns) {
-    for (std::size_t i = 0; i < c.width(); ++i) rule += "─";
+  for (const std::size_t width : widths) {
+    for (std::size_t i = 0; i < width; ++i) rule += "─";
     rule += gap;
   }
   add_line(out, rule);
@@ -189,7 +193,7 @@ std::string to_terminal(const Table& table, std::size_t width_columns, const Pal
     std::string text;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const Column& c = columns[i];
-      const std::string padded = pad_to(c.cells[row], c.width(), c.align) + gap;
+      const std::string padded = pad_to(c.cells[row], widths[i], c.align) + gap;
       // A value of an axis may be any word.
       text += judges(table.columns[i]) ? palette.paint(c.cells[row]) + padded.substr(c.cells[row].size()) : padded;
     }

@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* no_times =
-    "counted by ncu, which runs kernels alone and several times: this is no measurement, and the record has no times";
+    "counted by ncu, which runs kernels alone and several times: this is no measurement, and the record has no times "
+    "of steps";
 
 bool is_time_or_rate(std::string_view unit) {
   constexpr std::array<std::string_view, 6> times{"ns", "us", "ms", "s", "min", "h"};

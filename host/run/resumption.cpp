@@ -124,15 +124,20 @@ std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experim
   EarlierRun newest = read_earlier_run(runs.front(), experiment);
   std::vector<std::filesystem::path> passed_over;
   for (const std::filesystem::path& run : runs) {
-    EarlierRun earlier = &run == &runs.front() ? newest : read_earlier_run(run, experiment);
+    EarlierRun earlier;
+    try {
+      earlier = &run == &runs.front() ? newest : read_earlier_run(run, experiment);
+    } catch (const StorageError&) {
+      continue;  // an older one is only looked at: that it is damaged is no matter of this call
+    }
+    // What was finished of another experiment is no reason to leave a run of this one, nor an end to the search.
+    if (!earlier.differences.empty() && newest.differences.empty()) continue;
     // Cases that are outdated were finished once: they are why the run was gone on with.
     if (std::none_of(earlier.records.begin(), earlier.records.end(),
                      [&allow](const record::CaseRecord& record) { return is_finished(record, allow); })) {
       passed_over.push_back(run);
       continue;
     }
-    // What was finished of another experiment is no reason to leave a run of this one.
-    if (!earlier.differences.empty() && newest.differences.empty()) break;
     earlier.passed_over = std::move(passed_over);
     return earlier;
   }
@@ -142,11 +147,11 @@ std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experim
 std::string note_on_passed_over(const EarlierRun& earlier) {
   if (earlier.passed_over.empty()) return "";
   const std::string newest = earlier.passed_over.front().string();
-  return fmt::format("--resume goes on with {}, the newest run of which a case is finished: of {} none is",
-                     earlier.folder.string(),
-                     earlier.passed_over.size() == 1
-                         ? fmt::format("{}, which is newer,", newest)
-                         : fmt::format("{} newer runs, {} the last of them,", earlier.passed_over.size(), newest));
+  return fmt::format(
+      "--resume goes on with {}, the newest run of which a case is finished; {} finished", earlier.folder.string(),
+      earlier.passed_over.size() == 1
+          ? fmt::format("the newer {} has none", newest)
+          : fmt::format("{} newer runs, {} the last of them, have none", earlier.passed_over.size(), newest));
 }
 
 std::string refusal_text(const EarlierRun& earlier) {

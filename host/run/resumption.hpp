@@ -31,7 +31,7 @@ struct EarlierRun {
 
 // The newest run of the experiment's name of which a case is finished. A run that has failed at once leaves that to the
 // one before it; where no run has a finished case, it is the newest with a record; nothing when there is none. Throws
-// StorageError.
+// StorageError where the newest cannot be read; older ones that cannot, and those of another experiment, are passed by.
 std::optional<EarlierRun> find_earlier_run(const experiment::Experiment& experiment, const std::string& suffix);
 
 // Why it is no newer run that is gone on with; "" where it is the newest.

@@ -139,6 +139,11 @@ void add(MeasuredStep& into, const MeasuredStep& other) {
   mean(into.communication_s, other.communication_s), mean(into.exposed_s, other.exposed_s);
   mean(into.items, other.items);
   mean(into.collectives, other.collectives), mean(into.bytes, other.bytes);
+  const bool both_tell = into.small_collectives > 0 && other.small_collectives > 0;
+  if (both_tell)
+    mean(into.small_collectives, other.small_collectives), mean(into.small_bytes, other.small_bytes);
+  else
+    into.small_collectives = into.small_bytes = 0;
   into.overlaps = into.overlaps || other.overlaps;
   if (into.silent_s && other.silent_s) mean(*into.silent_s, *other.silent_s);
 }

@@ -73,8 +73,10 @@ Verified WholeModelCheck::verify(const Launch& launch, const std::function<void(
     whole_->setup(launch);
     begin();
   });
-  if (!is_there)
+  if (!is_there) {
+    whole_.reset();  // what there is of it: the next question needs memory, too
     return {finite + check_updates(step) + "gradients are not compared: there is no memory for the whole model", true};
+  }
   check_start();
   spread_norms();
   const Verified first = check_gradients("at the start");

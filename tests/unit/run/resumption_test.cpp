@@ -78,12 +78,14 @@ TEST_F(Resumption, ARunThatFailedAtOnceLeavesItToTheOneBeforeIt) {
   EXPECT_FALSE(find_earlier_run(experiment, ""));
   const auto failed = put("20261120T120001Z", record::Status::failed, experiment.resolved_toml);
   EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "the only one";
+  put("20261120T110000Z", record::Status::ok, "name = [");
+  EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "a damaged older one is no matter of this call";
   const auto finished = put("20261120T120000Z", record::Status::ok, experiment.resolved_toml);
   const auto earlier = find_earlier_run(experiment, "");
   EXPECT_EQ(earlier->folder, finished);
   EXPECT_EQ(note_on_passed_over(*earlier), "--resume goes on with " + finished.string() +
-                                               ", the newest run of which a case is finished: of " + failed.string() +
-                                               ", which is newer, none is");
+                                               ", the newest run of which a case is finished; the newer " +
+                                               failed.string() + " has none finished");
   put("20261120T120000Z", record::Status::ok, "name = \"demo\"\n[run]\nseed = 5\n");
   EXPECT_EQ(find_earlier_run(experiment, "")->folder, failed) << "the other one is of another experiment";
   put("20261120T120001Z", record::Status::unsupported, experiment.resolved_toml);

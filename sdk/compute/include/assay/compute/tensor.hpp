@@ -37,6 +37,11 @@ constexpr const char* name_of(DType t) {
   return "?";
 }
 
+// A product of dimensions that is more than 64 bits hold wraps here; what takes memory for one asks checked_size.hpp.
+constexpr std::int64_t wrapping_product(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
 // Up to four dimensions, row-major by default; strides count elements. `data` is an address on the device: only a
 // backend may read through it.
 struct Tensor {
@@ -56,7 +61,7 @@ struct Tensor {
     std::int64_t step = 1;
     for (int i = rank - 1; i >= 0; --i) {
       stride[static_cast<std::size_t>(i)] = step;
-      step *= shape[static_cast<std::size_t>(i)];
+      step = wrapping_product(step, shape[static_cast<std::size_t>(i)]);
     }
   }
 
@@ -65,7 +70,7 @@ struct Tensor {
   constexpr std::int64_t step(int i) const { return stride[static_cast<std::size_t>(i < 0 ? i + rank : i)]; }
   constexpr std::int64_t elements() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= shape[static_cast<std::size_t>(i)];
+    for (int i = 0; i < rank; ++i) n = wrapping_product(n, shape[static_cast<std::size_t>(i)]);
     return n;
   }
   constexpr std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype); }
