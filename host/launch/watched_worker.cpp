@@ -264,7 +264,7 @@ std::string WatchedWorker::describe_end(const std::optional<Exit>& exit) const {
   if (how.empty()) return "";
   const std::string place = stage == Stage::done ? "at its exit, after destroy and deinit"
                                                  : "in " + describe_position(last, request_.phase_names);
-  return fmt::format("after it had reported its result, which is kept, the process {}, {}{}", how, place, log_suffix());
+  return fmt::format("{}{}, {}{}", after_result_note, how, place, log_suffix());
 }
 
 std::optional<milliseconds> InterruptWatch::notice() {

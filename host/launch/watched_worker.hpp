@@ -23,6 +23,9 @@ using WatchClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds watch_tick{50};
 constexpr std::chrono::milliseconds interrupt_grace{500};
 
+// How the note on a process begins that did not end as it should once its result was there.
+inline constexpr const char* after_result_note = "after it had reported its result, which is kept, the process ";
+
 class WatchedWorker {
  public:
   // Starts it. `request` must outlive this object. `oom_kills_before`: oom_kill_count() before the start. Throws

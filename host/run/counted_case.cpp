@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "common/files.hpp"
+#include "launch/watched_worker.hpp"
 #include "profile/counted_kernels.hpp"
 #include "profile/ncu.hpp"
 #include "profile/ncu_table.hpp"
@@ -106,6 +108,10 @@ void take_counts(const worker::CaseSpec& spec, record::CaseResult& result) {
     return fail_uncounted(
         result, fmt::format("ncu: {} cannot be used: {}; logs/{}.log has what ncu has said", file.filename().string(),
                             text.empty() ? "it was not written" : table.problem, spec.file_stem()));
+  // One that was killed between two rows leaves a table that looks whole.
+  for (const std::string& note : result.notes.value_or(std::vector<std::string>{}))
+    if (note.starts_with(launch::after_result_note))
+      return fail_uncounted(result, fmt::format("ncu: {} may lack kernels: {}", file.filename().string(), note));
   record::CounterProfile& ncu = result.ncu.emplace();
   ncu.version = installed_ncu().version;
   ncu.launches = static_cast<std::int64_t>(table.launches.size());

@@ -38,6 +38,8 @@ done
 (exec 3>&- 4</dev/null 5>&-; "$@")
 [ "$HOW" = dies ] && kill -KILL $$
 cat "$TABLE" > "$table"
+[ "$HOW" = dies_late ] && kill -KILL $$
+exit 0
 """
 
 NAMES = ["ID", "Process ID", "Kernel Name", "dram__bytes.sum", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -151,6 +153,7 @@ def main():
     test.failed("NVreg_RestrictProfilingToAdminUsers=0", table=DENIED)
     test.failed("ncu_case-0001.csv cannot be used: it ends within a row", table=TABLE[:-40])
     test.failed("it was not written", how="dies")
+    test.failed("may lack kernels", how="dies_late")
     test.failed("this ncu does not know an option", how="refuses")
     check_kept_apart(test, counted)
 
