@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -23,9 +22,6 @@ namespace fs = std::filesystem;
 using record::CaseRecord;
 using record::Cell;
 using record::Number;
-
-// Ranks are refused where kernels are counted, so that there are no collectives.
-constexpr std::array counted_kinds{"products", "attention", "other"};
 
 std::size_t kind_of_kernel(const record::CountedKernel& kernel) {
   if (kernel.kernel_class == profile::class_of_products) return forecast::product_kind;
@@ -109,7 +105,8 @@ results::Table counted_beside_plan(const std::vector<CaseRecord>& records, const
     const forecast::Walk* const walk = walk_of(r, planned->second);
     std::optional<forecast::OperationSum> all_planned;
     if (walk) all_planned.emplace();
-    for (std::size_t kind = 0; kind < counted_kinds.size(); ++kind) {
+    for (std::size_t kind = 0; kind < forecast::operation_kinds.size(); ++kind) {
+      if (kind == forecast::collective_kind) continue;  // several ranks are refused where kernels are counted
       std::vector<record::CountedKernel> kernels = r.result.ncu.value().kernels;
       std::erase_if(kernels, [kind](const record::CountedKernel& kernel) { return kind_of_kernel(kernel) != kind; });
       const auto operations = walk ? std::optional(walk->operations.at(kind)) : std::nullopt;
@@ -117,7 +114,8 @@ results::Table counted_beside_plan(const std::vector<CaseRecord>& records, const
         all_planned->count += operations->count;
         all_planned->flops += operations->flops, all_planned->bytes += operations->bytes;
       }
-      table.rows.push_back(row_of_kind(case_head(r, axes), counted_kinds[kind], profile::sum_of(kernels), operations));
+      table.rows.push_back(
+          row_of_kind(case_head(r, axes), forecast::operation_kinds[kind], profile::sum_of(kernels), operations));
     }
     table.rows.push_back(row_of_kind(case_head(r, axes), "all", profile::sum_of(r.result.ncu->kernels), all_planned));
   }

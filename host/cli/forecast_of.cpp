@@ -220,7 +220,7 @@ forecast::DeviceDescription usual_device(const std::string& kind) {
   return device;
 }
 
-// What the plugin makes of the cases whose [run] device is `wanted`, on this device.
+// Asks the plugin, on this device, about the cases whose [run] device is `wanted`.
 RefusedByPlugin refused_on(const LoadedExperiment& loaded, const std::optional<wireup::LaunchedRank>& launched,
                            const std::string& wanted, const forecast::DeviceDescription& device) {
   constexpr std::chrono::seconds patience{3};

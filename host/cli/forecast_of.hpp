@@ -42,7 +42,7 @@ int show_forecast_of_dry_run(const LoadedExperiment& loaded, const ForecastOptio
 // The same, of the mistakes alone.
 int report_what_plugin_refuses(const LoadedExperiment& loaded, const ForecastOptions& options);
 
-// What the plugin itself calls wrong before a run: the mistakes that its dry run would find without a walk through
+// Asks the plugin what it calls wrong before a run: the mistakes that its dry run would find without a walk through
 // setup and a step. For all cases it takes a child process, and at most some seconds; what could not be asked in them,
 // a case finds.
 struct RefusedByPlugin {

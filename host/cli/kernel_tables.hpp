@@ -11,8 +11,8 @@ namespace assay::host::cli {
 
 enum class KernelRows { phases, classes, kernels, counters, plan };  // of the last two: of what ncu has counted
 
-// Whether a case has what such rows are made of: a trace of its kernels, or counts. One that failed or was wrong has
-// none to show, though a trace may have been taken before.
+// Tells whether a case has what such rows are made of: a trace of its kernels, or counts. One that failed or was wrong
+// has none to show, though a trace may have been taken before.
 bool has_rows(const record::CaseRecord& r, KernelRows rows);
 
 // The axes of all records, each once, in their order; and the first cells of a row: the case's number, which counts
