@@ -141,7 +141,7 @@ struct Request {
 std::string spelt(const compare::Comparison& comparison, const Request& request) {
   const compare::TestOptions& test = request.options.test;
   if (request.format == "terminal")
-    return compare::comparison_text(comparison, test, results::terminal_width(STDOUT_FILENO), request.report);
+    return compare::comparison_text(comparison, test, results::table_width(STDOUT_FILENO), request.report);
   if (request.format == "markdown") return compare::comparison_markdown(comparison, test, request.report);
   if (request.format == "csv") return compare::comparison_csv(comparison, request.report);
   return compare::comparison_json(comparison, test);
@@ -226,7 +226,7 @@ int compare_overview(compare::Overview overview, const Request& request) {
   } else {
     const bool is_markdown = request.format == "markdown";
     parts.insert(parts.begin(), is_markdown ? compare::overview_markdown(overview)
-                                            : compare::overview_text(overview, results::terminal_width(STDOUT_FILENO)));
+                                            : compare::overview_text(overview, results::table_width(STDOUT_FILENO)));
     fmt::print("{}", fmt::join(parts, "\n"));
   }
   return exit_for(reasons);

@@ -104,6 +104,20 @@ std::vector<scaling::ObservedCase> observed_cases(const std::vector<results::Tab
   return cases;
 }
 
+// What makes the records that are missing, on this kind of device. `what`: "ddp-strategies", "all-reduce".
+std::string command_for(const std::string& what, bool is_cpu) {
+  return fmt::format("'assay run configs/{}{}.toml'", what, is_cpu ? "-cpu" : "");
+}
+std::string commands_for(const std::string& what) {
+  return fmt::format("{} (on a machine without GPUs {})", command_for(what, false), command_for(what, true));
+}
+
+bool is_on_cpu(const StepFamily& family) { return family.steps.front().link.library == "gloo"; }
+
+void say(const std::string& text) {
+  fmt::print(stderr, "{}", results::line_on_terminal("assay: " + text, STDERR_FILENO));
+}
+
 int forecast(const po::variables_map& values) {
   if (!values.count("run")) throw UsageError("no run is given; expected run folders");
   if (!values.count("ranks"))
@@ -116,17 +130,19 @@ int forecast(const po::variables_map& values) {
 
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(list_of(values, "run"), warnings);
-  for (const std::string& warning : warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : warnings) say(warning);
   const std::vector<scaling::ObservedCase> cases = observed_cases(runs);
   std::set<std::string> left_out;
   const std::vector<StepFamily> families = scaling::step_families(cases, left_out);
   if (!left_out.empty())
-    fmt::print(stderr, "assay: left out, because {} no number and size of {} collectives: {}\n",
-               left_out.size() == 1 ? "it tells" : "they tell", left_out.size() == 1 ? "its" : "their",
-               fmt::join(left_out, ", "));
+    say(fmt::format("left out, because {} no number and size of {} collectives: {}",
+                    left_out.size() == 1 ? "it tells" : "they tell", left_out.size() == 1 ? "its" : "their",
+                    fmt::join(left_out, ", ")));
   if (families.empty())
-    throw UsageError("no case tells the collectives of a training step; expected cases of ddp that are ok");
+    throw UsageError(
+        fmt::format("no case tells the collectives of a training step; expected cases of ddp that are ok, as {} makes "
+                    "them",
+                    commands_for("ddp-strategies")));
   const scaling::Wires all_wires = wires_of(cases, families, allowed);
   const std::string among =
       allowed.empty() ? "" : fmt::format(" (of those on the {} ranks of --from-ranks)", fmt::join(allowed, ", "));
@@ -138,12 +154,12 @@ int forecast(const po::variables_map& values) {
     for (const scaling::MeasuredStep& step : family.steps)
       if (allowed.empty() || allowed.contains(step.ranks)) one.from.insert(step.ranks);
     const bool wants_several = std::any_of(ranks.begin(), ranks.end(), [](int n) { return n > 1; });
-    const auto leave_out = [&](const std::string& why) {
-      fmt::print(stderr, "assay: left out: {}: {}\n", family.label, why);
-    };
+    const auto leave_out = [&](const std::string& why) { say(fmt::format("left out: {}: {}", family.label, why)); };
     if (one.from.empty() || (wants_several && *one.from.rbegin() < 2)) {
-      leave_out(
-          fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run", among));
+      leave_out(fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run; {}",
+                            among,
+                            allowed.empty() ? "run its experiment once more with --set run.ranks=2"
+                                            : "name numbers of ranks that RUN has, or leave out --from-ranks"));
       continue;
     }
     const scaling::Link& link = scaling::basis_of(family, one.from, *std::max_element(ranks.begin(), ranks.end())).link;
@@ -151,19 +167,27 @@ int forecast(const po::variables_map& values) {
     if (wants_several && known == all_wires.end()) {
       leave_out(
           fmt::format("no record tells what messages cost on {}{}; expected all_reduce there, on two ranks or more, "
-                      "over several sizes",
-                      link.text(), among));
+                      "over several sizes: {}{}",
+                      link.text(), among, command_for("all-reduce", is_on_cpu(family)),
+                      link.between_machines ? ", on as many machines" : ""));
       continue;
     }
-    if (known != all_wires.end()) wires.insert(*known);
     one.assumptions = {.wires = known == all_wires.end() ? std::vector<scaling::Wire>() : known->second,
                        .network = network};
+    if (const std::string why = scaling::contradiction_in(family, one.from, ranks, one.assumptions); !why.empty()) {
+      leave_out(
+          fmt::format("{}. Measure both anew on the same machines, one right after the other: its experiment, and "
+                      "{}",
+                      why, command_for("all-reduce", is_on_cpu(family))));
+      continue;
+    }
     one.outlooks = scaling::outlooks(family, one.from, ranks, one.assumptions);
+    if (known != all_wires.end()) wires.insert(*known);
     all.push_back(std::move(one));
   }
   if (all.empty()) throw UsageError("nothing can be expected from these records, as said above");
   fmt::print("{}", values.count("json") ? scaling::json_of(all, wires)
-                                        : scaling::text_of(all, wires, results::terminal_width(STDOUT_FILENO)));
+                                        : scaling::text_of(all, wires, results::table_width(STDOUT_FILENO)));
   return run::exit_ok;
 }
 

@@ -279,7 +279,7 @@ RefusedByPlugin refused_by_plugin(const LoadedExperiment& loaded,
 void print_forecast(const ForecastOfExperiment& planned, const std::string& largest) {
   const results::Table table = results::without_empty_columns(forecast::table_of(planned.forecast, largest), 0);
   fmt::print("{}\n{}",
-             results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)),
+             results::table_on_terminal(table, results::table_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)),
              results::lines_on_terminal(forecast::below_table(planned.forecast), STDOUT_FILENO));
 }
 

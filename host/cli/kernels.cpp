@@ -143,7 +143,7 @@ std::string kernels_text(results::Table table, const std::string& format) {
   if (format == "csv") return results::to_csv(table);
   if (format == "json") return results::to_json(table);
   shorten_names(table);
-  return results::to_terminal(table, results::terminal_width(STDOUT_FILENO));
+  return results::to_terminal(table, results::table_width(STDOUT_FILENO));
 }
 
 }  // namespace

@@ -151,9 +151,9 @@ void Reporter::run_finished(const experiment::Experiment& experiment, const resu
   if (mode_ != ReportMode::people) return tell_errors(views, problems, run_folder, exit_code);
   for (const std::string& warning : views.warnings) fmt::print(stderr, "warning: {}\n", warning);
   if (!views.records.empty())
-    fmt::print("{}", results::table_on_terminal(views.table, results::terminal_width(STDOUT_FILENO),
-                                                Palette::of(STDOUT_FILENO),
-                                                experiment.output.columns.empty() ? "assay table " + run_folder : ""));
+    fmt::print("{}",
+               results::table_on_terminal(views.table, results::table_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO),
+                                          experiment.output.columns.empty() ? "assay table " + run_folder : ""));
   const auto tell = [](const std::string& line) { fmt::print("{}", results::line_on_terminal(line, STDOUT_FILENO)); };
   for (const std::string& line : problems) tell(line);
   for (const std::string& line : results::note_lines(views.records)) tell(line);

@@ -77,7 +77,7 @@ std::string spelt_table(const results::Table& table, const std::vector<results::
     case TableForm::markdown: return results::to_markdown(table) + "\n" + results::below_table_of_runs(runs);
     case TableForm::terminal: break;
   }
-  return results::table_on_terminal(table, results::terminal_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)) + "\n" +
+  return results::table_on_terminal(table, results::table_width(STDOUT_FILENO), Palette::of(STDOUT_FILENO)) + "\n" +
          results::lines_on_terminal(results::below_table_of_runs(runs), STDOUT_FILENO);
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace assay::host::results {
@@ -55,6 +56,8 @@ std::size_t terminal_width(int fd, std::size_t otherwise) {
   struct winsize size {};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
+
+std::size_t table_width(int fd) { return terminal_width(fd, std::numeric_limits<std::uint32_t>::max()); }
 
 std::string line_on_terminal(std::string_view text, int fd) {
   return (::isatty(fd) == 1 ? broken(text, terminal_width(fd)) : std::string(text)) + "\n";

@@ -79,5 +79,8 @@ std::string line_on_terminal(std::string_view text, int fd);
 std::string lines_on_terminal(std::string_view text, int fd);
 // Of the terminal behind the descriptor; `otherwise` when there is none.
 std::size_t terminal_width(int fd, std::size_t otherwise = 120);
+// For tables, and what stands beside them: as wide as they are where there is no terminal, since a pipe and a file have
+// room for all columns.
+std::size_t table_width(int fd);
 
 }  // namespace assay::host::results

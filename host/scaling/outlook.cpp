@@ -1,5 +1,7 @@
 #include "scaling/outlook.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -103,6 +105,8 @@ Outlook outlook(const MeasuredStep& basis, int ranks, const Assumptions& assumpt
                                                      : rest_s * (then.compute_s > 0 ? o.compute_s / then.compute_s : 1);
   else if (basis.ranks == 1)
     o.slowed_s = rest_s;
+  // What ranks gain over the model, carried on to more of them, is more than there is to gain.
+  if (ranks != basis.ranks) o.slowed_s = std::max(o.slowed_s, -o.exposed_s);
   o.step_s = o.compute_s + o.exposed_s + o.slowed_s;
   o.items_per_s = basis.items / basis.ranks * ranks / o.step_s;
   return o;
@@ -115,6 +119,39 @@ const MeasuredStep& basis_of(const StepFamily& family, const std::set<int>& from
   for (const MeasuredStep& step : family.steps)  // from the fewest ranks on
     if (from.contains(step.ranks) && (!basis || step.ranks <= ranks || (basis->ranks == 1 && ranks > 1))) basis = &step;
   return *basis;
+}
+
+std::string contradiction_in(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
+                             const Assumptions& assumptions) {
+  constexpr double ms_of_a_s = 1e3;
+  // Models are off by a tenth, and collectives in a step by some more; from here on it is another machine or a mistake.
+  constexpr double most_beyond_measured = 1.5;
+  std::set<const MeasuredStep*> bases{&basis_of(family, from, 1)};
+  for (const int n : ranks) bases.insert(&basis_of(family, from, n));
+  for (const MeasuredStep* basis : bases) {
+    const Outlook then = modelled(*basis, basis->ranks, assumptions, true);
+    const std::string on = fmt::format("on {} rank{}", basis->ranks, basis->ranks == 1 ? "" : "s");
+    if (!(then.compute_s > 0))
+      return fmt::format("its records {} say that a step takes {:.4g} ms and {}, which leaves no time to compute", on,
+                         basis->step_s * ms_of_a_s,
+                         basis->silent_s
+                             ? "0 ms without its communication"
+                             : fmt::format("waits {:.4g} ms for collectives", basis->exposed_s * ms_of_a_s));
+    if (then.compute_s + then.exposed_s <= most_beyond_measured * basis->step_s) continue;
+    const double alone_s = all_messages(*basis, basis->ranks, assumptions, true).seconds;
+    const std::string of_collectives =
+        basis->ranks < 2 ? ""
+                         : fmt::format(" and {:.4g} ms of waiting for {:g} collectives ({})",
+                                       then.exposed_s * ms_of_a_s, basis->collectives,
+                                       alone_s > basis->communication_s ? "as messages are told to cost on its link"
+                                                                        : "as its own records say");
+    return fmt::format(
+        "the records contradict each other {}: a step took {:.4g} ms, but is said to have {:.4g} ms of computing "
+        "({}){}",
+        on, basis->step_s * ms_of_a_s, then.compute_s * ms_of_a_s,
+        basis->silent_s ? "its step without communication" : "what it did not wait", of_collectives);
+  }
+  return "";
 }
 
 std::vector<Outlook> outlooks(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,

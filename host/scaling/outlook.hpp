@@ -41,7 +41,14 @@ struct Outlook {
   bool is_basis = false;             // that record is what it is expected from
 };
 
-// One for each of `ranks`, from the steps of the family with the numbers of ranks in `from`.
+// Why nothing can be expected on these numbers of ranks, in a sentence that names the figures: a measured step that is
+// much shorter than its own computation and what its collectives alone are to take by the records of the wires, or that
+// leaves no time to compute. "" where the records agree.
+std::string contradiction_in(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
+                             const Assumptions& assumptions);
+
+// One for each of `ranks`, from the steps of the family with the numbers of ranks in `from`, which do not contradict
+// each other. No step is shorter than its computation, but one that was measured so.
 std::vector<Outlook> outlooks(const StepFamily& family, const std::set<int>& from, const std::vector<int>& ranks,
                               const Assumptions& assumptions);
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "results/table.hpp"
+#include "common/text_format.hpp"
+#include "results/table_page.hpp"
 
 namespace assay::host::scaling {
 namespace {
@@ -74,15 +76,18 @@ std::string assumed_of_messages(const Wire& wire) {
 std::vector<std::string> assumed(const FamilyOutlook& one) {
   std::vector<std::string> lines;
   lines.push_back("each rank has as much to compute as today, and each step of a collective costs what it costs today");
-  if (one.assumptions.network)
-    lines.push_back(
-        fmt::format("beyond {} ranks messages cross a network, over the shares of all {} ranks of a machine",
-                    one.assumptions.network->ranks_per_machine, one.assumptions.network->ranks_per_machine));
-  else
+  const auto is_direct = [](const Wire& wire) { return wire.algorithm == Algorithm::direct; };
+  if (one.assumptions.network) {
+    const int ranks = one.assumptions.network->ranks_per_machine;
+    const bool by_own_share = std::any_of(one.assumptions.wires.begin(), one.assumptions.wires.end(), is_direct);
+    lines.push_back(fmt::format("beyond {} ranks messages cross a network, {}", ranks,
+                                by_own_share ? "what a rank sends to other machines over its own share of it"
+                                             : fmt::format("over the shares of all {} ranks of a machine", ranks)));
+  } else
     lines.push_back(
         "links between machines are as those that were measured (--ranks-per-machine gives them their own)");
   for (const Wire& wire : one.assumptions.wires)
-    if (wire.algorithm == Algorithm::direct && wire.tells_latency) lines.push_back(assumed_of_messages(wire));
+    if (is_direct(wire) && wire.tells_latency) lines.push_back(assumed_of_messages(wire));
   const MeasuredStep& basis = basis_of(*one.family, one.from, one.outlooks.back().ranks);
   if (basis.machines > 1 && !one.assumptions.network)
     lines.push_back(fmt::format("as many ranks to a machine as in the record on {} ranks and {} machines", basis.ranks,
@@ -101,11 +106,24 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
 
 }  // namespace
 
+namespace {
+
+// Broken between words, what follows the first line two columns farther in.
+std::string line_of(const std::string& text, std::size_t indent, std::size_t width_columns) {
+  constexpr std::size_t more = 2, fewest = 20;
+  std::string all;
+  for (const std::string& line : wrapped(text, std::max(width_columns, indent + more + fewest) - indent - more))
+    all += std::string(all.empty() ? indent : indent + more, ' ') + line + "\n";
+  return all;
+}
+
+}  // namespace
+
 std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wires, std::size_t width_columns) {
   std::string text;
   for (const auto& [link, of_link] : wires) {
-    text += fmt::format("Messages, as measured on {}:\n", link.text());
-    for (const Wire& wire : of_link) text += "  " + sentence_of(wire) + "\n";
+    text += line_of(fmt::format("Messages, as measured on {}:", link.text()), 0, width_columns);
+    for (const Wire& wire : of_link) text += line_of(sentence_of(wire), 2, width_columns);
   }
   std::vector<std::string> before;
   for (const FamilyOutlook& one : families) {
@@ -114,19 +132,21 @@ std::string text_of(const std::vector<FamilyOutlook>& families, const Wires& wir
       if (one.from.contains(step.ranks))
         basis.push_back(fmt::format("{}{}", step.ranks,
                                     step.records > 1 ? fmt::format(" (mean of {} records)", step.records) : ""));
-    text += fmt::format("\n{}, from records on {} rank{}:\n", one.family->label, fmt::join(basis, ", "),
-                        *one.from.rbegin() == 1 ? "" : "s");
-    text += results::to_terminal(table_of(one), width_columns);
+    text += "\n" + line_of(fmt::format("{}, from records on {} rank{}:", one.family->label, fmt::join(basis, ", "),
+                                       *one.from.rbegin() == 1 ? "" : "s"),
+                           0, width_columns);
+    text += results::table_on_terminal(table_of(one), width_columns);
     if (!one.family->doubts.empty())
-      text += fmt::format("note: the validity of records that this comes from is {}\n",
-                          fmt::join(one.family->doubts, ", "));
+      text += line_of(
+          fmt::format("note: the validity of records that this comes from is {}", fmt::join(one.family->doubts, ", ")),
+          0, width_columns);
     const std::vector<std::string> lines = assumed(one);
     if (lines == before) {
       text += "assumed: the same\n";
       continue;
     }
     text += "assumed:\n";
-    for (const std::string& line : lines) text += "  " + line + "\n";
+    for (const std::string& line : lines) text += line_of(line, 2, width_columns);
     before = lines;
   }
   return text;

@@ -70,11 +70,16 @@ TEST_F(Forecast, MistakesAreNamed) {
   refused({wire}, "--ranks is missing");
   for (const char* ranks : {"0", "8,", "eight", "8.5", "-2", "99999999999"})
     refused({wire, std::string("--ranks=") + ranks}, "expected numbers of ranks from 1 to 1048576");
-  refused({wire, "--ranks", "8", "--from-ranks", "3"},
-          "no record on two ranks or more (of those on the 3 ranks of --from-ranks)");
-  refused({steps, published("h200-x2-2026-11-22/encoder-decoder-scaling"), "--ranks", "8"},
-          "no record tells what messages cost on NVIDIA H200, nccl");
-  refused({published("h200-2026-11-24"), "--ranks", "8"}, "expected cases of ddp that are ok");
+  refused(
+      {wire, "--ranks", "8", "--from-ranks", "3"},
+      "no record on two ranks or more (of those on the 3 ranks of --from-ranks), and one rank does not tell how its "
+      "collectives run; name numbers of ranks that RUN has");
+  refused(
+      {steps, published("h200-x2-2026-11-22/encoder-decoder-scaling"), "--ranks", "8"},
+      "no record tells what messages cost on NVIDIA H200, nccl; expected all_reduce there, on two ranks or more, over "
+      "several sizes: 'assay run configs/all-reduce.toml'");
+  refused({published("h200-2026-11-24"), "--ranks", "8"},
+          "expected cases of ddp that are ok, as 'assay run configs/ddp-strategies.toml'");
   refused({wire, "--ranks", "8", "--ranks-per-machine", "8"}, "belong together");
   refused(
       {wire, "--ranks", "8", "--ranks-per-machine", "8", "--network-gbytes-per-s", "0", "--network-latency-us", "5"},

@@ -1,5 +1,8 @@
 #include "scaling/outlook.hpp"
 
+#include "common/text_format.hpp"
+#include "scaling/outlook_report.hpp"
+
 #include <gtest/gtest.h>
 
 namespace assay::host::scaling {
@@ -135,6 +138,55 @@ TEST(Outlook, DirectMessagesCrossTheNetworkAtOnce) {
   EXPECT_NEAR(message_s(1), 2 * 20e-3 + 189e-5 + 4e-6 * sent, 1e-12);
   EXPECT_NEAR(message_s(8), 2 * 20e-3 + 189e-5 + 4e-6 * sent * 56 / 63, 1e-12);
   EXPECT_NEAR(message_s(64), 189e-5 + 1e-9 * sent, 1e-12) << "all on one machine";
+}
+
+// Collectives that alone would take four times the step; a step that waits longer than it lasts.
+TEST(Outlook, RecordsThatContradictEachOtherAreNamed) {
+  Wire slow = ring;
+  slow.seconds_per_byte *= 20;
+  MeasuredStep s = step_on(2, 10, ring);
+  s.overlaps = true, s.backward_s = 0.5;  // whatever hides, what is hidden grows with the ranks
+  const StepFamily family = family_of({s});
+  EXPECT_EQ(contradiction_in(family, {2}, {8}, {.wires = {ring}}), "");
+  StepFamily waiting = family_of({step_on(2, 10, ring)});
+  EXPECT_EQ(contradiction_in(waiting, {2}, {8}, {.wires = {slow}}),
+            "the records contradict each other on 2 ranks: a step took 90.2 ms, but is said to have 50 ms of computing "
+            "(its step without communication) and 800.2 ms of waiting for 10 collectives (as messages are told to cost "
+            "on its link)");
+  waiting.steps[0].silent_s.reset();
+  waiting.steps[0].exposed_s = 0.2;
+  EXPECT_EQ(
+      contradiction_in(waiting, {2}, {8}, {.wires = {ring}}),
+      "its records on 2 ranks say that a step takes 90.2 ms and waits 200 ms for collectives, which leaves no time "
+      "to compute");
+}
+
+// A step that took less than the model says, with collectives that are hidden: carried on, it would be below 0.
+TEST(Outlook, NoStepIsShorterThanItsComputation) {
+  MeasuredStep s = step_on(2, 100, ring);
+  s.overlaps = true, s.backward_s = 1;
+  s.step_s = 0.04;  // of 50 ms without communication
+  const Outlook o = outlooks(family_of({s}), {2}, {128}, {.wires = {ring}})[0];
+  EXPECT_GE(o.step_s, o.compute_s);
+  EXPECT_NEAR(outlooks(family_of({s}), {2}, {2}, {.wires = {ring}})[0].step_s, 0.04, 1e-12) << "as it was measured";
+}
+
+TEST(Outlook, TheTextFitsANarrowTerminal) {
+  const StepFamily family = family_of({step_on(2, 10, ring)});
+  const Network network{.ranks_per_machine = 8, .latency_s = 50e-6, .seconds_per_byte = 1 / 5e9};
+  const Wire direct{
+      .algorithm = Algorithm::direct, .message_s = 1e-5, .seconds_per_byte = 1 / 100e9, .tells_latency = true};
+  for (const Wire& wire : {ring, direct}) {
+    FamilyOutlook one{.family = &family, .from = {2}, .assumptions = {.wires = {wire}, .network = network}};
+    one.outlooks = outlooks(family, one.from, {8, 64, 4096}, one.assumptions);
+    const std::string text = text_of({one}, {{Link{"NVIDIA H200", "nccl"}, {wire}}}, 80);
+    for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1)
+      EXPECT_LE(display_width(text.substr(begin, text.find('\n', begin) - begin)), 80u) << text;
+    // A ring crosses by every rank's share; who sends directly has its own.
+    const bool is_direct = wire.algorithm == Algorithm::direct;
+    EXPECT_EQ(text.find("over its own share") != std::string::npos, is_direct) << text;
+    EXPECT_EQ(text.find("over the shares of all 8 ranks") != std::string::npos, !is_direct) << text;
+  }
 }
 
 TEST(Outlook, RanksThatShareProcessorsTakeTurns) {
