@@ -1,6 +1,11 @@
 #include "ab/judgement.hpp"
 
+#include "ab/looks.hpp"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace assay::host::ab {
 namespace {
@@ -11,6 +16,17 @@ using compare::Outcome;
 std::string place_of(const compare::Comparison& comparison, const compare::ComparedCase& c) {
   const std::string name = compare::case_name(comparison, c);
   return name.empty() ? "" : name + ": ";
+}
+
+std::string problem_of(const std::vector<std::string>& unmatched) {
+  constexpr std::size_t most_named = 4;
+  const std::size_t named = std::min(unmatched.size(), most_named);
+  return fmt::format(
+      "A and B do not have the same cases: {}{}. Every case needs one of the other side with the same swept values: "
+      "give "
+      "both the same [sweep], or leave out with --filter what one of them lacks",
+      fmt::join(unmatched.begin(), unmatched.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+      unmatched.size() > named ? fmt::format(", and {} more", unmatched.size() - named) : "");
 }
 
 }  // namespace
@@ -33,6 +49,7 @@ void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs)
       Entry& b = c.entries.at(1);
       const auto fewest = static_cast<std::int64_t>(std::min(a.runs, b.runs));
       if (b.kind != Entry::Kind::compared || fewest >= min_runs) continue;
+      if (const bool is_exact = b.low && b.low == b.high; fewest < fewest_runs && !is_exact) b.low = b.high = {};
       b.outcome = Outcome::cannot_tell, b.verdict = "cannot tell", b.worse = false;
       b.notes.push_back(fmt::format("{} runs of A and {} of B count, and --min-runs is {}", a.runs, b.runs, min_runs));
     }
@@ -41,7 +58,8 @@ void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs)
 Judgement judge(const compare::Comparison& comparison, std::int64_t min_runs) {
   Judgement judgement;
   if (!comparison.unmatched.empty()) {
-    judgement.problem = fmt::format("the sides have other cases: {}", comparison.unmatched.front());
+    judgement.problem = problem_of(comparison.unmatched);
+    judgement.is_of_both = true;
     return judgement;
   }
   const compare::ComparedMetric& metric = comparison.metrics.at(0);

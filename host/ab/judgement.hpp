@@ -14,9 +14,11 @@ struct Judgement {
   Verdict verdict = Verdict::cannot_tell;      // of side B
   std::size_t cases = 0, open = 0, worse = 0;  // compared; of them without a verdict; of them worse
   std::string problem;                         // why the two cannot be compared at all, or ""
+  bool is_of_both = false;                     // the problem: no side alone has it
 };
 
-// Makes a verdict of fewer runs than `min_runs` on a side `cannot tell`, and notes it: few runs may agree by chance.
+// Makes a verdict of fewer runs than `min_runs` on a side `cannot tell`, and notes it: few runs may agree by chance. Of
+// fewer than `fewest_runs` there is no interval either, unless the figure is exact.
 void hold_to_fewest_runs(compare::Comparison& comparison, std::int64_t min_runs);
 
 // Judges by the first metric. A case has a verdict only with `min_runs` on both sides, counting those that take part:

@@ -9,6 +9,9 @@
 
 namespace assay::host::ab {
 
+// A side: fewer tell nothing about how much runs differ.
+inline constexpr std::int64_t fewest_runs = 3;
+
 struct LookPlan {
   double confidence = 0.99;                  // of the whole session
   std::int64_t min_runs = 5, max_runs = 30;  // a side

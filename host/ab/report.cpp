@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -23,9 +24,15 @@ const char* word_of(End end) {
   return "";
 }
 
-std::string ratio_text(const Entry& entry) {
+std::string ratio_text(const compare::ComparedCase& c) {
+  const Entry& entry = c.entries.at(1);
+  const std::size_t runs = std::min(c.entries.at(0).runs, entry.runs);
   if (!entry.ratio) return "no ratio";
-  if (!entry.low || !entry.high) return fmt::format("ratio {:.4f}", *entry.ratio);
+  if (!entry.low || !entry.high)
+    return fmt::format("ratio {:.4f}, no interval{}", *entry.ratio,
+                       runs < static_cast<std::size_t>(fewest_runs)
+                           ? fmt::format(": fewer than {} runs a side do not tell how much runs differ", fewest_runs)
+                           : "");
   if (!std::isfinite(*entry.high) || !(*entry.low > 0))
     return fmt::format("ratio {:.4f}, no interval: others used the machine", *entry.ratio);
   return fmt::format("ratio {:.4f} [{:.4f}, {:.4f}]", *entry.ratio, *entry.low, *entry.high);
@@ -46,7 +53,7 @@ std::vector<std::string> case_lines(const compare::Comparison& comparison) {
   for (const compare::ComparedMetric& metric : comparison.metrics)
     for (const compare::ComparedCase& c : metric.cases) {
       const Entry& b = c.entries.at(1);
-      const std::string what = b.kind == Entry::Kind::compared ? fmt::format("{}, {}", ratio_text(b), b.verdict)
+      const std::string what = b.kind == Entry::Kind::compared ? fmt::format("{}, {}", ratio_text(c), b.verdict)
                                : b.reason.empty()              ? "not compared"
                                                                : b.reason;
       lines.push_back(fmt::format("{}: {} {}", compare::case_name(comparison, c), metric.name, what));
@@ -79,8 +86,7 @@ std::string pair_line(const PairTold& told, std::int64_t min_runs) {
   const compare::ComparedMetric& metric = told.comparison.metrics.at(0);
   const std::string head = fmt::format("{0} + {0} runs: ", told.runs);
   const char* look = told.is_look ? "" : "  (not looked at)";
-  if (metric.cases.size() == 1)
-    return fmt::format("{}{} {}{}", head, metric.name, ratio_text(metric.cases[0].entries.at(1)), look);
+  if (metric.cases.size() == 1) return fmt::format("{}{} {}{}", head, metric.name, ratio_text(metric.cases[0]), look);
   const Judgement judgement = judge(told.comparison, min_runs);
   return fmt::format("{}{} of {} cases have a verdict, {} of them worse{}", head, judgement.cases - judgement.open,
                      judgement.cases, judgement.worse, look);

@@ -43,6 +43,7 @@ class Session {
     parts_.tell({result_.runs, is_look, *result_.comparison});
     if (!judgement.problem.empty()) {
       result_.end = End::failed, result_.failed_side = 1, result_.failure = judgement.problem;
+      result_.failed_both = judgement.is_of_both;
       return true;
     }
     if (!is_look) return false;

@@ -50,6 +50,7 @@ struct SessionResult {
   std::optional<compare::Comparison> comparison;  // the last one
   double confidence = 0;                          // of its intervals
   std::size_t failed_side = 0;
+  bool failed_both = false;  // no side alone is to blame
   std::string failure;
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "ab/child.hpp"
+#include "ab/looks.hpp"
 #include "ab/report.hpp"
 #include "ab/session.hpp"
 #include "ab/side.hpp"
@@ -85,8 +86,7 @@ struct AbRequest {
   bool is_quiet = false, is_json = false;
 };
 
-// Fewer tell nothing about how much runs differ.
-constexpr std::int64_t fewest_runs = 3, most_runs = 1000;
+constexpr std::int64_t most_runs = 1000;
 
 // "work=10" in its parts.
 std::pair<std::string, std::string> assignment_in(const std::string& text, const std::string& option) {
@@ -135,9 +135,18 @@ ab::SessionPlan plan_in(const po::variables_map& values) {
   plan.looks.confidence = percentage(values, "confidence", 50, 99.9);
   plan.looks.min_runs = values["min-runs"].as<std::int64_t>();
   plan.looks.max_runs = values["max-runs"].as<std::int64_t>();
-  if (plan.looks.min_runs < fewest_runs || plan.looks.min_runs > plan.looks.max_runs || plan.looks.max_runs > most_runs)
-    throw UsageError(fmt::format("--min-runs is {} and --max-runs {}; expected {} <= min-runs <= max-runs <= {}",
-                                 plan.looks.min_runs, plan.looks.max_runs, fewest_runs, most_runs));
+  const std::int64_t min_runs = plan.looks.min_runs, max_runs = plan.looks.max_runs;
+  for (const auto& [name, runs] : {std::pair{"min-runs", min_runs}, std::pair{"max-runs", max_runs}})
+    if (runs < ab::fewest_runs || runs > most_runs)
+      throw UsageError(fmt::format("--{} is {}; expected {} to {} runs a side: fewer do not tell how much runs differ",
+                                   name, runs, ab::fewest_runs, most_runs));
+  if (min_runs > max_runs) {
+    const bool is_given = !values["min-runs"].defaulted();
+    throw UsageError(fmt::format("--max-runs is {}, and there is no look before {} runs a side ({}); {}", max_runs,
+                                 min_runs, is_given ? "--min-runs" : "what --min-runs is without being given",
+                                 is_given ? "expected --min-runs <= --max-runs"
+                                          : fmt::format("add --min-runs {}, or leave out --max-runs", max_runs)));
+  }
   const std::string max_time = values["max-time"].as<std::string>();
   const auto duration = experiment::parse_duration(max_time);
   if (!duration || duration->count() <= 0)
@@ -245,7 +254,9 @@ class AbRun {
     const ab::SessionResult result = run_session(request_.plan, parts);
     const int code = exit_code_of(result);
     if (!result.failure.empty())
-      fmt::print(stderr, "assay: side {}: {}\n", request_.sides[result.failed_side].label, result.failure);
+      fmt::print(stderr, "assay: {}{}\n",
+                 result.failed_both ? "" : fmt::format("side {}: ", request_.sides[result.failed_side].label),
+                 result.failure);
     fmt::print("{}",
                request_.is_json ? result_json(result, request_.names, code) : result_text(result, request_.names));
     return code;

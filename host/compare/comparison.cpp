@@ -313,6 +313,7 @@ std::string name_of(const SideCase& c) {
 Comparison compare_sides(std::vector<Side> sides, const ComparisonOptions& options) {
   Comparison comparison;
   comparison.sides = std::move(sides);
+  comparison.rules = options.rules;
   const std::vector<std::string> metrics = wanted_metrics(comparison.sides, options.metrics);
   for (const std::string& metric : metrics) require_metric(comparison.sides, metric);
   comparison.differences = find_differences(comparison.sides);

@@ -67,6 +67,7 @@ struct ComparedMetric {
 
 struct Comparison {
   std::vector<Side> sides;
+  MatchRules rules;                     // by which their cases were found
   std::vector<SideFacts> side_facts;    // one per side
   std::vector<std::string> side_notes;  // how the sides were made
   Differences differences;

@@ -1,5 +1,7 @@
 #include "ab/judgement.hpp"
 
+#include "ab/report.hpp"
+
 #include <gtest/gtest.h>
 
 namespace assay::host::ab {
@@ -55,13 +57,33 @@ TEST(Judgement, NeedsEnoughRunsOnBothSides) {
   EXPECT_EQ(verdict_of({{Outcome::higher, 5, 5}}), Verdict::slower);
 }
 
+// Of two runs a side an interval by Student's t goes from nothing to everything.
+TEST(Judgement, TwoRunsASideHaveNoInterval) {
+  compare::Comparison comparison = comparison_of({{Outcome::same, 2, 3}, {Outcome::same, 3, 3}, {Outcome::same, 2, 2}});
+  for (compare::ComparedCase& c : comparison.metrics[0].cases)
+    c.entries[1].ratio = 1.5, c.entries[1].low = 0.1, c.entries[1].high = 9;
+  Entry& exact = comparison.metrics[0].cases[2].entries[1];
+  exact.low = exact.high = exact.ratio;
+  hold_to_fewest_runs(comparison, 5);
+  const std::vector<compare::ComparedCase>& cases = comparison.metrics[0].cases;
+  EXPECT_FALSE(cases[0].entries[1].low || cases[0].entries[1].high);
+  EXPECT_TRUE(cases[1].entries[1].low && cases[1].entries[1].high);
+  EXPECT_TRUE(cases[2].entries[1].low) << "a count that is exact needs no runs";
+  comparison.metrics[0].cases.resize(1);
+  EXPECT_EQ(pair_line({2, false, comparison}, 5),
+            "2 + 2 runs: step ratio 1.5000, no interval: fewer than 3 runs a side do not tell how much runs differ  "
+            "(not looked at)");
+}
+
 TEST(Judgement, SaysWhyNothingCanBeCompared) {
   compare::Comparison comparison = comparison_of({{}});
   comparison.metrics[0].cases[0].entries[1].kind = Entry::Kind::missing;
   EXPECT_NE(judge(comparison, 5).problem.find("side B has no such case"), std::string::npos);
   comparison = comparison_of({{}});
   comparison.unmatched = {"B has size=xl"};
-  EXPECT_EQ(judge(comparison, 5).problem, "the sides have other cases: B has size=xl");
+  EXPECT_TRUE(
+      judge(comparison, 5).problem.starts_with("A and B do not have the same cases: B has size=xl. Every case"));
+  EXPECT_TRUE(judge(comparison, 5).is_of_both);
   EXPECT_EQ(judge(comparison_of({}), 5).problem, "nothing could be compared");
 }
 

@@ -70,6 +70,15 @@ TEST_F(Report, WhereNothingCouldBeComparedTheReasonAndTheRemedyComeFirst) {
   EXPECT_LT(text.find("only in B: all_reduce"), text.find("What differs about machine")) << text;
   EXPECT_FALSE(has(text, "step, ms")) << text;
 
+  std::vector<Side> again{
+      side_of(0, {run_of({record_of({{"d", 1}, {"e", 1}}, machine_.steps(100, 30, {}), {{"d", 1}}),
+                          record_of({{"d", 2}, {"e", 1}}, machine_.steps(100, 30, {}), {{"d", 2}})})}),
+      side_of(1, {run_of({other})})};
+  ComparisonOptions across;
+  across.rules.across = {"workload"};
+  EXPECT_FALSE(has(comparison_text(compare_sides(std::move(again), across), {}, 80), "add --across workload"))
+      << "it is given";
+
   std::vector<Side> larger{side_of(0, {run_of({record_of({{"d", 1}}, machine_.steps(100, 30, {}))})}),
                            side_of(1, {run_of({record_of({{"d", 2}}, machine_.steps(100, 30, {}))})})};
   EXPECT_TRUE(comparison_text(compare_sides(std::move(larger), {}), {}, 120)
