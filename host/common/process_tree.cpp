@@ -93,6 +93,15 @@ std::uint64_t resident_bytes_of(pid_t pid) {
   return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+std::uint64_t own_peak_resident_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %llu", &kib) == 1) return std::uint64_t{kib} * 1024;
+  }
+  return 0;
+}
+
 std::uint64_t proportional_bytes_of(pid_t pid) {
   std::ifstream in(folder_of(pid) + "/smaps_rollup");
   for (std::string line; std::getline(in, line);) {

@@ -133,8 +133,11 @@ void WatchedWorker::check_memory(WatchClock::time_point now) {
 // What a user has to know who wonders how small a limit may be.
 std::string WatchedWorker::describe_least_limit(Stage stage) const {
   if (stage == Stage::verify && steps_bytes_ > 0)
-    return fmt::format("; the case itself held about {} at most, and its verification needs a larger limit",
-                       bytes_text(steps_bytes_));
+    return fmt::format(
+        "; before, the case itself was seen to hold {} at most: its verification needs a limit above the {} that it "
+        "had "
+        "when it was ended, and perhaps more",
+        bytes_text(steps_bytes_), bytes_text(rss_at_end_bytes_));
   if (own_bytes_ > *request_.memory_limit_bytes / 2)
     return fmt::format(
         "; the process held about {} of it before the case took any, so that the limit has to be larger "

@@ -273,10 +273,20 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
     const double least_mib = 1.5 * (in_mib(resident_bytes_of(getpid())) + in_mib(bytes));
     const std::string wanted =
         in_mib(bytes) < 1 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} MiB", in_mib(bytes));
-    set_message(ASSAY_OUT_OF_MEMORY,
-                fmt::format("the case fits, but [run] memory_limit leaves no room for the {} of {} ({}) of its "
-                            "verification: expected a limit of {:.0f} MiB or more; held: {}",
-                            wanted, kind_name, label, std::ceil(least_mib), held_by_kind()));
+    // The host looks every few milliseconds, and a case may have been above the limit between two looks.
+    const std::uint64_t peak = own_peak_resident_bytes();
+    const std::string of_case =
+        peak == 0 ? "[run] memory_limit"
+        : peak > *memory_limit_bytes_
+            ? fmt::format("the case itself was above [run] memory_limit for a moment ({:.0f} MiB), and it",
+                          in_mib(peak))
+            : fmt::format("the case fits (its process held {:.0f} MiB at most), but [run] memory_limit", in_mib(peak));
+    set_message(
+        ASSAY_OUT_OF_MEMORY,
+        fmt::format("{} leaves no room for the {} of {} ({}) of its verification: expected a limit of {:.0f} MiB "
+                    "or more; held: {}",
+                    of_case, wanted, kind_name, label,
+                    std::ceil(std::max(least_mib, in_mib(static_cast<std::size_t>(peak)))), held_by_kind()));
     return ASSAY_OUT_OF_MEMORY;
   }
   void* address = nullptr;
