@@ -154,7 +154,8 @@ Forecast make_forecast(const ForecastRequest& request) {
     forecast.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")
     forecast.notes.push_back(
-        "on the CPU the workspace of its kernels is not known before they run, and is not counted");
+        "on the CPU the workspace of its kernels is not known before they run, and is not counted; nor is what the "
+        "process holds of itself, its program and its libraries");
   return forecast;
 }
 

@@ -24,6 +24,12 @@ constexpr std::size_t beyond_all = 2 * compute::most_bytes;  // the bytes of a b
 
 }  // namespace
 
+void BufferPlan::refuse_beyond_all(const Buffer& b) {
+  if (b.bytes == beyond_all)
+    compute::checked_bytes("the buffer '" + b.name + "'", b.tensor.dtype,
+                           {b.tensor.shape.data(), static_cast<std::size_t>(b.tensor.rank)});
+}
+
 BufferPlan::Id BufferPlan::add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims,
                                Use use) {
   // One that is beyond all memory may be of a form of the step that is not taken: solve() refuses it where it is used.
@@ -81,9 +87,7 @@ void BufferPlan::solve() {
   for (const Buffer& b : buffers_) {
     if (b.bytes > 0 && b.first == no_life)
       throw Error(ASSAY_INTERNAL, "the buffer '" + b.name + "' of a plan has no life; expected plan_step()");
-    if (b.bytes == beyond_all)
-      compute::checked_bytes("the buffer '" + b.name + "'", b.tensor.dtype,
-                             {b.tensor.shape.data(), static_cast<std::size_t>(b.tensor.rank)});
+    refuse_beyond_all(b);
     if (b.bytes > most_in_sum - std::min(sum, most_in_sum))
       throw Error(ASSAY_OUT_OF_MEMORY, "the buffers of a plan come to more than 2^62 bytes with '" + b.name + "'");
     sum += b.bytes;

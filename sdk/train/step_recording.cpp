@@ -71,10 +71,17 @@ class Recorder final : public compute::Backend {
 
  private:
   void use(const Tensor& t, bool read, bool written) {
-    if (!t || t.elements() == 0) return;
+    if (!t) return;
+    const std::size_t buffer = plan_.buffer_at(t.data);
+    // Before its elements are asked for, whose product may have wrapped to none.
+    if (buffer < lives_.size()) BufferPlan::refuse_beyond_all(plan_.buffers()[buffer]);
+    if (t.elements() == 0) return;
     const Span span = span_of(t);
-    if (const std::size_t buffer = plan_.buffer_at(t.data); buffer < lives_.size()) {
+    if (buffer < lives_.size()) {
       Life& life = lives_[buffer];
+      // A part of one beyond all memory may lie anywhere.
+      if (span.end > span_of(plan_[buffer]).end)
+        for (const BufferPlan::Buffer& each : plan_.buffers()) BufferPlan::refuse_beyond_all(each);
       if (span.end > span_of(plan_[buffer]).end)
         throw Error(ASSAY_INTERNAL,
                     "the plan of a step: '" + plan_.buffers()[buffer].name + "' is used beyond its end");

@@ -41,6 +41,26 @@ TEST(StepRecording, ABufferLivesFromItsFirstWriteToItsLastUse) {
   EXPECT_EQ(step.plan.total_bytes(), 2 * kilobyte);
 }
 
+// Its size and its parts' have wrapped, so that parts seem to lie beyond its end.
+TEST(StepRecording, ABufferBeyondAllMemoryIsRefusedByItsOwnName) {
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  Chain step;
+  const auto a = step.add("a"), logits = step.plan.add("logits", DType::f32, {large, large});
+  const auto b = step.add("b");
+  for (const std::int64_t rows : {std::int64_t{1}, large}) try {
+      plan_step(step.plan, nullptr, [&](Backend& recorder) {
+        step.fill(recorder, a);
+        recorder.run(op::Fill{.x = step.plan[logits].slice(0, 0, rows), .value = 0});
+        step.fill(recorder, b);
+      });
+      ADD_FAILURE() << rows;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), ASSAY_OUT_OF_MEMORY) << rows << ": " << e.what();
+      EXPECT_TRUE(std::string(e.what()).starts_with("the buffer 'logits' of 1099511627776 x 1099511627776 elements"))
+          << rows << ": " << e.what();
+    }
+}
+
 TEST(StepRecording, PartsOfABufferAreUsesOfIt) {
   Chain step;
   const auto a = step.add("a"), b = step.add("b");

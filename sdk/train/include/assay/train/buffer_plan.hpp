@@ -61,6 +61,9 @@ class BufferPlan {
   // With a life that is known.
   Id add(std::string name, compute::DType dtype, std::initializer_list<std::int64_t> dims, int first, int last);
 
+  // Throws Error(OUT_OF_MEMORY) that names the buffer where it has more bytes than any memory.
+  static void refuse_beyond_all(const Buffer& buffer);
+
   // To be called before solve(): the arena begins with `bytes` of borrowed memory, where a buffer may lie while its
   // place is not reserved. No buffer crosses the end of this memory, because the rest of the arena is a separate
   // allocation.
