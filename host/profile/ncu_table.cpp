@@ -7,7 +7,9 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -165,6 +167,10 @@ class Column {
   std::optional<double> operator()(const Row& row) const {
     if (!place_) return std::nullopt;
     const std::optional<double> value = number_of(row[*place_]);
+    constexpr double most = 1e18;  // that a counter of one launch has, whatever its unit
+    if (value && !(*value >= 0 && *value <= most))
+      throw Unusable(
+          fmt::format("its column {} has {}, which is no count; expected 0 to {:g}", name_, row[*place_], most));
     return value ? std::optional(*value * scale_) : std::nullopt;
   }
 
@@ -299,6 +305,15 @@ std::vector<CountedLaunch> launches_of(const std::vector<Row>& rows, std::vector
   const auto name_place =
       static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), "Kernel Name") - rows[0].begin());
   std::vector<CountedLaunch> launches;
+  const auto place_of = [&rows](std::string_view name) {
+    return static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), name) - rows[0].begin());
+  };
+  const std::size_t id = place_of("ID"), process = place_of("Process ID"), columns = rows[0].size();
+  std::set<std::pair<std::string, std::string>> seen;
+  for (std::size_t i = 2; id < columns && process < columns && i < rows.size(); ++i)
+    if (!seen.emplace(rows[i][process], rows[i][id]).second)
+      throw Unusable(
+          fmt::format("its row {} has the ID {} of an earlier one: a launch counts once", i + 1, rows[i][id]));
   for (std::size_t i = 2; i < rows.size(); ++i) {
     const Row& row = rows[i];
     CountedLaunch launch;

@@ -34,10 +34,11 @@ bool is_time_or_rate(std::string_view unit) {
          unit.find("per_s") != std::string_view::npos;
 }
 
-// "" of a file that is not there.
+// "" of a file that is not there, or no table: a pipe, or one of more bytes than launches have.
 std::string counts_text(const fs::path& file) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
   try {
-    return read_file(file);
+    return fs::file_size(file) <= most_bytes ? read_regular_file(file) : "";
   } catch (const std::exception&) {
     return "";
   }

@@ -115,6 +115,12 @@ TEST(NcuTable, WhatCannotBeUsedIsAProblemInWords) {
       "it has no column gpu__time_duration.sum: another version's table, or another page");
   EXPECT_EQ(problem_of(head + with(units, "\"ns\"", "\"fortnight\"") + two_rows),
             "its column gpu__time_duration.sum is in 'fortnight', a unit that is not known");
+  EXPECT_EQ(problem_of(head + units + with(two_rows, "1,000,000", "-4")),
+            "its column dram__bytes.sum has -4, which is no count; expected 0 to 1e+18");
+  EXPECT_EQ(problem_of(head + units + with(two_rows, "1,000,000", "1e300")),
+            "its column dram__bytes.sum has 1e300, which is no count; expected 0 to 1e+18");
+  EXPECT_EQ(problem_of(head + units + with(two_rows, "\"1\",\"7\"", "\"0\",\"7\"")),
+            "its row 4 has the ID 0 of an earlier one: a launch counts once");
   EXPECT_EQ(problem_of(head + units + with(two_rows, "2,000", "65,77")), "'65,77' is no number in English");
   EXPECT_EQ(problem_of(head + units + with(two_rows, "1,000,000", "27.595.520")), "");
   EXPECT_EQ(problem_of(head + units + with(two_rows, "2,000", "n/a")),
