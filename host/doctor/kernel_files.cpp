@@ -98,10 +98,12 @@ std::map<std::int32_t, ProcessTicks> ticks_of_processes(const fs::path& proc) {
     if (open == std::string::npos || close == std::string::npos || close < open) continue;
     std::istringstream words(text.substr(close + 1));
     std::string word;
-    std::uint64_t user = 0, system = 0;
-    for (int i = 0; i < 11 && words >> word; ++i) {
-    }
-    if (!(words >> user >> system)) continue;
+    constexpr int place_of_flags = 6, before_times = 11;    // from the state on
+    constexpr std::uint64_t is_kernel_thread = 0x00200000;  // PF_KTHREAD: the kernel's own, nobody's program
+    std::uint64_t flags = 0, user = 0, system = 0;
+    for (int i = 0; i < before_times && words >> word; ++i)
+      if (i == place_of_flags) flags = std::strtoull(word.c_str(), nullptr, 10);
+    if (!(words >> user >> system) || (flags & is_kernel_thread) != 0) continue;
     found[std::stoi(number)] = {text.substr(open + 1, close - open - 1), user + system};
   }
   return found;

@@ -148,6 +148,7 @@ TEST(KernelFiles, ANameMayHaveBracketsAndBlanks) {
   test::TemporaryFolder proc;
   put_file(proc / "42/stat", "42 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0\n");
   put_file(proc / "43/stat", "torn");
+  put_file(proc / "44/stat", "44 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 30 12 0 0\n");  // the kernel's own
   put_file(proc / "self/stat", "1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 0 0\n");
   const auto found = ticks_of_processes(proc.path());
   ASSERT_EQ(found.size(), 1u);
