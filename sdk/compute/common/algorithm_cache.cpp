@@ -1,7 +1,7 @@
 #include "algorithm_cache.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <assay/plugin.hpp>
 
@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -75,14 +77,16 @@ std::map<std::string, CachedAlgorithm> read(const fs::path& file, const TuningCo
 // An empty file that nobody else has: hosts that share a home have processes of one number. It may be read by whoever
 // may read what this user makes.
 fs::path new_file_beside(const fs::path& file) {
-  std::string name = file.string() + ".XXXXXX.new";
-  const int made = ::mkstemps(name.data(), 4);
-  if (made < 0) throw std::system_error(errno, std::generic_category(), "no file can be made beside it");
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  (void)::fchmod(made, 0666 & ~mask);
-  ::close(made);
-  return name;
+  std::random_device random;
+  for (;;) {
+    const std::string name = file.string() + "." + std::to_string(random()) + ".new";
+    // The mode is the user's usual one: umask(2) tells it only by changing it for all threads.
+    const int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made < 0 && errno == EEXIST) continue;
+    if (made < 0) throw std::system_error(errno, std::generic_category(), "no file can be made beside it");
+    ::close(made);
+    return name;
+  }
 }
 
 void write(const fs::path& file, const json& document) {
