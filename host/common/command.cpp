@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -37,14 +38,23 @@ Pipe make_pipe() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-// Reads both ends until both are closed or the time is over. Returns whether it is over.
-bool read_both(const Fd& out, const Fd& err, CommandAnswer& answer, Clock::time_point deadline) {
+enum class End { exited, timed_out, said_too_much };
+
+// Reads both ends until the program has ended and both are closed, or for a moment longer: what it has started may keep
+// them open for as long as it likes.
+End read_both(const Fd& out, const Fd& err, CommandAnswer& answer, Clock::time_point deadline, pid_t pid, int& status) {
+  constexpr std::chrono::milliseconds look{50}, look_at_silent{2}, patience_after_end{500};
   std::array<pollfd, 2> watched{{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{&answer.out, &answer.err};
-  while (watched[0].fd >= 0 || watched[1].fd >= 0) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return true;
-    if (poll(watched.data(), watched.size(), static_cast<int>(std::min<std::int64_t>(left, 1 << 30))) < 0) continue;
+  std::optional<Clock::time_point> ended;
+  while (watched[0].fd >= 0 || watched[1].fd >= 0 || !ended) {
+    const Clock::time_point now = Clock::now();
+    if (!ended && ::waitpid(pid, &status, WNOHANG) == pid) ended = now;
+    if (ended && now - *ended >= patience_after_end) return End::exited;
+    if (!ended && now >= deadline) return End::timed_out;
+    const bool is_silent = watched[0].fd < 0 && watched[1].fd < 0;
+    if (poll(watched.data(), watched.size(), static_cast<int>((is_silent ? look_at_silent : look).count())) <= 0)
+      continue;
     for (std::size_t i = 0; i < watched.size(); ++i) {
       if (watched[i].fd < 0 || watched[i].revents == 0) continue;
       std::array<char, 65536> block;
@@ -54,14 +64,16 @@ bool read_both(const Fd& out, const Fd& err, CommandAnswer& answer, Clock::time_
       else if (n == 0 || errno != EINTR)
         watched[i].fd = -1;
     }
+    if (!ended && answer.out.size() + answer.err.size() > most_answer_bytes) return End::said_too_much;
   }
-  return false;
+  return End::exited;
 }
 
 }  // namespace
 
 std::string CommandAnswer::complaint() const {
   if (timed_out) return "it did not answer in time";
+  if (said_too_much) return fmt::format("it said more than {} MiB", most_answer_bytes >> 20);
   // The first line often names what the last one only regrets.
   std::string text;
   std::string_view rest = err;
@@ -103,10 +115,13 @@ CommandAnswer run_command(const std::vector<std::string>& arguments, std::chrono
     answer.err = fmt::format("{}: {}", arguments[0], std::generic_category().message(failed));
     return answer;
   }
-  answer.timed_out = read_both(out.read, err.read, answer, Clock::now() + timeout);
-  if (answer.timed_out) ::kill(pid, SIGKILL);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  const End end = read_both(out.read, err.read, answer, Clock::now() + timeout, pid, status);
+  answer.timed_out = end == End::timed_out, answer.said_too_much = end == End::said_too_much;
+  if (end != End::exited) {
+    ::kill(pid, SIGKILL);
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
   }
   answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return answer;

@@ -1,6 +1,7 @@
 // A function in a child that crashes, hangs, exits, or leaves processes behind.
 #include "common/child.hpp"
 
+#include "common/command.hpp"
 #include "common/process_tree.hpp"
 
 #include <fcntl.h>
@@ -143,6 +144,26 @@ TEST(Child, PrintsWhereItIsToldTo) {
   EXPECT_GT(pread(memory, text, sizeof text - 1, 0), 0);
   close(memory);
   EXPECT_NE(std::string(text).find("thrown"), std::string::npos) << text;
+}
+
+// A daemon that a program leaves behind has its pipes.
+TEST(RunCommand, WhatAProgramLeavesRunningIsNotWaitedFor) {
+  const CommandAnswer answer = run_command({"sh", "-c", "sleep 60 & echo said; echo $! >&2"}, std::chrono::seconds(30));
+  EXPECT_TRUE(answer.is_good()) << answer.complaint();
+  EXPECT_EQ(answer.out, "said\n");
+  ::kill(std::stoi(answer.err), SIGKILL);
+}
+
+TEST(RunCommand, EndlessOutputEndsTheProgram) {
+  const CommandAnswer answer = run_command({"sh", "-c", "exec yes"}, std::chrono::seconds(60));
+  EXPECT_FALSE(answer.is_good());
+  EXPECT_EQ(answer.complaint(), "it said more than 64 MiB");
+  EXPECT_LT(answer.out.size(), most_answer_bytes + (1 << 20));
+}
+
+TEST(RunCommand, AProgramThatClosesItsPipesIsHeldToItsTimeAllTheSame) {
+  const CommandAnswer answer = run_command({"sh", "-c", "exec sleep 60 >&- 2>&-"}, std::chrono::milliseconds(200));
+  EXPECT_TRUE(answer.timed_out);
 }
 
 }  // namespace
