@@ -62,8 +62,7 @@ int show_history(const po::variables_map& values, std::vector<std::string> warni
   std::vector<history::IndexedRun> runs = index.runs();
   if (runs.empty()) throw UsageError(fmt::format("there is no run below {}", folders.front().string()));
   if (found.series.empty() && !found.metrics.empty())
-    throw UsageError(fmt::format("no record has '{}'; there are {}{}", options.metric, fmt::join(found.metrics, ", "),
-                                 did_you_mean(options.metric, found.metrics)));
+    throw UsageError(fmt::format("no record has '{}'{}", options.metric, known_instead(options.metric, found.metrics)));
   if (values.count("json")) {
     fmt::print("{}\n", record::json_text(history::history_json(runs, found, options), 2));
     return run::exit_ok;

@@ -172,8 +172,8 @@ report::ReportedHistory read_history(const po::variables_map& values, report::Re
   history.found = history::find_series(index, history.options, reported.warnings);
   const std::vector<std::string>& metrics = history.found.metrics;
   if (history.found.series.empty() && !metrics.empty())
-    throw UsageError(fmt::format("no record has '{}'; there are {}{}", history.options.metric, fmt::join(metrics, ", "),
-                                 did_you_mean(history.options.metric, metrics)));
+    throw UsageError(
+        fmt::format("no record has '{}'{}", history.options.metric, known_instead(history.options.metric, metrics)));
   return history;
 }
 

@@ -1,6 +1,7 @@
 // The known name that a mistyped one was meant to be.
 #pragma once
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -88,6 +89,12 @@ inline std::string did_you_mean(std::string_view word, const std::vector<std::st
   const auto name = nearest(word, known);
   const std::string foreign = name ? foreign_letter(word) : "";
   return name ? fmt::format("{}{}; did you mean '{}'?", foreign.empty() ? "" : "; ", foreign, *name) : "";
+}
+// The same, and all that is known behind it, which may be long: "; did you mean 'x'? There are x, y", "; there are x,
+// y".
+inline std::string known_instead(std::string_view word, const std::vector<std::string>& known) {
+  const std::string meant = did_you_mean(word, known);
+  return fmt::format("{}{} {}", meant, meant.empty() ? "; there are" : " There are", fmt::join(known, ", "));
 }
 
 }  // namespace assay::host

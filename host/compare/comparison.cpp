@@ -298,9 +298,7 @@ void require_metric(const std::vector<Side>& sides, const std::string& metric) {
   const std::vector<std::string> names = all_metric_names(sides);
   if (std::find(names.begin(), names.end(), metric) != names.end())
     throw NoMetricError(fmt::format("no case has a figure of '{}' above 0, and a ratio needs one", metric));
-  const auto near = nearest(metric, names);
-  throw NoMetricError(fmt::format("no case has a figure of '{}'; there are {}{}", metric, fmt::join(names, ", "),
-                                  near ? fmt::format("; did you mean '{}'?", *near) : ""));
+  throw NoMetricError(fmt::format("no case has a figure of '{}'{}", metric, known_instead(metric, names)));
 }
 
 std::string name_of(const SideCase& c) {

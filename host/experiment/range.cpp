@@ -43,6 +43,13 @@ struct Range {
   // One value more than allowed when there are too many.
   std::vector<Value> values() const { return is_whole() ? whole_values() : real_values(); }
 
+  // Of more than can be listed: by what leads from the smallest to the largest.
+  std::string count_text() const {
+    const double first = as_double(min), last = as_double(max), grows = as_double(growth);
+    const double steps = by_factor ? std::log(last / first) / std::log(grows) : (last - first) / grows;
+    return steps < 1e15 ? fmt::format("about {:.0f}", std::floor(steps + 1)) : fmt::format("about {:.1e}", steps);
+  }
+
  private:
   std::vector<Value> whole_values() const {
     const auto last = std::get<std::int64_t>(max), grows = std::get<std::int64_t>(growth);
@@ -93,8 +100,8 @@ class RangeReader {
     if (factor && as_double(*min) <= 0) return wrong("min", "a number > 0: no factor leads on from another; use step");
     auto values = range.values();
     if (values.size() <= most_range_values) return values;
-    mistakes_.add(table_.place, fmt::format("{} is a range of more than {} values; expected fewer: a larger {}", label_,
-                                            most_range_values, factor ? "factor" : "step"));
+    mistakes_.add(table_.place, fmt::format("{} is a range of {} values; expected {} at most: a larger {}", label_,
+                                            range.count_text(), most_range_values, factor ? "factor" : "step"));
     return std::nullopt;
   }
 

@@ -106,7 +106,7 @@ TEST_F(SidesCompared, AMetricThatNoCaseHasIsNamedWithThoseThereAre) {
     FAIL() << "no error";
   } catch (const NoMetricError& e) {
     const std::string text = e.what();
-    EXPECT_NE(text.find("'stp'; there are step, "), std::string::npos) << text;
+    EXPECT_NE(text.find("'stp'; did you mean 'step'? There are step, "), std::string::npos) << text;
     EXPECT_NE(text.find("did you mean 'step'?"), std::string::npos) << text;
   }
 }

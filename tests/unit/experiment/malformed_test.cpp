@@ -110,7 +110,7 @@ const std::vector<Malformed>& malformed_files() {
       {"range_of_words", 6, 16, R"([sweep] size min is "small"; expected a number)", ""},
       {"range_step_zero", 6, 41, "[sweep] batch_size step is 0; expected a number > 0", ""},
       {"range_too_long", 6, 14,
-       "[sweep] batch_size is a range of more than 10000 values; expected fewer: a larger step", ""},
+       "[sweep] batch_size is a range of about 10001 values; expected 10000 at most: a larger step", ""},
       {"range_unknown_member", 6, 46, "unknown key 'fctor' in [sweep] batch_size; known: min, max, factor, step",
        "; did you mean 'factor'?"},
       {"ranks_word", 6, 9,
