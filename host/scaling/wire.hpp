@@ -44,6 +44,7 @@ struct Demand {
 Demand demand_of(Algorithm algorithm, Collective collective, double bytes, int ranks);
 
 // What messages of a direct all-reduce have in common up to this size: all of it goes to each rank.
+// As sdk/comm/include/assay/comm/message.hpp has it.
 constexpr double small_message_bytes = 16 * 1024;
 
 struct WirePoint {

@@ -1,6 +1,7 @@
 #include "collectives.hpp"
 
 #include <algorithm>
+#include <assay/comm/message.hpp>
 #include <cstring>
 #include <optional>
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::size_t segment_bytes = 512 * 1024;
 constexpr std::size_t window = 2;  // segments of one peer that may be under way to an owner
-constexpr std::size_t small_bytes = 16 * 1024;
+constexpr std::size_t small_bytes = small_message_bytes;
 constexpr std::size_t piece_bytes = 1024 * 1024;  // of a gather or a broadcast: one message
 constexpr std::size_t line_bytes = 64;
 // The first message of a connection, which makes room for what follows; no larger than what is registered for a stage.

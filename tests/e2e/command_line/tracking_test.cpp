@@ -68,7 +68,8 @@ TEST_F(Tracking, HistorySaysWhatThereIs) {
   const RunResult unknown = run({"history", "hyperfin"});
   EXPECT_EQ(unknown.exit.code, 2);
   EXPECT_PRED2(contains, unknown.output, "did you mean 'hyperfine'?");
-  EXPECT_PRED2(contains, run({"history", "--metric", "steep"}).output, "no record has 'steep'; did you mean 'step'? There are ");
+  EXPECT_PRED2(contains, run({"history", "--metric", "steep"}).output,
+               "no record has 'steep'; did you mean 'step'? There are ");
   EXPECT_PRED2(contains, run({"history", "--since", "soon"}).output, "--since is 'soon'; expected a day");
 }
 

@@ -1,6 +1,7 @@
 // What collectives take beside the computation: what workloads on several ranks report of it.
 #pragma once
 #include <algorithm>
+#include <assay/comm/message.hpp>
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/plugin.hpp>
 #include <cstddef>
@@ -35,7 +36,7 @@ inline constexpr auto communication_bytes_metric =
         .help("of a rank in a step: the larger of what each collective sends and receives, summed");
 // Libraries send small messages in another way than large ones (Gloo here: all of them to every rank), so that the mean
 // of both stands for neither.
-inline constexpr std::size_t small_message_bytes = 16 * 1024;
+using comm::small_message_bytes;
 inline constexpr auto small_collectives_metric =
     Metric::per_case("small_collectives").help("those of the collectives of a step that are of at most 16 KiB");
 inline constexpr auto small_communication_bytes_metric =
