@@ -177,7 +177,7 @@ TEST_F(Ab, ASideThatFailsEndsIt) {
 TEST_F(Ab, CasesThatOnlyOneSideHasAreRefused) {
   const RunResult result = ab({"--b", "sweep.batch_size=[1, 2]"});
   EXPECT_EQ(result.exit.code, 1) << result.output;
-  EXPECT_TRUE(contains(result.output, "assay: side B: ")) << result.output;
+  EXPECT_TRUE(contains(result.output, "assay: A and B do not have the same cases: ")) << result.output;
 }
 
 TEST_F(Ab, WrongSidesAreRefusedBeforeAnythingStarts) {
