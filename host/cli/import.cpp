@@ -125,11 +125,11 @@ void import_file(const fs::path& file, const po::variables_map& values) try {
     }
   }
   folder.append_all(run.records);
-  for (const std::string& note : run.notes) fmt::print(stderr, "assay: {}: {}\n", file.string(), note);
-  fmt::print("{}: {} {} as {} ({}), {}\n", file.string(), run.records.size(),
+  for (const std::string& note : run.notes) fmt::print(stderr, "assay: {}: {}\n", one_line(file.string()), note);
+  fmt::print("{}: {} {} as {} ({}), {}\n", one_line(file.string()), run.records.size(),
              run.records.size() == 1 ? "case" : "cases", folder.path().string(), format.name, utc_text(time));
 } catch (const imports::ImportError& e) {
-  throw UsageError(fmt::format("{}: {}", file.string(), e.what()));
+  throw UsageError(fmt::format("{}: {}", one_line(file.string()), e.what()));
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ TEST_F(Tracking, WhatCannotBeImportedIsSaidAndLeavesNothing) {
   EXPECT_PRED2(contains, refused.output, "hello.txt: it looks like none of nccl-tests");
   EXPECT_EQ(run({"import", "hello.txt", "--format", "nvbench"}).exit.code, 2);
   EXPECT_NE(run({"import", "nowhere.json"}).exit.code, 0);
+  write("a\nname.txt", "hello");
+  EXPECT_PRED2(contains, run({"import", "a\nname.txt"}).output, "a name.txt: it looks like none") << "in one line";
   EXPECT_FALSE(fs::exists(folder() / "results"));
 }
 
