@@ -25,6 +25,11 @@ Settings::Settings(const assay::Case& c)
   if (c.get<bool>("registered"))
     registration = c.get<bool>("windows") ? assay::comm::Registration::symmetric : assay::comm::Registration::plain;
   repeats = c.get<std::int64_t>("repeats");
+  waits_for_each = c.choice("wait", waits) == Wait::each;
+  if (waits_for_each && graph)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "wait = \"each\" with execution = \"graph\", whose collectives follow one another on the GPU; "
+                       "take execution = \"eager\", or leave wait out");
   options.on_compute_stream = graph || c.choice("stream", streams) == Stream::compute;
   if (collective == Collective::broadcast && !in_place)
     throw assay::Error(ASSAY_INVALID_ARGUMENT, "a broadcast has one buffer; leave out in_place = false");

@@ -25,6 +25,7 @@ struct Settings {
   bool graph = false;
   assay::comm::Registration registration = assay::comm::Registration::none;  // at best
   std::int64_t repeats = 1;                                                  // of the collective in a step
+  bool waits_for_each = false;                                               // of them
 };
 
 inline constexpr auto collectives = [] {
@@ -45,6 +46,9 @@ inline constexpr auto reductions = assay::choices<assay::comm::Reduction>({{"sum
 inline constexpr auto backend_names = assay::names("auto", "nccl", "gloo");
 enum class Stream { own, compute };
 inline constexpr auto streams = assay::choices<Stream>({{"own", Stream::own}, {"compute", Stream::compute}});
+
+enum class Wait { step, each };
+inline constexpr auto waits = assay::choices<Wait>({{"step", Wait::step}, {"each", Wait::each}});
 
 using assay::Param;
 inline constexpr auto params = assay::table(
@@ -84,6 +88,9 @@ inline constexpr auto params = assay::table(
     Param::integer("repeats", 1)
         .at_least(1)
         .at_most(10'000)
-        .help("times that a step does the collective, one after the other and waited for together"));
+        .help("times that a step does the collective, one after the other"),
+    Param::choice("wait", Wait::step, waits)
+        .help("what the caller waits for. step: the last collective of a step; each: every one of them, before it "
+              "enqueues the next, as nccl-tests -z 1 does"));
 
 }  // namespace all_reduce

@@ -54,7 +54,10 @@ Ticket Workload::enqueue(const Buffers& b) {
 Ticket Workload::enqueue_series(const Buffers& b) {
   if (settings_.repeats == 1) return enqueue(b);
   communicator_->begin_series();
-  for (std::int64_t i = 0; i < settings_.repeats; ++i) (void)enqueue(b);
+  for (std::int64_t i = 0; i < settings_.repeats; ++i) {
+    (void)enqueue(b);
+    if (settings_.waits_for_each) communicator_->synchronize();
+  }
   return communicator_->end_series();
 }
 

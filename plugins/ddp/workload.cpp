@@ -52,7 +52,7 @@ std::size_t Workload::bucket_bytes(const Launch& launch) {
 
 void Workload::prepare_step(const Launch& launch, std::size_t bucket_bytes) {
   steps_.forget_captured();
-  average_.emplace(settings_.strategy, trainer_.parameters(), bucket_bytes);
+  average_.emplace(settings_.strategy, trainer_.parameters(), bucket_bytes, settings_.communication.last_bucket_bytes);
   average_->use(steps_.communicator());
   if (settings_.graph) steps_.capture(trainer_, [&] { enqueue_step(launch); });
 }

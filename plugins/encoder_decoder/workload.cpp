@@ -13,8 +13,8 @@ Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
       trainer_(host_, settings_.trainer),
-      average_(assay::parallel::Strategy::overlap_bucketed, trainer_.parameters(),
-               settings_.communication.bucket_bytes) {}
+      average_(assay::parallel::Strategy::overlap_bucketed, trainer_.parameters(), settings_.communication.bucket_bytes,
+               settings_.communication.last_bucket_bytes) {}
 
 std::int64_t Workload::batches() const {
   const assay::data::LoaderConfig& loader = settings_.data.loader;

@@ -25,9 +25,10 @@ Workload::Workload(const assay::Case& c)
       settings_(c),
       trainer_(host_, settings_.trainer),
       ready_buckets_(trainer_.parameters(),
-                     assay::parallel::plan_buckets(trainer_.parameters(),
-                                                   assay::parallel::bucket_options(settings_.communication.bucket_bytes,
-                                                                                   settings_.trainer.arena_multiple)),
+                     assay::parallel::plan_buckets(trainer_.parameters(), assay::parallel::bucket_options(
+                                                                              settings_.communication.bucket_bytes,
+                                                                              settings_.communication.last_bucket_bytes,
+                                                                              settings_.trainer.arena_multiple)),
                      [this](std::size_t bucket) { start_reduction(bucket); }),
       arena_{0, trainer_.parameters().arena_elements()},
       exact_weights_(trainer_.parameters(), assay::models::decoder_blocks(trainer_.ids()).resident.parameters,

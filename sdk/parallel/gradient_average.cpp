@@ -3,11 +3,11 @@
 namespace assay::parallel {
 namespace {
 
-std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::ParameterSet& set,
-                                           std::size_t bucket_bytes) {
+std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+                                           std::size_t last_bucket_bytes) {
   switch (strategy) {
     case Strategy::flat: return {{0, set.arena_elements()}};
-    case Strategy::overlap_bucketed: return plan_buckets(set, bucket_options(bucket_bytes));
+    case Strategy::overlap_bucketed: return plan_buckets(set, bucket_options(bucket_bytes, last_bucket_bytes));
     case Strategy::naive:
     case Strategy::overlap_individual: break;
   }
@@ -16,10 +16,12 @@ std::vector<train::ElementRange> pieces_of(Strategy strategy, const train::Param
 
 }  // namespace
 
-GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes)
+GradientAverage::GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+                                 std::size_t last_bucket_bytes)
     : strategy_(strategy),
       set_(set),
-      pieces_(set, pieces_of(strategy, set, bucket_bytes), [this](std::size_t piece) { start(piece); }),
+      pieces_(set, pieces_of(strategy, set, bucket_bytes, last_bucket_bytes),
+              [this](std::size_t piece) { start(piece); }),
       tickets_(pieces().size()) {
   if (strategy != Strategy::overlap_bucketed) return;
   for (std::size_t begin = 0; begin < pieces().size();) {

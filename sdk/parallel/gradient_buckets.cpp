@@ -6,16 +6,24 @@
 namespace assay::parallel {
 namespace {
 
+// Of the bucket with so many bytes before it.
+std::size_t wanted_bytes(const BucketOptions& options, std::size_t total, std::size_t before) {
+  if (before == 0) return options.first_bytes;
+  const std::size_t least = std::min(options.last_bytes, options.bytes);
+  return std::clamp((total - before) / 2, least, options.bytes);
+}
+
 std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const BucketOptions& options) {
-  const auto width = static_cast<std::int64_t>(compute::size_of(set.policy().gradient));
+  const std::size_t width = compute::size_of(set.policy().gradient);
+  const auto bytes_of = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * width; };
   const std::vector<train::ParameterSet::Id>& groups = set.group_begins();
   std::vector<train::ElementRange> buckets;
   std::int64_t begin = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const bool last = g + 1 == groups.size();
     const std::int64_t end = set.elements_before(last ? set.all().size() : groups[g + 1]);
-    const std::size_t wanted = buckets.empty() ? options.first_bytes : options.bytes;
-    if (!last && static_cast<std::size_t>((end - begin) * width) < wanted) continue;
+    const std::size_t wanted = wanted_bytes(options, bytes_of(set.arena_elements()), bytes_of(begin));
+    if (!last && bytes_of(end - begin) < wanted) continue;
     buckets.push_back({begin, end});
     begin = end;
   }
@@ -28,21 +36,24 @@ std::vector<train::ElementRange> by_multiple(const train::ParameterSet& set, con
     throw Error(ASSAY_INVALID_ARGUMENT, "an arena of " + std::to_string(total) +
                                             " elements cannot be cut into buckets of multiples of " +
                                             std::to_string(options.multiple) + "; pad it first");
+  const std::size_t width = compute::size_of(set.policy().gradient);
+  const auto bytes_of = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * width; };
   const auto elements_of = [&](std::size_t bytes) {
-    const auto n = static_cast<std::int64_t>(bytes / compute::size_of(set.policy().gradient));
+    const auto n = static_cast<std::int64_t>(bytes / width);
     return std::max(n / options.multiple, std::int64_t{1}) * options.multiple;
   };
   std::vector<train::ElementRange> buckets;
-  for (std::int64_t begin = 0; begin < total; begin = buckets.back().end)
-    buckets.push_back(
-        {begin, std::min(total, begin + elements_of(buckets.empty() ? options.first_bytes : options.bytes))});
+  for (std::int64_t begin = 0; begin < total; begin = buckets.back().end) {
+    const std::size_t wanted = wanted_bytes(options, bytes_of(total), bytes_of(begin));
+    buckets.push_back({begin, std::min(total, begin + elements_of(wanted))});
+  }
   return buckets;
 }
 
 }  // namespace
 
-BucketOptions bucket_options(std::size_t bytes, std::int64_t multiple) {
-  BucketOptions options{.bytes = bytes, .multiple = multiple};
+BucketOptions bucket_options(std::size_t bytes, std::size_t last_bytes, std::int64_t multiple) {
+  BucketOptions options{.bytes = bytes, .last_bytes = last_bytes == 0 ? bytes : last_bytes, .multiple = multiple};
   options.first_bytes = std::min(options.first_bytes, bytes);
   return options;
 }

@@ -1,5 +1,6 @@
-// Waiting for what gives no signal: at first without giving up the processor for long, as most waits are short and a
-// sleep of 50 us takes twice that, then in small sleeps, which lengthen a long wait by no more than a percent.
+// Waiting for what gives no signal: at first asking again at once, as a small collective takes some microseconds and
+// giving up the processor takes one; then without giving it up for long, as most waits are short and a sleep of 50 us
+// takes twice that; then in small sleeps, which lengthen a long wait by no more than a percent.
 #pragma once
 #include <chrono>
 #include <thread>
@@ -9,7 +10,9 @@ namespace assay::comm::nccl {
 class Backoff {
  public:
   void pause() {
-    if (waited_for(std::chrono::milliseconds(10)))
+    if (asked_ < asked_at_once)
+      ++asked_;
+    else if (waited_for(std::chrono::milliseconds(10)))
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     else
       std::this_thread::yield();
@@ -17,6 +20,8 @@ class Backoff {
   bool waited_for(std::chrono::microseconds time) const { return std::chrono::steady_clock::now() - begin_ > time; }
 
  private:
+  static constexpr int asked_at_once = 50;  // of some 0.5 us each, where it is the GPU that is asked
+  int asked_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

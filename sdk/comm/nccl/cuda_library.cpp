@@ -125,15 +125,8 @@ class CudaLibrary final : public Library {
   void wait_for(Stream stream, Event event) override {
     check(cudaStreamWaitEvent(cuda(stream), cuda_event(event), cudaEventWaitDefault), "order two streams");
   }
-  bool happened(Event event) override {
-    const cudaError_t status = cudaEventQuery(cuda_event(event));
-    if (status == cudaErrorNotReady) {
-      (void)cudaGetLastError();  // the runtime keeps this one, too
-      return false;
-    }
-    check(status, "ask for an event");
-    return true;
-  }
+  bool happened(Event event) override { return is_ready(cudaEventQuery(cuda_event(event)), "ask for an event"); }
+  bool idle(Stream stream) override { return is_ready(cudaStreamQuery(cuda(stream)), "ask for a stream"); }
   double elapsed_ms(Event begin, Event end) override {
     float elapsed = 0.0F;
     check(cudaEventElapsedTime(&elapsed, cuda_event(begin), cuda_event(end)), "read the time between two events");
@@ -268,6 +261,14 @@ class CudaLibrary final : public Library {
   void abort(Comm comm) noexcept override { (void)ncclCommAbort(nccl(comm)); }
 
  private:
+  static bool is_ready(cudaError_t answer, const char* what) {
+    if (answer == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // the runtime keeps this one, too
+      return false;
+    }
+    check(answer, what);
+    return true;
+  }
   // The number of the capture, or 0, and its graph.
   static std::pair<std::uint64_t, cudaGraph_t> capture_of(Stream stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -73,6 +73,7 @@ class Library {
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait_for(Stream stream, Event event) = 0;  // what follows in `stream` comes after `event`
   virtual bool happened(Event event) = 0;
+  virtual bool idle(Stream stream) = 0;                   // all that was enqueued on it is done
   virtual double elapsed_ms(Event begin, Event end) = 0;  // both have happened
   virtual std::uint64_t capturing(Stream stream) = 0;  // 0, or the number of the capture that the stream takes part in
   // Keeps `held` until the graph that the stream's operations are being captured into, and all that was made from it,

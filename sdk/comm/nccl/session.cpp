@@ -115,13 +115,13 @@ Ticket Session::enqueue(const Collective& collective, const char* what, std::uin
   });
 }
 
-// Where the host's launches decide, each look of its own would show in the time of a collective: the caretaker goes on
-// watching the call that began the series, and is told that another has begun.
+// Where the host's launches decide, each look of its own would show in the time of a collective, be it at a clock: the
+// caretaker goes on watching the call that began the series, and sees that others have followed.
 Ticket Session::add_to_series(const Collective& collective, std::uint64_t bytes) {
   Flight& flight = *series_;
   ++flight.collectives;
   flight.bytes += bytes;
-  call_went_on_ = Clock::now().time_since_epoch().count();
+  calls_of_series_.store(calls_of_series_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   call(
       child_, [&] { return library_->enqueue(child_, collective, stream_); }, [&] { return describe(flight); });
   return flight.ticket;
@@ -212,7 +212,26 @@ void Session::wait_until_happened(Event event) {
   if (dead_) throw_failure();
 }
 
+// No event stands behind a collective of a series. The caretaker watches meanwhile: the series is a call that lasts.
+void Session::await_series() {
+  const auto look_at_nccl = [&] {
+    call(
+        child_, [&] { return library_->state(child_); }, [&] { return describe(*series_); });
+  };
+  const LongWait waiting(ranks_);
+  require_alive();
+  on_gpu([&] {
+    for (Backoff backoff; !library_->idle(stream_); backoff.pause()) {
+      require_alive();
+      if (backoff.waited_for(std::chrono::milliseconds(1))) look_at_nccl();
+    }
+  });
+  if (dead_) throw_failure();  // an abort lets the kernels end, too
+  look_at_nccl();
+}
+
 void Session::synchronize() {
+  if (series_) return await_series();
   require_usable("synchronize");
   Event last = nullptr;
   {

@@ -52,7 +52,8 @@ class Session {
   void synchronize();
   void barrier();
   Totals take_totals();
-  // Collectives between the two are one flight. end_series() gives its ticket.
+  // Collectives between the two are one flight. end_series() gives its ticket; synchronize() in between waits for what
+  // there is of it.
   void begin_series();
   Ticket end_series();
   bool register_memory(void* address, std::size_t bytes);  // false: NCCL would not
@@ -84,6 +85,7 @@ class Session {
   void require_usable(const char* what);
   void require_alive();
   void wait_until_happened(Event event);
+  void await_series();
   // Runs `start`, which calls NCCL, and waits until `comm` is ready for the next call. `what` describes it for an
   // error.
   template <class Start, class What>
@@ -135,7 +137,7 @@ class Session {
     std::chrono::steady_clock::time_point since;
   };
   std::optional<Call> call_;  // the collective that the user's thread is enqueuing, or the first one of a series
-  std::atomic<std::chrono::steady_clock::rep> call_went_on_ = 0;  // when the last one of a series was begun
+  std::atomic<std::uint64_t> calls_of_series_ = 0;  // further ones, of all series
   bool connected_ = false;
   bool closing_ = false;
   bool released_ = false;           // by an abort: nothing runs on the GPU, and nobody is inside NCCL
@@ -155,6 +157,8 @@ class Session {
   const std::shared_ptr<std::atomic<int>> live_graphs_ = std::make_shared<std::atomic<int>>(0);
   Ticket watched_ = 0;  // the caretaker's: this one was running at `watched_since_`
   std::chrono::steady_clock::time_point watched_since_{};
+  std::uint64_t watched_calls_ = 0;  // so many there were when the caretaker looked last
+  std::chrono::steady_clock::time_point series_went_on_{};
   std::thread caretaker_;
 };
 

@@ -46,8 +46,11 @@ std::optional<Failure> Session::look() {
       }
     }
     if (aborted()) return given_up(oldest ? describe(*oldest) : call ? describe(call->flight) : "what comes next");
-    const Clock::time_point went_on{Clock::duration(call_went_on_.load())};
-    if (call && Clock::now() - std::max(call->since, went_on) > timeout_)
+    if (const std::uint64_t calls = calls_of_series_.load(std::memory_order_relaxed); calls != watched_calls_) {
+      watched_calls_ = calls;
+      series_went_on_ = Clock::now();
+    }
+    if (call && Clock::now() - std::max(call->since, series_went_on_) > timeout_)
       return late(describe(oldest ? *oldest : call->flight));
     if (!oldest) return std::nullopt;
     // Who holds NCCL at this moment is a call of the user's thread, which learns of errors by itself.

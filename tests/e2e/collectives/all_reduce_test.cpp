@@ -107,8 +107,10 @@ TEST_F(AllReduce, HalfPrecisionMovesAndIsNotReducedOnTheCpu) {
 
 // A series has the figures of one of its collectives; in place each adds up the sums of the one before.
 TEST_F(AllReduce, AStepOfManyCollectivesHasTheTimeOfOne) {
-  const auto records = run_cases("size_bytes = 4012\nreduction = \"max\"", "repeats = [1, 20]\n", "ranks = 1\n");
-  ASSERT_EQ(records.size(), 2u);
+  const auto records =
+      run_cases("size_bytes = 4012\nreduction = \"max\"",
+                "[[sweep.zip]]\nrepeats = [1, 20, 20]\nwait = [\"step\", \"step\", \"each\"]\n", "ranks = 1\n");
+  ASSERT_EQ(records.size(), 3u);
   for (const json& r : records) {
     ASSERT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
     EXPECT_EQ(metric(r, "message_bytes"), 4012);
@@ -161,6 +163,9 @@ TEST_F(AllReduce, WhatCannotBeIsRefused) {
       run_cases("collective = \"broadcast\"\nin_place = false", "", "ranks = 2\nallow = [\"failed\"]\n");
   ASSERT_EQ(broadcast.size(), 1u);
   EXPECT_NE(broadcast[0]["reason"].get<std::string>().find("one buffer"), std::string::npos) << broadcast[0]["reason"];
+  const auto graph = run_cases("execution = \"graph\"\nwait = \"each\"", "", "ranks = 2\nallow = [\"failed\"]\n");
+  ASSERT_EQ(graph.size(), 1u);
+  EXPECT_TRUE(contains(graph[0]["reason"], "take execution = \"eager\"")) << graph[0]["reason"];
 }
 
 // These are the columns of report 003 (results/published) and of nccl-tests.

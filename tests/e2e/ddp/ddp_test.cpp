@@ -80,6 +80,9 @@ TEST_F(Ddp, ABucketOfLessThanNothingIsRefused) {
   const RunResult result = run_alone({.plugin = "ddp", .params = "bucket_mb = -1.0"});
   EXPECT_EQ(result.exit.code, 2);
   EXPECT_TRUE(contains(result.output, "bucket_mb is -1.0; expected a number >= 0")) << result.output;
+  const RunResult larger = run_alone({.plugin = "ddp", .params = "bucket_mb = 25\nlast_bucket_mb = 50"});
+  EXPECT_EQ(larger.exit.code, 2);
+  EXPECT_TRUE(contains(larger.output, "last_bucket_mb is larger than bucket_mb")) << larger.output;
 }
 
 // Of 36 MB of gradients two sizes are tried, and all ranks take the same. Without a GPU a step is no graph.
@@ -99,8 +102,8 @@ TEST_F(Ddp, TheSizeOfBucketsIsMeasured) {
 }
 
 TEST_F(Ddp, EveryPrecisionAndOptimizerIsVerified) {
-  const auto records =
-      run_cases("", "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");
+  const auto records = run_cases("last_bucket_mb = 0.2",
+                                 "precision = [\"fp32\", \"bf16\", \"bf16_pure\"]\noptimizer = [\"adamw\", \"sgd\"]");
   ASSERT_EQ(records.size(), 6u);
   for (const json& record : records) {
     EXPECT_EQ(record["verify"]["status"], "ok") << record["reason"] << record["verify"];

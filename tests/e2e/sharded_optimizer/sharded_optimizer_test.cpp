@@ -104,11 +104,16 @@ TEST_F(ShardedOptimizer, BucketsMayBeLessThanOneMebibyte) {
                                    .params = "size = \"tiny\"\nbatch_size = 1\ncontext_length = 16\n",
                                    .measure = "warmup = 1\nsteps = 1",
                                    .run = "threads = 1\nranks = 2",
-                                   .sweep = "bucket_mb = [0.25, 1.0]\nvariant = [\"baseline\", \"zero1\"]"});
-  ASSERT_EQ(records.size(), 4u);
+                                   .sweep = "variant = [\"baseline\", \"zero1\"]\n[[sweep.zip]]\n"
+                                            "bucket_mb = [0.25, 1.0, 4.0]\nlast_bucket_mb = [0.0, 0.0, 0.25]"});
+  ASSERT_EQ(records.size(), 6u);
   for (const json& r : records) {
     EXPECT_EQ(r["verify"]["status"], "ok") << r["axes"] << r["reason"];
     const double bytes = r["axes"]["bucket_mb"].get<double>() * 0x1p20;
+    if (r["axes"]["last_bucket_mb"] == 0.25) {  // of 11.8 MiB 1, 4, then halves of what is left, 0.25 and 0.2
+      EXPECT_EQ(metric(r, "buckets"), 8) << r["axes"];
+      continue;
+    }
     EXPECT_EQ(metric(r, "buckets"), std::ceil(4.0 * tiny_parameters / bytes)) << r["axes"];
   }
 }

@@ -219,6 +219,12 @@ class FakeLibrary final : public Library {
     world_->check(state_of(event)->capture == 0, "a question for an event of a capture");
     return state_of(event)->done == state_of(event)->recorded;
   }
+  bool idle(Stream stream) override {
+    if (world_->cuda_broken_) throw Error(ASSAY_DEVICE_ERROR, "an illegal memory access");
+    const std::lock_guard lock(world_->mutex_);
+    world_->check(capture_of(stream) == 0, "a question for a stream that is being captured");
+    return world_->streams_[stream].work.empty();
+  }
   double elapsed_ms(Event begin, Event end) override {
     const std::lock_guard lock(world_->mutex_);
     return state_of(end)->at - state_of(begin)->at;

@@ -84,6 +84,39 @@ TEST_F(SessionTest, ManyShortCollectivesAreNotOneLateOne) {
   EXPECT_EQ(world->aborts, 0);
 }
 
+TEST_F(SessionTest, OneOfASeriesThatDoesNotFinishIsLate) {
+  open(100);
+  session->begin_series();
+  for (int i = 0; i < 30; ++i) {  // longer than the time of one
+    (void)session->launch(all_reduce(100), 400);
+    session->synchronize();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(world->aborts, 0);
+  world->hold_collectives(true);
+  (void)session->launch(all_reduce(100), 400);
+  const std::string error = error_of([&] { session->synchronize(); });
+  EXPECT_TRUE(has(error, "7: all_reduce (collective 1, 400 bytes) did not finish on rank 1 within 100 ms")) << error;
+  EXPECT_EQ(world->aborts, 1);
+}
+
+TEST_F(SessionTest, AnErrorOfNcclOrTheEndOfTheCaseEndsAWaitInASeries) {
+  open();
+  session->begin_series();
+  world->hold_collectives(true);
+  (void)session->launch(all_reduce(100), 400);
+  world->set_async_error("remote process exited or there was a network error");
+  EXPECT_TRUE(has(error_of([&] { session->synchronize(); }), "failed on rank 1: NCCL: remote process exited"));
+  session->close();
+  world = std::make_shared<World>();
+  open();
+  session->begin_series();
+  world->hold_collectives(true);
+  (void)session->launch(all_reduce(100), 400);
+  ranks->aborted = true;
+  EXPECT_TRUE(has(error_of([&] { session->synchronize(); }), "was given up on rank 1"));
+}
+
 // NCCL connects at the first collective of a kind, and the caller waits for the other ranks inside it.
 TEST_F(SessionTest, ACallThatHangsInsideNcclIsLate) {
   world->enqueue_hangs = true;

@@ -147,6 +147,32 @@ TEST_F(SessionTest, ASeriesIsOneFlight) {
   EXPECT_EQ(session->launch(all_reduce(8), 32), ticket + 1);
 }
 
+// No event is recorded for it, and what is in the way of the series is waited for, too.
+TEST_F(SessionTest, EachOfASeriesCanBeWaitedFor) {
+  open(60000, {.interval = std::chrono::milliseconds(1)}, true);
+  session->begin_series();
+  for (int i = 0; i < 3; ++i) {
+    (void)session->launch(all_reduce(8), 32);
+    session->synchronize();
+  }
+  world->hold_streams(true);
+  world->add_kernel(World::compute(), 3);
+  (void)session->launch(all_reduce(8), 32);
+  std::atomic<bool> waited = false;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(waited);
+    world->hold_streams(false);
+  });
+  session->synchronize();
+  waited = true;
+  other.join();
+  (void)session->end_series();
+  const Totals totals = session->take_totals();
+  EXPECT_EQ(totals.collectives, 4U);
+  EXPECT_DOUBLE_EQ(totals.busy_ms, 23) << "between the two events of the series, and what the host does there";
+}
+
 TEST_F(SessionTest, ASeriesHasABeginAndAnEnd) {
   open();
   EXPECT_TRUE(has(error_of([&] { (void)session->end_series(); }), "1: end_series() of no collective"));

@@ -51,8 +51,25 @@ TEST(GradientBuckets, OfLessThanTheFirstOnesSizeAreAllAlike) {
   // A quarter of the arena's 896 bytes: 224 bytes are filled by a and b with c, by d, and by what is left.
   EXPECT_EQ(parallel::plan_buckets(set, parallel::bucket_options(224)), (Ranges{{0, 256}, {256, 384}, {384, 448}}));
   set.pad_to(128);
-  EXPECT_EQ(parallel::plan_buckets(set, parallel::bucket_options(256, 128)),
+  EXPECT_EQ(parallel::plan_buckets(set, parallel::bucket_options(256, 0, 128)),
             (Ranges{{0, 128}, {128, 256}, {256, 384}, {384, 512}}));
+}
+
+// 16 groups of 64 elements, 2048 bytes. After the first bucket 1920 are left, and a bucket has half of what is left.
+TEST(GradientBuckets, ShrinkTowardsTheEnd) {
+  ParameterSet set({.gradient = compute::DType::bf16});
+  for (int i = 0; i < 16; ++i) set.add({{"a" + std::to_string(i), {64}}});
+  const parallel::BucketOptions halves{.first_bytes = 128, .bytes = 4096, .last_bytes = 128};
+  EXPECT_EQ(parallel::plan_buckets(set, halves), (Ranges{{0, 64}, {64, 576}, {576, 832}, {832, 960}, {960, 1024}}));
+  // None is larger than asked for, nor smaller than the last is to be, but the rest.
+  EXPECT_EQ(parallel::plan_buckets(set, {.first_bytes = 128, .bytes = 512, .last_bytes = 256}),
+            (Ranges{{0, 64}, {64, 320}, {320, 576}, {576, 832}, {832, 960}, {960, 1024}}));
+  parallel::BucketOptions at_multiples = halves;
+  at_multiples.multiple = 128;
+  EXPECT_EQ(parallel::plan_buckets(set, at_multiples),
+            (Ranges{{0, 128}, {128, 512}, {512, 768}, {768, 896}, {896, 1024}}));
+  EXPECT_EQ(parallel::bucket_options(512).last_bytes, 512u) << "all alike where nothing is asked for";
+  EXPECT_EQ(parallel::bucket_options(512, 256).last_bytes, 256u);
 }
 
 TEST(GradientBuckets, PadToAMultipleThatIsThereAddsNothing) {

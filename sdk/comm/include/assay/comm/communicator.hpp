@@ -38,7 +38,7 @@
 namespace assay::comm {
 
 // The revision rises with every change of a declaration below.
-inline constexpr const char* interface_id = "assay.comm.backend/1 revision 5; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.comm.backend/1 revision 6; " ASSAY_CXX_ABI;
 
 // average: the sum divided by the number of ranks (NCCL: of the values times 1/n, rounded unless n is a power of two).
 // Sums of 16-bit types may be rounded at each hop of the library (Gloo's are added in fp32 and rounded once). max: on
@@ -135,8 +135,9 @@ class Communicator {
                               std::int32_t from) = 0;
 
   // Between the two, collectives follow one another with nothing of the compute stream between them. They have one
-  // ticket, and are timed and looked after as one, which leaves out what a library does for that in between. Ends with
-  // the ticket, for wait(); at least one collective lies between. Not within a capture.
+  // ticket, and are timed and looked after as one, which leaves out what a library does for that in between.
+  // synchronize() among them waits for those so far. Ends with the ticket, for wait(); at least one collective lies
+  // between. Not within a capture.
   virtual void begin_series() {}
   virtual Ticket end_series() = 0;
 

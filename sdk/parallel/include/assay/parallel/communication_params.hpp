@@ -31,6 +31,13 @@ inline constexpr auto bucket_params =
               .at_most(1 << 20)
               .unit("MiB")
               .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"));
+inline constexpr auto last_bucket_params =
+    table(Param::real("last_bucket_mb", 0)
+              .at_least(0)
+              .at_most(1 << 20)
+              .unit("MiB")
+              .help("where it is not 0, buckets shrink towards the end of backward, each half of what is left, from "
+                    "bucket_mb down to this: what nothing hides is the last one"));
 // Of a workload whose memory does not depend on it.
 inline constexpr auto measured_bucket_params =
     table(Param::real("bucket_mb", 25)
@@ -66,8 +73,9 @@ inline constexpr auto gather_params =
 
 // Of workloads whose messages are no buckets, and of those whose are.
 inline constexpr auto collective_params = join(library_params, channel_params);
-inline constexpr auto communication_params = join(library_params, bucket_params, channel_params);
-inline constexpr auto measured_communication_params = join(library_params, measured_bucket_params, channel_params);
+inline constexpr auto communication_params = join(library_params, bucket_params, last_bucket_params, channel_params);
+inline constexpr auto measured_communication_params =
+    join(library_params, measured_bucket_params, last_bucket_params, channel_params);
 
 // Reads collective_params.
 struct CollectiveSettings {
@@ -76,10 +84,11 @@ struct CollectiveSettings {
   comm::Options options;
 };
 
-// Reads communication_params, or measured_communication_params.
+// Reads communication_params, or measured_communication_params. INVALID_ARGUMENT for a last bucket that is larger.
 struct CommunicationSettings : CollectiveSettings {
   explicit CommunicationSettings(const Case& c);
-  std::size_t bucket_bytes;  // 0: chosen by measuring
+  std::size_t bucket_bytes;       // 0: chosen by measuring
+  std::size_t last_bucket_bytes;  // 0: as the others
 };
 
 // Reads gather_params, too.

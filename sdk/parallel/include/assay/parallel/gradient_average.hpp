@@ -15,7 +15,8 @@ inline constexpr auto strategies = choices<Strategy>({{"naive", Strategy::naive}
 class GradientAverage final : public train::GradientExchange {
  public:
   // The set must outlive it.
-  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes);
+  GradientAverage(Strategy strategy, const train::ParameterSet& set, std::size_t bucket_bytes,
+                  std::size_t last_bucket_bytes = 0);
 
   void use(comm::Communicator& communicator) { communicator_ = &communicator; }
   const std::vector<train::ElementRange>& pieces() const {
