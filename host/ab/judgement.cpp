@@ -23,8 +23,7 @@ std::string problem_of(const std::vector<std::string>& unmatched) {
   const std::size_t named = std::min(unmatched.size(), most_named);
   return fmt::format(
       "A and B do not have the same cases: {}{}. Every case needs one of the other side with the same swept values: "
-      "give "
-      "both the same [sweep], or leave out with --filter what one of them lacks",
+      "give both the same [sweep], or leave out with --filter what one of them lacks",
       fmt::join(unmatched.begin(), unmatched.begin() + static_cast<std::ptrdiff_t>(named), "; "),
       unmatched.size() > named ? fmt::format(", and {} more", unmatched.size() - named) : "");
 }

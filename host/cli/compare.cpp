@@ -148,8 +148,7 @@ std::string spelt(const compare::Comparison& comparison, const Request& request)
 }
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : warnings) results::say_on_stderr(warning);
 }
 
 int exit_for(const std::vector<std::string>& reasons) {

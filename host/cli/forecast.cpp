@@ -104,7 +104,8 @@ std::vector<scaling::ObservedCase> observed_cases(const std::vector<results::Tab
   return cases;
 }
 
-// What makes the records that are missing, on this kind of device. `what`: "ddp-strategies", "all-reduce".
+// Returns the command that makes missing records on a CPU, or on a GPU. `what` is the experiment's name without its
+// device: "ddp-strategies", "all-reduce".
 std::string command_for(const std::string& what, bool is_cpu) {
   return fmt::format("'assay run configs/{}{}.toml'", what, is_cpu ? "-cpu" : "");
 }
@@ -113,10 +114,6 @@ std::string commands_for(const std::string& what) {
 }
 
 bool is_on_cpu(const StepFamily& family) { return family.steps.front().link.library == "gloo"; }
-
-void say(const std::string& text) {
-  fmt::print(stderr, "{}", results::line_on_terminal("assay: " + text, STDERR_FILENO));
-}
 
 int forecast(const po::variables_map& values) {
   if (!values.count("run")) throw UsageError("no run is given; expected run folders");
@@ -130,14 +127,14 @@ int forecast(const po::variables_map& values) {
 
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(list_of(values, "run"), warnings);
-  for (const std::string& warning : warnings) say(warning);
+  for (const std::string& warning : warnings) results::say_on_stderr(warning);
   const std::vector<scaling::ObservedCase> cases = observed_cases(runs);
   std::set<std::string> left_out;
   const std::vector<StepFamily> families = scaling::step_families(cases, left_out);
   if (!left_out.empty())
-    say(fmt::format("left out, because {} no number and size of {} collectives: {}",
-                    left_out.size() == 1 ? "it tells" : "they tell", left_out.size() == 1 ? "its" : "their",
-                    fmt::join(left_out, ", ")));
+    results::say_on_stderr(fmt::format("left out, because {} no number and size of {} collectives: {}",
+                                       left_out.size() == 1 ? "it tells" : "they tell",
+                                       left_out.size() == 1 ? "its" : "their", fmt::join(left_out, ", ")));
   if (families.empty())
     throw UsageError(
         fmt::format("no case tells the collectives of a training step; expected cases of ddp that are ok, as {} makes "
@@ -154,7 +151,9 @@ int forecast(const po::variables_map& values) {
     for (const scaling::MeasuredStep& step : family.steps)
       if (allowed.empty() || allowed.contains(step.ranks)) one.from.insert(step.ranks);
     const bool wants_several = std::any_of(ranks.begin(), ranks.end(), [](int n) { return n > 1; });
-    const auto leave_out = [&](const std::string& why) { say(fmt::format("left out: {}: {}", family.label, why)); };
+    const auto leave_out = [&](const std::string& why) {
+      results::say_on_stderr(fmt::format("left out: {}: {}", family.label, why));
+    };
     if (one.from.empty() || (wants_several && *one.from.rbegin() < 2)) {
       leave_out(fmt::format("no record on two ranks or more{}, and one rank does not tell how its collectives run; {}",
                             among,

@@ -121,8 +121,7 @@ std::vector<record::CaseRecord> earlier_records(const Arguments& given) {
         continue;
       }
       const results::CasesFile cases = results::read_cases(file);
-      for (const std::string& warning : cases.warnings)
-        fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+      for (const std::string& warning : cases.warnings) results::say_on_stderr(warning);
       records.insert(records.end(), cases.records.begin(), cases.records.end());
     }
   return records;

@@ -57,8 +57,7 @@ int show_history(const po::variables_map& values, std::vector<std::string> warni
   index.refresh(folders, warnings);
   check_name(options.name, index);
   const history::SeriesFound found = history::find_series(index, options, warnings);
-  for (const std::string& warning : warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : warnings) results::say_on_stderr(warning);
   std::vector<history::IndexedRun> runs = index.runs();
   if (runs.empty()) throw UsageError(fmt::format("there is no run below {}", folders.front().string()));
   if (found.series.empty() && !found.metrics.empty())

@@ -76,8 +76,7 @@ std::size_t top_of(const po::variables_map& values) {
 
 std::vector<CaseRecord> records_of_run(const std::string& run) {
   compare::Sides found = compare::read_sides({run}, compare::FolderOfRuns::sides);
-  for (const std::string& warning : found.warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : found.warnings) results::say_on_stderr(warning);
   std::size_t runs = 0;
   for (const compare::Side& side : found.sides) runs += side.runs.size();
   if (runs != 1)

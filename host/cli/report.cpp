@@ -191,8 +191,7 @@ int make_report(const po::variables_map& values) {
     if (values.count(option) && !has_history) throw UsageError(fmt::format("--{} goes with --history", option));
   report::ReportedRuns reported = report::read_runs(runs, comparison_rules(values));
   if (has_history) reported.history = read_history(values, reported);
-  for (const std::string& warning : reported.warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : reported.warnings) results::say_on_stderr(warning);
   report::check_output(file, values.count("force") > 0);
   const std::string text =
       form == ReportForm::html

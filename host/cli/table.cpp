@@ -95,8 +95,7 @@ int make_table(const po::variables_map& values) {
   if (!values.count("run")) throw UsageError("no run is given; expected a run folder, or several");
   std::vector<std::string> warnings;
   std::vector<results::TabledRun> runs = results::read_tabled_runs(list_of(values, "run"), warnings);
-  for (const std::string& warning : warnings)
-    fmt::print(stderr, "{}", results::line_on_terminal("assay: " + warning, STDERR_FILENO));
+  for (const std::string& warning : warnings) results::say_on_stderr(warning);
   results::keep_matching(runs, list_of(values, "filter"));
   const std::string text = spelt_table(table_asked_for(runs, values, form), runs, form);
   if (file) {

@@ -43,7 +43,7 @@ struct Range {
   // One value more than allowed when there are too many.
   std::vector<Value> values() const { return is_whole() ? whole_values() : real_values(); }
 
-  // Of more than can be listed: by what leads from the smallest to the largest.
+  // Says how many values there are when they are too many to be listed, computed from the ends and the growth.
   std::string count_text() const {
     const double first = as_double(min), last = as_double(max), grows = as_double(growth);
     const double steps = by_factor ? std::log(last / first) / std::log(grows) : (last - first) / grows;

@@ -135,8 +135,7 @@ std::string WatchedWorker::describe_least_limit(Stage stage) const {
   if (stage == Stage::verify && steps_bytes_ > 0)
     return fmt::format(
         "; before, the case itself was seen to hold {} at most: its verification needs a limit above the {} that it "
-        "had "
-        "when it was ended, and perhaps more",
+        "had when it was ended, and perhaps more",
         bytes_text(steps_bytes_), bytes_text(rss_at_end_bytes_));
   if (own_bytes_ > *request_.memory_limit_bytes / 2)
     return fmt::format(

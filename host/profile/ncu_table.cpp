@@ -302,18 +302,17 @@ std::vector<CountedLaunch> launches_of(const std::vector<Row>& rows, std::vector
   const TensorColumns operations(rows, notes);
   if (!operations.is_there())
     notes.emplace_back("it does not count the operations of tensor cores, so that no operations are told");
-  const auto name_place =
-      static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), "Kernel Name") - rows[0].begin());
-  std::vector<CountedLaunch> launches;
   const auto place_of = [&rows](std::string_view name) {
     return static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), name) - rows[0].begin());
   };
-  const std::size_t id = place_of("ID"), process = place_of("Process ID"), columns = rows[0].size();
+  const std::size_t name_place = place_of("Kernel Name"), id = place_of("ID"), process = place_of("Process ID");
+  const std::size_t columns = rows[0].size();
   std::set<std::pair<std::string, std::string>> seen;
   for (std::size_t i = 2; id < columns && process < columns && i < rows.size(); ++i)
     if (!seen.emplace(rows[i][process], rows[i][id]).second)
       throw Unusable(
           fmt::format("its row {} has the ID {} of an earlier one: a launch counts once", i + 1, rows[i][id]));
+  std::vector<CountedLaunch> launches;
   for (std::size_t i = 2; i < rows.size(); ++i) {
     const Row& row = rows[i];
     CountedLaunch launch;

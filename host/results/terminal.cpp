@@ -63,6 +63,10 @@ std::string line_on_terminal(std::string_view text, int fd) {
   return (::isatty(fd) == 1 ? broken(text, terminal_width(fd)) : std::string(text)) + "\n";
 }
 
+void say_on_stderr(std::string_view text) {
+  fmt::print(stderr, "{}", line_on_terminal(fmt::format("assay: {}", text), STDERR_FILENO));
+}
+
 std::string lines_on_terminal(std::string_view text, int fd) {
   std::string all;
   for (std::size_t begin = 0; begin < text.size();) {

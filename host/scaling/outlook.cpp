@@ -105,7 +105,7 @@ Outlook outlook(const MeasuredStep& basis, int ranks, const Assumptions& assumpt
                                                      : rest_s * (then.compute_s > 0 ? o.compute_s / then.compute_s : 1);
   else if (basis.ranks == 1)
     o.slowed_s = rest_s;
-  // What ranks gain over the model, carried on to more of them, is more than there is to gain.
+  // Where ranks were faster than the model, that gain must not be carried on beyond all the waiting that there is.
   if (ranks != basis.ranks) o.slowed_s = std::max(o.slowed_s, -o.exposed_s);
   o.step_s = o.compute_s + o.exposed_s + o.slowed_s;
   o.items_per_s = basis.items / basis.ranks * ranks / o.step_s;

@@ -104,10 +104,6 @@ std::vector<std::string> assumed(const FamilyOutlook& one) {
   return lines;
 }
 
-}  // namespace
-
-namespace {
-
 // Broken between words, what follows the first line two columns farther in.
 std::string line_of(const std::string& text, std::size_t indent, std::size_t width_columns) {
   constexpr std::size_t more = 2, fewest = 20;

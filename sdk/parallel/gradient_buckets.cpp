@@ -6,7 +6,13 @@
 namespace assay::parallel {
 namespace {
 
-// Of the bucket with so many bytes before it.
+std::size_t width_of(const train::ParameterSet& set) { return compute::size_of(set.policy().gradient); }
+
+std::size_t bytes_of(const train::ParameterSet& set, std::int64_t elements) {
+  return static_cast<std::size_t>(elements) * width_of(set);
+}
+
+// Returns how many bytes the next bucket should have when the buckets so far hold `before` of `total` bytes.
 std::size_t wanted_bytes(const BucketOptions& options, std::size_t total, std::size_t before) {
   if (before == 0) return options.first_bytes;
   const std::size_t least = std::min(options.last_bytes, options.bytes);
@@ -14,16 +20,15 @@ std::size_t wanted_bytes(const BucketOptions& options, std::size_t total, std::s
 }
 
 std::vector<train::ElementRange> by_group(const train::ParameterSet& set, const BucketOptions& options) {
-  const std::size_t width = compute::size_of(set.policy().gradient);
-  const auto bytes_of = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * width; };
+  const std::size_t total = bytes_of(set, set.arena_elements());
   const std::vector<train::ParameterSet::Id>& groups = set.group_begins();
   std::vector<train::ElementRange> buckets;
   std::int64_t begin = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const bool last = g + 1 == groups.size();
     const std::int64_t end = set.elements_before(last ? set.all().size() : groups[g + 1]);
-    const std::size_t wanted = wanted_bytes(options, bytes_of(set.arena_elements()), bytes_of(begin));
-    if (!last && bytes_of(end - begin) < wanted) continue;
+    const std::size_t wanted = wanted_bytes(options, total, bytes_of(set, begin));
+    if (!last && bytes_of(set, end - begin) < wanted) continue;
     buckets.push_back({begin, end});
     begin = end;
   }
@@ -36,15 +41,13 @@ std::vector<train::ElementRange> by_multiple(const train::ParameterSet& set, con
     throw Error(ASSAY_INVALID_ARGUMENT, "an arena of " + std::to_string(total) +
                                             " elements cannot be cut into buckets of multiples of " +
                                             std::to_string(options.multiple) + "; pad it first");
-  const std::size_t width = compute::size_of(set.policy().gradient);
-  const auto bytes_of = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * width; };
   const auto elements_of = [&](std::size_t bytes) {
-    const auto n = static_cast<std::int64_t>(bytes / width);
+    const auto n = static_cast<std::int64_t>(bytes / width_of(set));
     return std::max(n / options.multiple, std::int64_t{1}) * options.multiple;
   };
   std::vector<train::ElementRange> buckets;
   for (std::int64_t begin = 0; begin < total; begin = buckets.back().end) {
-    const std::size_t wanted = wanted_bytes(options, bytes_of(total), bytes_of(begin));
+    const std::size_t wanted = wanted_bytes(options, bytes_of(set, total), bytes_of(set, begin));
     buckets.push_back({begin, std::min(total, begin + elements_of(wanted))});
   }
   return buckets;

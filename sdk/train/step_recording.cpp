@@ -79,12 +79,12 @@ class Recorder final : public compute::Backend {
     const Span span = span_of(t);
     if (buffer < lives_.size()) {
       Life& life = lives_[buffer];
-      // A part of one beyond all memory may lie anywhere.
-      if (span.end > span_of(plan_[buffer]).end)
+      if (span.end > span_of(plan_[buffer]).end) {
+        // A part of one beyond all memory may lie anywhere.
         for (const BufferPlan::Buffer& each : plan_.buffers()) BufferPlan::refuse_beyond_all(each);
-      if (span.end > span_of(plan_[buffer]).end)
         throw Error(ASSAY_INTERNAL,
                     "the plan of a step: '" + plan_.buffers()[buffer].name + "' is used beyond its end");
+      }
       if (written) life.first_write = std::min(life.first_write, moment_);
       if (read) life.first_read = std::min(life.first_read, moment_);
       life.last_use = moment_;

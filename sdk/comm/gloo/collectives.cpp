@@ -11,8 +11,7 @@ namespace assay::comm::gloo_backend {
 namespace {
 
 constexpr std::size_t segment_bytes = 512 * 1024;
-constexpr std::size_t window = 2;  // segments of one peer that may be under way to an owner
-constexpr std::size_t small_bytes = small_message_bytes;
+constexpr std::size_t window = 2;                 // segments of one peer that may be under way to an owner
 constexpr std::size_t piece_bytes = 1024 * 1024;  // of a gather or a broadcast: one message
 constexpr std::size_t line_bytes = 64;
 // The first message of a connection, which makes room for what follows; no larger than what is registered for a stage.
@@ -35,9 +34,9 @@ struct Collectives::Peer {
       : mesh(m),
         index(static_cast<std::size_t>(peer)),
         stage_memory(untouched(window * segment_bytes)),
-        small_memory(untouched(2 * small_bytes)),
+        small_memory(untouched(2 * small_message_bytes)),
         staged(m, m.in(peer), peer, stage_slot, stage_memory.get(), window * segment_bytes),
-        small(m, m.in(peer), peer, small_slot, small_memory.get(), 2 * small_bytes),
+        small(m, m.in(peer), peer, small_slot, small_memory.get(), 2 * small_message_bytes),
         ready(m, m.out(peer), peer, ready_slot, &signal_memory, 1),
         consumed(m, m.out(peer), peer, consumed_slot, &signal_memory, 1),
         say_ready(m, m.in(peer), peer, ready_slot, &signal_memory, 1),
@@ -117,7 +116,7 @@ Collectives::Part Collectives::part_of(std::size_t bytes, std::size_t parts, std
 void Collectives::all_reduce(const void* send, void* receive, std::size_t n, compute::DType dtype,
                              Reduction reduction) {
   closing_on_error([&] {
-    if (n * size_of(dtype) <= small_bytes)
+    if (n * size_of(dtype) <= small_message_bytes)
       reduce_small(send, receive, n, dtype, reduction);
     else
       reduce_large(static_cast<const char*>(send), static_cast<char*>(receive), n, dtype, reduction);
@@ -169,7 +168,7 @@ void Collectives::barrier() {
 void Collectives::send_small(const void* data, std::size_t bytes) {
   for (const auto& peer : peers_) {
     peer->share.emplace(peer->sending(small_slot, data, bytes));
-    peer->share->send(0, bytes, small_turn_ % 2 * small_bytes);
+    peer->share->send(0, bytes, small_turn_ % 2 * small_message_bytes);
   }
 }
 
@@ -180,7 +179,7 @@ void Collectives::reduce_small(const void* send, void* receive, std::size_t n, c
   for (const auto& peer : peers_) {
     peer->small.wait();
     peer->share->finish();  // `receive` may be what was sent
-    sources_[peer->index] = peer->small_memory.get() + small_turn_ % 2 * small_bytes;
+    sources_[peer->index] = peer->small_memory.get() + small_turn_ % 2 * small_message_bytes;
   }
   ++small_turn_;
   reduce(receive, sources_.data(), sources_.size(), n, dtype, reduction);

@@ -57,7 +57,7 @@ TEST(Judgement, NeedsEnoughRunsOnBothSides) {
   EXPECT_EQ(verdict_of({{Outcome::higher, 5, 5}}), Verdict::slower);
 }
 
-// Of two runs a side an interval by Student's t goes from nothing to everything.
+// Student's t gives two runs a side an interval from nothing to everything, which tells nobody anything.
 TEST(Judgement, TwoRunsASideHaveNoInterval) {
   compare::Comparison comparison = comparison_of({{Outcome::same, 2, 3}, {Outcome::same, 3, 3}, {Outcome::same, 2, 2}});
   for (compare::ComparedCase& c : comparison.metrics[0].cases)

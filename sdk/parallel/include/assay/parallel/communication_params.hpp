@@ -25,25 +25,20 @@ inline constexpr auto rank_execution_params_from =
 inline constexpr auto rank_execution_params = rank_execution_params_from<workload::Execution::eager>;
 inline constexpr auto library_params = table(
     Param::choice("comm", "auto", comm_names).help("library of the collectives; auto: nccl on cuda, gloo on the cpu"));
+// A size of buckets, from `least` on.
+constexpr auto bucket_param(const char* name, double by_default, double least) {
+  return Param::real(name, by_default).at_least(least).at_most(1 << 20).unit("MiB");
+}
 inline constexpr auto bucket_params =
-    table(Param::real("bucket_mb", 25)
-              .at_least(least_bucket_mib)
-              .at_most(1 << 20)
-              .unit("MiB")
+    table(bucket_param("bucket_mb", 25, least_bucket_mib)
               .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most"));
 inline constexpr auto last_bucket_params =
-    table(Param::real("last_bucket_mb", 0)
-              .at_least(0)
-              .at_most(1 << 20)
-              .unit("MiB")
+    table(bucket_param("last_bucket_mb", 0, 0)
               .help("where it is not 0, buckets shrink towards the end of backward, each half of what is left, from "
                     "bucket_mb down to this: what nothing hides is the last one"));
 // Of a workload whose memory does not depend on it.
 inline constexpr auto measured_bucket_params =
-    table(Param::real("bucket_mb", 25)
-              .at_least(0)
-              .at_most(1 << 20)
-              .unit("MiB")
+    table(bucket_param("bucket_mb", 25, 0)
               .help("size of a bucket of gradients, 0.25 as well as 25; the first one has 1 MiB at most; 0: chosen by "
                     "measuring in set-up"));
 inline constexpr auto channel_params =
