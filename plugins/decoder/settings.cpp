@@ -18,6 +18,15 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
                          "moments = \"bf16\" is of AdamW, and the optimizer is another; leave it out");
     model.precision.state = assay::compute::DType::bf16;
   }
+  trainer.update_beside_backward = c.choice("update", updates) == Update::beside_backward;
+  if (trainer.update_beside_backward) {
+    const auto refuse = [](const char* why) {
+      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string("update = \"beside_backward\" ") + why);
+    };
+    if (pass != Pass::train_step) refuse("is of a training step; expected pass = \"train_step\"");
+    if (model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
+    if (!c.prepares()) refuse("is of steps that are prepared; expected measure.prepare = true");
+  }
   trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;
   trainer.weights_file = c.get<std::string>("weights");

@@ -28,6 +28,11 @@ enum class Moments { as_precision, bf16 };
 inline constexpr auto moments =
     assay::choices<Moments>({{"as_precision", Moments::as_precision}, {"bf16", Moments::bf16}});
 
+// Where the optimizer's update runs.
+enum class Update { after_backward, beside_backward };
+inline constexpr auto updates =
+    assay::choices<Update>({{"after_backward", Update::after_backward}, {"beside_backward", Update::beside_backward}});
+
 using assay::Param;
 inline constexpr auto params = assay::join(
     assay::models::model_params,
@@ -48,6 +53,9 @@ inline constexpr auto params = assay::join(
             .help("micro-batches of batch_size sequences in a step, whose gradients are added up before the update"),
         Param::choice("moments", Moments::as_precision, moments)
             .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step"),
+        Param::choice("update", Update::after_backward, updates)
+            .help("beside_backward: parameters are updated while backward is on its way to the next ones, on cuda on a "
+                  "second stream; not of fp16, nor with side_lane"),
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

@@ -28,6 +28,7 @@ DecoderTrainer::DecoderTrainer(const Host& host, const DecoderTrainerConfig& con
                             .optimizer = config.optimizer,
                             .backward = config.model.backward,
                             .train_step = config.train_step,
+                            .update_beside_backward = config.update_beside_backward,
                             .seed = config.seed,
                             .weights_file = config.weights_file}),
       config_(config),

@@ -2,6 +2,7 @@
 
 #include <assay/train/checkpoint.hpp>
 #include <assay/train/memory_plan.hpp>
+#include <assay/train/training_step.hpp>
 #include <assay/workload/open_backend.hpp>
 
 #include <algorithm>
@@ -34,7 +35,12 @@ class PlacedGraph final : public compute::Graph {
 }  // namespace
 
 Trainer::Trainer(const Host& host, const TrainerConfig& config)
-    : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {}
+    : host_(host), config_(config), parameters_(config.precision), scaler_(config.precision) {
+  if (updates_beside_backward() && scaler_.active())
+    throw Error(ASSAY_UNSUPPORTED,
+                "an update beside backward cannot have a loss scale, which has to see all gradients first; expected "
+                "another precision than fp16");
+}
 
 void Trainer::use(Model& model) {
   // The loss is read after the step: nothing may lie in its place by then.
@@ -80,13 +86,7 @@ void Trainer::take_memory_cold() {
   start_state();
 }
 
-void Trainer::enqueue_step() const {
-  for (std::int64_t i = 0; i < micro_batches(); ++i) {
-    forward_of(i);
-    if (config_.backward) backward_of(i, nullptr);
-  }
-  if (config_.train_step) update();
-}
+void Trainer::enqueue_step() const { training_step(*this, UnmarkedLaunch()); }
 
 void Trainer::open(const Launch& launch) {
   if (!model_) throw Error(ASSAY_INVALID_ARGUMENT, "the trainer has no model; call use(model) in its constructor");

@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::size_t scratch_alignment = 256;
 
-int priority_of(cudaStream_t stream) {
-  int priority = 0;
-  check(cudaStreamGetPriority(stream, &priority), "read the priority of a stream");
-  return priority;
-}
-
 cudaStream_t required(cudaStream_t stream) {
   if (!stream)
     throw Error(ASSAY_INVALID_ARGUMENT,
@@ -78,7 +72,8 @@ CudaBackend::CudaBackend(int ordinal, cudaStream_t stream) : ordinal_(ordinal) {
   check(cudaSetDevice(ordinal), "make the device current");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
         "count the multiprocessors");
-  side_stream_ = make_stream(priority_of(required(stream)));
+  (void)required(stream);
+  side_stream_ = make_stream(lowest_priority);  // it gets what the main lane leaves free
   forked_ = make_event(cudaEventDisableTiming);
   joined_ = make_event(cudaEventDisableTiming);
   lanes_[0].stream = stream;

@@ -132,6 +132,7 @@ void CudaBackend::execute(const op::AdamW& op) {
   args.second = op.v.data;
   args.state_type = op.m.dtype;
   args.multiprocessors = multiprocessors_;
+  args.short_blocks = lane_ != 0;
   if (!preparing()) cuda::adamw(args, op.options, stream());
 }
 
@@ -139,6 +140,7 @@ void CudaBackend::execute(const op::Sgd& op) {
   OptimizerArgs args = optimizer_args(op);
   if (op.options.momentum != 0.0F) args.first = op.momentum.data;
   args.multiprocessors = multiprocessors_;
+  args.short_blocks = lane_ != 0;
   if (!preparing()) cuda::sgd(args, op.options, stream());
 }
 

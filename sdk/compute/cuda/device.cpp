@@ -179,7 +179,7 @@ assay_status info(assay_device* device, assay_device_info* out) noexcept {
 }
 
 assay_status stream_create(assay_device*, void** out) noexcept {
-  return guard([&] { *out = assay::cuda::make_stream(0).release(); });
+  return guard([&] { *out = assay::cuda::make_stream(assay::cuda::priority_of_steps).release(); });
 }
 void stream_destroy(assay_device*, void* stream) noexcept {
   if (stream) (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));

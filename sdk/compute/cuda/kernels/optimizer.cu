@@ -1,6 +1,6 @@
 // Nothing here is read again before it would have left the cache but the parameters' copy, so the rest streams. A grid
-// that fills the device goes over the arena; the constants of the step are computed once in each block, while its first
-// loads are on their way.
+// that fills the device goes over the arena, or, beside products, a grid of which each block makes one turn; the
+// constants of the step are computed once in each block, while its first loads are on their way.
 #include "kernels/optimizer.hpp"
 
 #include "cuda_error.hpp"
@@ -174,8 +174,9 @@ void launch(const OptimizerArgs& a, const typename Rule::Options& options, cudaS
   constexpr int wide = pack_width<P>;
   const bool vectorised = aligned({a.parameter, a.gradient, a.first, a.second, a.compute_copy});
   const std::int64_t packs = ceil_div(a.count, vectorised ? wide : 1);
-  const unsigned blocks =
-      grid_size(packs, threads * unrolled<P>, std::int64_t{a.multiprocessors} * blocks_per_multiprocessor);
+  const std::int64_t most_blocks =
+      a.short_blocks ? std::int64_t{1} << 30 : std::int64_t{a.multiprocessors} * blocks_per_multiprocessor;
+  const unsigned blocks = grid_size(packs, threads * unrolled<P>, most_blocks);
   if (vectorised)
     step_kernel<Rule, P, G, S, C, wide><<<blocks, threads, 0, stream>>>(a, options);
   else

@@ -29,6 +29,8 @@ struct OptimizerArgs {
   const float* lr;
   LossScalePointers loss_scale;
   int multiprocessors;  // of the device, for the size of the grid: it changes no result
+  // Beside products: blocks that are over soon, since a product's may wait for their place. No result changes.
+  bool short_blocks;
 };
 
 void adamw(const OptimizerArgs&, const compute::AdamWOptions&, cudaStream_t);

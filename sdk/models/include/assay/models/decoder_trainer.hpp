@@ -10,6 +10,7 @@ struct DecoderTrainerConfig {
   DecoderConfig model;  // batch_size: of a micro-batch of this rank, of a split model of all ranks
   train::OptimizerConfig optimizer;
   bool train_step = true;  // with an optimizer and its state
+  bool update_beside_backward = false;
   std::uint64_t seed = 0;
   // The batch is the `data_rank`-th of `data_ranks` equal parts of a global one, which depends on the seed (or the
   // file) and on its size alone. Ranks that share a split model (model.split) have one batch: 0 of 1.

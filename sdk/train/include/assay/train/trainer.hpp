@@ -21,6 +21,9 @@ struct TrainerConfig {
   OptimizerConfig optimizer;
   bool backward = true;    // with gradients
   bool train_step = true;  // with an optimizer and its state
+  // The update goes along with backward (update_beside_backward.hpp). Not of fp16, whose loss scale has to see all
+  // gradients first, nor of a model with a side lane or dropout, whose masks go by the optimizer's number of steps.
+  bool update_beside_backward = false;
   std::uint64_t seed = 0;
   std::string weights_file;  // safetensors; "": random, from the seed
 };
@@ -101,6 +104,7 @@ class Trainer {
   }
   bool has_backward() const { return config_.backward; }
   bool has_update() const { return config_.train_step; }
+  bool updates_beside_backward() const { return config_.train_step && config_.update_beside_backward; }
   ParameterSet& parameters() { return parameters_; }
   const ParameterSet& parameters() const { return parameters_; }
   Optimizer& optimizer() { return *optimizer_; }

@@ -6,6 +6,7 @@
 #include <assay/train/gradient_exchange.hpp>
 #include <assay/train/parameters.hpp>
 #include <assay/train/trainer.hpp>
+#include <assay/train/update_beside_backward.hpp>
 #include <functional>
 
 namespace assay::train {
@@ -54,9 +55,16 @@ void update_if_there_is_one(const Trainer& trainer, const Launch& launch) {
   trainer.update();
 }
 
-// Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them.
+// Enqueues a whole step: forward, backward and update, as far as the trainer's configuration has them. Of an update
+// that goes along with backward the optimizer's phase has what is left of it then.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch) {
+  if (trainer.updates_beside_backward()) {
+    UpdateBesideBackward update(trainer);
+    forward_and_backward(trainer, launch, &update);
+    const auto phase = launch.phase(optimizer_phase);
+    return update.finish();
+  }
   forward_and_backward(trainer, launch);
   update_if_there_is_one(trainer, launch);
 }
