@@ -90,10 +90,12 @@ void CudaBackend::execute(const op::EmbeddingForward& op) {
 }
 
 void CudaBackend::execute(const op::EmbeddingBackward& op) {
+  auto* const marks = static_cast<std::uint32_t*>(
+      scratch(embedding_marks(op.ids.elements(), op.dtable.dim(0)) * sizeof(std::uint32_t)));
   if (preparing()) return;
   launch_embedding_backward(stream(), op.dtable.dtype, op.dout.dtype, op.dtable.data, op.dout.data,
                             data_of<std::int64_t>(op.ids), op.ids.elements(), op.dtable.dim(1), op.dtable.dim(0),
-                            op.accumulate);
+                            op.accumulate, marks);
 }
 
 void CudaBackend::execute(const op::RotaryTable& op) {

@@ -206,15 +206,17 @@ bool LtProblem::accepts(cublasLtHandle_t handle, LtAlgorithm& algorithm) const {
 
 cublasStatus_t LtProblem::run(cublasLtHandle_t handle, const LtAlgorithm& algorithm, float alpha, const LtOperands& at,
                               void* workspace, cudaStream_t stream) const {
-  if (has_bias(key_)) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+  // Addresses are part of a description: this product has one of its own, which the library allows to be copied.
+  cublasLtMatmulDescOpaque_t description = *description_.get();
+  if (has_bias(key_)) set(&description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
   if (key_.scaled) {
-    if (key_.scaled == 2) set(description_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
-    set(description_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, at.a_scale);
+    if (key_.scaled == 2) set(&description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, at.b_scale);
+    set(&description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, at.a_scale);
   }
   const float beta = key_.accumulate || key_.residual ? 1.0F : 0.0F;
   const void* const added = key_.residual ? at.residual : at.c;
-  return cublasLtMatmul(handle, description_.get(), &alpha, at.b, b_.get(), at.a, a_.get(), &beta, added, c_.get(),
-                        at.c, c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
+  return cublasLtMatmul(handle, &description, &alpha, at.b, b_.get(), at.a, a_.get(), &beta, added, c_.get(), at.c,
+                        c_.get(), &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
 }
 
 }  // namespace assay::cuda

@@ -21,6 +21,9 @@
 namespace assay::cuda {
 namespace {
 
+// To be raised with every change of what follows, or of LtProblem::candidates and with_other_tiles: 1 had no other
+// tiles.
+constexpr int candidates_version = 2;
 constexpr int candidates_most = 32;
 // Of products that take this many operations the heuristics' first choices are tried with other tiles, too: they are
 // worth the time.
@@ -35,9 +38,11 @@ bool tuning_wanted() {
   return !wanted || std::string_view(wanted) != "0";
 }
 
+// The library and which of its algorithms are tried: where other candidates compete, what won before says nothing.
 std::string library_name() {
   const std::size_t version = cublasLtGetVersion();
-  return fmt::format("cublasLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return fmt::format("cublasLt {}.{}.{}, candidates {}", version / 10000, version / 100 % 100, version % 100,
+                     candidates_version);
 }
 
 LtHandle make_handle() {

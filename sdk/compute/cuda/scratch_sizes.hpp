@@ -58,6 +58,14 @@ constexpr std::size_t column_partial_floats(std::int64_t rows, std::int64_t colu
   return static_cast<std::size_t>(column_strips(rows) * columns);
 }
 
+// The gradient of an embedding: for each few rows of the table, which chunks of ids name one of them. One chunk alone
+// is looked at by all.
+inline constexpr int embedding_owned_rows = 8, embedding_chunk_ids = 2048;
+constexpr std::size_t embedding_marks(std::int64_t ids, std::int64_t table_rows) {  // 32 bits each
+  if (ids <= embedding_chunk_ids || table_rows <= 0) return 0;
+  return static_cast<std::size_t>((table_rows - 1) / embedding_owned_rows + 1);
+}
+
 inline constexpr int most_reduction_blocks = 528;
 inline constexpr std::size_t reduction_scratch_bytes = most_reduction_blocks * sizeof(double);
 

@@ -59,6 +59,9 @@ struct Scratch {
   void operator()(const op::DropoutAddLayerNormBackward& op) {
     floats(cuda::dropout_norm_partial_floats(rows_of(op.dy), op.dy.dim(-1)));
   }
+  void operator()(const op::EmbeddingBackward& op) {
+    bytes = cuda::embedding_marks(op.ids.elements(), op.dtable.dim(0)) * sizeof(std::uint32_t);
+  }
   void operator()(const op::QuantizeColumns& op) { floats(cuda::column_partial_floats(op.x.dim(0), op.x.dim(1))); }
   void operator()(const op::TransposeEightBits& op) {
     if (op.scale) floats(static_cast<std::size_t>(op.x.dim(0)));

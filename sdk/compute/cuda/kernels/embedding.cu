@@ -5,6 +5,7 @@
 #include "kernels/embedding.hpp"
 #include "kernels/tiles.cuh"
 #include "kernels/types.cuh"
+#include "scratch_sizes.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -61,12 +62,14 @@ void forward(cudaStream_t stream, Out* out, const Table* table, const std::int64
 // collects the places that name its rows, in order, and then every thread adds those rows of dout in its own columns.
 // A thread's sums lie in shared memory, which no other thread touches; the row at hand is summed in registers. Where
 // the width leaves threads without columns, groups of fewer warps own rows of their own, so that a block serves more
-// rows of the table with one look at the ids.
+// rows of the table with one look at the ids. Of a large table most blocks have rows that most chunks do not name: a
+// first kernel marks for each block the chunks that do, and the others are passed by, which changes no sum.
 
-constexpr int owned_rows = 8, owned_bits = 3;
+constexpr int owned_rows = embedding_owned_rows, owned_bits = 3;
 constexpr int warps = threads / warp_size;
 constexpr int ids_each = 8;  // per thread and chunk
 constexpr int chunk_ids = threads * ids_each, place_bits = 11;
+static_assert(chunk_ids == embedding_chunk_ids);
 static_assert(chunk_ids == 1 << place_bits && owned_rows == 1 << owned_bits && place_bits + owned_bits <= 16);
 
 // Loads of dout under way per thread: a row that many ids name is added at the speed of these.
@@ -79,11 +82,22 @@ __device__ __forceinline__ void hold_back(unsigned int& w) { asm volatile("" : "
 __device__ __forceinline__ void hold_back(uint2& w) { asm volatile("" : "+r"(w.x), "+r"(w.y)); }
 __device__ __forceinline__ void hold_back(uint4& w) { asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w)); }
 
+// Bit c of a mark: chunk c, c + 32, c + 64 ... has an id of its rows.
+__global__ void __launch_bounds__(threads)
+    embedding_mark_kernel(std::uint32_t* __restrict__ marks, const std::int64_t* __restrict__ ids, std::int64_t rows,
+                          std::int64_t table_rows) {
+  const std::int64_t place = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (place >= rows) return;
+  const std::int64_t id = __ldg(ids + place);
+  if (id >= 0 && id < table_rows) atomicOr(marks + id / owned_rows, 1u << (place / chunk_ids % 32));
+}
+
 template <class Table, class Dout, int N, int groups>
 __global__ void __launch_bounds__(threads, 3)
     embedding_backward_kernel(Table* __restrict__ dtable, const Dout* __restrict__ dout,
-                              const std::int64_t* __restrict__ ids, std::int64_t rows, std::int64_t width,
-                              std::int64_t table_rows, unsigned strips, bool accumulate) {
+                              const std::int64_t* __restrict__ ids, const std::uint32_t* __restrict__ marks,
+                              std::int64_t rows, std::int64_t width, std::int64_t table_rows, unsigned strips,
+                              bool accumulate) {
   constexpr int group_threads = threads / groups;
   using Hit = std::conditional_t<groups == 1, std::uint16_t, std::uint32_t>;
   __shared__ Pack<float, N> sums[owned_rows][threads];
@@ -126,8 +140,14 @@ __global__ void __launch_bounds__(threads, 3)
     for (int c = 0; c < N; ++c) sum[c] += to_float(value.v[c]);
   };
 
-  int turn = 0;
-  for (std::int64_t base = 0; base < rows; base += chunk_ids, turn ^= 1) {
+  std::uint32_t mark = marks ? 0 : ~0u;
+  if (marks)
+    for (int g = 0; g * owned_rows < owned; ++g) mark |= __ldg(marks + first_row / owned_rows + g);
+
+  int turn = 1, chunk = 0;
+  for (std::int64_t base = 0; base < rows; base += chunk_ids, ++chunk) {
+    if (!(mark >> (chunk & 31) & 1u)) continue;  // the same for all threads
+    turn ^= 1;
     // A warp has a run of the chunk; lane and k count within it, so the order of ballots is the order of places.
     const int run = warp * (warp_size * ids_each);
     std::int64_t id[ids_each];
@@ -223,12 +243,12 @@ __global__ void __launch_bounds__(threads, 3)
 
 template <class Table, class Dout, int N, int groups>
 void backward(cudaStream_t stream, Table* dtable, const Dout* dout, const std::int64_t* ids, std::int64_t rows,
-              std::int64_t width, std::int64_t table_rows, bool accumulate) {
+              std::int64_t width, std::int64_t table_rows, bool accumulate, const std::uint32_t* marks) {
   const std::int64_t strips = ceil_div(width, threads / groups * N);
   const std::int64_t owners = ceil_div(table_rows, owned_rows * groups);
   if (strips > INT32_MAX / owners) misused("embedding_backward: a table too large for one launch");
   embedding_backward_kernel<Table, Dout, N, groups><<<static_cast<unsigned>(owners * strips), threads, 0, stream>>>(
-      dtable, dout, ids, rows, width, table_rows, static_cast<unsigned>(strips), accumulate);
+      dtable, dout, ids, marks, rows, width, table_rows, static_cast<unsigned>(strips), accumulate);
   check_launch("embedding_backward");
 }
 
@@ -263,8 +283,15 @@ void launch_embedding_forward(cudaStream_t stream, compute::DType out_type, comp
 
 void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, compute::DType dout_type, void* dtable,
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
-                               std::int64_t table_rows, bool accumulate) {
+                               std::int64_t table_rows, bool accumulate, std::uint32_t* marks) {
   if (width <= 0 || table_rows <= 0) return;
+  const std::size_t mark_count = embedding_marks(rows, table_rows);
+  if (mark_count == 0) marks = nullptr;
+  if (marks) {
+    check(cudaMemsetAsync(marks, 0, mark_count * sizeof *marks, stream), "clear the marks of embedding_backward");
+    embedding_mark_kernel<<<grid_size(rows, threads), threads, 0, stream>>>(marks, ids, rows, table_rows);
+    check_launch("embedding_mark");
+  }
   dispatch_two(table_type, dout_type, [&](auto table_tag, auto dout_tag) {
     using Table = typename decltype(table_tag)::type;
     using Dout = typename decltype(dout_tag)::type;
@@ -276,7 +303,7 @@ void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, c
                         : groups == 2 ? backward<Table, Dout, N, 2>
                                       : backward<Table, Dout, N, 1>;
     launch(stream, static_cast<Table*>(dtable), static_cast<const Dout*>(dout), ids, rows, width, table_rows,
-           accumulate);
+           accumulate, marks);
   });
 }
 

@@ -17,10 +17,11 @@ using compute::RotaryShape;
 void launch_embedding_forward(cudaStream_t stream, compute::DType out_type, compute::DType table_type, void* out,
                               const void* table, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                               std::int64_t table_rows);
-// Sums in fp32 in the order of rows, and rounds once. Without `accumulate` rows that no id names become 0.
+// Sums in fp32 in the order of rows, and rounds once. Without `accumulate` rows that no id names become 0. `marks`:
+// embedding_marks() numbers of scratch.
 void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, compute::DType dout_type, void* dtable,
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
-                               std::int64_t table_rows, bool accumulate);
+                               std::int64_t table_rows, bool accumulate, std::uint32_t* marks);
 
 // cos, sin [positions, pairs] of position * theta^(-i / pairs), computed in double.
 void launch_rotary_table(cudaStream_t stream, float* cos, float* sin, std::int64_t positions, std::int64_t pairs,
