@@ -23,9 +23,11 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
     const auto refuse = [](const char* why) {
       throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string("update = \"beside_backward\" ") + why);
     };
-    if (pass != Pass::train_step) refuse("is of a training step; expected pass = \"train_step\"");
+    if (pass != Pass::train_step) refuse("needs a training step; expected pass = \"train_step\"");
+    if (model.precision.loss_scaling)
+      refuse("cannot have the loss scale of fp16, which has to see all gradients first; expected another precision");
     if (model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
-    if (!c.prepares()) refuse("is of steps that are prepared; expected measure.prepare = true");
+    if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
   }
   trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;

@@ -55,7 +55,7 @@ inline constexpr auto params = assay::join(
             .help("format of AdamW's moments; bf16: half the memory of fp32 ones, rounded to nearest at each step"),
         Param::choice("update", Update::after_backward, updates)
             .help("beside_backward: parameters are updated while backward is on its way to the next ones, on cuda on a "
-                  "second stream; not of fp16, nor with side_lane"),
+                  "second stream; of prepared training steps, not of fp16, nor with side_lane"),
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

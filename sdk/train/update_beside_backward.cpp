@@ -6,18 +6,18 @@ namespace assay::train {
 
 void UpdateBesideBackward::gradients_ready(ParameterSet::Id end) {
   const ParameterSet& set = trainer_.parameters();
-  if (read_no_more_ - updated_ >= least_) {
+  if (updatable_elements_ - updated_elements_ >= min_elements_) {
     begin_once();
     compute::Backend& backend = trainer_.backend();
     backend.begin_side();
-    update_to(read_no_more_);
+    update_to(updatable_elements_);
     backend.end_side();
   }
   // An update ends where a group does, whose begin is aligned.
   const auto& groups = set.group_begins();
   const auto after = std::upper_bound(groups.begin(), groups.end(), end);
   const ParameterSet::Id whole = end == set.all().size() || after == groups.begin() ? end : *(after - 1);
-  read_no_more_ = set.elements_before(whole);
+  updatable_elements_ = set.elements_before(whole);
 }
 
 void UpdateBesideBackward::finish() {
@@ -33,8 +33,9 @@ void UpdateBesideBackward::begin_once() {
 }
 
 void UpdateBesideBackward::update_to(std::int64_t end) {
-  if (end > updated_) trainer_.optimizer().step_stretch(trainer_.backend(), trainer_.scaler(), {updated_, end});
-  updated_ = std::max(updated_, end);
+  if (end > updated_elements_)
+    trainer_.optimizer().step_stretch(trainer_.backend(), trainer_.scaler(), {updated_elements_, end});
+  updated_elements_ = std::max(updated_elements_, end);
 }
 
 }  // namespace assay::train

@@ -72,11 +72,10 @@ CudaBackend::CudaBackend(int ordinal, cudaStream_t stream) : ordinal_(ordinal) {
   check(cudaSetDevice(ordinal), "make the device current");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
         "count the multiprocessors");
-  (void)required(stream);
-  side_stream_ = make_stream(lowest_priority);  // it gets what the main lane leaves free
+  side_stream_ = make_stream(priority_of_side_work);  // it gets what the main lane leaves free
   forked_ = make_event(cudaEventDisableTiming);
   joined_ = make_event(cudaEventDisableTiming);
-  lanes_[0].stream = stream;
+  lanes_[0].stream = required(stream);
   lanes_[1].stream = side_stream_.get();
   matmuls_ = std::make_unique<MatmulPlans>(ordinal);
   attentions_ = std::make_unique<AttentionPlans>(stream);

@@ -24,7 +24,7 @@ class CudaFeed final : public Feed {
         step_(feed_slot_step(slots, bytes_per_slot, device_memory)),
         twins_(static_cast<char*>(device_memory)),
         host_(page_locked(slots * step_)),
-        copies_(make_stream(lowest_priority)),
+        copies_(make_stream(priority_of_side_work)),
         slots_(slots),
         sent_(slots) {
     for (Slot& s : slots_) {

@@ -36,8 +36,8 @@ struct FreeHostMemory {
 using PinnedMemory = std::unique_ptr<void, FreeHostMemory>;
 
 // Priorities of streams, which the nodes of graphs captured on them keep; a lower number goes first. The highest is
-// communication's (sdk/comm/nccl).
-inline constexpr int lowest_priority = 0;
+// that of communication's own stream (sdk/comm/nccl).
+inline constexpr int priority_of_side_work = 0;
 inline constexpr int priority_of_steps = -1;
 
 // Never ordered against the legacy default stream.

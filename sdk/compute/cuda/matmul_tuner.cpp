@@ -60,7 +60,9 @@ double median(std::vector<double> values) {
 }  // namespace
 
 MatmulTuner::MatmulTuner(int ordinal)
-    : stream_(make_stream(lowest_priority)), begin_(make_event(cudaEventDefault)), end_(make_event(cudaEventDefault)) {
+    : stream_(make_stream(priority_of_side_work)),
+      begin_(make_event(cudaEventDefault)),
+      end_(make_event(cudaEventDefault)) {
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, ordinal), "read the size of the cache");
   l2_bytes_ = static_cast<std::size_t>(bytes);

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, UpdatesBeside, testing::ValuesIn(variants),
 
 TEST(UpdateBesideBackward, IsATrainersStepWhereItIsAskedFor) {
   models::DecoderTrainerConfig config = test::small_trainer();
-  config.model.d_model = 256, config.model.d_ff = 512;  // layers of more than least_elements
+  config.model.d_model = 256, config.model.d_ff = 512;  // layers of more than min_stretch_elements
   const std::vector<std::byte> after = trained(test::broken<EarlySide>(), config, false);
   config.update_beside_backward = true;
   EXPECT_EQ(trained(test::broken<EarlySide>(), config, false), after);

@@ -7,8 +7,9 @@
 // in that mode during setup, so that no step ever allocates.
 //
 // Lanes: between begin_side() and end_side() operations go to a second lane, which starts after everything enqueued
-// before begin_side() and may run beside what follows end_side(), until join_side(). A device without lanes runs all in
-// order. Whoever uses the side lane sees to it that what it reads is not overwritten before the join.
+// before begin_side() and may run beside what follows end_side(), until join_side(). On CUDA it has the lowest
+// priority, so that it gets what the main lane leaves free. A device without lanes runs all in order. Whoever uses the
+// side lane sees to it that what it reads is not overwritten before the join.
 //
 // Errors: assay::Error. UNSUPPORTED for a dtype or shape the backend does not serve: never another algorithm under the
 // same name. INVALID_ARGUMENT for shapes that do not go together, a tensor that is missing, or two that share memory.

@@ -108,9 +108,9 @@ class GradientListener {
  public:
   virtual ~GradientListener() = default;
   // The gradients of all parameters with an id < end are enqueued on the backend's stream: what is enqueued there from
-  // here on may read them, and nothing later in the step writes them. The parameters themselves may be read until the
-  // next call, and by nothing of the step that is enqueued after it. `end` rises from call to call; the last one is the
-  // number of parameters.
+  // here on may read them, and nothing later in the step writes them. Backward may read these parameters until the
+  // next call, or its end after the last one; nothing that is enqueued later in the step reads them. `end` rises from
+  // call to call; the last one is the number of parameters.
   virtual void gradients_ready(ParameterSet::Id end) = 0;
 };
 

@@ -21,8 +21,9 @@ struct TrainerConfig {
   OptimizerConfig optimizer;
   bool backward = true;    // with gradients
   bool train_step = true;  // with an optimizer and its state
-  // The update goes along with backward (update_beside_backward.hpp). Not of fp16, whose loss scale has to see all
-  // gradients first, nor of a model with a side lane or dropout, whose masks go by the optimizer's number of steps.
+  // training_step() without an exchange updates beside backward (update_beside_backward.hpp); a cold first step and a
+  // step with an exchange do not. UNSUPPORTED with a loss scale. Not to be set for a model with a side lane, or with
+  // dropout, whose masks depend on the optimizer's step number, which rises during backward.
   bool update_beside_backward = false;
   std::uint64_t seed = 0;
   std::string weights_file;  // safetensors; "": random, from the seed
@@ -71,7 +72,7 @@ class Trainer {
   virtual std::int64_t micro_batches() const { return 1; }
   virtual void forward_of(std::int64_t /*micro_batch*/) const { forward(); }
   virtual void backward_of(std::int64_t /*micro_batch*/, GradientListener* listener) const { backward(listener); }
-  // All parts that the configuration asks for, one after the other.
+  // All parts that the configuration asks for, as training_step() enqueues them, without phases.
   void enqueue_step() const;
 
   // Finds kernels and reserves workspace for further operations, without touching a tensor. There must be no
