@@ -12,7 +12,6 @@ using compute::Tensor;
 
 namespace {
 constexpr std::size_t learning_rate_offset = 256;  // each of step and lr on its own aligned line
-constexpr std::int64_t range_alignment = 64;       // elements: what the vector kernels of a device read at once
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, const ParameterSet& parameters)
@@ -29,7 +28,7 @@ void Optimizer::restrict_to(std::vector<ElementRange> ranges) {
   packed_.assign(1, 0);
   for (const ElementRange& r : ranges_) {
     const bool aligned =
-        r.begin % range_alignment == 0 && (r.end % range_alignment == 0 || r.end == parameters_.arena_elements());
+        r.begin % alignment_elements == 0 && (r.end % alignment_elements == 0 || r.end == parameters_.arena_elements());
     if (!aligned || r.begin < 0 || r.elements() < 0 || r.end > parameters_.arena_elements())
       throw Error(ASSAY_INVALID_ARGUMENT, "an optimizer cannot be restricted to elements " + std::to_string(r.begin) +
                                               " to " + std::to_string(r.end) + " of an arena of " +

@@ -45,7 +45,7 @@ LossScalePointers loss_scale_pointers(const Tensor& scale, const Tensor& nonfini
 }
 
 template <class Op>
-OptimizerArgs optimizer_args(const Op& op) {
+OptimizerArgs optimizer_args(const Op& op, int multiprocessors, bool on_side_lane) {
   OptimizerArgs args{};
   args.parameter_type = op.parameter.dtype;
   args.gradient_type = op.gradient.dtype;
@@ -58,6 +58,8 @@ OptimizerArgs optimizer_args(const Op& op) {
   args.loss_scale = loss_scale_pointers(op.loss_scale.scale, op.loss_scale.nonfinite);
   args.step = data_of<std::int64_t>(op.step);
   args.lr = data_of<float>(op.lr);
+  args.multiprocessors = multiprocessors;
+  args.short_blocks = on_side_lane;
   return args;
 }
 
@@ -127,20 +129,16 @@ void CudaBackend::execute(const op::Advance& op) {
 }
 
 void CudaBackend::execute(const op::AdamW& op) {
-  OptimizerArgs args = optimizer_args(op);
+  OptimizerArgs args = optimizer_args(op, multiprocessors_, lane_ != 0);
   args.first = op.m.data;
   args.second = op.v.data;
   args.state_type = op.m.dtype;
-  args.multiprocessors = multiprocessors_;
-  args.short_blocks = lane_ != 0;
   if (!preparing()) cuda::adamw(args, op.options, stream());
 }
 
 void CudaBackend::execute(const op::Sgd& op) {
-  OptimizerArgs args = optimizer_args(op);
+  OptimizerArgs args = optimizer_args(op, multiprocessors_, lane_ != 0);
   if (op.options.momentum != 0.0F) args.first = op.momentum.data;
-  args.multiprocessors = multiprocessors_;
-  args.short_blocks = lane_ != 0;
   if (!preparing()) cuda::sgd(args, op.options, stream());
 }
 

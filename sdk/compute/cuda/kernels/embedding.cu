@@ -285,10 +285,9 @@ void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, c
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                                std::int64_t table_rows, bool accumulate, std::uint32_t* marks) {
   if (width <= 0 || table_rows <= 0) return;
-  const std::size_t mark_count = embedding_marks(rows, table_rows);
-  if (mark_count == 0) marks = nullptr;
   if (marks) {
-    check(cudaMemsetAsync(marks, 0, mark_count * sizeof *marks, stream), "clear the marks of embedding_backward");
+    check(cudaMemsetAsync(marks, 0, embedding_marks(rows, table_rows) * sizeof *marks, stream),
+          "clear the marks of embedding_backward");
     embedding_mark_kernel<<<grid_size(rows, threads), threads, 0, stream>>>(marks, ids, rows, table_rows);
     check_launch("embedding_mark");
   }

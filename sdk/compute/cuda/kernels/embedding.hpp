@@ -18,7 +18,7 @@ void launch_embedding_forward(cudaStream_t stream, compute::DType out_type, comp
                               const void* table, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                               std::int64_t table_rows);
 // Sums in fp32 in the order of rows, and rounds once. Without `accumulate` rows that no id names become 0. `marks`:
-// embedding_marks() numbers of scratch.
+// embedding_marks() numbers of scratch, null where these are none.
 void launch_embedding_backward(cudaStream_t stream, compute::DType table_type, compute::DType dout_type, void* dtable,
                                const void* dout, const std::int64_t* ids, std::int64_t rows, std::int64_t width,
                                std::int64_t table_rows, bool accumulate, std::uint32_t* marks);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int blocks_per_multiprocessor = 4;
-constexpr std::int64_t no_limit_of_blocks = std::int64_t{1} << 30;
 // Packs of each array that a thread has on their way at once: 8 elements in all.
 template <class P>
 constexpr int unrolled = 8 / pack_width<P>;
@@ -176,7 +175,7 @@ void launch(const OptimizerArgs& a, const typename Rule::Options& options, cudaS
   const bool vectorised = aligned({a.parameter, a.gradient, a.first, a.second, a.compute_copy});
   const std::int64_t packs = ceil_div(a.count, vectorised ? wide : 1);
   const std::int64_t most_blocks =
-      a.short_blocks ? no_limit_of_blocks : std::int64_t{a.multiprocessors} * blocks_per_multiprocessor;
+      a.short_blocks ? INT32_MAX : std::int64_t{a.multiprocessors} * blocks_per_multiprocessor;
   const unsigned blocks = grid_size(packs, threads * unrolled<P>, most_blocks);
   if (vectorised)
     step_kernel<Rule, P, G, S, C, wide><<<blocks, threads, 0, stream>>>(a, options);

@@ -24,13 +24,15 @@ struct OptimizerConfig {
 class Optimizer {
  public:
   static constexpr std::size_t scalar_bytes = 512;  // the part of the state for step number and learning rate
+  // Ranges and stretches begin and end at multiples of so many elements, which a device's vector kernels read at once,
+  // except at the arena's end.
+  static constexpr std::int64_t alignment_elements = 64;
 
   // The parameters must be complete, and outlive it.
   Optimizer(const OptimizerConfig& config, const ParameterSet& parameters);
 
   // To be called before the memory is taken. The optimizer then updates these ranges of the arena alone, and keeps
-  // state for them alone, packed one after the other. Without this call it takes the whole arena as one range. Ranges
-  // begin and end at multiples of 64 elements, except at the arena's end.
+  // state for them alone, packed one after the other. Without this call it takes the whole arena as one range.
   void restrict_to(std::vector<ElementRange> ranges);
   const std::vector<ElementRange>& ranges() const { return ranges_; }
   const OptimizerConfig& config() const { return config_; }
@@ -48,8 +50,7 @@ class Optimizer {
   void step(compute::Backend& backend, const LossScaler& scaler) const;
 
   // These do the same by stretches: begin_step once, each element of the ranges once in any order, end_step once. With
-  // an active scaler begin_step looks at the whole gradient arena. A stretch lies within one of the ranges, and begins
-  // and ends at multiples of 64 elements, except at the arena's end.
+  // an active scaler begin_step looks at the whole gradient arena. A stretch lies within one of the ranges.
   void begin_step(compute::Backend& backend, const LossScaler& scaler) const;
   void step_range(compute::Backend& backend, const LossScaler& scaler, std::size_t index) const {
     step_stretch(backend, scaler, ranges_[index]);

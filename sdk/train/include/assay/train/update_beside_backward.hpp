@@ -15,8 +15,8 @@ class UpdateBesideBackward final : public GradientListener {
   // of a small step, since gradients that products have just made are in the cache.
   static constexpr std::int64_t min_stretch_elements = std::int64_t{1} << 18;
 
-  // Of one step, of a trainer that was set up, has an update of all its parameters (no restrict_to) and no loss
-  // scaling, which has to see all gradients first.
+  // It serves one step. The trainer was set up, updates all its parameters (no restrict_to), and has no loss scaling,
+  // which has to see all gradients first. `min_elements` is at least 1.
   explicit UpdateBesideBackward(const Trainer& trainer, std::int64_t min_elements = min_stretch_elements)
       : trainer_(trainer), min_elements_(min_elements) {}
 
@@ -26,13 +26,12 @@ class UpdateBesideBackward final : public GradientListener {
   void finish();
 
  private:
-  void begin_once();
+  void begin_before_first();
   void update_to(std::int64_t end);
 
   const Trainer& trainer_;
   std::int64_t min_elements_;
   std::int64_t updated_elements_ = 0, updatable_elements_ = 0;  // elements from the arena's begin
-  bool begun_ = false;
 };
 
 }  // namespace assay::train
