@@ -29,6 +29,11 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
     if (model.side_lane) refuse("takes the second stream for itself; expected side_lane = false");
     if (!c.prepares()) refuse("needs prepared steps; expected measure.prepare = true");
   }
+  left_multiprocessors = c.get<std::int32_t>("leave_multiprocessors");
+  if (left_multiprocessors > 0 && !trainer.update_beside_backward)
+    throw assay::Error(ASSAY_INVALID_ARGUMENT,
+                       "leave_multiprocessors leaves them to an update beside backward, and there is none; leave it "
+                       "out, or set update = \"beside_backward\"");
   trainer.data_rank = 0, trainer.data_ranks = 1;  // ranks do not communicate: each takes the whole batch
   trainer.train_step = pass == Pass::train_step;
   trainer.weights_file = c.get<std::string>("weights");

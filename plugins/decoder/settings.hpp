@@ -6,6 +6,7 @@
 #include <assay/train/optimizer_params.hpp>
 #include <assay/workload/execution.hpp>
 #include <assay/workload/precision.hpp>
+#include <cstdint>
 #include <string>
 
 namespace decoder {
@@ -17,6 +18,7 @@ struct Settings {
 
   assay::models::DecoderTrainerConfig trainer;
   Pass pass = Pass::forward_backward;
+  std::int32_t left_multiprocessors = 0;
   std::string dump_file;  // "" is none
 };
 
@@ -56,6 +58,11 @@ inline constexpr auto params = assay::join(
         Param::choice("update", Update::after_backward, updates)
             .help("beside_backward: parameters are updated while backward is on its way to the next ones, on cuda on a "
                   "second stream; of prepared training steps, not of fp16, nor with side_lane"),
+        Param::integer("leave_multiprocessors", 0)
+            .at_least(0)
+            .at_most(64)
+            .help("cuda, with update = beside_backward: multiprocessors that the products of backward do not count on, "
+                  "so that the update finds room"),
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

@@ -40,7 +40,7 @@ void Workload::enqueue_timed(const Launch& launch) {
 // Forward, and backward if there is one, of the operations one by one. A forward alone has its loss from here.
 void Workload::enqueue_with_loss(const DecoderModel& of) const { enqueue_with_loss(of, trainer_.backend()); }
 void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend& by) const {
-  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows());
+  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows(), settings_.left_multiprocessors);
 }
 
 // Of a captured step also whether it does what its operations do.
@@ -88,7 +88,8 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
     loss_scale = assay::verification::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
     assay::verification::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
     trainer_.start(loss_scale);
-    if (updates) optimizer.emplace(trainer_);
+    // The first update is large, so that backward's gradients, compared below, tell of one that comes too early.
+    if (updates) optimizer.emplace(trainer_).set_visible_rate();
     enqueue_timed(launch);
     out.loss = trainer_.loss_of(trainer_.model());
     for (std::size_t i = 0; i <= trainer_.parameters().all().size(); ++i)
@@ -106,7 +107,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
   text += check_start(out.loss);
   if (!optimizer) return out;
   optimizer->after_step();
-  optimizer->set_visible_rate();
+  optimizer->set_configured_rate();
   enqueue_timed(launch);
   optimizer->after_step();
   text += optimizer->text();

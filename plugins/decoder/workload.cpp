@@ -13,7 +13,9 @@ using assay::compute::Tensor;
 using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c)
-    : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {}
+    : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {
+  trainer_.leave_multiprocessors(settings_.left_multiprocessors);
+}
 
 assay::Work Workload::work() const {
   const auto micro_batches = static_cast<std::uint64_t>(model().accumulation_steps);

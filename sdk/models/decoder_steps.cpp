@@ -103,13 +103,17 @@ void DecoderModel::backward(Backend& b, const Tensor& ids, const Tensor& labels,
   backward_by(adding, ids, labels, valid_rows, listener);
 }
 
-void DecoderModel::whole_step(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows) const {
+void DecoderModel::whole_step(Backend& b, const Tensor& ids, const Tensor& labels, std::int64_t valid_rows,
+                              std::int32_t left_multiprocessors) const {
   for (std::int64_t i = 0; i < config_.accumulation_steps; ++i) {
     const Tensor own_ids = ids.slice(0, i * config_.rows(), config_.rows());
     const Tensor own_labels = labels.slice(0, i * config_.rows(), config_.rows());
     forward(b, own_ids, &own_labels, valid_rows, i);
-    if (config_.backward) backward(b, own_ids, own_labels, valid_rows, nullptr, i);
+    if (!config_.backward) continue;
+    if (i + 1 == config_.accumulation_steps) b.leave_multiprocessors(left_multiprocessors);
+    backward(b, own_ids, own_labels, valid_rows, nullptr, i);
   }
+  b.leave_multiprocessors(0);
 }
 
 void DecoderModel::forward_by(Backend& b, const Tensor& ids, const Tensor* labels, std::int64_t valid_rows,

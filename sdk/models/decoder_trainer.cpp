@@ -140,7 +140,7 @@ void DecoderTrainer::forward_of(std::int64_t micro_batch) const {
 void DecoderTrainer::backward_of(std::int64_t micro_batch, train::GradientListener* listener) const {
   const std::int64_t rows = config_.model.rows();
   const Tensor ids = inputs_.slice(0, micro_batch * rows, rows), labels = labels_.slice(0, micro_batch * rows, rows);
-  backend().leave_multiprocessors(left_multiprocessors());
+  backend().leave_multiprocessors(micro_batch + 1 == micro_batches() ? left_multiprocessors() : 0);
   model_.backward(backend(), ids, labels, valid_rows_, listener, micro_batch);
   backend().leave_multiprocessors(0);
 }

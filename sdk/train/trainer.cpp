@@ -51,6 +51,11 @@ void Trainer::use(Model& model) {
       loss < plan.buffers().size() && plan.buffers()[loss].last < end)
     throw Error(ASSAY_INVALID_ARGUMENT, "the loss '" + plan.buffers()[loss].name +
                                             "' is no result of its plan; add it with BufferPlan::Use::result");
+  if (updates_beside_backward() && !model.allows_update_beside_backward())
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "an update beside backward needs the side lane and raises the step number during backward, and this "
+                "model's backward uses one of them; expected a model without a side lane of its own and without "
+                "dropout");
   model_ = &model;
   optimizer_.emplace(config_.optimizer, parameters_);
 }

@@ -1,6 +1,17 @@
 #include "assay/train/update_beside_backward.hpp"
 
+#include <vector>
+
 namespace assay::train {
+
+UpdateBesideBackward::UpdateBesideBackward(const Trainer& trainer, std::int64_t min_elements)
+    : trainer_(trainer), min_elements_(min_elements) {
+  const std::vector<ElementRange>& ranges = trainer.optimizer().ranges();
+  if (ranges.size() != 1 || ranges[0].elements() != trainer.parameters().arena_elements())
+    throw Error(ASSAY_INVALID_ARGUMENT,
+                "an update beside backward is of all parameters, and this optimizer has been restricted to parts of "
+                "them; update after backward, or leave restrict_to out");
+}
 
 void UpdateBesideBackward::gradients_ready(ParameterSet::Id end) {
   if (updatable_elements_ - updated_elements_ >= min_elements_) {

@@ -262,6 +262,10 @@ void OptimizerCheck::set_visible_rate() {
   backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
 }
 
+void OptimizerCheck::set_configured_rate() {
+  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = double{optimizer_.config().lr}});
+}
+
 std::string OptimizerCheck::text() const {
   std::int64_t checked = 0;
   std::set<train::ParameterSet::Id> parameters;

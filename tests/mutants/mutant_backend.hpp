@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "switchboard.hpp"
 #include "values.hpp"
@@ -32,6 +33,10 @@ class MutantBackend final : public compute::ForwardingBackend {
     mode_ = mode;
     real().set_mode(mode);
   }
+
+  // What runs on the side lane is an update beside backward.
+  void begin_side() override { is_side_ = true, real().begin_side(); }
+  void end_side() override { is_side_ = false, real().end_side(); }
 
   // mutant_data.cpp
   std::unique_ptr<compute::Feed> open_feed(std::size_t, std::size_t, void*) override;
@@ -78,6 +83,7 @@ class MutantBackend final : public compute::ForwardingBackend {
     call();
     before.write();
   }
+  void update_next_copy();                                          // mutant_optimizers.cpp: after one on the side lane
   void scaled(const op::Matmul& op) const;                          // mutant_operations.cpp
   void break_eight_bits(const op::EightBitRows& eight_bits) const;  // mutant_data.cpp: those of another operation
   void swap_rows_and_columns(const Tensor& square) const;           // mutant_data.cpp: of 8 bits
@@ -92,7 +98,9 @@ class MutantBackend final : public compute::ForwardingBackend {
 
   std::unique_ptr<Backend> owned_;
   Mode mode_ = Mode::execute;
-  std::map<void*, Values<float>> gradients_before_;  // by address: what the optimizer was given last
+  bool is_side_ = false;
+  std::vector<op::AdamW> side_updates_, side_updates_before_;  // of this step so far, and of the one before it
+  std::map<void*, Values<float>> gradients_before_;            // by address: what the optimizer was given last
 };
 
 // with_broken_dropout stands here since three files use it.

@@ -1,6 +1,7 @@
 // Optimizers, broken.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "mutant_backend.hpp"
 
@@ -22,11 +23,30 @@ void negate_all(Values<float>& values) {
 void MutantBackend::execute(const op::Advance& op) {
   real().run(op);
   if (!executes()) return;
+  side_updates_before_ = std::exchange(side_updates_, {});
   Values<std::int64_t> number = integers(op.step);
   if (number[0] > 1 && broken("advance.stands_still")) number[0] = 1, number.write();
 }
 
+// The copy alone of the stretch that comes next, by the gradients of the step before, which updated the same stretches:
+// its weights and moments are updated when it is their turn, and then the copy is once more.
+void MutantBackend::update_next_copy() {
+  if (!is_side_ || !executes()) return;
+  const std::size_t next = side_updates_.size();
+  if (next >= side_updates_before_.size()) return;
+  const op::AdamW& update = side_updates_before_[next];
+  const auto gradient = gradients_before_.find(update.gradient.data);
+  if (!update.compute_copy || gradient == gradients_before_.end() || !broken("update.copy_too_early")) return;
+  const auto run = [&] { real().run(update); };
+  const auto by_gradient = [&] {
+    with_other<float>(
+        update.gradient, [&](auto& g) { std::copy_n(&gradient->second[0], g.size(), g.begin()); }, run);
+  };
+  keeping(update.parameter, [&] { keeping(update.m, [&] { keeping(update.v, by_gradient); }); });
+}
+
 void MutantBackend::execute(const op::AdamW& op) {
+  if (is_side_ && executes()) side_updates_.push_back(op);
   op::AdamW changed = op;
   AdamWOptions& o = changed.options;
   const auto call = [&] { real().run(changed); };
@@ -73,6 +93,7 @@ void MutantBackend::execute(const op::AdamW& op) {
   call();
   if (op.m.dtype == compute::DType::f32 && broken("adamw.bf16_moments"))
     edit(op.m, round_all<to_bf16>), edit(op.v, round_all<to_bf16>);
+  update_next_copy();
 }
 
 void MutantBackend::execute(const op::Sgd& op) {

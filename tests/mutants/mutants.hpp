@@ -145,6 +145,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"adamw.bf16_moments", "fp32 moments are rounded to bf16"},
     {"adamw.gradient_of_step_before", "from the second step on, the gradient of the step before is used"},
     {"adamw.copy_stale", "the copy that the products read is not written"},
+    {"update.copy_too_early", "an update beside backward writes weights' copies while backward still reads them"},
     {"sgd.does_nothing", "nothing is updated"},
     {"sgd.double_rate", "the learning rate is twice as large"},
     {"sgd.uphill", "the learning rate has the wrong sign"},

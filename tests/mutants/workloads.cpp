@@ -67,6 +67,12 @@ std::vector<TriedCase> make_cases() {
   cases.back().only = {"matmul",     "quantize_rows",    "quantize_columns", "transpose_eight_bits",
                        "eight_bits", "rms_norm_backward"};
 
+  // With layers of more elements than a stretch of the update has at least.
+  add("decoder", "beside",
+      "d_model = 256\nd_ff = 512\nlayers = 2\nheads = 2\nvocab_size = 96\nbatch_size = 2\ncontext_length = 16\n"
+      "pass = \"train_step\"\nprecision = \"bf16\"\nupdate = \"beside_backward\"\n");
+  cases.back().only = {"update"};
+
   std::string grouped = step;
   grouped.replace(grouped.find("heads = 2"), 9, "heads = 4\nkv_heads = 2");
   grouped.replace(grouped.find("batch_size = 2"), 14, "batch_size = 1\naccumulation_steps = 2\nloss_chunks = 2");

@@ -259,6 +259,23 @@ TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {
       << output();
 }
 
+TEST_F(Decoder, WhatAnUpdateBesideBackwardCannotHaveIsNamed) {
+  struct Refused {
+    std::string params, words;
+  };
+  const std::string beside = "size = \"tiny\"\nupdate = \"beside_backward\"\n", step = "pass = \"train_step\"\n";
+  for (const auto& [params, words] : std::to_array<Refused>(
+           {{beside, "needs a training step; expected pass = \"train_step\""},
+            {beside + step + "side_lane = true", "expected side_lane = false"},
+            {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""}})) {
+    run_cases(params, "", 2);
+    EXPECT_TRUE(contains(output(), words)) << output();
+  }
+  const auto records = run_cases(beside + step + "leave_multiprocessors = 8\n");  // a CPU has none, and leaves none
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["verify"];
+}
+
 TEST_F(Decoder, AMissingInputFileIsAMistakeWithItsPlace) {
   run_cases("size = \"tiny\"\nweights = \"absent.safetensors\"", "", 2);
   EXPECT_NE(output().find("x.toml:7:"), std::string::npos) << output();

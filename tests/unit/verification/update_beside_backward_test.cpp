@@ -118,18 +118,39 @@ TEST(UpdateBesideBackward, IsATrainersStepWhereItIsAskedFor) {
   EXPECT_GT(EarlySide::updates_on_side, 3);
 }
 
+template <class F>
+void expect_refusal(assay_status status, std::string_view words, F&& call) {
+  try {
+    call();
+    FAIL() << "expected a refusal";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), status);
+    EXPECT_NE(std::string_view(e.what()).find(words), std::string_view::npos) << e.what();
+  }
+}
+
 TEST(UpdateBesideBackward, IsRefusedWithALossScale) {
   TrainerHost host;
   models::DecoderTrainerConfig config = test::small_trainer();
   config.model.precision = workload::precision_policy("fp16", "cuda");
   config.update_beside_backward = true;
-  try {
-    const models::DecoderTrainer trainer(host.host(), config);
-    FAIL() << "expected a refusal";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.status(), ASSAY_UNSUPPORTED);
-    EXPECT_NE(std::string_view(e.what()).find("a loss scale"), std::string_view::npos) << e.what();
-  }
+  expect_refusal(ASSAY_UNSUPPORTED, "a loss scale", [&] { models::DecoderTrainer(host.host(), config); });
+}
+
+TEST(UpdateBesideBackward, IsRefusedToAModelThatUsesTheSideLane) {
+  TrainerHost host;
+  models::DecoderTrainerConfig config = test::small_trainer();
+  config.model.side_lane = true;
+  models::DecoderTrainer(host.host(), config);
+  config.update_beside_backward = true;
+  expect_refusal(ASSAY_INVALID_ARGUMENT, "without a side lane", [&] { models::DecoderTrainer(host.host(), config); });
+}
+
+TEST(UpdateBesideBackward, IsRefusedWhereTheOptimizerHasPartsOfTheParameters) {
+  TrainerHost host;
+  models::DecoderTrainer trainer(host.host(), test::small_trainer());
+  trainer.optimizer().restrict_to({{0, Optimizer::alignment_elements}});
+  expect_refusal(ASSAY_INVALID_ARGUMENT, "restrict_to", [&] { UpdateBesideBackward{trainer}; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda_error.hpp"
+#include "cuda_handles.hpp"
 #include "graph_nodes.hpp"
 #include "kernels/types.cuh"
 
@@ -58,6 +59,11 @@ cudaGraphNode_t add_kernel(cudaGraph_t graph, const cudaMemsetParams& fill,
   kernel.kernelParams = arguments;
   cudaGraphNode_t node = nullptr;
   check(cudaGraphAddKernelNode(&node, graph, before.data(), before.size(), &kernel), "add a fill to a graph");
+  // A node that is added has the lowest priority, that of the side lane's work, and the product behind it would wait.
+  cudaKernelNodeAttrValue priority = {};
+  priority.priority = priority_of_steps;
+  check(cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributePriority, &priority),
+        "give a fill of a graph its priority");
   return node;
 }
 

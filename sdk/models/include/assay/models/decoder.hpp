@@ -167,9 +167,11 @@ class DecoderModel : public train::Model {
   void backward(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels, std::int64_t valid_rows,
                 train::GradientListener* listener = nullptr, std::int64_t micro_batch = 0) const;
   // Both, of all micro-batches: ids and labels hold step_rows(). Without a backward in the configuration forward alone.
+  // The products of the last backward leave so many multiprocessors, as Trainer::leave_multiprocessors has them do.
   void whole_step(compute::Backend& b, const compute::Tensor& ids, const compute::Tensor& labels,
-                  std::int64_t valid_rows) const;
+                  std::int64_t valid_rows, std::int32_t left_multiprocessors = 0) const;
 
+  bool allows_update_beside_backward() const override { return !lanes(); }
   compute::Tensor loss() const override { return plan_[loss_]; }
   compute::Tensor logits() const {
     return plan_[logits_];

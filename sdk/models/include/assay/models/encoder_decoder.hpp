@@ -89,6 +89,7 @@ class EncoderDecoderModel : public train::Model {
   void set_loss_scale(const compute::Tensor& scale) override { loss_scale_ = scale; }
   // To be called before a forward with dropout. The step must not change between a forward and its backward.
   void set_dropout_step(const compute::Tensor& step) override { dropout_step_ = step; }
+  bool allows_update_beside_backward() const override { return !drops(); }
 
   // batch: i64 [batch_elements()], the layout of assay/data/loader.hpp: source ids [batch, sequence], target inputs
   // [batch, sequence - 1], labels [batch, sequence - 1]. The mean loss over the labels lands in loss(). With

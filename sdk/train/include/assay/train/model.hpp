@@ -30,6 +30,9 @@ class Model {
   // The step is i64 [1] in device memory; the masks of dropout depend on it. A model without dropout does not look at
   // it.
   virtual void set_dropout_step(const compute::Tensor&) {}
+  // Of a model whose backward uses the side lane itself, or depends on the optimizer's step number, which an update
+  // beside backward raises meanwhile: no.
+  virtual bool allows_update_beside_backward() const { return true; }
   // Called once after bind: fills the tables that depend on the shape alone.
   virtual void initialize(compute::Backend&) const {}
   virtual compute::Tensor loss() const = 0;  // fp32 [1], from the last forward with labels

@@ -22,8 +22,7 @@ struct TrainerConfig {
   bool backward = true;    // with gradients
   bool train_step = true;  // with an optimizer and its state
   // training_step() without an exchange updates beside backward (update_beside_backward.hpp); a cold first step and a
-  // step with an exchange do not. UNSUPPORTED with a loss scale. Not to be set for a model with a side lane, or with
-  // dropout, whose masks depend on the optimizer's step number, which rises during backward.
+  // step with an exchange do not. UNSUPPORTED with a loss scale, INVALID_ARGUMENT for a model that does not allow it.
   bool update_beside_backward = false;
   std::uint64_t seed = 0;
   std::string weights_file;  // safetensors; "": random, from the seed
@@ -63,8 +62,8 @@ class Trainer {
   virtual void forward() const = 0;
   // To be called after forward. `listener`, if any, hears of gradients as they become final.
   virtual void backward(GradientListener* listener = nullptr) const = 0;
-  // Of every backward from here on: what its products leave to others (Backend::leave_multiprocessors). Their kernels
-  // are prepared for each count.
+  // Of every step from here on: what the products of its last backward, beside which others work, leave to them
+  // (Backend::leave_multiprocessors). Their kernels are prepared for each count.
   void leave_multiprocessors(std::int32_t count) { left_multiprocessors_ = count; }
   void update() const { optimizer_->step(*backend_, scaler_); }
   // A step may have several micro-batches, whose gradients are added up before the update: each has a forward and a

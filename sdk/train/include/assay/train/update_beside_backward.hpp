@@ -15,10 +15,10 @@ class UpdateBesideBackward final : public GradientListener {
   // of a small step, since gradients that products have just made are in the cache.
   static constexpr std::int64_t min_stretch_elements = std::int64_t{1} << 18;
 
-  // It serves one step. The trainer was set up, updates all its parameters (no restrict_to), and has no loss scaling,
-  // which has to see all gradients first. `min_elements` is at least 1.
-  explicit UpdateBesideBackward(const Trainer& trainer, std::int64_t min_elements = min_stretch_elements)
-      : trainer_(trainer), min_elements_(min_elements) {}
+  // It serves one step. The trainer was set up and has no loss scaling, which has to see all gradients first.
+  // `min_elements` is at least 1. Throws INVALID_ARGUMENT for an optimizer that restrict_to() has given parts of the
+  // arena.
+  explicit UpdateBesideBackward(const Trainer& trainer, std::int64_t min_elements = min_stretch_elements);
 
   // Updates what the call before said: backward may still read the parameters that this one speaks of.
   void gradients_ready(ParameterSet::Id end) override;

@@ -31,6 +31,7 @@ class OptimizerCheck {
   // move at all, and decay is less than rounding. By the gradients of the last step. text() says of how many parameters
   // weights have moved.
   void set_visible_rate();
+  void set_configured_rate();  // back to that of the optimizer's configuration
 
   std::string text() const;  // "optimizer: 2 updates of ... within ..."
 
