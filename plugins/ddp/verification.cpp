@@ -1,7 +1,7 @@
 // Did the ranks train one model, and the right one? Each question leaves nothing to the one before it:
 //   after the last step, whichever kind it was (a silent one, if the host took such): are loss and gradients finite;
 //   do all ranks start from rank 0's weights, each with its part of the batch;
-//   are the averages that the timed strategy makes the mean of what the ranks compute alone, in every element;
+//   are the averages that a timed step leaves the mean of what the ranks compute alone, in every element;
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
 //   are a rank's own gradients right.
 #include <assay/parallel/gradient_buckets.hpp>
@@ -13,12 +13,12 @@
 
 namespace ddp {
 
-assay::Verified Workload::check_gradients() {
+assay::Verified Workload::check_gradients(const Launch& launch) {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces = assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_->pieces()),
                                                           settings_.trainer.data_ranks);
-  const assay::verification::RankGradients mine =
-      assay::verification::gradients_of_rank(trainer_, pieces, [&] { steps_.make_gradients(trainer_, *average_); });
+  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(
+      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
   return assay::verification::check_average(host_, "ddp.average", parameters, pieces, mine,
                                             assay::verification::own_data(trainer_));
 }
@@ -27,7 +27,8 @@ assay::Verified Workload::verify(const Launch& launch) {
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
   assay::verification::check_parts(host_, "ddp.parts", trainer_);
   assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, steps_.communicator());
-  const assay::Verified average = check_gradients();
+  const assay::Verified average = check_gradients(launch);
+  trainer_.start();
   const std::string updates =
       assay::verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(launch); });
   const std::string weights =

@@ -53,7 +53,7 @@ class Workload {
   double step_seconds(const Launch& launch, std::size_t bucket_bytes);
 
   // verification.cpp
-  assay::Verified check_gradients();
+  assay::Verified check_gradients(const Launch& launch);
 
   assay::Host host_;
   Settings settings_;

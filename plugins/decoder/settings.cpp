@@ -1,5 +1,7 @@
 #include "settings.hpp"
 
+#include <string>
+
 namespace decoder {
 
 Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_trainer_config(c)) {
@@ -12,10 +14,20 @@ Settings::Settings(const assay::Case& c) : trainer(assay::models::decoder_traine
   model.keep_logits = !dump_file.empty();
   model.side_lane = c.get<bool>("side_lane");
   model.accumulation_steps = c.get<std::int64_t>("accumulation_steps");
+  const auto of_fused = [&](const char* setting, bool set) {
+    if (set && !model.fused)
+      throw assay::Error(ASSAY_INVALID_ARGUMENT, std::string(setting) +
+                                                     " is of the fused operations, and execution = \"eager\" has none; "
+                                                     "leave it out, or set execution = \"graph\"");
+  };
+  of_fused("keep_outputs", model.keep_outputs);
+  of_fused("side_lane", model.side_lane);
+  of_fused("residual_add = \"product\"", model.residual_in_products);
   if (c.choice("moments", moments) == Moments::bf16) {
-    if (trainer.optimizer.name != "adamw")
+    if (trainer.optimizer.name != "adamw" || pass != Pass::train_step)
       throw assay::Error(ASSAY_INVALID_ARGUMENT,
-                         "moments = \"bf16\" is of AdamW, and the optimizer is another; leave it out");
+                         "moments = \"bf16\" is of AdamW in a training step; expected optimizer = \"adamw\" and pass = "
+                         "\"train_step\", or leave it out");
     model.precision.state = assay::compute::DType::bf16;
   }
   trainer.update_beside_backward = c.choice("update", updates) == Update::beside_backward;

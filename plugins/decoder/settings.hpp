@@ -61,8 +61,8 @@ inline constexpr auto params = assay::join(
         Param::integer("leave_multiprocessors", 0)
             .at_least(0)
             .at_most(64)
-            .help("cuda, with update = beside_backward: multiprocessors that the products of backward do not count on, "
-                  "so that the update finds room"),
+            .help("cuda, with update = beside_backward: multiprocessors that the products of the last "
+                  "micro-batch's backward do not count on, so that the update finds room"),
         Param::boolean("side_lane", false)
             .help("graph on cuda: gradients by weights on a second stream, beside the gradients by activations"),
         Param::input_path("weights").help("safetensors file to start from; empty: random weights from the seed"),

@@ -16,7 +16,6 @@
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
-#include <optional>
 
 #include "workload.hpp"
 
@@ -40,7 +39,7 @@ void Workload::enqueue_timed(const Launch& launch) {
 // Forward, and backward if there is one, of the operations one by one. A forward alone has its loss from here.
 void Workload::enqueue_with_loss(const DecoderModel& of) const { enqueue_with_loss(of, trainer_.backend()); }
 void Workload::enqueue_with_loss(const DecoderModel& of, assay::compute::Backend& by) const {
-  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows(), settings_.left_multiprocessors);
+  of.whole_step(by, trainer_.inputs(), trainer_.labels(), trainer_.valid_rows(), trainer_.left_multiprocessors());
 }
 
 // Of a captured step also whether it does what its operations do.
@@ -82,20 +81,32 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
   Outcome out;
   trainer_.initialize();
   const bool updates = settings_.pass == Pass::train_step;
-  std::optional<assay::verification::OptimizerCheck> optimizer;
+  std::string updated;
   if (model().backward) {
     if (updates) text += assay::verification::check_skipped_step(trainer_, [&] { enqueue_timed(launch); });
     loss_scale = assay::verification::find_finite_gradients(trainer_, [&] { enqueue_timed(launch); });
     assay::verification::spoil_compute_copy(trainer_.backend(), trainer_.parameters());
     trainer_.start(loss_scale);
-    // The first update is large, so that backward's gradients, compared below, tell of one that comes too early.
-    if (updates) optimizer.emplace(trainer_).set_visible_rate();
+    if (updates) {
+      assay::verification::OptimizerCheck optimizer(trainer_);
+      enqueue_timed(launch);
+      optimizer.after_step();
+      optimizer.set_visible_rate();
+      enqueue_timed(launch);
+      optimizer.after_step();
+      updated = optimizer.text();
+      // The gradients that are compared below are of a large update, and so tell of one that comes too early.
+      trainer_.start(loss_scale);
+      optimizer.set_visible_rate();
+    }
+    assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
     enqueue_timed(launch);
     out.loss = trainer_.loss_of(trainer_.model());
     for (std::size_t i = 0; i <= trainer_.parameters().all().size(); ++i)
       out.samples.push_back(sample_of(trainer_.model(), i));
   } else {
     trainer_.start();
+    assay::verification::spoil(trainer_.backend(), trainer_.model().logits());
     enqueue_timed(launch);
     trainer_.backend().synchronize();
     out.samples.push_back(sample_of(trainer_.model(), 0));
@@ -104,13 +115,7 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
     enqueue_with_loss(trainer_.model());
     out.loss = trainer_.loss_of(trainer_.model());
   }
-  text += check_start(out.loss);
-  if (!optimizer) return out;
-  optimizer->after_step();
-  optimizer->set_configured_rate();
-  enqueue_timed(launch);
-  optimizer->after_step();
-  text += optimizer->text();
+  text += check_start(out.loss) + updated;
   return out;
 }
 

@@ -133,22 +133,22 @@ std::string Workload::check_batches(const Launch& launch) {
   return std::to_string(1 + verified_batches) + " batches as seed and order say; ";
 }
 
-std::string Workload::check_operations(assay::compute::Backend& audited) {
-  std::optional<Outcome> replayed;
+std::string Workload::check_operations(const Launch& launch, assay::compute::Backend& audited) {
+  std::optional<Outcome> of_step;
   // On several ranks the gradients that it leaves are not this rank's own: check_average_of_ranks() looks at them.
-  if (steps_.are_captured() && !steps_.communicate()) {
+  if (!steps_.communicate()) {
     start_later();
-    steps_.repeat([] {});
-    take(replayed.emplace(), trainer_.model());
+    repeat_step(launch);
+    take(of_step.emplace(), trainer_.model());
   }
   steps_.forget_captured();  // its addresses may be about to change
   trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
   start_later();
   enqueue(trainer_.model(), audited);
-  if (!replayed) return "";
+  if (!of_step) return "";
   Outcome one_by_one;
   take(one_by_one, trainer_.model());
-  return assay::verification::compare_paths("captured step against its operations one by one", *replayed, one_by_one,
+  return assay::verification::compare_paths("timed step against its operations one by one", *of_step, one_by_one,
                                             tolerance_of(model()), trainer_.parameters(), "") +
          "; ";
 }
@@ -162,13 +162,13 @@ std::string Workload::check_optimizer(const Launch& launch) {
 }
 
 // Dropout draws its masks by the number of the step: a backward that is repeated has the same.
-assay::Verified Workload::check_average_of_ranks() {
+assay::Verified Workload::check_average_of_ranks(const Launch& launch) {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const auto pieces =
       assay::verification::average_pieces(parameters, assay::parallel::begins_of(average_.pieces()), settings_.ranks);
   data_->loader().next(trainer_.batch());
-  const assay::verification::RankGradients mine =
-      assay::verification::gradients_of_rank(trainer_, pieces, [&] { steps_.make_gradients(trainer_, average_); });
+  const assay::verification::RankGradients mine = assay::verification::gradients_of_rank(
+      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
   return assay::verification::check_average(host_, "encoder_decoder.average", parameters, pieces, mine,
                                             {assay::verification::hash_of(trainer_.backend(), trainer_.batch()),
                                              trainer_.batch().elements(), model().vocab_size});
@@ -178,7 +178,7 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
   if (!steps_.communicate()) return std::string();
   assay::verification::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, steps_.communicator(),
                                        loss_scale_);
-  const assay::Verified average = check_average_of_ranks();
+  const assay::Verified average = check_average_of_ranks(launch);
   for (int i = 0; i < assay::verification::verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
     repeat_step(launch);
@@ -205,7 +205,7 @@ assay::Verified Workload::verify(const Launch& launch) {
   text += ranks.text;
   text += check_optimizer(launch);
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
-  text += check_operations(audited);
+  text += check_operations(launch, audited);
   const bool operations_in_part = !audited.looked_at_all();
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);

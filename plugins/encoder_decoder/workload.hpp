@@ -87,10 +87,10 @@ class Workload {
   void repeat_step(const Launch& launch);
   std::string check_start(double loss) const;
   std::string check_batches(const Launch& launch);
-  std::string check_operations(assay::compute::Backend& audited);
+  std::string check_operations(const Launch& launch, assay::compute::Backend& audited);
   std::string check_optimizer(const Launch& launch);
   assay::Verified check_ranks(const Launch& launch);
-  assay::Verified check_average_of_ranks();
+  assay::Verified check_average_of_ranks(const Launch& launch);
 
   const assay::models::EncoderDecoderConfig& model() const { return settings_.trainer.model; }
 

@@ -103,7 +103,7 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   assay::verification::spoil(backend(), mine().parameters().all_gradients());
   const Tensor messages = blocks_.messages();
   assay::verification::spoil(backend(), Tensor(messages.data, assay::compute::DType::f32, {messages.elements() / 4}));
-  steps().make_gradients(mine(), blocks_);
+  take_timed_step();
   found.averaged = averages(pieces);
 
   const double loss = mine().last_loss();

@@ -1,8 +1,9 @@
 // Is what was timed the right computation? Each question leaves nothing to the one before it:
 //   do all ranks start from rank 0's weights, each with its part of the batch;
-//   are the averages that each rank holds the mean of what the ranks compute alone, and is every gradient held by one;
-//   does each rank move its part, weights and moments, as float64 has it, and is it still so when all parts are
-//   gathered; after three steps: are the weights of all ranks the same to the bit; are a rank's own gradients right.
+//   are the averages that each rank holds after a timed step the mean of what the ranks compute alone, and is every
+//   gradient held by one; does each rank move its part, weights and moments, as float64 has it, and is it still so when
+//   all parts are gathered; after three steps: are the weights of all ranks the same to the bit; are a rank's own
+//   gradients right.
 #include <algorithm>
 #include <bit>
 
@@ -27,7 +28,7 @@ bool holds(const std::vector<ElementRange>& ranges, const ElementRange& piece) {
 }  // namespace
 
 // A reduce-scatter leaves a rank the averages of its own part alone; the pieces are cut so that each is of one owner.
-assay::Verified Workload::check_gradients() {
+assay::Verified Workload::check_gradients(const Launch& launch) {
   const auto ranks = static_cast<std::int32_t>(settings_.trainer.data_ranks);
   std::vector<std::int64_t> cuts = assay::parallel::begins_of(buckets());
   for (std::int32_t rank = 0; rank < ranks; ++rank)
@@ -36,7 +37,7 @@ assay::Verified Workload::check_gradients() {
   const assay::train::ParameterSet& parameters = trainer_.parameters();
   const std::vector<ElementRange> pieces = assay::verification::average_pieces(parameters, std::move(cuts), ranks);
   assay::verification::RankGradients mine = assay::verification::gradients_of_rank(
-      trainer_, pieces, [&] { steps_.make_gradients(trainer_, [&] { average_gradients(); }); });
+      trainer_, pieces, [&] { steps_.repeat_and_wait(trainer_, [&] { enqueue_step(launch); }); });
   if (settings_.variant == Variant::zero1)
     for (std::size_t i = 0; i < pieces.size(); ++i)
       if (!holds(trainer_.optimizer().ranges(), pieces[i])) mine.averaged[i] = assay::verification::not_held;
@@ -58,7 +59,8 @@ assay::Verified Workload::verify(const Launch& launch) {
   assay::verification::check_finite_loss(trainer_);
   assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
   assay::verification::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, communicator());
-  const assay::Verified average = check_gradients();
+  const assay::Verified average = check_gradients(launch);
+  trainer_.start();
   // The values are looked at when everything is gathered: a part that comes from another rank, or is not gathered, is
   // not its owner's any more, or differs between ranks.
   const std::string updates =

@@ -114,13 +114,6 @@ void Workload::silence(bool silent) {
   if (silent) steps_.capture_silent(trainer_, [&] { enqueue_step(assay::train::UnmarkedLaunch{}); });
 }
 
-void Workload::average_gradients() {
-  trainer_.forward();
-  ready_buckets_.begin_step();
-  trainer_.backward(&ready_buckets_);
-  communicator().wait(reductions_.back());  // and with it for those before
-}
-
 // In place: a bucket's averages, or the rank's part of them, take the place of its gradients.
 void Workload::start_reduction(std::size_t bucket) {
   const ParameterSet& parameters = trainer_.parameters();

@@ -57,7 +57,6 @@ class Workload {
   // These enqueue; AnyLaunch is Launch or train::UnmarkedLaunch (step.hpp).
   template <class AnyLaunch>
   void enqueue_step(const AnyLaunch& launch);
-  void average_gradients();  // forward and backward with the buckets' reductions, which are then waited for
   void start_reduction(std::size_t bucket);
   void clear_padding();
   template <class AnyLaunch>
@@ -78,7 +77,7 @@ class Workload {
   std::int64_t padding_bytes() const;
 
   // verification.cpp
-  assay::Verified check_gradients();
+  assay::Verified check_gradients(const Launch& launch);
   std::uint64_t hash_of_read_weights() const;
 
   assay::Host host_;

@@ -121,7 +121,7 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
   const double expected_loss = whole().last_loss();
 
   spoil_step();
-  steps().make_gradients(mine(), exchange_);
+  take_timed_step();
   const assay::verification::Outcome found{
       .loss = mine().last_loss(),
       .samples = assay::verification::sample_gradients(backend(), own(), assay::verification::compared_elements)};

@@ -15,9 +15,15 @@ using compute::Tensor;
 
 namespace {
 
-std::string neighbouring_multiples(std::int64_t count, std::int64_t of) {
-  const std::int64_t below = count / of * of;
-  return (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + of);
+// The nearest below and above `count`; where `whole` is not 0, those that divide it.
+std::string neighbouring_multiples(std::int64_t count, std::int64_t of, std::int64_t whole = 0) {
+  const auto fits = [&](std::int64_t multiple) { return whole == 0 || whole % multiple == 0; };
+  std::int64_t below = count / of * of, above = below + of;
+  while (below > 0 && !fits(below)) below -= of;
+  while (whole != 0 && above <= whole && !fits(above)) above += of;
+  std::string text = below > 0 ? std::to_string(below) : "";
+  if (whole == 0 || above <= whole) text += (text.empty() ? "" : " or ") + std::to_string(above);
+  return text;
 }
 
 std::string divisors_of(std::int64_t count) {
@@ -35,19 +41,22 @@ void validate_split(const DecoderConfig& c) {
   };
   std::int64_t parts = std::gcd(std::gcd(c.heads, c.key_heads()), std::gcd(c.d_ff, c.vocab_size));
   if (c.split.sequence_parallel) parts = std::gcd(parts, c.rows());
-  const auto require_parts = [&](const char* name, std::int64_t count) {
-    if (count % ranks != 0)
-      refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of " + std::to_string(ranks) +
-             "; expected " + neighbouring_multiples(count, ranks) + ", or run.ranks " + divisors_of(parts));
+  const auto require_parts = [&](const char* name, std::int64_t count, std::int64_t whole = 0) {
+    if (count % ranks == 0) return;
+    const std::string others = neighbouring_multiples(count, ranks, whole);
+    refuse(std::string(name) + " " + std::to_string(count) + " is not a multiple of " + std::to_string(ranks) +
+           "; expected " + (others.empty() ? "" : others + ", or ") + "run.ranks " + divisors_of(parts));
   };
   if (c.split.rank < 0 || c.split.rank >= ranks) refuse("there is no rank " + std::to_string(c.split.rank));
-  require_parts("heads", c.heads);
+  require_parts("heads", c.heads, c.d_model);
   require_parts("kv_heads", c.key_heads());
   require_parts("d_ff", c.d_ff);
   require_parts("vocab_size", c.vocab_size);
   if (c.split.sequence_parallel) require_parts("batch_size * context_length", c.rows());
   if (c.tied_embeddings)
-    refuse("the embedding is split by columns and the head by words; expected tied_embeddings = false");
+    refuse(
+        "the embedding is split by columns and the head by words; expected tied_embeddings = false, which a size of a "
+        "public model may set to true");
   if (c.loss_chunks > 1) refuse("the loss is made whole; expected loss_chunks = 1");
   if (c.accumulation_steps > 1) refuse("a step has one micro-batch; expected accumulation_steps = 1");
   if (!c.fused || !c.backward || c.keep_logits || c.keep_outputs || c.residual_in_products || c.side_lane ||

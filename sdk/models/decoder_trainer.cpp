@@ -51,12 +51,17 @@ DecoderParameters DecoderTrainer::add_parameters() {
   if (!config_.weights_file.empty())
     throw Error(ASSAY_INVALID_ARGUMENT, "a model whose parameters come and go by blocks starts from random weights; '" +
                                             config_.weights_file + "' cannot be read");
-  if (config_.model.tied_embeddings || config_.model.loss_chunks > 1 || config_.model.accumulation_steps > 1)
-    throw Error(
-        ASSAY_UNSUPPORTED,
-        "a model whose parameters come and go by blocks has each of them in one block, whose gradients are made at "
-        "once: expected tied_embeddings = false, loss_chunks = 1 and one micro-batch; ddp and sharded_optimizer "
-        "serve the first two");
+  const auto refuse = [](const char* expected) {
+    throw Error(ASSAY_UNSUPPORTED,
+                std::string("a model whose parameters come and go by blocks has each of them in one block, whose "
+                            "gradients are made at once: expected ") +
+                    expected);
+  };
+  if (config_.model.tied_embeddings)
+    refuse(
+        "tied_embeddings = false, which a size of a public model may set to true; ddp and sharded_optimizer serve it");
+  if (config_.model.loss_chunks > 1) refuse("loss_chunks = 1; ddp and sharded_optimizer serve it");
+  if (config_.model.accumulation_steps > 1) refuse("accumulation_steps = 1");
   DecoderParameters ids = add_decoder_parameters(whole_, config_.model);
   blocks_->divide(whole_, decoder_blocks(ids), parameters());
   return ids;

@@ -144,15 +144,14 @@ std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, 
 }
 
 RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
-                                const std::function<void()>& average) {
+                                const std::function<void()>& step) {
   const auto sketch = [&] { return sketch_of(trainer.backend(), trainer.parameters().all_gradients(), pieces); };
   RankGradients mine;
   trainer.forward();
   trainer.backward();
   mine.own = sketch();
-  for (train::ParameterSet::Id id = 0; id < trainer.parameters().all().size(); ++id)
-    spoil(trainer.backend(), trainer.parameters().gradient(id));
-  average();
+  spoil_gradients(trainer.backend(), trainer.parameters());
+  step();
   mine.averaged = sketch();
   return mine;
 }

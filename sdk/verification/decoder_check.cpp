@@ -102,9 +102,12 @@ models::DecoderConfig opposite_path(models::DecoderConfig c) {
   if (c.accumulation_steps > 1 && c.batch_size > 1) {
     c.accumulation_steps *= c.batch_size;
     c.batch_size = 1;
-  } else if (c.accumulation_steps % 2 == 0) {
-    c.accumulation_steps /= 2;
-    c.batch_size = 2;
+  } else if (const std::int64_t together = c.accumulation_steps % 2 == 0   ? 2
+                                           : c.accumulation_steps % 3 == 0 ? 3
+                                                                           : 1;
+             together > 1) {
+    c.accumulation_steps /= together;
+    c.batch_size = together;
   }
   return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
 }
@@ -117,7 +120,7 @@ models::DecoderConfig reference_shape(models::DecoderConfig c) {
   const std::int64_t layers = c.layers;
   const bool accumulates = c.accumulation_steps > 1;
   c.batch_size = accumulates ? 1 : std::min(c.batch_size, most_sequences);
-  c.accumulation_steps = accumulates ? most_sequences : 1;
+  c.accumulation_steps = std::min<std::int64_t>(c.accumulation_steps, 3);
   c.loss_chunks = std::min<std::int64_t>(c.loss_chunks, 3);
   c.keep_logits = false;
   c.layers = std::min<std::int64_t>(layers, 1);

@@ -34,7 +34,9 @@ class Path {
   }
 
   // `by`: the trainer's backend, or one that looks on.
-  void enqueue(compute::Backend& by) const { model_.whole_step(by, inputs_, labels_, inputs_.elements()); }
+  void enqueue(compute::Backend& by) const {
+    model_.whole_step(by, inputs_, labels_, inputs_.elements(), trainer_.left_multiprocessors());
+  }
 
   // After the trainer's start.
   void begin_and_enqueue(compute::Backend& by) const {

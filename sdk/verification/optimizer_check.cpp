@@ -234,36 +234,34 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 // from model to model, and from the large weights of norms to those of matrices: the rate is chosen so that the typical
 // weight of every parameter moves by a part of itself, unless those of another would then move by more than they are: a
 // later step would find no numbers.
-void OptimizerCheck::set_visible_rate() {
+double OptimizerCheck::choose_visible_rate() const {
   constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
-  double rate = adamw_rate;
-  if (optimizer_.config().name != "adamw") {
-    struct Squares {
-      double weights = 0, gradients = 0;
-      bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
-      double rate(double share) const { return share * std::sqrt(weights / gradients); }
-    };
-    std::vector<Squares> of(set_.all().size());
-    const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      Squares& one = of[pieces_[i].parameter];
-      for (const float w : before_.values[i]) one.weights += double{w} * double{w};
-      for (const float g : download(set_.all_gradients(), pieces_[i].arena))
-        one.gradients += double{g} * double{g} * unscale * unscale;
-    }
-    double needed = 0, most = std::numeric_limits<double>::infinity();
-    for (const Squares& one : of) {
-      if (!one.tell()) continue;
-      needed = std::max(needed, one.rate(sgd_share));
-      most = std::min(most, one.rate(most_share));
-    }
-    if (needed > 0) rate = std::min(needed, most);
+  if (optimizer_.config().name == "adamw") return adamw_rate;
+  struct Squares {
+    double weights = 0, gradients = 0;
+    bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
+    double rate(double share) const { return share * std::sqrt(weights / gradients); }
+  };
+  std::vector<Squares> of(set_.all().size());
+  const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    Squares& one = of[pieces_[i].parameter];
+    for (const float w : before_.values[i]) one.weights += double{w} * double{w};
+    for (const float g : download(set_.all_gradients(), pieces_[i].arena))
+      one.gradients += double{g} * double{g} * unscale * unscale;
   }
-  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = rate});
+  double needed = 0, most = std::numeric_limits<double>::infinity();
+  for (const Squares& one : of) {
+    if (!one.tell()) continue;
+    needed = std::max(needed, one.rate(sgd_share));
+    most = std::min(most, one.rate(most_share));
+  }
+  return needed > 0 ? std::min(needed, most) : adamw_rate;
 }
 
-void OptimizerCheck::set_configured_rate() {
-  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = double{optimizer_.config().lr}});
+void OptimizerCheck::set_visible_rate() {
+  if (visible_rate_ == 0) visible_rate_ = choose_visible_rate();
+  backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = visible_rate_});
 }
 
 std::string OptimizerCheck::text() const {
@@ -289,11 +287,14 @@ std::string check_updates(train::Trainer& trainer, const std::function<void()>& 
   spoil_compute_copy(trainer.backend(), trainer.parameters());
   trainer.start(loss_scale);
   OptimizerCheck check(trainer);
-  step();
-  check.after_step();
+  const auto take_step = [&] {
+    spoil_gradients(trainer.backend(), trainer.parameters());
+    step();
+    check.after_step();
+  };
+  take_step();
   check.set_visible_rate();
-  step();
-  check.after_step();
+  take_step();
   return skipped + check.text();
 }
 

@@ -65,8 +65,8 @@ std::string check_updates_of_rank(const train::Trainer& trainer, const parallel:
                                   const std::function<void(int)>& after_step) {
   OptimizerCheck check(trainer);
   for (int i = 0; i < count; ++i) {
-    steps.repeat(step);
-    steps.wait(trainer);
+    spoil_gradients(trainer.backend(), trainer.parameters());
+    steps.repeat_and_wait(trainer, step);
     check.after_step();
     check.set_visible_rate();
     if (after_step) after_step(i);

@@ -33,6 +33,10 @@ void spoil(compute::Backend& backend, const compute::Tensor& x) {
   backend.run(op::Fill{.x = x, .value = std::numeric_limits<double>::quiet_NaN()});
 }
 
+void spoil_gradients(compute::Backend& backend, const train::ParameterSet& set) {
+  for (train::ParameterSet::Id id = 0; id < set.all().size(); ++id) spoil(backend, set.gradient(id));
+}
+
 void spoil_compute_copy(compute::Backend& backend, const train::ParameterSet& set) {
   if (const compute::Tensor copy = set.compute_copy()) spoil(backend, copy);
 }

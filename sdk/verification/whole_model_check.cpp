@@ -46,10 +46,10 @@ void WholeModelCheck::spread_norms() {
   mine_.parameters().refresh_compute_copy(backend());
 }
 
-std::string WholeModelCheck::check_updates(const std::function<void()>& step) {
+std::string WholeModelCheck::check_updates() {
   mine_.start();
   return "each rank's part: " +
-         check_updates_of_rank(mine_, steps_, step, verified_steps, [&](int index) { after_step(index); });
+         check_updates_of_rank(mine_, steps_, step_, verified_steps, [&](int index) { after_step(index); });
 }
 
 // Steps of a visible size have learnt a small batch by heart: probabilities are then nearly those of its labels, and
@@ -65,7 +65,10 @@ void WholeModelCheck::take_unseen_labels() {
   }
 }
 
+void WholeModelCheck::take_timed_step() const { steps_.repeat_and_wait(mine_, step_); }
+
 Verified WholeModelCheck::verify(const Launch& launch, const std::function<void()>& step) {
+  step_ = step;
   const std::string finite = check_finite(mine_, mine_.model());
   check_parts(host_, name_ + ".parts", mine_);
   const bool is_there = make_on_all_ranks(host_, name_ + ".whole", [&] {
@@ -75,12 +78,12 @@ Verified WholeModelCheck::verify(const Launch& launch, const std::function<void(
   });
   if (!is_there) {
     whole_.reset();  // what there is of it: the next question needs memory, too
-    return {finite + check_updates(step) + "gradients are not compared: there is no memory for the whole model", true};
+    return {finite + check_updates() + "gradients are not compared: there is no memory for the whole model", true};
   }
   check_start();
   spread_norms();
   const Verified first = check_gradients("at the start");
-  const std::string updates = check_updates(step);
+  const std::string updates = check_updates();
   const std::string after = "after " + std::to_string(verified_steps) + " steps";
   const std::string weights = take_weights(after);
   take_unseen_labels();

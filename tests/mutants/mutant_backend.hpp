@@ -34,6 +34,10 @@ class MutantBackend final : public compute::ForwardingBackend {
     real().set_mode(mode);
   }
 
+  void leave_multiprocessors(std::int32_t count) override {
+    left_multiprocessors_ = count;
+    real().leave_multiprocessors(count);
+  }
   // What runs on the side lane is an update beside backward.
   void begin_side() override { is_side_ = true, real().begin_side(); }
   void end_side() override { is_side_ = false, real().end_side(); }
@@ -99,6 +103,7 @@ class MutantBackend final : public compute::ForwardingBackend {
   std::unique_ptr<Backend> owned_;
   Mode mode_ = Mode::execute;
   bool is_side_ = false;
+  std::int32_t left_multiprocessors_ = 0;
   std::vector<op::AdamW> side_updates_, side_updates_before_;  // of this step so far, and of the one before it
   std::map<void*, Values<float>> gradients_before_;            // by address: what the optimizer was given last
 };

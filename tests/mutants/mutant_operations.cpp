@@ -62,6 +62,7 @@ void MutantBackend::execute(const op::Matmul& op) {
   if (op.residual && broken("matmul.residual_ignored"))
     return with_other<float>(
         op.residual, [](auto& v) { multiply_all(v, 0); }, call);
+  if (left_multiprocessors_ > 0 && broken("left_products.1_percent")) return percent();
   if (gradient && broken("matmul.gradient_1_percent")) return percent();
   if (gradient && op.c.rank == 2 && op.c.dim(0) == op.c.dim(1) && broken("matmul.one_gradient_1_percent"))
     return percent();

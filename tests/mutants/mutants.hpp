@@ -33,6 +33,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"matmul.row_scales_ignored", "of 8 bits, rows have the scale of the first one"},
     {"matmul.column_scales_ignored", "of 8 bits, columns have the scale of the first one"},
     {"matmul.one_scale_ignored", "of 8 bits with one scale, it counts as 1"},
+    {"left_products.1_percent", "products that leave multiprocessors to others are 1% too large"},
     // ---- 8 bits
     {"quantize_rows.last_row_unwritten", "the last row stays as it was"},
     {"quantize_rows.one_scale_for_all", "the scale told for each row is that of the first one"},

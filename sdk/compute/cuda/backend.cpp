@@ -89,7 +89,8 @@ CudaBackend::~CudaBackend() {
 
 void CudaBackend::set_mode(Mode mode) {
   mode_ = mode;
-  lane_ = 0;  // an exception may have left the side lane in use
+  lane_ = 0,
+  left_multiprocessors_ = 0;  // an exception may have left the side lane in use, and multiprocessors to others
   if (mode == Mode::execute) matmuls_->end_preparing();
 }
 

@@ -83,6 +83,11 @@ TEST_F(Ddp, ABucketOfLessThanNothingIsRefused) {
   const RunResult larger = run_alone({.plugin = "ddp", .params = "bucket_mb = 25\nlast_bucket_mb = 50"});
   EXPECT_EQ(larger.exit.code, 2);
   EXPECT_TRUE(contains(larger.output, "last_bucket_mb is larger than bucket_mb")) << larger.output;
+  for (const char* const setting : {"leave_multiprocessors = 8", "last_bucket_mb = 1"}) {
+    const RunResult alone = run_alone({.plugin = "ddp", .params = std::string("strategy = \"flat\"\n") + setting});
+    EXPECT_EQ(alone.exit.code, 2);
+    EXPECT_TRUE(contains(alone.output, "and strategy is another")) << alone.output;
+  }
 }
 
 // Of 36 MB of gradients two sizes are tried, and all ranks take the same. Without a GPU a step is no graph.

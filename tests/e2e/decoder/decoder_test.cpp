@@ -259,7 +259,7 @@ TEST_F(Decoder, HeadsThatDoNotDivideAreNamed) {
       << output();
 }
 
-TEST_F(Decoder, WhatAnUpdateBesideBackwardCannotHaveIsNamed) {
+TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
   struct Refused {
     std::string params, words;
   };
@@ -267,7 +267,9 @@ TEST_F(Decoder, WhatAnUpdateBesideBackwardCannotHaveIsNamed) {
   for (const auto& [params, words] : std::to_array<Refused>(
            {{beside, "needs a training step; expected pass = \"train_step\""},
             {beside + step + "side_lane = true", "expected side_lane = false"},
-            {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""}})) {
+            {"size = \"tiny\"\nleave_multiprocessors = 8\n" + step, "set update = \"beside_backward\""},
+            {"size = \"tiny\"\nexecution = \"eager\"\nkeep_outputs = true", "keep_outputs is of the fused operations"},
+            {"size = \"tiny\"\nmoments = \"bf16\"", "expected optimizer = \"adamw\" and pass = \"train_step\""}})) {
     run_cases(params, "", 2);
     EXPECT_TRUE(contains(output(), words)) << output();
   }

@@ -1,4 +1,5 @@
 // A decoder against float64, of as many layers as the host can afford.
+#include <algorithm>
 #include <assay/verification/decoder_check.hpp>
 
 #include "trainer_host.hpp"
@@ -39,6 +40,17 @@ TEST(Float64Check, OfAShallowModelHoldsAllOfIt) {
   const Verified verified = verification::check_against_float64(host.host(), trainer, 1);
   EXPECT_FALSE(verified.in_part);
   EXPECT_NE(verified.text.find("2 of 2 layers against float64: loss differs by"), std::string::npos) << verified.text;
+}
+
+TEST(Float64Check, OfMicroBatchesOfOneSequenceHoldsThreeWhereTheOtherPathCannotTakeThemTogether) {
+  models::DecoderConfig model = test::small_trainer().model;
+  model.batch_size = 1;
+  for (const std::int64_t count : {2, 3, 5}) {
+    model.accumulation_steps = count;
+    EXPECT_EQ(verification::reference_shape(model).accumulation_steps, std::min<std::int64_t>(count, 3));
+    EXPECT_EQ(verification::opposite_path(model).batch_size, count == 5 ? 1 : count);
+    EXPECT_EQ(verification::opposite_path(model).step_rows(), model.step_rows());
+  }
 }
 
 // Turns the other way, in forward and in backward alike.

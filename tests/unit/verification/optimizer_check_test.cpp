@@ -52,6 +52,27 @@ TEST(OptimizerCheck, MovesTheWeightsOfEveryParameter) {
     }
 }
 
+TEST(OptimizerCheck, FindsAStepThatLeavesTheGradientsOfAnEarlierOne) {
+  const TrainerHost host;
+  models::DecoderTrainer trainer(host.host(), barely_moving());
+  trainer.setup(host.launch(), [&] { trainer.update(); });
+  int step = 0;
+  const auto take_step = [&] {
+    const ParameterSet& set = trainer.parameters();
+    for (ParameterSet::Id id = 0; step == 0 && id < set.all().size(); ++id)
+      trainer.backend().run(op::Fill{.x = set.gradient(id), .value = 1e-3});
+    ++step;
+    trainer.update();
+  };
+  try {
+    verification::check_updates(trainer, take_step);
+    FAIL() << "expected a wrong result";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.status(), ASSAY_WRONG_RESULT) << e.what();
+    EXPECT_EQ(step, 2);
+  }
+}
+
 enum class Fault { does_nothing, half_the_rate, other_sign };
 
 class BreaksSgd final : public test::BrokenBackend {

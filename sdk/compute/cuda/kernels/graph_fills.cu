@@ -42,7 +42,7 @@ Edges edges_of(cudaGraphNode_t node, Get get) {
   return edges;
 }
 
-// 1 MiB and more are left to memset, which then pays for itself.
+// More than 1 MiB are left to memset, which then pays for itself.
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
 template <class T>

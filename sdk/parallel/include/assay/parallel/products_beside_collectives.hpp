@@ -13,7 +13,7 @@ inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t lef
   enqueue();
   if (left == 0) return;
   trainer.leave_multiprocessors(left);
-  trainer.backward();
+  trainer.backward_of(trainer.micro_batches() - 1, nullptr);  // it alone leaves them
 }
 // The same of the trainer's own step.
 inline void enqueue_beside_collectives(train::Trainer& trainer, std::int32_t left) {

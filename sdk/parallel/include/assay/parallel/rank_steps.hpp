@@ -104,21 +104,15 @@ class RankSteps {
   void repeat(Enqueue&& enqueue) const {
     step_ ? step_->launch() : enqueue();
   }
+  template <class Enqueue>
+  void repeat_and_wait(const train::Trainer& trainer, Enqueue&& enqueue) const {
+    repeat(enqueue);
+    wait(trainer);
+  }
   // Until the device has nothing left to do.
   void wait(const train::Trainer& trainer) const {
     if (communicate()) communicator_->synchronize();
     trainer.backend().synchronize();
-  }
-  // Forward and backward with what is exchanged, as a step has them, captured where it is: but without the update,
-  // which would move the weights. `enqueue` marks no phases. Waits.
-  void make_gradients(train::Trainer& trainer, const std::function<void()>& enqueue) const {
-    std::unique_ptr<compute::Graph> graph;
-    if (step_) graph = watched(trainer.capture_as_is(enqueue, Marks::none));
-    graph ? graph->launch() : enqueue();
-    wait(trainer);
-  }
-  void make_gradients(train::Trainer& trainer, train::GradientExchange& exchange) const {
-    make_gradients(trainer, [&] { exchanged_gradients(trainer, train::UnmarkedLaunch{}, exchange); });
   }
 
  private:

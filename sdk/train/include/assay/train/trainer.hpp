@@ -65,6 +65,7 @@ class Trainer {
   // Of every step from here on: what the products of its last backward, beside which others work, leave to them
   // (Backend::leave_multiprocessors). Their kernels are prepared for each count.
   void leave_multiprocessors(std::int32_t count) { left_multiprocessors_ = count; }
+  std::int32_t left_multiprocessors() const { return left_multiprocessors_; }
   void update() const { optimizer_->step(*backend_, scaler_); }
   // A step may have several micro-batches, whose gradients are added up before the update: each has a forward and a
   // backward, in this order, and the `listener` is the last one's.
@@ -135,7 +136,6 @@ class Trainer {
   virtual void load_weights(const SafetensorsReader& file) const;
 
   const Host& host() const { return host_; }
-  std::int32_t left_multiprocessors() const { return left_multiprocessors_; }
 
  private:
   void open(const Launch& launch);

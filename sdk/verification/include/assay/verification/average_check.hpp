@@ -63,11 +63,11 @@ std::vector<train::ElementRange> average_pieces(const train::ParameterSet& set, 
                                                 std::int64_t ranks);
 
 // What this rank contributes: the sketches of its own gradients, of a forward and a backward without communication, and
-// those of the averages that `average` makes: it enqueues forward, backward and the timed collectives, and waits for
-// them. In between every gradient is filled with what is no number, so that a collective that starts before backward
-// has written it anew finds nothing of the first pass. Blocks.
+// those of the averages that `step` leaves: a step as it was timed, with its update, which moves no gradient; it waits.
+// In between every gradient is filled with what is no number, so that a step that leaves out its backward, or a
+// collective that starts before backward has written it anew, finds nothing of the first pass. Blocks.
 RankGradients gradients_of_rank(const train::Trainer& trainer, const std::vector<train::ElementRange>& pieces,
-                                const std::function<void()>& average);
+                                const std::function<void()>& step);
 
 // Every rank calls it, once per name. Throws WRONG_RESULT on every rank. In part where ranks have too few tokens for an
 // average to be told from the gradients of one of them.

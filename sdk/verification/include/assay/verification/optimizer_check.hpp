@@ -28,10 +28,9 @@ class OptimizerCheck {
   // After one step, whose gradients are still in the arena. Blocks.
   void after_step();
   // Changes the learning rate in device memory, until the next reset(): with the configured one a 16-bit weight may not
-  // move at all, and decay is less than rounding. By the gradients of the last step. text() says of how many parameters
-  // weights have moved.
+  // move at all, and decay is less than rounding. The first call, to be made after a step, chooses it by the gradients;
+  // later ones, after another start(), set the same. text() says of how many parameters weights have moved.
   void set_visible_rate();
-  void set_configured_rate();  // back to that of the optimizer's configuration
 
   std::string text() const;  // "optimizer: 2 updates of ... within ..."
 
@@ -53,6 +52,7 @@ class OptimizerCheck {
   void compare(const Piece& piece, std::size_t index, const State& now, const Rule& rule,
                const std::vector<float>& gradients);
   void check_copies(const Piece& piece, const std::vector<float>& values);
+  double choose_visible_rate() const;
   bool shows(double before, double after, double magnitude) const;
   void judge(double error, const Piece& piece, const char* what, double found, double expected);
 
@@ -66,6 +66,7 @@ class OptimizerCheck {
   std::vector<bool> moved_;  // by parameter: a weight should have moved by more than it may be off
   int updates_ = 0, skipped_ = 0;
   double worst_roundings_ = 0;
+  double visible_rate_ = 0;  // 0: not yet chosen
 };
 
 // All of the above: two updates by `step`, which enqueues a whole step on this rank, the one that is timed (what `run`

@@ -14,6 +14,8 @@ void spread_constants(compute::Backend& backend, const train::ParameterSet& set)
 
 // Fills a tensor of floating point with what is no number: whoever reads it before it is written anew is found.
 void spoil(compute::Backend& backend, const compute::Tensor& x);
+// Of every parameter's gradient: what a step then leaves there, it has made itself. Enqueues.
+void spoil_gradients(compute::Backend& backend, const train::ParameterSet& set);
 // The same of the copy of the weights that products read. Before a start(): the memory may hold the right copy from
 // before, and a start that leaves a part of it out would not show.
 void spoil_compute_copy(compute::Backend& backend, const train::ParameterSet& set);

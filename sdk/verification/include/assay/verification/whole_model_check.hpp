@@ -3,7 +3,7 @@
 // before it:
 //   after the last step, whichever kind it was: are loss and gradients finite;
 //   does each rank train on its part of the batch, and start from pieces of the whole model's weights;
-//   are its loss and its gradients those of the whole model (check_gradients);
+//   are the loss and the gradients that a timed step leaves those of the whole model (check_gradients);
 //   do three steps, as they are timed, move what each rank has, weights and moments, as float64 has it;
 //   is what a rank then gathers of the weights what their owners have (take_weights), and are loss and gradients from
 //   these weights on, of labels not seen before, again those of the whole model;
@@ -54,13 +54,15 @@ class WholeModelCheck {
   models::DecoderTrainer& mine() const { return mine_; }
   models::DecoderTrainer& whole() { return *whole_; }
   const parallel::RankSteps& steps() const { return steps_; }
+  // One more step as it was timed, with its update: gradients and loss are those of the weights before it. Waits.
+  void take_timed_step() const;
   compute::Backend& backend() const { return mine_.backend(); }
   const models::DecoderConfig& config() const { return mine_.config().model; }
 
  private:
   void check_start();
   void spread_norms();
-  std::string check_updates(const std::function<void()>& step);
+  std::string check_updates();
   void take_unseen_labels();
 
   Host host_;
@@ -68,6 +70,7 @@ class WholeModelCheck {
   models::DecoderTrainer& mine_;
   models::DecoderTrainerConfig config_;  // of the whole
   const parallel::RankSteps& steps_;
+  std::function<void()> step_;
   std::optional<models::DecoderTrainer> whole_;
 };
 
