@@ -29,7 +29,7 @@ std::string Sha256::hex() {
   return text;
 }
 
-std::string sha256_of_file(const std::filesystem::path& path) {
+std::string sha256_of_file(const std::filesystem::path& path, const std::atomic<int>* stop) {
   const auto fail = [&](int error) {
     return std::system_error(error ? error : EIO, std::generic_category(), "cannot read " + path.string());
   };
@@ -39,6 +39,7 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   Sha256 hash;
   std::array<char, 65536> block;
   do {
+    if (stop && stop->load() != 0) throw ReadingStopped(path);
     file.read(block.data(), block.size());
     hash.add({block.data(), static_cast<std::size_t>(file.gcount())});
   } while (file);

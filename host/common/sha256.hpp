@@ -1,7 +1,9 @@
 // SHA-256, as `sha256sum` prints it: what a record says of a file can be checked by hand.
 #pragma once
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -21,8 +23,16 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// Throws std::system_error whose text names the file.
-std::string sha256_of_file(const std::filesystem::path& path);
+// Somebody wants no more of it.
+class ReadingStopped : public std::runtime_error {
+ public:
+  explicit ReadingStopped(const std::filesystem::path& path)
+      : runtime_error("reading " + path.string() + " was stopped") {}
+};
+
+// Throws std::system_error whose text names the file, and ReadingStopped as soon as `stop`, where there is one, is not
+// 0.
+std::string sha256_of_file(const std::filesystem::path& path, const std::atomic<int>* stop = nullptr);
 
 // The first digits of a hash, for people.
 std::string short_hash(const std::string& hash);

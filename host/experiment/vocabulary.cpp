@@ -196,13 +196,15 @@ std::optional<Value> Vocabulary::check_param(const plugin::ParamSpec& spec, cons
   const auto absolute = (folder_ / *path).lexically_normal();
   std::error_code error;
   const auto status = std::filesystem::status(absolute, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) return absolute.string();
+  if (std::filesystem::is_regular_file(status)) return absolute.string();
   mistakes.add(
       node.place,
       fmt::format("{} is {}, but {} {}; expected an existing file, relative to the experiment file's folder, or "
                   "\"\" for none",
                   label, node.shown(), absolute.string(),
-                  std::filesystem::is_directory(status) ? "is a folder" : "does not exist"));
+                  std::filesystem::is_directory(status) ? "is a folder"
+                  : std::filesystem::exists(status)     ? "is no regular file, which could be read twice"
+                                                        : "does not exist"));
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/sha256.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
 #include "results/reader.hpp"
@@ -35,7 +36,14 @@ class ExperimentRun {
       return exit_interrupted;
     }
     open_folder();
-    const RunPlan plan = planned();
+    RunPlan plan;
+    try {
+      plan = planned();
+    } catch (const ReadingStopped& e) {
+      listener_.message(std::string(e.what()) + " (its hash stands in the records); no case has run");
+      crew_->dismiss(exit_interrupted);
+      return exit_interrupted;
+    }
     const std::vector<const CasePlan*> to_run = plan.to_run();
     listener_.run_started(experiment_, folder_->path().string(), earlier_.has_value(),
                           plan.cases.size() - to_run.size());
@@ -116,6 +124,7 @@ class ExperimentRun {
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
+    basis.hash_of_input = [this](const std::string& path) { return files_->input_hash(path, interrupts_.count()); };
     RunPlan plan = make_plan(experiment_, basis);
     if (earlier_)
       set_aside_outdated(plan, outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));

@@ -150,11 +150,11 @@ void TakenFiles::say_in(worker::CaseSpec& spec) const {
   spec.device_file = (folder_ ? folder_->path() / devices / original.filename() : original).string();
 }
 
-const std::string& TakenFiles::input_hash(const std::string& path) {
+const std::string& TakenFiles::input_hash(const std::string& path, const std::atomic<int>* stop) {
   const auto [known, is_new] = inputs_.try_emplace(path);
   if (is_new) try {
       known->second.state = state_of(path);
-      known->second.hash = sha256_of_file(path);
+      known->second.hash = sha256_of_file(path, stop);
     } catch (...) {
       inputs_.erase(known);
       throw;

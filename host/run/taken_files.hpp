@@ -40,8 +40,9 @@ class TakenFiles {
   // Says in a specification what its process is to open. Its device is known.
   void say_in(worker::CaseSpec& spec) const;
 
-  // SHA-256 of a file that a parameter names, as it was when first asked for. Throws std::system_error.
-  const std::string& input_hash(const std::string& path);
+  // SHA-256 of a file that a parameter names, as it was when first asked for. Throws std::system_error, and
+  // ReadingStopped as sha256_of_file does.
+  const std::string& input_hash(const std::string& path, const std::atomic<int>* stop = nullptr);
   // Says that an input file is not what it was, in words; nothing while it is.
   std::optional<std::string> change_of_input(const std::string& path);
 

@@ -6,12 +6,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace assay::train {
 
@@ -46,6 +50,44 @@ void write_all(int fd, const void* data, std::size_t bytes, const std::filesyste
   }
 }
 
+// The JSON of a header, or nothing. Throws where a name stands twice, or values lie deeper than the format's: whatever
+// walks a value does so by recursion, and a header may be nested a million times.
+json header_of(const std::filesystem::path& file, const std::string& text) {
+  constexpr int deepest = 2;
+  std::set<std::string> names;
+  return json::parse(
+      text,
+      [&](int depth, json::parse_event_t event, json& value) {
+        using Event = json::parse_event_t;
+        if (event == Event::key && depth == 1 && !names.insert(value.get<std::string>()).second)
+          fail(file, "names tensor '" + value.get<std::string>() + "' twice");
+        if (depth > deepest && (event == Event::object_start || event == Event::array_start))
+          fail(file, "its header has values within each other that no tensor has; is it a safetensors file?");
+        return true;
+      },
+      /*allow_exceptions=*/false);
+}
+
+std::uint64_t whole_number(const json& value) {
+  if (!value.is_number_unsigned()) throw std::invalid_argument("no whole number");
+  return value.get<std::uint64_t>();
+}
+
+// The format has each byte behind the header belong to one tensor.
+void require_no_gaps(const std::filesystem::path& file, const std::map<std::string, StoredTensor>& tensors,
+                     std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (const auto& [name, t] : tensors) ranges.emplace_back(t.offset, t.offset + t.bytes);
+  std::sort(ranges.begin(), ranges.end());
+  ranges.emplace_back(end, end);
+  for (const auto& [first, last] : ranges) {
+    if (first != begin)
+      fail(file, "its tensors overlap, or leave bytes between or behind them: expected one to begin at byte " +
+                     std::to_string(begin) + " of the file, found " + std::to_string(first));
+    begin = last;
+  }
+}
+
 }  // namespace
 
 SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::move(file)) {
@@ -63,7 +105,7 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
                     " bytes of " + std::to_string(size));
   std::string text(length, '\0');
   in.read(text.data(), static_cast<std::streamsize>(length));
-  const json header = json::parse(text, nullptr, false);
+  const json header = header_of(file_, text);
   if (!header.is_object()) fail(file_, "its header is no JSON object");
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
@@ -73,11 +115,15 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
     std::string dtype;
     try {
       dtype = entry.at("dtype").get<std::string>();
-      entry.at("shape").get_to(t.dims);
-      begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-      end = entry.at("data_offsets").at(1).get<std::uint64_t>();
-    } catch (const json::exception&) {
-      fail(file_, "tensor '" + name + "': malformed header entry " + entry.dump());
+      for (const json& dim : entry.at("shape")) t.dims.push_back(static_cast<std::int64_t>(whole_number(dim)));
+      const json& offsets = entry.at("data_offsets");
+      begin = whole_number(offsets.at(0));
+      end = whole_number(offsets.at(1));
+      if (offsets.size() != 2) throw std::invalid_argument("more than two offsets");
+    } catch (const std::exception&) {
+      fail(file_, "tensor '" + name +
+                      "': malformed header entry; expected dtype, a text, shape, a list of whole numbers, and "
+                      "data_offsets, two of them");
     }
     bool known = false;
     for (const DTypeName& d : dtype_names)
@@ -92,6 +138,7 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path file) : file_(std::mo
     t.bytes = *expected;
     tensors_[name] = t;
   }
+  require_no_gaps(file_, tensors_, 8 + length, size);
 }
 
 const StoredTensor& SafetensorsReader::at(const std::string& name) const {

@@ -88,6 +88,20 @@ TEST_F(Interruption, SigintKeepsWhatIsFinished) {
   }
 }
 
+// Of which no byte is stored, and which takes longer to read than anybody waits.
+TEST_F(Interruption, SigintEndsTheReadingOfALargeInput) {
+  std::ofstream(folder() / "large.safetensors");
+  std::filesystem::resize_file(folder() / "large.safetensors", std::uintmax_t{1} << 40);
+  write_experiment({.plugin = "decoder", .params = "size = \"tiny\"\ninputs = \"large.safetensors\""});
+  HostProcess host = start(run_arguments());
+  ASSERT_TRUE(wait_until([&] { return !run_folders().empty(); })) << output();
+  host.send(SIGINT);
+  const std::optional<HostExit> exit = host.wait();
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 130) << output();
+  EXPECT_PRED2(contains, output(), "large.safetensors was stopped");
+}
+
 TEST_F(Interruption, SigintEndsAWorkerThatHangs) {
   write_experiment({.plugin = "bad_hangs"});
   HostProcess host = start(run_arguments());

@@ -1,6 +1,7 @@
 #include <assay/models/decoder.hpp>
 #include <assay/train/safetensors.hpp>
 
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include "e2e/support/sandbox.hpp"
@@ -281,6 +282,9 @@ TEST_F(Decoder, SettingsThatHaveNoEffectOrNoPlaceAreNamed) {
 TEST_F(Decoder, AMissingInputFileIsAMistakeWithItsPlace) {
   run_cases("size = \"tiny\"\nweights = \"absent.safetensors\"", "", 2);
   EXPECT_NE(output().find("x.toml:7:"), std::string::npos) << output();
+  ASSERT_EQ(mkfifo((folder() / "fifo").c_str(), 0600), 0);
+  run_cases("size = \"tiny\"\nweights = \"fifo\"", "", 2);
+  EXPECT_TRUE(contains(output(), "is no regular file")) << output();
 }
 
 // Every experiment that is shipped is valid, and expands.

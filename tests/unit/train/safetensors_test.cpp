@@ -64,11 +64,39 @@ TEST_F(Safetensors, NumbersThatWrapAreRefused) {
   // 4 bytes times 2^62 elements are 2^64 bytes, which is 0.
   EXPECT_NE(message("[4611686018427387904]", "0", "0").find(does_not_fit), std::string::npos);
   EXPECT_NE(message("[2147483648,2147483648,4]", "0", "0").find(does_not_fit), std::string::npos);
-  EXPECT_NE(message("[-1,-4]", "0", "16").find(does_not_fit), std::string::npos);
+  EXPECT_NE(message("[9223372036854775809]", "0", "16").find(does_not_fit), std::string::npos);
+  EXPECT_NE(message("[-1,-4]", "0", "16").find("malformed header entry"), std::string::npos);
   // The end of the header and this are 0 again.
   EXPECT_NE(message("[4]", "18446744073709551544", "18446744073709551560").find(does_not_fit), std::string::npos);
   EXPECT_EQ(message("[4]", "0", "16"), "");
-  EXPECT_EQ(message("[0,4611686018427387904]", "0", "0"), "");
+  EXPECT_EQ(message_of(write_raw(R"({"a":{"dtype":"F32","shape":[0,4611686018427387904],"data_offsets":[0,0]}})", "")),
+            "");
+}
+
+// As the format says: whole numbers, two offsets, names that stand once, and every byte of one tensor.
+TEST_F(Safetensors, WhatTheFormatDoesNotHaveIsRefused) {
+  const auto of = [this](const std::string& header) { return message_of(write_raw(header, std::string(16, 'x'))); };
+  const auto one = [&](const std::string& shape, const std::string& offsets) {
+    return of(R"({"a":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}");
+  };
+  for (const auto& [shape, offsets] : std::vector<std::pair<std::string, std::string>>{
+           {"[4.9]", "[0,16]"}, {"[4]", "[0.9,16.2]"}, {"[4]", "[0,16,16]"}, {"[4]", "[0]"}})
+    EXPECT_NE(one(shape, offsets).find("malformed header entry"), std::string::npos) << shape << offsets;
+  const std::string first = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  EXPECT_NE(of("{" + first + "," + first + "}").find("names tensor 'a' twice"), std::string::npos);
+  const auto with_b = [&](const std::string& shape, const std::string& offsets) {
+    return of("{" + first + R"(,"b":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}");
+  };
+  EXPECT_EQ(with_b("[2]", "[8,16]"), "");
+  for (const auto& [shape, offsets] :
+       std::vector<std::pair<std::string, std::string>>{{"[2]", "[4,12]"}, {"[1]", "[12,16]"}, {"[1]", "[8,12]"}})
+    EXPECT_NE(with_b(shape, offsets).find("its tensors overlap, or leave bytes"), std::string::npos) << offsets;
+}
+
+TEST_F(Safetensors, ADeeplyNestedHeaderEndsNothing) {
+  const std::string deep = "{\"a\":" + std::string(3'000'000, '[') + std::string(3'000'000, ']') + "}";
+  for (const std::string& header : {deep, std::string(R"({"a":{"dtype":"F32","shape":[[4]],"data_offsets":[0,4]}})")})
+    EXPECT_NE(message_of(write_raw(header, "xxxx")).find("values within each other"), std::string::npos);
 }
 
 TEST_F(Safetensors, AnUnfinishedFileDoesNotAppear) {
