@@ -172,6 +172,21 @@ TEST_F(Plan, FindsTheLargestThatFits) {
   EXPECT_EQ(fits(largest + 1, 1), false);
 }
 
+// With a limit that a run would pass: `fits` is held against the smaller of it and the device's memory.
+TEST_F(Plan, ALimitOfMemoryIsHeldAgainstOnTheCpu) {
+  write_experiment(
+      {.plugin = "decoder", .params = decoder_params, .sweep = "\"run.memory_limit\" = [\"64KiB\", \"1GiB\"]"});
+  const json plan = planned({}, 1);
+  EXPECT_EQ(plan["cases"][0]["fits"], false) << plan.dump();
+  EXPECT_EQ(plan["cases"][1]["fits"], true) << plan.dump();
+  const RunResult dry = run(run_arguments({"--dry-run"}));
+  EXPECT_TRUE(contains(dry.output, "1 of 2 cases do not fit")) << dry.output;
+  EXPECT_TRUE(contains(dry.output, "2 of 2 cases have a [run] memory_limit")) << dry.output;
+  const RunResult elsewhere = this->plan({"--device", "h200", "--set", "run.device=\"cuda\""});
+  EXPECT_EQ(elsewhere.exit.code, 0) << elsewhere.output;
+  EXPECT_TRUE(contains(elsewhere.output, "is of the host's memory")) << elsewhere.output;
+}
+
 TEST_F(Plan, RefusesWhatThePluginRefusesWhereItStands) {
   write_experiment({.plugin = "decoder", .params = "heads = 7\nd_model = 64", .sweep = "batch_size = [1, 2]"});
   const RunResult result = run(run_arguments({"--dry-run"}));
