@@ -92,6 +92,18 @@ void add_least_time(CaseForecast& c, const DeviceDescription& device) {
   if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
 }
 
+// A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.
+void add_expected(CaseForecast& c, const Calibration& calibration) {
+  c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
+  if (!c.expected) {
+    c.why_no_time = calibration.why_none(c.request.values, c.request.ranks);
+  } else if (c.expected->beyond > most_beyond) {
+    c.why_no_time = WhyNoTime::too_far;
+    c.beyond = c.expected->beyond;
+    c.expected.reset();
+  }
+}
+
 // Each sample is `inner` steps; "auto" is at least one.
 void add_wall_time(CaseForecast& c) {
   const measure::MeasurePlan& plan = c.request.values.measure;
@@ -112,7 +124,6 @@ void add_wall_time(CaseForecast& c) {
 Forecast make_forecast(const ForecastRequest& request) {
   Forecast forecast;
   forecast.device = request.device;
-  forecast.has_earlier = !request.earlier.empty();
   const std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
   const std::vector<EarlierCase> earlier = earlier_cases(request.earlier, request.plugin.schema, request.device.name);
   std::vector<WalkRequest> again;
@@ -143,7 +154,7 @@ Forecast make_forecast(const ForecastRequest& request) {
         sharers_of(c.request, request.device) * static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib;
     c.peak_mib = peak_mib(c.walk, c.request, request.device);
     add_least_time(c, request.device);
-    c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
+    if (!earlier.empty()) add_expected(c, calibration);
     add_wall_time(c);
     forecast.node_hours_are_least = forecast.node_hours_are_least || !c.expected_s;
     const double nodes = static_cast<double>(std::max<std::int64_t>(c.request.values.cluster.nodes, 1));
