@@ -317,7 +317,8 @@ int ab_of(const Arguments& arguments) {
   AbRequest request = ab_request_in(parsed.values);
   const auto launched = wireup::launched_rank([](const char* name) { return std::getenv(name); });
   if (launched && launched->size > 1)
-    throw UsageError(fmt::format("ab starts the runs itself; start it without {}", launched->launcher));
+    throw UsageError(fmt::format("ab starts the runs itself; start it without {}",
+                                 launched->is_by_hand() ? "ASSAY_RANK and ASSAY_RANKS" : launched->launcher));
   const fs::path experiment = request.sides[0].experiment;
   AbRun session(std::move(request));
   if (const auto code = session.check()) return *code;

@@ -55,13 +55,17 @@ ReportForm form_named(const std::string& word) {
   throw UsageError(fmt::format("--format is '{}'; expected html, svg or png", word));
 }
 
-// By --format, or as the file's name ends, or a plot's is SVG; a name that says another form than the options is
-// refused.
+// By --format, or as the file's name ends, or a plot's is SVG; a name that says another form than the options, or one
+// that nothing here writes, is refused.
 ReportForm form_of(const po::variables_map& values) {
   std::string suffix = values.count("output") ? fs::path(values["output"].as<std::string>()).extension().string() : "";
   std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
   std::optional<ReportForm> named;
   if (suffix == ".svg" || suffix == ".png" || suffix == ".html") named = form_named(suffix.substr(1));
+  if (suffix == ".htm") named = ReportForm::html;
+  if (!named && !suffix.empty())
+    throw UsageError(fmt::format(
+        "-o ends in {}, and a report writes none: expected a file that ends in .html, .svg or .png", suffix));
   if (values.count("format")) {
     const ReportForm form = form_named(values["format"].as<std::string>());
     if (named && *named != form)

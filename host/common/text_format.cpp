@@ -73,6 +73,25 @@ std::string group_thousands(std::string_view number) {
   return result;
 }
 
+std::string number_list(std::span<const std::int64_t> ascending) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < ascending.size();) {
+    std::size_t last = first;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    // Two neighbours read better as "1, 2" than as "1 to 2".
+    if (last == first + 1) last = first;
+    parts.push_back(first == last ? fmt::format("{}", ascending[first])
+                                  : fmt::format("{} to {}", ascending[first], ascending[last]));
+    first = last + 1;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
+
 std::string significant_digits(double number, int digits) {
   if (number == 0) return "0";
   const std::string scientific = fmt::format("{:.{}e}", number, digits - 1);

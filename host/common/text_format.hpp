@@ -1,6 +1,8 @@
 // Numbers and text as people read them in a table, and the width they take on a screen.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,9 @@ namespace assay::host {
 std::string group_thousands(std::string_view number);
 // Rounded to `digits`, no digit of the integer part dropped: of 4 0.01235, 12.35, 12,346, 1.235e-06.
 std::string significant_digits(double number, int digits);
+
+// "3", "1, 3 and 5 to 9". `ascending`: sorted, without doubles, not empty.
+std::string number_list(std::span<const std::int64_t> ascending);
 
 // Columns on a terminal: UTF-8 is decoded; combining marks take none, East Asian and emoji two.
 std::size_t display_width(std::string_view text);

@@ -113,8 +113,10 @@ Calibration::Calibration(const plugin::WorkloadSchema& schema, std::vector<Earli
     : schema_(schema) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Features features = features_of(walks[i]);
-    if (walks[i].state != WalkState::walked || !(least_seconds(features) > 0)) continue;
     const std::string key = group_of(cases[i].request.values, cases[i].request.ranks);
+    if (walks[i].state != WalkState::walked) unused_.emplace(key, WhyNoTime::not_planned);
+    if (walks[i].state == WalkState::walked && !(least_seconds(features) > 0)) unused_[key] = WhyNoTime::no_peaks;
+    if (walks[i].state != WalkState::walked || !(least_seconds(features) > 0)) continue;
     auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.key == key; });
     if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{key, {}, {}, {}, {}, {}});
     group->features.push_back(features);
@@ -137,6 +139,11 @@ std::string Calibration::group_of(const experiment::Case& values, std::int32_t r
       key += "\n" + to_text(value->second);
   }
   return key;
+}
+
+WhyNoTime Calibration::why_none(const experiment::Case& values, std::int32_t ranks) const {
+  const auto unused = unused_.find(group_of(values, ranks));
+  return unused == unused_.end() ? WhyNoTime::nothing_alike : unused->second;
 }
 
 std::optional<Calibration::Expected> Calibration::expected(const experiment::Case& values, std::int32_t ranks,

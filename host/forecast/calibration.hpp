@@ -6,6 +6,7 @@
 // none below 0, and drawn to one common factor where the cases do not tell them apart.
 #pragma once
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,18 @@ struct Fit {
 // Of at least one case; seconds above 0.
 Fit fit(const std::vector<Features>& features, const std::vector<double>& seconds);
 
+// Beyond this factor between a case and all that it stands on no time is expected. Up to 25 times single sizes of the
+// decoder told those of others within 21% (docs/plan.md); of a tiny one xl, 1,386 times as large, was expected to
+// take 1,185 ms eagerly and takes 49 in a graph.
+inline constexpr double most_beyond = 30;
+
+enum class WhyNoTime {
+  nothing_alike,  // no earlier case has the same choices, switches and ranks
+  no_peaks,       // the device's description states none of what they use, of which a time is a multiple
+  not_planned,    // they could not be walked through
+  too_far,        // beyond `most_beyond`
+};
+
 class Calibration {
  public:
   // `walks`: of the earlier cases, in their order. Those that were not walked through are left out.
@@ -51,8 +64,10 @@ class Calibration {
     double largest_error = 0;  // of them
     double beyond = 1;         // how many times the largest of them, or the smallest, the case is; 1: between them
   };
-  // Nothing where no earlier case has the same choices and as many ranks.
+  // Nothing where no earlier case has the same choices and as many ranks, or none of these tells anything.
   std::optional<Expected> expected(const experiment::Case& values, std::int32_t ranks, const Walk& walk) const;
+  // Why there is none: of the earlier cases with the same choices and as many ranks.
+  WhyNoTime why_none(const experiment::Case& values, std::int32_t ranks) const;
 
  private:
   std::string group_of(const experiment::Case& values, std::int32_t ranks) const;
@@ -65,6 +80,7 @@ class Calibration {
     Fit fit;
   };
   std::vector<Group> groups_;
+  std::map<std::string, WhyNoTime> unused_;  // by the key of a group: why some case of it tells nothing
 };
 
 double least_seconds(const Features& features);  // of the operations, one after the other

@@ -39,14 +39,40 @@ double sharers_of(const WalkRequest& request, const DeviceDescription& device) {
   return std::ceil(static_cast<double>(request.ranks) / nodes);
 }
 
+// [run] memory_limit is of the host's memory that a worker holds: on a CPU that is the device's.
+std::optional<double> limit_of_rank_mib(const WalkRequest& request, const DeviceDescription& device) {
+  const auto& limit = request.values.run.memory_limit_bytes;
+  if (!limit || device.kind != "cpu") return std::nullopt;
+  return static_cast<double>(*limit) / mib;
+}
+
 double peak_mib(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
   return sharers_of(request, device) * static_cast<double>(walk.peak_total) / mib + beside_mib(walk, device);
 }
 
 Fits fits_into(const Walk& walk, const WalkRequest& request, const DeviceDescription& device) {
   if (walk.state == WalkState::too_large) return Fits::no;
-  if (walk.state != WalkState::walked || device.memory_total_mib == 0) return Fits::not_known;
+  if (walk.state != WalkState::walked) return Fits::not_known;
+  const double of_rank_mib = static_cast<double>(walk.peak_total) / mib;
+  if (of_rank_mib > limit_of_rank_mib(request, device).value_or(of_rank_mib)) return Fits::no;
+  if (device.memory_total_mib == 0) return Fits::not_known;
   return peak_mib(walk, request, device) <= device.memory_total_mib ? Fits::yes : Fits::no;
+}
+
+std::vector<std::string> notes_on_limit(const Forecast& forecast) {
+  const auto& cases = forecast.cases;
+  const auto limited = std::count_if(cases.begin(), cases.end(),
+                                     [](const CaseForecast& c) { return c.request.values.run.memory_limit_bytes; });
+  if (limited == 0) return {};
+  if (forecast.device.kind != "cpu")
+    return {
+        "[run] memory_limit is of the host's memory, which is not planned: a case that fits here can be oom by that "
+        "limit"};
+  return {fmt::format(
+      "{} of {} cases {} [run] memory_limit, which fits is held against, too; the limit also counts what a worker "
+      "holds of itself and takes for its verification, which are not planned: with a limit that is little above "
+      "process peak a case is oom though it fits here",
+      limited, cases.size(), limited == 1 ? "has a" : "have a")};
 }
 
 // By the stated work of a step at the device's peaks, and what a rank has to send at the link's. Where no work is
@@ -64,6 +90,18 @@ void add_least_time(CaseForecast& c, const DeviceDescription& device) {
     link_s = c.walk.operations[collective_kind].bytes / (device.link_gbytes_per_s * 1e9);
   c.least_step_s = std::max({flops_s, bytes_s, link_s});
   if (c.least_step_s > 0) c.bound = c.least_step_s == flops_s ? "flops" : c.least_step_s == bytes_s ? "bytes" : "link";
+}
+
+// A time that stands on cases which are too far away is none: neither is it shown nor do hours count it.
+void add_expected(CaseForecast& c, const Calibration& calibration) {
+  c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
+  if (!c.expected) {
+    c.why_no_time = calibration.why_none(c.request.values, c.request.ranks);
+  } else if (c.expected->beyond > most_beyond) {
+    c.why_no_time = WhyNoTime::too_far;
+    c.beyond = c.expected->beyond;
+    c.expected.reset();
+  }
 }
 
 // Each sample is `inner` steps; "auto" is at least one.
@@ -86,7 +124,6 @@ void add_wall_time(CaseForecast& c) {
 Forecast make_forecast(const ForecastRequest& request) {
   Forecast forecast;
   forecast.device = request.device;
-  forecast.has_earlier = !request.earlier.empty();
   const std::vector<Walk> walks = walk_cases(request.plugin, request.device, request.cases);
   const std::vector<EarlierCase> earlier = earlier_cases(request.earlier, request.plugin.schema, request.device.name);
   std::vector<WalkRequest> again;
@@ -117,7 +154,7 @@ Forecast make_forecast(const ForecastRequest& request) {
         sharers_of(c.request, request.device) * static_cast<double>(c.walk.at_step.total()) / mib + c.beside_mib;
     c.peak_mib = peak_mib(c.walk, c.request, request.device);
     add_least_time(c, request.device);
-    c.expected = calibration.expected(c.request.values, c.request.ranks, c.walk);
+    if (!earlier.empty()) add_expected(c, calibration);
     add_wall_time(c);
     forecast.node_hours_are_least = forecast.node_hours_are_least || !c.expected_s;
     const double nodes = static_cast<double>(std::max<std::int64_t>(c.request.values.cluster.nodes, 1));
@@ -150,6 +187,7 @@ Forecast make_forecast(const ForecastRequest& request) {
         fmt::format("{} states no peak of an arithmetic that cases use; their operations are not "
                     "counted in the least times",
                     request.device.file));
+  for (std::string& note : notes_on_limit(forecast)) forecast.notes.push_back(std::move(note));
   if (request.device.memory_total_mib == 0)
     forecast.notes.push_back("how much memory the device has is not known, and so not what fits");
   if (request.device.kind == "cpu")

@@ -24,9 +24,11 @@ struct CaseForecast {
   double least_step_s = 0;  // by the stated peaks, of data from the device's memory; 0: not known
   std::string bound;        // what bounds it: "flops", "bytes", "link"
   std::optional<Calibration::Expected> expected;
-  double least_s = 0;                // of all its steps
-  std::optional<double> expected_s;  // of the case, set-up and verification included
-  std::optional<Largest> largest;    // with --largest
+  std::optional<WhyNoTime> why_no_time;  // where earlier cases of this workload and device tell none
+  double beyond = 1;                     // of a time that is too far from them to be told
+  double least_s = 0;                    // of all its steps
+  std::optional<double> expected_s;      // of the case, set-up and verification included
+  std::optional<Largest> largest;        // with --largest
 };
 
 struct Forecast {
@@ -35,7 +37,6 @@ struct Forecast {
   double node_hours = 0;
   bool node_hours_are_least = false;  // some case has no expected time, and counts by its least one, or not at all
   double disk_mib = 0;
-  bool has_earlier = false;  // runs were given to expect times by
   std::vector<std::string> notes;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/memory_kinds.hpp"
@@ -137,24 +138,67 @@ std::string reasons_of(const Forecast& forecast) {
   return text;
 }
 
+const char* name_of(WhyNoTime why) {
+  switch (why) {
+    case WhyNoTime::nothing_alike: return "nothing alike";
+    case WhyNoTime::no_peaks: return "no peaks";
+    case WhyNoTime::not_planned: return "not planned";
+    case WhyNoTime::too_far: return "too far";
+  }
+  return "?";
+}
+
 std::string node_hours_text(const Forecast& forecast) {
   if (forecast.node_hours == 0) return "node-hours not known";
   return fmt::format("{} {:.2g} node-hours", forecast.node_hours_are_least ? "at least" : "about", forecast.node_hours);
 }
 
+// "case 3", "cases 1 to 3 and 7": a prefix of a sentence.
+std::string names_of(const std::vector<const CaseForecast*>& cases) {
+  std::vector<std::int64_t> numbers;
+  for (const CaseForecast* c : cases) numbers.push_back(c->request.values.index + 1);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());  // repeats of one case
+  return (numbers.size() == 1 ? "case " : "cases ") + number_list(numbers);
+}
+
+std::string sentence_on(WhyNoTime why, const std::vector<const CaseForecast*>& cases, const DeviceDescription& device) {
+  const std::string none = fmt::format("{} {} no expected time: ", names_of(cases), cases.size() == 1 ? "has" : "have");
+  switch (why) {
+    case WhyNoTime::nothing_alike: return none + "no earlier case has the same choices, switches and ranks\n";
+    case WhyNoTime::not_planned:
+      return none + "the earlier cases with the same choices, switches and ranks cannot be planned themselves\n";
+    case WhyNoTime::no_peaks:
+      return fmt::format(
+          "{}{} states no peaks of what the earlier cases use, and a time is expected as a multiple of what it takes "
+          "at the "
+          "peaks; `assay describe-device --device {} --from RUN --output FILE` writes those that a run has measured, "
+          "and --device-file FILE plans with them\n",
+          none, device.file, device.kind);
+    case WhyNoTime::too_far: break;
+  }
+  double farthest = 1;
+  for (const CaseForecast* c : cases) farthest = std::max(farthest, c->beyond);
+  return fmt::format(
+      "{}larger or smaller than every earlier case with the same choices, switches and ranks by a factor of more than "
+      "{:.0f} "
+      "(up to {}); a run of a nearer size given by --from tells one\n",
+      none, most_beyond, group_thousands(fmt::format("{:.0f}", farthest)));
+}
+
 std::string words_on_expected(const Forecast& forecast) {
-  std::size_t planned = 0, expected = 0, beyond = 0, fewest = 0;
+  std::size_t expected = 0, fewest = 0;
   double largest_error = 0, farthest = 1;
+  std::vector<const CaseForecast*> beyond;
+  std::map<WhyNoTime, std::vector<const CaseForecast*>> without;
   for (const CaseForecast& c : forecast.cases) {
-    planned += c.walk.state == WalkState::walked ? 1 : 0;
+    if (c.why_no_time) without[*c.why_no_time].push_back(&c);
     if (!c.expected) continue;
     fewest = expected == 0 ? c.expected->cases : std::min(fewest, c.expected->cases);
     ++expected;
     largest_error = std::max(largest_error, c.expected->largest_error);
     farthest = std::max(farthest, c.expected->beyond);
-    beyond += c.expected->beyond > 1.5 ? 1 : 0;
+    if (c.expected->beyond > 1.5) beyond.push_back(&c);
   }
-  if (!forecast.has_earlier) return "";
   std::string text;
   if (expected > 0 && fewest == 1)
     text = "expected times: some stand on one earlier case, which does not tell how good they are\n";
@@ -162,14 +206,12 @@ std::string words_on_expected(const Forecast& forecast) {
     text = fmt::format(
         "expected times: each stands on {} or more earlier cases, from whose times the fit is off by up to {:.1f}%\n",
         fewest, largest_error * 100);
-  if (beyond > 0)
+  if (!beyond.empty())
     text += fmt::format(
-        "{} of these cases are larger or smaller than all that they stand on, by a factor of up to {:.1f}\n", beyond,
-        farthest);
-  if (expected < planned)
-    text +=
-        fmt::format("{} of {} cases have no expected time: no earlier case has the same choices, switches and ranks\n",
-                    planned - expected, planned);
+        "{} {} larger or smaller than all earlier cases that the expected time stands on, by a factor of up to "
+        "{:.1f}\n",
+        names_of(beyond), beyond.size() == 1 ? "is" : "are", farthest);
+  for (const auto& [why, cases] : without) text += sentence_on(why, cases, forecast.device);
   return text;
 }
 
@@ -236,6 +278,8 @@ json to_json(const Forecast& forecast, const std::string& experiment, const std:
                                  {"fitted_cases", c.expected->cases},
                                  {"largest_error", c.expected->largest_error},
                                  {"beyond", c.expected->beyond}};
+    if (c.why_no_time) one["step"]["why_not_expected"] = name_of(*c.why_no_time);
+    if (c.why_no_time == WhyNoTime::too_far) one["step"]["beyond"] = c.beyond;
     if (c.expected_s) one["expected_case_s"] = *c.expected_s;
     if (c.largest)
       one["largest"] = {{"param", largest},

@@ -24,8 +24,12 @@ Crew::Crew(const wireup::LaunchedRank& launched, const std::filesystem::path& re
     // The service names what was asked of it, which is a word of its own.
     std::string text = error.what();
     if (const std::string asked = fmt::format("exchange '{}': ", hello_name); text.starts_with(asked))
-      text = fmt::format("the {} processes that {} has started did not all find one another: {} ([run] wireup_timeout)",
-                         launched.size, launched.launcher, text.substr(asked.size()));
+      text =
+          fmt::format("the {} processes that {} did not all find one another: {} ([run] wireup_timeout){}",
+                      launched.size, launched.who_tells(), text.substr(asked.size()),
+                      launched.is_by_hand() ? ". Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS: "
+                                              "assay then starts the ranks of this machine itself"
+                                            : "");
     const std::string refused = strangers_text();
     throw wireup::WireupError(refused.empty() ? text : fmt::format("{}. {}", text, refused));
   }

@@ -63,10 +63,9 @@ class Planner {
 
   std::optional<Refusal> refusal_of(const CasePlan& planned) const {
     if (basis_.launched && planned.ranks > basis_.launched->size)
-      return Refusal{
-          record::Status::unsupported,
-          fmt::format("run.ranks: {} ranks were asked for, but {} started {}; start as many, or lower run.ranks",
-                      planned.ranks, basis_.launched->launcher, basis_.launched->size)};
+      return Refusal{record::Status::unsupported,
+                     fmt::format("run.ranks: {} ranks were asked for, but {} {}; start as many, or lower run.ranks",
+                                 planned.ranks, basis_.launched->who_tells(), basis_.launched->size)};
     if (planned.ranks > 1)
       if (auto refusal = refusal_of_ranks(planned)) return refusal;
     if (planned.ranks > 1 && planned.in_process)

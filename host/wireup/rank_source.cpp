@@ -26,7 +26,7 @@ struct Names {
   const char* local_rank;
   const char* local_size;
 };
-constexpr Names own_names{"assay", "ASSAY_RANK", "ASSAY_RANKS", "ASSAY_LOCAL_RANK", "ASSAY_LOCAL_RANKS"};
+constexpr Names own_names{"ASSAY_RANK", "ASSAY_RANK", "ASSAY_RANKS", "ASSAY_LOCAL_RANK", "ASSAY_LOCAL_RANKS"};
 constexpr Names torchrun_names{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 constexpr Names open_mpi_names{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                                "OMPI_COMM_WORLD_LOCAL_SIZE"};
@@ -200,6 +200,10 @@ std::string given_token(const Variables& variables) {
 }
 
 }  // namespace
+
+std::string LaunchedRank::who_tells() const {
+  return is_by_hand() ? "ASSAY_RANKS tells of" : launcher + " has started";
+}
 
 std::optional<LaunchedRank> launched_rank(const EnvironmentLookup& environment) {
   const Variables variables(environment);

@@ -32,9 +32,14 @@ struct LaunchedRank {
   std::int32_t size = 1;
   std::int32_t local_rank = -1;  // -1: not said
   std::int32_t local_size = 0;   // 0: not said
-  std::string launcher;          // "assay", "torchrun", "Open MPI", "Slurm"
+  std::string launcher;          // "ASSAY_RANK" (set by hand), "torchrun", "Open MPI", "Slurm"
   std::string job_id;            // the same in all processes of this launch, and in no other launch
   std::optional<ExplicitRendezvous> rendezvous;
+
+  bool is_by_hand() const { return launcher == "ASSAY_RANK"; }
+  // Who says how many there are, before a number or a relative clause's object: "Slurm has started", and of variables
+  // that somebody has set by hand "ASSAY_RANKS tells of", since nobody knows whether he has started them.
+  std::string who_tells() const;
 };
 
 // The value of a variable, or null: std::getenv, or a test's.

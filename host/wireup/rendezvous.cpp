@@ -182,9 +182,10 @@ std::unique_ptr<KeyValueClient> meet_rank0(const LaunchedRank& launched, const f
       }
     }
     if (Clock::now() + pause >= deadline) {
-      throw WireupError(fmt::format("rank {} of {} (started by {}) looked for rank 0 {} for {}: {}. {}", launched.rank,
-                                    launched.size, launched.launcher, looked_where(launched, file),
-                                    seconds_text(timeout), found.problem, remedy_for(launched)));
+      throw WireupError(fmt::format("rank {} of {} ({} {}) looked for rank 0 {} for {}: {}. {}", launched.rank,
+                                    launched.size, launched.is_by_hand() ? "by" : "started by", launched.launcher,
+                                    looked_where(launched, file), seconds_text(timeout), found.problem,
+                                    remedy_for(launched)));
     }
     pollfd stopped{options.stop ? options.stop->fd() : -1, POLLIN, 0};
     poll(&stopped, 1, static_cast<int>(pause.count()));

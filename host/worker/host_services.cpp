@@ -283,10 +283,10 @@ assay_status HostServices::allocate(assay_memory_kind kind, std::size_t bytes, s
             : fmt::format("the case fits (its process held {:.0f} MiB at most), but [run] memory_limit", in_mib(peak));
     set_message(
         ASSAY_OUT_OF_MEMORY,
-        fmt::format("{} leaves no room for the {} of {} ({}) of its verification: expected a limit of {:.0f} MiB "
-                    "or more; held: {}",
+        fmt::format("{} leaves no room for the {} of {} ({}) of its verification: until then it needed a limit of "
+                    "more than {:.0f} MiB, and what comes after that may need more; held: {}",
                     of_case, wanted, kind_name, label,
-                    std::ceil(std::max(least_mib, in_mib(static_cast<std::size_t>(peak)))), held_by_kind()));
+                    std::floor(std::max(least_mib, in_mib(static_cast<std::size_t>(peak)))), held_by_kind()));
     return ASSAY_OUT_OF_MEMORY;
   }
   void* address = nullptr;

@@ -18,6 +18,29 @@ std::string shape_text(const std::vector<std::int64_t>& dims) {
   return text + "]";
 }
 
+// What is wrong with tensors, the first ones of each kind by name.
+class Problems {
+ public:
+  void add(std::string text) {
+    if (++count_ <= most_named) text_ += (text_.empty() ? "" : "; ") + std::move(text);
+  }
+  // `what`: what all of them are, for those that are not named.
+  std::string text(const std::string& what) const {
+    if (count_ <= most_named) return text_;
+    return text_ + " and " + std::to_string(count_ - most_named) + " more " + what;
+  }
+
+ private:
+  static constexpr std::size_t most_named = 3;
+  std::size_t count_ = 0;
+  std::string text_;
+};
+
+// A workload's own `dump` has the weights after the last step beside logits and gradients.
+bool is_dump(const ParameterSet& set, const SafetensorsReader& file) {
+  return !set.all().empty() && file.tensors().contains("weight." + set.all().front().name);
+}
+
 }  // namespace
 
 void load_parameters(compute::Backend& backend, const ParameterSet& set, const SafetensorsReader& file) {
@@ -26,8 +49,7 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
 
 void load_parameters(compute::Backend& backend, const ParameterSet& set, const SafetensorsReader& file,
                      const FileLayout& layout) {
-  std::string problems;
-  const auto problem = [&](const std::string& text) { problems += (problems.empty() ? "" : "; ") + text; };
+  Problems missing, misshapen, strange;
   const auto name_in_file = [&](const Parameter& p) { return layout.name_of ? layout.name_of(p.name) : p.name; };
   std::set<std::string> expected;
   for (const Parameter& p : set.all()) {
@@ -35,18 +57,31 @@ void load_parameters(compute::Backend& backend, const ParameterSet& set, const S
     expected.insert(name);
     const auto found = file.tensors().find(name);
     if (found == file.tensors().end())
-      problem("tensor '" + name + "' is missing, expected shape " + shape_text(p.dims));
+      missing.add("tensor '" + name + "' is missing, expected shape " + shape_text(p.dims));
     else if (found->second.dims != p.dims)
-      problem("tensor '" + name + "' has shape " + shape_text(found->second.dims) + ", expected " + shape_text(p.dims));
+      misshapen.add("tensor '" + name + "' has shape " + shape_text(found->second.dims) + ", expected " +
+                    shape_text(p.dims));
     else if (found->second.dtype != DType::f32 && found->second.dtype != DType::bf16 &&
              found->second.dtype != DType::f16)
-      problem("tensor '" + name + "' has dtype " + compute::name_of(found->second.dtype) +
-              ", expected a floating-point one");
+      misshapen.add("tensor '" + name + "' has dtype " + compute::name_of(found->second.dtype) +
+                    ", expected a floating-point one");
   }
   for (const auto& [name, tensor] : file.tensors())
     if (!expected.contains(name) && !(layout.is_left_out && layout.is_left_out(name)))
-      problem("tensor '" + name + "' is not a parameter of this model");
-  if (!problems.empty()) throw Error(ASSAY_INVALID_ARGUMENT, file.file().string() + ": " + problems);
+      strange.add("tensor '" + name + "' is not a parameter of this model");
+  std::string problems;
+  for (const std::string& text : {missing.text("are missing"), misshapen.text("have another shape or dtype"),
+                                  strange.text("are no parameters of this model")})
+    if (!text.empty()) problems += (problems.empty() ? "" : "; ") + text;
+  if (!problems.empty()) {
+    if (is_dump(set, file))
+      problems =
+          "this file is what a workload's `dump` wrote (its weights are named 'weight.*', beside logits and "
+          "gradients), "
+          "and expected are the parameters by their own names, without 'weight.'; " +
+          problems;
+    throw Error(ASSAY_INVALID_ARGUMENT, file.file().string() + ": " + problems);
+  }
 
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id) {
     const Parameter& p = set.all()[id];

@@ -287,6 +287,22 @@ TEST_F(Decoder, AMissingInputFileIsAMistakeWithItsPlace) {
   EXPECT_TRUE(contains(output(), "is no regular file")) << output();
 }
 
+TEST_F(Decoder, AFileOfOtherWeightsIsRefusedInAFewWords) {
+  run_cases(reference_params + "dump = \"step.safetensors\"");
+  const std::string dump = (folder() / "step.safetensors").string();
+  fs::copy_file(run_folder() / "step.safetensors", dump);
+  const std::string size =
+      "d_model = 48\nd_ff = 112\nlayers = 2\nheads = 3\nvocab_size = 97\nbatch_size = 2\n"
+      "context_length = 21\n";
+  const auto records = run_cases(size + "weights = \"" + dump + "\"\n", "", 1);
+  ASSERT_EQ(records.size(), 1u);
+  const std::string reason = records[0]["reason"];
+  EXPECT_PRED2(contains, reason, "is what a workload's `dump` wrote");
+  EXPECT_PRED2(contains, reason, " more are missing; tensor '");
+  EXPECT_PRED2(contains, reason, " more are no parameters of this model");
+  EXPECT_LT(reason.size(), 1000u) << reason;
+}
+
 // Every experiment that is shipped is valid, and expands.
 TEST_F(Decoder, ShippedExperimentsAreValid) {
   int seen = 0;

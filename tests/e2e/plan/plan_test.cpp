@@ -159,6 +159,27 @@ TEST_F(Plan, IsWhatAnH200Took) {
   }
 }
 
+// Of three of its cases one tiny record was all that there was: they had times 20 to 30 times the measured ones.
+TEST_F(Plan, NoTimeIsExpectedOfACaseFarBeyondAllRecords) {
+  const std::vector<std::string> arguments{
+      "plan", SOURCES "/configs/tensor-parallel.toml", "--device", "h200", "--from", SOURCES "/results/published"};
+  const RunResult told = run(arguments);
+  ASSERT_EQ(told.exit.code, 0) << told.output;
+  EXPECT_TRUE(contains(told.output, "cases 1 to 3 have no expected time: larger or smaller than every earlier case"))
+      << told.output;
+  EXPECT_TRUE(contains(told.output, "at least ")) << told.output;
+  std::vector<std::string> as_json = arguments;
+  as_json.emplace_back("--json");
+  const json plan = json::parse(run(as_json).output);
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    EXPECT_FALSE(plan["cases"][i]["step"].contains("expected")) << plan["cases"][i]["step"].dump();
+    EXPECT_EQ(plan["cases"][i]["step"].value("why_not_expected", ""), "too far");
+    EXPECT_FALSE(plan["cases"][i].contains("expected_case_s"));
+  }
+  EXPECT_TRUE(plan["cases"][3]["step"].contains("expected"));
+  EXPECT_EQ(plan["node_hours_are_least"], true);
+}
+
 TEST_F(Plan, FindsTheLargestThatFits) {
   write_experiment({.plugin = "decoder", .params = "size = \"small\"\nprecision = \"bf16\"", .device = "cuda"});
   const json plan = planned({"--device", "rtx4090", "--largest", "batch_size"});
@@ -170,6 +191,21 @@ TEST_F(Plan, FindsTheLargestThatFits) {
   };
   EXPECT_EQ(fits(largest, 0), true);
   EXPECT_EQ(fits(largest + 1, 1), false);
+}
+
+// With a limit that a run would pass: `fits` is held against the smaller of it and the device's memory.
+TEST_F(Plan, ALimitOfMemoryIsHeldAgainstOnTheCpu) {
+  write_experiment(
+      {.plugin = "decoder", .params = decoder_params, .sweep = "\"run.memory_limit\" = [\"64KiB\", \"1GiB\"]"});
+  const json plan = planned({}, 1);
+  EXPECT_EQ(plan["cases"][0]["fits"], false) << plan.dump();
+  EXPECT_EQ(plan["cases"][1]["fits"], true) << plan.dump();
+  const RunResult dry = run(run_arguments({"--dry-run"}));
+  EXPECT_TRUE(contains(dry.output, "1 of 2 cases do not fit")) << dry.output;
+  EXPECT_TRUE(contains(dry.output, "2 of 2 cases have a [run] memory_limit")) << dry.output;
+  const RunResult elsewhere = this->plan({"--device", "h200", "--set", "run.device=\"cuda\""});
+  EXPECT_EQ(elsewhere.exit.code, 0) << elsewhere.output;
+  EXPECT_TRUE(contains(elsewhere.output, "is of the host's memory")) << elsewhere.output;
 }
 
 TEST_F(Plan, RefusesWhatThePluginRefusesWhereItStands) {
@@ -246,6 +282,11 @@ TEST_F(Plan, DescribesThisMachine) {
   const RunResult described = run({"describe-device", "--device", "cpu", "--from", run_folder().string(), "--output",
                                    (folder() / "d.toml").string()});
   ASSERT_EQ(described.exit.code, 0) << described.output;
+  // Without that file nothing is known of this processor's peaks: the times are wanting for that alone.
+  const RunResult unknown = this->plan({"--device", "cpu", "--from", run_folder().string()});
+  EXPECT_TRUE(contains(unknown.output, "case 1 has no expected time: this machine states no peaks")) << unknown.output;
+  EXPECT_TRUE(contains(unknown.output, "`assay describe-device --device cpu --from RUN --output FILE`"))
+      << unknown.output;
   const json plan = planned({"--device-file", (folder() / "d.toml").string(), "--from", run_folder().string()});
   EXPECT_GT(plan["cases"][0]["step"]["least_ms"].get<double>(), 0);
   EXPECT_GT(plan["cases"][0]["step"]["expected"]["ms"].get<double>(), 0);

@@ -87,7 +87,7 @@ TEST_F(Launched, FewerRanksThanWereStartedLeaveTheOthersIdle) {
     EXPECT_EQ(records[i]["ranks"], i + 1);
   }
   EXPECT_EQ(records[2]["status"], "unsupported");
-  EXPECT_PRED2(contains, records[2].value("reason", ""), "3 ranks were asked for, but assay started 2");
+  EXPECT_PRED2(contains, records[2].value("reason", ""), "3 ranks were asked for, but ASSAY_RANKS tells of 2");
 }
 
 const ExperimentText impatient{.plugin = "faulty_rank", .run = "wireup_timeout = \"2s\""};
@@ -96,9 +96,10 @@ TEST_F(Launched, ARankThatNeverStartsIsNamed) {
   Launch launch = two_ranks(impatient);
   launch.start(0);
   EXPECT_EQ(launch.wait(0).code, 1);
-  EXPECT_PRED2(contains, launch.output(0),
-               " has started did not all find one another: rank 1 of 2 did not come within 2 s "
-               "([run] wireup_timeout)");
+  EXPECT_PRED2(
+      contains, launch.output(0),
+      "the 2 processes that ASSAY_RANKS tells of did not all find one another: rank 1 of 2 did not come within "
+      "2 s ([run] wireup_timeout). Start a process for each rank, or unset ASSAY_RANK and ASSAY_RANKS");
   EXPECT_TRUE(run_folders().empty()) << "a run was begun";
 }
 
@@ -107,7 +108,7 @@ TEST_F(Launched, WithoutRank0TheOthersSayWhereTheyLooked) {
   launch.start(1);
   EXPECT_EQ(launch.wait(1).code, 1);
   EXPECT_PRED2(contains, launch.output(1),
-               "rank 1 of 2 (started by assay) looked for rank 0 at ASSAY_RENDEZVOUS 127.0.0.1:");
+               "rank 1 of 2 (by ASSAY_RANK) looked for rank 0 at ASSAY_RENDEZVOUS 127.0.0.1:");
   EXPECT_PRED2(contains, launch.output(1), "Connection refused");
   EXPECT_FALSE(contains(launch.output(1), "rank 1 of 2: rank 1")) << launch.output(1);
 }

@@ -81,6 +81,8 @@ TEST_F(Report, WritesFilesAlone) {
   refused({"report", run_path, "-o", link.string()}, "link.html is a link");
   EXPECT_FALSE(fs::exists(folder() / "new"));
   refused({"report", run_path, "-o", "x.html", "--plot", "steps"}, "-o ends in .html, and --plot asks for one plot");
+  refused({"report", run_path, "-o", "x.pdf"},
+          "-o ends in .pdf, and a report writes none: expected a file that ends in");
   refused({"report", run_path, "-o", "x.svg", "--format", "html"}, "-o ends in .svg, and --format is html");
   put_file(folder() / "torn" / "cases.jsonl", "{\"schema\": 1, \"index\"");
   refused({"report", (folder() / "torn").string()}, "the last line is torn after 21 bytes");
@@ -143,7 +145,9 @@ TEST_F(Report, MistakesAreNamed) {
   put_file(folder() / "empty/cases.jsonl", "");
   refused({"report", "empty"}, "empty: no case has finished there, so there is nothing to report");
   refused({"report", folder_of_run, "-o", "out"}, "out is a folder; give the name of a file");
-  refused({"report", folder_of_run, "-o", folder_of_run + "/cases.jsonl"}, "is no report that could be made again");
+  refused({"report", folder_of_run, "-o", folder_of_run + "/cases.jsonl"}, "-o ends in .jsonl");
+  put_file(folder() / "mine.html", "words");
+  refused({"report", folder_of_run, "-o", (folder() / "mine.html").string()}, "is no report that could be made again");
   refused({"report", folder_of_run, "-o", folder_of_run + "/table.md/report.html"}, "cannot be written: ");
   refused({"report", folder_of_run, "-o", ""}, "-o is \"\"; expected the name of a file");
   refused({"report", folder_of_run, "--format", "pdf"}, "--format is 'pdf'; expected html, svg or png");

@@ -125,5 +125,20 @@ TEST_F(Verification, OfADeepDecoderHoldsItsFirstLayersAgainstFloat64) {
   EXPECT_PRED2(contains, r["verify"]["text"], "4 of 6 layers against float64: loss differs by");
 }
 
+// The case fits, and its verification does not: what is named is what was needed until then, and no limit that is
+// enough.
+TEST_F(Verification, WithoutRoomBelowTheMemoryLimitSaysALowerBoundOfWhatItNeeds) {
+  const json r = record_of({.plugin = "decoder",
+                            .params = "size = \"tiny\"\nvocab_size = 20000\nprecision = \"fp32\"\nbatch_size = 2\n"
+                                      "context_length = 16\n",
+                            .measure = "warmup = 1\nsteps = 1",
+                            .run = "threads = 1\nmemory_limit = \"155MiB\""},
+                           1);
+  EXPECT_EQ(r["status"], "oom");
+  EXPECT_EQ(r["stage"], "verify");
+  EXPECT_PRED2(contains, r["reason"], "of its verification: until then it needed a limit of more than ");
+  EXPECT_PRED2(contains, r["reason"], " MiB, and what comes after that may need more; held: parameters ");
+}
+
 }  // namespace
 }  // namespace assay::test

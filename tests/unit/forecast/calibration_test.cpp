@@ -90,6 +90,13 @@ TEST(Calibration, StandsOnCasesOfTheSameChoicesAndOtherSizes) {
   EXPECT_NEAR(expected->step_s, 80e-3, 4e-3);
   EXPECT_NEAR(expected->beyond, 4, 1e-9);  // four times the largest of them
   EXPECT_FALSE(calibration.expected(asked, 2, walk_of(40e-3))) << "of one rank alone is known";
+  EXPECT_EQ(calibration.why_none(asked, 2), WhyNoTime::nothing_alike);
+  // Peaks that nobody states, as of this machine's CPU.
+  const Calibration without(schema, earlier, {walk_of(0), walk_of(0), Walk{}});
+  EXPECT_FALSE(without.expected(asked, 1, walk_of(0)));
+  EXPECT_EQ(without.why_none(asked, 1), WhyNoTime::no_peaks);
+  asked.params["mode"] = std::string("graph");
+  EXPECT_EQ(without.why_none(asked, 1), WhyNoTime::not_planned);
 }
 
 TEST(Calibration, AParameterThatIsNewerThanTheRecordHasItsDefault) {

@@ -325,7 +325,7 @@ TEST(PlanRefusal, MoreRanksThanTheLauncherStarted) {
   ASSERT_TRUE(planned.refusal.has_value());
   EXPECT_EQ(planned.refusal->status, record::Status::unsupported);
   EXPECT_EQ(planned.refusal->reason,
-            "run.ranks: 3 ranks were asked for, but Slurm started 2; start as many, or lower run.ranks");
+            "run.ranks: 3 ranks were asked for, but Slurm has started 2; start as many, or lower run.ranks");
   EXPECT_EQ(planned.ranks, 3);
   c.run.ranks = 2;
   EXPECT_FALSE(plan_one(machine, c).refusal.has_value());

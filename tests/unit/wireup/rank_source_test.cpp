@@ -61,7 +61,7 @@ const std::string token = "2f1c8e5ab03d49768b1e7ca4d5f60392";
 TEST(RankSource, Own) {
   const auto rank = launched(with(own, {{"ASSAY_LOCAL_RANK", "0"}, {"ASSAY_RENDEZVOUS_TOKEN", token}}));
   ASSERT_TRUE(rank);
-  EXPECT_EQ(rank->launcher, "assay");
+  EXPECT_EQ(rank->who_tells(), "ASSAY_RANKS tells of");
   EXPECT_EQ(rank->rank, 1);
   EXPECT_EQ(rank->size, 3);
   EXPECT_EQ(rank->local_rank, 0);
@@ -122,7 +122,7 @@ TEST(RankSource, OpenMpi) {
 TEST(RankSource, SlurmStep) {
   const auto rank = launched(slurm_step);
   ASSERT_TRUE(rank);
-  EXPECT_EQ(rank->launcher, "Slurm");
+  EXPECT_EQ(rank->who_tells(), "Slurm has started");
   EXPECT_EQ(rank->rank, 4);
   EXPECT_EQ(rank->size, 5);
   EXPECT_EQ(rank->local_rank, 0);
@@ -161,7 +161,7 @@ TEST(RankSource, OpenMpiGoesBeforeSlurm) {
 
 TEST(RankSource, OwnGoesBeforeTorchrunGoesBeforeOpenMpi) {
   EXPECT_EQ(launched(with(open_mpi, torchrun))->launcher, "torchrun");
-  EXPECT_EQ(launched(with(with(open_mpi, torchrun), own))->launcher, "assay");
+  EXPECT_EQ(launched(with(with(open_mpi, torchrun), own))->launcher, "ASSAY_RANK");
 }
 
 TEST(RankSource, HalfSetIsAMistake) {

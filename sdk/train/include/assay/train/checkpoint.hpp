@@ -18,8 +18,8 @@ struct FileLayout {
   std::function<bool(const std::string&)> is_left_out;  // what a file may hold beside the parameters
 };
 
-// Throws assay::Error(INVALID_ARGUMENT) that lists missing, extra and misshapen tensors, all of them. Accepts F32, BF16
-// and F16, converted to the parameters' dtype. Blocks.
+// Throws assay::Error(INVALID_ARGUMENT) that names the first missing, misshapen and extra tensors, and how many more
+// there are. Accepts F32, BF16 and F16, converted to the parameters' dtype. Blocks.
 void load_parameters(compute::Backend& backend, const ParameterSet& set, const SafetensorsReader& file);
 void load_parameters(compute::Backend& backend, const ParameterSet& set, const SafetensorsReader& file,
                      const FileLayout& layout);
