@@ -131,13 +131,11 @@ int forecast(const po::variables_map& values) {
   const std::vector<scaling::ObservedCase> cases = observed_cases(runs);
   std::set<std::string> left_out;
   const std::vector<StepFamily> families = scaling::step_families(cases, left_out);
-  if (!left_out.empty())
-    results::say_on_stderr(fmt::format("left out, because {} no number and size of {} collectives: {}",
-                                       left_out.size() == 1 ? "it tells" : "they tell",
-                                       left_out.size() == 1 ? "its" : "their", fmt::join(left_out, ", ")));
+  for (const std::string& one : left_out) results::say_on_stderr("left out: " + one);
   if (families.empty())
     throw UsageError(
-        fmt::format("no case tells the collectives of a training step; expected cases of ddp that are ok, as {} makes "
+        fmt::format("no case tells the collectives of a training step and their times; expected cases of ddp that are "
+                    "ok, as {} makes "
                     "them",
                     commands_for("ddp-strategies")));
   const scaling::Wires all_wires = wires_of(cases, families, allowed);

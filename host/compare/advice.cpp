@@ -94,7 +94,9 @@ std::vector<std::string> what_would_tell(const Comparison& comparison, const std
   for (const ComparedMetric& metric : comparison.metrics)
     for (const ComparedCase& c : metric.cases)
       for (const Entry& entry : c.entries) {
-        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || !entry.low) continue;
+        // More runs of exact figures tell no more.
+        if (!is_compared(entry) || entry.outcome != Outcome::cannot_tell || !entry.low || entry.low == entry.high)
+          continue;
         is_unclear = true;
         most = std::max(most, entry.runs_to_settle.value_or(0));
       }

@@ -4,6 +4,7 @@
 #include "common/text_format.hpp"
 #include "compare/assumptions.hpp"
 #include "compare/family.hpp"
+#include "compare/training_length.hpp"
 #include "record/columns.hpp"
 #include "results/case_text.hpp"
 
@@ -179,6 +180,17 @@ void compare_words(Entry& entry, const Words& a, const Words& b, std::size_t run
   entry.runs = runs;
 }
 
+// A verdict that the figures cannot give, whatever they are.
+void withhold(Entry& entry, const std::string& why) {
+  entry.outcome = Outcome::cannot_tell;
+  entry.verdict = verdict_word(entry.outcome, "", {});
+  entry.worse = false;
+  // That of exact figures is the ratio itself; of others it would be taken for what more runs narrow.
+  if (entry.low != entry.high) entry.low.reset(), entry.high.reset();
+  entry.chance.reset(), entry.runs_to_settle.reset(), entry.scatter.reset();
+  entry.notes = {why};
+}
+
 Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const Side& side_b, const std::string& metric,
                const ComparisonOptions& options) {
   Entry entry;
@@ -225,6 +237,10 @@ Entry compared(const SideCase& a, const SideCase& b, const Side& side_a, const S
   entry.runs_to_settle = result.runs_to_settle;
   entry.scatter = result.scatter;
   entry.objected = result.objected;
+  const bool is_equal = figures_a.first.figure.exact && entry.outcome == Outcome::same;
+  if (const std::string why = other_training_length(a, b, side_a.label, side_b.label, metric);
+      !why.empty() && !is_equal)
+    withhold(entry, why);
   for (std::string& note : verification_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   for (std::string& note : clock_notes(a, b, side_a, side_b)) entry.notes.push_back(std::move(note));
   return entry;

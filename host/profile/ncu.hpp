@@ -1,6 +1,6 @@
 // Running a worker under NVIDIA's Nsight Compute, whose program is ncu: it runs every kernel of a range several times,
 // and reads the device's counters. What it is called with and what it says are as NVIDIA's manual of its command line
-// has them; not yet run on a GPU.
+// has them. Where it has run: docs/experiment.md, "Profiling".
 #pragma once
 #include <cstdint>
 #include <filesystem>

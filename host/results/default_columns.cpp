@@ -9,11 +9,14 @@
 namespace assay::host::results {
 namespace {
 
-// Several processes, and no axis that shows their number already.
-bool has_untold_ranks(const record::CaseRecord& record) {
-  if (!record.identity.ranks || *record.identity.ranks == 1) return false;
-  const Value* axis = record::find(record.identity.axes, "run.ranks");
-  return !axis || *axis != Value(std::int64_t{*record.identity.ranks});
+constexpr const char* ranks_axis = "run.ranks";
+
+bool is_of_several_ranks(const record::CaseRecord& record) { return record.identity.ranks.value_or(1) != 1; }
+
+// "all" and "auto" say no number, and each record has the one that they became.
+bool hides_the_number(const record::CaseRecord& record) {
+  const Value* const axis = record::find(record.identity.axes, ranks_axis);
+  return axis && record.identity.ranks && *axis != Value(std::int64_t{*record.identity.ranks});
 }
 
 bool has_phases(const record::CaseRecord& record) {
@@ -102,12 +105,19 @@ const char* memory_column(const Columns& columns) {
 std::vector<std::string> default_columns(const experiment::Experiment& experiment,
                                          const std::vector<record::CaseRecord>& records) {
   Columns columns(records);
+  const bool shows_number = columns.any(hides_the_number);
+  const auto name_of = [shows_number](const std::string& axis) {
+    return shows_number && axis == ranks_axis ? "ranks" : axis;
+  };
   for (const experiment::Case& c : experiment.cases)
-    for (const auto& axis : c.axes) columns.add(axis.first);
+    for (const auto& axis : c.axes) columns.add(name_of(axis.first));
   for (const record::CaseRecord& r : records)  // of runs whose experiment has changed since
-    for (const auto& axis : r.identity.axes) columns.add_if_any(axis.first);
+    for (const auto& axis : r.identity.axes) columns.add_if_any(name_of(axis.first));
   columns.add_if_any("repeat");
-  if (columns.any(has_untold_ranks)) columns.add("ranks");
+  if (columns.any([](const record::CaseRecord& r) {
+        return is_of_several_ranks(r) && !record::find(r.identity.axes, ranks_axis);
+      }))
+    columns.add("ranks");
   columns.add_if_any("copies");
   // What is asked first of a measurement comes first, since a narrow terminal shows the beginning.
   columns.add_if_any("step.mean_ms");
@@ -140,7 +150,7 @@ std::vector<std::string> table_columns(const experiment::Experiment& experiment,
   if (named.empty()) named = default_columns(experiment, records);
   std::vector<std::string> columns;
   for (const std::string& axis : axes_in_order(experiment, records)) {
-    const bool is_told = names(named, axis) || (axis == "run.ranks" && names(named, "ranks"));
+    const bool is_told = names(named, axis) || (axis == ranks_axis && names(named, "ranks"));
     if (!is_told && tells_rows_apart(axis, records)) columns.push_back(axis);
   }
   if (!records.empty() && !names(named, "repeat") && tells_rows_apart("repeat", records)) columns.push_back("repeat");

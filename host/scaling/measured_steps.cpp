@@ -1,8 +1,10 @@
 #include "scaling/measured_steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -28,16 +30,62 @@ std::optional<double> phase_s(const CaseRecord& r, std::string_view name) {
   return *phase->mean_ms * s_of_a_ms;
 }
 
-// All that makes the case but its ranks.
-std::string family_of(const CaseRecord& r) {
+// What makes the case but its ranks and its parameters.
+std::string kind_of(const CaseRecord& r) {
   std::string text = r.identity.workload + (r.result.device ? "/" + r.result.device->name : "");
-  for (const auto& [name, value] : r.identity.params) text += fmt::format(" {}={}", name, to_text(value));
   for (const auto& [name, value] : r.identity.axes)
-    if (name != ranks_axis) text += fmt::format(" {}={}", name, to_text(value));
+    if (name != ranks_axis && !record::find(r.identity.params, name))
+      text += fmt::format(" {}={}", name, to_text(value));
   for (const char* setting : {"run.threads", "run.bind", "measure.inner", "measure.cold_cache"})
     if (const Value* const value = record::find(r.identity.settings, setting))
       text += fmt::format(" {}={}", setting, to_text(*value));
   return text;
+}
+
+using Params = std::map<std::string, std::string>;
+
+Params params_of(const CaseRecord& r) {
+  Params params;
+  for (const auto& [name, value] : r.identity.params) params.emplace(name, to_text(value));
+  return params;
+}
+
+// Records of one family: each parameter has one value in all that say it. Records of before a parameter existed do not.
+struct Grouping {
+  std::string kind;
+  Params params;  // of all that belong to it
+};
+
+bool agrees(const Grouping& grouping, const std::string& kind, const Params& params) {
+  return grouping.kind == kind && std::all_of(params.begin(), params.end(), [&](const auto& param) {
+           const auto found = grouping.params.find(param.first);
+           return found == grouping.params.end() || found->second == param.second;
+         });
+}
+
+// The number of its grouping for each record, in no order. One that says less than others joins those that it agrees
+// with, where these are one grouping; where it could belong to several, nothing says to which, and it is apart.
+std::vector<std::size_t> groupings_of(const std::vector<const CaseRecord*>& records) {
+  std::map<std::pair<std::string, Params>, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < records.size(); ++i) alike[{kind_of(*records[i]), params_of(*records[i])}].push_back(i);
+  std::vector<std::pair<const std::pair<std::string, Params>*, const std::vector<std::size_t>*>> fullest_first;
+  for (const auto& [key, members] : alike) fullest_first.emplace_back(&key, &members);
+  std::stable_sort(fullest_first.begin(), fullest_first.end(),
+                   [](const auto& a, const auto& b) { return a.first->second.size() > b.first->second.size(); });
+  std::vector<Grouping> groupings;
+  std::vector<std::size_t> number(records.size());
+  for (const auto& [key, members] : fullest_first) {
+    std::vector<std::size_t> fitting;
+    for (std::size_t g = 0; g < groupings.size(); ++g)
+      if (agrees(groupings[g], key->first, key->second)) fitting.push_back(g);
+    if (fitting.size() != 1) {
+      fitting = {groupings.size()};
+      groupings.push_back({key->first, {}});
+    }
+    groupings[fitting.front()].params.insert(key->second.begin(), key->second.end());
+    for (const std::size_t i : *members) number[i] = fitting.front();
+  }
+  return number;
 }
 
 std::string label_of(const CaseRecord& r) {
@@ -71,21 +119,38 @@ Link link_of(const CaseRecord& r, std::string_view library_param) {
 
 int on_one_machine(int ranks, int machines) { return (ranks + machines - 1) / machines; }
 
+// Those of all its records; what some do not say is taken to agree.
+void take_parameters(StepFamily& family, const std::vector<const CaseRecord*>& records) {
+  for (const CaseRecord* const r : records)
+    for (const auto& [name, value] : r->identity.params) {
+      if (!record::find(family.params, name)) family.params.emplace_back(name, value);
+      const auto says_it = [&name = name](const CaseRecord* other) {
+        return record::find(other->identity.params, name);
+      };
+      if (!std::all_of(records.begin(), records.end(), says_it))
+        family.taken_to_agree.insert(fmt::format("{}={}", name, to_text(value)));
+    }
+}
+
 // Families of one label get the parameters in which they differ.
 void tell_apart(std::vector<StepFamily>& families) {
   std::map<std::string, std::vector<StepFamily*>> of_label;
   for (StepFamily& family : families) of_label[family.label].push_back(&family);
-  for (const auto& [label, alike] : of_label)
-    for (const auto& [name, value] : alike.front()->params) {
-      const auto has_same = [&, &name = name, &value = value](const StepFamily* family) {
+  for (const auto& [label, alike] : of_label) {
+    std::vector<std::string> names;
+    for (const StepFamily* family : alike)
+      for (const auto& [name, value] : family->params)
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    for (const std::string& name : names) {
+      const auto text_in = [&name](const StepFamily* family) {
         const Value* const own = record::find(family->params, name);
-        return own && to_text(*own) == to_text(value);
+        return own ? to_text(*own) : "not said";
       };
-      if (std::all_of(alike.begin(), alike.end(), has_same)) continue;
-      for (StepFamily* family : alike)
-        if (const Value* const own = record::find(family->params, name))
-          family->label += fmt::format(" {}={}", name, to_text(*own));
+      const std::string first = text_in(alike.front());
+      if (std::all_of(alike.begin(), alike.end(), [&](const StepFamily* f) { return text_in(f) == first; })) continue;
+      for (StepFamily* family : alike) family->label += fmt::format(" {}={}", name, text_in(family));
     }
+  }
   std::map<std::string, int> count;
   for (const StepFamily& family : families) ++count[family.label];
   for (StepFamily& family : families)
@@ -101,6 +166,27 @@ bool overlaps(const CaseRecord& r, int ranks) {
   if (const Value* const strategy = record::find(r.identity.params, "strategy"))
     return to_text(*strategy).starts_with("overlap");
   return metric(r, "overlap_share").value_or(0) > least_overlap;
+}
+
+// Why nothing can be expected from the record: what of what is needed it does not have, and the remedy.
+std::string why_not(const CaseRecord& r) {
+  constexpr std::array needed{"collectives", "communication_bytes", "communication_ms"};
+  std::vector<std::string> missing;
+  for (const char* const name : needed)
+    if (!metric(r, name)) missing.push_back(name);
+  const Value* const execution = record::find(r.identity.params, "execution");
+  const bool is_graph = execution && to_text(*execution) == "graph";
+  if (std::find(missing.begin(), missing.end(), "collectives") != missing.end())
+    return metric(r, "messages") ? "what it counts as 'messages' need not be all-reduces, and only steps whose "
+                                   "collectives are can be expected (those of ddp, which tell 'collectives')"
+                                 : "it has no figure 'collectives', the number of a step's all-reduces, as ddp has it";
+  if (missing.size() == 1 && missing.front() == "communication_ms" && is_graph)
+    return "it has no figure 'communication_ms', since nothing times single collectives in a graph; run it with "
+           "execution = \"eager\" ('--set workload.params.execution=eager')";
+  if (!missing.empty())
+    return fmt::format("it has no figure '{}'; run its experiment again", fmt::join(missing, "', '"));
+  if (!phase_s(r, "step")) return "it has no time of a step";
+  return "it has figures that cannot be: a step of 0 ms, a number or a time below 0, or no number of ranks";
 }
 
 // Nothing where the record leaves out what is needed, or has what cannot be.
@@ -159,22 +245,32 @@ int ranks_of_machine(const MeasuredStep& step, int ranks) {
 }
 
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out) {
-  std::vector<StepFamily> families;
-  std::map<std::string, std::size_t> known;
+  std::vector<const CaseRecord*> records;
+  std::vector<MeasuredStep> measured;
   for (const ObservedCase& observed : cases) {
     const CaseRecord& r = *observed.record;
     if (!r.result.is_ok() || r.identity.workload == "all_reduce") continue;
-    const std::optional<MeasuredStep> step = step_of(observed);
-    if (!step) {
-      left_out.insert(r.identity.workload);
-      continue;
-    }
-    const auto [at, is_new] = known.emplace(family_of(r), families.size());
-    if (is_new)
+    if (const std::optional<MeasuredStep> step = step_of(observed)) {
+      records.push_back(&r);
+      measured.push_back(*step);
+    } else
+      left_out.insert(fmt::format("{}: {}", r.identity.workload, why_not(r)));
+  }
+  const std::vector<std::size_t> groupings = groupings_of(records);
+  std::vector<StepFamily> families;
+  std::map<std::size_t, std::size_t> known;
+  std::vector<std::vector<const CaseRecord*>> members;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const CaseRecord& r = *records[i];
+    const MeasuredStep* const step = &measured[i];
+    const auto [at, is_new] = known.emplace(groupings[i], families.size());
+    if (is_new) {
       families.push_back({.label = label_of(r),
                           .workload = r.identity.workload,
-                          .item_unit = r.result.work ? r.result.work->item_unit : "",
-                          .params = r.identity.params});
+                          .item_unit = r.result.work ? r.result.work->item_unit : ""});
+      members.emplace_back();
+    }
+    members[at->second].push_back(&r);
     StepFamily& family = families[at->second];
     if (r.result.validity && r.result.validity->verdict != record::ValidityVerdict::valid &&
         r.result.validity->verdict != record::ValidityVerdict::power_limited)
@@ -187,6 +283,7 @@ std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, st
     else
       add(*same, *step);
   }
+  for (std::size_t f = 0; f < families.size(); ++f) take_parameters(families[f], members[f]);
   tell_apart(families);
   for (StepFamily& family : families)
     std::sort(family.steps.begin(), family.steps.end(),

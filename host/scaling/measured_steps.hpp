@@ -33,8 +33,9 @@ struct MeasuredStep {
 struct StepFamily {
   std::string label;  // the axes without the number of ranks, and the parameters that tell it from others of this label
   std::string workload, item_unit;
-  std::set<std::string> doubts;  // verdicts of its records that are not "valid"
-  record::Named<Value> params;
+  std::set<std::string> doubts;          // verdicts of its records that are not "valid"
+  record::Named<Value> params;           // that its records say
+  std::set<std::string> taken_to_agree;  // "name=value": what some of its records say and others do not
   std::vector<MeasuredStep> steps;
 };
 
@@ -50,7 +51,8 @@ double crowding(int ranks_of_machine, std::optional<double> ranks_at_full_speed)
 // takes, or all on one.
 int ranks_of_machine(const MeasuredStep& step, int ranks);
 
-// Cases that tell their collectives (ddp). Of others the workload's name is in `left_out`.
+// Cases that tell their all-reduces and the time of these (ddp). Of each other one `left_out` says why: "WORKLOAD: what
+// is missing, and the remedy". Records are of one family where the parameters that both say are equal.
 std::vector<StepFamily> step_families(const std::vector<ObservedCase>& cases, std::set<std::string>& left_out);
 
 // Of the workload all_reduce, and of the collectives of training steps.

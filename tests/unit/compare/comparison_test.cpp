@@ -1,4 +1,5 @@
 #include "compare/comparison.hpp"
+#include "compare/advice.hpp"
 
 #include "noisy_records.hpp"
 
@@ -150,6 +151,39 @@ TEST_F(SidesCompared, AVerificationInPartIsNoted) {
   const Comparison comparison = compare_sides(two({a}, {b}), {});
   EXPECT_EQ(comparison.metrics[0].cases[0].entries[1].notes,
             (std::vector<std::string>{"B was verified in part; the record's verify.text says which"}));
+}
+
+// Warm-up of 2 steps: behind the first one four settle where steps are short, and one where they are long.
+TEST_F(SidesCompared, ALossAfterOtherNumbersOfStepsIsNotJudged) {
+  const auto trained = [&](int warmup, int settling, double loss) {
+    Json r = sized("small", 100);
+    r["settings"]["measure.warmup"] = warmup;
+    r["sampling"] = {{"rule", "steps"}, {"settling_steps", settling}, {"mode", "waited"}, {"inner", 1}};
+    r["metrics"] = {{"loss", {{"value", loss}, {"unit", ""}, {"direction", 0}}}};
+    return r;
+  };
+  ComparisonOptions options;
+  options.metrics = {"loss"};
+  const auto entry_of = [&](const Json& a, const Json& b) {
+    return compare_sides(two({a}, {b}), options).metrics[0].cases[0].entries[1];
+  };
+  const Entry other = entry_of(trained(2, 1, 6.7595), trained(2, 4, 6.5712));
+  EXPECT_EQ(other.verdict, "cannot tell");
+  EXPECT_NEAR(*other.ratio, 6.5712 / 6.7595, 1e-9);
+  EXPECT_TRUE(what_would_tell(compare_sides(two({trained(2, 1, 6.7)}, {trained(2, 4, 6.5)}), options), "").empty())
+      << "more runs would not tell";
+  EXPECT_EQ(other.notes, (std::vector<std::string>{
+                             "loss is of the state after all steps, and these are not as many (unrecorded + "
+                             "measured): 2 + 100 in A, 5 + 100 in B; it compares with the same steps, and the same "
+                             "warmup of 0 or at least 5"}));
+  EXPECT_EQ(entry_of(trained(2, 1, 6.5), trained(2, 4, 6.5)).verdict, "same") << "of a pass without updates";
+  EXPECT_EQ(entry_of(trained(2, 4, 6.7595), trained(2, 4, 6.5712)).verdict, "lower");
+  EXPECT_EQ(entry_of(trained(20, 9, 6.7595), trained(20, 4, 6.5712)).verdict, "lower") << "the last of the warm-up";
+  Json own_a = trained(2, 1, 6.7595), own_b = trained(2, 4, 6.5712);
+  own_a["params"]["loss_steps"] = own_b["params"]["loss_steps"] = 30;
+  EXPECT_EQ(entry_of(own_a, own_b).verdict, "lower") << "the workload trains by itself";
+  options.metrics = {"step"};
+  EXPECT_EQ(entry_of(trained(2, 1, 6.7595), trained(2, 4, 6.5712)).verdict, "same");
 }
 
 TEST_F(SidesCompared, ReasonsToFail) {

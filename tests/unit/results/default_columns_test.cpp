@@ -62,18 +62,24 @@ TEST(Columns, MemoryOfTheCaseStandsForThatOfTheStepsWhereTheseTellNone) {
 
 TEST(Columns, TheNumberOfRanksShowsWhereNoAxisSaysIt) {
   Json record = ok_record();
-  const auto has_ranks = [&record] {
+  const auto has = [&record](const char* name) {
     const auto columns = default_columns(experiment::Experiment{}, {oom_record(), record});
-    return std::find(columns.begin(), columns.end(), "ranks") != columns.end();
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
   };
+  const auto has_ranks = [&has] { return has("ranks"); };
   record["ranks"] = 1;
   EXPECT_FALSE(has_ranks());
   record["ranks"] = 4;
   EXPECT_TRUE(has_ranks());
-  record["axes"]["run.ranks"] = "all";
-  EXPECT_TRUE(has_ranks());
-  record["axes"]["run.ranks"] = 4;
-  EXPECT_FALSE(has_ranks());
+  for (const int ranks : {4, 1}) {
+    record["ranks"] = ranks;
+    record["axes"]["run.ranks"] = "all";
+    EXPECT_TRUE(has_ranks());
+    EXPECT_FALSE(has("run.ranks")) << "the number stands for it";
+    record["axes"]["run.ranks"] = ranks;
+    EXPECT_FALSE(has_ranks());
+    EXPECT_TRUE(has("run.ranks"));
+  }
 }
 
 TEST(Columns, CopiesAreShown) {

@@ -146,9 +146,42 @@ TEST(MeasuredSteps, WhatTellsNoCollectivesIsLeftOutByName) {
   Json failed = ddp_on(2, 90);
   failed["status"] = "failed";
   std::set<std::string> left_out;
-  const std::vector<record::CaseRecord> records{ok_record(), failed};
+  Json graph = ddp_on(2, 90), split = ddp_on(2, 90);
+  graph["metrics"].erase("communication_ms");
+  graph["params"]["execution"] = "graph";
+  split["workload"] = "fsdp";
+  split["metrics"].erase("collectives");
+  split["metrics"]["messages"] = metric_of(18);
+  const std::vector<record::CaseRecord> records{ok_record(), failed, graph, split};
   EXPECT_TRUE(step_families(observed(records), left_out).empty());
-  EXPECT_EQ(left_out, (std::set<std::string>{"decoder"}));
+  EXPECT_EQ(left_out,
+            (std::set<std::string>{
+                "ddp: it has no figure 'communication_ms', since nothing times single collectives in a graph; run it "
+                "with execution = \"eager\" ('--set workload.params.execution=eager')",
+                "decoder: it has no figure 'collectives', the number of a step's all-reduces, as ddp has it",
+                "fsdp: what it counts as 'messages' need not be all-reduces, and only steps whose collectives are can "
+                "be expected (those of ddp, which tell 'collectives')"}));
+}
+
+// Records of before a parameter existed.
+TEST(MeasuredSteps, WhatARecordDoesNotSayIsTakenToAgree) {
+  const Json before = ddp_on(1, 80);
+  Json today = ddp_on(2, 90);
+  today["params"]["last_bucket_mb"] = 0.0;
+  std::set<std::string> left_out;
+  const std::vector<record::CaseRecord> records{before, today};
+  const auto families = step_families(observed(records), left_out);
+  ASSERT_EQ(families.size(), 1u);
+  EXPECT_EQ(families[0].steps.size(), 2u);
+  EXPECT_EQ(families[0].taken_to_agree, (std::set<std::string>{"last_bucket_mb=0"}));
+
+  Json other = today;
+  other["params"]["last_bucket_mb"] = 25.0;
+  const std::vector<record::CaseRecord> several{before, today, other};
+  const auto apart = step_families(observed(several), left_out);
+  ASSERT_EQ(apart.size(), 3u) << "nothing says which of two it belongs to";
+  EXPECT_EQ(apart[0].label, "ddp strategy=flat last_bucket_mb=not said");
+  EXPECT_EQ(apart[2].label, "ddp strategy=flat last_bucket_mb=25");
 }
 
 TEST(MeasuredSteps, TheWireIsToldByCollectivesAlone) {

@@ -161,6 +161,18 @@ TEST(Outlook, RecordsThatContradictEachOtherAreNamed) {
       "to compute");
 }
 
+TEST(Outlook, SaysWhatItTakesOfCollectivesBesideTheBackwardAndOfParameters) {
+  MeasuredStep s = step_on(2, 10, ring);
+  s.overlaps = true;
+  StepFamily family = family_of({s});
+  family.taken_to_agree = {"last_bucket_mb=0"};
+  FamilyOutlook one{.family = &family, .from = {2}, .assumptions = {.wires = {ring}}};
+  one.outlooks = outlooks(family, one.from, {8}, one.assumptions);
+  const std::string text = text_of({one}, {}, 1000);
+  EXPECT_NE(text.find("collectives count as of equal size"), std::string::npos) << text;
+  EXPECT_NE(text.find("agree with those that do: last_bucket_mb=0\n"), std::string::npos) << text;
+}
+
 // A step that took less than the model says, with collectives that are hidden: carried on, it would be below 0.
 TEST(Outlook, NoStepIsShorterThanItsComputation) {
   MeasuredStep s = step_on(2, 100, ring);
