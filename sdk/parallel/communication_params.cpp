@@ -6,7 +6,12 @@ namespace assay::parallel {
 namespace {
 
 std::size_t bytes_of(const Case& c, const char* mebibytes) {
-  return static_cast<std::size_t>(std::llround(c.get<double>(mebibytes) * 0x1p20));
+  const double size = c.get<double>(mebibytes);
+  if (size > 0 && size < least_bucket_mib)
+    throw Error(
+        ASSAY_INVALID_ARGUMENT,
+        std::string(mebibytes) + " is a bucket of less than 1 KiB; expected 0.0009765625 (1/1024) or more, or 0");
+  return static_cast<std::size_t>(std::llround(size * 0x1p20));
 }
 
 }  // namespace

@@ -80,6 +80,11 @@ TEST_F(Ddp, ABucketOfLessThanNothingIsRefused) {
   const RunResult result = run_alone({.plugin = "ddp", .params = "bucket_mb = -1.0"});
   EXPECT_EQ(result.exit.code, 2);
   EXPECT_TRUE(contains(result.output, "bucket_mb is -1.0; expected a number >= 0")) << result.output;
+  for (const char* const setting : {"bucket_mb", "last_bucket_mb"}) {  // 0, once it is rounded to bytes
+    const RunResult tiny = run_alone({.plugin = "ddp", .params = std::string(setting) + " = 4e-7"});
+    EXPECT_EQ(tiny.exit.code, 2);
+    EXPECT_TRUE(contains(tiny.output, std::string(setting) + " is a bucket of less than 1 KiB")) << tiny.output;
+  }
   const RunResult larger = run_alone({.plugin = "ddp", .params = "bucket_mb = 25\nlast_bucket_mb = 50"});
   EXPECT_EQ(larger.exit.code, 2);
   EXPECT_TRUE(contains(larger.output, "last_bucket_mb is larger than bucket_mb")) << larger.output;
