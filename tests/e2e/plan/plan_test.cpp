@@ -304,6 +304,15 @@ TEST_F(PlanOfPlugins, AWorkloadMayTellByItself) {
   EXPECT_EQ(plan["cases"][2]["memory"]["peak_bytes"]["data"], 120000);
 }
 
+TEST_F(Plan, ShowsTheNumberOfRanksOnce) {
+  write_experiment(
+      {.plugin = "ddp", .params = decoder_params, .run = "threads = 1", .sweep = "\"run.ranks\" = [1, 2]"});
+  const std::string output = plan().output;
+  const std::size_t begin = output.find("case  ");
+  ASSERT_NE(begin, std::string::npos) << output;
+  EXPECT_TRUE(output.substr(begin).starts_with("case  ranks  fits")) << output;
+}
+
 // Its setup writes to what it has taken, where nobody may: each of its cases ends the process that walks through it.
 TEST_F(PlanOfPlugins, OneThatTellsNothingIsNotKnown) {
   write_experiment({.plugin = "untold_plan", .sweep = "n = [1000, 5000, 7000]"});
