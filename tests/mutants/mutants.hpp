@@ -103,6 +103,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"attention_forward.last_key_missing", "the last key's value counts as 0"},
     {"attention_forward.bf16_result", "fp32 results are rounded to bf16"},
     {"attention_forward.log_sum_off", "the log-sum-exp, which the backward reads, is 0.01 too large"},
+    {"attention_forward.once", "with no backward, the result in the same memory is that of the first time"},
     {"attention_forward.other_key_head", "grouped queries read the values of another head"},
     {"attention_backward.scale_1_percent", "the scale is 1% too large"},
     {"attention_backward.last_query_missing", "the last query's gradient counts as 0"},
@@ -124,7 +125,9 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"ordered_sum.last_missing", "the sum lacks its last term"},
     {"ordered_sum.other_order", "terms are added pairwise where they are to be added in turn, and the other way round"},
     {"ordered_sum.fp32_accumulator", "a 16-bit accumulator is not rounded to"},
+    {"ordered_sum.once", "the result in the same memory is that of the first time"},
     {"ordered_dot.last_missing", "the product lacks its last term"},
+    {"ordered_dot.once", "the result in the same memory is that of the first time"},
     // ---- data
     {"copy.last_row_unwritten", "the last row of the copy stays as it was"},
     {"copy.truncates", "fp32 becomes bf16 by cutting bits off"},

@@ -102,6 +102,8 @@ std::vector<TriedCase> make_cases() {
   add("attention", "flash", attention_problem);
   add("attention", "naive", attention_problem + "impl = \"naive\"\n");
   add("attention", "eager", attention_problem + "impl = \"naive\"\nexecution = \"eager\"\n");
+  add("attention", "forward", attention_problem + "pass = \"forward\"\n");
+  cases.back().only = {"attention_forward"};
   add("attention", "layer", attention_problem + "projections = true\ndtype = \"bf16\"\n");
 
   // Who looks at results when all collectives are done does not depend on waits.
