@@ -207,6 +207,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"all_gather.bf16", "fp32 parts are rounded to bf16"},
     {"wait.too_early", "a wait returns before the collective is carried out, which the next wait does"},
     {"wait.at_the_last_moment", "a collective is carried out when it is waited for: no mistake, and nobody may notice"},
+    {"series.cut_short", "of collectives in a row the first alone takes place"},
     {"broadcast.wrong_root", "the next rank's data are sent"},
     {"broadcast.does_nothing", "each rank keeps its own data"},
     {"broadcast.range_left_out", "the last quarter is not sent"},

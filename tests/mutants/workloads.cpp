@@ -116,6 +116,8 @@ std::vector<TriedCase> make_cases() {
   add("all_reduce", "all_gather", bytes + "collective = \"all_gather\"\n", 2);
   add("all_reduce", "broadcast", bytes + "collective = \"broadcast\"\n", 2);
   add("all_reduce", "all_to_all", bytes + "collective = \"all_to_all\"\n", 2);
+  add("all_reduce", "series", bytes + "repeats = 3\n", 2);
+  cases.back().only = {"series"};
   // Of two ranks each is the other's neighbour on both sides.
   add("all_reduce", "send_receive", bytes + "collective = \"send_receive\"\n", 3);
 
