@@ -136,6 +136,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"random_integers.same_on_all_ranks", "the second half of the tokens repeats the first"},
     // ---- optimizers
     {"adamw.does_nothing", "nothing is updated"},
+    {"adamw.gradients_overwritten", "before the update all gradients become 0.001, and stay so"},
     {"adamw.no_weight_decay", "weights do not decay"},
     {"adamw.no_bias_correction", "moments are used as in a late step"},
     {"adamw.beta1", "the first moment forgets twice as fast"},
