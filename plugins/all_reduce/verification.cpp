@@ -1,4 +1,5 @@
-// Is every element of every rank right? What the last timed step has left, where that is known; then once in place and
+// Does a step do as many collectives as its time is divided by? And is every element of every rank right? What the last
+// timed step has left, where that is known, and what the same step leaves once more; then once in place and
 // once out of place, as far as the collective has both, each time on other data whose result is known to the bit, in
 // the buffers that were timed and with the collective that was timed. A collective that sends or leaves what was there
 // before is wrong each time.
@@ -179,8 +180,10 @@ std::string Workload::verify(const Launch& launch) {
                               : two_buffers ? "in two buffers"
                                             : "in place and out of place";
   const std::string how = graph_ ? "replayed as a graph, " : "";
-  const std::string checked = std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) +
-                              " rank(s), " + how + buffers + (timed ? ", and what the last timed step has left" : "");
+  const std::string checked =
+      std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) + " rank(s), " + how + buffers +
+      (timed ? ", and what the last timed step has left, also when it runs once more" : "") +
+      (settings_.repeats > 1 ? ", " + std::to_string(settings_.repeats) + " collectives in a step" : "");
   if (total.wrong > 0)
     throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +
                                         " are wrong, on rank(s) " + wrong_ranks +
