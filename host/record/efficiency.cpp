@@ -42,6 +42,29 @@ void scale(Peak& peak, double factor) {
 
 // A peak that the steps themselves exceed is none. A few percent are the noise of both.
 constexpr double most_of_a_measured_peak = 1.05;
+// No neighbour and no clock makes a peak so much too small for so long.
+constexpr double most_of_a_disturbed_peak = 2;
+
+// A peak that the steps exceed is left out, with the reason.
+void leave_out(const Peak& peak, double rate, CaseResult& result) {
+  const double share = rate / *peak.gflop_per_s;
+  if (share <= most_of_a_disturbed_peak)
+    return result.note(
+        fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below their own {:.4g} "
+                    "GFLOP/s, so it is left out: other programs took the processors meanwhile, or the clocks "
+                    "had dropped",
+                    *peak.gflop_per_s, rate));
+  std::string text = fmt::format(
+      "suspicious: the steps' {:.4g} GFLOP/s are {:.3g} times the peak of {:.4g} GFLOP/s that was measured after them, "
+      "which is more than other programs or dropped clocks explain: a step may not have done its work, or the workload "
+      "states more operations than it does; do not rely on its times before that is found out",
+      rate, share, *peak.gflop_per_s);
+  if (result.validity) {
+    result.validity->verdict = std::max(result.validity->verdict, ValidityVerdict::unknown);
+    result.validity->text = text + "; " + result.validity->text;
+  }
+  result.note(std::move(text));
+}
 
 void set_figures(Efficiency& efficiency, CaseResult& result, double items_of_a_step) {
   if (const auto& rates = result.rates) {
@@ -51,11 +74,7 @@ void set_figures(Efficiency& efficiency, CaseResult& result, double items_of_a_s
     }
     if (const auto& peak = efficiency.measured;
         peak && ratio(rates->gflop_per_s, peak->gflop_per_s).value_or(0) > most_of_a_measured_peak) {
-      result.note(
-          fmt::format("the peak of {:.4g} GFLOP/s that was measured after the steps is below their own {:.4g} "
-                      "GFLOP/s, so it is left out: other programs took the processors meanwhile, or the clocks "
-                      "had dropped",
-                      *peak->gflop_per_s, *rates->gflop_per_s));
+      leave_out(*peak, *rates->gflop_per_s, result);
       efficiency.measured.reset();
     }
     if (const auto& peak = efficiency.measured) {

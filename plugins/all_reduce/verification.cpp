@@ -1,4 +1,5 @@
-// Is every element of every rank right? What the last timed step has left, where that is known; then once in place and
+// Does a step do as many collectives as its time is divided by? And is every element of every rank right? What the last
+// timed step has left, where that is known, and what the same step leaves once more; then once in place and
 // once out of place, as far as the collective has both, each time on other data whose result is known to the bit, in
 // the buffers that were timed and with the collective that was timed. A collective that sends or leaves what was there
 // before is wrong each time.
@@ -123,6 +124,19 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
   return result;
 }
 
+// The timed step once more, the series or its graph, of which the communicator counts the collectives: a time is
+// divided by their number.
+void Workload::check_count(const Launch& launch) {
+  communicator_->take_totals();
+  run_step(launch);
+  communicator_->synchronize();
+  const std::uint64_t done = communicator_->take_totals().collectives;
+  if (done == static_cast<std::uint64_t>(settings_.repeats)) return;
+  throw Error(ASSAY_WRONG_RESULT, "a step is to be " + std::to_string(settings_.repeats) + " x " +
+                                      settings_.collective_name + ", and the communicator of rank " +
+                                      std::to_string(settings_.rank) + " counts " + std::to_string(done));
+}
+
 std::string Workload::verify(const Launch& launch) {
   const ExactData exact = exact_data();
   const bool one_buffer = settings_.collective == Collective::broadcast;
@@ -139,7 +153,10 @@ std::string Workload::verify(const Launch& launch) {
   if (timed) {
     communicator_->synchronize();
     add(check_result(timed_, exact, 0), "after the last timed step");
+    if (!settings_.in_place) Pieces(*backend_).spoil(timed_.receive);
   }
+  check_count(launch);
+  if (timed) add(check_result(timed_, exact, 0), "after the timed step once more");
   const bool two_buffers = !assay::comm::may_be_in_place(settings_.collective);
   if (!two_buffers) add(run_and_check(true, exact, 1 * shift_of_data), "in place");
   if (!one_buffer) add(run_and_check(false, exact, 2 * shift_of_data), "out of place");
@@ -163,8 +180,10 @@ std::string Workload::verify(const Launch& launch) {
                               : two_buffers ? "in two buffers"
                                             : "in place and out of place";
   const std::string how = graph_ ? "replayed as a graph, " : "";
-  const std::string checked = std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) +
-                              " rank(s), " + how + buffers + (timed ? ", and what the last timed step has left" : "");
+  const std::string checked =
+      std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) + " rank(s), " + how + buffers +
+      (timed ? ", and what the last timed step has left, also when it runs once more" : "") +
+      (settings_.repeats > 1 ? ", " + std::to_string(settings_.repeats) + " collectives in a step" : "");
   if (total.wrong > 0)
     throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +
                                         " are wrong, on rank(s) " + wrong_ranks +

@@ -98,16 +98,15 @@ void Workload::setup(const Launch& launch) {
   if (!settings_.in_place) pieces.spoil(timed_.receive);
 }
 
+void Workload::run_step(const Launch& launch) {
+  const auto phase = launch.phase(collective_phase);
+  if (graph_) return graph_->launch();
+  time_.run(
+      launch, *communicator_, [&] { return enqueue_series(timed_); }, static_cast<std::uint64_t>(settings_.repeats));
+}
+
 void Workload::run(const Launch& launch) {
-  {
-    const auto phase = launch.phase(collective_phase);
-    if (graph_)
-      graph_->launch();
-    else
-      time_.run(
-          launch, *communicator_, [&] { return enqueue_series(timed_); },
-          static_cast<std::uint64_t>(settings_.repeats));
-  }
+  run_step(launch);
   assay::comm::CollectiveTime::end_step(launch, *communicator_);
 }
 

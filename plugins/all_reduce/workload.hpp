@@ -67,11 +67,13 @@ class Workload {
   std::size_t other_bytes() const;
   assay::comm::Ticket enqueue(const Buffers& b);
   assay::comm::Ticket enqueue_series(const Buffers& b);  // a step's
+  void run_step(const Launch& launch);
   assay::comm::CollectiveMemory take_memory(std::size_t bytes, const char* label);
   // A step's collectives, or one, as a graph.
   std::unique_ptr<assay::compute::Graph> capture(const Buffers& b, std::int64_t collectives);
 
   // verification.cpp
+  void check_count(const Launch& launch);
   // Where each rank has a part of what is sent, each part has a shift of its own, so that no two are alike, also where
   // a part is as long as the data's period.
   void write_sent(const assay::compute::Tensor& send, const assay::comm::PeriodicData& own, std::int64_t shift) const;

@@ -1,8 +1,8 @@
 // Compares some heads with float64, in two steps:
-//   the results of the last step: rows of out and dq; the rows of dv must add up to those of dout, because
-//   probabilities add up to 1, which shows that no query was left out; the timed step once more, with a dout that is 0
-//   except for the chosen queries: every row of dk and dv, and dq.
-// Between the two, with projections: the timed step once more, and every product by a weight, by sketches.
+//   the timed step once more, into results filled with NaN: rows of out and dq; the rows of dv must add up to those of
+//   dout, because probabilities add up to 1, which shows that no query was left out; with projections every product by
+//   a weight, by sketches;
+//   the timed step again, with a dout that is 0 except for the chosen queries: every row of dk and dv, and dq.
 #include <algorithm>
 #include <assay/compute/difference.hpp>
 #include <assay/verification/sampling.hpp>
@@ -146,17 +146,23 @@ void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std
   }
 }
 
-// Of the step once more, into results that were filled with NaN.
-std::vector<Layer::ProductError> Workload::errors_of_projections(const Launch& launch) {
-  if (!settings_.problem.projections) return {};
-  const auto invalidate = [&](const Slots& slots) {
+// The timed step once more, into results that were filled with NaN: what set-up or an earlier step has left cannot pass
+// for its own. Without projections q, k, v and dout are what is given.
+void Workload::repeat_into_spoiled_results(const Launch& launch) {
+  const bool projects = settings_.problem.projections;
+  const auto spoil = [&](const Slots& slots) {
     for (const Slot* slot : slots) backend_->run(op::Fill{.x = slot->in_memory_order(), .value = NAN});
   };
-  if (has_forward()) invalidate(joined(layer_->results(), {&operands_.q, &operands_.k, &operands_.v, &operands_.out}));
-  if (has_backward())
-    invalidate(joined(layer_->gradients(), {&operands_.dout, &operands_.dq, &operands_.dk, &operands_.dv}));
+  if (has_forward()) spoil(joined(layer_->results(), {&operands_.out}));
+  if (has_forward() && projects) spoil({&operands_.q, &operands_.k, &operands_.v});
+  if (has_backward()) spoil(joined(layer_->gradients(), {&operands_.dq, &operands_.dk, &operands_.dv}));
+  if (has_backward() && projects) spoil({&operands_.dout});
   repeat_step(launch);
   backend_->synchronize();
+}
+
+std::vector<Layer::ProductError> Workload::errors_of_projections() {
+  if (!settings_.problem.projections) return {};
   std::vector<Layer::ProductError> errors = layer_->forward_errors(*backend_);
   if (!has_backward()) return errors;
   for (const Layer::ProductError& e : layer_->backward_errors(*backend_)) errors.push_back(e);
@@ -171,6 +177,7 @@ std::string Workload::verify(const Launch& launch) {
   const double few = forgiven_of(p.dtype, p.head_dim, p.seq);
   const double many = forgiven_of(p.dtype, p.head_dim, static_cast<std::int64_t>(queries.size()));
 
+  repeat_into_spoiled_results(launch);
   std::vector<SampledHead> heads;
   Errors errors;
   for (const std::int64_t index : indices) {
@@ -181,7 +188,7 @@ std::string Workload::verify(const Launch& launch) {
     errors.add(errors.dq, worst_error(rows_of(operands_.dq, index, queries), expected.dq, few));
     errors.add(errors.value_sums, error_of_value_sums(heads.back()));
   }
-  const std::vector<Layer::ProductError> projections = errors_of_projections(launch);
+  const std::vector<Layer::ProductError> projections = errors_of_projections();
   for (const Layer::ProductError& e : projections) errors.add(errors.projections, e.error);
   if (has_backward()) {
     keep_gradient_of(heads, queries);

@@ -79,7 +79,8 @@ class Workload {
                              const std::vector<std::int64_t>& rows);
   double error_of_value_sums(const SampledHead& sampled);
   void keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries);
-  std::vector<Layer::ProductError> errors_of_projections(const Launch& launch);
+  void repeat_into_spoiled_results(const Launch& launch);
+  std::vector<Layer::ProductError> errors_of_projections();
 
   assay::Host host_;
   Settings settings_;

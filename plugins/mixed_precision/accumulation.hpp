@@ -124,6 +124,7 @@ class Accumulation {
   double exact(const std::vector<double>& terms) const;
   float expected() const;  // the operation must return this, to the bit; not for matmul
   void check_product(double result) const;
+  void check_sum(double result, double should_be) const;
   float download_result() const;
 
   assay::Host host_;

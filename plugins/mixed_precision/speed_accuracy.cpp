@@ -78,10 +78,31 @@ void SpeedAccuracy::run(const Launch& launch) {
   assay::mark_replayed(host_);
 }
 
-// Of the whole batch, as the timed step has it, with weights of norms other than 1.
-std::string SpeedAccuracy::check_operations() {
+void SpeedAccuracy::enqueue_timed(const Launch& launch) {
+  graph_ ? graph_->launch() : training_step(*trainer_, launch);
+}
+
+// Of the whole batch, as the timed step has it: every operation, with weights of norms other than 1; and the gradients
+// that the timed step itself leaves, its graph where it is one, against those of these operations one by one.
+std::string SpeedAccuracy::check_operations(const Launch& launch) {
   DecoderTrainer& trainer = *trainer_;
   const DecoderModel& timed = trainer.model();
+  const ParameterSet& set = trainer.parameters();
+  trainer.initialize();
+  const double loss_scale = assay::verification::find_finite_gradients(trainer, [&] { enqueue_timed(launch); });
+  const auto sample_of = [&](std::size_t id) {
+    return assay::verification::sample(
+        trainer.backend(), set.gradient(id),
+        assay::verification::sampled_elements(set, id, assay::verification::compared_elements));
+  };
+  trainer.initialize();
+  trainer.start(loss_scale);
+  enqueue_timed(launch);
+  assay::verification::Outcome of_timed_step;
+  of_timed_step.loss = trainer.loss_of(timed);
+  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) of_timed_step.samples.push_back(sample_of(id));
+
+  graph_.reset();  // its addresses are about to change
   assay::compute::AuditedBackend audited(trainer.backend(), model().precision.product_math);
   const auto enqueue = [&](assay::compute::Backend& by) {
     timed.forward(by, trainer.inputs(), &trainer.labels(), trainer.valid_rows());
@@ -92,7 +113,15 @@ std::string SpeedAccuracy::check_operations() {
   trainer.start(assay::verification::verification_loss_scale);
   assay::verification::spread_constants(trainer.backend(), trainer.parameters());
   enqueue(audited);
-  return audited.text() + "; ";
+  trainer.initialize();
+  trainer.start(loss_scale);
+  enqueue(trainer.backend());
+  return audited.text() + "; " +
+         assay::verification::compare_paths(
+             "the timed step against its operations one by one", of_timed_step, trainer.loss_of(timed), sample_of,
+             assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()), set,
+             set.all().back().name) +
+         "; ";
 }
 
 // First the steps, then the gradients: the model of one sequence may move the activations' memory.
@@ -155,10 +184,8 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
 std::string SpeedAccuracy::verify(const Launch& launch) {
   const assay::workload::PrecisionPolicy policy = model().precision;
   std::string text = assay::verification::check_finite(*trainer_, trainer_->model());
-  text += assay::verification::check_updates(trainer_.value(),
-                                             [&] { graph_ ? graph_->launch() : training_step(*trainer_, launch); });
-  graph_.reset();  // its addresses are about to change
-  text += check_operations();
+  text += assay::verification::check_updates(trainer_.value(), [&] { enqueue_timed(launch); });
+  text += check_operations(launch);
   const Accuracy own = accuracy_of(*trainer_);
   Accuracy fp32;
   if (!is_fp32_) {

@@ -96,7 +96,8 @@ class SpeedAccuracy {
   assay::models::DecoderConfig compared_model(assay::models::DecoderConfig config) const;
   double reference_gflop() const;
   bool has_exact_reference() const { return reference_ == Reference::fp64; }
-  std::string check_operations();
+  void enqueue_timed(const Launch& launch);
+  std::string check_operations(const Launch& launch);  // ends the graph
   Accuracy accuracy_of(assay::models::DecoderTrainer& trainer) const;
   Gradients exact_gradients(const assay::models::DecoderTrainer& fp32) const;
 

@@ -81,6 +81,7 @@ void MutantBackend::execute(const op::AttentionForward& op) {
     AttentionShape& s = changed.shape;
     s.dropout = dropout;
     const auto call = [&] { real().run(changed); };
+    if (!attends_backward_ && is_written_again(op.out) && broken("attention_forward.once")) return;
     if (s.causal && asks_otherwise("attention_forward.mask_ignored")) s.causal = false;
     if (asks_otherwise("attention_forward.scale_1_percent")) s.scale *= too_large;
     if (broken("attention_forward.last_key_missing")) return with_other<float>(op.v, clear_last_token, call);
@@ -110,6 +111,7 @@ void MutantBackend::execute(const op::AttentionForward& op) {
 }
 
 void MutantBackend::execute(const op::AttentionBackward& op) {
+  attends_backward_ = true;
   with_broken_dropout(op.shape.dropout, [&](const Dropout& dropout) {
     op::AttentionBackward changed = op;
     AttentionShape& s = changed.shape;

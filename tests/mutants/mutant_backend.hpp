@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "switchboard.hpp"
@@ -87,6 +88,8 @@ class MutantBackend final : public compute::ForwardingBackend {
     call();
     before.write();
   }
+  // Whether an operation that asks has left its result there before.
+  bool is_written_again(const Tensor& result) { return executes() && !written_.insert(result.data).second; }
   void update_next_copy();                                          // mutant_optimizers.cpp: after one on the side lane
   void scaled(const op::Matmul& op) const;                          // mutant_operations.cpp
   void break_eight_bits(const op::EightBitRows& eight_bits) const;  // mutant_data.cpp: those of another operation
@@ -106,6 +109,8 @@ class MutantBackend final : public compute::ForwardingBackend {
   std::int32_t left_multiprocessors_ = 0;
   std::vector<op::AdamW> side_updates_, side_updates_before_;  // of this step so far, and of the one before it
   std::map<void*, Values<float>> gradients_before_;            // by address: what the optimizer was given last
+  std::set<void*> written_;                                    // addresses, see is_written_again
+  bool attends_backward_ = false;  // an attention was, so that what it leaves is not the end of a step
 };
 
 // with_broken_dropout stands here since three files use it.

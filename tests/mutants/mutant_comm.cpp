@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -76,9 +77,13 @@ class MutantCommunicator final : public Communicator {
   std::int32_t rank() const override { return real_->rank(); }
   std::int32_t size() const override { return real_->size(); }
   void register_memory(void* address, std::size_t bytes) override { real_->register_memory(address, bytes); }
-  void begin_series() override { real_->begin_series(); }
+  void begin_series() override {
+    before_series_ = started_;
+    real_->begin_series();
+  }
   Ticket end_series() override {
     (void)real_->end_series();
+    before_series_.reset();
     return started_;
   }
   void wait(Ticket ticket) override;
@@ -138,6 +143,7 @@ class MutantCommunicator final : public Communicator {
   std::unique_ptr<Communicator> real_;
   std::deque<std::function<void()>> waiting_;  // collectives that are still to be carried out
   Ticket started_ = 0, carried_out_ = 0, due_ = 0;
+  std::optional<Ticket> before_series_;  // the last one started then, within one
   std::uint64_t reductions_ = 0, scatterings_ = 0, gatherings_ = 0;
   std::map<std::pair<void*, std::int64_t>, Bytes> sent_, received_;  // last, by address and elements
   std::map<std::pair<void*, std::int64_t>, Bytes> shares_, parts_, scattered_, gathered_;  // of those two, likewise
@@ -146,6 +152,7 @@ class MutantCommunicator final : public Communicator {
 };
 
 Ticket MutantCommunicator::start(std::function<void()> collective) {
+  if (before_series_ && started_ > *before_series_ && breaks("series.cut_short")) return started_;
   waiting_.push_back(std::move(collective));
   ++started_;
   using assay::mutants::lives;

@@ -51,6 +51,7 @@ void MutantBackend::execute(const op::AdamW& op) {
   AdamWOptions& o = changed.options;
   const auto call = [&] { real().run(changed); };
   if (broken("adamw.does_nothing")) return;
+  if (broken("adamw.gradients_overwritten")) real().run(op::Fill{.x = op.gradient, .value = 1e-3F});
   if (o.weight_decay != 0 && broken("adamw.no_weight_decay")) o.weight_decay = 0;
   if (broken("adamw.beta1")) o.beta1 = 2 * o.beta1 - 1;
   if (broken("adamw.beta2")) o.beta2 = 10 * o.beta2 - 9;

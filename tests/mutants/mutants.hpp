@@ -103,6 +103,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"attention_forward.last_key_missing", "the last key's value counts as 0"},
     {"attention_forward.bf16_result", "fp32 results are rounded to bf16"},
     {"attention_forward.log_sum_off", "the log-sum-exp, which the backward reads, is 0.01 too large"},
+    {"attention_forward.once", "with no backward, the result in the same memory is that of the first time"},
     {"attention_forward.other_key_head", "grouped queries read the values of another head"},
     {"attention_backward.scale_1_percent", "the scale is 1% too large"},
     {"attention_backward.last_query_missing", "the last query's gradient counts as 0"},
@@ -124,7 +125,9 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"ordered_sum.last_missing", "the sum lacks its last term"},
     {"ordered_sum.other_order", "terms are added pairwise where they are to be added in turn, and the other way round"},
     {"ordered_sum.fp32_accumulator", "a 16-bit accumulator is not rounded to"},
+    {"ordered_sum.once", "the result in the same memory is that of the first time"},
     {"ordered_dot.last_missing", "the product lacks its last term"},
+    {"ordered_dot.once", "the result in the same memory is that of the first time"},
     // ---- data
     {"copy.last_row_unwritten", "the last row of the copy stays as it was"},
     {"copy.truncates", "fp32 becomes bf16 by cutting bits off"},
@@ -133,6 +136,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"random_integers.same_on_all_ranks", "the second half of the tokens repeats the first"},
     // ---- optimizers
     {"adamw.does_nothing", "nothing is updated"},
+    {"adamw.gradients_overwritten", "before the update all gradients become 0.001, and stay so"},
     {"adamw.no_weight_decay", "weights do not decay"},
     {"adamw.no_bias_correction", "moments are used as in a late step"},
     {"adamw.beta1", "the first moment forgets twice as fast"},
@@ -204,6 +208,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"all_gather.bf16", "fp32 parts are rounded to bf16"},
     {"wait.too_early", "a wait returns before the collective is carried out, which the next wait does"},
     {"wait.at_the_last_moment", "a collective is carried out when it is waited for: no mistake, and nobody may notice"},
+    {"series.cut_short", "of collectives in a row the first alone takes place"},
     {"broadcast.wrong_root", "the next rank's data are sent"},
     {"broadcast.does_nothing", "each rank keeps its own data"},
     {"broadcast.range_left_out", "the last quarter is not sent"},

@@ -102,6 +102,8 @@ std::vector<TriedCase> make_cases() {
   add("attention", "flash", attention_problem);
   add("attention", "naive", attention_problem + "impl = \"naive\"\n");
   add("attention", "eager", attention_problem + "impl = \"naive\"\nexecution = \"eager\"\n");
+  add("attention", "forward", attention_problem + "pass = \"forward\"\n");
+  cases.back().only = {"attention_forward"};
   add("attention", "layer", attention_problem + "projections = true\ndtype = \"bf16\"\n");
 
   // Who looks at results when all collectives are done does not depend on waits.
@@ -114,6 +116,8 @@ std::vector<TriedCase> make_cases() {
   add("all_reduce", "all_gather", bytes + "collective = \"all_gather\"\n", 2);
   add("all_reduce", "broadcast", bytes + "collective = \"broadcast\"\n", 2);
   add("all_reduce", "all_to_all", bytes + "collective = \"all_to_all\"\n", 2);
+  add("all_reduce", "series", bytes + "repeats = 3\n", 2);
+  cases.back().only = {"series"};
   // Of two ranks each is the other's neighbour on both sides.
   add("all_reduce", "send_receive", bytes + "collective = \"send_receive\"\n", 3);
 

@@ -70,12 +70,31 @@ TEST(Efficiency, AMeasuredPeakHasFiguresOfItsOwn) {
 
 TEST(Efficiency, APeakBelowTheStepsOwnRateIsNone) {
   CaseResult result = on("AMD EPYC", "bf16");
-  result.efficiency = record::Efficiency{.measured = Peak{4.947e5 / 2, 9600.0, "by trial"}};
+  result.efficiency = record::Efficiency{.measured = Peak{4.947e5 / 1.5, 9600.0, "by trial"}};
+  result.validity = {record::ValidityVerdict::valid, "nobody else"};
   record::set_efficiency(result);
+  EXPECT_EQ(result.validity->verdict, record::ValidityVerdict::valid);
   EXPECT_FALSE(result.efficiency.has_value());
   ASSERT_EQ(result.notes->size(), 1u);
-  EXPECT_EQ(result.notes->front().find("the peak of 2.474e+05 GFLOP/s that was measured after the steps is below"), 0u)
+  EXPECT_EQ(result.notes->front().find("the peak of 3.298e+05 GFLOP/s that was measured after the steps is below"), 0u)
       << result.notes->front();
+}
+
+TEST(Efficiency, RatesThatNoDisturbanceExplainsAreSuspicious) {
+  using enum record::ValidityVerdict;
+  for (const auto& [seen, becomes] : {std::pair(valid, unknown), {contended, contended}}) {
+    CaseResult result = on("AMD EPYC", "bf16");
+    result.efficiency = record::Efficiency{.measured = Peak{4.947e5 / 137, 9600.0, "by trial"}};
+    result.validity = {seen, "as seen"};
+    record::set_efficiency(result);
+    EXPECT_FALSE(result.efficiency.has_value());
+    ASSERT_EQ(result.notes->size(), 1u);
+    EXPECT_EQ(result.notes->front().find("suspicious: the steps' 4.947e+05 GFLOP/s are 137 times the peak of 3611 "),
+              0u)
+        << result.notes->front();
+    EXPECT_EQ(result.validity->verdict, becomes);
+    EXPECT_EQ(result.validity->text, result.notes->front() + "; as seen");
+  }
 }
 
 TEST(Efficiency, EnergyIsOfAllItemsOfTheWindow) {
