@@ -14,14 +14,36 @@ struct Runs {
   std::vector<double> times_ms, peak_mib;
   std::size_t count = 0, failed = 0;
   std::string first_failure;
+  std::string impossible;  // what is wrong with the first figure that cannot be
 };
+
+std::string shortened(const Json& value) {
+  if (value.is_structured()) return "a list or an object";
+  constexpr std::size_t longest = 40;
+  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+}
+
+void note_impossible(std::string text, Runs& runs) {
+  if (runs.impossible.empty()) runs.impossible = std::move(text);
+}
+
+void add_time_s(double seconds, Runs& runs) {
+  if (!is_time_ms(seconds * 1e3)) note_impossible(fmt::format("one of its times is {} s", seconds), runs);
+  runs.times_ms.push_back(seconds * 1e3);
+}
+
+void add_peak_bytes(double bytes, Runs& runs) {
+  constexpr double bytes_of_mib = 1048576.0;
+  if (!(bytes >= 0)) note_impossible(fmt::format("one of its peaks of memory is {} bytes", bytes), runs);
+  runs.peak_mib.push_back(bytes / bytes_of_mib);
+}
 
 void note_exit(const Json& code, Runs& runs) {
   if (code == 0) return;
   ++runs.failed;
   if (runs.first_failure.empty())
-    runs.first_failure =
-        code.is_number() ? fmt::format("exit code {}", code.get<std::int64_t>()) : "killed by a signal";
+    runs.first_failure = code.is_null() ? "killed by a signal" : "exit code " + shortened(code);
 }
 
 // {"value": 1.0, "unit": "second"}
@@ -32,25 +54,29 @@ std::optional<double> measured(const Json& run, const char* name, const char* un
 }
 
 Runs runs_of(const Json& result) {
-  constexpr double bytes_of_mib = 1048576.0;
   Runs runs;
   if (const auto times = result.find("times"); times != result.end() && times->is_array()) {
     for (const Json& time : *times)
-      if (const auto s = number_of(time)) runs.times_ms.push_back(*s * 1e3);
+      if (const auto s = number_of(time))
+        add_time_s(*s, runs);
+      else
+        note_impossible("one of its times is no number: " + shortened(time), runs);
     runs.count = times->size();
   }
   if (const auto codes = result.find("exit_codes"); codes != result.end() && codes->is_array())
     for (const Json& code : *codes) note_exit(code, runs);
   if (const auto peaks = result.find("memory_usage_byte"); peaks != result.end() && peaks->is_array())
     for (const Json& peak : *peaks)
-      if (const auto bytes = number_of(peak)) runs.peak_mib.push_back(*bytes / bytes_of_mib);
+      if (const auto bytes = number_of(peak)) add_peak_bytes(*bytes, runs);
   if (const auto all = result.find("measurements"); all != result.end() && all->is_array())
     for (const Json& run : *all) {
       if (!run.is_object()) continue;
       ++runs.count;
-      if (const auto s = measured(run, "time_wall_clock", "second")) runs.times_ms.push_back(*s * 1e3);
-      if (const auto bytes = measured(run, "memory_peak_resident", "byte"))
-        runs.peak_mib.push_back(*bytes / bytes_of_mib);
+      if (const auto s = measured(run, "time_wall_clock", "second"))
+        add_time_s(*s, runs);
+      else
+        note_impossible("one of its runs has no time in seconds", runs);
+      if (const auto bytes = measured(run, "memory_peak_resident", "byte")) add_peak_bytes(*bytes, runs);
       if (const auto code = run.find("exit_code"); code != run.end()) note_exit(*code, runs);
     }
   return runs;
@@ -77,12 +103,9 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
       }
     const Runs runs = runs_of(result);
     if (runs.failed > 0) {
-      record.result.status = record::Status::failed;
-      record.result.reason = fmt::format("{} in {} of {} runs", runs.first_failure, runs.failed, runs.count);
-    } else if (const auto odd = std::find_if_not(runs.times_ms.begin(), runs.times_ms.end(), is_time_ms);
-               odd != runs.times_ms.end()) {
-      record.result.status = record::Status::failed;
-      record.result.reason = fmt::format("one of its times is {} s", *odd / 1e3);
+      fail(record, fmt::format("{} in {} of {} runs", runs.first_failure, runs.failed, runs.count));
+    } else if (!runs.impossible.empty()) {
+      fail(record, runs.impossible);
     } else if (!runs.times_ms.empty()) {
       record.result.phases.emplace();
       record.result.phases->emplace_back("step", step_of_samples(runs.times_ms));
@@ -92,10 +115,9 @@ ImportedRun read_hyperfine(std::string_view text, const ImportOptions& options) 
       record.result.phases->emplace_back(
           "step", step_of_mean(*mean * 1e3, std ? std::optional(*std * 1e3) : std::nullopt, std::nullopt));
     } else {
-      record.result.status = record::Status::failed;
-      record.result.reason = "it has neither times nor a mean that is one";
+      fail(record, "it has neither times nor a mean that is one");
     }
-    if (!runs.peak_mib.empty()) {
+    if (!runs.peak_mib.empty() && runs.impossible.empty()) {
       record.result.memory.emplace();
       record.result.memory->process_peak_mib = *std::max_element(runs.peak_mib.begin(), runs.peak_mib.end());
     }

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "common/filter.hpp"
 #include "common/foreign_json.hpp"
@@ -42,6 +45,13 @@ std::optional<std::int64_t> count_of(std::optional<double> number) {
   return static_cast<std::int64_t>(*number);
 }
 
+void fail(record::CaseRecord& record, std::string reason) {
+  record.result.status = record::Status::failed;
+  record.result.reason = std::move(reason);
+  record.result.phases.reset();
+  record.result.rates.reset();
+}
+
 bool is_time_ms(double ms) { return ms > 0 && ms < 1e12; }
 
 std::optional<double> spread_of(std::optional<double> number) {
@@ -56,6 +66,10 @@ std::string text_at(const Json& object, const char* key) {
 
 std::optional<Value> value_of(const Json& value) {
   if (value.is_boolean()) return Value(value.get<bool>());
+  // As text where no value holds the number: two of them must not become one.
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
+    return Value(value.dump());
   if (value.is_number_integer()) return Value(value.get<std::int64_t>());
   if (value.is_number_float()) return Value(value.get<double>());
   if (value.is_string()) return Value(value.get<std::string>());

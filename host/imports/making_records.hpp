@@ -25,11 +25,13 @@ std::string text_at(const Json& object, const char* key);
 bool is_time_ms(double ms);
 // A standard deviation; nothing where it is below zero.
 std::optional<double> spread_of(std::optional<double> number);
-// As a parameter: a number, a bool, or a text.
+// As a parameter: a number, a bool, or a text. A whole number beyond 64 bits with a sign is a text.
 std::optional<Value> value_of(const Json& value);
 
 // An `ok` record that nobody has verified, and of which nobody knows who else used the machine.
 record::CaseRecord new_record(const std::string& workload, std::size_t index);
+// Makes it a failed one, without times and rates.
+void fail(record::CaseRecord& record, std::string reason);
 // The time of a step: of samples, or of a mean alone with what is known beside it.
 record::Phase step_of_samples(const std::vector<double>& samples_ms);
 record::Phase step_of_mean(double mean_ms, std::optional<double> std_ms, std::optional<std::int64_t> n);

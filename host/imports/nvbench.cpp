@@ -2,6 +2,8 @@
 // by tag. Times are in seconds. Numbers may be written as texts. Files of before 2022 have summaries by their titles.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "imports/making_records.hpp"
 
 namespace assay::host::imports {
@@ -57,29 +59,50 @@ std::optional<Value> axis_value(const Json& axis) {
   return value_of(*value);
 }
 
-void add_figures(const Summaries& summaries, record::CaseRecord& record) {
-  const auto mean_s = summaries.value({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)"});
-  if (!mean_s || !is_time_ms(*mean_s * 1e3)) {
-    record.result.status = record::Status::failed;
-    record.result.reason =
-        mean_s ? fmt::format("its mean GPU time is {} s", *mean_s) : "it has no mean GPU time (nv/cold/time/gpu/mean)";
-    return;
+// Figures of one state, of which one that cannot be makes a failed case: what else would be true of it?
+class Figures {
+ public:
+  explicit Figures(const Summaries& summaries) : summaries_(summaries) {}
+  std::optional<double> time_ms(std::initializer_list<const char*> tags) {
+    const auto s = summaries_.value(tags);
+    if (s && !is_time_ms(*s * 1e3)) note(fmt::format("its {} is {} s", *tags.begin(), *s));
+    return s ? std::optional(*s * 1e3) : std::nullopt;
   }
+  std::optional<double> rate(const char* tag) {
+    constexpr double beyond_any = 1e24;
+    const auto per_s = summaries_.value({tag});
+    if (per_s && !(*per_s >= 0 && *per_s < beyond_any)) note(fmt::format("its {} is {} a second", tag, *per_s));
+    return per_s;
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void note(std::string text) {
+    if (problem_.empty()) problem_ = std::move(text);
+  }
+  const Summaries& summaries_;
+  std::string problem_;
+};
+
+void add_figures(const Summaries& summaries, record::CaseRecord& record) {
+  Figures figures(summaries);
+  const auto mean_ms = figures.time_ms({"nv/cold/time/gpu/mean", "Average GPU Time (Cold)"});
+  if (!mean_ms) return fail(record, "it has no mean GPU time (nv/cold/time/gpu/mean)");
   std::optional<double> std_s = spread_of(summaries.value({"nv/cold/time/gpu/stdev/absolute"}));
   if (const auto relative = spread_of(summaries.value({"nv/cold/time/gpu/stdev/relative"})); !std_s && relative)
-    std_s = *relative * *mean_s;
+    std_s = *relative * *mean_ms / 1e3;
   const auto count = count_of(summaries.value({"nv/cold/sample_size", "Number of Trials (Cold)"}));
-  record::Phase step = step_of_mean(*mean_s * 1e3, std_s ? std::optional(*std_s * 1e3) : std::nullopt, count);
-  if (const auto least = summaries.value({"nv/cold/time/gpu/min"})) step.min_ms = *least * 1e3;
-  if (const auto most = summaries.value({"nv/cold/time/gpu/max"})) step.max_ms = *most * 1e3;
-  if (const auto median = summaries.value({"nv/cold/time/gpu/median"})) step.p50_ms = *median * 1e3;
-  if (const auto host = summaries.value({"nv/cold/time/cpu/mean", "Average CPU Time (Cold)"}))
-    step.host_mean_ms = *host * 1e3;
+  record::Phase step = step_of_mean(*mean_ms, std_s ? std::optional(*std_s * 1e3) : std::nullopt, count);
+  step.min_ms = figures.time_ms({"nv/cold/time/gpu/min"});
+  step.max_ms = figures.time_ms({"nv/cold/time/gpu/max"});
+  step.p50_ms = figures.time_ms({"nv/cold/time/gpu/median"});
+  step.host_mean_ms = figures.time_ms({"nv/cold/time/cpu/mean", "Average CPU Time (Cold)"});
+  record::Rates rates;
+  if (const auto bytes = figures.rate("nv/cold/bw/global/bytes_per_second")) rates.gbytes_per_s = *bytes / 1e9;
+  rates.items_per_s = figures.rate("nv/cold/bw/item_rate");
+  if (!figures.problem().empty()) return fail(record, figures.problem());
   record.result.phases.emplace();
   record.result.phases->emplace_back("step", step);
-  record::Rates rates;
-  if (const auto bytes = summaries.value({"nv/cold/bw/global/bytes_per_second"})) rates.gbytes_per_s = *bytes / 1e9;
-  if (const auto items = summaries.value({"nv/cold/bw/item_rate"})) rates.items_per_s = *items;
   if (rates.gbytes_per_s || rates.items_per_s) record.result.rates = rates;
 }
 

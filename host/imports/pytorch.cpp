@@ -49,11 +49,15 @@ record::Named<Value> params_of(const Json& entry) {
   return params;
 }
 
+// Empty where one of them is no number: the others are not the metric.
 std::vector<double> values_of_metric(const Json& metric) {
   std::vector<double> values;
   if (const auto all = metric.find("benchmark_values"); all != metric.end() && all->is_array())
-    for (const Json& value : *all)
-      if (const auto number = number_of(value)) values.push_back(*number);
+    for (const Json& value : *all) {
+      const auto number = number_of(value);
+      if (!number) return {};
+      values.push_back(*number);
+    }
   return values;
 }
 
@@ -75,8 +79,13 @@ void add_values(const std::string& name, const std::vector<double>& values, cons
   const auto unit = asked != options.step_ms.end() ? std::optional(asked->second)
                     : options.step_ms.empty()      ? unit_in(name)
                                                    : std::nullopt;
-  const bool has_step = record.result.phases.has_value();
-  if (unit && !has_step && std::all_of(values.begin(), values.end(), [](double value) { return value > 0; })) {
+  const bool may_have_step = !record.result.phases && record.result.status == record::Status::ok;
+  const auto odd = std::find_if_not(values.begin(), values.end(),
+                                    [&](double value) { return is_time_ms(value * unit.value_or(1)); });
+  // Of a unit that the name alone says it may be something else than the time of a step.
+  if (odd != values.end() && asked != options.step_ms.end())
+    return fail(record, fmt::format("its {}, the time of a step, has the value {}", name, *odd));
+  if (unit && may_have_step && odd == values.end()) {
     std::vector<double> samples_ms;
     for (const double value : values) samples_ms.push_back(value * *unit);
     record.result.phases.emplace();
@@ -84,17 +93,17 @@ void add_values(const std::string& name, const std::vector<double>& values, cons
         "step", samples_ms.size() > 1 ? step_of_samples(samples_ms) : step_of_mean(samples_ms[0], std::nullopt, 1));
     return;
   }
-  double sum = 0;
+  long double sum = 0;  // which two large values do not make infinite
   for (const double value : values) sum += value;
   // Which direction is the better one the format does not say either.
-  add_metric(record, name, sum / static_cast<double>(values.size()), "", Direction::neither);
+  add_metric(record, name, static_cast<double>(sum / static_cast<long double>(values.size())), "", Direction::neither);
 }
 
 }  // namespace
 
 ImportedRun read_pytorch(std::string_view text, const ImportOptions& options) {
   ImportedRun run;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> places, times_seen;
   std::string benchmark;
   std::size_t without_values = 0;
   for (const Json& entry : entries_of(text)) {
@@ -114,6 +123,8 @@ ImportedRun read_pytorch(std::string_view text, const ImportOptions& options) {
     const record::Named<Value> params = params_of(entry);
     std::string key = benchmark;
     for (const auto& [param, value] : params) key += fmt::format("\n{}={}", param, to_text(value));
+    // An entry of a metric that the case has already is one of its next repeat.
+    key += fmt::format("\nrepeat {}", times_seen[key + "\nmetric " + name]++);
     const auto [place, is_new] = places.try_emplace(key, run.records.size());
     if (is_new) {
       run.records.push_back(new_record("pytorch:" + benchmark, run.records.size()));
@@ -122,7 +133,9 @@ ImportedRun read_pytorch(std::string_view text, const ImportOptions& options) {
     add_values(name, values, options, run.records[place->second]);
   }
   if (run.records.empty()) throw ImportError("no metric in it has values");
-  if (without_values > 0) run.notes.push_back(fmt::format("{} metrics without a number are left out", without_values));
+  if (without_values > 0)
+    run.notes.push_back(
+        fmt::format("metrics left out, since they have no value, or one that is no number: {}", without_values));
   set_axes(run.records);
   run.name = folder_name(options.name.empty() ? "pytorch-" + benchmark : options.name);
   return run;

@@ -212,6 +212,84 @@ TEST(Imports, TimesAndCountsThatCannotBeAreNone) {
   EXPECT_EQ(count_of(1024.0), 1024);
 }
 
+// Nothing is dropped so that the rest can stand as the whole.
+TEST(Imports, FiguresThatCannotBeAreNoResults) {
+  const auto reason = [](const ImportedRun& run) {
+    const record::CaseResult& result = run.records.at(0).result;
+    EXPECT_NE(result.status, record::Status::ok);
+    EXPECT_FALSE(result.phases) << result.reason;
+    EXPECT_FALSE(result.rates) << result.reason;
+    return result.reason;
+  };
+  const auto hyperfine = [&](const std::string& rest) {
+    return reason(read_hyperfine(R"({"results": [{"command": "a", )" + rest + "}]}", {}));
+  };
+  EXPECT_EQ(hyperfine(R"("times": [0.1, "soon"])"), "one of its times is no number: \"soon\"");
+  EXPECT_EQ(hyperfine(R"("times": [0.1, null])"), "one of its times is no number: null");
+  EXPECT_EQ(hyperfine(R"("times": [0.1], "memory_usage_byte": [-5])"), "one of its peaks of memory is -5 bytes");
+  EXPECT_EQ(hyperfine(R"("times": [0.1, 0.2], "exit_codes": [0, 1e300])"), "exit code 1e+300 in 1 of 2 runs");
+  EXPECT_EQ(hyperfine(R"("times": [0.1, 0.2], "exit_codes": [null, 0])"), "killed by a signal in 1 of 2 runs");
+  EXPECT_EQ(hyperfine(R"("measurements": [{"time_wall_clock": {"value": 5, "unit": "ms"}, "exit_code": 0}])"),
+            "one of its runs has no time in seconds");
+  const auto nvbench = [&](const std::string& tag, const std::string& value) {
+    std::string text = nvbench_file;
+    const std::string before = R"({"tag": "nv/cold/bw)";
+    text.insert(
+        text.find(before),
+        R"({"tag": ")" + tag + R"(", "data": [{"name": "value", "type": "float64", "value": ")" + value + R"("}]}, )");
+    return reason(read_nvbench(text, {}));
+  };
+  EXPECT_EQ(nvbench("nv/cold/time/gpu/min", "-5"), "its nv/cold/time/gpu/min is -5 s");
+  EXPECT_EQ(nvbench("nv/cold/time/gpu/median", "-1"), "its nv/cold/time/gpu/median is -1 s");
+  EXPECT_EQ(nvbench("nv/cold/time/cpu/mean", "1e300"), "its nv/cold/time/cpu/mean is 1e+300 s");
+  EXPECT_EQ(nvbench("nv/cold/bw/item_rate", "-1e300"), "its nv/cold/bw/item_rate is -1e+300 a second");
+
+  const auto pytorch = [](const std::string& values, const ImportOptions& options = {}) {
+    return read_pytorch(R"([{"benchmark": {"name": "b"}, "metric": {"name": "latency", "benchmark_values": )" + values +
+                            R"(}}, {"benchmark": {"name": "b"}, "metric": {"name": "m", "benchmark_values": [1]}}])",
+                        options);
+  };
+  const ImportedRun odd = pytorch(R"([1, "soon"])");
+  EXPECT_FALSE(record::find(odd.records.at(0).result.metrics, "latency"));
+  ASSERT_EQ(odd.notes.size(), 1u);
+  EXPECT_EQ(odd.notes[0], "metrics left out, since they have no value, or one that is no number: 1");
+  const ImportOptions told{.step_ms = {{"latency", 1}}};
+  EXPECT_EQ(reason(pytorch("[1, -1]", told)), "its latency, the time of a step, has the value -1");
+  EXPECT_EQ(record::find(pytorch("[1e308, 1e308]").records.at(0).result.metrics, "latency")->value, 1e308);
+}
+
+TEST(Imports, WholeNumbersThatNoneOfOursHoldsAreKeptAsTheyAreWritten) {
+  const std::string params = R"({"n": 18446744073709551615, "m": 9223372036854775807})";
+  for (const ImportedRun& run :
+       {read_hyperfine(R"({"results": [{"command": "a", "times": [1], "parameters": )" + params + "}]}", {}),
+        read_pytorch(R"([{"benchmark": {"name": "b", "extra_info": )" + params +
+                         R"(}, "metric": {"name": "m", "benchmark_values": [1]}}])",
+                     {})}) {
+    EXPECT_EQ(param(run.records.at(0), "n"), "18446744073709551615");
+    EXPECT_EQ(param(run.records.at(0), "m"), "9223372036854775807");
+  }
+}
+
+TEST(Imports, PytorchEntriesOfOneMetricAreRepeats) {
+  std::string lines;
+  for (const char* values : {"[1]", "[100]", "[50, 60]"})
+    for (const char* metric : {"latency_ms", "speedup"})
+      lines += std::string(R"({"benchmark": {"name": "b"}, "model": {"name": "m"}, "metric": {"name": ")") + metric +
+               R"(", "benchmark_values": )" + values + "}}\n";
+  ImportedRun run = read_pytorch(lines, {});
+  ASSERT_EQ(run.records.size(), 3u);
+  EXPECT_EQ(number_repeats(run.records), 3u);
+  const double mean_ms[] = {1, 100, 55};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const record::CaseRecord& record = run.records[i];
+    EXPECT_EQ(record.identity.repeat, static_cast<std::int64_t>(i) + 1);
+    EXPECT_DOUBLE_EQ(*step(record).mean_ms, mean_ms[i]);
+    ASSERT_TRUE(record.result.metrics);
+    EXPECT_EQ(record.result.metrics->size(), 1u);
+    EXPECT_DOUBLE_EQ(record::find(record.result.metrics, "speedup")->value, mean_ms[i]);
+  }
+}
+
 TEST(Imports, CasesThatNothingTellsApartAreRepeats) {
   ImportedRun run = read_hyperfine(
       R"({"results": [{"command": "a", "times": [0.1]}, {"command": "b", "times": [0.1]}, {"command": "a", "times": [0.2]}]})",
