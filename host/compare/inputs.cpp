@@ -13,7 +13,6 @@ namespace {
 constexpr const char* kSync = "measure.sync";
 constexpr const char* kInner = "measure.inner";
 constexpr const char* kColdCache = "measure.cold_cache";
-constexpr const char* kRanks = "run.ranks";
 
 // A number is one however it is spelt (1, 1.0).
 std::string text_of(const Value& value) {
@@ -46,14 +45,14 @@ std::optional<std::string> sampled(const record::CaseRecord& record, const std::
 CaseInputs::CaseInputs(const record::CaseRecord& record) : record_(&record), workload_(record.identity.workload) {
   for (const record::Named<Value>* group : {&record.identity.axes, &record.identity.params})
     for (const auto& entry : *group) keys_.insert(entry.first);
-  for (const char* key : {kSync, kInner, kColdCache, kRanks})
+  for (const char* key : {kSync, kInner, kColdCache, record::ranks_axis})
     if (value(key)) keys_.insert(key);
 }
 
 std::optional<std::string> CaseInputs::value(const std::string& key) const {
   const record::CaseIdentity& id = record_->identity;
   // What ran counts, not what was asked for ("auto").
-  if (key == kRanks && id.ranks) return text_of(std::int64_t{*id.ranks});
+  if (key == record::ranks_axis && id.ranks) return text_of(std::int64_t{*id.ranks});
   if (key == "run.device" && record_->result.device && !record_->result.device->kind.empty())
     return record_->result.device->kind;
   // A parameter before the axis of its name, for the same reason.

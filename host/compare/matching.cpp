@@ -11,7 +11,6 @@ namespace {
 
 using Keys = std::set<std::string>;
 
-constexpr const char* kRanksAxis = "run.ranks";
 // What a comparison is about, unless a sweep over devices tells cases apart by it.
 constexpr const char* kDevice = "run.device";
 
@@ -41,7 +40,7 @@ Agreement agreement(const SideCase& a, const SideCase& b, const Keys& varied, co
   keys.insert(b.inputs.keys().begin(), b.inputs.keys().end());
   keys.insert(varied.begin(), varied.end());
   for (const std::string& key : keys) {
-    if (rules.across.count(key) || (key == kRanksAxis && rules.any_ranks)) continue;
+    if (rules.across.count(key) || (key == record::ranks_axis && rules.any_ranks)) continue;
     if (key == kDevice && !varied.count(key)) continue;
     const auto of_a = a.inputs.value(key), of_b = b.inputs.value(key);
     if (of_a && of_b && *of_a != *of_b) {
@@ -75,7 +74,7 @@ std::string difference_among(const std::vector<const SideCase*>& cases) {
 
 std::string refusal(const Agreement& agreement) {
   const auto& keys = agreement.differing_keys;
-  const bool ranks_alone = keys.size() == 1 && keys[0] == kRanksAxis;
+  const bool ranks_alone = keys.size() == 1 && keys[0] == record::ranks_axis;
   return fmt::format("other {}: {}; compare all the same with {}", ranks_alone ? "number of ranks" : "inputs",
                      fmt::join(agreement.differ, ", "),
                      ranks_alone ? "--any" : fmt::format("--across {}", fmt::join(keys, ",")));

@@ -11,8 +11,6 @@
 namespace assay::host::compare {
 namespace {
 
-constexpr const char* kNumberOfRanks = "run.ranks";
-
 // Input -> its values in the order of the records.
 using InputValues = std::map<std::string, std::vector<std::string>>;
 
@@ -65,7 +63,7 @@ std::size_t most_cases(const Side& side) {
 
 std::vector<SideFacts> facts_of(const std::vector<Side>& sides, const MatchRules& rules) {
   std::set<std::string> may_differ = rules.across;
-  if (rules.any_ranks) may_differ.insert(kNumberOfRanks);
+  if (rules.any_ranks) may_differ.insert(record::ranks_axis);
   std::vector<InputValues> of_sides;
   std::set<std::string> keys;
   for (const Side& side : sides) {

@@ -64,7 +64,7 @@ class Calibration {
     double largest_error = 0;  // of them
     double beyond = 1;         // how many times the largest of them, or the smallest, the case is; 1: between them
   };
-  // Nothing where no earlier case has the same choices and as many ranks, or none of these tells anything.
+  // The result is empty where no earlier case has the same choices and as many ranks, or none of these tells anything.
   std::optional<Expected> expected(const experiment::Case& values, std::int32_t ranks, const Walk& walk) const;
   // Why there is none: of the earlier cases with the same choices and as many ranks.
   WhyNoTime why_none(const experiment::Case& values, std::int32_t ranks) const;

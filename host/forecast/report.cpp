@@ -72,9 +72,9 @@ results::Table table_of(const Forecast& forecast, const std::string& largest) {
   results::Table table;
   std::vector<std::string> axes = axes_of(forecast);
   // The number that each case is planned on stands for an axis of ranks, which may say "all".
-  const bool has_ranks =
-      std::erase(axes, "run.ranks") > 0 || std::any_of(forecast.cases.begin(), forecast.cases.end(),
-                                                       [](const CaseForecast& c) { return c.request.ranks > 1; });
+  const bool has_ranks = std::erase(axes, record::ranks_axis) > 0 ||
+                         std::any_of(forecast.cases.begin(), forecast.cases.end(),
+                                     [](const CaseForecast& c) { return c.request.ranks > 1; });
   const bool has_expected = std::any_of(forecast.cases.begin(), forecast.cases.end(),
                                         [](const CaseForecast& c) { return c.expected.has_value(); });
   table.columns.emplace_back("case");

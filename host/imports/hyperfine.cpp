@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/filter.hpp"
+#include "common/text_format.hpp"
 #include "imports/making_records.hpp"
 
 namespace assay::host::imports {
@@ -19,9 +20,7 @@ struct Runs {
 
 std::string shortened(const Json& value) {
   if (value.is_structured()) return "a list or an object";
-  constexpr std::size_t longest = 40;
-  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+  return fit_to_width(value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace), 40);
 }
 
 void note_impossible(std::string text, Runs& runs) {

@@ -82,7 +82,7 @@ void add_values(const std::string& name, const std::vector<double>& values, cons
   const bool may_have_step = !record.result.phases && record.result.status == record::Status::ok;
   const auto odd = std::find_if_not(values.begin(), values.end(),
                                     [&](double value) { return is_time_ms(value * unit.value_or(1)); });
-  // Of a unit that the name alone says it may be something else than the time of a step.
+  // A metric whose name alone says the unit may be something else than the time of a step.
   if (odd != values.end() && asked != options.step_ms.end())
     return fail(record, fmt::format("its {}, the time of a step, has the value {}", name, *odd));
   if (unit && may_have_step && odd == values.end()) {

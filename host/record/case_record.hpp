@@ -19,6 +19,9 @@
 
 namespace assay::host::record {
 
+// The axis, and setting, of the number of ranks.
+inline constexpr const char* ranks_axis = "run.ranks";
+
 // Values by name. They keep their order: axes, metrics and phases read in the order in which the experiment and the
 // workload's tables declare them.
 template <class T>

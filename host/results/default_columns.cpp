@@ -9,13 +9,11 @@
 namespace assay::host::results {
 namespace {
 
-constexpr const char* ranks_axis = "run.ranks";
-
 bool is_of_several_ranks(const record::CaseRecord& record) { return record.identity.ranks.value_or(1) != 1; }
 
 // "all" and "auto" say no number, and each record has the one that they became.
 bool hides_the_number(const record::CaseRecord& record) {
-  const Value* const axis = record::find(record.identity.axes, ranks_axis);
+  const Value* const axis = record::find(record.identity.axes, record::ranks_axis);
   return axis && record.identity.ranks && *axis != Value(std::int64_t{*record.identity.ranks});
 }
 
@@ -107,7 +105,7 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
   Columns columns(records);
   const bool shows_number = columns.any(hides_the_number);
   const auto name_of = [shows_number](const std::string& axis) {
-    return shows_number && axis == ranks_axis ? "ranks" : axis;
+    return shows_number && axis == record::ranks_axis ? "ranks" : axis;
   };
   for (const experiment::Case& c : experiment.cases)
     for (const auto& axis : c.axes) columns.add(name_of(axis.first));
@@ -115,7 +113,7 @@ std::vector<std::string> default_columns(const experiment::Experiment& experimen
     for (const auto& axis : r.identity.axes) columns.add_if_any(name_of(axis.first));
   columns.add_if_any("repeat");
   if (columns.any([](const record::CaseRecord& r) {
-        return is_of_several_ranks(r) && !record::find(r.identity.axes, ranks_axis);
+        return is_of_several_ranks(r) && !record::find(r.identity.axes, record::ranks_axis);
       }))
     columns.add("ranks");
   columns.add_if_any("copies");
@@ -150,7 +148,7 @@ std::vector<std::string> table_columns(const experiment::Experiment& experiment,
   if (named.empty()) named = default_columns(experiment, records);
   std::vector<std::string> columns;
   for (const std::string& axis : axes_in_order(experiment, records)) {
-    const bool is_told = names(named, axis) || (axis == ranks_axis && names(named, "ranks"));
+    const bool is_told = names(named, axis) || (axis == record::ranks_axis && names(named, "ranks"));
     if (!is_told && tells_rows_apart(axis, records)) columns.push_back(axis);
   }
   if (!records.empty() && !names(named, "repeat") && tells_rows_apart("repeat", records)) columns.push_back("repeat");

@@ -13,7 +13,6 @@ namespace {
 
 using record::CaseRecord;
 
-constexpr const char* ranks_axis = "run.ranks";
 constexpr double s_of_a_ms = 1e-3;
 // A workload that waits for its collectives hides some of them all the same, where ranks wait for one another.
 constexpr double least_overlap = 0.2;
@@ -30,11 +29,11 @@ std::optional<double> phase_s(const CaseRecord& r, std::string_view name) {
   return *phase->mean_ms * s_of_a_ms;
 }
 
-// What makes the case but its ranks and its parameters.
+// Says what the case is, without its ranks and its parameters.
 std::string kind_of(const CaseRecord& r) {
   std::string text = r.identity.workload + (r.result.device ? "/" + r.result.device->name : "");
   for (const auto& [name, value] : r.identity.axes)
-    if (name != ranks_axis && !record::find(r.identity.params, name))
+    if (name != record::ranks_axis && !record::find(r.identity.params, name))
       text += fmt::format(" {}={}", name, to_text(value));
   for (const char* setting : {"run.threads", "run.bind", "measure.inner", "measure.cold_cache"})
     if (const Value* const value = record::find(r.identity.settings, setting))
@@ -91,7 +90,7 @@ std::vector<std::size_t> groupings_of(const std::vector<const CaseRecord*>& reco
 std::string label_of(const CaseRecord& r) {
   std::string label = r.identity.workload;
   for (const auto& [name, value] : r.identity.axes)
-    if (name != ranks_axis) label += fmt::format(" {}={}", name, to_text(value));
+    if (name != record::ranks_axis) label += fmt::format(" {}={}", name, to_text(value));
   return label;
 }
 

@@ -146,13 +146,14 @@ void Workload::keep_gradient_of(const std::vector<SampledHead>& heads, const std
   }
 }
 
+void Workload::spoil(const Slots& slots) {
+  for (const Slot* slot : slots) backend_->run(op::Fill{.x = slot->in_memory_order(), .value = NAN});
+}
+
 // The timed step once more, into results that were filled with NaN: what set-up or an earlier step has left cannot pass
 // for its own. Without projections q, k, v and dout are what is given.
 void Workload::repeat_into_spoiled_results(const Launch& launch) {
   const bool projects = settings_.problem.projections;
-  const auto spoil = [&](const Slots& slots) {
-    for (const Slot* slot : slots) backend_->run(op::Fill{.x = slot->in_memory_order(), .value = NAN});
-  };
   if (has_forward()) spoil(joined(layer_->results(), {&operands_.out}));
   if (has_forward() && projects) spoil({&operands_.q, &operands_.k, &operands_.v});
   if (has_backward()) spoil(joined(layer_->gradients(), {&operands_.dq, &operands_.dk, &operands_.dv}));
@@ -192,8 +193,7 @@ std::string Workload::verify(const Launch& launch) {
   for (const Layer::ProductError& e : projections) errors.add(errors.projections, e.error);
   if (has_backward()) {
     keep_gradient_of(heads, queries);
-    for (const Slot* gradient : {&operands_.dq, &operands_.dk, &operands_.dv})
-      backend_->run(op::Fill{.x = gradient->in_memory_order(), .value = NAN});
+    spoil({&operands_.dq, &operands_.dk, &operands_.dv});
     repeat_step(launch);
     backend_->synchronize();
     for (const SampledHead& head : heads) {

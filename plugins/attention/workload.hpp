@@ -79,6 +79,7 @@ class Workload {
                              const std::vector<std::int64_t>& rows);
   double error_of_value_sums(const SampledHead& sampled);
   void keep_gradient_of(const std::vector<SampledHead>& heads, const std::vector<std::int64_t>& queries);
+  void spoil(const Slots& slots);  // with NaN
   void repeat_into_spoiled_results(const Launch& launch);
   std::vector<Layer::ProductError> errors_of_projections();
 

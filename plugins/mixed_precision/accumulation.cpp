@@ -280,8 +280,8 @@ void Accumulation::check_sum(double result, double should_be) const {
                                       "; the same roundings on the host give " + number(should_be, "%.9g"));
 }
 
-// What the timed steps have left, and then a timed step once more, into results that are spoiled: what the first one
-// has left cannot pass for what the others did.
+// Checks what the timed steps have left, and then what one more leaves in results that are spoiled, since what the
+// first step has left could pass for what the others did.
 std::string Accumulation::verify(const Launch& launch) {
   check_stored(std::vector<float>(real_.begin(), real_.end()), on_host_, terms_dtype_, "term");
   const bool is_product = operation_ == Operation::matmul;

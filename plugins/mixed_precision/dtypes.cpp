@@ -6,15 +6,12 @@
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
-#include <cmath>
 #include <cstring>
 
 #include "gradient_error.hpp"
 #include "rounding.hpp"
 
 namespace mixed_precision {
-
-namespace op = assay::compute::op;
 
 using assay::Error;
 using assay::compute::DType;
@@ -103,7 +100,7 @@ std::string Dtypes::verify(const Launch& launch) {
   std::vector<std::vector<float>> values, gradients;
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
     values.push_back(assay::workload::download_f32(backend, set.value(id)));
-  backend.run(op::Fill{.x = set.all_gradients(), .value = NAN});
+  assay::verification::spoil_gradients(backend, set);
   training_step(trainer_, launch);  // the timed one, with the update, which leaves the gradients as they are
   for (ParameterSet::Id id = 0; id < set.all().size(); ++id)
     gradients.push_back(assay::workload::download_f32(backend, set.gradient(id)));

@@ -102,7 +102,7 @@ void Workload::Reference::spoil_step() const {
   for (const assay::train::BufferPlan::Buffer& buffer : mine().model().plan().buffers())
     if (buffer.bytes > 0) assay::verification::spoil(backend(), buffer.tensor);
   mine().initialize();
-  for (ParameterSet::Id id = 0; id < parts_.size(); ++id) assay::verification::spoil(backend(), own().gradient(id));
+  assay::verification::spoil_gradients(backend(), own());
 }
 
 // Of what every rank has.

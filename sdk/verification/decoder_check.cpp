@@ -6,6 +6,7 @@
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include <assay/workload/host_copies.hpp>
+#include <numeric>
 #include <vector>
 
 #include "scrambled.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr double most_gflop = 10;  // a few seconds of two processors
 constexpr double most_elements = 0x1p28;
-constexpr std::int64_t most_sequences = 2, most_tokens = 32, least_tokens = 8;
+constexpr std::int64_t most_sequences = 2, most_micro_batches = 3, most_tokens = 32, least_tokens = 8;
 
 constexpr std::int64_t longest_whole_scores = 1024;
 constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer contexts, at a time
@@ -102,12 +103,10 @@ models::DecoderConfig opposite_path(models::DecoderConfig c) {
   if (c.accumulation_steps > 1 && c.batch_size > 1) {
     c.accumulation_steps *= c.batch_size;
     c.batch_size = 1;
-  } else if (const std::int64_t together = c.accumulation_steps % 2 == 0   ? 2
-                                           : c.accumulation_steps % 3 == 0 ? 3
-                                                                           : 1;
-             together > 1) {
+  } else {  // by twos or threes; of one micro-batch nothing changes
+    const std::int64_t together = c.accumulation_steps % 2 == 0 ? 2 : std::gcd(c.accumulation_steps, std::int64_t{3});
     c.accumulation_steps /= together;
-    c.batch_size = together;
+    c.batch_size *= together;
   }
   return !c.flash && c.context_length > longest_whole_scores ? with_scores_in_parts(c) : c;
 }
@@ -120,7 +119,7 @@ models::DecoderConfig reference_shape(models::DecoderConfig c) {
   const std::int64_t layers = c.layers;
   const bool accumulates = c.accumulation_steps > 1;
   c.batch_size = accumulates ? 1 : std::min(c.batch_size, most_sequences);
-  c.accumulation_steps = std::min<std::int64_t>(c.accumulation_steps, 3);
+  c.accumulation_steps = std::min(c.accumulation_steps, most_micro_batches);
   c.loss_chunks = std::min<std::int64_t>(c.loss_chunks, 3);
   c.keep_logits = false;
   c.layers = std::min<std::int64_t>(layers, 1);

@@ -390,8 +390,7 @@ TEST(Optimizer, RefusesWhatItDoesNotServe) {
   }
 }
 
-// ---- loss scale
-// ------------------------------------------------------------------------------------------------------
+// ---- loss scale -----------------------------------------------------------------------------------------------------
 struct ScaledStep {
   ScaledStep() { scale.write({8.0}), nonfinite.write({0.0}); }
   compute::LossScale loss_scale() const { return {scale, nonfinite}; }
