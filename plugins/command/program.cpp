@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_line_bytes = 64 * 1024, kept_error_bytes = 4096, shown_error_bytes = 1500;
 constexpr int shown_error_lines = 12, most_last_reads = 64;
 constexpr std::chrono::milliseconds patience{100}, grace{2000};
+// So long that waking up late afterwards is little of what was waited for.
+constexpr std::chrono::milliseconds busy_for{100};
 
 std::string text_of_errno(int error) { return std::strerror(error); }
 
@@ -102,8 +104,9 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
-Program::Program(const Settings& settings, const std::vector<std::pair<std::string, std::string>>& more)
-    : name_(settings.command.front()) {
+Program::Program(const Settings& settings, Waiting waiting,
+                 const std::vector<std::pair<std::string, std::string>>& more)
+    : name_(settings.command.front()), waiting_(waiting) {
   start(settings, more);
 }
 
@@ -139,6 +142,7 @@ void Program::start(const Settings& settings, const std::vector<std::pair<std::s
   std::vector<std::string> words = settings.command;
   auto told = more;
   told.emplace_back("ASSAY_FD", std::to_string(program_fd));
+  told.emplace_back("ASSAY_WAITING", waitings.name_of(waiting_));
   std::vector<std::string> variables = environment_of(settings, told);
   const int error = posix_spawnp(&pid_, name_.c_str(), &plan.actions, &plan.attributes, pointers_to(words).data(),
                                  pointers_to(variables).data());
@@ -230,6 +234,7 @@ void Program::reap() {
 }
 
 Program::Event Program::wait(const std::function<bool()>& is_to_end) {
+  const auto begin = Clock::now();
   while (true) {
     const std::size_t end = unread_.find('\n', scanned_);
     if (end != std::string::npos) return Event::line;
@@ -247,10 +252,12 @@ Program::Event Program::wait(const std::function<bool()>& is_to_end) {
     }
     if (is_closed_) return Event::closed;
     std::array<pollfd, 3> ends{{{process_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}}};
-    const int ready = poll(ends.data(), ends.size(), is_to_end ? static_cast<int>(patience.count()) : -1);
+    const bool is_busy = waiting_ == Waiting::busy && Clock::now() - begin < busy_for;
+    const int sleep_ms = is_busy ? 0 : is_to_end ? static_cast<int>(patience.count()) : -1;
+    const int ready = poll(ends.data(), ends.size(), sleep_ms);
     if (ready < 0 && errno != EINTR)
       throw assay::Error(ASSAY_INTERNAL, "waiting for the program: " + text_of_errno(errno));
-    if (ready == 0 && is_to_end()) return Event::asked;
+    if (ready == 0 && !is_busy && is_to_end()) return Event::asked;
     if (ready <= 0) continue;
     if (ends[2].revents != 0) pass_errors_on();
     if (ends[1].revents != 0) read_lines();

@@ -40,8 +40,8 @@ inline constexpr int program_fd = 3;
 class Program {
  public:
   // Starts it. `more` is set in its environment after the settings' own. Throws assay::Error where it cannot be
-  // started; the text names it.
-  Program(const Settings& settings, const std::vector<std::pair<std::string, std::string>>& more);
+  // started; the text names it. `waiting` is what both sides do until the other one says something.
+  Program(const Settings& settings, Waiting waiting, const std::vector<std::pair<std::string, std::string>>& more);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program();  // ends what is left of it
@@ -52,8 +52,8 @@ class Program {
     ended,   // and all that it had written was read
     asked,   // `is_to_end` says so
   };
-  // Waits for the next of these. `is_to_end` is asked every 100 ms, where it is not empty. Throws assay::Error at a
-  // line without an end.
+  // Waits for the next of these, busily for the first 0.1 s where the program was started so. `is_to_end` is asked
+  // every 100 ms, where it is not empty. Throws assay::Error at a line without an end.
   Event wait(const std::function<bool()>& is_to_end);
   std::string next_line();
   // As wait(), for no longer than this, and for its end alone; false where it goes on.
@@ -79,6 +79,7 @@ class Program {
   void reap();
 
   std::string name_;
+  Waiting waiting_;
   pid_t pid_ = -1;
   Descriptor process_, socket_, errors_;
   std::string unread_;  // what has come and is no line yet, or is one that nobody has asked for

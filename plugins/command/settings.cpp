@@ -111,6 +111,9 @@ Settings::Settings(const assay::Case& c) {
   for (const std::string& word : words("variables")) environment.push_back(variable_in(word));
   directory = filled(c.get<std::string_view>("directory"), std::ref(values));
   step_is = c.choice("step_is", steps);
+  waiting = c.choice("waiting", waiting_choices);
+  if (waiting && step_is == StepIs::program)
+    refuse("waiting says what is done between reported steps, and step_is = \"program\" has none; remove waiting");
   items_per_step = c.get<std::uint64_t>("items_per_step");
   verify_metric = c.get<std::string>("verify_metric");
   verify_min = c.get<double>("verify_min"), verify_max = c.get<double>("verify_max");

@@ -12,6 +12,14 @@ namespace command {
 enum class StepIs { reported, program };
 inline constexpr auto steps = assay::choices<StepIs>({{"reported", StepIs::reported}, {"program", StepIs::program}});
 
+// What each side does until the other one says something. Who sleeps is woken late, above all in a virtual machine, and
+// feeds a GPU later after it; who asks again and again keeps a processor busy, which the program may need.
+enum class Waiting { asleep, busy };
+inline constexpr auto waitings = assay::choices<Waiting>({{"asleep", Waiting::asleep}, {"busy", Waiting::busy}});
+using ChosenWaiting = std::optional<Waiting>;
+inline constexpr auto waiting_choices =
+    assay::choices<ChosenWaiting>({{"auto", ChosenWaiting{}}, {"asleep", Waiting::asleep}, {"busy", Waiting::busy}});
+
 // An infinity has no place in JSON.
 inline constexpr double no_bound = 1e308;
 
@@ -24,6 +32,9 @@ inline constexpr auto params = assay::table(
     assay::Param::input_path("input").help("another one, {input}"),
     assay::Param::choice("step_is", StepIs::reported, steps)
         .help("what is timed: steps that the program reports (docs/command.md), or one whole run of it a step"),
+    assay::Param::choice("waiting", ChosenWaiting{}, waiting_choices)
+        .help("between reported steps: asleep, or busy for up to 0.1 s, so that a step has no waking up in it; auto: "
+              "busy with a GPU and 4 processors a rank"),
     assay::Param::integer("items_per_step", 0).at_least(0).help("for the rate items_per_s; 0: not stated"),
     assay::Param::text("verify_metric", "").help("the reported metric whose value must be in the range; \"\": none"),
     assay::Param::real("verify_min", -no_bound).help("the least value that is right; -1e308: any"),
@@ -40,6 +51,7 @@ struct Settings {
   std::vector<Variable> environment;
   std::string directory;
   StepIs step_is = StepIs::reported;
+  ChosenWaiting waiting;
   std::uint64_t items_per_step = 0;
   std::string verify_metric;
   double verify_min = 0, verify_max = 0;

@@ -1,6 +1,7 @@
 #include "workload.hpp"
 
 #include <assay/comm.h>
+#include <sched.h>
 
 #include <array>
 #include <charconv>
@@ -14,6 +15,8 @@ namespace {
 // A program that writes more in one step than this has lost its way.
 constexpr std::uint64_t most_lines_a_step = 100'000;
 constexpr int most_questions_after_end = 1000;
+// The program's own threads, and those of the driver and of assay that wait.
+constexpr int processors_a_busy_rank = 4;
 constexpr std::chrono::milliseconds time_to_die{1000};
 
 std::string number(double value) {
@@ -26,7 +29,10 @@ std::string step_of(const assay::Launch& launch) { return "in step " + std::to_s
 }  // namespace
 
 Workload::Workload(const assay::Case& c)
-    : host_(c.host()), names_(host_.extension<assay_names>(ASSAY_EXT_NAMES)), settings_(c) {
+    : host_(c.host()),
+      names_(host_.extension<assay_names>(ASSAY_EXT_NAMES)),
+      settings_(c),
+      has_gpu_(c.device_kind() == "cuda") {
   const auto* comm = host_.extension<assay_comm>(ASSAY_EXT_COMM);
   if (comm && comm->rank_count > 1) is_to_end_ = [comm] { return comm->aborted(comm) != 0; };
 }
@@ -41,11 +47,30 @@ void Workload::start() {
   program_.reset();
   has_greeted_ = has_asked_ = false;
   open_phases_.clear();
-  program_ = std::make_unique<Program>(settings_, rank_variables(host_, starts_++));
+  program_ = std::make_unique<Program>(settings_, waiting_, rank_variables(host_, starts_++));
 }
 
-void Workload::setup(const assay::Launch& launch) {
+Waiting Workload::settled_waiting() const {
+  if (settings_.waiting) return *settings_.waiting;
+  if (!has_gpu_) return Waiting::asleep;
+  const auto* comm = host_.extension<assay_comm>(ASSAY_EXT_COMM);
+  const int ranks = comm ? comm->local_rank_count : 1;
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  // More of them than a set holds are enough for both sides of every rank.
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return Waiting::busy;
+  const int processors = CPU_COUNT(&usable);
+  if (processors >= processors_a_busy_rank * ranks) return Waiting::busy;
+  host_.warn("waiting = \"auto\" sleeps between reported steps, as " + std::to_string(processors) +
+             " processors are few for " + std::to_string(ranks) +
+             " rank(s) with a GPU: each step has the waking up of two processes in it; waiting = \"busy\" has not");
+  return Waiting::asleep;
+}
+
+void Workload::setup(const assay::LaunchOf<Workload>& launch) {
   if (settings_.step_is == StepIs::program) return;
+  waiting_ = settled_waiting();
+  launch.report(waited, waiting_);
   start();
   if (!hear(launch, false))
     fail(program_->how_it_ended() +

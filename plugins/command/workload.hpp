@@ -21,12 +21,15 @@ class Workload {
   static constexpr auto id = "command";
   static constexpr auto summary = "any program: the steps, phases and metrics that it reports, or its time as a whole";
   static constexpr auto params = command::params;
+  static constexpr auto waited =
+      assay::Metric::word("waited", waitings).help("what assay and the program did until the other one reported");
+  static constexpr auto metrics = assay::table(waited);
   static constexpr auto item_unit = "items";
   static constexpr bool ranks_cooperate = true;
   static constexpr bool is_open = true;
 
   explicit Workload(const assay::Case& c);
-  void setup(const assay::Launch& launch);
+  void setup(const assay::LaunchOf<Workload>& launch);
   void run(const assay::Launch& launch);
   assay::Verified verify(const assay::Launch& launch);
   assay::Work work() const { return {.items = settings_.items_per_step}; }
@@ -34,6 +37,7 @@ class Workload {
 
  private:
   void start();
+  Waiting settled_waiting() const;
   // Hears the program until it asks for a step (true) or ends (false).
   bool hear(const assay::Launch& launch, bool in_step);
   void take(const Report& report, const assay::Launch& launch, bool in_step);
@@ -45,6 +49,8 @@ class Workload {
   assay::Host host_;
   const assay_names* names_;
   Settings settings_;
+  bool has_gpu_;
+  Waiting waiting_ = Waiting::asleep;
   std::function<bool()> is_to_end_;
   std::unique_ptr<Program> program_;
   std::uint64_t starts_ = 0;

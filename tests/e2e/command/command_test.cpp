@@ -76,7 +76,8 @@ TEST_F(Command, AScriptReportsStepsPhasesAndMetrics) {
   EXPECT_EQ(loss.at("unit"), "nats");
   EXPECT_EQ(loss.at("direction"), -1);
   EXPECT_EQ(metric(record, "accuracy"), 0.75);
-  EXPECT_EQ(record.at("metrics").size(), 1u);
+  EXPECT_EQ(record.at("metrics").size(), 2u);
+  EXPECT_EQ(record.at("metrics").at("waited").at("word"), "asleep") << "auto, without a GPU";
   EXPECT_EQ(record.at("verify").at("status"), "ok");
   EXPECT_PRED2(contains, record.at("verify").at("text"), "accuracy is 0.75 in the end, as declared at least 0.5");
   EXPECT_TRUE(record.at("files").contains("input.script"));
@@ -112,6 +113,28 @@ TEST_F(Command, AProgramInCAndOneInShellReport) {
   EXPECT_EQ(records[1].at("phases").at("half").at("n"), 3);
   // What one program reports the other one does not have.
   EXPECT_FALSE(records[1].at("metrics").contains("measured"));
+}
+
+// Each says whether it was told to wait busily, and reports after a wait of each kind: an answer that is there at once,
+// and one that comes after the 0.1 s in which it is asked for, because the other rank takes longer.
+TEST_F(Command, BothSidesWaitBusilyWhereTheyAreToldTo) {
+  write("steps.sh", std::string("test \"$ASSAY_WAITING\" = busy || exit 9\n") + shell_steps);
+  write("script.py",
+        "import assay, os, time\nassert os.environ['ASSAY_WAITING'] == 'busy'\n"
+        "for step in assay.steps():\n    time.sleep(0.15 * (os.environ.get('RANK') == '1'))\n");
+  ExperimentText text{.plugin = "command",
+                      .params = "waiting = \"busy\"",
+                      .sweep = "command = [[\"" REPORTING_PROGRAM
+                               "\"], [\"sh\", \"steps.sh\"], [\"python3\", \"script.py\"]]\n\"run.ranks\" = [1, 2]"};
+  const auto records = records_of(text);
+  ASSERT_EQ(records.size(), 6u);
+  for (const json& record : records) EXPECT_EQ(record.at("metrics").at("waited").at("word"), "busy");
+}
+
+TEST_F(Command, WaitingIsOfReportedStepsAlone) {
+  const RunResult refused = run_experiment(whole("command = \"true\"\nwaiting = \"busy\""));
+  EXPECT_NE(refused.exit.code, 0);
+  EXPECT_PRED2(contains, refused.output, "step_is = \"program\" has none; remove waiting");
 }
 
 TEST_F(Command, ParametersStandInArgumentsAndVariables) {
