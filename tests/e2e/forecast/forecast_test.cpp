@@ -1,4 +1,6 @@
 #include <cmath>
+#include <fstream>
+#include <functional>
 
 #include "e2e/support/sandbox.hpp"
 
@@ -17,6 +19,20 @@ class Forecast : public Sandbox {
     const RunResult result = forecast(std::move(more));
     EXPECT_EQ(result.exit.code, 2) << result.output;
     EXPECT_PRED2(contains, result.output, why);
+  }
+  // Gives the records of a run times that this machine's load does not decide: forecast refuses those that contradict
+  // each other.
+  void set_times(const std::string& name, const std::function<void(json& record)>& set) {
+    const std::filesystem::path file = run_folder(name) / "cases.jsonl";
+    std::ifstream in(file);
+    std::string changed;
+    for (std::string line; std::getline(in, line);) {
+      json record = json::parse(line);
+      set(record);
+      changed += record.dump() + '\n';
+    }
+    in.close();
+    std::ofstream(file) << changed;
   }
   static std::string published(const std::string& name) { return std::string(PUBLISHED) + "/" + name; }
 };
@@ -50,6 +66,17 @@ TEST_F(Forecast, ARunOfOnesOwnSaysWhatItAssumes) {
                   .sweep = "\"run.ranks\" = [1, 2]"});
   run_experiment(
       {.plugin = "all_reduce", .name = "wire", .run = "ranks = 2", .sweep = "size_bytes = [64, 65536, 1048576]"});
+  set_times("steps", [](json& record) {
+    const bool is_alone = record["axes"]["run.ranks"] == 1;
+    record["phases"]["step"]["mean_ms"] = is_alone ? 6 : 10;
+    record["metrics"]["communication_ms"]["value"] = record["metrics"]["exposed_ms"]["value"] = is_alone ? 0 : 3;
+    if (!is_alone) record["silent"]["step_mean_ms"] = 7;
+  });
+  // 10 us a message, of which a large all-reduce of two ranks has three, and 5 GB/s.
+  set_times("wire", [](json& record) {
+    const double bytes = record["axes"]["size_bytes"], seconds = (bytes > 64 ? 30e-6 : 10e-6) + bytes / 5e9;
+    record["metrics"]["algorithm_bandwidth_gbs"]["value"] = bytes / seconds / 1e9;
+  });
   const RunResult result =
       forecast({run_folder("steps").string(), run_folder("wire").string(), "--ranks", "1,2,4,1024"});
   ASSERT_EQ(result.exit.code, 0) << result.output;
