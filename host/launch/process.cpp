@@ -330,6 +330,7 @@ void Process::await_start() {
 
 std::optional<Exit> Process::reap(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
+  kill(keeper_pid_, SIGCONT);  // somebody may have stopped it
   KeeperMessage request;
   request.word = KeeperWord::end_all;
   send(channel_.get(), &request, sizeof request, MSG_NOSIGNAL);

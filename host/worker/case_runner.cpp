@@ -471,14 +471,21 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
     result.phase = run->open_phase();
     result.step = run->step();
   };
+  // Of what may be another rank's doing, unless somebody has told this one to end.
+  const auto fail_by_others = [&](const std::string& reason) {
+    const std::string outsider = termination_from_outside();
+    fail(record::Status::failed, outsider.empty() ? reason : outsider);
+    answer.of_another_rank = outsider.empty();
+  };
   try {
     run->run();
   } catch (const CaseFailure& e) {
-    fail(e.status, e.reason);
-    answer.of_another_rank = e.of_another_rank;
+    if (e.of_another_rank)
+      fail_by_others(e.reason);
+    else
+      fail(e.status, e.reason);
   } catch (const wireup::WireupError& e) {
-    fail(record::Status::failed, e.what());
-    answer.of_another_rank = true;
+    fail_by_others(e.what());
   } catch (const plugin::DeviceError& e) {
     fail(status_after(e.status()), e.what());
   } catch (const plugin::PluginError& e) {

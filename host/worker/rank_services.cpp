@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_store.hpp"
@@ -14,7 +16,27 @@ namespace assay::host::worker {
 namespace {
 
 std::atomic<bool> termination_seen{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler stores to it");
+// The first that is neither the host nor this process's keeper; 0: none.
+std::atomic<pid_t> terminated_by{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free,
+              "a signal handler stores to them");
+pid_t keeper_pid = 0, host_pid = 0;
+
+// 0 where nothing tells it.
+pid_t parent_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  constexpr std::string_view key = "PPid:";
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key)) return static_cast<pid_t>(std::strtol(line.c_str() + key.size(), nullptr, 10));
+  return 0;
+}
+
+void take_termination(int, siginfo_t* info, void*) {
+  termination_seen.store(true, std::memory_order_relaxed);
+  const pid_t sender = info->si_code <= 0 ? info->si_pid : 0;  // above 0 the kernel is it
+  pid_t nobody = 0;
+  if (sender != keeper_pid && sender != host_pid) terminated_by.compare_exchange_strong(nobody, sender);
+}
 
 // How long a rank waits for the others in a collective.
 std::chrono::milliseconds collective_timeout(const experiment::Case& c) {
@@ -43,10 +65,20 @@ std::vector<double> unpack(const std::string& bytes) {
 }  // namespace
 
 void take_termination_as_abort() {
+  keeper_pid = getppid(), host_pid = parent_of(keeper_pid);
   struct sigaction action {};
-  action.sa_handler = [](int) { termination_seen.store(true, std::memory_order_relaxed); };
-  action.sa_flags = SA_RESTART;
+  action.sa_sigaction = take_termination;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string termination_from_outside() {
+  const pid_t sender = terminated_by.load(std::memory_order_relaxed);
+  if (sender == 0) return "";
+  std::string name;
+  std::getline(std::ifstream(fmt::format("/proc/{}/comm", sender)), name);
+  return fmt::format("process {}{} ended this rank with SIGTERM, and it is not the host", sender,
+                     name.empty() ? "" : fmt::format(" ({})", name));
 }
 
 RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)

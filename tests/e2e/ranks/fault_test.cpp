@@ -97,6 +97,27 @@ INSTANTIATE_TEST_SUITE_P(Faults, Dying,
                                          Fault{"wrong", "wrong_result", "one element is off"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// SIGTERM is how the host ends a rank; from anybody else it is named.
+TEST_F(RanksSandbox, ARankThatSomebodyTerminatesNamesTheSender) {
+  const RunResult result = run_experiment({.plugin = "faulty_rank",
+                                           .params = params_with("terminate"),
+                                           .measure = "warmup = 0\nsteps = 3\ntimeout = \"60s\"",
+                                           .run = "ranks = 2",
+                                           .sweep = "place = [\"forward\", \"collective\"]\nfault_rank = [0, 9, 1]"});
+  EXPECT_EQ(result.exit.code, 1) << result.output;
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 6u) << result.output;
+  for (const json& record : records) {
+    SCOPED_TRACE(record.dump(2));
+    const int rank = record["axes"]["fault_rank"];
+    EXPECT_EQ(record["status"], rank == 9 ? "ok" : "failed");
+    if (rank == 9) continue;
+    EXPECT_EQ(record["rank"], rank);
+    EXPECT_PRED2(contains, record.value("reason", ""), "ended this rank with SIGTERM");
+    EXPECT_PRED2(contains, record.value("reason", ""), "process ");
+  }
+}
+
 class Sleeping : public RanksSandbox {
  protected:
   void expect_timeouts(const RunResult& result, std::size_t count, const std::string& reason) const {

@@ -16,7 +16,7 @@ using assay::Param;
 using assay::compute::DType;
 using assay::compute::Tensor;
 
-constexpr auto fault_names = assay::names("none", "kill", "segfault", "exit", "throw", "sleep", "wrong");
+constexpr auto fault_names = assay::names("none", "kill", "segfault", "exit", "throw", "sleep", "wrong", "terminate");
 constexpr auto place_names = assay::names("create", "setup", "forward", "collective", "verify");
 
 class FaultyRank {
@@ -86,6 +86,10 @@ class FaultyRank {
     if (!is_faulty_ || place_ != here || fault_ == "none") return;
     std::fprintf(stderr, "rank %d: %s in %s\n", rank_, fault_.c_str(), here);
     if (fault_ == "kill") kill(getpid(), SIGKILL);
+    if (fault_ == "terminate") {  // as somebody who is not the host does; the rank goes on until it looks
+      kill(getpid(), SIGTERM);
+      return;
+    }
     if (fault_ == "segfault") raise(SIGSEGV);
     if (fault_ == "exit") _exit(3);
     if (fault_ == "throw") throw std::runtime_error(std::string("boom in ") + here);

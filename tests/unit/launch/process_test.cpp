@@ -282,6 +282,17 @@ TEST_F(ProcessTest, AWorkerWhoseKeeperIsKilledDiesAndIsReaped) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
 }
 
+TEST_F(ProcessTest, AKeeperThatIsStoppedIsContinuedForItsEnd) {
+  Process process = spawn(request({"hang_deaf"}));
+  const Fd keeper(open_pid_fd(process.keeper_pid()));
+  kill(process.keeper_pid(), SIGSTOP);
+  const std::optional<Exit> exit = process.kill_and_reap(10s);
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->number, SIGKILL);
+  EXPECT_TRUE(wait_readable(keeper.get()));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+}
+
 TEST_F(ProcessTest, TheKeeperTakesNoSignalButKill) {
   Process process = spawn(request({"play", "note:up", "hang"}));
   ASSERT_TRUE(wait_readable(process.event_fd()));
