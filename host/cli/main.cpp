@@ -16,6 +16,7 @@
 #include "cli/command_table.hpp"
 #include "cli/options.hpp"
 #include "common/files.hpp"
+#include "common/sha256.hpp"
 #include "common/suggest.hpp"
 #include "common/text_format.hpp"
 #include "results/terminal.hpp"
@@ -102,6 +103,9 @@ int main(int argc, char** argv) {
     tell(fmt::format("{}{} 'assay {}--help'", said, said.ends_with('?') ? " See also" : "; see",
                      is_command ? all.front() + " " : ""));
     return run::exit_usage;
+  } catch (const ReadingStopped& e) {
+    tell(e.what());
+    return run::exit_interrupted;
   } catch (const std::system_error& e) {
     // Who read the output has gone, as `head` does: nothing that anybody has to be told.
     if (e.code() != std::errc::broken_pipe) tell(e.what());

@@ -108,7 +108,7 @@ class ExperimentRun {
   }
 
   RunPlan planned() {
-    PlanBasis basis = plan_basis(target_, *files_, options_.launched, options_.in_process);
+    PlanBasis basis = plan_basis(target_, *files_, options_.launched, options_.in_process, *interrupts_.count());
     const std::vector<std::string> allow = run_wide_settings(experiment_).allow;
     if (earlier_) {
       basis.finished = finished_cases(earlier_->records, allow, options_.any_machine);
@@ -124,7 +124,6 @@ class ExperimentRun {
       if (!found.note.empty()) listener_.message("note: " + found.note);
       return found;
     };
-    basis.hash_of_input = [this](const std::string& path) { return files_->input_hash(path, interrupts_.count()); };
     RunPlan plan = make_plan(experiment_, basis);
     if (earlier_)
       set_aside_outdated(plan, outdated_cases(plan, earlier_->records, {allow, options_.any_machine, basis.files_of}));

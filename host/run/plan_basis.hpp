@@ -1,5 +1,6 @@
 // What every plan of this process stands on.
 #pragma once
+#include <atomic>
 #include <optional>
 
 #include "run/installed_ncu.hpp"
@@ -8,9 +9,11 @@
 
 namespace assay::host::run {
 
-// Without `ask_device` and `finished`, which the caller adds. It refers to `target` and `files`.
+// Without `ask_device` and `finished`, which the caller adds. It refers to `target`, `files` and `stop`: hashing a large
+// input ends with ReadingStopped as soon as that is not 0.
 inline PlanBasis plan_basis(const RunTarget& target, TakenFiles& files,
-                            const std::optional<wireup::LaunchedRank>& launched, bool in_process) {
+                            const std::optional<wireup::LaunchedRank>& launched, bool in_process,
+                            const std::atomic<int>& stop) {
   return {target.schema,
           launched,
           in_process,
@@ -18,7 +21,7 @@ inline PlanBasis plan_basis(const RunTarget& target, TakenFiles& files,
           {},
           {},
           [&files](const std::string& device_kind, std::int32_t ranks) { return files.hashes(device_kind, ranks); },
-          [&files](const std::string& path) { return files.input_hash(path); },
+          [&files, &stop](const std::string& path) { return files.input_hash(path, &stop); },
           [] { return installed_ncu().problem; }};
 }
 

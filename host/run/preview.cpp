@@ -27,7 +27,7 @@ Preview preview_resumption(const experiment::Experiment& experiment, const RunTa
   const ScratchFolder scratch;
   TakenFiles files(target, std::nullopt);
   const std::vector<std::string> allow = run_wide_settings(experiment).allow;
-  PlanBasis basis = plan_basis(target, files, options.launched, options.in_process);
+  PlanBasis basis = plan_basis(target, files, options.launched, options.in_process, *interrupts.count());
   basis.finished = finished_cases(earlier->records, allow, options.any_machine);
   basis.ask_device = [&](const std::string& wanted) {
     return ask_for_device(wanted, files.take_devices(wanted), scratch.path() / "devices.log", interrupts);

@@ -16,6 +16,7 @@
 
 #include "common/files.hpp"
 #include "common/host_name.hpp"
+#include "common/sha256.hpp"
 #include "common/utc.hpp"
 #include "launch/signals.hpp"
 #include "record/json.hpp"
@@ -103,6 +104,8 @@ class ShardRun {
       ended.reason = e.what();
       if (interrupts_.count()->load() > 0)
         ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, "the job was told to end"};
+    } catch (const ReadingStopped& e) {  // an input
+      ended = {is_out_of_time() ? Verdict::more : Verdict::stopped, e.what()};
     } catch (const std::exception& e) {
       ended.reason = e.what();
     }
@@ -188,7 +191,7 @@ class ShardRun {
     std::erase_if(part.cases, [&](const experiment::Case& c) {
       return std::find(order.begin(), order.end(), c.index) == order.end();
     });
-    PlanBasis basis = plan_basis(target_, *files_, options_.launched, false);
+    PlanBasis basis = plan_basis(target_, *files_, options_.launched, false, *interrupts_.count());
     basis.ask_device = [this](const std::string& wanted) {
       worker::FoundDevice found =
           ask_for_device(wanted, files_->take_devices(wanted), folder_ / "logs" / "devices.log", interrupts_);

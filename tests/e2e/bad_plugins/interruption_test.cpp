@@ -102,6 +102,22 @@ TEST_F(Interruption, SigintEndsTheReadingOfALargeInput) {
   EXPECT_PRED2(contains, output(), "large.safetensors was stopped");
 }
 
+// It hashes inputs to say which cases an earlier run has.
+TEST_F(Interruption, SigintEndsTheReadingOfALargeInputByADryRun) {
+  std::ofstream(folder() / "large.bin") << "small at first";
+  const ExperimentText text{.plugin = "command",
+                            .params = "command = \"true {input}\"\nstep_is = \"program\"\ninput = \"large.bin\""};
+  ASSERT_EQ(run_experiment(text).exit.code, 0) << output();
+  std::filesystem::resize_file(folder() / "large.bin", std::uintmax_t{1} << 40);
+  HostProcess host = start(run_arguments({"--resume", "--dry-run"}));
+  ASSERT_TRUE(wait_until([&] { return host.has_open("large.bin"); })) << output();
+  host.send(SIGINT);
+  const std::optional<HostExit> exit = host.wait();
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 130) << output();
+  EXPECT_PRED2(contains, output(), "large.bin was stopped");
+}
+
 TEST_F(Interruption, SigintEndsAWorkerThatHangs) {
   write_experiment({.plugin = "bad_hangs"});
   HostProcess host = start(run_arguments());

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -53,6 +54,15 @@ HostProcess::~HostProcess() {
 }
 
 void HostProcess::send(int signal) const { kill(pid_, signal); }
+
+bool HostProcess::has_open(const std::string& file_name) const {
+  std::error_code ended;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd", ended)) {
+    std::error_code closed;
+    if (std::filesystem::read_symlink(entry.path(), closed).filename() == file_name) return true;
+  }
+  return false;
+}
 
 std::optional<HostExit> HostProcess::wait() {
   const auto deadline = Clock::now() + std::chrono::minutes(2);

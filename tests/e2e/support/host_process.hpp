@@ -25,6 +25,8 @@ class HostProcess {
   ~HostProcess();  // kills the host if it was not waited for
 
   void send(int signal) const;
+  // Whether it reads or writes a file of this name at the moment.
+  bool has_open(const std::string& file_name) const;
   // Nothing when it has not ended after two minutes.
   std::optional<HostExit> wait();
 
