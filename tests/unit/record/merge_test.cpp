@@ -220,6 +220,23 @@ TEST(MergeRanks, NotesOfOtherRanksCarryTheirNumbers) {
             (Texts{"all say this", "the first says this", "ranks 1, 2: two say this", "rank 2: the last says this"}));
 }
 
+TEST(MergeRanks, NotesThatDifferInTheirFiguresAreOne) {
+  std::vector<RankPart> ranks;
+  for (int rank = 0; rank < 6; ++rank) {
+    ranks.push_back(three_ranks().front());
+    ranks.back().rank = rank;
+    ranks.back().part["notes"] = Texts{};
+  }
+  for (int rank = 0; rank < 4; ++rank)
+    ranks[rank].part["notes"].push_back(fmt::format("waited {}% of the time", rank / 2));
+  ranks[1].part["notes"].push_back("waited 9% of the time");
+  ranks[4].part["notes"] = {"lost 5"};
+  ranks[5].part["notes"] = {"lost 6"};
+  EXPECT_EQ(merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
+            (Texts{"waited 0% of the time (ranks 2, 3 with figures of their own)", "rank 1: waited 9% of the time",
+                   "rank 4: lost 5 (rank 5 with figures of their own)"}));
+}
+
 TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
   const auto cuda = [](int ordinal, const char* name) {
     return Json{{"kind", "cuda"}, {"ordinal", ordinal}, {"name", name}};
