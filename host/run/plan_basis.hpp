@@ -9,8 +9,8 @@
 
 namespace assay::host::run {
 
-// Without `ask_device` and `finished`, which the caller adds. It refers to `target`, `files` and `stop`: hashing a large
-// input ends with ReadingStopped as soon as that is not 0.
+// Without `ask_device` and `finished`, which the caller adds. It refers to `target`, `files` and `stop`: hashing a
+// large input ends with ReadingStopped as soon as that is not 0.
 inline PlanBasis plan_basis(const RunTarget& target, TakenFiles& files,
                             const std::optional<wireup::LaunchedRank>& launched, bool in_process,
                             const std::atomic<int>& stop) {
