@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
 namespace assay::host {
 namespace {
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_of_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 struct Decoded {
   std::uint32_t code_point = 0xfffd;  // what stands for a byte that is no UTF-8
@@ -88,6 +92,22 @@ std::string number_list(std::span<const std::int64_t> ascending) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
     text += parts[i];
+  }
+  return text;
+}
+
+std::string without_figures(std::string_view note) {
+  std::string text;
+  for (std::size_t i = 0; i < note.size();) {
+    const bool in_word = i > 0 && (is_of_word(note[i - 1]) || is_digit(note[i - 1]));
+    if (!is_digit(note[i]) || in_word || text.ends_with("rank ")) {
+      text += note[i++];
+      continue;
+    }
+    while (i < note.size() &&
+           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1]))))
+      ++i;
+    text += '#';
   }
   return text;
 }

@@ -6,21 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "common/text_format.hpp"
+
 namespace assay::host::compare {
 namespace {
-
-// "B waited 20% of its time" and "B waited 31% of its time" are one note.
-std::string without_figures(const std::string& note) {
-  std::string rest;
-  for (const char c : note) {
-    const bool is_figure = c >= '0' && c <= '9';
-    if (!is_figure && !(c == '.' && !rest.empty() && rest.back() == '#'))
-      rest += c;
-    else if (rest.empty() || rest.back() != '#')
-      rest += '#';
-  }
-  return rest;
-}
 
 std::vector<std::string> all_notes(const Entry& entry) {
   std::vector<std::string> notes;

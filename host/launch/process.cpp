@@ -255,12 +255,18 @@ std::string details_of(ChildStep step, const SpawnRequest& request) {
                      fmt::join(request.processors, ","));
 }
 
+// The host's process first: pid_of_host() reads it.
 std::string new_tag() {
-  static std::atomic<unsigned> count{0};  // told apart from other workers of this host, nothing more
+  static std::atomic<unsigned> count{0};  // tells it from other workers of this host
   return fmt::format("{}-{}", getpid(), count.fetch_add(1));
 }
 
 }  // namespace
+
+pid_t pid_of_host() {
+  const char* tag = std::getenv(worker_tag_variable);
+  return tag ? static_cast<pid_t>(std::strtol(tag, nullptr, 10)) : 0;
+}
 
 Process::Process(pid_t keeper_pid, std::string tag, Fd channel, std::unique_ptr<WorkerLog> log)
     : keeper_pid_(keeper_pid), tag_(std::move(tag)), channel_(std::move(channel)), log_(std::move(log)) {}
@@ -303,6 +309,10 @@ void Process::signal_group(int signal) const noexcept {
   if (pid_ > 0) kill(-pid_, signal);
 }
 
+void Process::continue_keeper() const noexcept {
+  if (keeper_pid_ > 0) kill(keeper_pid_, SIGCONT);
+}
+
 std::uint64_t Process::rss_bytes() const {
   if (pid_ < 0) return 0;
   char path[64];
@@ -330,7 +340,7 @@ void Process::await_start() {
 
 std::optional<Exit> Process::reap(std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  kill(keeper_pid_, SIGCONT);  // somebody may have stopped it
+  continue_keeper();
   KeeperMessage request;
   request.word = KeeperWord::end_all;
   send(channel_.get(), &request, sizeof request, MSG_NOSIGNAL);

@@ -31,6 +31,8 @@ constexpr const char* spec_file_name = "assay-spec";
 
 // Every descendant of a worker has this variable, by which they are found where the keeper has been killed.
 constexpr const char* worker_tag_variable = "ASSAY_WORKER_TAG";
+// In a worker: the process of the host that has started it. 0 elsewhere.
+pid_t pid_of_host();
 
 struct SpawnRequest {
   std::filesystem::path executable;
@@ -63,6 +65,8 @@ class Process {
   pid_t pid() const { return pid_; }
   // The keeper is its parent: everything that it has started is below that.
   pid_t keeper_pid() const { return keeper_pid_; }
+  // Of a keeper that somebody has stopped, which would never tell of the worker's end.
+  void continue_keeper() const noexcept;
   int end_fd() const { return channel_.get(); }  // readable once the process has ended
   // "NAME=value", in the environment of the worker and of all that it starts.
   std::string tag_entry() const { return std::string(worker_tag_variable) + "=" + tag_; }

@@ -76,7 +76,7 @@ class Group {
     // Overdue in what followed their results, which are kept: nobody failed.
     if (outcome_.failure && outcome_.failure->kind == FailureKind::overdue &&
         std::all_of(outcome_.workers.begin(), outcome_.workers.end(),
-                    [](const WorkerOutcome& worker) { return worker.status == WorkerStatus::finished; }))
+                    [&](const auto& worker) { return is_good(worker); }))
       outcome_.failure.reset();
     return std::move(outcome_);
   }
@@ -199,6 +199,12 @@ class Group {
       if (member.worker.result()) judge(member, *member.worker.result());
       if (member.worker.has_ended()) conclude(member);
     }
+  }
+
+  // A rank that is told to end may still give a result, which says that it has not come through.
+  bool is_good(const WorkerOutcome& worker) const {
+    return worker.status == WorkerStatus::finished &&
+           (!request_.judge_result || request_.judge_result(*worker.events.result).kind == ResultVerdict::Kind::ok);
   }
 
   void judge(GroupMember& member, const std::string& result) {

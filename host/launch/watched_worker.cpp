@@ -91,6 +91,7 @@ void WatchedWorker::interrupt(WatchClock::time_point now, milliseconds grace) {
 bool WatchedWorker::enforce(WatchClock::time_point now) {
   check_memory(now);
   check_teardown(now);
+  if (ending_ || teardown_at_) process_.continue_keeper();
   if (!ending_ || now < ending_->kill_at) return true;
   process_.signal_group(SIGKILL);
   return now < ending_->kill_at + death_patience;

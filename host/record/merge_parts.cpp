@@ -11,19 +11,6 @@
 namespace assay::host::record {
 namespace {
 
-// "rank 3", "ranks 0, 4 to 7"; they rise.
-std::string joined_ranks(const std::vector<std::int32_t>& ranks) {
-  std::vector<std::string> texts;
-  for (std::size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
-    for (end = begin + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
-    if (end - begin > 2)
-      texts.push_back(fmt::format("{} to {}", ranks[begin], ranks[end - 1]));
-    else
-      for (std::size_t i = begin; i < end; ++i) texts.push_back(std::to_string(ranks[i]));
-  }
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(texts, ", "));
-}
-
 // The `occurrence`-th (from 0) of the moments with this name; null when there are fewer.
 MemoryAtMoment* moment_in(std::vector<MemoryAtMoment>& moments, const std::string& name, std::size_t occurrence) {
   for (MemoryAtMoment& moment : moments)
@@ -216,7 +203,7 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
   if (names.size() > 1) {
     std::string text;
     for (const auto& [name, of] : names)
-      text += fmt::format("{}{} on {}", text.empty() ? "" : "; ", joined_ranks(of), name);
+      text += fmt::format("{}{} on {}", text.empty() ? "" : "; ", ranks_text(of), name);
     notes.push_back("the ranks' devices differ: " + text);
   }
   for (const auto& [gpu, sharing] : gpus)
@@ -261,29 +248,17 @@ std::vector<std::string> provenance_notes(const std::vector<const RankPart*>& ra
 }
 
 void RankNotes::add(std::int32_t rank, const std::string& text) {
-  std::string without_figures = text;
-  std::erase_if(without_figures, [](char c) { return c >= '0' && c <= '9'; });
-  // Two notes of one rank stay two.
-  const auto is_it = [&](const Note& note) {
-    return note.text == text || (note.without_figures == without_figures && note.ranks.back() != rank &&
-                                 (note.with_other_figures.empty() || note.with_other_figures.back() != rank));
-  };
-  const auto known = std::find_if(notes_.begin(), notes_.end(), is_it);
-  if (known == notes_.end()) {
-    notes_.push_back({text, std::move(without_figures), {rank}, {}});
-    return;
-  }
-  std::vector<std::int32_t>& ranks = known->text == text ? known->ranks : known->with_other_figures;
-  if (ranks.empty() || ranks.back() != rank) ranks.push_back(rank);
+  const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& note) { return note.first == text; });
+  if (known == notes_.end())
+    notes_.push_back({text, {rank}});
+  else if (known->second.back() != rank)
+    known->second.push_back(rank);
 }
 
 std::vector<std::string> RankNotes::texts(std::int32_t first_rank) const {
   std::vector<std::string> texts;
-  for (const Note& note : notes_) {
-    texts.push_back(note.ranks.front() == first_rank ? note.text : joined_ranks(note.ranks) + ": " + note.text);
-    if (!note.with_other_figures.empty())
-      texts.back() += fmt::format(" ({} with figures of their own)", joined_ranks(note.with_other_figures));
-  }
+  for (const auto& [text, ranks] : notes_)
+    texts.push_back(ranks.front() == first_rank ? text : ranks_text(ranks) + ": " + text);
   return texts;
 }
 

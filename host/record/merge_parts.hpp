@@ -40,19 +40,14 @@ std::vector<std::string> device_notes(const std::vector<const RankPart*>& ranks)
 // Ranks that have loaded other libraries, or chosen other algorithms, than the first, whose ones the record has.
 std::vector<std::string> provenance_notes(const std::vector<const RankPart*>& ranks);
 
-// The notes of all ranks: those of the first as they are, and what only others say with their numbers before it. Notes
-// that differ in their figures alone are one, with the figures of the first rank that says it.
+// The notes of all ranks: those of the first as they are, and what only others say with their numbers before it.
 class RankNotes {
  public:
   void add(std::int32_t rank, const std::string& text);
   std::vector<std::string> texts(std::int32_t first_rank) const;
 
  private:
-  struct Note {
-    std::string text, without_figures;
-    std::vector<std::int32_t> ranks, with_other_figures;  // that say it
-  };
-  std::vector<Note> notes_;
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> notes_;  // a text and the ranks that say it
 };
 
 }  // namespace assay::host::record

@@ -6,35 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cctype>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 namespace assay::host::results {
 namespace {
-
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_of_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-// The note with '#' for each figure: 7.1, 1,243, 1.2e-06. Digits that belong to a word (bf16, sm_90) are none, nor is a
-// rank's number.
-std::string without_figures(std::string_view note) {
-  std::string text;
-  for (std::size_t i = 0; i < note.size();) {
-    const bool in_word = i > 0 && (is_of_word(note[i - 1]) || is_digit(note[i - 1]));
-    if (!is_digit(note[i]) || in_word || text.ends_with("rank ")) {
-      text += note[i++];
-      continue;
-    }
-    while (i < note.size() &&
-           (is_digit(note[i]) || ((note[i] == '.' || note[i] == ',') && i + 1 < note.size() && is_digit(note[i + 1]))))
-      ++i;
-    text += '#';
-  }
-  return text;
-}
 
 struct Group {
   std::string text;

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "common/utc.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/signals.hpp"
 #include "run/run_records.hpp"
 
 namespace assay::host::run {
@@ -45,13 +48,29 @@ void note_missing_nodes(const CasePlan& planned, const Crew& crew, record::CaseR
     result.note(fmt::format("[cluster] nodes is {}, but its ranks ran on {}", wanted, hosts.size()));
 }
 
+// Whether the case has ended because the run does: its ranks leave it when they are told to, and say that it failed.
+bool has_ended_with_the_run(const record::CaseResult& result, const launch::InterruptHandler& interrupts) {
+  if (result.status != record::Status::failed && result.status != record::Status::crashed) return false;
+  return interrupts.count()->load() > 0 ||
+         (result.reason.find("SIGTERM") != std::string::npos && is_told_to_end(interrupts));
+}
+
 }  // namespace
+
+bool is_told_to_end(const launch::InterruptHandler& interrupts) {
+  constexpr std::chrono::milliseconds patience{500};
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (interrupts.count()->load() == 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return interrupts.count()->load() > 0;
+}
 
 RecordedCase run_and_record(const CasePlan& planned, const CaseContext& context) {
   const std::string started = utc_text(std::chrono::system_clock::now());
   CaseOutcome outcome = carry_out_or_say_why_not(planned, context);
   RecordedCase recorded{std::nullopt, outcome.interrupted};
   if (!outcome.result) return recorded;
+  if (has_ended_with_the_run(*outcome.result, context.interrupts)) return {std::nullopt, true};
   note_missing_nodes(planned, context.crew, *outcome.result);
   recorded.record = full_record(planned, context.target, std::move(*outcome.result), started);
   return recorded;

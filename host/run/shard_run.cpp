@@ -37,7 +37,6 @@ namespace fs = std::filesystem;
 using shard::JournalEntry;
 
 constexpr double progress_period_s = 2;
-constexpr std::chrono::milliseconds signal_patience{500};
 
 // SIGUSR1 asks to stop after the case at hand.
 class FinishRequest {
@@ -260,14 +259,10 @@ class ShardRun {
     return end_of_shard(shard::read_shard_state(options_.folder));
   }
 
-  // A scheduler that ends a job signals the workers as well, which may die before this process hears of it. Their end
-  // is not the case's.
+  // The end of workers that the scheduler has ended with the job is not the case's.
   bool was_ended_with_the_job(const record::CaseRecord& record) const {
     if (record.result.status != record::Status::crashed && record.result.status != record::Status::failed) return false;
-    const auto patience = std::chrono::steady_clock::now() + signal_patience;
-    while (interrupts_.count()->load() == 0 && std::chrono::steady_clock::now() < patience)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return interrupts_.count()->load() > 0;
+    return is_told_to_end(interrupts_);
   }
 
   // What ends a run with exit code 0 in a launch is good enough for the others to start.

@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "wireup/endpoint.hpp"
-#include "wireup/rank_list.hpp"
 #include "wireup/socket_options.hpp"
 
 namespace assay::host::wireup {

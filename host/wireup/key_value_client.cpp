@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "wireup/rank_list.hpp"
+#include "wireup/seconds_text.hpp"
 
 namespace assay::host::wireup {
 namespace {

@@ -6,7 +6,8 @@
 #include <future>
 #include <utility>
 
-#include "wireup/rank_list.hpp"
+#include "common/rank_name.hpp"
+#include "wireup/seconds_text.hpp"
 
 namespace assay::host::wireup {
 namespace {

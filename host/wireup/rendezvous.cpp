@@ -16,7 +16,7 @@
 #include "common/fd.hpp"
 #include "common/files.hpp"
 #include "wireup/private_file.hpp"
-#include "wireup/rank_list.hpp"
+#include "wireup/seconds_text.hpp"
 
 namespace assay::host::wireup {
 namespace {

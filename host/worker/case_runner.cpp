@@ -465,17 +465,17 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
   const auto begin = Clock::now();
   std::optional<CaseRun> run(std::in_place, spec, observer, result);
   const auto fail = [&](record::Status status, const std::string& reason) {
-    result.status = status;
-    result.reason = reason;
+    // Of a rank that somebody has told to end this is the reason of any failure, and it is as if it were killed.
+    const std::string outsider = status == record::Status::failed ? termination_from_outside() : "";
+    result.status = outsider.empty() ? status : record::Status::crashed;
+    result.reason = outsider.empty() ? reason : outsider;
     result.stage = run->stage();
     result.phase = run->open_phase();
     result.step = run->step();
   };
-  // Of what may be another rank's doing, unless somebody has told this one to end.
-  const auto fail_by_others = [&](const std::string& reason) {
-    const std::string outsider = termination_from_outside();
-    fail(record::Status::failed, outsider.empty() ? reason : outsider);
-    answer.of_another_rank = outsider.empty();
+  const auto fail_by_others = [&](const std::string& reason) {  // by what may be another rank's doing
+    fail(record::Status::failed, reason);
+    answer.of_another_rank = result.status == record::Status::failed;
   };
   try {
     run->run();

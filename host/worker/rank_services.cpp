@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "launch/process.hpp"
 #include "wireup/key_value_client.hpp"
 #include "wireup/key_value_store.hpp"
 
@@ -16,26 +17,17 @@ namespace assay::host::worker {
 namespace {
 
 std::atomic<bool> termination_seen{false};
-// The first that is neither the host nor this process's keeper; 0: none.
+// The process that has sent the first SIGTERM which was not the host's; -1: one that cannot be seen from here.
 std::atomic<pid_t> terminated_by{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free,
               "a signal handler stores to them");
-pid_t keeper_pid = 0, host_pid = 0;
-
-// 0 where nothing tells it.
-pid_t parent_of(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  constexpr std::string_view key = "PPid:";
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(key)) return static_cast<pid_t>(std::strtol(line.c_str() + key.size(), nullptr, 10));
-  return 0;
-}
+pid_t host_pid = 0;
 
 void take_termination(int, siginfo_t* info, void*) {
   termination_seen.store(true, std::memory_order_relaxed);
-  const pid_t sender = info->si_code <= 0 ? info->si_pid : 0;  // above 0 the kernel is it
+  const bool is_seen = info->si_code <= 0 && info->si_pid > 0;  // not of the kernel, nor of an outer PID namespace
   pid_t nobody = 0;
-  if (sender != keeper_pid && sender != host_pid) terminated_by.compare_exchange_strong(nobody, sender);
+  if (!is_seen || info->si_pid != host_pid) terminated_by.compare_exchange_strong(nobody, is_seen ? info->si_pid : -1);
 }
 
 // How long a rank waits for the others in a collective.
@@ -65,7 +57,7 @@ std::vector<double> unpack(const std::string& bytes) {
 }  // namespace
 
 void take_termination_as_abort() {
-  keeper_pid = getppid(), host_pid = parent_of(keeper_pid);
+  host_pid = launch::pid_of_host();
   struct sigaction action {};
   action.sa_sigaction = take_termination;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
@@ -76,9 +68,12 @@ std::string termination_from_outside() {
   const pid_t sender = terminated_by.load(std::memory_order_relaxed);
   if (sender == 0) return "";
   std::string name;
-  std::getline(std::ifstream(fmt::format("/proc/{}/comm", sender)), name);
-  return fmt::format("process {}{} ended this rank with SIGTERM, and it is not the host", sender,
-                     name.empty() ? "" : fmt::format(" ({})", name));
+  if (sender > 0) std::getline(std::ifstream(fmt::format("/proc/{}/comm", sender)), name);
+  const std::string who = sender == getpid() ? "this rank itself"
+                          : sender < 0       ? "a process that cannot be seen from here"
+                          : name.empty()     ? fmt::format("process {}", sender)
+                                             : fmt::format("process {} ({})", sender, name);
+  return fmt::format("asked to end from outside, with SIGTERM by {}, which is not the host", who);
 }
 
 RankServices::RankServices(const CaseSpec& spec, CaseObserver& observer)

@@ -236,6 +236,10 @@ void Program::reap() {
 Program::Event Program::wait(const std::function<bool()>& is_to_end) {
   const auto begin = Clock::now();
   while (true) {
+    if (is_to_end && Clock::now() >= next_question_) {
+      next_question_ = Clock::now() + patience;
+      if (is_to_end()) return Event::asked;
+    }
     const std::size_t end = unread_.find('\n', scanned_);
     if (end != std::string::npos) return Event::line;
     scanned_ = unread_.size();
@@ -257,7 +261,6 @@ Program::Event Program::wait(const std::function<bool()>& is_to_end) {
     const int ready = poll(ends.data(), ends.size(), sleep_ms);
     if (ready < 0 && errno != EINTR)
       throw assay::Error(ASSAY_INTERNAL, "waiting for the program: " + text_of_errno(errno));
-    if (ready == 0 && !is_busy && is_to_end()) return Event::asked;
     if (ready <= 0) continue;
     if (ends[2].revents != 0) pass_errors_on();
     if (ends[1].revents != 0) read_lines();

@@ -39,7 +39,7 @@ inline constexpr int program_fd = 3;
 
 class Program {
  public:
-  // Starts it. `more` is set in its environment after the settings' own. Throws assay::Error where it cannot be
+  // Starts it. `more` is set in its environment, then the settings' own variables. Throws assay::Error where it cannot be
   // started; the text names it. `waiting` is what both sides do until the other one says something.
   Program(const Settings& settings, Waiting waiting, const std::vector<std::pair<std::string, std::string>>& more);
   Program(const Program&) = delete;
@@ -85,7 +85,8 @@ class Program {
   std::string unread_;  // what has come and is no line yet, or is one that nobody has asked for
   std::size_t scanned_ = 0;
   bool is_closed_ = false;
-  std::optional<int> status_;  // of waitpid
+  std::chrono::steady_clock::time_point next_question_{};  // whether it is to end
+  std::optional<int> status_;                              // of waitpid
   std::string last_errors_;
 };
 

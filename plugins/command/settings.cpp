@@ -93,7 +93,9 @@ Variable variable_in(const std::string& word) {
   if (word.empty() || equals == 0) refuse("parameter 'variables' has '" + word + "'; expected NAME=value, or NAME");
   if (equals == std::string::npos) return {word, std::nullopt};
   Variable variable{word.substr(0, equals), word.substr(equals + 1)};
-  if (variable.name == "ASSAY_FD") refuse("parameter 'variables' sets ASSAY_FD, which is assay's to set; remove it");
+  if (variable.name == "ASSAY_FD" || variable.name == "ASSAY_WAITING")
+    refuse("parameter 'variables' sets " + variable.name + ", which is assay's to set; remove it" +
+           (variable.name == "ASSAY_WAITING" ? ", and set the parameter waiting" : ""));
   return variable;
 }
 

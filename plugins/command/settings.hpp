@@ -33,8 +33,8 @@ inline constexpr auto params = assay::table(
     assay::Param::choice("step_is", StepIs::reported, steps)
         .help("what is timed: steps that the program reports (docs/command.md), or one whole run of it a step"),
     assay::Param::choice("waiting", ChosenWaiting{}, waiting_choices)
-        .help("between reported steps: asleep, or busy for up to 0.1 s, so that a step has no waking up in it; auto: "
-              "busy with a GPU and 4 processors a rank"),
+        .help("what assay does, and asks of the program, until the other one reports: asleep, or busy for up to 0.1 s, "
+              "without waking up; auto: busy with a GPU and 4 processors for each rank"),
     assay::Param::integer("items_per_step", 0).at_least(0).help("for the rate items_per_s; 0: not stated"),
     assay::Param::text("verify_metric", "").help("the reported metric whose value must be in the range; \"\": none"),
     assay::Param::real("verify_min", -no_bound).help("the least value that is right; -1e308: any"),

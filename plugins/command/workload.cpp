@@ -1,12 +1,12 @@
 #include "workload.hpp"
 
 #include <assay/comm.h>
-#include <sched.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
 
+#include "processors.hpp"
 #include "rank_variables.hpp"
 
 namespace command {
@@ -50,27 +50,28 @@ void Workload::start() {
   program_ = std::make_unique<Program>(settings_, waiting_, rank_variables(host_, starts_++));
 }
 
+// Whether each rank has processors enough to wait busily, and the program its own threads.
 Waiting Workload::settled_waiting() const {
-  if (settings_.waiting) return *settings_.waiting;
-  if (!has_gpu_) return Waiting::asleep;
-  const auto* comm = host_.extension<assay_comm>(ASSAY_EXT_COMM);
-  const int ranks = comm ? comm->local_rank_count : 1;
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  // More of them than a set holds are enough for both sides of every rank.
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return Waiting::busy;
-  const int processors = CPU_COUNT(&usable);
-  if (processors >= processors_a_busy_rank * ranks) return Waiting::busy;
-  host_.warn("waiting = \"auto\" sleeps between reported steps, as " + std::to_string(processors) +
-             " processors are few for " + std::to_string(ranks) +
-             " rank(s) with a GPU: each step has the waking up of two processes in it; waiting = \"busy\" has not");
+  const Waiting wanted = settings_.waiting.value_or(has_gpu_ ? Waiting::busy : Waiting::asleep);
+  if (wanted == Waiting::asleep) return wanted;
+  const Share share = share_of_processors(host_);
+  if (share.processors >= processors_a_busy_rank * share.ranks) return wanted;
+  const std::string few = number(share.processors) + " processors are few for " + std::to_string(share.ranks) +
+                          (share.ranks == 1 ? " rank" : " ranks");
+  if (settings_.waiting) {
+    host_.warn("waiting = \"busy\" keeps a processor of each rank busy beside its program, and " + few +
+               ": steps may take longer for it; compare with waiting = \"asleep\"");
+    return wanted;
+  }
+  host_.warn("waiting = \"auto\" sleeps between reported steps, as " + few +
+             " with a GPU: each step has the waking up of two processes in it; waiting = \"busy\" leaves that out");
   return Waiting::asleep;
 }
 
 void Workload::setup(const assay::LaunchOf<Workload>& launch) {
   if (settings_.step_is == StepIs::program) return;
   waiting_ = settled_waiting();
-  launch.report(waited, waiting_);
+  if (waiting_ == Waiting::busy) launch.report(waited, waiting_);
   start();
   if (!hear(launch, false))
     fail(program_->how_it_ended() +
@@ -169,6 +170,8 @@ void Workload::take(const Report& report, const assay::Launch& launch, bool in_s
 
 void Workload::take_figure(const Report& report, const assay::Launch& launch) {
   const bool is_of_step = report.kind == Report::Kind::metric;
+  if (report.name == waited.row.name)
+    fail("reported '" + report.name + "', a metric of assay's own; give it another name");
   auto found = figures_.find(report.name);
   if (found == figures_.end()) {
     assay_metric row{};

@@ -21,8 +21,8 @@ class Workload {
   static constexpr auto id = "command";
   static constexpr auto summary = "any program: the steps, phases and metrics that it reports, or its time as a whole";
   static constexpr auto params = command::params;
-  static constexpr auto waited =
-      assay::Metric::word("waited", waitings).help("what assay and the program did until the other one reported");
+  static constexpr auto waited = assay::Metric::word("waited", waitings)
+                                     .help("what assay did, and asked of the program, until the other one reported");
   static constexpr auto metrics = assay::table(waited);
   static constexpr auto item_unit = "items";
   static constexpr bool ranks_cooperate = true;

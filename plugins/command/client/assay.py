@@ -24,8 +24,9 @@ __version__ = "1.0.0"
 __all__ = ["steps", "phase", "metric", "result", "fail", "is_measured", "is_run_by_assay"]
 
 
-# How long an answer is asked for again and again before the script sleeps until it comes.
-_BUSY_S = 0.1
+# How long an answer is asked for again and again before the script sleeps until it comes: assay's takes microseconds, that
+# of other ranks longer, and meanwhile the script's other threads wait for the interpreter.
+_BUSY_S = 0.02
 
 
 class _Line:

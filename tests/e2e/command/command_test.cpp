@@ -76,8 +76,7 @@ TEST_F(Command, AScriptReportsStepsPhasesAndMetrics) {
   EXPECT_EQ(loss.at("unit"), "nats");
   EXPECT_EQ(loss.at("direction"), -1);
   EXPECT_EQ(metric(record, "accuracy"), 0.75);
-  EXPECT_EQ(record.at("metrics").size(), 2u);
-  EXPECT_EQ(record.at("metrics").at("waited").at("word"), "asleep") << "auto, without a GPU";
+  EXPECT_EQ(record.at("metrics").size(), 1u) << "waited is of those that wait busily, and auto sleeps without a GPU";
   EXPECT_EQ(record.at("verify").at("status"), "ok");
   EXPECT_PRED2(contains, record.at("verify").at("text"), "accuracy is 0.75 in the end, as declared at least 0.5");
   EXPECT_TRUE(record.at("files").contains("input.script"));
@@ -129,6 +128,19 @@ TEST_F(Command, BothSidesWaitBusilyWhereTheyAreToldTo) {
   const auto records = records_of(text);
   ASSERT_EQ(records.size(), 6u);
   for (const json& record : records) EXPECT_EQ(record.at("metrics").at("waited").at("word"), "busy");
+}
+
+TEST_F(Command, WaitedIsANameOfAssaysOwn) {
+  for (const char* report : {"result('waited', 1)", "metric('waited', 5.0, unit='ms')"}) {
+    const auto records =
+        records_of(python("import assay\nfor step in assay.steps():\n    assay." + std::string(report) + "\n"), 1);
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0].at("status"), "failed");
+    EXPECT_PRED2(contains, records[0].at("reason"), "'waited', a metric of assay's own; give it another name");
+  }
+  const RunResult refused = run_experiment(python("import assay", "variables = \"ASSAY_WAITING=asleep\""));
+  EXPECT_PRED2(contains, refused.output,
+               "sets ASSAY_WAITING, which is assay's to set; remove it, and set the parameter waiting");
 }
 
 TEST_F(Command, WaitingIsOfReportedStepsAlone) {

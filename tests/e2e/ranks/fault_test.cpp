@@ -110,11 +110,17 @@ TEST_F(RanksSandbox, ARankThatSomebodyTerminatesNamesTheSender) {
   for (const json& record : records) {
     SCOPED_TRACE(record.dump(2));
     const int rank = record["axes"]["fault_rank"];
-    EXPECT_EQ(record["status"], rank == 9 ? "ok" : "failed");
+    EXPECT_EQ(record["status"], rank == 9 ? "ok" : "crashed");
     if (rank == 9) continue;
     EXPECT_EQ(record["rank"], rank);
-    EXPECT_PRED2(contains, record.value("reason", ""), "ended this rank with SIGTERM");
-    EXPECT_PRED2(contains, record.value("reason", ""), "process ");
+    const std::string from_outside = "asked to end from outside, with SIGTERM by process ";
+    const std::string reason = record.value("reason", ""), log = record.value("log_tail", json::array()).dump();
+    EXPECT_PRED2(contains, reason, from_outside);
+    const int pid =
+        std::atoi(reason.c_str() + std::min(reason.size(), reason.find(from_outside) + from_outside.size()));
+    EXPECT_PRED2(contains, log, "rank " + std::to_string(rank) + ": terminate by " + std::to_string(pid));
+    // The other one is ended by the host.
+    EXPECT_FALSE(contains(rank_of(record, 1 - rank).value("reason", ""), "SIGTERM"));
   }
 }
 
@@ -137,6 +143,39 @@ class Sleeping : public RanksSandbox {
     }
   }
 };
+
+// All of them leave when they are told to, and say so in a result.
+TEST_F(RanksSandbox, HealthyRanksThatTakeTooLongAreATimeout) {
+  run_experiment({.plugin = "faulty_rank",
+                  .params = "elements = 1000\nstep_ms = 100",
+                  .measure = "warmup = 0\nsteps = 1000\ntimeout = \"2s\"",
+                  .run = "ranks = 2"});
+  const auto records = cases();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["status"], "timeout") << records[0].dump(2);
+  EXPECT_PRED2(contains, records[0].value("reason", ""), "[measure] timeout");
+}
+
+TEST_F(RanksSandbox, AnInterruptedCaseHasNoRecord) {
+  write_experiment({.plugin = "faulty_rank",
+                    .params = "elements = 1000\nstep_ms = 100",
+                    .measure = "warmup = 0\nsteps = 1000\ntimeout = \"60s\"",
+                    .run = "ranks = 2"});
+  std::size_t runs = 0;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    HostProcess host = start(run_arguments());
+    ++runs;
+    ASSERT_TRUE(wait_until([&] {
+      return run_folders().size() == runs &&
+             contains(text_of(run_folders().back() / "logs/case-0001.rank0.log"), "a step begins");
+    })) << output();
+    host.send(signal);
+    const std::optional<HostExit> exit = host.wait();
+    ASSERT_TRUE(exit.has_value());
+    EXPECT_EQ(exit->code, 130) << output();
+    EXPECT_EQ(cases().size(), 0u) << cases().front().dump(2);
+  }
+}
 
 TEST_F(Sleeping, IsATimeoutAtTheDeadlineOfTheCase) {
   const RunResult result = run_experiment({.plugin = "faulty_rank",

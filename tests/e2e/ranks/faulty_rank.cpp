@@ -1,6 +1,7 @@
 // A workload on several ranks of which one misbehaves, in the way and at the place that the parameters say.
 #include <assay/comm.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <assay/comm/communicator.hpp>
@@ -87,7 +88,13 @@ class FaultyRank {
     std::fprintf(stderr, "rank %d: %s in %s\n", rank_, fault_.c_str(), here);
     if (fault_ == "kill") kill(getpid(), SIGKILL);
     if (fault_ == "terminate") {  // as somebody who is not the host does; the rank goes on until it looks
-      kill(getpid(), SIGTERM);
+      const pid_t rank = getpid(), sender = fork();
+      if (sender == 0) {
+        kill(rank, SIGTERM);
+        _exit(0);
+      }
+      waitpid(sender, nullptr, 0);
+      std::fprintf(stderr, "rank %d: terminate by %d\n", rank_, sender);
       return;
     }
     if (fault_ == "segfault") raise(SIGSEGV);

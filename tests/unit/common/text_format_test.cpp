@@ -1,5 +1,6 @@
 #include "common/text_format.hpp"
 
+#include "common/rank_name.hpp"
 #include "common/utc.hpp"
 
 #include <gtest/gtest.h>
@@ -92,6 +93,21 @@ TEST(TextFormat, TextHangsBesideItsHead) {
 TEST(Refilled, KeepsParagraphsAndLists) {
   EXPECT_EQ(refilled("one two\nthree\n\nfour\n  as it is  here\nfive", 20),
             "one two three\n\nfour\n  as it is  here\nfive");
+}
+
+TEST(RanksText, SaysRanges) {
+  const auto text = [](std::vector<std::int32_t> ranks) { return ranks_text(ranks); };
+  EXPECT_EQ(text({3}), "rank 3");
+  EXPECT_EQ(text({1, 3}), "ranks 1 and 3");
+  EXPECT_EQ(text({1, 2}), "ranks 1 and 2");
+  EXPECT_EQ(text({0, 1, 4, 5, 6, 9}), "ranks 0, 1, 4 to 6 and 9");
+  EXPECT_EQ(text({4, 5, 6}), "ranks 4 to 6");
+}
+
+TEST(WithoutFigures, LeavesWordsAndRanks) {
+  EXPECT_EQ(without_figures("rank 12 waited 31.5% of 1,243 ms in bf16 on sm_90"),
+            "rank 12 waited #% of # ms in bf16 on sm_90");
+  EXPECT_EQ(without_figures("0.5"), "#");
 }
 
 }  // namespace

@@ -217,24 +217,7 @@ TEST(MergeRanks, NotesOfOtherRanksCarryTheirNumbers) {
   ranks[1].part["notes"] = {"all say this", "two say this"};
   ranks[2].part["notes"] = {"two say this", "the last says this"};
   EXPECT_EQ(merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
-            (Texts{"all say this", "the first says this", "ranks 1, 2: two say this", "rank 2: the last says this"}));
-}
-
-TEST(MergeRanks, NotesThatDifferInTheirFiguresAreOne) {
-  std::vector<RankPart> ranks;
-  for (int rank = 0; rank < 6; ++rank) {
-    ranks.push_back(three_ranks().front());
-    ranks.back().rank = rank;
-    ranks.back().part["notes"] = Texts{};
-  }
-  for (int rank = 0; rank < 4; ++rank)
-    ranks[rank].part["notes"].push_back(fmt::format("waited {}% of the time", rank / 2));
-  ranks[1].part["notes"].push_back("waited 9% of the time");
-  ranks[4].part["notes"] = {"lost 5"};
-  ranks[5].part["notes"] = {"lost 6"};
-  EXPECT_EQ(merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
-            (Texts{"waited 0% of the time (ranks 2, 3 with figures of their own)", "rank 1: waited 9% of the time",
-                   "rank 4: lost 5 (rank 5 with figures of their own)"}));
+            (Texts{"all say this", "the first says this", "ranks 1 and 2: two say this", "rank 2: the last says this"}));
 }
 
 TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
@@ -246,7 +229,7 @@ TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
   ranks[1].part["device"] = cuda(0, "a GPU");
   ranks[2].part["device"] = cuda(1, "another GPU");
   EXPECT_EQ(merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
-            (Texts{"the ranks' devices differ: ranks 0, 1 on a GPU; rank 2 on another GPU"}));
+            (Texts{"the ranks' devices differ: ranks 0 and 1 on a GPU; rank 2 on another GPU"}));
   ranks[2].part["device"]["name"] = "a GPU";
   for (RankPart& rank : ranks) rank.host = "n1";
   const Json shared = merge_ranks(ranks, 0.95);

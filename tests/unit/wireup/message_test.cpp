@@ -4,7 +4,6 @@
 
 #include "helpers.hpp"
 #include "raw_client.hpp"
-#include "wireup/rank_list.hpp"
 
 namespace assay::host::wireup {
 namespace {
@@ -45,15 +44,6 @@ TEST(Message, LargestBody) {
   const std::string value(body_bytes_max - overhead, 'x');
   EXPECT_EQ(text_frame(Message::Kind::set, {"k", value}).size(), frame_head_bytes + body_bytes_max);
   EXPECT_CONTAINS(error_of([&] { text_frame(Message::Kind::set, {"kk", value}); }), "takes 64 MiB");
-}
-
-TEST(RanksText, SaysRanges) {
-  const auto text = [](std::vector<std::int32_t> ranks) { return ranks_text(ranks); };
-  EXPECT_EQ(text({3}), "rank 3");
-  EXPECT_EQ(text({1, 3}), "ranks 1 and 3");
-  EXPECT_EQ(text({1, 2}), "ranks 1 and 2");
-  EXPECT_EQ(text({0, 1, 4, 5, 6, 9}), "ranks 0, 1, 4 to 6 and 9");
-  EXPECT_EQ(text({4, 5, 6}), "ranks 4 to 6");
 }
 
 }  // namespace
