@@ -20,7 +20,8 @@ namespace assay::host::worker {
 // From here on SIGTERM does not end this process but makes RankServices::aborted() true: the host gives a rank a moment
 // to leave its collectives before it kills it.
 void take_termination_as_abort();
-// That somebody else than the host has sent SIGTERM to this process, and who: a sentence for a reason. Empty where nobody has.
+// That somebody else than the host has sent SIGTERM to this process, and who: a sentence for a reason. Empty where
+// nobody has.
 std::string termination_from_outside();
 
 // Not movable: plugins hold its address.

@@ -39,8 +39,8 @@ inline constexpr int program_fd = 3;
 
 class Program {
  public:
-  // Starts it. `more` is set in its environment, then the settings' own variables. Throws assay::Error where it cannot be
-  // started; the text names it. `waiting` is what both sides do until the other one says something.
+  // Starts it. `more` is set in its environment, then the settings' own variables. Throws assay::Error where it cannot
+  // be started; the text names it. `waiting` is what both sides do until the other one says something.
   Program(const Settings& settings, Waiting waiting, const std::vector<std::pair<std::string, std::string>>& more);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -216,8 +216,9 @@ TEST(MergeRanks, NotesOfOtherRanksCarryTheirNumbers) {
   ranks[0].part["notes"] = {"all say this", "the first says this"};
   ranks[1].part["notes"] = {"all say this", "two say this"};
   ranks[2].part["notes"] = {"two say this", "the last says this"};
-  EXPECT_EQ(merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
-            (Texts{"all say this", "the first says this", "ranks 1 and 2: two say this", "rank 2: the last says this"}));
+  EXPECT_EQ(
+      merge_ranks(ranks, 0.95)["notes"].get<Texts>(),
+      (Texts{"all say this", "the first says this", "ranks 1 and 2: two say this", "rank 2: the last says this"}));
 }
 
 TEST(MergeRanks, ANoteSaysWhichDevicesDifferOrAreShared) {
