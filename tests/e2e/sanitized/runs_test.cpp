@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "e2e/support/sandbox.hpp"
 
@@ -35,6 +36,16 @@ TEST_F(SanitizedRuns, ASweepOfEmptyCases) {
   EXPECT_EQ(records.size(), 6u);
   EXPECT_EQ(statuses(), Texts(6, "ok"));
   expect_views();
+}
+
+TEST_F(SanitizedRuns, AProgramThatReports) {
+  std::ofstream(folder() / "steps.sh") << "echo assay 1 >&3\n"
+                                          "while echo step >&3; read kind number <&3; [ \"$kind\" != end ]; do\n"
+                                          "  echo begin half >&3; echo end half >&3; echo \"metric x $number\" >&3\n"
+                                          "done\n";
+  records_of(
+      {.plugin = COMMAND_PLUGIN, .params = "command = \"sh steps.sh\"", .sweep = "waiting = [\"asleep\", \"busy\"]"});
+  EXPECT_EQ(statuses(), Texts(2, "ok"));
 }
 
 TEST_F(SanitizedRuns, InOneProcess) {
