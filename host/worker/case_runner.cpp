@@ -31,6 +31,7 @@
 #include "worker/loaded_libraries.hpp"
 #include "worker/measured_steps.hpp"
 #include "worker/peak_probe.hpp"
+#include "worker/plugin_status.hpp"
 #include "worker/rank_kind.hpp"
 #include "worker/rank_services.hpp"
 #include "worker/silent_pass.hpp"
@@ -49,40 +50,6 @@ struct CaseFailure {
   std::string reason;
   bool of_another_rank = false;
 };
-
-record::Status status_after(assay_status status) {
-  switch (status) {
-    case ASSAY_OK: return record::Status::ok;
-    case ASSAY_UNSUPPORTED: return record::Status::unsupported;
-    case ASSAY_OUT_OF_MEMORY: return record::Status::oom;
-    case ASSAY_WRONG_RESULT: return record::Status::wrong_result;
-    default: return record::Status::failed;
-  }
-}
-
-// Nothing where the status is no verdict but a failure of the verification itself.
-std::optional<record::Verification> verification_after(assay_status status) {
-  switch (status) {
-    case ASSAY_OK: return record::Verification::ok;
-    case ASSAY_VERIFIED_IN_PART: return record::Verification::partial;
-    case ASSAY_WRONG_RESULT: return record::Verification::wrong_result;
-    case ASSAY_UNSUPPORTED: return record::Verification::not_checked;
-    default: return std::nullopt;
-  }
-}
-
-std::string kind_of_failure(assay_status status) {
-  switch (status) {
-    case ASSAY_UNSUPPORTED:
-    case ASSAY_OUT_OF_MEMORY:
-    case ASSAY_WRONG_RESULT: return "";  // which the case's status says
-    case ASSAY_INVALID_ARGUMENT: return "invalid argument";
-    case ASSAY_DEVICE_ERROR: return "device error";
-    case ASSAY_INTERNAL: return "internal error";
-    case ASSAY_COMM_ERROR: return "communication error";
-    default: return fmt::format("status {}, which this host does not know", status);
-  }
-}
 
 // In the environment of all that this worker starts, by which the host knows them as well; "" in the host's process.
 std::string tag_of_descendants() {
@@ -464,28 +431,22 @@ CaseTeardown run_case(const CaseSpec& spec, CaseObserver& observer,
   result.notes.emplace();
   const auto begin = Clock::now();
   std::optional<CaseRun> run(std::in_place, spec, observer, result);
-  const auto fail = [&](record::Status status, const std::string& reason) {
-    // Of a rank that somebody has told to end this is the reason of any failure, and it is as if it were killed.
+  const auto fail = [&](record::Status status, const std::string& reason, bool of_another_rank = false) {
+    // Whatever fails in a rank that somebody has told to end fails for that reason, as if the rank were killed.
     const std::string outsider = status == record::Status::failed ? termination_from_outside() : "";
     result.status = outsider.empty() ? status : record::Status::crashed;
     result.reason = outsider.empty() ? reason : outsider;
     result.stage = run->stage();
     result.phase = run->open_phase();
     result.step = run->step();
-  };
-  const auto fail_by_others = [&](const std::string& reason) {  // by what may be another rank's doing
-    fail(record::Status::failed, reason);
-    answer.of_another_rank = result.status == record::Status::failed;
+    answer.of_another_rank = of_another_rank && outsider.empty();
   };
   try {
     run->run();
   } catch (const CaseFailure& e) {
-    if (e.of_another_rank)
-      fail_by_others(e.reason);
-    else
-      fail(e.status, e.reason);
+    fail(e.status, e.reason, e.of_another_rank);
   } catch (const wireup::WireupError& e) {
-    fail_by_others(e.what());
+    fail(record::Status::failed, e.what(), true);
   } catch (const plugin::DeviceError& e) {
     fail(status_after(e.status()), e.what());
   } catch (const plugin::PluginError& e) {

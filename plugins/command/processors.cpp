@@ -12,13 +12,13 @@
 namespace command {
 namespace {
 
-// What a rank tells the others. On machines of more processors than a set has, those within it stand for all.
+// A rank tells the others this. On machines of more processors than a set has, those within it stand for all.
 struct Usable {
   char machine[64] = {};
   cpu_set_t processors;
 };
 
-// Of the control group that this process sees as the outermost: a container's own.
+// Reads the quota of the control group that this process sees as the outermost: a container's own.
 double quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double most_us = 0, of_us = 0;
