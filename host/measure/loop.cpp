@@ -48,6 +48,7 @@ class Loop {
     recorder_.discard();
     if (plan_.sync || result_.settling_steps == 0) timeline_.synchronize();
     choose_inner();
+    result_.iterations_before_window = iteration_;
     hooks_.begin_window();
     if (plan_.sync) rehearse();
     take_samples();

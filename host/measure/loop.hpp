@@ -49,11 +49,12 @@ struct LoopHooks {
 struct LoopResult {
   Samples samples;
   Verdict verdict = Verdict::enough;
-  double window_s = 0;              // host time from the first measured step to the last
-  std::int64_t settling_steps = 0;  // between what prepare_window did and the first measured step
-  std::uint64_t iterations = 0;     // all steps that were run
-  std::int64_t inner = 1;           // steps of a sample
-  double instrument_ns = 0;         // what a sample with nothing in it takes
+  double window_s = 0;                         // host time from the first measured step to the last
+  std::int64_t settling_steps = 0;             // between what prepare_window did and the first measured step
+  std::uint64_t iterations = 0;                // all steps that were run
+  std::uint64_t iterations_before_window = 0;  // those of them that came before the first measured one
+  std::int64_t inner = 1;                      // steps of a sample
+  double instrument_ns = 0;                    // what a sample with nothing in it takes
 };
 
 LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& plan, const LoopHooks& hooks);

@@ -21,6 +21,7 @@
 #include "telemetry/contention.hpp"
 #include "telemetry/sampler.hpp"
 #include "telemetry/validity.hpp"
+#include "worker/account_check.hpp"
 #include "worker/case_profiler.hpp"
 #include "worker/chosen_algorithms.hpp"
 #include "worker/cold_cache.hpp"
@@ -42,6 +43,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t first_minor_with_steps_after_finish = 3;
+constexpr const char* no_account =
+    "whether the measured steps did their work is not known: the workload keeps no account of them (assay.account/1)";
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -153,7 +156,9 @@ class CaseRun {
     result_.wall.setup_s = seconds_since(setup_begin);
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
+    account_.emplace(accounted_case());
     measure::LoopResult result = measured();
+    account_->read(result);
     services_->ledger().moment("after_measure");
     memory_use_->look(services_->ledger());
     tell_what_ran();  // before the verification, which loads and chooses for itself
@@ -167,7 +172,7 @@ class CaseRun {
     note_memory();  // a verification may take more than what is verified
     if (!ends_with_finish) trace_kernels(result.iterations);
     take_silent_steps(result);
-    verify();
+    verify(result);
     if (work_.flops > 0 || work_.bytes > 0) peak_ = measured_peak(*workload_, object_, *services_);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
@@ -227,6 +232,7 @@ class CaseRun {
       enter(Stage::measure, spec_.plan().has_count() ? *spec_.plan().steps : 0);
       profiler_->begin_measure(*recorder_, schema_.phases);
       services_->ledger().begin_steps();
+      account_->open();
       steps.begin();
     };
     enter(Stage::warmup, spec_.plan().warmup);
@@ -307,20 +313,45 @@ class CaseRun {
     services_->ignore_metrics(false);
   }
 
-  void verify() {
+  AccountedCase accounted_case() {
+    return {
+        *workload_,
+        object_,
+        *services_,
+        *ranks_,
+        observer_,
+        [this](const char* function, assay_status status) { check(function, status); },
+        [this](const std::string& mistake) { wrong_result(mistake); },
+        [this](std::uint64_t iteration) {
+          const assay_launch launch = services_->launch(ASSAY_STAGE_WARMUP, iteration, nullptr);
+          check("run", workload_->run(object_, &launch));
+        },
+        [this] { device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting"); }};
+  }
+
+  void wrong_result(const std::string& reason) {
+    result_.verify = {record::Verification::wrong_result, reason};
+    throw CaseFailure{record::Status::wrong_result, reason};
+  }
+
+  void verify(const measure::LoopResult& measured) {
     if (!workload_->verify) {
       result_.verify = {record::Verification::not_checked, "the workload has no verification"};
       return;
     }
     enter(Stage::verify);
+    const std::string accounted = account_->repeat(measured);
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
     const std::optional<record::Verification> verdict = verification_after(status);
     if (!verdict) return check("verify", status);
-    result_.verify = {*verdict, services_->take_message()};
-    if (*verdict == record::Verification::wrong_result)
-      throw CaseFailure{record::Status::wrong_result,
-                        result_.verify->text.empty() ? "verify gave no reason" : result_.verify->text};
+    std::string text = services_->take_message();
+    if (*verdict == record::Verification::wrong_result) wrong_result(text.empty() ? "verify gave no reason" : text);
+    result_.verify = {*verdict, accounted + text};
+    if (*verdict == record::Verification::ok && !account_->is_kept()) {
+      result_.verify->status = record::Verification::partial;
+      result_.verify->text += result_.verify->text.empty() ? no_account : std::string("; ") + no_account;
+    }
   }
 
   void record_figures(const measure::LoopResult& result) {
@@ -411,6 +442,7 @@ class CaseRun {
   std::unique_ptr<DeviceTimeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
   telemetry::ContentionProbe contention_{tag_of_descendants()};
+  std::optional<AccountCheck> account_;
   std::vector<double> step_peaks_mib_;
   assay_workload_self* object_ = nullptr;
   bool initialized_ = false;

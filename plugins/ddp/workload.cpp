@@ -35,6 +35,12 @@ void Workload::setup(const Launch& launch) {
     launch.report(bucket_mib_metric, static_cast<double>(bytes) * 0x1p-20);
   launch.report(collectives_metric, average_->collectives_in_step());
   assay::parallel::report_small_messages(launch, average_->sizes_bytes());
+  restart(launch);
+}
+
+assay::Account Workload::account(const Launch&) { return trainer_.account(); }
+
+void Workload::restart(const Launch&) {
   trainer_.start();
   assay::parallel::broadcast_parameters(trainer_, steps_.communicator());
   steps_.communicator().take_totals();

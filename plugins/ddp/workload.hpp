@@ -38,6 +38,8 @@ class Workload {
   void setup(const Launch& launch);
   void run(const Launch& launch);
   void finish(const Launch& launch);
+  assay::Account account(const Launch& launch);
+  void restart(const Launch& launch);
   assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
   assay::Peak peak(const Launch& launch);

@@ -49,16 +49,21 @@ void Workload::setup(const Launch& launch) {
 }
 
 void Workload::run(const Launch& launch) {
-  if (starts_cold_ && launch.iteration() == 0) return take_first_step(launch);
+  if (starts_cold_) return take_first_step(launch);
   if (!graph_) return training_step(trainer_, launch);
   graph_->launch();
   assay::mark_replayed(host_);
 }
 
 void Workload::take_first_step(const Launch& launch) {
+  starts_cold_ = false;
   cold_training_step(trainer_, launch);
   if (model().fused) graph_ = trainer_.capture_as_is([&] { training_step(trainer_, launch); }, Marks::captured);
 }
+
+assay::Account Workload::account(const Launch&) { return trainer_.account(); }
+
+void Workload::restart(const Launch&) { trainer_.start(); }
 
 void Workload::finish(const Launch& launch) {
   if (model().backward) launch.report(loss_metric, trainer_.last_loss());

@@ -30,6 +30,8 @@ class Workload {
   void setup(const Launch& launch);
   void run(const Launch& launch);
   void finish(const Launch& launch);
+  assay::Account account(const Launch& launch);
+  void restart(const Launch& launch);
   assay::Verified verify(const Launch& launch);
   assay::Peak peak(const Launch& launch);
   assay::Work work() const;
@@ -56,7 +58,7 @@ class Workload {
   assay::Host host_;
   Settings settings_;
   assay::models::DecoderTrainer trainer_;
-  bool starts_cold_;
+  bool starts_cold_;                              // until the first step has been taken
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
 };
 

@@ -62,6 +62,26 @@ void Workload::start(double loss_scale) {
   steps_.communicator().take_totals();
 }
 
+// A step of an epoch is all of its batches, each of which has counted and marked itself.
+assay::Account Workload::account(const Launch&) {
+  assay::Account account = trainer_.account();
+  const auto batches_of_step = static_cast<std::uint64_t>(batches());
+  if (account.steps % batches_of_step != 0)
+    throw assay::Error(ASSAY_WRONG_RESULT, std::to_string(account.steps) +
+                                               " batches were trained on, which are no "
+                                               "whole number of epochs of " +
+                                               std::to_string(batches_of_step));
+  account.steps /= batches_of_step;
+  account.marks_per_step *= batches_of_step;
+  return account;
+}
+
+void Workload::restart(const Launch&) {
+  start();
+  data_->loader().start_epoch(0);
+  data_->loader().take_totals();
+}
+
 void Workload::run(const Launch& launch) {
   for (std::int64_t i = 0; i < batches(); ++i) {
     take_batch(launch);

@@ -6,13 +6,15 @@ namespace sharded_optimizer {
 
 template <class AnyLaunch>
 void Workload::enqueue_step(const AnyLaunch& launch) {
-  ready_buckets_.begin_step();
-  forward_and_backward(trainer_, launch, &ready_buckets_);
-  switch (settings_.variant) {
-    case Variant::baseline: return update_everything(launch);
-    case Variant::broadcast: return update_and_broadcast(launch);
-    case Variant::zero1: return update_and_gather(launch);
-  }
+  assay::train::accounted_step(trainer_, [&] {
+    ready_buckets_.begin_step();
+    forward_and_backward(trainer_, launch, &ready_buckets_);
+    switch (settings_.variant) {
+      case Variant::baseline: return update_everything(launch);
+      case Variant::broadcast: return update_and_broadcast(launch);
+      case Variant::zero1: return update_and_gather(launch);
+    }
+  });
 }
 
 template <class AnyLaunch>

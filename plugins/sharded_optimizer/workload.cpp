@@ -87,10 +87,21 @@ void Workload::setup(const Launch& launch) {
   };
   trainer_.setup(launch, enqueue, moments);
   if (settings_.graph) steps_.capture(trainer_, [&] { enqueue_step(launch); });
+  begin_from_rank_0();
+  assay::memory_moment(host_, "before_step");
+}
+
+void Workload::begin_from_rank_0() {
   exact_weights_.clear(trainer_.backend());
   assay::parallel::broadcast_parameters(trainer_, communicator());
   communicator().take_totals();  // from here on they count steps alone
-  assay::memory_moment(host_, "before_step");
+}
+
+assay::Account Workload::account(const Launch&) { return trainer_.account(); }
+
+void Workload::restart(const Launch&) {
+  trainer_.start();
+  begin_from_rank_0();
 }
 
 void Workload::enqueue_without_communication() {

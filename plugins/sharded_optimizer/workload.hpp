@@ -46,12 +46,15 @@ class Workload {
   void setup(const Launch& launch);
   void run(const Launch& launch);
   void finish(const Launch& launch);
+  assay::Account account(const Launch& launch);
+  void restart(const Launch& launch);
   assay::Verified verify(const Launch& launch);
   assay::Work work() const;  // this rank's
   assay::Peak peak(const Launch& launch);
   void silence(bool silent);
 
  private:
+  void begin_from_rank_0();  // all ranks, with its weights; after the trainer's start
   const std::vector<assay::train::ElementRange>& buckets() const { return ready_buckets_.buckets(); }
   assay::comm::Communicator& communicator() const { return steps_.communicator(); }
   // These enqueue; AnyLaunch is Launch or train::UnmarkedLaunch (step.hpp).

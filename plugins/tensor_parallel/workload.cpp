@@ -46,6 +46,13 @@ void Workload::run(const Launch& launch) {
   steps_.run(launch, host_, [&] { enqueue_step(launch); });
 }
 
+assay::Account Workload::account(const Launch&) { return trainer_.account(); }
+
+void Workload::restart(const Launch&) {
+  trainer_.start();
+  steps_.communicator().take_totals();
+}
+
 void Workload::silence(bool silent) {
   steps_.silence(silent);
   exchange_.use(silent ? nullptr : &steps_.communicator());

@@ -111,7 +111,43 @@ void Trainer::take_parameter_memory(const SetupMoments& moments) {
   bind_parameters();
 }
 
+// A forward alone has no loss, and no gradients.
+StepAccount::Subjects Trainer::account_subjects() const {
+  if (!config_.backward) return {{}, model_->forward_result(), {}};
+  return {model_->loss(), parameters_.all_gradients(),
+          config_.train_step ? parameters_.all_values() : compute::Tensor()};
+}
+
+// Of the parameters those parts that this rank updates: what it has of the others' gradients may be undefined.
+std::vector<std::int64_t> Trainer::account_places() const {
+  if (!config_.backward) return StepAccount::spread({{0, model_->forward_result().elements()}});
+  std::vector<ElementRange> ranges;
+  for (const ElementRange& owned : optimizer_->ranges())
+    for (const Parameter& p : parameters_.all()) {
+      const ElementRange part{std::max(owned.begin, p.offset), std::min(owned.end, p.offset + p.elements())};
+      if (part.begin < part.end) ranges.push_back(part);
+    }
+  return StepAccount::spread(ranges);
+}
+
+Account Trainer::account() const {
+  // Where a device's kernels add in no fixed order (tiled attention of 16 bits does backward), a step that is taken
+  // again differs by roundings of its sums. A mark adds up hundreds of places, or the losses of a batch, so that single
+  // roundings of its format, 2^-8 of bf16 and 2^-24 of fp32, are far below these shares of it.
+  const double tolerance = config_.precision.activation == compute::DType::f32 ? 0x1p-16 : 0x1p-12;
+  Account account = account_.read(*backend_, tolerance);
+  if (!config_.train_step) return account;
+  std::int64_t updates = 0;
+  backend_->download(&updates, optimizer_->step_number());
+  const std::int64_t skipped = scaler_.skipped_steps(*backend_);
+  if (static_cast<std::uint64_t>(updates + skipped) != account.steps)
+    throw Error(ASSAY_WRONG_RESULT, "in " + std::to_string(account.steps) + " steps the optimizer has made " +
+                                        std::to_string(updates) + " updates and skipped " + std::to_string(skipped));
+  return account;
+}
+
 void Trainer::take_state_memory() {
+  account_.take_memory(host_, *backend_, account_places());
   const std::size_t optimizer_bytes = config_.train_step ? optimizer_->state_bytes() : 0;
   if (optimizer_bytes + scaler_.state_bytes() == 0) return;
   state_memory_ =
@@ -164,6 +200,7 @@ void Trainer::start(double loss_scale) {
 }
 
 void Trainer::start_state(double loss_scale) const {
+  account_.reset(*backend_);
   if (config_.train_step) optimizer_->reset(*backend_);
   scaler_.reset(*backend_, loss_scale);
 }

@@ -321,4 +321,17 @@ inline op::UpdateLossScale sample(Given& g, Kind<op::UpdateLossScale>) {
           .options = {}};
 }
 
+// ---- the account of steps
+inline op::SpoilPlaces sample(Given& g, Kind<op::SpoilPlaces>) {
+  return {.x = g.numbers({48}), .places = g.ids(5, 48), .loss = g.one(2)};
+}
+inline op::MarkStep sample(Given& g, Kind<op::MarkStep>) {
+  return {.count = g.one(2, DType::i64),
+          .marks = g.numbers({6, compute::MarkColumns::count}),
+          .loss = g.one(2),
+          .results = g.numbers({48}),
+          .state = g.numbers({48}),
+          .places = g.ids(5, 48)};
+}
+
 }  // namespace assay::conformance

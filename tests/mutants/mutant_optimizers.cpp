@@ -129,4 +129,10 @@ void MutantBackend::execute(const op::UpdateLossScale& op) {
   if (overflowed && broken("update_loss_scale.nothing_skipped")) skipped.write();
 }
 
+void MutantBackend::execute(const op::SpoilPlaces& op) { real().run(op); }
+
+void MutantBackend::execute(const op::MarkStep& op) {
+  if (!broken("mark_step.does_nothing")) real().run(op);
+}
+
 }  // namespace assay::mutants

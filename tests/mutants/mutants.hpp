@@ -159,6 +159,7 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     // ---- loss scale
     {"count_nonfinite.none", "gradients that are not finite are not counted"},
     {"adamw.scale_left_in", "gradients are not divided by the loss scale"},
+    {"mark_step.does_nothing", "no step is counted, and none leaves marks"},
     {"adamw.updates_all_the_same", "a step whose gradients are not finite updates"},
     {"update_loss_scale.never_shrinks", "the scale stays where gradients overflow"},
     {"update_loss_scale.nothing_skipped", "skipped steps are not counted"},

@@ -42,8 +42,8 @@ void AuditedBackend::run_any(const AnyOperation& operation) {
       operation);
 }
 
-// Not looked at: random numbers beyond their range, sums for the study of rounding, and what optimizers do, which
-// verification::OptimizerCheck looks at.
+// Not looked at: random numbers beyond their range, sums for the study of rounding, what optimizers do, which
+// verification::OptimizerCheck looks at, and the account of steps, which the host compares with the steps.
 void AuditedBackend::execute(const op::RandomNormal& op) { real().run(op); }
 void AuditedBackend::execute(const op::OrderedSum& op) { real().run(op); }
 void AuditedBackend::execute(const op::OrderedDot& op) { real().run(op); }
@@ -51,6 +51,8 @@ void AuditedBackend::execute(const op::Advance& op) { real().run(op); }
 void AuditedBackend::execute(const op::AdamW& op) { real().run(op); }
 void AuditedBackend::execute(const op::Sgd& op) { real().run(op); }
 void AuditedBackend::execute(const op::UpdateLossScale& op) { real().run(op); }
+void AuditedBackend::execute(const op::SpoilPlaces& op) { real().run(op); }
+void AuditedBackend::execute(const op::MarkStep& op) { real().run(op); }
 
 std::unique_ptr<Graph> AuditedBackend::capture(const std::function<void()>& enqueue) {
   judge_->capturing(true);

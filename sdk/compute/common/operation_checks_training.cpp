@@ -180,4 +180,35 @@ void check(const op::UpdateLossScale& op) {
   require_counter(op.name, "skipped_steps", op.skipped_steps, "how many steps were skipped");
 }
 
+namespace {
+
+void require_places(const char* operation, const char* name, const Tensor& t, const Tensor& places) {
+  require_dtype(operation, t, {DType::f32, DType::bf16, DType::f16});
+  require_rank(operation, t, 1);
+  require_contiguous(operation, t);
+  if (!places) invalid(operation, fmt::format("{} is given and places is empty; expected both, or neither", name));
+  require_dtype(operation, places, {DType::i64});
+  require_rank(operation, places, 1);
+  require_contiguous(operation, places);
+}
+
+}  // namespace
+
+void check(const op::SpoilPlaces& op) {
+  if (op.loss) require_number(op.name, "loss", op.loss, "the loss");
+  if (op.x) require_places(op.name, "x", op.x, op.places);
+}
+
+void check(const op::MarkStep& op) {
+  require_counter(op.name, "count", op.count, "how many steps there were");
+  require_dtype(op.name, op.marks, {DType::f32});
+  require_rank(op.name, op.marks, 2);
+  require_contiguous(op.name, op.marks);
+  if (op.marks.dim(0) < 2 || op.marks.dim(1) != MarkColumns::count)
+    invalid(op.name, fmt::format("marks is {}; expected [2 or more, {}]", shape_text(op.marks), MarkColumns::count));
+  if (op.loss) require_number(op.name, "loss", op.loss, "the loss");
+  if (op.results) require_places(op.name, "results", op.results, op.places);
+  if (op.state) require_places(op.name, "state", op.state, op.places);
+}
+
 }  // namespace assay::compute

@@ -1,7 +1,9 @@
 // Loss, reductions and optimizers: scratch, and the constants of a step.
 #include <fmt/format.h>
 
+#include <assay/compute/sixteen_bit.hpp>
 #include <cmath>
+#include <limits>
 
 #include "cpu_backend.hpp"
 #include "kernels/loss.hpp"
@@ -150,6 +152,57 @@ void CpuBackend::execute(const op::Sgd& op) {
                           .momentum = op.options.momentum,
                           .first = step_number(op.name, op.step) == 1};
   optimizer_kernels(isa_).sgd(args, constants);
+}
+
+// ---- the account of steps ------------------------------------------------------------------------------------------
+namespace {
+
+// fp16 too: no arithmetic is done in it here.
+double element(const Tensor& t, std::int64_t place) {
+  switch (t.dtype) {
+    case DType::bf16: return compute::float_of_bf16(static_cast<const std::uint16_t*>(t.data)[place]);
+    case DType::f16: return compute::float_of_fp16(static_cast<const std::uint16_t*>(t.data)[place]);
+    default: return static_cast<const float*>(t.data)[place];
+  }
+}
+
+void spoil_element(const Tensor& t, std::int64_t place) {
+  constexpr std::uint16_t not_a_number = 0x7fff;  // in bf16 and in fp16
+  if (t.dtype == DType::f32)
+    static_cast<float*>(t.data)[place] = std::numeric_limits<float>::quiet_NaN();
+  else
+    static_cast<std::uint16_t*>(t.data)[place] = not_a_number;
+}
+
+}  // namespace
+
+void CpuBackend::execute(const op::SpoilPlaces& op) {
+  if (preparing()) return;
+  if (op.loss) *data_of<float>(op.loss) = std::numeric_limits<float>::quiet_NaN();
+  if (!op.x) return;
+  const std::int64_t* const places = data_of<std::int64_t>(op.places);
+  for (std::int64_t i = 0; i < op.places.elements(); ++i) spoil_element(op.x, places[i]);
+}
+
+void CpuBackend::execute(const op::MarkStep& op) {
+  if (preparing()) return;
+  std::int64_t* const count = data_of<std::int64_t>(op.count);
+  float* const row =
+      data_of<float>(op.marks) + compute::row_of_mark((*count)++, op.marks.dim(0)) * compute::MarkColumns::count;
+  row[compute::MarkColumns::loss] = op.loss ? *data_of<float>(op.loss) : 0;
+  const std::int64_t* const places = data_of<std::int64_t>(op.places);
+  const auto add_up = [&](const Tensor& t, std::int64_t column) {
+    double sum = 0, magnitude = 0;
+    for (std::int64_t i = 0; t && i < op.places.elements(); ++i) {
+      const double x = element(t, places[i]);
+      sum += x;
+      magnitude += std::abs(x);
+    }
+    row[column] = static_cast<float>(sum);
+    row[column + 1] = static_cast<float>(magnitude);
+  };
+  add_up(op.results, compute::MarkColumns::results);
+  add_up(op.state, compute::MarkColumns::state);
 }
 
 void CpuBackend::execute(const op::UpdateLossScale& op) { refuse_loss_scale(op.name, op.scale); }

@@ -4,6 +4,7 @@
 #include "kernels/optimizer.hpp"
 #include "kernels/ordered_sum.hpp"
 #include "kernels/reduction.hpp"
+#include "kernels/step_account.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -147,6 +148,25 @@ void CudaBackend::execute(const op::UpdateLossScale& op) {
   std::int64_t* const good = data_of<std::int64_t>(op.good_steps);
   std::int64_t* const skips = data_of<std::int64_t>(op.skipped_steps);
   if (!preparing()) cuda::update_loss_scale(pointers, good, skips, op.options, stream());
+}
+
+void CudaBackend::execute(const op::SpoilPlaces& op) {
+  const SpoiledPlaces spoiled{op.x.dtype, op.x.data, data_of<std::int64_t>(op.places), op.x ? op.places.elements() : 0,
+                              data_of<float>(op.loss)};
+  if (!preparing()) cuda::spoil_places(spoiled, stream());
+}
+
+void CudaBackend::execute(const op::MarkStep& op) {
+  StepMarks marks{};
+  marks.count = data_of<std::int64_t>(op.count);
+  marks.marks = data_of<float>(op.marks);
+  marks.rows = op.marks.dim(0);
+  marks.loss = data_of<float>(op.loss);
+  marks.results = {op.results.dtype, op.results.data};
+  marks.state = {op.state.dtype, op.state.data};
+  marks.places = data_of<std::int64_t>(op.places);
+  marks.place_count = op.places ? op.places.elements() : 0;
+  if (!preparing()) cuda::mark_step(marks, stream());
 }
 
 }  // namespace assay::cuda

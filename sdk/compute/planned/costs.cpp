@@ -70,6 +70,14 @@ struct Cost {
     const std::uint64_t rows_bytes = count(op.out.elements()) * size_of(op.table.dtype);
     set(op, ASSAY_OPERATION_OTHER, 0, rows_bytes + op.out.bytes() + op.ids.bytes(), ASSAY_ARITHMETIC_UNSTATED);
   }
+  // Of the arenas the places alone.
+  void operator()(const op::SpoilPlaces& op) { set_account(op, op.places, 1); }
+  void operator()(const op::MarkStep& op) { set_account(op, op.places, 2); }
+  template <class Op>
+  void set_account(const Op& op, const Tensor& places, std::uint64_t tensors) {
+    const std::uint64_t bytes = places.bytes() + tensors * count(places.elements()) * sizeof(float);
+    set(op, ASSAY_OPERATION_OTHER, 0, bytes, ASSAY_ARITHMETIC_UNSTATED);
+  }
   template <class Op>
   void operator()(const Op& op) {
     set(op, ASSAY_OPERATION_OTHER, 0, bytes_of(op), ASSAY_ARITHMETIC_UNSTATED);

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define ASSAY_ABI_MAJOR 1u /* part of the symbol's name: a host of version 1 does not find a plugin of version 2 */
-#define ASSAY_ABI_MINOR 4u /* counts appended fields, statuses and extensions, here and in assay/comm.h */
+#define ASSAY_ABI_MINOR 5u /* counts appended fields, statuses and extensions, here and in assay/comm.h */
 
 #if defined(_WIN32)
 #define ASSAY_EXPORT __declspec(dllexport)
@@ -332,6 +332,43 @@ typedef struct assay_silence {
   assay_status (*set)(assay_workload_self*, int32_t silent) ASSAY_NOEXCEPT;
 } assay_silence;
 #define ASSAY_EXT_SILENCE "assay.silence/1"
+
+/* ---- extension "assay.account/1", of a workload: what its steps have done -----------------------------------------
+ * Since 1.5. The host gives no figure for steps that the workload's state does not account for: it compares the steps
+ * that the state has with those that it has called, and, where the workload can restart, takes the first of them once
+ * more and compares what each has left. Without this extension the verification is recorded as 'partial' at most. */
+
+typedef struct assay_step_account {
+  size_t struct_size;
+  /* Out: the steps taken since setup or the last restart, as their results show: an optimizer's step number, a sum to
+   * which each step adds, a counter that the last kernel of a step raises. A counter that run() raises on its way in
+   * accounts for nothing. */
+  uint64_t steps;
+  /* Out: a mark is two numbers that a step has left, a value (its loss, a sum over its gradients) and the magnitude of
+   * the terms of that value. Each step has `marks_per_step` of them, and those of the first steps are kept: `mark_count`
+   * in all, a multiple of marks_per_step. 0 and 0 where there are none. */
+  uint64_t marks_per_step, mark_count;
+  /* In: room for so many marks, two doubles each: value, magnitude. */
+  double* marks;
+  uint64_t mark_capacity;
+  /* Out: by how much of its magnitude a value may differ where a device does not repeat a step to the bit. */
+  double tolerance;
+} assay_step_account;
+
+typedef struct assay_account {
+  size_t struct_size;
+  /* [measure-thread] May be NULL. Right before the first measured step, outside every timed window: enqueues what
+   * destroys some of the results that earlier steps have left, so that steps which write none show. A few elements do:
+   * the first measured step is to find its caches as the others do. */
+  assay_status (*open)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+  /* [measure-thread] When the device has ended the last step: before finish, and again after repeated steps. May block.
+   * ASSAY_WRONG_RESULT with a text where the state contradicts itself. */
+  assay_status (*read)(assay_workload_self*, const assay_launch*, assay_step_account* out) ASSAY_NOEXCEPT;
+  /* [measure-thread] May be NULL. After finish, on all ranks: the state is that after setup again, and the steps that
+   * follow are the first ones, in ASSAY_STAGE_WARMUP and with their metrics ignored. May block. */
+  assay_status (*restart)(assay_workload_self*, const assay_launch*) ASSAY_NOEXCEPT;
+} assay_account;
+#define ASSAY_EXT_ACCOUNT "assay.account/1"
 
 /* ---- extension "assay.plan/1", of a workload: what a case takes, told without a device ----------------------------
  * A workload whose operations go through assay/compute needs none of this: the host walks through its setup and a step

@@ -7,6 +7,7 @@
 #include <assay/plugin/results.hpp>
 #include <assay/plugin/table_checks.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <exception>
@@ -99,6 +100,38 @@ struct Adapter {
   static assay_status silence(assay_workload_self* s, std::int32_t silent) noexcept {
     return guard(self(s)->host, [&] { self(s)->workload.silence(silent != 0); });
   }
+  static assay_status open_account(assay_workload_self* s, const assay_launch* l) noexcept {
+    return guard(self(s)->host, [&] { self(s)->workload.open_account(LaunchOf<W>(l)); });
+  }
+  static assay_status read_account(assay_workload_self* s, const assay_launch* l, assay_step_account* out) noexcept {
+    return guard(self(s)->host, [&] {
+      const Account found = self(s)->workload.account(LaunchOf<W>(l));
+      if (!ASSAY_HAS(out, assay_step_account, tolerance)) return;
+      out->steps = found.steps;
+      out->tolerance = found.tolerance;
+      out->marks_per_step = found.marks_per_step;
+      out->mark_count = 0;
+      if (found.marks_per_step == 0 || !out->marks) return;
+      const std::uint64_t whole_steps =
+          std::min<std::uint64_t>(found.marks.size(), out->mark_capacity) / found.marks_per_step;
+      for (; out->mark_count < whole_steps * found.marks_per_step; ++out->mark_count) {
+        const StepMark& mark = found.marks[static_cast<std::size_t>(out->mark_count)];
+        out->marks[2 * out->mark_count] = mark.value;
+        out->marks[2 * out->mark_count + 1] = mark.magnitude;
+      }
+    });
+  }
+  static assay_status restart(assay_workload_self* s, const assay_launch* l) noexcept {
+    return guard(self(s)->host, [&] { self(s)->workload.restart(LaunchOf<W>(l)); });
+  }
+  static constexpr assay_account account_table() {
+    assay_account table{};
+    table.struct_size = sizeof(assay_account);
+    table.read = read_account;
+    if constexpr (HasOpenAccount<W>) table.open = open_account;
+    if constexpr (HasRestart<W>) table.restart = restart;
+    return table;
+  }
   static assay_status plan(const assay_workload_self* s, const assay_plan* sink) noexcept {
     return guard(self(s)->host, [&] { self(s)->workload.plan(Planning(sink)); });
   }
@@ -115,6 +148,10 @@ struct Adapter {
     if constexpr (HasSilence<W>) {
       static constexpr assay_silence table{sizeof(assay_silence), silence};
       if (std::string_view(id) == ASSAY_EXT_SILENCE) return &table;
+    }
+    if constexpr (HasAccount<W>) {
+      static constexpr assay_account table = account_table();
+      if (std::string_view(id) == ASSAY_EXT_ACCOUNT) return &table;
     }
     if constexpr (HasExtension<W>) return self(s)->workload.extension(id);
     return nullptr;
@@ -170,7 +207,8 @@ struct Adapter {
     if constexpr (HasFinish<W>) w.finish = finish;
     if constexpr (HasVerify<W>) w.verify = verify;
     if constexpr (HasWork<W>) w.work = work;
-    if constexpr (HasPeak<W> || HasSilence<W> || HasPlan<W> || HasExtension<W>) w.get_extension = extension;
+    if constexpr (HasPeak<W> || HasSilence<W> || HasAccount<W> || HasPlan<W> || HasExtension<W>)
+      w.get_extension = extension;
     return w;
   }
   static constexpr assay_workload workload_ = make();

@@ -42,6 +42,18 @@ concept HasSilence = requires(W& w) {
   { w.silence(true) } -> std::same_as<void>;
 };
 template <class W>
+concept HasAccount = requires(W& w, LaunchOf<W>&& launch) {
+  Account(w.account(std::move(launch)));
+};
+template <class W>
+concept HasOpenAccount = requires(W& w, LaunchOf<W>&& launch) {
+  { w.open_account(std::move(launch)) } -> std::same_as<void>;
+};
+template <class W>
+concept HasRestart = requires(W& w, LaunchOf<W>&& launch) {
+  { w.restart(std::move(launch)) } -> std::same_as<void>;
+};
+template <class W>
 concept HasPlan = requires(const W& w, const Planning& planning) {
   { w.plan(planning) } -> std::same_as<void>;
 };
@@ -71,6 +83,9 @@ ASSAY_DETAIL_FIND_MEMBER(verify)
 ASSAY_DETAIL_FIND_MEMBER(work)
 ASSAY_DETAIL_FIND_MEMBER(peak)
 ASSAY_DETAIL_FIND_MEMBER(silence)
+ASSAY_DETAIL_FIND_MEMBER(account)
+ASSAY_DETAIL_FIND_MEMBER(open_account)
+ASSAY_DETAIL_FIND_MEMBER(restart)
 ASSAY_DETAIL_FIND_MEMBER(plan)
 ASSAY_DETAIL_FIND_MEMBER(extension)
 ASSAY_DETAIL_FIND_MEMBER(params)
@@ -137,6 +152,13 @@ struct CheckedMembers {
   static_assert(!is_there_peak<W>() || HasPeak<W>,
                 "peak is a public function assay::Peak peak(const assay::Launch&), or of assay::LaunchOf<Workload>");
   static_assert(!is_there_silence<W>() || HasSilence<W>, "silence is a public function void silence(bool)");
+  static_assert(!is_there_account<W>() || HasAccount<W>,
+                "account is a public function assay::Account account(const assay::Launch&), or of "
+                "assay::LaunchOf<Workload>");
+  static_assert(!is_there_open_account<W>() || (HasOpenAccount<W> && HasAccount<W>),
+                "open_account is a public function void open_account(const assay::Launch&) beside account");
+  static_assert(!is_there_restart<W>() || (HasRestart<W> && HasAccount<W>),
+                "restart is a public function void restart(const assay::Launch&) beside account");
   static_assert(!is_there_plan<W>() || HasPlan<W>, "plan is a public function void plan(const assay::Planning&) const");
   static_assert(!is_there_extension<W>() || HasExtension<W>,
                 "extension is a public function const void* extension(const char* id) const");

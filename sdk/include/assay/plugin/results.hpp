@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace assay {
 
@@ -17,6 +18,20 @@ struct Work {
 struct Peak {
   double flops_per_s = 0, bytes_per_s = 0;
   std::string text;
+};
+
+// A number that a step has left, and the magnitude of the terms that it is the sum of.
+struct StepMark {
+  double value = 0, magnitude = 0;
+};
+
+// What the state of a workload says of the steps since set-up or the last restart (assay_step_account has each field's
+// contract). `marks`: of the first steps, `marks_per_step` each.
+struct Account {
+  std::uint64_t steps = 0;
+  std::uint64_t marks_per_step = 0;
+  std::vector<StepMark> marks;
+  double tolerance = 0;  // relative to a mark's magnitude
 };
 
 // What a workload whose operations do not go through assay/compute tells of a case, without a device (assay.plan/1).

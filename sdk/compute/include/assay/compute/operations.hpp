@@ -10,6 +10,7 @@
 // each device. What walks the list (backends, audits, mutants, conformance) does not link until it knows the new one.
 #pragma once
 #include <assay/compute/operation_fields.hpp>
+#include <assay/compute/operations/account.hpp>
 #include <assay/compute/operations/attention.hpp>
 #include <assay/compute/operations/data.hpp>
 #include <assay/compute/operations/elementwise.hpp>
@@ -39,7 +40,8 @@
   X(SoftmaxForward) X(SoftmaxBackward) X(AttentionForward) X(AttentionBackward)                                 \
   X(CrossEntropyForward) X(CrossEntropyBackward) X(CrossEntropyInPlace)                                         \
   X(Sum) X(SumOfSquares) X(MaxAbs) X(CountNonfinite) X(OrderedSum) X(OrderedDot)                                \
-  X(Advance) X(AdamW) X(Sgd) X(UpdateLossScale)
+  X(Advance) X(AdamW) X(Sgd) X(UpdateLossScale)                                                                 \
+  X(SpoilPlaces) X(MarkStep)
 // clang-format on
 
 namespace assay::compute {

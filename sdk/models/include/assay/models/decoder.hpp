@@ -173,6 +173,7 @@ class DecoderModel : public train::Model {
 
   bool allows_update_beside_backward() const override { return !lanes(); }
   compute::Tensor loss() const override { return plan_[loss_]; }
+  compute::Tensor forward_result() const override { return logits().flat(); }
   compute::Tensor logits() const {
     return plan_[logits_];
   }  // [N, vocab], until the fused loss or backward overwrites it; in chunks the last one's

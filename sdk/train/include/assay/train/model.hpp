@@ -36,6 +36,8 @@ class Model {
   // Called once after bind: fills the tables that depend on the shape alone.
   virtual void initialize(compute::Backend&) const {}
   virtual compute::Tensor loss() const = 0;  // fp32 [1], from the last forward with labels
+  // Flat: what a step without a backward leaves, where it makes no loss; empty where it always makes one.
+  virtual compute::Tensor forward_result() const { return {}; }
 
  protected:
   BufferPlan plan_;  // solved when the constructor is done

@@ -8,6 +8,7 @@
 #include <assay/train/model.hpp>
 #include <assay/train/optimizer.hpp>
 #include <assay/train/safetensors.hpp>
+#include <assay/train/step_account.hpp>
 #include <assay/workload/precision.hpp>
 #include <functional>
 #include <memory>
@@ -74,6 +75,12 @@ class Trainer {
   virtual void backward_of(std::int64_t /*micro_batch*/, GradientListener* listener) const { backward(listener); }
   // All parts that the configuration asks for, as training_step() enqueues them, without phases.
   void enqueue_step() const;
+  // Every step begins and ends with these, outside its phases: they keep the account of steps (step_account.hpp).
+  void begin_step() const { account_.begin_step(*backend_, account_subjects()); }
+  void end_step() const { account_.end_step(*backend_, account_subjects()); }
+  // What a workload's account() answers: the steps since the last start(), as the device has counted and marked them.
+  // Blocks. WRONG_RESULT where the optimizer has not taken one update in each of them, skipped ones left out.
+  Account account() const;
 
   // Finds kernels and reserves workspace for further operations, without touching a tensor. There must be no
   // communication among them.
@@ -148,6 +155,8 @@ class Trainer {
   void start_state(double loss_scale = LossScaler::start) const;  // and the rest of it: optimizer and loss scale
   void bind_parameters();
   void lend_scalars(Model& model) const;
+  StepAccount::Subjects account_subjects() const;
+  std::vector<std::int64_t> account_places() const;
 
   Host host_;
   TrainerConfig config_;
@@ -160,6 +169,7 @@ class Trainer {
   void* parameters_at_ = nullptr;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;
+  StepAccount account_;
   // How often memory that a captured step uses was taken anew. Graphs outlive nothing that they use, but may be
   // launched when it lies elsewhere.
   const std::shared_ptr<std::uint64_t> moves_ = std::make_shared<std::uint64_t>(0);

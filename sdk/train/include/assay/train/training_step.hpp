@@ -31,6 +31,16 @@ struct UnmarkedLaunch {
   }
 };
 
+// Enqueues a step that `parts` enqueues, with what keeps the account of steps around it. INVALID_ARGUMENT for a trainer
+// that was not set up.
+template <class Parts>
+void accounted_step(const Trainer& trainer, Parts&& parts) {
+  trainer.require_set_up();
+  trainer.begin_step();
+  parts();
+  trainer.end_step();
+}
+
 // Enqueues forward and, with a backward, backward, of one micro-batch after the other.
 // INVALID_ARGUMENT for a trainer that was not set up.
 template <class Launch>
@@ -59,14 +69,16 @@ void update_if_there_is_one(const Trainer& trainer, const Launch& launch) {
 // that goes along with backward the optimizer's phase has what is left of it then.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch) {
-  if (trainer.updates_beside_backward()) {
-    UpdateBesideBackward update(trainer);
-    forward_and_backward(trainer, launch, &update);
-    const auto phase = launch.phase(optimizer_phase);
-    return update.finish();
-  }
-  forward_and_backward(trainer, launch);
-  update_if_there_is_one(trainer, launch);
+  accounted_step(trainer, [&] {
+    if (trainer.updates_beside_backward()) {
+      UpdateBesideBackward update(trainer);
+      forward_and_backward(trainer, launch, &update);
+      const auto phase = launch.phase(optimizer_phase);
+      return update.finish();
+    }
+    forward_and_backward(trainer, launch);
+    update_if_there_is_one(trainer, launch);
+  });
 }
 
 // Waits for each stretch of the exchange, and updates it. A loss scale has to see all gradients first.
@@ -99,13 +111,15 @@ void exchanged_gradients(const Trainer& trainer, const Launch& launch, GradientE
 // in stretches.
 template <class Launch>
 void training_step(const Trainer& trainer, const Launch& launch, GradientExchange& exchange) {
-  if (trainer.has_update() && !trainer.scaler().active() && !exchange.stretches().empty()) {
-    exchange.begin_step();
-    forward_and_backward(trainer, launch, exchange.listener());
-    return update_by_stretches(trainer, launch, exchange);
-  }
-  exchanged_gradients(trainer, launch, exchange);
-  update_if_there_is_one(trainer, launch);
+  accounted_step(trainer, [&] {
+    if (trainer.has_update() && !trainer.scaler().active() && !exchange.stretches().empty()) {
+      exchange.begin_step();
+      forward_and_backward(trainer, launch, exchange.listener());
+      return update_by_stretches(trainer, launch, exchange);
+    }
+    exchanged_gradients(trainer, launch, exchange);
+    update_if_there_is_one(trainer, launch);
+  });
 }
 
 // The first step of a cold start (Trainer::setup_cold): each phase takes or prepares what it needs before it enqueues.
@@ -118,16 +132,21 @@ void cold_training_step(Trainer& trainer, const Launch& launch) {
   for (std::int64_t i = 0; i < trainer.micro_batches(); ++i) {
     {
       const auto phase = launch.phase(forward_phase);
-      if (i == 0) trainer.take_memory_cold();
+      if (i == 0) {
+        trainer.take_memory_cold();
+        trainer.begin_step();
+      }
       prepare_and_enqueue([&] { trainer.forward_of(i); });
     }
     if (!trainer.has_backward()) continue;
     const auto phase = launch.phase(backward_phase);
     prepare_and_enqueue([&] { trainer.backward_of(i, nullptr); });
   }
-  if (!trainer.has_update()) return;
-  const auto phase = launch.phase(optimizer_phase);
-  prepare_and_enqueue([&] { trainer.update(); });
+  if (trainer.has_update()) {
+    const auto phase = launch.phase(optimizer_phase);
+    prepare_and_enqueue([&] { trainer.update(); });
+  }
+  trainer.end_step();
 }
 
 }  // namespace assay::train

@@ -1,0 +1,52 @@
+// Holds the account that a workload keeps of its steps against the steps of a case: reads it when the window is over,
+// and repeats the first steps when nothing else is left to do but the verification.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "measure/loop.hpp"
+#include "worker/host_services.hpp"
+#include "worker/observer.hpp"
+#include "worker/rank_services.hpp"
+#include "worker/step_account.hpp"
+
+namespace assay::host::worker {
+
+// What of a case it needs.
+struct AccountedCase {
+  const assay_workload& workload;
+  assay_workload_self* object;
+  HostServices& services;
+  RankServices& ranks;
+  CaseObserver& observer;
+  std::function<void(const char* function, assay_status)> check;  // throws for what is not ASSAY_OK
+  std::function<void(const std::string& mistake)> wrong;          // throws: the result is wrong
+  std::function<void(std::uint64_t iteration)> run_unmeasured;    // a step in ASSAY_STAGE_WARMUP
+  std::function<void()> wait;                                     // for the device
+};
+
+class AccountCheck {
+ public:
+  explicit AccountCheck(AccountedCase of) : case_(std::move(of)), table_(account_of(case_.workload, case_.object)) {}
+
+  bool is_kept() const { return table_ != nullptr; }
+  // Right before the first measured step.
+  void open();
+  // When the device has ended the last measured step: the count is that of the steps, or the case is wrong.
+  void read(const measure::LoopResult& measured);
+  // After everything that belongs to the figures: the text of what was found, with "; " behind it.
+  std::string repeat(const measure::LoopResult& measured);
+
+ private:
+  assay_launch launch() const { return case_.services.launch(ASSAY_STAGE_VERIFY, 0, nullptr); }
+  StepAccount account() const;
+  bool any_rank(bool mine) const;
+
+  AccountedCase case_;
+  const assay_account* table_;
+  std::optional<StepAccount> timed_;
+};
+
+}  // namespace assay::host::worker

@@ -1,0 +1,51 @@
+// The account of a training's steps (assay.account/1), kept on the device by the steps themselves: a step begins by
+// making its loss and some places of its gradients unreadable, and ends by counting itself and leaving its marks, the
+// loss and sums over these places of gradients and weights. A step that does only a part of its work leaves other
+// marks than one that does it all, or none.
+#pragma once
+#include <assay/plugin.hpp>
+
+#include <assay/compute/backend.hpp>
+#include <assay/train/element_range.hpp>
+#include <assay/train/parameters.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace assay::train {
+
+class StepAccount {
+ public:
+  static constexpr std::int64_t kept_steps = 1024;   // half of them the first ones, half the last ones
+  static constexpr std::int64_t most_places = 1024;  // what one block of a GPU reads in about 2 us
+  static constexpr std::uint64_t marks_per_step = 3;
+
+  // What a step has to write, and what it changes. Tensors of one step are those of every step.
+  struct Subjects {
+    compute::Tensor loss;     // fp32 [1]; empty: the step has none
+    compute::Tensor results;  // flat: gradients, or what a forward alone leaves; empty: none
+    compute::Tensor state;    // flat, of as many elements: weights; empty: none
+  };
+
+  // Evenly spread places of the elements that a step writes: of each range some, and at least its ends.
+  static std::vector<std::int64_t> spread(const std::vector<ElementRange>& ranges);
+
+  // Takes memory of the host's and begins at 0 steps. `places` are elements of results. Blocks.
+  void take_memory(const Host& host, compute::Backend& backend, const std::vector<std::int64_t>& places);
+  bool is_kept() const { return memory_.data() != nullptr; }
+  // These enqueue.
+  void reset(compute::Backend& backend) const;
+  void begin_step(compute::Backend& backend, const Subjects& subjects) const;
+  void end_step(compute::Backend& backend, const Subjects& subjects) const;
+
+  // What the steps since the last reset have left. Waits for the device. WRONG_RESULT where a step that is still kept
+  // has left no number for its loss. `tolerance`: assay::Account's.
+  Account read(compute::Backend& backend, double tolerance) const;
+
+ private:
+  compute::Tensor count() const, marks() const, places() const;
+
+  DeviceMemory memory_;
+  std::int64_t place_count_ = 0;
+};
+
+}  // namespace assay::train

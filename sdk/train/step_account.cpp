@@ -1,0 +1,109 @@
+#include "assay/train/step_account.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::train {
+
+namespace op = compute::op;
+
+using compute::DType;
+using compute::MarkColumns;
+using compute::Tensor;
+
+namespace {
+
+// Each tensor on an aligned line of its own.
+constexpr std::size_t line = 256;
+constexpr std::size_t marks_bytes =
+    static_cast<std::size_t>(StepAccount::kept_steps * MarkColumns::count) * sizeof(float);
+static_assert(marks_bytes % line == 0);
+
+}  // namespace
+
+std::vector<std::int64_t> StepAccount::spread(const std::vector<ElementRange>& ranges) {
+  std::vector<std::int64_t> places;
+  std::int64_t elements = 0;
+  for (const ElementRange& range : ranges) elements += range.elements();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const ElementRange& range = ranges[i];
+    const std::int64_t left = most_places - static_cast<std::int64_t>(places.size());
+    if (range.elements() <= 0 || left <= 0) continue;
+    const double share = static_cast<double>(range.elements()) / static_cast<double>(elements);
+    const auto fair = static_cast<std::int64_t>(share * static_cast<double>(most_places));
+    const std::int64_t wanted = std::min({std::max<std::int64_t>(fair, 2), range.elements(), left});
+    for (std::int64_t k = 0; k < wanted; ++k)
+      places.push_back(range.begin + (wanted == 1 ? 0 : k * (range.elements() - 1) / (wanted - 1)));
+  }
+  return places;
+}
+
+Tensor StepAccount::count() const { return Tensor(memory_.data(), DType::i64, {1}); }
+Tensor StepAccount::marks() const {
+  return Tensor(memory_.data<char>() + line, DType::f32, {kept_steps, MarkColumns::count});
+}
+Tensor StepAccount::places() const {
+  if (place_count_ == 0) return {};
+  return Tensor(memory_.data<char>() + line + marks_bytes, DType::i64, {place_count_});
+}
+
+void StepAccount::take_memory(const Host& host, compute::Backend& backend, const std::vector<std::int64_t>& places_of) {
+  place_count_ = static_cast<std::int64_t>(places_of.size());
+  memory_ = DeviceMemory(host, ASSAY_MEMORY_WORKSPACE, line + marks_bytes + places_of.size() * sizeof(std::int64_t),
+                         "account of steps");
+  if (place_count_ > 0) backend.upload(places(), places_of.data());
+  reset(backend);
+}
+
+void StepAccount::reset(compute::Backend& backend) const {
+  if (!is_kept()) return;
+  backend.run(op::Fill{.x = count(), .value = 0});
+  backend.run(op::Fill{.x = marks(), .value = 0});
+}
+
+void StepAccount::begin_step(compute::Backend& backend, const Subjects& subjects) const {
+  if (!is_kept()) return;
+  op::SpoilPlaces spoil;
+  spoil.loss = subjects.loss;
+  if (place_count_ > 0) spoil.x = subjects.results, spoil.places = places();
+  backend.run(spoil);
+}
+
+void StepAccount::end_step(compute::Backend& backend, const Subjects& subjects) const {
+  if (!is_kept()) return;
+  op::MarkStep mark;
+  mark.count = count(), mark.marks = marks(), mark.loss = subjects.loss;
+  if (place_count_ > 0) mark.results = subjects.results, mark.state = subjects.state, mark.places = places();
+  backend.run(mark);
+}
+
+Account StepAccount::read(compute::Backend& backend, double tolerance) const {
+  Account account;
+  backend.synchronize();
+  std::int64_t steps = 0;
+  backend.download(&steps, count());
+  std::vector<float> rows(static_cast<std::size_t>(kept_steps * MarkColumns::count));
+  backend.download(rows.data(), marks());
+  const auto at = [&](std::int64_t row, std::int64_t column) {
+    return double{rows[static_cast<std::size_t>(row * MarkColumns::count + column)]};
+  };
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const bool is_kept_still = step < kept_steps / 2 || step >= steps - kept_steps / 2;
+    const double loss = is_kept_still ? at(compute::row_of_mark(step, kept_steps), MarkColumns::loss) : 0;
+    if (std::isnan(loss))
+      throw Error(ASSAY_WRONG_RESULT, "step " + std::to_string(step + 1) + " of " + std::to_string(steps) +
+                                          " has left no number for its loss");
+  }
+  account.steps = static_cast<std::uint64_t>(steps);
+  account.marks_per_step = marks_per_step;
+  account.tolerance = tolerance;
+  for (std::int64_t row = 0; row < std::min(steps, kept_steps / 2); ++row) {
+    const double loss = at(row, MarkColumns::loss);
+    account.marks.push_back({loss, std::abs(loss)});
+    account.marks.push_back({at(row, MarkColumns::results), at(row, MarkColumns::results_magnitude)});
+    account.marks.push_back({at(row, MarkColumns::state), at(row, MarkColumns::state_magnitude)});
+  }
+  return account;
+}
+
+}  // namespace assay::train
