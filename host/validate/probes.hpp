@@ -17,6 +17,7 @@ using Probe = void (*)(const Subject& subject, const Asker& asker);
 void values_probe(const Subject& subject, const Asker& asker);   // create with each bound and choice
 void bare_probe(const Subject& subject, const Asker& asker);     // a host without extensions
 void life_probe(const Subject& subject, const Asker& asker);     // a case, and two more lives after it
+void account_probe(const Subject& subject, const Asker& asker);  // the account of steps; steps of all stages
 void choices_probe(const Subject& subject, const Asker& asker);  // which phases and metrics other choices show
 void pair_probe(const Subject& subject, const Asker& asker);     // two objects at once
 void refusal_probe(const Subject& subject, const Asker& asker);  // memory refused at each allocation of setup in turn

@@ -34,6 +34,7 @@ constexpr ProbeRow probes[] = {
     {life_probe, 2, "a life", Check::create_default, false},
     {values_probe, 2, "parameters", Check::create_destroy, false},
     {bare_probe, 2, "a host without extensions", Check::create_bare, false},
+    {account_probe, 2, "the account of steps", Check::account_kept, true},
     {choices_probe, 2, "other choices", Check::marks_seen, true},
     {pair_probe, 2, "two objects", Check::objects_two, true},
     {refusal_probe, 3, "memory refused", Check::memory_refused, true},

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "measure/statistics.hpp"
+#include "worker/stage_trial.hpp"
 
 namespace assay::host::worker {
 
@@ -13,11 +16,11 @@ StepAccount AccountCheck::account() const {
   return account;
 }
 
-bool AccountCheck::any_rank(bool mine) const {
-  if (case_.ranks.is_alone()) return mine;
-  const double is_so = mine ? 1 : 0;
-  return case_.ranks.slowest(std::span(&is_so, 1)).front() > 0;
+double AccountCheck::slowest(double mine) const {
+  return case_.ranks.is_alone() ? mine : case_.ranks.slowest(std::span(&mine, 1)).front();
 }
+
+bool AccountCheck::any_rank(bool mine) const { return slowest(mine ? 1 : 0) > 0; }
 
 void AccountCheck::open() {
   if (!table_ || !ASSAY_HAS(table_, assay_account, open) || !table_->open) return;
@@ -32,19 +35,21 @@ void AccountCheck::read(const measure::LoopResult& measured) {
 }
 
 std::string AccountCheck::repeat(const measure::LoopResult& measured) {
-  if (!table_) return "";
+  if (!table_) {
+    try_stages(measured);
+    return "";
+  }
   const std::string counted = fmt::format("{} steps counted by what they have done, ", timed_->steps);
   if (!ASSAY_HAS(table_, assay_account, restart) || !table_->restart || timed_->marks_per_step == 0)
     return counted + "none of them repeated; ";
-  double step_s = measure::summarize(measured.samples.step_ns).mean * 1e-9;
-  if (!case_.ranks.is_alone()) step_s = case_.ranks.slowest(std::span(&step_s, 1)).front();
+  const double step_s = slowest(measure::summarize(measured.samples.step_ns).mean * 1e-9);
   case_.services.ignore_metrics(true);
   const auto repeat_steps = [&](std::uint64_t steps) {
     const assay_launch launch_of_restart = launch();
     case_.check("restart", table_->restart(case_.object, &launch_of_restart));
     case_.ranks.meet("restart");
     for (std::uint64_t step = 0; step < steps; ++step) {
-      case_.run_unmeasured(step);
+      case_.run(step, false);
       case_.wait();
       case_.observer.step(static_cast<std::int64_t>(step + 1));
       case_.ranks.check_aborted();
@@ -57,6 +62,24 @@ std::string AccountCheck::repeat(const measure::LoopResult& measured) {
   case_.services.ignore_metrics(false);
   if (!repeated.mistake.empty()) case_.wrong(repeated.mistake);
   return counted + repeated.text + "; ";
+}
+
+void AccountCheck::try_stages(const measure::LoopResult& measured) const {
+  constexpr double longest_step_s = 1;
+  if (!case_.takes_steps_after_finish) return;
+  if (slowest(measure::summarize(measured.samples.step_ns).mean * 1e-9) > longest_step_s) return;
+  case_.services.ignore_metrics(true);
+  std::uint64_t iteration = measured.iterations;
+  const StageTrial trial = stage_trial([&](bool is_measured) {
+    const auto begin = std::chrono::steady_clock::now();
+    case_.run(iteration++, is_measured);
+    case_.wait();
+    const double step_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    case_.ranks.check_aborted();
+    return step_s;
+  });
+  case_.services.ignore_metrics(false);
+  if (const std::string mistake = mistake_in(trial); !mistake.empty()) case_.wrong(mistake);
 }
 
 }  // namespace assay::host::worker

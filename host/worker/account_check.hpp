@@ -23,8 +23,9 @@ struct AccountedCase {
   CaseObserver& observer;
   std::function<void(const char* function, assay_status)> check;  // throws for what is not ASSAY_OK
   std::function<void(const std::string& mistake)> wrong;          // throws: the result is wrong
-  std::function<void(std::uint64_t iteration)> run_unmeasured;    // a step in ASSAY_STAGE_WARMUP
-  std::function<void()> wait;                                     // for the device
+  std::function<void(std::uint64_t iteration, bool measured)> run;
+  std::function<void()> wait;  // for the device
+  bool takes_steps_after_finish;
 };
 
 class AccountCheck {
@@ -36,13 +37,16 @@ class AccountCheck {
   void open();
   // When the device has ended the last measured step: the count is that of the steps, or the case is wrong.
   void read(const measure::LoopResult& measured);
-  // After everything that belongs to the figures: the text of what was found, with "; " behind it.
+  // After everything that belongs to the figures: the text of what was found, with "; " behind it. Of a workload
+  // without an account, "" where steps of the two stages take about the same time.
   std::string repeat(const measure::LoopResult& measured);
 
  private:
   assay_launch launch() const { return case_.services.launch(ASSAY_STAGE_VERIFY, 0, nullptr); }
   StepAccount account() const;
   bool any_rank(bool mine) const;
+  double slowest(double mine) const;
+  void try_stages(const measure::LoopResult& measured) const;
 
   AccountedCase case_;
   const assay_account* table_;

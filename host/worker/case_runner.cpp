@@ -12,15 +12,11 @@
 #include <optional>
 #include <vector>
 
-#include "launch/process.hpp"
 #include "measure/statistics.hpp"
 #include "plugin/device_library.hpp"
 #include "plugin/plugin_library.hpp"
 #include "record/efficiency.hpp"
 #include "record/figures.hpp"
-#include "telemetry/contention.hpp"
-#include "telemetry/sampler.hpp"
-#include "telemetry/validity.hpp"
 #include "worker/account_check.hpp"
 #include "worker/case_profiler.hpp"
 #include "worker/chosen_algorithms.hpp"
@@ -31,6 +27,7 @@
 #include "worker/host_services.hpp"
 #include "worker/loaded_libraries.hpp"
 #include "worker/measured_steps.hpp"
+#include "worker/observed_window.hpp"
 #include "worker/peak_probe.hpp"
 #include "worker/plugin_status.hpp"
 #include "worker/rank_kind.hpp"
@@ -54,17 +51,6 @@ struct CaseFailure {
   bool of_another_rank = false;
 };
 
-// In the environment of all that this worker starts, by which the host knows them as well; "" in the host's process.
-std::string tag_of_descendants() {
-  const char* tag = std::getenv(launch::worker_tag_variable);
-  return tag ? fmt::format("{}={}", launch::worker_tag_variable, tag) : "";
-}
-
-std::int64_t threads_given() {
-  const char* threads = std::getenv("OMP_NUM_THREADS");
-  return threads ? std::max<std::int64_t>(std::strtol(threads, nullptr, 10), 1) : 1;
-}
-
 // One case in progress. Members are destroyed in reverse order: the object before the services, those before the
 // device.
 class CaseRun {
@@ -74,7 +60,7 @@ class CaseRun {
 
   void run() {
     enter(Stage::load);
-    telemetry_ = std::make_unique<telemetry::TelemetrySampler>();  // before a library binds this thread to a processor
+    window_ = std::make_unique<ObservedWindow>();  // before a library binds this thread to a processor
     ranks_ = std::make_unique<RankServices>(spec_, observer_);
     library_ = plugin::PluginLibrary::open(spec_.plugin_file);
     workload_ = &library_->workload(spec_.workload);
@@ -85,8 +71,8 @@ class CaseRun {
         std::make_unique<plugin::OpenDevice>(plugin::DeviceLibrary::open(spec_.device_file), spec_.device_ordinal);
     memory_use_.emplace(*device_);
     result_.device = device_of(device_->api(), spec_.device_ordinal, device_->info());
-    telemetry_->attach(device_->api(), device_->handle());
-    telemetry_->add_limits(*result_.device);
+    window_->sampler().attach(device_->api(), device_->handle());
+    window_->sampler().add_limits(*result_.device);
     services_ = std::make_unique<HostServices>(*device_, observer_, *ranks_, schema_);
     if (spec_.device_kind == "cpu" && spec_.values.run.memory_limit_bytes)
       services_->set_memory_limit(*spec_.values.run.memory_limit_bytes);
@@ -162,18 +148,16 @@ class CaseRun {
     services_->ledger().moment("after_measure");
     memory_use_->look(services_->ledger());
     tell_what_ran();  // before the verification, which loads and chooses for itself
-    // A plugin that was promised that no step follows `finish` may release there what a step needs.
-    const bool ends_with_finish = library_->entry().abi_minor < first_minor_with_steps_after_finish;
-    if (ends_with_finish) trace_kernels(result.iterations);
+    if (!takes_steps_after_finish()) trace_kernels(result.iterations);
     if (workload_->finish) {
       enter(Stage::finish);
       call("finish", workload_->finish, ASSAY_STAGE_FINISH);
     }
     note_memory();  // a verification may take more than what is verified
-    if (!ends_with_finish) trace_kernels(result.iterations);
+    if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
-    if (work_.flops > 0 || work_.bytes > 0) peak_ = measured_peak(*workload_, object_, *services_);
+    if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
                         fmt::format("plugin {}: {}; report one of 0 to their number less one",
@@ -219,12 +203,9 @@ class CaseRun {
       hooks.agree = [&](measure::Verdict mine) { return ranks_->agree(mine); };
     }
     hooks.flush_caches = flush_caches();
-    Clock::time_point telemetry_begin;
     hooks.prepare_window = [&] {
       ranks_->meet("measure");  // what follows begins on all ranks at once
-      contention_.begin();
-      telemetry_->begin();
-      telemetry_begin = Clock::now();
+      window_->begin();
       profiler_->start_range();
     };
     hooks.begin_window = [&] {
@@ -237,34 +218,24 @@ class CaseRun {
     };
     enter(Stage::warmup, spec_.plan().warmup);
     measure::LoopResult result = measure::measure(*timeline_, *recorder_, spec_.plan(), hooks);
-    const double telemetry_s = seconds_since(telemetry_begin);
-    const std::optional<telemetry::TelemetryFigures> telemetry = telemetry_->end();
-    telemetry::Contention contention = contention_.end();
+    window_->end();
     profiler_->end_measure(*recorder_);
-    if (!ranks_->is_alone()) {
-      const double machine_cpu_s = ranks_->sum_of_this_machine(contention.own_cpu_s);
-      if (spec_.shares_processors()) contention.leave_out(machine_cpu_s - contention.own_cpu_s);
-    }
     result_.wall.measure_s = result.window_s;
     step_peaks_mib_ = steps.peaks_mib();
     if (!spec_.values.profile.ncu)  // whose times nobody is told
       for (std::string& note : notes_on(result, spec_, *recorder_, services_->allocations_while_measuring()))
         result_.note(std::move(note));
     profiler_->write_memory_snapshot();
-    result_.contention = processor_shares_of(contention);
-    if (!spec_.values.profile.ncu)
-      for (std::string& note : contention_notes(contention, threads_given())) result_.note(std::move(note));
-    if (telemetry) result_.telemetry = telemetry->telemetry(steps.bounds_s());
-    // The settling steps are as busy as the measured ones; of the energy these have the share of the time.
-    if (result_.telemetry && telemetry_s > result.window_s)
-      for (record::Number* energy_j : {&result_.telemetry->energy_j, &result_.telemetry->power_integral_j})
-        if (*energy_j) **energy_j *= result.window_s / telemetry_s;
-    if (std::string note = telemetry ? record::energy_note(*result_.telemetry) : ""; !note.empty())
-      result_.note(std::move(note));
-    if (!telemetry_->note().empty()) result_.note(telemetry_->note());
-    result_.validity = telemetry::validity_of(spec_.device_kind == "cpu", telemetry ? &*telemetry : nullptr, contention,
-                                              result_.device->power_limit_w);
+    window_->tell(result_, spec_, *ranks_, result.window_s, steps.bounds_s());
     return result;
+  }
+
+  void measure_peak(const measure::LoopResult& measured) {
+    const double step_ns = measure::summarize(measured.samples.step_ns).mean;
+    CheckedPeak checked =
+        checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, tag_of_descendants());
+    if (!checked.mistake.empty()) wrong_result(checked.mistake);
+    peak_ = std::move(checked.peak);
   }
 
   // Empty where the caches are left as they are.
@@ -314,19 +285,21 @@ class CaseRun {
   }
 
   AccountedCase accounted_case() {
-    return {
-        *workload_,
-        object_,
-        *services_,
-        *ranks_,
-        observer_,
-        [this](const char* function, assay_status status) { check(function, status); },
-        [this](const std::string& mistake) { wrong_result(mistake); },
-        [this](std::uint64_t iteration) {
-          const assay_launch launch = services_->launch(ASSAY_STAGE_WARMUP, iteration, nullptr);
-          check("run", workload_->run(object_, &launch));
-        },
-        [this] { device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting"); }};
+    const auto run = [this](std::uint64_t iteration, bool measured) {
+      const assay_stage stage = measured ? ASSAY_STAGE_MEASURE : ASSAY_STAGE_WARMUP;
+      const assay_launch launch = services_->launch(stage, iteration, nullptr);
+      check("run", workload_->run(object_, &launch));
+    };
+    return {.workload = *workload_,
+            .object = object_,
+            .services = *services_,
+            .ranks = *ranks_,
+            .observer = observer_,
+            .check = [this](const char* function, assay_status status) { check(function, status); },
+            .wrong = [this](const std::string& mistake) { wrong_result(mistake); },
+            .run = run,
+            .wait = [this] { wait_for_device(); },
+            .takes_steps_after_finish = takes_steps_after_finish() || !workload_->finish};
   }
 
   void wrong_result(const std::string& reason) {
@@ -406,8 +379,15 @@ class CaseRun {
     const assay_launch launch = services_->launch(stage, 0, stage == ASSAY_STAGE_SETUP ? recorder_.get() : nullptr);
     check(name, function(object_, &launch));
     services_->rethrow_mark_failure();
+    wait_for_device();
+  }
+
+  void wait_for_device() const {
     device_->check(device_->api().stream_synchronize(device_->handle(), device_->stream()), "waiting for the device");
   }
+
+  // A plugin that was promised that no step follows `finish` may release there what a step needs.
+  bool takes_steps_after_finish() const { return library_->entry().abi_minor >= first_minor_with_steps_after_finish; }
 
   void check(const char* function, assay_status status) {
     if (status == ASSAY_OK) return;
@@ -436,12 +416,11 @@ class CaseRun {
   std::unique_ptr<RankServices> ranks_;
   std::unique_ptr<plugin::OpenDevice> device_;
   std::optional<DeviceMemoryUse> memory_use_;
-  std::unique_ptr<telemetry::TelemetrySampler> telemetry_;
+  std::unique_ptr<ObservedWindow> window_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
   std::unique_ptr<DeviceTimeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
-  telemetry::ContentionProbe contention_{tag_of_descendants()};
   std::optional<AccountCheck> account_;
   std::vector<double> step_peaks_mib_;
   assay_workload_self* object_ = nullptr;

@@ -5,6 +5,7 @@
 #include "record/case_record.hpp"
 #include "worker/host_services.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,5 +17,19 @@ std::string arithmetic_name(assay_arithmetic arithmetic);
 // By trial (assay.peak/1), after everything else. Nothing where the workload offers none, or could not.
 std::optional<record::Peak> measured_peak(const assay_workload& workload, assay_workload_self* object,
                                           HostServices& services);
+
+// The peak held against the steps: one that they exceed is tried again, since a neighbour or a dropped clock makes a
+// single trial too low.
+struct CheckedPeak {
+  std::optional<record::Peak> peak;
+  std::string mistake;  // "" unless the steps did more operations than the device can do
+};
+// `try_peak`: one trial; `gflop_per_s`: of the steps; `is_contended`: whether other programs took processors while it
+// was tried, in which case nothing follows from a peak that is too low.
+CheckedPeak checked_peak(const std::function<std::optional<record::Peak>()>& try_peak, double gflop_per_s,
+                         const std::function<bool()>& is_contended);
+// Of a case; `descendants_entry` as telemetry::ContentionProbe has it.
+CheckedPeak checked_peak(const assay_workload& workload, assay_workload_self* object, HostServices& services,
+                         double gflop_per_s, std::string descendants_entry);
 
 }  // namespace assay::host::worker

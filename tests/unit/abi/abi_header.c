@@ -18,6 +18,8 @@ LAID_OUT(assay_progress);
 LAID_OUT(assay_peak);
 LAID_OUT(assay_peak_probe);
 LAID_OUT(assay_silence);
+LAID_OUT(assay_step_account);
+LAID_OUT(assay_account);
 LAID_OUT(assay_workload);
 LAID_OUT(assay_entry);
 _Static_assert(sizeof(assay_status) == 4, "a status is 32 bits wide in C as in C++");

@@ -1,0 +1,35 @@
+#include "worker/stage_trial.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace assay::host::worker {
+namespace {
+
+constexpr double least_share = 0.5;
+constexpr double shortest_s = 2e-6;  // below it the call and the clock are most of a step
+
+}  // namespace
+
+StageTrial stage_trial(const std::function<double(bool measured)>& time_step) {
+  StageTrial trial;
+  for (int pair = 0; pair < stage_trial_pairs; ++pair) {
+    trial.other_s.push_back(time_step(false));
+    trial.measured_s.push_back(time_step(true));
+  }
+  return trial;
+}
+
+std::string mistake_in(const StageTrial& trial) {
+  if (trial.measured_s.empty() || trial.other_s.empty()) return "";
+  const double measured = *std::max_element(trial.measured_s.begin(), trial.measured_s.end());
+  const double other = *std::min_element(trial.other_s.begin(), trial.other_s.end());
+  if (other < shortest_s || measured >= least_share * other) return "";
+  return fmt::format(
+      "of {} measured steps taken in turns with as many others, the longest took {:.3g} ms and the shortest other one "
+      "{:.3g} ms: a measured step does less than its work",
+      trial.measured_s.size(), measured * 1e3, other * 1e3);
+}
+
+}  // namespace assay::host::worker

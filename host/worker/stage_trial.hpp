@@ -1,0 +1,23 @@
+// Whether a workload that keeps no account of its steps does in a measured step what it does in any other: steps of
+// both stages in turns, by their times. It finds what does nothing when it is measured, and no finer fault.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace assay::host::worker {
+
+struct StageTrial {
+  std::vector<double> measured_s, other_s;  // in turns
+};
+
+inline constexpr int stage_trial_pairs = 5;
+
+// `time_step`: takes a step in that stage, waits for the device and returns the seconds that both took.
+StageTrial stage_trial(const std::function<double(bool measured)>& time_step);
+
+// "" unless every measured step took less than half of what the shortest other one took. Neighbours and clocks make
+// single steps slow, and do not tell the stages apart.
+std::string mistake_in(const StageTrial& trial);
+
+}  // namespace assay::host::worker
