@@ -77,7 +77,7 @@ class AccountedLife {
     asker_.ask(Check::account_repeats);
     bool is_well = true;
     const worker::RepeatedSteps repeated = worker::compare_repeated(
-        timed, static_cast<std::uint64_t>(steps), warmup_steps,
+        timed, {.steps = static_cast<std::uint64_t>(steps), .before_window = warmup_steps},
         [&](std::uint64_t count) {
           worker::StepAccount account;
           const assay_launch launch_of_restart = launch();

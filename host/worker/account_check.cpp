@@ -48,17 +48,20 @@ std::string AccountCheck::repeat(const measure::LoopResult& measured) {
     const assay_launch launch_of_restart = launch();
     case_.check("restart", table_->restart(case_.object, &launch_of_restart));
     case_.ranks.meet("restart");
+    const auto begin = std::chrono::steady_clock::now();
     for (std::uint64_t step = 0; step < steps; ++step) {
       case_.run(step, false);
       case_.wait();
       case_.observer.step(static_cast<std::int64_t>(step + 1));
       case_.ranks.check_aborted();
     }
-    return account();
+    StepAccount repeated = account();
+    repeated.took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return repeated;
   };
   const RepeatedSteps repeated =
-      compare_repeated(*timed_, steps_to_repeat(measured, step_s), measured.iterations_before_window, repeat_steps,
-                       [&](bool mine) { return any_rank(mine); });
+      compare_repeated(*timed_, {steps_to_repeat(measured, step_s), measured.iterations_before_window, step_s},
+                       repeat_steps, [&](bool mine) { return any_rank(mine); });
   case_.services.ignore_metrics(false);
   if (!repeated.mistake.empty()) case_.wrong(repeated.mistake);
   return counted + repeated.text + "; ";

@@ -17,6 +17,7 @@ struct StepAccount {
   std::uint64_t steps = 0, marks_per_step = 0;
   std::vector<double> marks;  // of the first steps
   double tolerance = 0;
+  double took_s = 0;  // of repeated steps: from the first one's call until the account could be read
 
   std::uint64_t marked_steps() const { return marks_per_step == 0 ? 0 : marks.size() / 2 / marks_per_step; }
 };
@@ -37,13 +38,19 @@ std::uint64_t steps_to_repeat(const measure::LoopResult& measured, double step_s
 using RepeatSteps = std::function<StepAccount(std::uint64_t steps)>;
 
 struct RepeatedSteps {
-  std::string mistake;  // "" where the repeated steps have left what the timed ones had
-  std::string text;     // what was compared
+  // "" where the repeated steps have left what the timed ones had, and took no more than a few times as long: a step
+  // whose work goes on behind the window, on another stream or a thread, has a time of nothing.
+  std::string mistake;
+  std::string text;  // what was compared
 };
-// Repeats the first steps, as long as one repetition differs from another up to three times. Nothing is compared where
-// no step has marks. `steps_before_window`: which of them were measured, for a mistake's text.
-// `any_rank`: whether it is so on any rank, since all repeat together.
-RepeatedSteps compare_repeated(const StepAccount& timed, std::uint64_t steps, std::uint64_t steps_before_window,
-                               const RepeatSteps& repeat, const std::function<bool(bool)>& any_rank);
+struct TimedSteps {
+  std::uint64_t steps = 0;          // the first ones, which are to be repeated
+  std::uint64_t before_window = 0;  // those of them that were not measured
+  double step_s = 0;                // mean of the measured ones
+};
+// Repeats the first steps, up to three times while a repetition differs from them. Nothing is compared where no step
+// has marks. `any_rank`: whether it is so on any rank, since all repeat together.
+RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& timed, const RepeatSteps& repeat,
+                               const std::function<bool(bool)>& any_rank);
 
 }  // namespace assay::host::worker

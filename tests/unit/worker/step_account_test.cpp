@@ -35,13 +35,17 @@ struct Repeated {
   std::size_t repetitions = 0;
 };
 // `repetitions`: what each of them leaves; the last one again where more are asked for.
-Repeated repeated(const StepAccount& timed, const std::vector<std::vector<double>>& repetitions,
-                  std::uint64_t before = 1) {
+Repeated repeated(const StepAccount& timed, const std::vector<std::vector<double>>& repetitions, double step_s = 1,
+                  double took_s = 0) {
+  constexpr std::uint64_t before = 1;
   Repeated r;
   r.result = compare_repeated(
-      timed, timed.steps, before,
+      timed, {timed.steps, before, step_s},
       [&](std::uint64_t) {
-        return account_of_values(repetitions[std::min(r.repetitions++, repetitions.size() - 1)], timed.tolerance);
+        StepAccount again =
+            account_of_values(repetitions[std::min(r.repetitions++, repetitions.size() - 1)], timed.tolerance);
+        again.took_s = took_s;
+        return again;
       },
       [](bool mine) { return mine; });
   return r;
@@ -97,6 +101,17 @@ TEST(StepAccount, ADeviceThatDoesNotRepeatItselfHasItsSpread) {
   EXPECT_NE(repeated(account_of_values({3, 2}, 0.01), {{3, 2.1}}).result.mistake, "");
 }
 
+TEST(StepAccount, ATimeHoldsTheWorkOfItsStep) {
+  const StepAccount timed = account_of_values({3, 2});
+  EXPECT_EQ(repeated(timed, {{3, 2}}, 0.1, 0.5).result.mistake, "");
+  const Repeated longer = repeated(timed, {{3, 2}}, 0.1, 2);
+  EXPECT_EQ(longer.result.mistake,
+            "a measured step took 100 ms, and each of the first 2 steps 1000 ms when they were repeated and their work "
+            "was waited for: the time of a step does not hold its work");
+  EXPECT_EQ(longer.repetitions, 3u);
+  EXPECT_EQ(repeated(timed, {{3, 2}}, 1e-6, 0.01).result.mistake, "");  // waits between short steps
+}
+
 TEST(StepAccount, ARepetitionThatCountsOtherStepsIsWrong) {
   EXPECT_EQ(repeated(account_of_values({3, 2}), {{3}}).result.mistake,
             "2 steps were repeated, and the workload's state accounts for 1, 1 of them marked");
@@ -106,7 +121,7 @@ TEST(StepAccount, WithoutMarksNothingIsCompared) {
   StepAccount timed;
   timed.steps = 4;
   const RepeatedSteps result = compare_repeated(
-      timed, 4, 1, [](std::uint64_t) { return StepAccount(); }, [](bool mine) { return mine; });
+      timed, {4, 1, 1}, [](std::uint64_t) { return StepAccount(); }, [](bool mine) { return mine; });
   EXPECT_EQ(result.mistake, "");
   EXPECT_EQ(result.text, "what they leave has no marks");
 }
