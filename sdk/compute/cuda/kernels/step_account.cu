@@ -29,41 +29,42 @@ __global__ void __launch_bounds__(threads) spoil_places_kernel(const SpoiledPlac
   }
 }
 
-// The total over the block, in thread 0; the order of the sums depends on the number of threads alone.
-__device__ double block_total(double total, double* of_warps) {
-#pragma unroll
-  for (int offset = warp_size / 2; offset > 0; offset /= 2) total += __shfl_down_sync(0xffffffffU, total, offset);
-  if (threadIdx.x % warp_size == 0) of_warps[threadIdx.x / warp_size] = total;
-  __syncthreads();
-  if (threadIdx.x == 0)
-    for (int w = 1; w < threads / warp_size; ++w) total += of_warps[w];
-  __syncthreads();
-  return total;
-}
+constexpr int warps = threads / warp_size;
 
+// What is added up over the places: of results and of state, sums and sums of absolute values.
+struct Totals {
+  double of[4];
+};
+
+// One block, in one pass: the kernel's time is that of its launch and of one row of reads. The order of the sums
+// depends on the number of threads alone.
 __global__ void __launch_bounds__(threads) mark_step_kernel(const StepMarks a) {
   using Columns = compute::MarkColumns;
-  __shared__ double of_warps[threads / warp_size];
-  float* const row = a.marks + compute::row_of_mark(*a.count, a.rows) * Columns::count;
-  const auto add_up = [&](const StepMarks::Summed& t, std::int64_t column) {
-    double sum = 0, magnitude = 0;
-    if (t.x)
-      for (std::int64_t i = threadIdx.x; i < a.place_count; i += threads) {
-        const double x = element(t, a.places[i]);
-        sum += x;
-        magnitude += fabs(x);
-      }
-    sum = block_total(sum, of_warps);
-    magnitude = block_total(magnitude, of_warps);
-    if (threadIdx.x != 0) return;
-    row[column] = static_cast<float>(sum);
-    row[column + 1] = static_cast<float>(magnitude);
-  };
-  add_up(a.results, Columns::results);
-  add_up(a.state, Columns::state);
+  __shared__ Totals of_warps[warps];
+  const std::int64_t step = *a.count;
+  Totals totals{};
+  for (std::int64_t i = threadIdx.x; i < a.place_count; i += threads) {
+    const std::int64_t place = a.places[i];
+    const double result = a.results.x ? element(a.results, place) : 0, state = a.state.x ? element(a.state, place) : 0;
+    totals.of[0] += result, totals.of[1] += fabs(result);
+    totals.of[2] += state, totals.of[3] += fabs(state);
+  }
+#pragma unroll
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+#pragma unroll
+    for (double& total : totals.of) total += __shfl_down_sync(0xffffffffU, total, offset);
+  if (threadIdx.x % warp_size == 0) of_warps[threadIdx.x / warp_size] = totals;
+  __syncthreads();
   if (threadIdx.x != 0) return;
+  for (int w = 1; w < warps; ++w)
+    for (int k = 0; k < 4; ++k) totals.of[k] += of_warps[w].of[k];
+  float* const row = a.marks + compute::row_of_mark(step, a.rows) * Columns::count;
   row[Columns::loss] = a.loss ? *a.loss : 0.0F;
-  ++*a.count;
+  row[Columns::results] = static_cast<float>(totals.of[0]);
+  row[Columns::results_magnitude] = static_cast<float>(totals.of[1]);
+  row[Columns::state] = static_cast<float>(totals.of[2]);
+  row[Columns::state_magnitude] = static_cast<float>(totals.of[3]);
+  *a.count = step + 1;
 }
 
 }  // namespace

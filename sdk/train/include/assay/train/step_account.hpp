@@ -15,8 +15,8 @@ namespace assay::train {
 
 class StepAccount {
  public:
-  static constexpr std::int64_t kept_steps = 1024;   // half of them the first ones, half the last ones
-  static constexpr std::int64_t most_places = 1024;  // what one block of a GPU reads in about 2 us
+  static constexpr std::int64_t kept_steps = 1024;  // half of them the first ones, half the last ones
+  static constexpr std::int64_t most_places = 512;  // two for each thread of a block of a GPU
   static constexpr std::uint64_t marks_per_step = 3;
 
   // What a step has to write, and what it changes. Tensors of one step are those of every step.
