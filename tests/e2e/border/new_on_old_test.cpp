@@ -112,7 +112,7 @@ TEST(OldestHost, AWorkloadOfTheDevicesOperationsRuns) {
   EXPECT_PRED2(contains, result.output, "\nverify 0 ");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kept, OldHosts, testing::Values(0u, 1u, 2u, 3u));
+INSTANTIATE_TEST_SUITE_P(Kept, OldHosts, testing::Values(0u, 1u, 2u, 3u, 4u));
 
 }  // namespace
 }  // namespace assay::test

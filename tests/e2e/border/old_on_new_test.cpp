@@ -104,7 +104,7 @@ TEST_P(BorderMinors, APluginThatWasCompiledThenRuns) {
   expect_whole(records_of_plugin(folder), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kept, BorderMinors, testing::Values(0u, 1u, 2u, 3u));
+INSTANTIATE_TEST_SUITE_P(Kept, BorderMinors, testing::Values(0u, 1u, 2u, 3u, 4u));
 
 TEST_F(Border, WhatCameWithAMinorWorksAsThen) {
   const auto of_1_2 = records_of({.plugin = kept("plugin_1_2/border_plugin.so"),
