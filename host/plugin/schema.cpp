@@ -87,6 +87,7 @@ WorkloadSchema copy_schema(const assay_workload& w, std::uint32_t abi_minor) {
   // The flags are older than this one of them: where it is missing, the version tells whether it could be there.
   if (abi_minor >= first_minor_with_ranks_cooperate)
     schema.ranks = (w.flags & ASSAY_WORKLOAD_RANKS_COOPERATE) != 0 ? RanksAre::cooperating : RanksAre::copies;
+  schema.steps_elsewhere = (w.flags & ASSAY_WORKLOAD_STEPS_ELSEWHERE) != 0;
   schema.is_open = (w.flags & ASSAY_WORKLOAD_OPEN) != 0;
   return schema;
 }

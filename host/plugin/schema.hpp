@@ -63,7 +63,8 @@ struct WorkloadSchema {
   bool verifies = false;
   bool starts_cold = false;  // heeds [measure] prepare = false
   RanksAre ranks = RanksAre::unsaid;
-  bool is_open = false;  // takes parameters, and tells of phases and metrics, that are in no table
+  bool steps_elsewhere = false;  // in other processes
+  bool is_open = false;          // takes parameters, and tells of phases and metrics, that are in no table
 };
 
 const char* name_of(ParamType type);  // "bool", "int", "float", "string"

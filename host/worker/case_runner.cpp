@@ -25,6 +25,7 @@
 #include "worker/device_timeline.hpp"
 #include "worker/findings.hpp"
 #include "worker/host_services.hpp"
+#include "worker/host_timeline.hpp"
 #include "worker/loaded_libraries.hpp"
 #include "worker/measured_steps.hpp"
 #include "worker/observed_window.hpp"
@@ -134,7 +135,8 @@ class CaseRun {
   void live() {
     create();
     // Before setup, where a workload may capture its step with the phase marks in it.
-    timeline_ = std::make_unique<DeviceTimeline>(*device_, observer_);
+    timeline_ = schema_.steps_elsewhere ? std::unique_ptr<measure::Timeline>(std::make_unique<HostTimeline>())
+                                        : std::make_unique<DeviceTimeline>(*device_, observer_);
     recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
     const auto setup_begin = Clock::now();
@@ -419,7 +421,7 @@ class CaseRun {
   std::unique_ptr<ObservedWindow> window_;
   std::unique_ptr<HostServices> services_;
   std::unique_ptr<CaseProfiler> profiler_;
-  std::unique_ptr<DeviceTimeline> timeline_;
+  std::unique_ptr<measure::Timeline> timeline_;
   std::unique_ptr<measure::Recorder> recorder_;
   std::optional<AccountCheck> account_;
   std::vector<double> step_peaks_mib_;

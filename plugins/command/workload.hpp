@@ -27,6 +27,7 @@ class Workload {
   static constexpr auto item_unit = "items";
   static constexpr bool ranks_cooperate = true;
   static constexpr bool is_open = true;
+  static constexpr bool steps_elsewhere = true;
 
   explicit Workload(const assay::Case& c);
   void setup(const assay::LaunchOf<Workload>& launch);

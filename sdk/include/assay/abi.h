@@ -345,8 +345,8 @@ typedef struct assay_step_account {
    * accounts for nothing. */
   uint64_t steps;
   /* Out: a mark is two numbers that a step has left, a value (its loss, a sum over its gradients) and the magnitude of
-   * the terms of that value. Each step has `marks_per_step` of them, and those of the first steps are kept: `mark_count`
-   * in all, a multiple of marks_per_step. 0 and 0 where there are none. */
+   * the terms of that value. Each step has `marks_per_step` of them, and those of the first steps are kept:
+   * `mark_count` in all, a multiple of marks_per_step. 0 and 0 where there are none. */
   uint64_t marks_per_step, mark_count;
   /* In: room for so many marks, two doubles each: value, magnitude. */
   double* marks;
@@ -476,6 +476,10 @@ typedef struct assay_workload {
  * get_bool and the others read, and it may name further phases and metrics (assay.names/1). It refuses in create what
  * it has no use for, which may be a slip of the pen. A host of before 1.4 knows no such parameters. */
 #define ASSAY_WORKLOAD_OPEN 4u
+/* Since 1.5. Its steps are carried out by other processes, and are over when run() returns. The host then times them by
+ * its own clock and touches no device from the first step of the warm-up to the last measured one. A host of before 1.5
+ * marks and awaits each step on the device. */
+#define ASSAY_WORKLOAD_STEPS_ELSEWHERE 8u
 
 #define ASSAY_ANY_DEVICE 0u
 #define ASSAY_DEVICE_CPU 1u

@@ -17,8 +17,9 @@
 //   ASSAY_PLUGIN("org.example.axpy", "1.0.0", Axpy)
 //
 // Required: id, summary, a constructor from Case, setup, run. Optional: item_unit, params, phases, metrics, presets,
-// device_flags, ranks_cooperate, cold_start, finish, verify (returns std::string: what was checked; or assay::Verified,
-// which can say that it was not all that ought to be), work, peak, silence, extension, min_host_minor. Report errors by
+// device_flags, ranks_cooperate, cold_start, steps_elsewhere, finish, verify (returns std::string: what was checked; or
+// assay::Verified, which can say that it was not all that ought to be), account with open_account and restart, work,
+// peak, silence, extension, min_host_minor. Report errors by
 // throwing: assay::Error carries its status; std::bad_alloc becomes OUT_OF_MEMORY, anything else INTERNAL.
 //
 // What is misused does not compile: a handle that is in none of the workload's tables, a table that contradicts itself,
@@ -31,7 +32,7 @@
 #include <assay/plugin/choices.hpp>   // choices(), names()
 #include <assay/plugin/error.hpp>     // Error
 #include <assay/plugin/launch.hpp>    // Launch, LaunchOf
-#include <assay/plugin/results.hpp>   // Work, Peak, Verified
+#include <assay/plugin/results.hpp>   // Work, Peak, Account, Verified
 #include <assay/plugin/services.hpp>  // DeviceMemory, report_progress(), CaptureMarks, ...
 #include <assay/plugin/tables.hpp>    // Param, Phase, Metric, Preset, table()
 

@@ -16,12 +16,15 @@ struct Plain {
 // What came later, and what an older host never asks for.
 struct DoesWithout : Plain {
   using Plain::Plain;
-  static constexpr bool cold_start = true, ranks_cooperate = true;
+  static constexpr bool cold_start = true, ranks_cooperate = true, steps_elsewhere = true;
   static constexpr auto metrics = table(Metric::per_case("loss", nullptr, ASSAY_LOWER_IS_BETTER, "a number"));
   Verified verify(const Launch&) const { return {"a part", true}; }
   Work work() const { return {.flops = 1, .bytes = 1, .items = 1, .arithmetic = ASSAY_ARITHMETIC_FP32}; }
   Peak peak(const Launch&) const { return {}; }
   void silence(bool) {}
+  Account account(const Launch&) { return {}; }
+  void open_account(const Launch&) {}
+  void restart(const Launch&) {}
 };
 
 constexpr auto dtypes = names("fp32", "bf16");

@@ -202,6 +202,7 @@ struct Adapter {
     if constexpr (requires { W::device_flags; }) w.device_flags = W::device_flags;
     if constexpr (requires { W::cold_start; }) w.flags |= W::cold_start ? ASSAY_WORKLOAD_COLD_START : 0u;
     if constexpr (requires { W::ranks_cooperate; }) w.flags |= W::ranks_cooperate ? ASSAY_WORKLOAD_RANKS_COOPERATE : 0u;
+    if constexpr (requires { W::steps_elsewhere; }) w.flags |= W::steps_elsewhere ? ASSAY_WORKLOAD_STEPS_ELSEWHERE : 0u;
     if constexpr (requires { W::is_open; }) w.flags |= W::is_open ? ASSAY_WORKLOAD_OPEN : 0u;
     w.create = create, w.destroy = destroy, w.setup = setup, w.run = run;
     if constexpr (HasFinish<W>) w.finish = finish;

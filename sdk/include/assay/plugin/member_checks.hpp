@@ -97,6 +97,7 @@ ASSAY_DETAIL_FIND_MEMBER(device_flags)
 ASSAY_DETAIL_FIND_MEMBER(ranks_cooperate)
 ASSAY_DETAIL_FIND_MEMBER(cold_start)
 ASSAY_DETAIL_FIND_MEMBER(is_open)
+ASSAY_DETAIL_FIND_MEMBER(steps_elsewhere)
 ASSAY_DETAIL_FIND_MEMBER(min_host_minor)
 #undef ASSAY_DETAIL_FIND_MEMBER
 
@@ -203,6 +204,9 @@ struct CheckedMembers {
   static_assert(
       !is_there_cold_start<W>() || requires { static_cast<bool>(W::cold_start); },
       "cold_start is public and static constexpr bool");
+  static_assert(
+      !is_there_steps_elsewhere<W>() || requires { static_cast<bool>(W::steps_elsewhere); },
+      "steps_elsewhere is public and static constexpr bool");
   static_assert(
       !is_there_is_open<W>() || requires { static_cast<bool>(W::is_open); },
       "is_open is public and static constexpr bool");
