@@ -95,6 +95,10 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
       enqueue_timed(launch);
       optimizer.after_step();
       updated = optimizer.text();
+      updated += assay::verification::check_late_updates(trainer_, optimizer, [&] {
+        assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
+        enqueue_timed(launch);
+      });
       // The gradients that are compared below are of a large update, and so tell of one that comes too early.
       trainer_.start(loss_scale);
       optimizer.set_visible_rate();
