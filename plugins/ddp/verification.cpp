@@ -24,6 +24,7 @@ assay::Verified Workload::check_gradients(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
   const std::string parts = assay::verification::check_parts(host_, "ddp.parts", trainer_);
   assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, steps_.communicator());

@@ -142,6 +142,7 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";
   text += assay::verification::check_data(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;

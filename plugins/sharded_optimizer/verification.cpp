@@ -56,6 +56,7 @@ std::uint64_t Workload::hash_of_read_weights() const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   assay::verification::check_finite_loss(trainer_);
   const std::string parts = assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
   assay::verification::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, communicator());
