@@ -12,10 +12,10 @@ using compute::Tensor;
 
 namespace {
 
-// Neither a power of two nor a round number, where something else might begin. At the first one AdamW's second moment
-// has a thirtieth of what it will have, and its correction is large; at the second one both its corrections still show
-// in 16 bits; at the last one there is none left.
-constexpr std::int64_t early = 37, later = 2'003, last = 1'000'003;
+// At the first one AdamW's second moment has a thirtieth of what it will have, and its correction is large; at the
+// second one that correction still shows; at the last one there is none left. An odd one, one that is a multiple of
+// many numbers, and one that is of none: what is done in some steps alone is done in one of them, or left out.
+constexpr std::int64_t early = 37, later = 3'000, last = 1'000'003;
 
 constexpr double decayed_share = 0.25;  // of a weight, in one update: it shows in every format
 
