@@ -45,7 +45,8 @@ double elements_of(const models::DecoderConfig& c) {
 }
 
 bool is_affordable(const models::DecoderConfig& c, const SharedWork& shared) {
-  return gflop_of(c) <= most_gflop / static_cast<double>(shared.ranks) && elements_of(c) <= most_elements;
+  const double share = 1 / static_cast<double>(shared.ranks);
+  return gflop_of(c) <= share * most_gflop && elements_of(c) <= share * most_elements;
 }
 
 struct Batch {

@@ -53,6 +53,9 @@ struct OptimizerCheck::Rule {
   const train::OptimizerConfig& config;
   double rate, unscale;
   std::int64_t step;  // counted from 1
+  bool is_adamw = config.name == "adamw";
+  double correction1 = 1 - std::pow(double{config.beta1}, static_cast<double>(step));
+  double correction2 = 1 - std::pow(double{config.beta2}, static_cast<double>(step));
 
   struct Element {
     double value = 0, first = 0, second = 0;
@@ -62,19 +65,18 @@ struct OptimizerCheck::Rule {
   };
 
   Update operator()(const Element& old, double gradient) const {
-    return config.name == "adamw" ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
+    return is_adamw ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
   }
 
   Update adamw(const Element& old, double g) const {
     const double beta1 = config.beta1, beta2 = config.beta2;
-    const auto t = static_cast<double>(step);
     Update u;
     u.now.first = beta1 * old.first + (1 - beta1) * g;
     u.now.second = beta2 * old.second + (1 - beta2) * g * g;
     u.magnitude.first = std::abs(old.first) + std::abs(g);
     u.magnitude.second = u.now.second;
-    const double root = std::sqrt(u.now.second / (1 - std::pow(beta2, t))) + double{config.eps};
-    const double factor = rate / (1 - std::pow(beta1, t)) / root;
+    const double root = std::sqrt(u.now.second / correction2) + double{config.eps};
+    const double factor = rate / correction1 / root;
     u.now.value = old.value * (1 - rate * double{config.weight_decay}) - factor * u.now.first;
     u.magnitude.value = std::abs(old.value) + factor * u.magnitude.first;
     return u;
