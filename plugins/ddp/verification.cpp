@@ -3,7 +3,7 @@
 //   do all ranks start from rank 0's weights, each with its part of the batch;
 //   are the averages that a timed step leaves the mean of what the ranks compute alone, in every element;
 //   do updates move weights and moments as float64 has it, and are the weights of all ranks the same to the bit;
-//   are a rank's own gradients right.
+//   are a rank's own gradients right: by another path, and against float64.
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/path_check.hpp>
@@ -24,8 +24,9 @@ assay::Verified Workload::check_gradients(const Launch& launch) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   const std::string finite = assay::verification::check_finite(trainer_, trainer_.model());
-  assay::verification::check_parts(host_, "ddp.parts", trainer_);
+  const std::string parts = assay::verification::check_parts(host_, "ddp.parts", trainer_);
   assay::verification::check_broadcast(host_, "ddp.broadcast", trainer_, steps_.communicator());
   const assay::Verified average = check_gradients(launch);
   trainer_.start();
@@ -33,8 +34,8 @@ assay::Verified Workload::verify(const Launch& launch) {
       assay::verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(launch); });
   const std::string weights =
       assay::verification::check_same_weights(host_, "ddp.weights", assay::verification::hash_of_weights(trainer_));
-  const assay::Verified own = assay::verification::check_own_gradients(trainer_);
-  return {finite + average.text + updates + weights + own.text, average.in_part || own.in_part};
+  const assay::Verified own = assay::verification::check_own_model(host_, trainer_);
+  return {finite + parts + average.text + updates + weights + own.text, average.in_part || own.in_part};
 }
 
 }  // namespace ddp

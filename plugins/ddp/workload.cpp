@@ -16,7 +16,8 @@ constexpr int tried_steps = 3;  // with buckets of each size
 
 }  // namespace
 
-Workload::Workload(const assay::Case& c) : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer) {}
+Workload::Workload(const assay::Case& c)
+    : host_(c.host()), settings_(c), asked_(c), trainer_(host_, settings_.trainer) {}
 
 assay::Work Workload::work() const { return assay::models::decoder_training_work(settings_.trainer.model); }
 

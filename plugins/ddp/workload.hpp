@@ -4,6 +4,7 @@
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/asked_decoder.hpp>
 #include <cstddef>
 #include <optional>
 
@@ -59,6 +60,7 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::verification::AskedDecoder asked_;
   assay::models::DecoderTrainer trainer_;
   std::optional<assay::parallel::GradientAverage> average_;  // made in set-up
   assay::parallel::RankSteps steps_;

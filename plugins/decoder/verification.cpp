@@ -1,5 +1,6 @@
 // Is what was timed the right computation? Questions answered on the device that was measured:
-//   after the last step, timed or traced: are the loss and every gradient finite;
+//   after the last step, timed or traced: are the loss and every gradient finite, and is the batch what the experiment
+//   says;
 //   from the starting weights: is the loss what random weights must give, and does the optimizer, if there is one, do
 //   what its formula says;
 //   is every operation of the step, and of the one that it is compared with, what it is in float64;
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <assay/compute/audited_backend.hpp>
 #include <assay/verification/decoder_check.hpp>
+#include <assay/verification/decoder_data_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
 #include <assay/verification/loss_scale_check.hpp>
 #include <assay/verification/optimizer_check.hpp>
@@ -95,6 +97,10 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
       enqueue_timed(launch);
       optimizer.after_step();
       updated = optimizer.text();
+      updated += assay::verification::check_late_updates(trainer_, optimizer, [&] {
+        assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
+        enqueue_timed(launch);
+      });
       // The gradients that are compared below are of a large update, and so tell of one that comes too early.
       trainer_.start(loss_scale);
       optimizer.set_visible_rate();
@@ -136,7 +142,9 @@ std::string Workload::check_start(double loss) const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   std::string text = model().backward ? assay::verification::check_finite(trainer_, trainer_.model()) : "";
+  text += assay::verification::check_data(trainer_);
   double loss_scale = assay::verification::verification_loss_scale;
   const Outcome timed = timed_outcome(launch, text, loss_scale);
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);

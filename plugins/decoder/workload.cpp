@@ -13,7 +13,7 @@ using assay::compute::Tensor;
 using Marks = assay::train::Trainer::Marks;
 
 Workload::Workload(const assay::Case& c)
-    : host_(c.host()), settings_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {
+    : host_(c.host()), settings_(c), asked_(c), trainer_(host_, settings_.trainer), starts_cold_(!c.prepares()) {
   trainer_.leave_multiprocessors(settings_.left_multiprocessors);
 }
 

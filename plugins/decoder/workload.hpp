@@ -2,6 +2,7 @@
 #pragma once
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/asked_decoder.hpp>
 #include <assay/verification/path_check.hpp>
 #include <memory>
 #include <string>
@@ -57,6 +58,7 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::verification::AskedDecoder asked_;
   assay::models::DecoderTrainer trainer_;
   bool starts_cold_;                              // until the first step has been taken
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time

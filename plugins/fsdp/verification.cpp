@@ -134,6 +134,7 @@ std::string Workload::Reference::take_weights(const std::string& when) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   return Reference(*this).verify(launch, [&] { enqueue_step(launch); });
 }
 

@@ -10,6 +10,7 @@ namespace fsdp {
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
+      asked_(c),
       blocks_(c.rank(), c.rank_count(), settings_.reshard),
       trainer_(host_, settings_.trainer, &blocks_) {}
 

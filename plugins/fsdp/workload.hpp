@@ -6,6 +6,7 @@
 #include <assay/parallel/sharded_blocks.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/asked_decoder.hpp>
 
 #include "settings.hpp"
 
@@ -61,6 +62,7 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::verification::AskedDecoder asked_;
   assay::parallel::ShardedBlocks blocks_;
   assay::comm::CollectiveMemory registered_parameters_;  // what is kept of them, where it is gathered from such memory
   assay::models::DecoderTrainer trainer_;                // its parameters are what this rank keeps

@@ -177,8 +177,7 @@ SpeedAccuracy::Gradients SpeedAccuracy::exact_gradients(const DecoderTrainer& fp
   std::vector<std::int64_t> labels(tokens.size());
   fp32.backend().download(tokens.data(), fp32.inputs().slice(0, 0, reference_context_));
   fp32.backend().download(labels.data(), fp32.labels().slice(0, 0, reference_context_));
-  return assay::verification::decoder_gradients(compared_model(model()), set, fp32.ids(), weights, tokens, labels)
-      .gradients;
+  return assay::verification::decoder_gradients(compared_model(model()), set, weights, tokens, labels).gradients;
 }
 
 std::string SpeedAccuracy::verify(const Launch& launch) {

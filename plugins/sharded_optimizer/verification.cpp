@@ -3,7 +3,7 @@
 //   are the averages that each rank holds after a timed step the mean of what the ranks compute alone, and is every
 //   gradient held by one; does each rank move its part, weights and moments, as float64 has it, and is it still so when
 //   all parts are gathered; after three steps: are the weights of all ranks the same to the bit; are a rank's own
-//   gradients right.
+//   gradients right, by another path and against float64.
 #include <algorithm>
 #include <bit>
 
@@ -56,8 +56,9 @@ std::uint64_t Workload::hash_of_read_weights() const {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   assay::verification::check_finite_loss(trainer_);
-  assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
+  const std::string parts = assay::verification::check_parts(host_, "sharded_optimizer.parts", trainer_);
   assay::verification::check_broadcast(host_, "sharded_optimizer.broadcast", trainer_, communicator());
   const assay::Verified average = check_gradients(launch);
   trainer_.start();
@@ -67,8 +68,8 @@ assay::Verified Workload::verify(const Launch& launch) {
       assay::verification::check_updates_of_rank(trainer_, steps_, [&] { enqueue_step(launch); });
   const std::string weights =
       assay::verification::check_same_weights(host_, "sharded_optimizer.weights", hash_of_read_weights());
-  const assay::Verified own = assay::verification::check_own_gradients(trainer_);
-  return {average.text + "each rank's part: " + updates + weights + own.text, average.in_part || own.in_part};
+  const assay::Verified own = assay::verification::check_own_model(host_, trainer_);
+  return {parts + average.text + "each rank's part: " + updates + weights + own.text, average.in_part || own.in_part};
 }
 
 }  // namespace sharded_optimizer

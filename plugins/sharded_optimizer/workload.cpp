@@ -23,6 +23,7 @@ using assay::train::ParameterSet;
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
+      asked_(c),
       trainer_(host_, settings_.trainer),
       ready_buckets_(trainer_.parameters(),
                      assay::parallel::plan_buckets(trainer_.parameters(), assay::parallel::bucket_options(

@@ -6,6 +6,7 @@
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/asked_decoder.hpp>
 
 #include "exact_weights.hpp"
 #include "settings.hpp"
@@ -85,6 +86,7 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::verification::AskedDecoder asked_;
   assay::comm::CollectiveMemory registered_parameters_;  // where they are gathered from such memory
   assay::models::DecoderTrainer trainer_;
   assay::parallel::ReadyBuckets ready_buckets_;

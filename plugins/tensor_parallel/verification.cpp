@@ -175,6 +175,7 @@ void Workload::Reference::after_step(int index) {
 }
 
 assay::Verified Workload::verify(const Launch& launch) {
+  asked_.check(trainer_.config());
   return Reference(*this).verify(launch, [&] { enqueue_step(launch); });
 }
 

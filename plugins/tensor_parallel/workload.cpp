@@ -9,6 +9,7 @@ namespace tensor_parallel {
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
+      asked_(c),
       exchange_(settings_.trainer.model.split.rank, settings_.trainer.model.split.ranks),
       trainer_(host_, settings_.trainer, exchange_) {
   exchange_.share(trainer_.parameters(),

@@ -5,6 +5,7 @@
 #include <assay/parallel/split_ranks.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/asked_decoder.hpp>
 
 #include "settings.hpp"
 
@@ -48,6 +49,7 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  assay::verification::AskedDecoder asked_;
   assay::parallel::SplitRanks exchange_;
   assay::models::DecoderTrainer trainer_;  // of this rank's part of the model
   assay::parallel::RankSteps steps_;

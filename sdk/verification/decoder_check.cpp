@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "decoder_parameters.hpp"
 #include "scrambled.hpp"
 
 namespace assay::verification {
@@ -18,7 +19,7 @@ using compute::Tensor;
 
 namespace {
 
-constexpr double most_gflop = 10;  // a few seconds of two processors
+constexpr double most_gflop = 10;  // a few seconds of two processors, of all ranks together
 constexpr double most_elements = 0x1p28;
 constexpr std::int64_t most_sequences = 2, most_micro_batches = 3, most_tokens = 32, least_tokens = 8;
 
@@ -43,8 +44,9 @@ double elements_of(const models::DecoderConfig& c) {
          static_cast<double>(c.layers) * d * (d + static_cast<double>(c.qkv_width() + 3 * c.d_ff));
 }
 
-bool is_affordable(const models::DecoderConfig& c) {
-  return gflop_of(c) <= most_gflop && elements_of(c) <= most_elements;
+bool is_affordable(const models::DecoderConfig& c, const SharedWork& shared) {
+  const double share = 1 / static_cast<double>(shared.ranks);
+  return gflop_of(c) <= share * most_gflop && elements_of(c) <= share * most_elements;
 }
 
 struct Batch {
@@ -53,14 +55,16 @@ struct Batch {
 };
 
 // Both ends of the vocabulary, tokens that occur several times, and a label that counts for nothing.
-Batch batch_of(const models::DecoderConfig& c) {
+Batch batch_of(const models::DecoderConfig& c, const SharedWork& shared) {
   Batch batch;
-  const auto rows = static_cast<std::uint64_t>(c.step_rows()), words = static_cast<std::uint64_t>(c.vocab_size);
+  const auto rows = static_cast<std::uint64_t>(c.accumulation_steps * c.batch_size * c.context_length);
+  const auto words = static_cast<std::uint64_t>(c.vocab_size);
+  const std::uint64_t first = 2 * rows * static_cast<std::uint64_t>(shared.rank);
   for (std::uint64_t i = 0; i < rows; ++i) {
     const bool repeats = i % 3 == 2;
     batch.tokens.push_back(repeats ? batch.tokens[static_cast<std::size_t>(i / 2)]
-                                   : static_cast<std::int64_t>(scrambled(i) % words));
-    batch.labels.push_back(static_cast<std::int64_t>(scrambled(i + rows) % words));
+                                   : static_cast<std::int64_t>(scrambled(first + i) % words));
+    batch.labels.push_back(static_cast<std::int64_t>(scrambled(first + i + rows) % words));
   }
   batch.tokens.front() = 0;
   batch.tokens.back() = batch.labels.front() = c.vocab_size - 1;
@@ -75,19 +79,19 @@ models::DecoderParameters first_layers(models::DecoderParameters ids, std::int64
   return ids;
 }
 
-std::vector<train::ParameterSet::Id> parameters_of(const models::DecoderParameters& ids, bool has_biases) {
-  std::vector<train::ParameterSet::Id> all{ids.lm_head, ids.ln_final, ids.embeddings};
-  for (const models::DecoderLayerParameters& p : ids.layers)
-    all.insert(all.end(), {p.w2, p.w1, p.w3, p.ln2, p.output, p.q, p.k, p.v, p.ln1});
-  if (has_biases)
-    for (const models::DecoderLayerParameters& p : ids.layers) all.insert(all.end(), {p.q_bias, p.k_bias, p.v_bias});
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());  // tied: one parameter is the embedding's and the head's
-  return all;
+struct Used {
+  std::vector<train::ParameterSet::Id> ids;  // of the parameters of such a model, rising
+  std::vector<bool> is_norm;                 // by parameter of the set
+};
+Used parameters_of(const train::ParameterSet& set, const models::DecoderConfig& config) {
+  Used used{{}, std::vector<bool>(set.all().size())};
+  for (const DecoderParameter& p : decoder_parameters_of(config)) {
+    used.ids.push_back(decoder_parameter(set, p.name));
+    used.is_norm[used.ids.back()] = p.is_norm();
+  }
+  std::sort(used.ids.begin(), used.ids.end());
+  return used;
 }
-
-// Operations read norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
-bool is_norm(const train::Parameter& p) { return p.dims.size() == 1 && p.init_mean == 1.0F; }
 
 }  // namespace
 
@@ -115,7 +119,7 @@ models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& t
   return with_scores_in_parts(opposite_path(timed));
 }
 
-models::DecoderConfig reference_shape(models::DecoderConfig c) {
+models::DecoderConfig reference_shape(models::DecoderConfig c, const SharedWork& shared) {
   const std::int64_t layers = c.layers;
   const bool accumulates = c.accumulation_steps > 1;
   c.batch_size = accumulates ? 1 : std::min(c.batch_size, most_sequences);
@@ -124,7 +128,7 @@ models::DecoderConfig reference_shape(models::DecoderConfig c) {
   c.keep_logits = false;
   c.layers = std::min<std::int64_t>(layers, 1);
   const std::int64_t context = std::min(c.context_length, most_tokens);
-  for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c);) c.context_length /= 2;
+  for (c.context_length = context; c.context_length > least_tokens && !is_affordable(c, shared);) c.context_length /= 2;
   // Of a model that is wide, one layer and few tokens may take longer than others; but not more memory.
   if (elements_of(c) > most_elements) {
     c.layers = 0;
@@ -132,28 +136,28 @@ models::DecoderConfig reference_shape(models::DecoderConfig c) {
   }
   for (models::DecoderConfig more = c; more.layers < layers && c.layers < 4;) {
     ++more.layers;
-    if (!is_affordable(more)) break;
+    if (!is_affordable(more, shared)) break;
     c.layers = more.layers;
   }
   return c;
 }
 
-Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale) {
-  const models::DecoderConfig shape = reference_shape(trainer.config().model);
-  if (shape.layers == 0 && trainer.config().model.layers > 0)
-    return {"not held against float64, which would take more than 1 GiB for one layer and the vocabulary; ", true};
+namespace {
+
+Verified compare_with_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale,
+                              const models::DecoderConfig& shape, const SharedWork& shared) {
   compute::Backend& backend = trainer.backend();
   const train::ParameterSet& set = trainer.parameters();
-  const models::DecoderParameters ids = first_layers(trainer.ids(), shape.layers);
-  const std::vector<train::ParameterSet::Id> used = parameters_of(ids, shape.qkv_bias);
-  const Batch batch = batch_of(shape);
-  const DeviceMemory memory(host, ASSAY_MEMORY_DATA, 2 * static_cast<std::size_t>(shape.step_rows()) * 8,
-                            "verification");
-  const Tensor tokens(memory.data(), DType::i64, {shape.step_rows()});
-  const Tensor labels(memory.data<char>() + tokens.bytes(), DType::i64, {shape.step_rows()});
+  const Used used = parameters_of(set, shape);
+  const Batch batch = batch_of(shape, shared);
+  const auto rows = static_cast<std::int64_t>(batch.tokens.size());
+  const DeviceMemory memory(host, ASSAY_MEMORY_DATA, 2 * batch.tokens.size() * 8, "verification");
+  const Tensor tokens(memory.data(), DType::i64, {rows});
+  const Tensor labels(memory.data<char>() + tokens.bytes(), DType::i64, {rows});
   backend.upload(tokens, batch.tokens.data());
   backend.upload(labels, batch.labels.data());
 
+  const models::DecoderParameters ids = first_layers(trainer.ids(), shape.layers);
   models::DecoderModel model(shape, set, ids);
   trainer.lend_memory(model);
   const auto enqueue = [&] { model.whole_step(backend, tokens, labels, batch.valid); };
@@ -164,34 +168,57 @@ Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer
     return {"not held against float64, since the device refuses so few tokens: " + std::string(e.what()) + "; ", true};
   }
   trainer.start(loss_scale);
+  if (trainer.config().weights_file.empty()) check_drawn_parameters(backend, set, trainer.config().model);
   // After the start, which clears the gradients, where activations of this model may lie.
   model.initialize(backend);
-  spread_constants(backend, set, used);
-  // The numbers that a product reads: rounding weights to their copy is no error of an operation.
+  spread_constants(backend, set, used.ids);
+  // The numbers that a product reads: rounding weights to their copy is no error of an operation. Operations read
+  // norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
   std::vector<std::vector<float>> weights(set.all().size());
-  for (const train::ParameterSet::Id id : used)
-    weights[id] = workload::download_f32(backend, is_norm(set.all()[id]) ? set.value(id) : set.compute(id));
+  for (const train::ParameterSet::Id id : used.ids)
+    weights[id] = workload::download_f32(backend, used.is_norm[id] ? set.value(id) : set.compute(id));
   enqueue();
   backend.synchronize();
   models::DecoderConfig at_once = shape;  // of all micro-batches
   at_once.batch_size *= at_once.accumulation_steps;
-  const DecoderGradients exact = decoder_gradients(at_once, set, ids, weights, batch.tokens, batch.labels);
+  const DecoderGradients exact = decoder_gradients(at_once, set, weights, batch.tokens, batch.labels);
 
   float loss = 0;
   backend.download(&loss, model.loss());
   Outcome found{static_cast<double>(loss), {}};
   const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
   if (shape.backward) found.samples.resize(set.all().size());  // empty of the layers that are left out
-  for (const train::ParameterSet::Id id : shape.backward ? used : std::vector<train::ParameterSet::Id>()) {
+  for (const train::ParameterSet::Id id : shape.backward ? used.ids : std::vector<train::ParameterSet::Id>()) {
     found.samples[id] = workload::download_f32(backend, set.gradient(id));
     for (float& g : found.samples[id]) g *= unscale;
   }
-  const std::string what = std::to_string(shape.step_rows()) + " tokens, " + std::to_string(shape.layers) + " of " +
+  const std::string what = std::to_string(rows) + " tokens, " + std::to_string(shape.layers) + " of " +
                            std::to_string(trainer.config().model.layers) + " layers against float64";
   return compare_paths(
              what, found, exact.loss, [&](std::size_t i) { return exact.gradients[i]; },
-             path_tolerance(shape.precision, shape.layers, shape.step_rows()), set, "") +
+             path_tolerance(shape.precision, shape.layers, rows), set, "") +
          "; ";
+}
+
+}  // namespace
+
+Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale,
+                               const SharedWork& shared) {
+  check_decoder_parameters(trainer.parameters(), trainer.config().model);
+  SharedWork own = shared;
+  models::DecoderConfig shape = reference_shape(trainer.config().model, own);
+  if (!is_affordable(shape, own)) {
+    if (own.rank > 0) return std::string();
+    shape = reference_shape(trainer.config().model, own = {});
+  }
+  if (shape.layers == 0 && trainer.config().model.layers > 0)
+    return {"not held against float64, which would take more than 1 GiB for one layer and the vocabulary; ", true};
+  try {
+    return compare_with_float64(host, trainer, loss_scale, shape, own);
+  } catch (const Error& e) {
+    if (e.status() != ASSAY_OUT_OF_MEMORY) throw;
+    return {"not held against float64: there is no memory for it; ", true};
+  }
 }
 
 }  // namespace assay::verification

@@ -1,8 +1,10 @@
 #include "assay/verification/decoder_rank_check.hpp"
 
+#include <algorithm>
 #include <assay/comm/exchange.hpp>
 #include <assay/compute/audited_backend.hpp>
 #include <assay/verification/decoder_check.hpp>
+#include <assay/verification/decoder_data_check.hpp>
 #include <assay/verification/other_path.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
@@ -20,6 +22,28 @@ std::uint64_t hash_of_rows(const models::DecoderTrainer& trainer, std::int64_t f
          std::rotl(hash_of(trainer.backend(), trainer.global_labels().slice(0, first, count)), 1);
 }
 
+Outcome outcome_of(const models::DecoderTrainer& trainer, const models::DecoderModel& model) {
+  Outcome outcome;
+  outcome.loss = trainer.loss_of(model);
+  outcome.samples = sample_gradients(trainer.backend(), trainer.parameters());
+  // Most rows of the embedding's gradient are zero; this one is not.
+  const Tensor embeddings = trainer.parameters().gradient(trainer.ids().embeddings);
+  outcome.samples.push_back(sample(trainer.backend(), embeddings.slice(0, trainer.first_token(), 1)));
+  return outcome;
+}
+
+// Of the whole batch, by the parts of a step that the trainer enqueues: of these the timed step is made.
+Outcome trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
+  trainer.start(loss_scale);
+  trainer.initialize();  // another model has had the memory
+  spread_constants(trainer.backend(), trainer.parameters());
+  for (std::int64_t i = 0; i < trainer.micro_batches(); ++i) {
+    trainer.forward_of(i);
+    trainer.backward_of(i, nullptr);
+  }
+  return outcome_of(trainer, trainer.model());
+}
+
 // A model of the trainer's parameters with memory and kernels for the first sequences of the rank's batch.
 class Path {
  public:
@@ -28,6 +52,9 @@ class Path {
         model_(config, trainer.parameters(), trainer.ids()),
         inputs_(trainer.inputs().slice(0, 0, config.step_rows())),
         labels_(trainer.labels().slice(0, 0, config.step_rows())) {
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(labels_.elements()));
+    trainer.backend().download(labels.data(), labels_);
+    valid_rows_ = std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label >= 0; });
     trainer.lend_memory(model_);
     trainer.prepare([&] { enqueue(trainer.backend()); });
     model_.initialize(trainer.backend());
@@ -35,7 +62,7 @@ class Path {
 
   // `by`: the trainer's backend, or one that looks on.
   void enqueue(compute::Backend& by) const {
-    model_.whole_step(by, inputs_, labels_, inputs_.elements(), trainer_.left_multiprocessors());
+    model_.whole_step(by, inputs_, labels_, valid_rows_, trainer_.left_multiprocessors());
   }
 
   // After the trainer's start.
@@ -46,23 +73,17 @@ class Path {
   }
 
   Outcome outcome(compute::Backend& by, double loss_scale) const {
-    compute::Backend& backend = trainer_.backend();
     trainer_.prepare(by, [&](compute::Backend& b) { enqueue(b); });
     trainer_.start(loss_scale);
     begin_and_enqueue(by);
-    Outcome outcome;
-    outcome.loss = trainer_.loss_of(model_);
-    outcome.samples = sample_gradients(backend, trainer_.parameters());
-    // Most rows of the embedding's gradient are zero; this one is not.
-    const Tensor embeddings = trainer_.parameters().gradient(trainer_.ids().embeddings);
-    outcome.samples.push_back(sample(backend, embeddings.slice(0, trainer_.first_token(), 1)));
-    return outcome;
+    return outcome_of(trainer_, model_);
   }
 
  private:
   models::DecoderTrainer& trainer_;
   models::DecoderModel model_;
   Tensor inputs_, labels_;
+  std::int64_t valid_rows_ = 0;
 };
 
 Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
@@ -76,6 +97,15 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
     loss_scale = find_finite_gradients(trainer, [&] { timed.begin_and_enqueue(trainer.backend()); });
     found = timed.outcome(audited, loss_scale);
   }
+  const auto compare = [&](const std::string& what, const Outcome& timed, const Outcome& reference) {
+    return compare_paths(what, timed, reference, path_tolerance(config.precision, config.layers, config.step_rows()),
+                         trainer.parameters(), trainer.parameters().all()[trainer.ids().embeddings].name);
+  };
+  std::string as_enqueued;
+  if (batch == trainer.config().model.batch_size)
+    as_enqueued = compare("each rank's own step, as it is enqueued against its operations one by one",
+                          trainers_own(trainer, loss_scale), found) +
+                  "; ";
   std::optional<Path> other;
   if (!make_other_path({[&] { other.emplace(trainer, opposite_path(config)); },
                         [&] { other.emplace(trainer, opposite_path_by_definition(config)); }}))
@@ -86,11 +116,9 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
                                     ? "each rank's own"
                                     : "of the first " + std::to_string(batch) + " of " +
                                           std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
-  return {audited.text() + "; " +
-              compare_paths(sequences + ", " + against_the_other_path(config.fused), found, expected,
-                            path_tolerance(config.precision, config.layers, config.step_rows()), trainer.parameters(),
-                            trainer.parameters().all()[trainer.ids().embeddings].name) +
-              ", of " + share_text(sampled_share(trainer.parameters())),
+  return {audited.text() + "; " + as_enqueued +
+              compare(sequences + ", " + against_the_other_path(config.fused), found, expected) + ", of " +
+              share_text(sampled_share(trainer.parameters())),
           in_part};
 }
 
@@ -103,8 +131,15 @@ OwnData own_data(const models::DecoderTrainer& trainer) {
   return {hash, 2 * config.model.step_rows(), config.model.vocab_size};
 }
 
-void check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer) {
+std::string check_parts(const Host& host, std::string_view name, const models::DecoderTrainer& trainer) {
   const std::string of(name);
+  const std::string wrong = wrong_data_of(trainer);
+  const std::vector<std::int32_t> are_wrong =
+      comm::exchange(host, of + ".data", static_cast<std::int32_t>(!wrong.empty()));
+  if (!wrong.empty()) throw Error(ASSAY_WRONG_RESULT, "the rank's batch is not what the experiment says: " + wrong);
+  if (const auto first = std::find(are_wrong.begin(), are_wrong.end(), 1); first != are_wrong.end())
+    throw Error(ASSAY_WRONG_RESULT,
+                "the batch of rank " + std::to_string(first - are_wrong.begin()) + " is not what the experiment says");
   const std::int64_t rows = trainer.config().model.step_rows();
   std::int32_t wrong_rank = -1;
   const std::vector<std::uint64_t> ranks = comm::exchange(host, of + ".hashes", own_data(trainer).hash);
@@ -117,6 +152,7 @@ void check_parts(const Host& host, std::string_view name, const models::DecoderT
   if (wrong_rank >= 0)
     throw Error(ASSAY_WRONG_RESULT,
                 "what rank " + std::to_string(wrong_rank) + " trains on is not its part of the batch of all ranks");
+  return "each rank's " + checked_data_text(trainer);
 }
 
 Verified check_own_gradients(models::DecoderTrainer& trainer) {
@@ -127,6 +163,15 @@ Verified check_own_gradients(models::DecoderTrainer& trainer) {
     }
   return {"the ranks' own gradients are not compared with those of another path: there is no memory for one sequence",
           true};
+}
+
+Verified check_own_model(const Host& host, models::DecoderTrainer& trainer) {
+  const assay_comm& ranks = comm::ranks_of(host);
+  const bool has_own_batch = trainer.config().data_ranks > 1 || ranks.rank == 0;
+  const Verified own = has_own_batch ? check_own_gradients(trainer) : Verified("");
+  const Verified exact =
+      check_against_float64(host, trainer, verification_loss_scale, {.rank = ranks.rank, .ranks = ranks.rank_count});
+  return {exact.text + own.text, own.in_part || exact.in_part};
 }
 
 }  // namespace assay::verification

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "decoder_parameters.hpp"
 #include "double_products.hpp"
 
 namespace assay::verification {
@@ -9,6 +10,21 @@ namespace assay::verification {
 namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// Of one layer; found by their names, whatever places the model has them in.
+struct LayerIds {
+  LayerIds(const train::ParameterSet& set, std::int64_t layer, bool has_biases) {
+    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    const auto find = [&](const char* name) { return decoder_parameter(set, prefix + name); };
+    ln1 = find("ln1.weight"), ln2 = find("ln2.weight");
+    q = find("attn.q_proj.weight"), k = find("attn.k_proj.weight"), v = find("attn.v_proj.weight");
+    output = find("attn.output_proj.weight");
+    w1 = find("ffn.w1.weight"), w2 = find("ffn.w2.weight"), w3 = find("ffn.w3.weight");
+    if (!has_biases) return;
+    q_bias = find("attn.q_proj.bias"), k_bias = find("attn.k_proj.bias"), v_bias = find("attn.v_proj.bias");
+  }
+  train::ParameterSet::Id ln1, ln2, q, k, v, output, w1, w2, w3, q_bias = 0, k_bias = 0, v_bias = 0;
+};
 
 struct Norm {
   Matrix y;
@@ -23,51 +39,53 @@ struct Layer {  // backward reads these
 
 class Reference {
  public:
-  Reference(const models::DecoderConfig& config, const train::ParameterSet& set, const models::DecoderParameters& ids,
+  Reference(const models::DecoderConfig& config, const train::ParameterSet& set,
             const std::vector<std::vector<float>>& weights)
       : c_(config),
         set_(set),
-        ids_(ids),
         weights_(weights),
+        embeddings_(decoder_parameter(set, "token_embeddings.weight")),
+        head_(config.tied_embeddings ? embeddings_ : decoder_parameter(set, "lm_head.weight")),
+        ln_final_(decoder_parameter(set, "ln_final.weight")),
         context_(static_cast<std::size_t>(config.context_length)),
         batch_(static_cast<std::size_t>(config.batch_size)),
         heads_(static_cast<std::size_t>(config.heads)),
-        group_(static_cast<std::size_t>(config.heads / config.key_heads())),
-        head_dim_(static_cast<std::size_t>(config.head_dim())),
-        kv_width_(static_cast<std::size_t>(config.kv_width())),
+        group_(config.kv_heads > 0 ? static_cast<std::size_t>(config.heads / config.kv_heads) : 1),
+        head_dim_(static_cast<std::size_t>(config.d_model / config.heads)),
+        kv_width_(heads_ / group_ * head_dim_),
         width_(static_cast<std::size_t>(config.d_model)) {
+    for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias);
     for (const auto& w : weights) out_.gradients.emplace_back(w.size());
   }
 
   DecoderGradients run(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
     Matrix x(tokens.size(), width_);
-    const auto& table = weights_[ids_.embeddings];
+    const auto& table = weights_[embeddings_];
     for (std::size_t r = 0; r < tokens.size(); ++r)
       for (std::size_t j = 0; j < width_; ++j)
         x.row(r)[j] = static_cast<double>(table[static_cast<std::size_t>(tokens[r]) * width_ + j]);
     std::vector<Layer> layers;
-    for (const models::DecoderLayerParameters& p : ids_.layers) {
+    for (const LayerIds& p : layers_) {
       layers.push_back(forward(p, std::move(x)));
       x = output_of(p, layers.back());
     }
-    const Norm norm = normed(x, ids_.ln_final);
-    Matrix dlogits = loss_of(project(norm.y, ids_.lm_head), labels);
-    const bool tied = ids_.lm_head == ids_.embeddings;
+    const Norm norm = normed(x, ln_final_);
+    Matrix dlogits = loss_of(project(norm.y, head_), labels);
+    const bool tied = head_ == embeddings_;
     // Tied: the head's share of the gradient by the embedding.
     Matrix table_gradient =
         tied ? product(transposed(dlogits), norm.y) : Matrix(static_cast<std::size_t>(c_.vocab_size), width_);
-    const Matrix dnormed =
-        tied ? product(dlogits, weight(ids_.lm_head)) : project_backward(dlogits, norm.y, ids_.lm_head);
-    Matrix dx = norm_backward(dnormed, x, norm, ids_.ln_final);
+    const Matrix dnormed = tied ? product(dlogits, weight(head_)) : project_backward(dlogits, norm.y, head_);
+    Matrix dx = norm_backward(dnormed, x, norm, ln_final_);
     for (std::size_t l = layers.size(); l-- > 0;) {
-      dx = backward(ids_.layers[l], layers[l], std::move(dx));
+      dx = backward(layers_[l], layers[l], std::move(dx));
       layers.pop_back();
     }
     // A token may occur often: summed in double, rounded once.
     for (std::size_t r = 0; r < tokens.size(); ++r)
       for (std::size_t j = 0; j < width_; ++j)
         table_gradient.row(static_cast<std::size_t>(tokens[r]))[j] += dx.row(r)[j];
-    keep(table_gradient, ids_.embeddings);
+    keep(table_gradient, embeddings_);
     return std::move(out_);
   }
 
@@ -202,7 +220,7 @@ class Reference {
       }
   }
 
-  Layer forward(const models::DecoderLayerParameters& p, Matrix input) const {
+  Layer forward(const LayerIds& p, Matrix input) const {
     Layer l;
     l.input = std::move(input);
     l.norm1 = normed(l.input, p.ln1);
@@ -221,13 +239,13 @@ class Reference {
       l.hidden.values[i] = l.gate.values[i] * sigmoid(l.gate.values[i]) * l.up.values[i];
     return l;
   }
-  Matrix output_of(const models::DecoderLayerParameters& p, const Layer& l) const {
+  Matrix output_of(const LayerIds& p, const Layer& l) const {
     Matrix x = project(l.hidden, p.w2);
     add_to(x, l.middle);
     return x;
   }
 
-  Matrix backward(const models::DecoderLayerParameters& p, const Layer& l, Matrix dx) {
+  Matrix backward(const LayerIds& p, const Layer& l, Matrix dx) {
     const Matrix dhidden = project_backward(dx, l.hidden, p.w2);
     Matrix dgate(l.gate.rows, l.gate.columns);
     Matrix dup(l.up.rows, l.up.columns);
@@ -272,8 +290,9 @@ class Reference {
 
   const models::DecoderConfig& c_;
   const train::ParameterSet& set_;
-  const models::DecoderParameters& ids_;
   const std::vector<std::vector<float>>& weights_;
+  Id embeddings_, head_, ln_final_;
+  std::vector<LayerIds> layers_;
   std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, width_;
   DecoderGradients out_;
 };
@@ -281,9 +300,9 @@ class Reference {
 }  // namespace
 
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
-                                   const models::DecoderParameters& ids, const std::vector<std::vector<float>>& weights,
+                                   const std::vector<std::vector<float>>& weights,
                                    const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
-  return Reference(config, set, ids, weights).run(tokens, labels);
+  return Reference(config, set, weights).run(tokens, labels);
 }
 
 }  // namespace assay::verification

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <assay/compute/difference.hpp>
-#include <assay/verification/loss_scale_check.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
@@ -54,6 +53,9 @@ struct OptimizerCheck::Rule {
   const train::OptimizerConfig& config;
   double rate, unscale;
   std::int64_t step;  // counted from 1
+  bool is_adamw = config.name == "adamw";
+  double correction1 = 1 - std::pow(double{config.beta1}, static_cast<double>(step));
+  double correction2 = 1 - std::pow(double{config.beta2}, static_cast<double>(step));
 
   struct Element {
     double value = 0, first = 0, second = 0;
@@ -63,19 +65,18 @@ struct OptimizerCheck::Rule {
   };
 
   Update operator()(const Element& old, double gradient) const {
-    return config.name == "adamw" ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
+    return is_adamw ? adamw(old, gradient * unscale) : sgd(old, gradient * unscale);
   }
 
   Update adamw(const Element& old, double g) const {
     const double beta1 = config.beta1, beta2 = config.beta2;
-    const auto t = static_cast<double>(step);
     Update u;
     u.now.first = beta1 * old.first + (1 - beta1) * g;
     u.now.second = beta2 * old.second + (1 - beta2) * g * g;
     u.magnitude.first = std::abs(old.first) + std::abs(g);
     u.magnitude.second = u.now.second;
-    const double root = std::sqrt(u.now.second / (1 - std::pow(beta2, t))) + double{config.eps};
-    const double factor = rate / (1 - std::pow(beta1, t)) / root;
+    const double root = std::sqrt(u.now.second / correction2) + double{config.eps};
+    const double factor = rate / correction1 / root;
     u.now.value = old.value * (1 - rate * double{config.weight_decay}) - factor * u.now.first;
     u.magnitude.value = std::abs(old.value) + factor * u.magnitude.first;
     return u;
@@ -121,22 +122,28 @@ void OptimizerCheck::check_copies(const Piece& piece, const std::vector<float>& 
           double{copies[i]}, double{values[i]});
 }
 
-void OptimizerCheck::choose_pieces() {
-  const double share = static_cast<double>(checked_elements) / static_cast<double>(set_.arena_elements());
+void OptimizerCheck::for_each_part(
+    const std::function<void(train::ParameterSet::Id, const train::ElementRange&)>& look) const {
   for (train::ParameterSet::Id id = 0; id < set_.all().size(); ++id) {
     const train::Parameter& p = set_.all()[id];
-    const auto most =
-        std::max(least_of_parameter, static_cast<std::int64_t>(share * static_cast<double>(p.elements())));
     for (const train::ElementRange& owned : optimizer_.ranges()) {
       const train::ElementRange part{std::max(owned.begin, p.offset), std::min(owned.end, p.offset + p.elements())};
-      if (part.begin >= part.end) continue;
-      elements_ += part.elements();
-      for (const train::ElementRange& piece : spread_ranges(part.elements(), most, run)) {
-        const train::ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
-        pieces_.push_back({id, arena, optimizer_.packed(arena)});
-      }
+      if (part.begin < part.end) look(id, part);
     }
   }
+}
+
+void OptimizerCheck::choose_pieces() {
+  const double share = static_cast<double>(checked_elements) / static_cast<double>(set_.arena_elements());
+  for_each_part([&](train::ParameterSet::Id id, const train::ElementRange& part) {
+    const auto of_parameter = static_cast<double>(set_.all()[id].elements());
+    const auto most = std::max(least_of_parameter, static_cast<std::int64_t>(share * of_parameter));
+    elements_ += part.elements();
+    for (const train::ElementRange& piece : spread_ranges(part.elements(), most, run)) {
+      const train::ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
+      pieces_.push_back({id, arena, optimizer_.packed(arena)});
+    }
+  });
 }
 
 std::vector<float> OptimizerCheck::download(const Tensor& arena, const train::ElementRange& range) const {
@@ -146,6 +153,7 @@ std::vector<float> OptimizerCheck::download(const Tensor& arena, const train::El
 OptimizerCheck::State OptimizerCheck::read() const {
   State state;
   backend_.download(&state.step, optimizer_.step_number());
+  state.scaler = scaler_state(trainer_);
   for (const Piece& piece : pieces_) {
     state.values.push_back(download(set_.all_values(), piece.arena));
     state.first.push_back(download(optimizer_.moment(0), piece.packed));
@@ -173,12 +181,18 @@ void OptimizerCheck::after_step() {
   // With loss scaling a step whose gradients are not finite changes nothing. Samples may not have the one that is not.
   float nonfinite = 0;
   if (trainer_.scaler().active()) backend_.download(&nonfinite, trainer_.scaler().tensors().nonfinite);
-  const bool skips = trainer_.scaler().active() && (nonfinite > 0 || !all_finite);
+  const bool skips = has_skipped_ = trainer_.scaler().active() && (nonfinite > 0 || !all_finite);
   if (skips) ++skipped_;
   const std::int64_t expected_step = skips ? before_.step : before_.step + 1;
   if (now.step != expected_step)
     throw Error(ASSAY_WRONG_RESULT, "after an update the optimizer is at step " + std::to_string(now.step) +
                                         ", expected " + std::to_string(expected_step));
+  number_ = before_.step + 1;
+  if (const ScalerState expected = before_.scaler.after_step(skips);
+      trainer_.scaler().active() && now.scaler != expected)
+    throw Error(ASSAY_WRONG_RESULT, std::string("after a step ") +
+                                        (skips ? "whose gradients overflow" : "whose gradients are finite") +
+                                        " the loss scaler has " + now.scaler.text() + ", expected " + expected.text());
   const Rule rule{optimizer_.config(), double{rate()}, 1 / trainer_.scaler().scale_of_gradients(backend_), now.step};
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (skips) {
@@ -223,7 +237,7 @@ bool OptimizerCheck::shows(double before, double after, double magnitude) const 
 void OptimizerCheck::judge(double error, const Piece& piece, const char* what, double found, double expected) {
   worst_roundings_ = compute::worse(worst_roundings_, error);
   if (error <= allowed_roundings) return;
-  throw Error(ASSAY_WRONG_RESULT, "after update " + std::to_string(updates_) + " " + what + " of " +
+  throw Error(ASSAY_WRONG_RESULT, "after update " + std::to_string(number_) + " " + what + " of " +
                                       set_.all()[piece.parameter].name + " is " + workload::number(found, "%.9g") +
                                       ", in float64 " + workload::number(expected, "%.9g") + ": " +
                                       workload::number(error) + " roundings of fp32 apart (tolerance " +
@@ -237,11 +251,19 @@ void OptimizerCheck::judge(double error, const Piece& piece, const char* what, d
 double OptimizerCheck::choose_visible_rate() const {
   constexpr double adamw_rate = 0x1p-7, sgd_share = 0x1p-5, most_share = 1;
   if (optimizer_.config().name == "adamw") return adamw_rate;
-  struct Squares {
-    double weights = 0, gradients = 0;
-    bool tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
-    double rate(double share) const { return share * std::sqrt(weights / gradients); }
-  };
+  double needed = 0, most = std::numeric_limits<double>::infinity();
+  for (const Squares& one : squares()) {
+    if (!one.tell()) continue;
+    const double all = std::sqrt(one.weights / one.gradients);
+    needed = std::max(needed, sgd_share * all);
+    most = std::min(most, most_share * all);
+  }
+  return needed > 0 ? std::min(needed, most) : adamw_rate;
+}
+
+bool OptimizerCheck::Squares::tell() const { return std::isfinite(gradients) && gradients > 0 && weights > 0; }
+
+std::vector<OptimizerCheck::Squares> OptimizerCheck::squares() const {
   std::vector<Squares> of(set_.all().size());
   const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -249,14 +271,9 @@ double OptimizerCheck::choose_visible_rate() const {
     for (const float w : before_.values[i]) one.weights += double{w} * double{w};
     for (const float g : download(set_.all_gradients(), pieces_[i].arena))
       one.gradients += double{g} * double{g} * unscale * unscale;
+    one.elements += static_cast<double>(pieces_[i].arena.elements());
   }
-  double needed = 0, most = std::numeric_limits<double>::infinity();
-  for (const Squares& one : of) {
-    if (!one.tell()) continue;
-    needed = std::max(needed, one.rate(sgd_share));
-    most = std::min(most, one.rate(most_share));
-  }
-  return needed > 0 ? std::min(needed, most) : adamw_rate;
+  return of;
 }
 
 void OptimizerCheck::set_visible_rate() {
@@ -290,12 +307,15 @@ std::string check_updates(train::Trainer& trainer, const std::function<void()>& 
   const auto take_step = [&] {
     spoil_gradients(trainer.backend(), trainer.parameters());
     step();
-    check.after_step();
   };
-  take_step();
-  check.set_visible_rate();
-  take_step();
-  return skipped + check.text();
+  for (int i = 0; i < 2; ++i) {
+    take_step();
+    check.after_step();
+    check.set_visible_rate();
+  }
+  const std::string text = skipped + check.text() + check_late_updates(trainer, check, take_step);
+  trainer.start(loss_scale);
+  return text;
 }
 
 }  // namespace assay::verification

@@ -60,18 +60,31 @@ std::string check_same_weights(const Host& host, std::string_view name, std::uin
          "; ";
 }
 
-std::string check_updates_of_rank(const train::Trainer& trainer, const parallel::RankSteps& steps,
+std::string check_updates_of_rank(train::Trainer& trainer, const parallel::RankSteps& steps,
                                   const std::function<void()>& step, int count,
                                   const std::function<void(int)>& after_step) {
-  OptimizerCheck check(trainer);
-  for (int i = 0; i < count; ++i) {
+  const double loss_scale = trainer.scaler().active() ? trainer.scaler().scale(trainer.backend()) : 1;
+  int taken = 0;
+  const auto take = [&] {
     spoil_gradients(trainer.backend(), trainer.parameters());
     steps.repeat_and_wait(trainer, step);
-    check.after_step();
-    check.set_visible_rate();
-    if (after_step) after_step(i);
-  }
-  return check.text();
+  };
+  const auto take_first = [&](OptimizerCheck& check, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      take();
+      check.after_step();
+      check.set_visible_rate();
+      if (after_step) after_step(taken++);
+    }
+  };
+  // The late ones come first: what follows is of the weights after the first steps.
+  OptimizerCheck late(trainer);
+  take_first(late, 1);
+  const std::string later = check_late_updates(trainer, late, take);
+  trainer.start(loss_scale);
+  OptimizerCheck check(trainer);
+  take_first(check, count);
+  return check.text() + later;
 }
 
 bool make_on_all_ranks(const Host& host, std::string_view name, const std::function<void()>& make) {

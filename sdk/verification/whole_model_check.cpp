@@ -70,7 +70,7 @@ void WholeModelCheck::take_timed_step() const { steps_.repeat_and_wait(mine_, st
 Verified WholeModelCheck::verify(const Launch& launch, const std::function<void()>& step) {
   step_ = step;
   const std::string finite = check_finite(mine_, mine_.model());
-  check_parts(host_, name_ + ".parts", mine_);
+  const std::string parts = check_parts(host_, name_ + ".parts", mine_);
   const bool is_there = make_on_all_ranks(host_, name_ + ".whole", [&] {
     whole_.emplace(host_, config_);
     whole_->setup(launch);
@@ -78,7 +78,8 @@ Verified WholeModelCheck::verify(const Launch& launch, const std::function<void(
   });
   if (!is_there) {
     whole_.reset();  // what there is of it: the next question needs memory, too
-    return {finite + check_updates() + "gradients are not compared: there is no memory for the whole model", true};
+    return {finite + parts + check_updates() + "gradients are not compared: there is no memory for the whole model",
+            true};
   }
   check_start();
   spread_norms();
@@ -88,10 +89,8 @@ Verified WholeModelCheck::verify(const Launch& launch, const std::function<void(
   const std::string weights = take_weights(after);
   take_unseen_labels();
   const Verified later = check_gradients(after);
-  // Of one batch the whole models of all ranks compute the same.
-  const bool is_own = config_.data_ranks > 1 || comm::ranks_of(host_).rank == 0;
-  const Verified own = is_own ? check_own_gradients(*whole_) : Verified("");
-  return {finite + first.text + updates + weights + later.text + own.text,
+  const Verified own = check_own_model(host_, *whole_);
+  return {finite + parts + first.text + updates + weights + later.text + own.text,
           first.in_part || later.in_part || own.in_part};
 }
 

@@ -21,14 +21,14 @@ std::vector<std::int64_t> integers_of(const SafetensorsReader& file, const std::
 void expect_equal_to_pytorch(const char* reference, const models::DecoderConfig& config) {
   const std::string folder = assay::test::reference_folder(reference);
   ParameterSet set(config.precision);
-  const auto ids = models::add_decoder_parameters(set, config);
+  models::add_decoder_parameters(set, config);
   const SafetensorsReader stored(folder + "weights.safetensors");
   const SafetensorsReader inputs(folder + "inputs.safetensors");
   std::vector<std::vector<float>> weights;
   for (const auto& parameter : set.all()) weights.push_back(floats_of(stored, parameter.name));
 
   const verification::DecoderGradients got = verification::decoder_gradients(
-      config, set, ids, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
+      config, set, weights, integers_of(inputs, "input_ids"), integers_of(inputs, "labels"));
 
   const double loss = static_cast<double>(floats_of(SafetensorsReader(folder + "expected.safetensors"), "loss")[0]);
   EXPECT_NEAR(got.loss, loss, 1e-6 * loss);

@@ -27,6 +27,7 @@ class LossScaler {
   double scale(compute::Backend& backend) const;
   double scale_of_gradients(compute::Backend& backend) const;  // the factor in the gradients in memory
   std::int64_t skipped_steps(compute::Backend& backend) const;
+  compute::Tensor good_steps() const { return scalar(2, compute::DType::i64); }  // i64 [1]: in a row; of an active one
 
  private:
   static constexpr std::size_t scalar_bytes = 256;
@@ -34,7 +35,6 @@ class LossScaler {
     return compute::Tensor(static_cast<char*>(state_) + index * scalar_bytes, dtype, {1});
   }
   compute::Tensor used_scale() const { return scalar(4, compute::DType::f32); }
-  compute::Tensor good_steps() const { return scalar(2, compute::DType::i64); }
   compute::Tensor skipped() const { return scalar(3, compute::DType::i64); }
 
   bool active_;

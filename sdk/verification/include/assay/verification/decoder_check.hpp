@@ -16,13 +16,21 @@ models::DecoderConfig opposite_path(models::DecoderConfig timed);
 // The same for a shape that tiled attention does not serve: by the definition, in parts.
 models::DecoderConfig opposite_path_by_definition(const models::DecoderConfig& timed);
 
+// Ranks that hold the same model, and share the host's processors: each looks at tokens of its own.
+struct SharedWork {
+  std::int64_t rank = 0, ranks = 1;
+};
+
 // What is compared: few sequences and layers of the model, its width and its vocabulary. No layers: not even one is
 // affordable on the host.
-models::DecoderConfig reference_shape(models::DecoderConfig timed);
+models::DecoderConfig reference_shape(models::DecoderConfig timed, const SharedWork& shared = {});
 
 // From the starting weights, those of norms made other than 1, with tokens that repeat and a label that is left out.
-// Overwrites parameters, gradients and activations: start() begins anew. `loss_scale`: at which gradients are finite.
-// Throws WRONG_RESULT; in part where the model is too large for a reference.
-Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale);
+// Which parameters there are, and that they start as they should, is looked at first. Overwrites parameters, gradients
+// and activations: start() begins anew. `loss_scale`: at which gradients are finite. Throws WRONG_RESULT; in part where
+// the model is too large for a reference, or the device has no memory for it. Where one rank's share would be too much,
+// rank 0 alone compares.
+Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale,
+                               const SharedWork& shared = {});
 
 }  // namespace assay::verification

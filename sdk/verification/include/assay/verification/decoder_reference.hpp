@@ -1,5 +1,6 @@
 // The decoder of assay/models/decoder.hpp once more, forward and backward in float64 on the host, for the gradients
-// that every precision is compared with. Written from the model's formulas, sharing nothing with the backends.
+// that every precision is compared with. Written from the model's formulas, sharing nothing with the backends, and with
+// sdk/models no more than the numbers of its configuration and the names of its parameters.
 #pragma once
 #include <assay/models/decoder.hpp>
 #include <cstdint>
@@ -12,10 +13,10 @@ struct DecoderGradients {
   std::vector<std::vector<float>> gradients;  // by parameter; rounded once, at the end
 };
 
-// `config`: the shape; its precision and paths are not looked at. `weights` by parameter, in the order of `set`; tokens
-// and labels [batch * context].
+// `config`: the shape; its precision, paths and split are not looked at. `weights` by parameter, in the order of `set`,
+// in which parameters are found by their names; tokens and labels [batch * context].
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
-                                   const models::DecoderParameters& ids, const std::vector<std::vector<float>>& weights,
+                                   const std::vector<std::vector<float>>& weights,
                                    const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels);
 
 }  // namespace assay::verification

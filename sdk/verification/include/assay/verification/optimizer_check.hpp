@@ -8,9 +8,14 @@
 //   ... another step ...
 //   check.after_step();
 //   text += check.text();
+//
+// The first updates of a training are not all that there is: moments are nearly empty in them, and what an optimizer
+// does from some step on does not show. check_late_updates() puts the state of a training that has come far in its
+// place.
 #pragma once
 #include <assay/train/optimizer.hpp>
 #include <assay/train/trainer.hpp>
+#include <assay/verification/loss_scale_check.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,8 +36,22 @@ class OptimizerCheck {
   // move at all, and decay is less than rounding. The first call, to be made after a step, chooses it by the gradients;
   // later ones, after another start(), set the same. text() says of how many parameters weights have moved.
   void set_visible_rate();
+  // Whether the loss scale has skipped the last step.
+  bool has_skipped() const { return has_skipped_; }
+
+  // What the next update is to find in place of what there is: the state before update number `step` of a training
+  // whose gradients are as large as those in the arena were at the first call, which is to be made after a step.
+  // Moments are drawn on the device, where an element has the same on every rank that updates it.
+  enum class Shows {
+    update,  // the rate stays: bias corrections and moments show
+    decay    // the rate is such that weights lose a quarter by their decay, if there is one, and moments add little
+  };
+  void set_late(std::int64_t step, Shows shows);
+  // Of an active loss scaler, likewise.
+  void set_scaler(double scale, std::int64_t good_steps);
 
   std::string text() const;  // "optimizer: 2 updates of ... within ..."
+  double worst_roundings() const { return worst_roundings_; }
 
  private:
   struct Piece {  // of one parameter and of one range
@@ -42,10 +61,19 @@ class OptimizerCheck {
   struct State {  // by piece
     std::vector<std::vector<float>> values, first, second;
     std::int64_t step = 0;
+    ScalerState scaler;
   };
   struct Rule;
+  struct Squares {  // sums over what is looked at of a parameter
+    double weights = 0, gradients = 0, elements = 0;
+    bool tell() const;  // whether there are weights and gradients to compare
+  };
 
   void choose_pieces();
+  // Of each parameter what lies in one range of the optimizer's: `look(id, range of the arena)`.
+  void for_each_part(const std::function<void(train::ParameterSet::Id, const train::ElementRange&)>& look) const;
+  std::vector<Squares> squares() const;
+  std::vector<double> sizes_of_gradients() const;
   State read() const;
   float rate() const;
   std::vector<float> download(const compute::Tensor& arena, const train::ElementRange& range) const;
@@ -64,14 +92,25 @@ class OptimizerCheck {
   std::int64_t elements_ = 0;  // that the optimizer updates
   State before_;
   std::vector<bool> moved_;  // by parameter: a weight should have moved by more than it may be off
+  std::int64_t number_ = 0;  // of the update that is looked at
   int updates_ = 0, skipped_ = 0;
+  bool has_skipped_ = false;
   double worst_roundings_ = 0;
-  double visible_rate_ = 0;  // 0: not yet chosen
+  double visible_rate_ = 0;             // 0: not yet chosen
+  std::vector<double> gradient_sizes_;  // by parameter, root mean square; empty: not yet looked at
 };
 
+// Updates of a training that has come far: one at a step where bias corrections are large, one some thousands of steps
+// on and one a million, where weights decay visibly. With loss scaling the scale must grow when its time has come, and
+// a step that overflows then change nothing. `take_step` takes a step as it is timed, and waits; to be called after a
+// step that `check` has looked at, at a visible rate. Of several ranks that train one model every one calls it.
+// Returns what was found, or throws WRONG_RESULT; start() begins anew. Blocks.
+std::string check_late_updates(const train::Trainer& trainer, OptimizerCheck& check,
+                               const std::function<void()>& take_step);
+
 // All of the above: two updates by `step`, which enqueues a whole step on this rank, the one that is timed (what `run`
-// does), so that a part that it leaves out is found, from the start at a loss scale at
-// which its gradients are finite, the second one at a visible rate. Returns the text. Blocks.
+// does), so that a part that it leaves out is found, from the start at a loss scale at which its gradients are finite,
+// the second one at a visible rate; then late ones. Starts anew in the end. Returns the text. Blocks.
 std::string check_updates(train::Trainer& trainer, const std::function<void()>& step);
 
 }  // namespace assay::verification

@@ -23,10 +23,12 @@ void check_broadcast(const Host& host, std::string_view name, train::Trainer& tr
 double find_finite_gradients_of_ranks(const Host& host, std::string_view name, train::Trainer& trainer,
                                       const std::function<void()>& step);
 
-// Takes `count` steps as they are timed, from the state that there is: what this rank updates is held against
-// float64 (optimizer_check.hpp), from the second one on at a visible rate. `step` enqueues one; `after_step`, if any,
-// is told its index when it has been looked at. Returns the text, or throws WRONG_RESULT. Blocks.
-std::string check_updates_of_rank(const train::Trainer& trainer, const parallel::RankSteps& steps,
+// From the start, the one that there is before the call: what this rank updates is held against float64
+// (optimizer_check.hpp), in late updates of a training, and then, from the start once more, in `count` steps as they
+// are timed, from the second one on at a visible rate. `step` enqueues one; `after_step`, if any, is told when one has
+// been looked at and the rate been set, and how many there were before it. Returns the text, or throws WRONG_RESULT.
+// Every rank calls it. Blocks.
+std::string check_updates_of_rank(train::Trainer& trainer, const parallel::RankSteps& steps,
                                   const std::function<void()>& step, int count = verified_steps,
                                   const std::function<void(int)>& after_step = nullptr);
 

@@ -7,7 +7,7 @@
 //   do three steps, as they are timed, move what each rank has, weights and moments, as float64 has it;
 //   is what a rank then gathers of the weights what their owners have (take_weights), and are loss and gradients from
 //   these weights on, of labels not seen before, again those of the whole model;
-//   are the gradients of the whole model right.
+//   are the gradients of the whole model right: by another path, and against float64.
 // How parameters are shared out, the derived class says.
 #pragma once
 #include <assay/models/decoder_trainer.hpp>

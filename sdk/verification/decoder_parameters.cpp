@@ -1,0 +1,103 @@
+#include "decoder_parameters.hpp"
+
+#include <algorithm>
+#include <assay/verification/sampling.hpp>
+#include <assay/workload/host_copies.hpp>
+#include <assay/workload/text.hpp>
+#include <cmath>
+
+namespace assay::verification {
+
+using workload::number;
+
+std::vector<DecoderParameter> decoder_parameters_of(const models::DecoderConfig& c) {
+  const std::int64_t width = c.d_model, keys = (c.kv_heads > 0 ? c.kv_heads : c.heads) * (c.d_model / c.heads);
+  std::vector<DecoderParameter> all;
+  const auto matrix = [&](const std::string& name, std::int64_t out, std::int64_t in) {
+    all.push_back({name + ".weight", {out, in}, 0, std::sqrt(2 / static_cast<double>(out + in))});
+  };
+  const auto bias = [&](const std::string& name, std::int64_t out) { all.push_back({name + ".bias", {out}, 0, 0}); };
+  const auto norm = [&](const std::string& name) { all.push_back({name + ".weight", {width}, 1, 0}); };
+  matrix("token_embeddings", c.vocab_size, width);
+  if (!c.tied_embeddings) {
+    all.back().deviation = 1;
+    matrix("lm_head", c.vocab_size, width);
+  }
+  norm("ln_final");
+  for (std::int64_t l = 0; l < c.layers; ++l) {
+    const std::string layer = "layers." + std::to_string(l) + ".";
+    norm(layer + "ln1");
+    norm(layer + "ln2");
+    matrix(layer + "attn.q_proj", width, width);
+    matrix(layer + "attn.k_proj", keys, width);
+    matrix(layer + "attn.v_proj", keys, width);
+    matrix(layer + "attn.output_proj", width, width);
+    if (c.qkv_bias) {
+      bias(layer + "attn.q_proj", width);
+      bias(layer + "attn.k_proj", keys);
+      bias(layer + "attn.v_proj", keys);
+    }
+    matrix(layer + "ffn.w1", c.d_ff, width);
+    matrix(layer + "ffn.w3", c.d_ff, width);
+    matrix(layer + "ffn.w2", width, c.d_ff);
+  }
+  return all;
+}
+
+train::ParameterSet::Id decoder_parameter(const train::ParameterSet& set, std::string_view name) {
+  const auto found =
+      std::find_if(set.all().begin(), set.all().end(), [&](const train::Parameter& p) { return p.name == name; });
+  if (found == set.all().end())
+    throw Error(ASSAY_WRONG_RESULT, "the model has no parameter '" + std::string(name) + "', which such a decoder has");
+  return static_cast<train::ParameterSet::Id>(found - set.all().begin());
+}
+
+void check_decoder_parameters(const train::ParameterSet& set, const models::DecoderConfig& config) {
+  constexpr double rounding = 1e-6;  // of a deviation in fp32: a root of a quotient
+  const std::vector<DecoderParameter> expected = decoder_parameters_of(config);
+  const auto text = [](const std::vector<std::int64_t>& dims) {
+    std::string all;
+    for (const std::int64_t d : dims) all += (all.empty() ? "[" : ", ") + std::to_string(d);
+    return all + "]";
+  };
+  for (const DecoderParameter& e : expected) {
+    const train::Parameter& p = set.all()[decoder_parameter(set, e.name)];
+    if (p.dims != e.dims)
+      throw Error(ASSAY_WRONG_RESULT, "the model's '" + e.name + "' has dimensions " + text(p.dims) +
+                                          ", in such a decoder it has " + text(e.dims));
+    if (double{p.init_mean} != e.mean || !(std::abs(double{p.init_std} - e.deviation) <= rounding * e.deviation))
+      throw Error(ASSAY_WRONG_RESULT, "the model's '" + e.name + "' starts from mean " + number(double{p.init_mean}) +
+                                          " and deviation " + number(double{p.init_std}, "%.9g") + ", expected " +
+                                          number(e.mean) + " and " + number(e.deviation, "%.9g"));
+  }
+  if (set.all().size() != expected.size())
+    throw Error(ASSAY_WRONG_RESULT, "the model has " + std::to_string(set.all().size()) +
+                                        " parameters, such a decoder has " + std::to_string(expected.size()));
+}
+
+void check_drawn_parameters(compute::Backend& backend, const train::ParameterSet& set,
+                            const models::DecoderConfig& config) {
+  constexpr std::int64_t most = std::int64_t{1} << 16;
+  // In deviations of a mean and of a variance over as many draws: a right one is further off in 2 of 10^9 cases. Of few
+  // draws the variance is not normal, and not looked at.
+  constexpr double allowed = 6, few = 256;
+  // Rounding to 16 bits adds (2^-9)^2 / 3 to a relative variance at most.
+  constexpr double rounding = 1e-5;
+  for (const DecoderParameter& e : decoder_parameters_of(config)) {
+    const std::vector<float> drawn = sample(backend, set.value(decoder_parameter(set, e.name)), most);
+    const auto count = static_cast<double>(drawn.size());
+    double sum = 0, squares = 0;
+    for (const float x : drawn) sum += double{x} - e.mean;
+    for (const float x : drawn) squares += (double{x} - e.mean) * (double{x} - e.mean);
+    const double mean = sum / count, variance = squares / count, expected = e.deviation * e.deviation;
+    const bool is_right = std::abs(mean) <= allowed * e.deviation / std::sqrt(count) &&
+                          ((expected > 0 && count < few) ||
+                           std::abs(variance - expected) <= expected * (allowed * std::sqrt(2 / count) + rounding));
+    if (!is_right)
+      throw Error(ASSAY_WRONG_RESULT, "the weights that '" + e.name + "' starts from have mean " +
+                                          number(e.mean + mean) + " and deviation " + number(std::sqrt(variance)) +
+                                          ", expected " + number(e.mean) + " and " + number(e.deviation));
+  }
+}
+
+}  // namespace assay::verification

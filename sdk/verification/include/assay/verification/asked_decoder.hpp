@@ -1,0 +1,28 @@
+// What an experiment asks of a decoder and its training, read from the case once more, apart from what makes the model
+// of it (models/decoder_params.hpp): a base of the rotation or a rate that gets lost on the way leaves a model that is
+// right in itself.
+#pragma once
+#include <assay/models/decoder_trainer.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay::verification {
+
+class AskedDecoder {
+ public:
+  // Of a case with the rows model_params (or shared_model_params) and optimizer_params.
+  explicit AskedDecoder(const Case& c);
+  // Throws WRONG_RESULT that names the first setting in which `found` is another one.
+  void check(const models::DecoderTrainerConfig& found) const;
+
+ private:
+  using Settings = std::vector<std::pair<std::string, double>>;
+  static Settings settings_of(const models::DecoderTrainerConfig& config);
+
+  Settings asked_;
+  std::string optimizer_;
+  std::uint64_t seed_;
+};
+
+}  // namespace assay::verification

@@ -1,0 +1,128 @@
+// What was trained, held against what the experiment asks for.
+#include <assay/models/decoder_params.hpp>
+#include <assay/verification/asked_decoder.hpp>
+
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "trainer_host.hpp"
+
+namespace assay::train {
+namespace {
+
+// A case of a workload whose table is model_params and optimizer_params: their defaults, and what a test sets.
+class AskedCase {
+ public:
+  AskedCase() {
+    for (const Param& p : models::model_params) values_[p.row.name] = p.row;
+    for (const Param& p : optimizer_params) values_[p.row.name] = p.row;
+    for (const auto& [name, number] :
+         {std::pair{"d_model", 64}, {"d_ff", 128}, {"layers", 2}, {"heads", 4}, {"kv_heads", 2}})
+      values_[name].default_int = number;
+    abi_.get_bool = [](const assay_config* c, assay_str key, std::int32_t* out) noexcept {
+      *out = static_cast<std::int32_t>(of(c, key).default_int);
+      return assay_status{ASSAY_OK};
+    };
+    abi_.get_int = [](const assay_config* c, assay_str key, std::int64_t* out) noexcept {
+      *out = of(c, key).default_int;
+      return assay_status{ASSAY_OK};
+    };
+    abi_.get_float = [](const assay_config* c, assay_str key, double* out) noexcept {
+      *out = of(c, key).default_float;
+      return assay_status{ASSAY_OK};
+    };
+    abi_.get_string = [](const assay_config* c, assay_str key, assay_str* out) noexcept {
+      *out = to_abi(of(c, key).default_string);
+      return assay_status{ASSAY_OK};
+    };
+    case_.struct_size = sizeof case_;
+    case_.config = reinterpret_cast<const assay_config*>(&values_);
+    case_.seed = 42, case_.rank_count = 1, case_.device_kind = "cpu";
+  }
+  AskedCase(const AskedCase&) = delete;
+  AskedCase& operator=(const AskedCase&) = delete;
+
+  Case of_host() const { return Case(&abi_, &case_); }
+
+ private:
+  using Values = std::map<std::string, assay_param>;
+  static const assay_param& of(const assay_config* config, assay_str key) {
+    return reinterpret_cast<const Values*>(config)->at(std::string(from_abi(key)));
+  }
+
+  Values values_;
+  assay_host abi_{};
+  assay_case case_{};
+};
+
+models::DecoderTrainerConfig as_asked() {
+  models::DecoderTrainerConfig c;
+  c.model.d_model = 64, c.model.d_ff = 128, c.model.layers = 2, c.model.heads = 4, c.model.kv_heads = 2;
+  c.model.vocab_size = 10'000, c.model.batch_size = 4, c.model.context_length = 512;
+  c.model.rope_theta = 1e4, c.model.norm_eps = 1e-5;
+  c.optimizer.lr = 1e-4;
+  c.seed = 42;
+  return c;
+}
+
+TEST(AskedDecoder, IsWhatTheTablesDefaultsSay) {
+  const AskedCase asked;
+  EXPECT_EQ(test::wrong_result_of([&] { verification::AskedDecoder(asked.of_host()).check(as_asked()); }), "");
+}
+
+TEST(AskedDecoder, NamesTheSettingThatIsAnother) {
+  const AskedCase asked;
+  const verification::AskedDecoder check(asked.of_host());
+  using Config = models::DecoderTrainerConfig;
+  const std::pair<const char*, void (*)(Config&)> changes[] = {
+      {"rope_theta 500, the experiment asks for 10000", [](Config& c) { c.model.rope_theta = 500; }},
+      {"norm_eps 1e-06, the experiment asks for 1e-05", [](Config& c) { c.model.norm_eps = 1e-6; }},
+      {"d_ff 64, the experiment asks for 128", [](Config& c) { c.model.d_ff = 64; }},
+      {"layers 1, the experiment asks for 2", [](Config& c) { c.model.layers = 1; }},
+      {"kv_heads 0, the experiment asks for 2", [](Config& c) { c.model.kv_heads = 0; }},
+      {"qkv_bias 1, the experiment asks for 0", [](Config& c) { c.model.qkv_bias = true; }},
+      {"tied_embeddings 1, the experiment asks for 0", [](Config& c) { c.model.tied_embeddings = true; }},
+      {"vocab_size 5000, the experiment asks for 10000", [](Config& c) { c.model.vocab_size = 5000; }},
+      {"context_length 256, the experiment asks for 512", [](Config& c) { c.model.context_length = 256; }},
+      {"lr 0.001, the experiment asks for 0.0001", [](Config& c) { c.optimizer.lr = 1e-3; }},
+      {"beta2 0.99000001, the experiment asks for 0.999000013", [](Config& c) { c.optimizer.beta2 = 0.99F; }},
+      {"weight_decay 0, the experiment asks for 0.00999999978", [](Config& c) { c.optimizer.weight_decay = 0; }},
+      {"optimizer sgd, the experiment asks for adamw", [](Config& c) { c.optimizer.name = "sgd"; }},
+      {"seed 1, the experiment asks for 42", [](Config& c) { c.seed = 1; }}};
+  for (const auto& [text, change] : changes) {
+    Config found = as_asked();
+    change(found);
+    EXPECT_EQ(test::wrong_result_of([&] { check.check(found); }), std::string("what was trained has ") + text);
+  }
+}
+
+// As their publishers' configurations have them (config.json of each model).
+TEST(AskedDecoder, PublishedModelsHaveTheirPublishedSizes) {
+  const models::PublicModel published[] = {{{"qwen2.5-0.5b", 896, 4864, 24, 14}, 2, 151936, true, true, 1e6, 1e-6},
+                                           {{"qwen2.5-1.5b", 1536, 8960, 28, 12}, 2, 151936, true, true, 1e6, 1e-6},
+                                           {{"qwen2.5-3b", 2048, 11008, 36, 16}, 2, 151936, true, true, 1e6, 1e-6},
+                                           {{"qwen2.5-7b", 3584, 18944, 28, 28}, 4, 152064, true, false, 1e6, 1e-6},
+                                           {{"llama3-8b", 4096, 14336, 32, 32}, 8, 128256, false, false, 5e5, 1e-5}};
+  std::map<std::string, double> presets;  // by model and parameter
+  for (const Preset& p : models::model_presets) {
+    const double number = p.type == ASSAY_TYPE_FLOAT ? p.row.float_value : static_cast<double>(p.row.int_value);
+    presets[std::string(p.row.choice) + " " + p.row.param] = number;
+  }
+  for (const models::PublicModel& m : published) {
+    const auto preset = [&](const char* param) { return presets.at(std::string(m.size.name) + " " + param); };
+    EXPECT_EQ(preset("d_model"), static_cast<double>(m.size.d_model)) << m.size.name;
+    EXPECT_EQ(preset("d_ff"), static_cast<double>(m.size.d_ff)) << m.size.name;
+    EXPECT_EQ(preset("layers"), static_cast<double>(m.size.layers)) << m.size.name;
+    EXPECT_EQ(preset("heads"), static_cast<double>(m.size.heads)) << m.size.name;
+    EXPECT_EQ(preset("kv_heads"), static_cast<double>(m.kv_heads)) << m.size.name;
+    EXPECT_EQ(preset("vocab_size"), static_cast<double>(m.vocab_size)) << m.size.name;
+    EXPECT_EQ(preset("qkv_bias"), m.qkv_bias ? 1 : 0) << m.size.name;
+    EXPECT_EQ(preset("tied_embeddings"), m.tied_embeddings ? 1 : 0) << m.size.name;
+    EXPECT_EQ(preset("rope_theta"), m.rope_theta) << m.size.name;
+    EXPECT_EQ(preset("norm_eps"), m.norm_eps) << m.size.name;
+  }
+}
+
+}  // namespace
+}  // namespace assay::train
