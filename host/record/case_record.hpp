@@ -9,6 +9,7 @@
 #include "record/status.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -271,10 +272,30 @@ struct Straggler {
   double share = 0;  // of the steps, in which this rank was the slowest
 };
 
+// Where the time of a case went, in the order of its stages. `repeat` is a part of `verify`: the steps that are taken
+// once more for the account. Of several ranks each is the largest.
 struct WallTimes {
-  Number measure_s, setup_s, case_s;
-  bool empty() const { return !measure_s && !setup_s && !case_s; }
+  Number case_s, load_s, create_s, setup_s, warmup_s, measure_s, finish_s, verify_s, repeat_s, peak_s;
+  static constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> all();
+  bool empty() const;
 };
+constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> WallTimes::all() {
+  return {{{"case", &WallTimes::case_s},
+           {"load", &WallTimes::load_s},
+           {"create", &WallTimes::create_s},
+           {"setup", &WallTimes::setup_s},
+           {"warmup", &WallTimes::warmup_s},
+           {"measure", &WallTimes::measure_s},
+           {"finish", &WallTimes::finish_s},
+           {"verify", &WallTimes::verify_s},
+           {"repeat", &WallTimes::repeat_s},
+           {"peak", &WallTimes::peak_s}}};
+}
+inline bool WallTimes::empty() const {
+  for (const auto& [name, time] : all())
+    if (this->*time) return false;
+  return true;
+}
 
 // What was to be run: known before the case starts.
 struct CaseIdentity {

@@ -348,9 +348,7 @@ struct Fields<Straggler> {
 template <>
 struct Fields<WallTimes> {
   static void visit(auto&& field, auto& w) {
-    field("measure", w.measure_s);
-    field("setup", w.setup_s);
-    field("case", w.case_s);
+    for (const auto& [name, time] : WallTimes::all()) field(name, w.*time);
   }
 };
 

@@ -141,11 +141,8 @@ std::optional<ProcessorShares> largest_contention(const std::vector<const RankPa
 
 WallTimes largest_wall_times(const std::vector<const RankPart*>& ranks) {
   WallTimes largest;
-  for (const RankPart* rank : ranks) {
-    keep_larger(largest.measure_s, rank->result.wall.measure_s);
-    keep_larger(largest.setup_s, rank->result.wall.setup_s);
-    keep_larger(largest.case_s, rank->result.wall.case_s);
-  }
+  for (const RankPart* rank : ranks)
+    for (const auto& [name, time] : WallTimes::all()) keep_larger(largest.*time, rank->result.wall.*time);
   return largest;
 }
 

@@ -76,7 +76,7 @@ void take_times_away(record::CaseResult& result) {
   result.phases.reset(), result.step_metrics.reset(), result.sampling.reset(), result.rates.reset();
   result.silent.reset(), result.drift.reset();
   result.contention.reset(), result.telemetry.reset(), result.validity.reset();
-  result.wall.measure_s.reset();
+  result.wall.measure_s.reset(), result.wall.warmup_s.reset();
   if (result.efficiency) {  // what the maker states is no measurement
     result.efficiency = record::Efficiency{.stated = result.efficiency->stated};
     if (!result.efficiency->stated) result.efficiency.reset();

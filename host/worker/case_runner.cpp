@@ -34,6 +34,7 @@
 #include "worker/rank_kind.hpp"
 #include "worker/rank_services.hpp"
 #include "worker/silent_pass.hpp"
+#include "worker/stage_times.hpp"
 
 namespace assay::host::worker {
 namespace {
@@ -139,9 +140,8 @@ class CaseRun {
                                         : std::make_unique<DeviceTimeline>(*device_, observer_);
     recorder_ = std::make_unique<measure::Recorder>(*timeline_, schema_.phases.size(), schema_.metrics.size());
     enter(Stage::setup);
-    const auto setup_begin = Clock::now();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
-    result_.wall.setup_s = seconds_since(setup_begin);
+    stage_times_.end();
     ranks_->meet("setup");
     services_->ledger().moment("after_setup");
     account_.emplace(accounted_case());
@@ -159,6 +159,7 @@ class CaseRun {
     if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
+    stage_times_.end();
     if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
       throw CaseFailure{record::Status::failed,
@@ -315,7 +316,7 @@ class CaseRun {
       return;
     }
     enter(Stage::verify);
-    const std::string accounted = account_->repeat(measured);
+    const std::string accounted = StageTimes::timed(result_.wall.repeat_s, [&] { return account_->repeat(measured); });
     const assay_launch launch = services_->launch(ASSAY_STAGE_VERIFY, 0, nullptr);
     const assay_status status = workload_->verify(object_, &launch);
     const std::optional<record::Verification> verdict = verification_after(status);
@@ -345,6 +346,7 @@ class CaseRun {
 
   // What is known however the case ended.
   void leave_traces() {
+    stage_times_.end();
     profiler_->write_memory_snapshot();  // of a case that failed before its end
     result_.metrics = case_metrics_of(services_->case_metrics(), schema_);
     for (std::string& note : metric_notes(result_)) result_.note(std::move(note));
@@ -401,6 +403,7 @@ class CaseRun {
   }
 
   void enter(Stage stage, std::int64_t total_steps = 0) {
+    stage_times_.enter(stage);
     stage_ = stage;
     step_ = 0;
     observer_.stage(stage, total_steps);
@@ -410,6 +413,7 @@ class CaseRun {
   CaseObserver& observer_;
   record::CaseResult& result_;
   Stage stage_ = Stage::load;
+  StageTimes stage_times_{result_.wall};
   std::int64_t step_ = 0;  // of the stage
   std::shared_ptr<const plugin::PluginLibrary> library_;
   const assay_workload* workload_ = nullptr;

@@ -114,7 +114,7 @@ TEST(Columns, WhatTheRecordLacksIsEmpty) {
                              ".",
                              "",
                              "step.",
-                             "wall_s.finish",
+                             "wall_s.lunch",
                              "ranks",
                              "spread",
                              "straggler.rank",
