@@ -143,6 +143,21 @@ std::string signature_of(const op::Matmul& op, std::int64_t k) {
   return signature;
 }
 
+// Whether the tensors' shapes fit; the device refuses a product of which they do not.
+bool fits(const op::Matmul& op) {
+  const Tensor &a = op.a, &b = op.b, &c = op.c;
+  if (c.rank < 2 || a.rank != c.rank || b.rank != c.rank) return false;
+  for (int d = 0; d < c.rank - 2; ++d)
+    if (a.dim(d) != c.dim(d) || b.dim(d) != c.dim(d)) return false;
+  const std::int64_t m = a.dim(op.transpose_a ? -1 : -2), k = a.dim(op.transpose_a ? -2 : -1);
+  const std::int64_t n = b.dim(op.transpose_b ? -2 : -1);
+  if (m != c.dim(-2) || n != c.dim(-1) || k != b.dim(op.transpose_b ? -1 : -2) || k == 0) return false;
+  if (op.bias && op.bias.elements() != n) return false;
+  if (op.residual && (op.residual.rank != c.rank || op.residual.shape != c.shape)) return false;
+  if (op.b_scale) return op.b_scale.elements() == n && op.a_scale && op.a_scale.elements() == m;
+  return !op.a_scale || op.a_scale.elements() == 1;
+}
+
 // `weights` times `scale`, of one number each.
 Weights scaled(Weights weights, const Values& scale) {
   for (std::size_t i = 0; i < scale.size(); ++i) {
@@ -171,7 +186,7 @@ Rounding rounding_of(const op::Matmul& op, ProductMath math, std::int64_t k, dou
 
 void AuditedBackend::execute(const op::Matmul& op) {
   const auto call = [&] { real().run(op); };
-  if (op.c.elements() == 0) return call();
+  if (op.c.elements() == 0 || !fits(op)) return call();
   const std::int64_t m = op.c.dim(-2), n = op.c.dim(-1), k = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
   const std::int64_t count = op.c.elements() / (m * n);
   const auto left_of = [&](std::int64_t i) {
