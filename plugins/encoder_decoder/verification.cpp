@@ -18,6 +18,7 @@
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/other_path.hpp>
 #include <assay/verification/rank_check.hpp>
+#include <assay/verification/relu_sides.hpp>
 #include <assay/verification/spread_constants.hpp>
 #include "workload.hpp"
 
@@ -38,12 +39,6 @@ constexpr std::int64_t compared_each = assay::verification::compared_elements / 
 
 assay::verification::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
   return assay::verification::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers, c.target_rows());
-}
-
-// Hidden states of the feed-forwards.
-double relu_states(const EncoderDecoderConfig& c) {
-  return static_cast<double>(c.batch_size * c.sequence_length) * static_cast<double>(c.d_ff) *
-         static_cast<double>(c.encoder_layers + c.decoder_layers);
 }
 
 EncoderDecoderConfig without_dropout(EncoderDecoderConfig c) {
@@ -209,35 +204,24 @@ assay::Verified Workload::verify(const Launch& launch) {
   const bool operations_in_part = !audited.looked_at_all();
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
-  Outcome found = outcome_of(timed, trainer_.backend());
+  const assay::verification::PathTolerance tolerance = assay::verification::path_tolerance(
+      model().precision, model().encoder_layers + model().decoder_layers, model().target_rows());
+  assay::verification::ReluSides sides{.error = 4 * tolerance.gradient};
+  assay::verification::NotesSides noting(trainer_.backend(), sides);
+  const Outcome found = outcome_of(timed, noting);
   text += check_start(found.loss);
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
   const std::string what = "without dropout, " + assay::verification::against_the_other_path(model().fused);
+  assay::verification::FollowsSides following(audited, sides);
   Outcome expected;
   const bool is_made = assay::verification::make_other_path({[&] {
     trainer_.lend_memory(reference);
-    expected = outcome_of(reference, audited);  // of its operations those that the timed path has not
+    expected = outcome_of(reference, following);  // of its operations those that the timed path has not
   }});
   if (!is_made) return {text + audited.text() + "; " + assay::verification::no_room_text(what, reference), true};
   text += audited.text() + "; ";
-  const double states = relu_states(model());
-  assay::verification::PathTolerance tolerance = assay::verification::few_states_path_tolerance(
-      model().precision, model().encoder_layers + model().decoder_layers, model().target_rows(), states);
-  tolerance.few_tokens = static_cast<std::int64_t>(trainer_.ids().embedding);
-  const int draws =
-      assay::verification::has_few_relu_states(model().precision, states) ? assay::verification::relu_draws : 1;
-  for (int draw = 1;; ++draw) try {
-      text += assay::verification::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
-      if (draw > 1) text += " in the batch " + std::to_string(draw) + " that was tried";
-      break;
-    } catch (const Error& e) {
-      if (e.status() != ASSAY_WRONG_RESULT || draw == draws) throw;
-      // A state within rounding of 0 may have changed its side; in another batch it is elsewhere.
-      data_->loader().next(trainer_.batch());
-      trainer_.lend_memory(timed);  // the other path may have needed more, and taken it anew
-      found = outcome_of(timed, trainer_.backend());
-      expected = outcome_of(reference, trainer_.backend());
-    }
+  text += following.text();
+  text += assay::verification::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
   const double share = assay::verification::sampled_share(trainer_.parameters(), compared_each);
   return {text + ", of " + assay::verification::share_text(share), ranks.in_part || operations_in_part};
 }

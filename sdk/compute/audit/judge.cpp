@@ -49,6 +49,11 @@ double AuditedBackend::Judge::rounding_of(DType dtype) {
   }
 }
 
+std::string AuditedBackend::Judge::kind_of(const std::string& operation, const Tensor& of,
+                                           const std::string& signature) {
+  return operation + ' ' + shape_of(of) + signature;
+}
+
 bool AuditedBackend::Judge::begins(const std::string& operation, const Tensor& of, double cost,
                                    const std::string& signature) {
   if (!executes()) return false;
@@ -56,7 +61,7 @@ bool AuditedBackend::Judge::begins(const std::string& operation, const Tensor& o
   operation_ = operation;
   operation_ += ' ';
   operation_ += shape_of(of);
-  const std::string kind = operation_ + signature;
+  const std::string kind = kind_of(operation, of, signature);
   if (signatures_.contains(kind) && cost > left_) return false;
   if (cost > limits_.each) {
     left_out_.insert(operation_);
@@ -103,8 +108,9 @@ std::string AuditedBackend::Judge::text() const {
   char worst[32];
   std::snprintf(worst, sizeof worst, "%.2g", worst_);
   std::string text = std::to_string(looked_at_) + " of " + std::to_string(seen_) +
-                     " operations held against float64, large ones by some of their rows, the largest error " + worst +
-                     " of what rounding explains" + (worst_at_.empty() ? "" : " (" + worst_at_ + ")");
+                     " operations held against float64, products of each kind whole, other large ones by some of their "
+                     "rows, the largest error " +
+                     worst + " of what rounding explains" + (worst_at_.empty() ? "" : " (" + worst_at_ + ")");
   if (left_out_.empty()) return text;
   text += ", not looked at:";
   std::size_t named = 0;

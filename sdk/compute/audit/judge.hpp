@@ -19,8 +19,18 @@ class AuditedBackend::Judge {
   // Whether the operation that is to come is looked at; `signature` tells kinds and shapes apart, `cost` counts as
   // AuditLimits does. Nothing in Mode::prepare.
   bool begins(const std::string& operation, const Tensor& of, double cost, const std::string& signature = "");
-  // Something of an operation that is looked at otherwise, and that nobody can check here.
+  // Whether none of its kind and shape was looked at yet.
+  bool is_new(const std::string& operation, const Tensor& of, const std::string& signature) const {
+    return !signatures_.contains(kind_of(operation, of, signature));
+  }
+  // Whether one that is new may be looked at whole, which costs so much.
+  bool may_look_at_whole(const std::string& operation, const Tensor& of, double cost,
+                         const std::string& signature) const {
+    return cost <= most_of_whole * limits_.each && is_new(operation, of, signature);
+  }
+  // Something of an operation that is looked at otherwise, and that is not checked here.
   void leave_out(const std::string& what) { left_out_.insert(what); }
+  void leave_out_of_this(const std::string& what) { left_out_.insert(what + ' ' + operation_); }
   // An element: `terms` is the sum of the absolute values that were added up for it, or more, and `stored` says by how
   // much more than the type's rounding of the result it may differ, for what was rounded to 16 bits on the way.
   void element(const Tensor& of, const char* tensor, std::int64_t place, double found, double expected, double terms,
@@ -57,11 +67,13 @@ class AuditedBackend::Judge {
   bool executes() const { return executes_ && !capturing_; }
 
  private:
+  static constexpr double most_of_whole = 10;  // of AuditLimits::each
   Backend& backend_;
   AuditLimits limits_;
   double left_;
   bool executes_ = true, capturing_ = false;
   std::string operation_;  // the one that is being looked at
+  static std::string kind_of(const std::string& operation, const Tensor& of, const std::string& signature);
   std::set<std::string> signatures_, left_out_;
   std::int64_t seen_ = 0, looked_at_ = 0;
   double worst_ = 0;  // relative to what is allowed

@@ -1,26 +1,32 @@
-// Matrix products: of some rows, the sum over all columns with random signs.
+// Matrix products, by Freivalds' check: with random signs s and t, C s is held against A (B s), each row for itself,
+// and t' C against (t' A) B, each column for itself. A row, a column or an element that is wrong shows with its place.
+// The first product of each kind is looked at whole, all matrices of a batch; of further large ones some rows.
 #include <cmath>
 
 #include "judge.hpp"
-#include "masks.hpp"
+#include "matrix_sums.hpp"
 
 namespace assay::compute {
 
+using audit::MatrixSums;
 using audit::Places;
+using audit::Sums;
 using audit::Values;
+using audit::Weights;
 
 namespace {
 
 constexpr std::int64_t matrices_of_many = 4, rows_of_product = 16;
 constexpr double product_at_once = 1 << 22;  // a smaller product is looked at in all rows
 
-// Sums of roundings are normal. Of a million rows one is beyond five deviations; all together, they are known well.
-constexpr double most_deviations = 6, most_deviations_together = 2;
-constexpr std::size_t enough_rows = 8;
-
-double sign(std::int64_t column) {
-  return audit::philox(0x5eed, 1, static_cast<std::uint64_t>(column))[0] & 1U ? 1 : -1;
-}
+// A signed sum of independent roundings is normal, or narrower where they are bounded. The deviation that is computed
+// below is at least 1.3 times the true one (a number's rounding, relative, is 0.74 of its bound's on average over a
+// binade), so that six of it are eight of the true one: beyond it is one sum of 10^15.
+constexpr double most_deviations = 6;
+// The root mean square over many rows is known well where they differ. Where all are alike it is that of one draw, and
+// three of these deviations are four of the true one.
+constexpr double most_deviations_together = 3;
+constexpr std::size_t enough_lines = 8;
 
 // One matrix of a tensor of rank 2 to 4.
 Tensor matrix(const Tensor& t, std::int64_t index) {
@@ -38,20 +44,93 @@ Tensor matrix(const Tensor& t, std::int64_t index) {
 struct Sum {
   double value = 0, norm = 0;  // with the signs; the Euclidean norm of its terms
 };
+Sum sum_at(const Sums& sums, std::size_t i) {
+  return sums.values.empty() ? Sum() : Sum{sums.values[i], std::sqrt(sums.squares[i])};
+}
 
-}  // namespace
+// A row or a column of c.
+struct Line {
+  std::int64_t place;
+  Sum found, product, old, bias;  // product: of a and b; old: what was added
+};
 
-void AuditedBackend::execute(const op::Matmul& op) {
-  const auto call = [&] { real().run(op); };
-  const std::int64_t m = op.c.dim(-2), n = op.c.dim(-1), k = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
-  const std::int64_t count = op.c.elements() / (m * n);
-  const bool small = static_cast<double>(m) * static_cast<double>(k + n) < product_at_once;
-  const Places matrices = audit::some_of(count, matrices_of_many),
-               rows = audit::some_of(m, small ? m : rows_of_product);
-  const auto of_one = [](std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); };
-  const double cost =
-      static_cast<double>(matrices.size()) *
-      (2 * of_one(n, k) + of_one(static_cast<std::int64_t>(rows.size()), k + n) + (op.transpose_a ? of_one(m, k) : 0));
+// How far rounding takes the sum of a line, by the product's types.
+struct Rounding {
+  double stored;   // deviation of one number's rounding to c's type
+  double summed;   // of the partial sums of one number of c
+  double inputs;   // of what the inputs lose on the way (tf32)
+  double least;    // a fixed step below the least normal number
+  bool overflows;  // fp16
+
+  double deviation(const Line& line) const {
+    const double of_stored = stored * (line.found.norm + line.old.norm + line.bias.norm);
+    const double of_sums = summed * (line.product.norm + line.found.norm);
+    const double of_inputs = inputs * line.product.norm;
+    return std::sqrt(of_stored * of_stored + of_sums * of_sums + of_inputs * of_inputs) + least;
+  }
+};
+
+// The lines of one direction of one matrix.
+struct Lines {
+  const char* name;  // "row"
+  std::size_t judged = 0, wrong = 0, hidden = 0;
+  double together = 0, worst = -1;  // worst: in deviations, of the line below
+  Line at{};
+  double expected = 0, deviation = 1;
+
+  void judge(const Line& line, const Rounding& rounding) {
+    const double value = line.product.value + line.old.value + line.bias.value;
+    if (!std::isfinite(value) || !std::isfinite(line.product.norm)) {
+      if (!std::isfinite(line.found.value)) return;
+      if (hidden++ == 0) at = line;
+      return;
+    }
+    if (rounding.overflows && !std::isfinite(line.found.value) && line.product.norm > 1e4) return;
+    ++judged;
+    const double of_this = rounding.deviation(line);
+    double away = std::abs(line.found.value - value) / of_this;
+    if (std::isnan(away)) away = INFINITY;
+    together += away * away;
+    if (away > most_deviations) ++wrong;
+    if (away <= worst || hidden > 0) return;
+    worst = away, at = line, expected = value, deviation = of_this;
+  }
+  std::string count_text() const {
+    return std::to_string(wrong) + " of " + std::to_string(judged) + " " + name + "s (most in " + name + ' ' +
+           std::to_string(at.place) + ')';
+  }
+};
+
+template <class Judge>
+void decide(Judge& judge, std::int64_t index, const Lines& rows, const Lines& columns) {
+  for (const Lines* lines : {&rows, &columns})
+    if (lines->hidden > 0)
+      judge.wrong("c", std::string("hides what is not finite in ") + lines->name + ' ' +
+                           std::to_string(lines->at.place) + " of matrix " + std::to_string(index));
+  std::string what;
+  if (rows.wrong + columns.wrong > 0) {
+    what = "c, matrix " + std::to_string(index) + ", is off in " + rows.count_text();
+    if (columns.judged > 0) what += " and " + columns.count_text();
+    what += "; ";
+  }
+  for (const Lines* lines : {&rows, &columns}) {
+    if (lines->judged == 0 || (what.empty() && lines->worst < 0)) continue;
+    judge.within((what + "the signed sum of c's " + lines->name).c_str(), lines->at.place, lines->at.found.value,
+                 lines->expected, most_deviations * lines->deviation);
+    if (lines->judged >= enough_lines)
+      judge.within((std::string("the root mean square, in deviations, of sums of c's ") + lines->name + "s,").c_str(),
+                   index, std::sqrt(lines->together / static_cast<double>(lines->judged)), 0, most_deviations_together);
+  }
+}
+
+// What a product is looked at by: the part of Matmul that is alike for all matrices of a batch.
+struct Factors {
+  Weights row_signs, column_signs;       // of c
+  Weights over_rows_of_a, over_columns;  // with scales; `over_columns` of b
+  Values bias, row_scale, column_scale;  // of c; scales empty: 1
+};
+
+std::string signature_of(const op::Matmul& op, std::int64_t k) {
   std::string signature = " k ";
   signature += std::to_string(k);
   if (op.transpose_a) signature += " transposed a";
@@ -61,84 +140,151 @@ void AuditedBackend::execute(const op::Matmul& op) {
   if (op.residual) signature += " residual";
   if (op.a_scale) signature += op.b_scale ? " scaled" : " scaled as one";
   if (op.fast_accumulation) signature += " fast";
-  if (!judge_->begins(op.name, op.c, cost, signature)) return call();
+  return signature;
+}
 
-  std::vector<Values> before;
+// Whether the tensors' shapes fit; the device refuses a product of which they do not.
+bool fits(const op::Matmul& op) {
+  const Tensor &a = op.a, &b = op.b, &c = op.c;
+  if (c.rank < 2 || a.rank != c.rank || b.rank != c.rank) return false;
+  for (int d = 0; d < c.rank - 2; ++d)
+    if (a.dim(d) != c.dim(d) || b.dim(d) != c.dim(d)) return false;
+  const std::int64_t m = a.dim(op.transpose_a ? -1 : -2), k = a.dim(op.transpose_a ? -2 : -1);
+  const std::int64_t n = b.dim(op.transpose_b ? -2 : -1);
+  if (m != c.dim(-2) || n != c.dim(-1) || k != b.dim(op.transpose_b ? -1 : -2) || k == 0) return false;
+  if (op.bias && op.bias.elements() != n) return false;
+  if (op.residual && (op.residual.rank != c.rank || op.residual.shape != c.shape)) return false;
+  if (op.b_scale) return op.b_scale.elements() == n && op.a_scale && op.a_scale.elements() == m;
+  return !op.a_scale || op.a_scale.elements() == 1;
+}
+
+// `weights` times `scale`, of one number each.
+Weights scaled(Weights weights, const Values& scale) {
+  for (std::size_t i = 0; i < scale.size(); ++i) {
+    weights.values[i] *= scale[i];
+    weights.squares[i] *= scale[i] * scale[i];
+  }
+  return weights;
+}
+Weights weights_of(const Sums& sums) { return {sums.values, sums.squares}; }
+
+Rounding rounding_of(const op::Matmul& op, ProductMath math, std::int64_t k, double of_c) {
+  Rounding r{};
+  // Uniform within half a unit in the last place.
+  r.stored = of_c / std::sqrt(3.0);
+  // k additions round at random, so that their errors grow with the root of k. The matrix units of a GPU keep three
+  // bits less while they add products of 16-bit numbers, and of 8-bit ones about 14 bits.
+  const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : op.a_scale ? 0x1p-14 : 0x1p-21;
+  r.summed = unit * std::sqrt(static_cast<double>(k) + 16);
+  // Two inputs of 11 bits.
+  r.inputs = math == ProductMath::tf32 && op.a.dtype == DType::f32 ? 0x1p-11 : 0;
+  r.overflows = op.c.dtype == DType::f16;
+  return r;
+}
+
+}  // namespace
+
+void AuditedBackend::execute(const op::Matmul& op) {
+  const auto call = [&] { real().run(op); };
+  if (op.c.elements() == 0 || !fits(op)) return call();
+  const std::int64_t m = op.c.dim(-2), n = op.c.dim(-1), k = op.transpose_a ? op.a.dim(-2) : op.a.dim(-1);
+  const std::int64_t count = op.c.elements() / (m * n);
+  const auto left_of = [&](std::int64_t i) {
+    const Tensor t = matrix(op.a, i);
+    return op.transpose_a ? t.transposed(0, 1) : t;
+  };
+  const auto right_of = [&](std::int64_t i) {
+    const Tensor t = matrix(op.b, i);
+    return op.transpose_b ? t.transposed(0, 1) : t;
+  };
+  const auto old_of = [&](std::int64_t i) { return matrix(op.accumulate ? Tensor(op.c) : Tensor(op.residual), i); };
+  const bool adds = op.accumulate || op.residual;
+  const auto f = [](std::int64_t x) { return static_cast<double>(x); };
+
+  const bool small = f(m) * f(k + n) < product_at_once;
+  const double of_b = audit::elements_read(right_of(0));
+  const double of_whole =
+      audit::elements_read(left_of(0)) + 2 * of_b + (adds ? 2 : 1) * audit::elements_read(matrix(op.c, 0));
+  const std::string signature = signature_of(op, k);
+  const bool first = judge_->may_look_at_whole(op.name, op.c, f(count) * of_whole, signature);
+  const bool whole = first || small;
+  const Places matrices = audit::some_of(count, first ? count : matrices_of_many);
+  const Places rows = audit::some_of(m, whole ? m : rows_of_product);
+  const double of_rows = of_b + f(static_cast<std::int64_t>(rows.size())) * f(k + n) +
+                         (op.transpose_a ? audit::elements_read(left_of(0)) : 0);
+  // The first of a kind is beside the limits, which are for all others.
+  const double cost = first ? 0 : f(static_cast<std::int64_t>(matrices.size())) * (small ? of_whole : of_rows);
+  const bool is_new = judge_->is_new(op.name, op.c, signature);
+  if (!judge_->begins(op.name, op.c, cost, signature)) return call();
+  if (is_new && !first && !small) judge_->leave_out_of_this("most rows of");
+
+  Factors factors{audit::random_signs(m, 2), audit::random_signs(n, 1), {}, {}, {}, {}, {}};
+  if (op.a_scale) {
+    factors.row_scale = judge_->read(op.a_scale);
+    if (!op.b_scale) factors.row_scale.resize(static_cast<std::size_t>(m), factors.row_scale.front());
+  }
+  if (op.b_scale) factors.column_scale = judge_->read(op.b_scale);
+  if (op.bias) factors.bias = judge_->read(op.bias);
+  factors.over_rows_of_a = scaled(factors.row_signs, factors.row_scale);
+  factors.over_columns = scaled(factors.column_signs, factors.column_scale);
+
+  // Sums over a part of a matrix: of all rows and columns, or of the rows that are looked at.
+  const auto sums_of = [&](const Tensor& t, const Weights& over_columns, const Weights& over_rows) {
+    if (whole) return audit::sum_matrix(real(), t, over_columns, over_rows);
+    MatrixSums sums;
+    for (const std::int64_t row : rows) {
+      const MatrixSums one = audit::sum_matrix(real(), t.slice(0, row, 1), over_columns, {});
+      sums.of_rows.values.push_back(one.of_rows.values.front());
+      sums.of_rows.squares.push_back(one.of_rows.squares.front());
+    }
+    return sums;
+  };
+  std::vector<MatrixSums> before;
   for (const std::int64_t i : matrices)
-    before.push_back(op.accumulate || op.residual
-                         ? judge_->read_rows(matrix(op.accumulate ? Tensor(op.c) : Tensor(op.residual), i), rows)
-                         : Values());
+    before.push_back(adds ? sums_of(old_of(i), factors.column_signs, factors.row_signs) : MatrixSums());
   call();
 
-  const auto columns = static_cast<std::size_t>(n), depth = static_cast<std::size_t>(k);
-  Values signs(columns);
-  for (std::size_t j = 0; j < columns; ++j) signs[j] = sign(static_cast<std::int64_t>(j));
-  const auto signed_sum = [&](const double* values) {
-    Sum sum;
-    for (std::size_t j = 0; j < columns; ++j) {
-      sum.value += signs[j] * values[j];
-      sum.norm += values[j] * values[j];
-    }
-    sum.norm = std::sqrt(sum.norm);
-    return sum;
-  };
-  const Values bias = op.bias ? judge_->read(op.bias) : Values(columns);
-  const Sum of_bias = signed_sum(bias.data());
-  const bool rounds_inputs = math_ == ProductMath::tf32 && op.a.dtype == DType::f32;
+  Rounding rounding = rounding_of(op, math_, k, Judge::rounding_of(op.c.dtype));
   const double alpha = static_cast<double>(op.alpha);
+  double of_bias = 0, of_bias_squares = 0, of_row_signs = 0;
+  for (std::size_t j = 0; j < factors.bias.size(); ++j) {
+    of_bias += factors.column_signs.values[j] * factors.bias[j];
+    of_bias_squares += factors.bias[j] * factors.bias[j];
+  }
+  for (const double sign : factors.row_signs.values) of_row_signs += sign;
+  const auto product = [&](const Sums& sums, std::size_t i, const Values& scale, std::int64_t place) {
+    const double factor = alpha * (scale.empty() ? 1 : scale[static_cast<std::size_t>(place)]);
+    return Sum{factor * sums.values[i], std::abs(factor) * std::sqrt(sums.squares[i])};
+  };
 
   for (std::size_t which = 0; which < matrices.size(); ++which) {
-    const Tensor left = matrix(op.a, matrices[which]), right = matrix(op.b, matrices[which]);
-    const Tensor result = matrix(op.c, matrices[which]);
-    Values bs = judge_->read(op.transpose_b ? right.transposed(0, 1) : right);  // [k, n]
-    std::vector<Sum> of_b(depth);
-    if (op.b_scale) {
-      const Values scale = judge_->read(op.b_scale);
-      for (std::size_t l = 0; l < depth; ++l)
-        for (std::size_t j = 0; j < columns; ++j) bs[l * columns + j] *= scale[j];
-    }
-    for (std::size_t l = 0; l < depth; ++l) of_b[l] = signed_sum(bs.data() + l * columns);
-    const Values a_scale = op.a_scale ? judge_->read(op.a_scale) : Values();
-    const Values as = judge_->read_rows(op.transpose_a ? left.transposed(0, 1) : left, rows);
-    const Values cs = judge_->read_rows(result, rows);
-    double together = 0;
-    std::size_t judged = 0;
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      Sum expected;
-      const double scale = !op.a_scale ? 1 : a_scale[op.b_scale ? static_cast<std::size_t>(rows[r]) : 0];
-      for (std::size_t l = 0; l < depth; ++l) {
-        const double a = as[r * depth + l] * scale;
-        expected.value += a * of_b[l].value;
-        const double term = a * of_b[l].norm;
-        expected.norm += term * term;
+    const std::int64_t index = matrices[which];
+    const Tensor right = right_of(index);
+    const MatrixSums b_signs = audit::sum_matrix(real(), right, factors.over_columns, {});
+    const MatrixSums a = sums_of(left_of(index), weights_of(b_signs.of_rows), factors.over_rows_of_a);
+    const MatrixSums c = sums_of(matrix(op.c, index), factors.column_signs, factors.row_signs);
+    const auto fixed_step = [&](std::int64_t terms) {
+      return op.c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(f(terms)) : 0x1p-126;
+    };
+    Lines of_rows{.name = "row"}, of_columns{.name = "column"};
+    rounding.least = fixed_step(n);
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      of_rows.judge({rows[r], sum_at(c.of_rows, r), product(a.of_rows, r, factors.row_scale, rows[r]),
+                     sum_at(before[which].of_rows, r), Sum{of_bias, std::sqrt(of_bias_squares)}},
+                    rounding);
+    rounding.least = fixed_step(m);
+    if (whole) {
+      const MatrixSums b = audit::sum_matrix(real(), right, {}, weights_of(a.of_columns));
+      for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
+        const double bias = factors.bias.empty() ? 0 : factors.bias[j];
+        of_columns.judge(
+            {static_cast<std::int64_t>(j), sum_at(c.of_columns, j),
+             product(b.of_columns, j, factors.column_scale, static_cast<std::int64_t>(j)),
+             sum_at(before[which].of_columns, j), Sum{of_row_signs * bias, std::abs(bias) * std::sqrt(f(m))}},
+            rounding);
       }
-      const Sum old = op.accumulate || op.residual ? signed_sum(before[which].data() + r * columns) : Sum();
-      const Sum found = signed_sum(cs.data() + r * columns);
-      const double value = alpha * expected.value + old.value + of_bias.value;
-      const double terms = std::abs(alpha) * std::sqrt(expected.norm);
-      if (!std::isfinite(value) || !std::isfinite(terms)) {
-        if (std::isfinite(found.value))
-          judge_->wrong("c", "hides what is not finite in row " + std::to_string(rows[r]));
-        continue;
-      }
-      if (op.c.dtype == DType::f16 && !std::isfinite(found.value) && terms > 1e4) continue;  // may overflow
-      // Deviations of: the result's rounding, the partial sums' in fp32, the inputs' (tf32).
-      const double stored = Judge::rounding_of(op.c.dtype) / std::sqrt(3.0) * (found.norm + old.norm + of_bias.norm);
-      // The matrix units of a GPU keep three bits less while they add products of 16-bit numbers, and of 8-bit ones
-      // about 14 bits.
-      const double unit = op.a.dtype == DType::f32 ? 0x1p-24 : op.a_scale ? 0x1p-14 : 0x1p-21;
-      const double summed = unit * std::sqrt(static_cast<double>(k) + 16) * (terms + found.norm);
-      const double inputs = rounds_inputs ? 0x1p-11 * terms : 0;
-      const double least = op.c.dtype == DType::f16 ? 0x1p-25 * std::sqrt(static_cast<double>(n)) : 0x1p-126;
-      const double deviation = std::sqrt(stored * stored + summed * summed + inputs * inputs) + least;
-      judge_->within("the signed sum of c's row", rows[r], found.value, value, most_deviations * deviation);
-      const double relative = (found.value - value) / deviation;
-      together += relative * relative;
-      ++judged;
     }
-    if (judged >= enough_rows)
-      judge_->within("the root mean square, in deviations, of sums of c's rows,", matrices[which],
-                     std::sqrt(together / static_cast<double>(judged)), 0, most_deviations_together);
+    decide(*judge_, index, of_rows, of_columns);
   }
 }
 

@@ -109,6 +109,36 @@ Segments some_segments(const Tensor& t, std::int64_t room) {
   return segments;
 }
 
+void Raw::row(std::int64_t row, double* out) const {
+  const std::int64_t columns = matrix_.dim(1), step = matrix_.step(1), begin = row * matrix_.step(0);
+  // The common types have loops of their own: a choice by type for each element takes several times as long.
+  const auto each = [&](auto raw, auto value_of) {
+    const std::byte* const at = bytes_.data() + static_cast<std::size_t>(begin) * sizeof raw;
+    const auto walk = [&](std::int64_t by) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        std::memcpy(&raw, at + static_cast<std::size_t>(c * by) * sizeof raw, sizeof raw);
+        out[c] = static_cast<double>(value_of(raw));
+      }
+    };
+    if (step == 1) return walk(1);
+    walk(step);
+  };
+  switch (matrix_.dtype) {
+    case DType::f32: return each(0.0F, [](float x) { return x; });
+    case DType::bf16: return each(std::uint16_t{}, [](std::uint16_t x) { return float_of_bf16(x); });
+    case DType::f16: return each(std::uint16_t{}, [](std::uint16_t x) { return float_of_fp16(x); });
+    default:
+      for (std::int64_t c = 0; c < columns; ++c) out[c] = element(bytes_.data(), matrix_.dtype, begin + c * step);
+  }
+}
+
+Raw read_raw(Backend& backend, const Tensor& matrix) {
+  const std::int64_t span = (matrix.dim(0) - 1) * matrix.step(0) + (matrix.dim(1) - 1) * matrix.step(1) + 1;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(span) * size_of(matrix.dtype));
+  backend.download(bytes.data(), Tensor(matrix.data, matrix.dtype, {span}));
+  return {std::move(bytes), matrix};
+}
+
 Values read(Backend& backend, const Tensor& t) {
   Values values;
   append(backend, t, values);

@@ -2,7 +2,9 @@
 #pragma once
 #include <assay/compute/backend.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace assay::compute::audit {
@@ -30,6 +32,18 @@ Segments whole_rows(const Tensor& t, const Places& rows);
 Segments whole(const Tensor& t);
 // What some_segments(t, room) come to, times what an element costs.
 double elements_looked_at(const Tensor& t, double cost);
+
+// The bytes of a matrix, from its first element to its last, read in float64 row by row.
+class Raw {
+ public:
+  Raw(std::vector<std::byte> bytes, const Tensor& t) : bytes_(std::move(bytes)), matrix_(t) {}
+  void row(std::int64_t row, double* out) const;  // [columns]
+
+ private:
+  std::vector<std::byte> bytes_;
+  Tensor matrix_;  // of rank 2, for its shape and steps
+};
+Raw read_raw(Backend& backend, const Tensor& matrix);
 
 // All of these block, and read by strides, in the order of the elements.
 Values read(Backend& backend, const Tensor& t);

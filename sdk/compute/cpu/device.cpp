@@ -81,6 +81,22 @@ const char* openmp_version() {
   }
 }
 
+// Up to which instruction set oneDNN's kernels go: the processor's, or ONEDNN_MAX_CPU_ISA where that is lower.
+std::string onednn_isa() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  switch (isa) {
+    case dnnl::cpu_isa::sse41: return "sse41";
+    case dnnl::cpu_isa::avx: return "avx";
+    case dnnl::cpu_isa::avx2: return "avx2";
+    case dnnl::cpu_isa::avx2_vnni: return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core: return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx: return "avx512_core_amx";
+    default: return fmt::format("{:#x}", static_cast<unsigned>(isa));  // of a later version of oneDNN
+  }
+}
+
 // ---- the table -----------------------------------------------------------------------------------------------------
 
 const char* error_text() noexcept { return last_error; }
@@ -121,9 +137,9 @@ assay_status info(assay_device*, assay_device_info* out) noexcept {
     copy_text(out->name, assay::cpu::read_cpu_model());
     if (ASSAY_HAS(out, assay_device_info, bus_address)) out->bus_address[0] = '\0';
     if (ASSAY_HAS(out, assay_device_info, uuid)) out->uuid[0] = '\0';
-    copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; OpenMP {}, {} thread{}; kernels {}{}", v->major, v->minor,
-                                          v->patch, openmp_version(), threads, threads == 1 ? "" : "s",
-                                          assay::cpu::name_of(assay::cpu::machine_isa()),
+    copy_text(out->libraries, fmt::format("oneDNN {}.{}.{}; products up to {}; OpenMP {}, {} thread{}; kernels {}{}",
+                                          v->major, v->minor, v->patch, onednn_isa(), openmp_version(), threads,
+                                          threads == 1 ? "" : "s", assay::cpu::name_of(assay::cpu::machine_isa()),
                                           assay::cpu::MatmulCache::multiplies_bf16() ? "" : "; bf16 products in fp32"));
   });
 }

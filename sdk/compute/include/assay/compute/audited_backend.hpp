@@ -6,9 +6,10 @@
 //   model.forward(audited, ...); model.backward(audited, ...);  // throws WRONG_RESULT: operation, tensor, element
 //   text += audited.text();
 //
-// Small operations are looked at whole. Of large ones it looks at rows: the first, the last, and some between; of a
-// matrix product's rows, all columns, by their sum with random signs. Of operations that are alike in kind and shape it
-// may look at the first ones alone. Rounding is all that may be between: that of the output's type, and of sums in fp32
+// Small operations are looked at whole, and the first matrix product of each kind and shape, by the signed sums of all
+// its rows and all its columns. Of other large ones it looks at rows: the first, the last, and some between. Of
+// operations that are alike in kind and shape it may look at the first ones alone. Rounding is all that may be between:
+// that of the output's type, and of sums in fp32
 // (`allowed` in audit/judge.cpp).
 //
 // Not looked at: captured steps, what is done in Mode::prepare, optimizers and loss scaling
@@ -28,7 +29,8 @@ namespace assay::compute {
 
 struct AuditLimits {
   // Elements read and products made on the host, about a nanosecond each. The first operation of each kind and shape
-  // is looked at beyond `total` too; one that takes more than `each` is never.
+  // is looked at beyond `total` too; one that takes more than `each` is never, but the first product of its kind: it is
+  // looked at whole up to ten times `each`, and beside `total`.
   double total = 2e8, each = 4e8;
 };
 
@@ -38,7 +40,8 @@ class AuditedBackend final : public ForwardingBackend {
   explicit AuditedBackend(Backend& real, ProductMath math = ProductMath::exact, const AuditLimits& limits = {});
   ~AuditedBackend() override;
 
-  // "1234 of 1300 operations held against float64, large ones by some of their rows, the largest error ..."
+  // "1234 of 1300 operations held against float64, products of each kind whole, other large ones by some of their rows,
+  // the largest error ..."
   std::string text() const;
   bool looked_at_all() const;  // whether each kind and shape of operation that it knows was looked at
   // Both, for a verification: in part where of a kind and shape nothing was looked at.
