@@ -35,6 +35,24 @@ std::int64_t measured_step(const AnyLaunch& launch) {
   }
   return -1;
 }
+
+// Whether the forward or backward that runs now is of a measured step: for models, which know no launch. A step notes
+// it for as long as it enqueues.
+inline bool& in_measured_step() {
+  static bool is = false;
+  return is;
+}
+class Noted {
+ public:
+  template <class AnyLaunch>
+  explicit Noted(const AnyLaunch& launch) {
+    in_measured_step() = measured(launch);
+  }
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
+  ~Noted() { in_measured_step() = false; }
+};
+
 // A number in a tensor of one int64. A CPU's memory is read as it is, and its operations are carried out at once.
 template <class AnyTensor>
 std::int64_t number_in(const AnyTensor& tensor) {
