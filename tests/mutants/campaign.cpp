@@ -46,21 +46,22 @@ void run_trial(Trial& trial, const test::Sandbox& sandbox, const std::string& na
   fs::create_directory(folder);
   write(folder / "x.toml", trial.tried->experiment());
   if (!trial.tried->inputs.empty()) write(folder / "inputs.safetensors", trial.tried->inputs);
-  std::string counts(mutants.size() * sizeof(std::uint64_t), '\0');
+  std::string counts(all_mutants().size() * sizeof(std::uint64_t), '\0');
   write(folder / "counts", counts);
-  const std::string mutant = trial.mutant == Trial::none ? "" : std::string(mutants[trial.mutant].name);
+  const std::string mutant = trial.mutant == Trial::none ? "" : std::string(all_mutants()[trial.mutant].name);
+  std::vector<std::string> arguments{"run", name + "/x.toml", "--output", name + "/out"};
+  test::Variables variables{{"ASSAY_MUTANT", mutant}, {"ASSAY_MUTANT_COUNTS", (folder / "counts").string()}};
+  if (trial.tried->of_sources) arguments.insert(arguments.end(), {"--plugin-path", MUTANT_PLUGIN_FOLDER});
+  if (!trial.tried->of_sources || trial.tried->device != "cpu")
+    variables["ASSAY_DEVICE_PATH"] = folder_of(trial.tried->device);
+  if (!trial.tried->of_sources) variables["ASSAY_COMM_PATH"] = MUTANT_COMM_FOLDER;
   {
-    test::HostProcess host = sandbox.start({"run", name + "/x.toml", "--output", name + "/out"},
-                                           {{"ASSAY_DEVICE_PATH", folder_of(trial.tried->device)},
-                                            {"ASSAY_COMM_PATH", MUTANT_COMM_FOLDER},
-                                            {"ASSAY_MUTANT", mutant},
-                                            {"ASSAY_MUTANT_COUNTS", (folder / "counts").string()}},
-                                           name + "/output.txt");
+    test::HostProcess host = sandbox.start(arguments, variables, name + "/output.txt");
     host.wait();
   }
   take_record(trial, folder / "out", folder / "output.txt");
   counts = test::text_of(folder / "counts");
-  trial.reached.resize(mutants.size());
+  trial.reached.resize(all_mutants().size());
   std::memcpy(trial.reached.data(), counts.data(), counts.size());
   fs::remove_all(folder);
 }

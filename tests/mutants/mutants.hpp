@@ -1,6 +1,6 @@
-// The mutants: each breaks one thing in the operations or collectives that a workload is made of. The libraries that
-// break it and the test that runs them read this one list. A mutant is reached where a workload calls what it breaks,
-// in a way in which the break may change a number.
+// The mutants of operations and collectives: each breaks one thing in the operations or collectives that a workload is
+// made of. The libraries that break it and the test that runs them read this one list. A mutant is reached where a
+// workload calls what it breaks, in a way in which the break may change a number.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -229,6 +229,15 @@ inline constexpr auto mutants = std::to_array<Mutant>({
     {"send_receive.does_nothing", "what is sent arrives nowhere"},
     {"send_receive.last_element_off", "the last element is twice as large, on all ranks"},
 });
+
+// Classes of mutants of sources, whose names begin with them: sources/CLASS.mutants.
+inline constexpr auto source_classes =
+    std::to_array<std::string_view>({"model", "data", "optimizer", "schedule", "measurement"});
+constexpr bool is_of_sources(std::string_view name) {
+  for (const std::string_view one : source_classes)
+    if (name.substr(0, name.find('.')) == one) return true;
+  return false;
+}
 
 // The place of a name in the list. A name that is not in it does not compile.
 class MutantId {

@@ -1,9 +1,11 @@
 // Every workload is run with every mutant that can change a number in it, and must answer `wrong_result`.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "summaries.hpp"
 #include "table.hpp"
 
 namespace assay::mutants {
@@ -15,6 +17,17 @@ class Mutants : public test::Sandbox {};
 bool is_wanted(const TriedCase& c) {
   const char* const wanted = std::getenv("ASSAY_MUTANT_CASES");
   return !wanted || c.name().starts_with(wanted);
+}
+
+// ASSAY_MUTANT_NAMES: what the names of the mutants to try begin with ("model.", "matmul"); absent: all.
+bool is_wanted(const AnyMutant& mutant) {
+  const char* const wanted = std::getenv("ASSAY_MUTANT_NAMES");
+  return !wanted || mutant.name.starts_with(wanted);
+}
+
+bool tries_what_is_wanted(const TriedCase& c) {
+  return is_wanted(c) && std::any_of(all_mutants().begin(), all_mutants().end(),
+                                     [&](const AnyMutant& m) { return is_wanted(m) && c.tries(m); });
 }
 
 std::string first_lines(const std::string& text) { return text.substr(0, 2000); }
@@ -32,14 +45,18 @@ TEST_F(Mutants, EveryWorkloadAnswersWrongResult) {
   // Without a mutant: each case is right through the same libraries, and tells which mutants can reach it.
   std::vector<Trial> controls;
   for (const TriedCase& c : cases)
-    if (is_wanted(c)) controls.push_back({.tried = &c});
+    if (tries_what_is_wanted(c)) controls.push_back({.tried = &c});
   run_trials(controls, *this);
   std::vector<Trial> trials;
   for (const Trial& control : controls) {
     EXPECT_EQ(control.status, "ok") << control.tried->name() << " without a mutant: " << first_lines(control.said);
-    for (std::size_t mutant = 0; mutant < mutants.size(); ++mutant)
-      if (control.reached[mutant] > 0 && control.tried->tries(mutants[mutant].name))
+    for (std::size_t mutant = 0; mutant < all_mutants().size(); ++mutant) {
+      const AnyMutant& m = all_mutants()[mutant];
+      if (!is_wanted(m) || !control.tried->tries(m)) continue;
+      // A source mutant names its cases: one that does not reach it is a mistake of the table.
+      if (control.reached[mutant] > 0 || m.is_of_sources())
         trials.push_back({.tried = control.tried, .mutant = mutant});
+    }
   }
   run_trials(trials, *this);
 
@@ -53,12 +70,12 @@ TEST_F(Mutants, EveryWorkloadAnswersWrongResult) {
   std::ofstream survivors(TABLE_FOLDER "/survivors_" + device + ".txt");
   for (const Finding& f : findings)
     if (f.verdict == Verdict::known_to_survive || f.verdict == Verdict::survived)
-      survivors << mutants[f.trial->mutant].name << ' ' << f.trial->tried->name() << ' '
+      survivors << all_mutants()[f.trial->mutant].name << ' ' << f.trial->tried->name() << ' '
                 << (f.exception ? f.exception->reason : "not yet found") << '\n';
 
-  std::vector<bool> tried(mutants.size());
+  std::vector<bool> tried(all_mutants().size());
   for (const Finding& f : findings) {
-    const std::string name = std::string(mutants[f.trial->mutant].name) + " in " + f.trial->tried->name();
+    const std::string name = std::string(all_mutants()[f.trial->mutant].name) + " in " + f.trial->tried->name();
     tried[f.trial->mutant] = true;
     EXPECT_NE(f.verdict, Verdict::survived) << name << " was not found: " << first_lines(f.trial->said);
     EXPECT_NE(f.verdict, Verdict::not_reached) << name << " was never reached";
@@ -67,14 +84,16 @@ TEST_F(Mutants, EveryWorkloadAnswersWrongResult) {
       ADD_FAILURE() << name << " is listed in explained.txt (" << f.refuted->reason
                     << "), but was found: " << first_lines(f.trial->said) << "; take it off the list";
   }
-  if (device != "cpu" || controls.size() != cases.size()) return;
-  const std::string summary = summary_of(findings, cases);
-  std::ofstream(TABLE_FOLDER "/summary_cpu.md") << summary;
-  EXPECT_NE(test::text_of(EXPECTATIONS_FOLDER "/README.md").find(summary), std::string::npos)
-      << "the table of tests/mutants/README.md is another; replace it by " TABLE_FOLDER "/summary_cpu.md:\n"
-      << summary;
-  for (std::size_t i = 0; i < mutants.size(); ++i)
-    EXPECT_TRUE(tried[i]) << mutants[i].name << " is reached by no case: add one that reaches it";
+  const std::string summaries[] = {summary_of(findings, cases), summary_of_classes(findings, cases)};
+  std::ofstream(TABLE_FOLDER "/summary_" + device + ".md") << summaries[0] << '\n' << summaries[1];
+  const bool is_whole = controls.size() == cases.size() && !std::getenv("ASSAY_MUTANT_NAMES");
+  if (device != "cpu" || !is_whole) return;
+  for (const std::string& summary : summaries)
+    EXPECT_NE(test::text_of(EXPECTATIONS_FOLDER "/README.md").find(summary), std::string::npos)
+        << "a table of tests/mutants/README.md is another; replace it by that of " TABLE_FOLDER "/summary_cpu.md:\n"
+        << summary;
+  for (std::size_t i = 0; i < all_mutants().size(); ++i)
+    EXPECT_TRUE(tried[i]) << all_mutants()[i].name << " is reached by no case: add one that reaches it";
 }
 
 }  // namespace

@@ -20,7 +20,5 @@ struct Finding {
 Finding judge(const Trial& trial);
 // A row for each mutant, a column for each workload; below, by name, whatever was not killed.
 std::string table_of(const std::vector<Finding>& findings, const std::vector<TriedCase>& cases);
-// How many trials of each workload came to what: the table in README.md.
-std::string summary_of(const std::vector<Finding>& findings, const std::vector<TriedCase>& cases);
 
 }  // namespace assay::mutants

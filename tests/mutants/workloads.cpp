@@ -162,10 +162,34 @@ std::vector<TriedCase> make_cases() {
   return cases;
 }
 
+// The same cases with the mutated plugins, longer, so that there are late steps; and a few that sources need.
+std::vector<TriedCase> with_cases_of_sources(std::vector<TriedCase> cases) {
+  std::vector<TriedCase> of_sources;
+  for (const TriedCase& c : cases) {
+    if (c.device != "cpu") continue;
+    of_sources.push_back(c);
+    if (c.params.find("\"bf16\"") != std::string::npos) of_sources.back().device = "bf16";
+  }
+  std::string few = encoder_decoder_model;
+  few.replace(few.find("num_samples = 64"), 16, "num_samples = 16");
+  of_sources.push_back({.workload = "encoder_decoder", .variant = "epochs", .params = few});
+  of_sources.push_back({.workload = "mixed_precision:accumulation",
+                        .variant = "ring",
+                        .params = "operation = \"all_reduce\"\norder = \"ring\"\ndata = \"normal\"\nterms = 100\n"});
+  for (TriedCase& c : of_sources) c.of_sources = true;
+  std::erase_if(of_sources, [](const TriedCase& c) {
+    return std::none_of(all_mutants().begin(), all_mutants().end(), [&](const AnyMutant& m) { return c.tries(m); });
+  });
+  cases.insert(cases.end(), of_sources.begin(), of_sources.end());
+  return cases;
+}
+
 }  // namespace
 
-bool TriedCase::tries(std::string_view mutant) const {
-  const std::string_view operation = mutant.substr(0, mutant.find('.'));
+bool TriedCase::tries(const AnyMutant& mutant) const {
+  if (of_sources != mutant.is_of_sources()) return false;
+  if (of_sources) return (" " + std::string(mutant.tried) + " ").find(" " + name() + " ") != std::string::npos;
+  const std::string_view operation = mutant.name.substr(0, mutant.name.find('.'));
   const auto names_it = [&](const std::vector<std::string>& list) {
     return std::find(list.begin(), list.end(), operation) != list.end();
   };
@@ -174,13 +198,14 @@ bool TriedCase::tries(std::string_view mutant) const {
 
 std::string TriedCase::experiment() const {
   return "schema = 1\nname = \"x\"\n[workload]\nplugin = \"" + workload + "\"\n[workload.params]\n" + params +
-         "[measure]\nwarmup = 0\nsteps = 3\ntimeout = \"60s\"\n" + (starts_cold ? "prepare = false\n" : "") +
-         "[run]\ndevice = \"" + (device == "cpu" ? "cpu" : "cuda") +
-         "\"\nthreads = 1\nranks = " + std::to_string(ranks) + "\n";
+         (of_sources ? "[measure]\nwarmup = 2\nsteps = 6\n" : "[measure]\nwarmup = 0\nsteps = 3\n") +
+         "timeout = \"60s\"\n" + (starts_cold ? "prepare = false\n" : "") + "[run]\ndevice = \"" +
+         (device == "cuda" || device == "fp16" ? "cuda" : "cpu") + "\"\nthreads = 1\nranks = " + std::to_string(ranks) +
+         "\n";
 }
 
 const std::vector<TriedCase>& tried_cases(const std::string& device) {
-  static const std::vector<TriedCase> on_cpu = make_cases(), on_cuda = make_cuda_cases();
+  static const std::vector<TriedCase> on_cpu = with_cases_of_sources(make_cases()), on_cuda = make_cuda_cases();
   return device == "cuda" ? on_cuda : on_cpu;
 }
 
