@@ -87,13 +87,6 @@ Comparison Workload::check_result(const Buffers& b, const ExactData& exact, std:
   return all;
 }
 
-// Where a reduction is repeated in place, a sum grows, and a rounded average moves.
-bool Workload::knows_timed_result(const ExactData& exact) const {
-  if (!assay::comm::reduces(settings_.collective) || !settings_.in_place || settings_.ranks == 1) return true;
-  if (settings_.collective == Collective::reduce_scatter) return false;  // the parts of others are not the result's
-  return settings_.reduction != Reduction::sum && exact.tolerance() == 0;
-}
-
 Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::int64_t shift) {
   DeviceMemory other;
   if (!in_place && settings_.in_place)
@@ -127,10 +120,10 @@ Comparison Workload::run_and_check(bool in_place, const ExactData& exact, std::i
 // The timed step once more, the series or its graph, of which the communicator counts the collectives: a time is
 // divided by their number.
 void Workload::check_count(const Launch& launch) {
-  communicator_->take_totals();
+  const std::uint64_t before = time_.collectives(*communicator_);
   run_step(launch);
   communicator_->synchronize();
-  const std::uint64_t done = communicator_->take_totals().collectives;
+  const std::uint64_t done = time_.collectives(*communicator_) - before;
   if (done == static_cast<std::uint64_t>(settings_.repeats)) return;
   throw Error(ASSAY_WRONG_RESULT, "a step is to be " + std::to_string(settings_.repeats) + " x " +
                                       settings_.collective_name + ", and the communicator of rank " +
@@ -149,14 +142,11 @@ std::string Workload::verify(const Launch& launch) {
                     std::to_string(found.first->index) + ": got " + number(found.first->got) + ", expected " +
                     number(found.first->expected);
   };
-  const bool timed = knows_timed_result(exact);
-  if (timed) {
-    communicator_->synchronize();
-    add(check_result(timed_, exact, 0), "after the last timed step");
-    if (!settings_.in_place) Pieces(*backend_).spoil(timed_.receive);
-  }
+  communicator_->synchronize();
+  add(check_timed(exact), "after the last timed step");
+  if (!settings_.in_place) Pieces(*backend_).spoil(timed_.receive);
   check_count(launch);
-  if (timed) add(check_result(timed_, exact, 0), "after the timed step once more");
+  add(check_timed(exact), "after the timed step once more");
   const bool two_buffers = !assay::comm::may_be_in_place(settings_.collective);
   if (!two_buffers) add(run_and_check(true, exact, 1 * shift_of_data), "in place");
   if (!one_buffer) add(run_and_check(false, exact, 2 * shift_of_data), "out of place");
@@ -179,10 +169,12 @@ std::string Workload::verify(const Launch& launch) {
   const char* const buffers = one_buffer    ? "in one buffer"
                               : two_buffers ? "in two buffers"
                                             : "in place and out of place";
+  const std::string in_turn =
+      repeats_in_place() && settings_.ranks > 1 ? " (of reductions in place, but for their roundings)" : "";
   const std::string how = graph_ ? "replayed as a graph, " : "";
   const std::string checked =
       std::to_string(total.checked) + " elements on " + std::to_string(settings_.ranks) + " rank(s), " + how + buffers +
-      (timed ? ", and what the last timed step has left, also when it runs once more" : "") +
+      ", and what the last timed step has left" + in_turn + ", also when it runs once more" +
       (settings_.repeats > 1 ? ", " + std::to_string(settings_.repeats) + " collectives in a step" : "");
   if (total.wrong > 0)
     throw Error(ASSAY_WRONG_RESULT, what + ": " + std::to_string(total.wrong) + " of " + checked +

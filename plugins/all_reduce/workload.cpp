@@ -96,6 +96,7 @@ void Workload::setup(const Launch& launch) {
   communicator_->take_totals();
   // What it has left is not to pass for what the timed ones leave.
   if (!settings_.in_place) pieces.spoil(timed_.receive);
+  prepare_account();
 }
 
 void Workload::run_step(const Launch& launch) {
@@ -107,7 +108,7 @@ void Workload::run_step(const Launch& launch) {
 
 void Workload::run(const Launch& launch) {
   run_step(launch);
-  assay::comm::CollectiveTime::end_step(launch, *communicator_);
+  time_.end_step(launch, *communicator_);
 }
 
 void Workload::finish(const Launch& launch) {

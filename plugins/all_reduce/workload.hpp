@@ -6,6 +6,7 @@
 #include <assay/comm/pieces.hpp>
 #include <assay/comm/registered_memory.hpp>
 #include <assay/compute/backend.hpp>
+#include <assay/workload/spoiled_results.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,8 @@ class Workload {
   void setup(const Launch& launch);
   void run(const Launch& launch);
   void finish(const Launch& launch);
+  void open_account(const Launch& launch);
+  assay::Account account(const Launch& launch);
   std::string verify(const Launch& launch);
   assay::Work work() const;
 
@@ -72,6 +75,14 @@ class Workload {
   // A step's collectives, or one, as a graph.
   std::unique_ptr<assay::compute::Graph> capture(const Buffers& b, std::int64_t collectives);
 
+  // account.cpp
+  bool repeats_in_place() const;      // a reduction, whose result the next one reads
+  std::int64_t reduced_from() const;  // of the period of the data: where that of `receive` begins
+  std::vector<assay::compute::Tensor> foreign_results() const;
+  void prepare_account();
+  // What the timed collectives have left, whose number the communicator knows.
+  assay::comm::Comparison check_timed(const assay::comm::ExactData& exact);
+
   // verification.cpp
   void check_count(const Launch& launch);
   // Where each rank has a part of what is sent, each part has a shift of its own, so that no two are alike, also where
@@ -83,7 +94,6 @@ class Workload {
   // The data are those of `exact` from element `shift` on.
   assay::comm::Comparison run_and_check(bool in_place, const assay::comm::ExactData& exact, std::int64_t shift);
   assay::comm::Comparison check_result(const Buffers& b, const assay::comm::ExactData& exact, std::int64_t shift) const;
-  bool knows_timed_result(const assay::comm::ExactData& exact) const;
 
   assay::Host host_;
   Settings settings_;
@@ -95,6 +105,9 @@ class Workload {
   std::unique_ptr<assay::compute::Graph> graph_;  // a step; null where it is enqueued anew each time
   Buffers timed_;
   assay::comm::CollectiveTime time_;
+  assay::workload::SpoiledResults spoiled_;
+  std::int64_t renewed_ = 0;              // elements of `receive` that open_account has written anew
+  std::uint64_t collectives_before_ = 0;  // when it did so
 };
 
 }  // namespace all_reduce

@@ -160,6 +160,7 @@ void Workload::repeat_into_spoiled_results(const Launch& launch) {
   if (has_backward() && projects) spoil({&operands_.dout});
   repeat_step(launch);
   backend_->synchronize();
+  compare_with_timed();
 }
 
 std::vector<Layer::ProductError> Workload::errors_of_projections() {

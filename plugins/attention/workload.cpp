@@ -50,7 +50,7 @@ void Workload::measure_matrices(const Launch& launch) {
 }
 
 void Workload::open(const Launch& launch) {
-  backend_ = assay::workload::open_backend(host_, launch);
+  backend_ = std::make_unique<assay::compute::CountedBackend>(assay::workload::open_backend(host_, launch));
   if (settings_.precision.product_math != ProductMath::exact)
     backend_->set_product_math(settings_.precision.product_math);
 }
@@ -107,6 +107,7 @@ void Workload::hold_for_steps() {
   if (has_forward()) take(host_, layer_->forward_only());
   take(host_, layer_->kept());
   if (has_backward()) take(host_, layer_->backward_only());
+  prepare_account();
   prepare([&] {
     if (has_forward()) layer_->forward(*backend_);
     if (has_backward()) layer_->backward(*backend_);
@@ -130,6 +131,7 @@ void Workload::setup_cold() {
     release(layer_->forward_only());
   }
   backend_->synchronize();
+  prepare_account();
 }
 
 void Workload::take_first_step(const Launch& launch) {

@@ -2,8 +2,9 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/compute/backend.hpp>
+#include <assay/compute/counted_backend.hpp>
 #include <assay/compute/workspace.hpp>
+#include <assay/workload/spoiled_results.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class Workload {
   void setup(const Launch& launch);
   void run(const Launch& launch);
   void finish(const Launch& launch);
+  void open_account(const Launch& launch);
+  assay::Account account(const Launch& launch);
   std::string verify(const Launch& launch);
   assay::Peak peak(const Launch& launch);
   assay::Work work() const;
@@ -67,6 +70,12 @@ class Workload {
   void enqueue_step(const Launch& launch);
   void repeat_step(const Launch& launch);  // as the timed one, outside the timed window
 
+  // account.cpp
+  Slots written() const;  // what each step writes anew
+  std::vector<assay::compute::Tensor> written_tensors() const;
+  void prepare_account();
+  void compare_with_timed();  // what a repeated step has left, with what the last timed one had
+
   // verification.cpp
   struct SampledHead {
     std::int64_t index;  // among batch * heads
@@ -85,12 +94,14 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
-  std::unique_ptr<assay::compute::Backend> backend_;
+  std::unique_ptr<assay::compute::CountedBackend> backend_;
   Operands operands_;
   std::unique_ptr<Layer> layer_;
   assay::compute::Workspace workspace_;
   bool starts_cold_;
   std::unique_ptr<assay::compute::Graph> graph_;  // one step; null where the step is enqueued anew each time
+  assay::workload::SpoiledResults results_;
+  std::vector<assay::StepMark> timed_marks_;  // of what the timed steps have left; empty until account()
   double matrix_tflop_per_s_ = 0;
 };
 

@@ -108,6 +108,7 @@ void Workload::run_whole(const assay::Launch& launch) {
     if (!program_->say("whole\n")) break;
   if (!program_->has_ended()) fail_by_its_end(launch);
   if (!program_->ended_well()) fail(step_of(launch) + program_->how_it_ended());
+  ++ended_steps_;
 }
 
 bool Workload::hear(const assay::Launch& launch, bool in_step) {
@@ -135,6 +136,7 @@ bool Workload::hear(const assay::Launch& launch, bool in_step) {
       continue;
     }
     if (!open_phases_.empty()) fail("asked for a step within the phase '" + open_phases_.back() + "'; end it before");
+    if (in_step && settings_.step_is == StepIs::reported) ++ended_steps_;
     return has_asked_ = true;
   }
 }

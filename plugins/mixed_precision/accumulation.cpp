@@ -89,7 +89,7 @@ assay::Work Accumulation::work() const {
 }
 
 void Accumulation::setup(const Launch& launch) {
-  backend_ = assay::workload::open_backend(host_, launch);
+  backend_ = std::make_unique<assay::compute::CountedBackend>(assay::workload::open_backend(host_, launch));
   if (tf32_) backend_->set_product_math(assay::compute::ProductMath::tf32);
   take_memory();
   workspace_.prepare(host_, *backend_, [this] {
@@ -98,6 +98,20 @@ void Accumulation::setup(const Launch& launch) {
     enqueue();
   });
   make_terms();
+  // A sum that overflows both ways is no number, as a spoiled one is. Of a tree's results the first alone is written.
+  const bool is_number = operation_ == Operation::matmul || !std::isnan(expected());
+  spoiled_.take_memory(host_, *backend_,
+                       {{"the result", !is_number              ? 0
+                                       : order_ == Order::tree ? 1
+                                                               : results_.elements()}});
+  backend_->begin_steps();
+  workspace_.prepare(host_, *backend_, [this] { enqueue(); });
+}
+
+// Each step writes the same sums: the operations count it, and none may leave what was spoiled before the first.
+assay::Account Accumulation::account(const Launch&) {
+  (void)spoiled_.read(*backend_, {results_});
+  return {.steps = backend_->steps(backend_->prepared()), .marks = {}};
 }
 
 void Accumulation::take_memory() {

@@ -3,8 +3,9 @@
 #pragma once
 #include <assay/plugin.hpp>
 
-#include <assay/compute/backend.hpp>
+#include <assay/compute/counted_backend.hpp>
 #include <assay/compute/workspace.hpp>
+#include <assay/workload/spoiled_results.hpp>
 
 #include <memory>
 #include <string>
@@ -106,6 +107,8 @@ class Accumulation {
   void setup(const Launch& launch);
   void run(const Launch&) { enqueue(); }
   void finish(const Launch& launch);
+  void open_account(const Launch&) { spoiled_.spoil(*backend_, {results_}); }
+  assay::Account account(const Launch& launch);
   std::string verify(const Launch& launch);
   assay::Work work() const;
 
@@ -139,12 +142,13 @@ class Accumulation {
   std::int64_t terms_, ranks_;
   double term_;
 
-  std::unique_ptr<assay::compute::Backend> backend_;
+  std::unique_ptr<assay::compute::CountedBackend> backend_;
   assay::DeviceMemory data_memory_;
   assay::compute::Workspace workspace_;
   // fp32 [n]: a scratch for what is converted; then the terms; the chunks' or the ranks' sums, those stored, those in
   // the order of a ring; the result of each ring; the product's result.
   assay::compute::Tensor scratch_, x_, partials_, stored_partials_, rotated_, results_, product_;
+  assay::workload::SpoiledResults spoiled_;
   std::vector<double> real_;    // the terms before they were stored
   std::vector<float> on_host_;  // as stored
 };

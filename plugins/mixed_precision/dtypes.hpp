@@ -69,6 +69,8 @@ class Dtypes {
   void setup(const Launch& launch);
   void run(const Launch& launch) { training_step(trainer_, launch); }
   void finish(const Launch& launch);
+  assay::Account account(const Launch&) { return trainer_.account(); }
+  void restart(const Launch&) { trainer_.start(); }
   std::string verify(const Launch& launch);  // the gradients against those of float64
 
  private:

@@ -80,6 +80,8 @@ class SpeedAccuracy {
   explicit SpeedAccuracy(const assay::Case& c);  // throws assay::Error
   void setup(const Launch& launch);
   void run(const Launch& launch);
+  assay::Account account(const Launch&) { return trainer_->account(); }
+  void restart(const Launch&) { trainer_->start(); }
   std::string verify(const Launch& launch);  // reports loss and errors
   assay::Work work() const;
 

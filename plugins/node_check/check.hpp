@@ -45,6 +45,8 @@ class Check : public Reports {
   virtual void setup(const Launch& launch) = 0;
   virtual void run(const Launch& launch) = 0;
   virtual void finish(const Launch&) {}
+  virtual void open_account(const Launch&) {}
+  virtual assay::Account account(const Launch&) = 0;
   virtual std::string verify(const Launch& launch) = 0;
   virtual assay::Work work() const = 0;
 };

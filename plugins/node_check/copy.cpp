@@ -61,7 +61,7 @@ assay::Work Copy::work() const {
 void Copy::setup(const Launch& launch) {
   launch.report(message_bytes_metric, 3 * third_ * word_bytes);
   pattern_ = assay::comm::exchange(host_, "node_check.pattern", pattern_)[0];  // one for all, so that a record names it
-  backend_ = assay::workload::open_backend(host_, launch);
+  backend_ = std::make_unique<assay::compute::CountedBackend>(assay::workload::open_backend(host_, launch));
   for (int i = 0; i < 2; ++i) {
     memory_[i] = assay::DeviceMemory(host_, ASSAY_MEMORY_DATA, static_cast<std::size_t>(3 * third_ * word_bytes),
                                      i == 0 ? "first buffer" : "second buffer");
@@ -73,6 +73,20 @@ void Copy::setup(const Launch& launch) {
     for (std::size_t i = 0; i < host.size(); ++i) host[i] = word(first + static_cast<std::int64_t>(i), 0);
     backend_->upload(piece, host.data());
   });
+  spoiled_.take_memory(host_, *backend_, {{"the copy", as_numbers(0).elements()}});
+  backend_->begin_steps();
+}
+
+Tensor Copy::as_numbers(std::uint64_t buffer) const {
+  return Tensor(buffers_[buffer].data, DType::f32, {2 * buffers_[buffer].elements()});
+}
+
+// The next copy writes over the older buffer: verify finds what is left of this, as it compares every word.
+void Copy::open_account(const Launch&) { spoiled_.spoil(*backend_, {as_numbers((copies_ + 1) % 2)}); }
+
+// A copy is two operations (enqueue_copy).
+assay::Account Copy::account(const Launch&) {
+  return {.steps = backend_->steps(2 * static_cast<std::uint64_t>(settings_.repeats)), .marks = {}};
 }
 
 std::uint64_t Copy::word(std::int64_t index, std::uint64_t copies) const {

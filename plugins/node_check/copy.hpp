@@ -4,7 +4,8 @@
 // not, so that memory which was not written holds what is wrong there. The next copy starts from what the last one has
 // written. So an error of any copy of the run stays in the data, which is checked once, at the end.
 #pragma once
-#include <assay/compute/backend.hpp>
+#include <assay/compute/counted_backend.hpp>
+#include <assay/workload/spoiled_results.hpp>
 #include <memory>
 
 #include "check.hpp"
@@ -18,10 +19,13 @@ class Copy final : public Check {
   Copy(const assay::Host& host, const Settings& settings);  // throws assay::Error
   void setup(const Launch& launch) override;
   void run(const Launch& launch) override;
+  void open_account(const Launch& launch) override;
+  assay::Account account(const Launch& launch) override;
   std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
  private:
+  assay::compute::Tensor as_numbers(std::uint64_t buffer) const;
   const assay::compute::Tensor& newest() const { return buffers_[copies_ % 2]; }
   void enqueue_copy();
   Findings compare(const assay::compute::Tensor& buffer, std::uint64_t copies) const;
@@ -32,9 +36,10 @@ class Copy final : public Check {
   Settings settings_;
   std::uint64_t pattern_;
   std::int64_t third_;  // words
-  std::unique_ptr<assay::compute::Backend> backend_;
+  std::unique_ptr<assay::compute::CountedBackend> backend_;
   assay::DeviceMemory memory_[2];
   assay::compute::Tensor buffers_[2];
+  assay::workload::SpoiledResults spoiled_;
   std::uint64_t copies_ = 0;
 };
 

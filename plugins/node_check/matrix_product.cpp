@@ -45,7 +45,7 @@ assay::Work MatrixProduct::work() const {
 }
 
 void MatrixProduct::setup(const Launch& launch) {
-  backend_ = assay::workload::open_backend(host_, launch);
+  backend_ = std::make_unique<assay::compute::CountedBackend>(assay::workload::open_backend(host_, launch));
   if (settings_.precision == Precision::tf32) backend_->set_product_math(assay::compute::ProductMath::tf32);
   const std::int64_t n = settings_.size;
   const std::size_t bytes = Tensor(nullptr, dtype_, {n, n}).bytes();
@@ -63,6 +63,7 @@ void MatrixProduct::setup(const Launch& launch) {
   write(minus_a_, exact_.a(), -1);
   write(b_, exact_.b(), 1);
   backend_->run(op::Fill{.x = c_, .value = 0});
+  backend_->begin_steps();
 }
 
 void MatrixProduct::write(const Tensor& to, const IntegerMatrix& from, int sign) const {
@@ -90,6 +91,11 @@ void MatrixProduct::run(const Launch& launch) {
     for (std::int64_t i = 0; i < settings_.repeats; ++i) enqueue_product();
   }
   if (settings_.fault != Fault::none && launch.iteration() == 0) spoil();
+}
+
+// Every product is in the sum, which cannot be spoiled: the operations count it, and verify has their number's parity.
+assay::Account MatrixProduct::account(const Launch&) {
+  return {.steps = backend_->steps(static_cast<std::uint64_t>(settings_.repeats)), .marks = {}};
 }
 
 void MatrixProduct::spoil() const {

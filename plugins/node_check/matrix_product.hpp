@@ -3,7 +3,7 @@
 // The products are added to one result with signs that alternate: it is a b after an odd number of products, and 0
 // after an even one. So an error of any product of the run stays in the result, which is checked once, at the end.
 #pragma once
-#include <assay/compute/backend.hpp>
+#include <assay/compute/counted_backend.hpp>
 #include <assay/compute/workspace.hpp>
 #include <memory>
 
@@ -18,6 +18,7 @@ class MatrixProduct final : public Check {
   MatrixProduct(const assay::Host& host, const Settings& settings);
   void setup(const Launch& launch) override;
   void run(const Launch& launch) override;
+  assay::Account account(const Launch& launch) override;
   std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
@@ -31,7 +32,7 @@ class MatrixProduct final : public Check {
   Settings settings_;
   assay::compute::DType dtype_;
   IntegerProduct exact_;
-  std::unique_ptr<assay::compute::Backend> backend_;
+  std::unique_ptr<assay::compute::CountedBackend> backend_;
   assay::DeviceMemory factors_memory_, result_memory_;
   assay::compute::Workspace workspace_;
   // -a is a matrix of its own: both signs are the same kernel, and take the same time.

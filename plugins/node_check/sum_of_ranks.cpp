@@ -40,6 +40,7 @@ void SumOfRanks::setup(const Launch& launch) {
   // Libraries connect, and find out what they cannot do, in the first collective.
   communicator_->wait(enqueue());
   communicator_->take_totals();
+  spoiled_.take_memory(host_, *backend_, {{"what is received", receive_.elements()}});
 }
 
 assay::comm::Ticket SumOfRanks::enqueue() { return communicator_->all_reduce(send_, receive_, Reduction::sum); }
@@ -49,8 +50,14 @@ void SumOfRanks::run(const Launch& launch) {
     const auto phase = launch.phase(all_reduce_phase);
     for (std::int64_t i = 0; i < settings_.repeats; ++i) time_.run(launch, *communicator_, [&] { return enqueue(); });
   }
-  assay::comm::CollectiveTime::end_step(launch, *communicator_);
+  time_.end_step(launch, *communicator_);
   if (settings_.fault != Fault::none && launch.iteration() == 0) spoil();
+}
+
+assay::Account SumOfRanks::account(const Launch&) {
+  const std::uint64_t steps = time_.steps(*communicator_, static_cast<std::uint64_t>(settings_.repeats));
+  if (settings_.fault != Fault::not_a_number) (void)spoiled_.read(*backend_, {receive_});
+  return {.steps = steps, .marks = {}};
 }
 
 void SumOfRanks::spoil() const {

@@ -4,6 +4,7 @@
 #include <assay/comm/exact_data.hpp>
 #include <assay/comm/message.hpp>
 #include <assay/comm/pieces.hpp>
+#include <assay/workload/spoiled_results.hpp>
 #include <memory>
 
 #include "check.hpp"
@@ -18,6 +19,8 @@ class SumOfRanks final : public Check {
   void setup(const Launch& launch) override;
   void run(const Launch& launch) override;
   void finish(const Launch& launch) override;
+  void open_account(const Launch&) override { spoiled_.spoil(*backend_, {receive_}); }
+  assay::Account account(const Launch& launch) override;
   std::string verify(const Launch& launch) override;
   assay::Work work() const override;
 
@@ -36,6 +39,7 @@ class SumOfRanks final : public Check {
   std::unique_ptr<assay::comm::Communicator> communicator_;
   assay::compute::Tensor send_, receive_;
   assay::comm::CollectiveTime time_;
+  assay::workload::SpoiledResults spoiled_;
 };
 
 }  // namespace node_check

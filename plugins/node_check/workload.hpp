@@ -20,6 +20,8 @@ class Workload : public Reports {
   void setup(const Launch& launch) { check_->setup(launch); }
   void run(const Launch& launch) { check_->run(launch); }
   void finish(const Launch& launch) { check_->finish(launch); }
+  void open_account(const Launch& launch) { check_->open_account(launch); }
+  assay::Account account(const Launch& launch) { return check_->account(launch); }
   std::string verify(const Launch& launch) { return check_->verify(launch); }
   assay::Work work() const { return check_->work(); }
 
