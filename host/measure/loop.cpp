@@ -3,6 +3,7 @@
 #include "measure/instruments.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace assay::host::measure {
@@ -144,6 +145,7 @@ class Loop {
       hooks_.run_step(iteration_++, true);
     } else {
       ns = synchronized_sample(true, 1);
+      if (iteration_ > 1) result_.fastest_warm_up_ns = std::fmin(result_.fastest_warm_up_ns, ns);
       recorder_.flush();
     }
     hooks_.after_step(true, static_cast<std::int64_t>(iteration_), plan_.warmup);

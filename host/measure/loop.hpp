@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -53,8 +54,10 @@ struct LoopResult {
   std::int64_t settling_steps = 0;             // between what prepare_window did and the first measured step
   std::uint64_t iterations = 0;                // all steps that were run
   std::uint64_t iterations_before_window = 0;  // those of them that came before the first measured one
-  std::int64_t inner = 1;                      // steps of a sample
-  double instrument_ns = 0;                    // what a sample with nothing in it takes
+  // Of the steps of the warm-up that were waited for, but the first one; NaN where there were none.
+  double fastest_warm_up_ns = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t inner = 1;    // steps of a sample
+  double instrument_ns = 0;  // what a sample with nothing in it takes
 };
 
 LoopResult measure(Timeline& timeline, Recorder& recorder, const MeasurePlan& plan, const LoopHooks& hooks);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include "validate/probe_parts.hpp"
 #include "validate/probes.hpp"
@@ -12,6 +14,33 @@ namespace assay::host::validate {
 namespace {
 
 constexpr int warmup_steps = 2;
+
+// The seconds of so many steps; nothing where one fails.
+std::optional<std::vector<double>> timed_steps(Life& life, assay_stage stage, int count) {
+  std::vector<double> seconds;
+  for (int i = 0; i < count; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!life.step(stage).is_ok()) return std::nullopt;
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return seconds;
+}
+
+// Whether an object that is measured goes on doing what a new one does.
+void try_anew(Stage& stage, const Asker& asker) {
+  constexpr int trial_steps = 8;
+  const auto steps_of_new_object = [&](assay_stage of) -> std::optional<std::vector<double>> {
+    stage.begin_anew();
+    stage.services().ignore_metrics(true);
+    Life life(stage);
+    if (!begins(life, 1)) return std::nullopt;
+    return timed_steps(life, of, trial_steps);
+  };
+  const auto measured_s = steps_of_new_object(ASSAY_STAGE_MEASURE), anew_s = steps_of_new_object(ASSAY_STAGE_WARMUP);
+  if (!measured_s || !anew_s) return;
+  if (const std::string mistake = worker::mistake_in(*measured_s, *anew_s); !mistake.empty())
+    asker.find(Check::run_stages, mistake);
+}
 
 // One object whose steps are accounted for, from set-up on.
 class AccountedLife {
@@ -93,14 +122,11 @@ class AccountedLife {
 
   void try_stages() {
     asker_.ask(Check::run_stages);
-    bool is_well = true;
     const worker::StageTrial trial = worker::stage_trial([&](bool measured) {
-      const auto begin = std::chrono::steady_clock::now();
-      is_well = is_well && life_.step(measured ? ASSAY_STAGE_MEASURE : ASSAY_STAGE_WARMUP).is_ok();
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      return timed_steps(life_, measured ? ASSAY_STAGE_MEASURE : ASSAY_STAGE_WARMUP, 1).value_or(std::vector{0.0})[0];
     });
     const std::string mistake = worker::mistake_in(trial);
-    if (is_well && !mistake.empty()) asker_.find(Check::run_stages, mistake);
+    if (!mistake.empty()) asker_.find(Check::run_stages, mistake);
   }
 
   Stage& stage_;
@@ -116,6 +142,7 @@ void account_probe(const Subject& subject, const Asker& asker) {
   stage.init();
   stage.services().ignore_metrics(true);
   AccountedLife(stage, asker).live();
+  try_anew(stage, asker);
 }
 
 }  // namespace assay::host::validate

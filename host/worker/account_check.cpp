@@ -67,22 +67,42 @@ std::string AccountCheck::repeat(const measure::LoopResult& measured) {
   return counted + repeated.text + "; ";
 }
 
+double AccountCheck::seconds_of_step(std::uint64_t iteration, bool measured) const {
+  const auto begin = std::chrono::steady_clock::now();
+  case_.run(iteration, measured);
+  case_.wait();
+  const double step_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  case_.ranks.check_aborted();
+  return step_s;
+}
+
 void AccountCheck::try_stages(const measure::LoopResult& measured) const {
   constexpr double longest_step_s = 1;
   if (!case_.takes_steps_after_finish) return;
   if (slowest(measure::summarize(measured.samples.step_ns).mean * 1e-9) > longest_step_s) return;
   case_.services.ignore_metrics(true);
   std::uint64_t iteration = measured.iterations;
-  const StageTrial trial = stage_trial([&](bool is_measured) {
-    const auto begin = std::chrono::steady_clock::now();
-    case_.run(iteration++, is_measured);
-    case_.wait();
-    const double step_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    case_.ranks.check_aborted();
-    return step_s;
-  });
+  const StageTrial trial = stage_trial([&](bool is_measured) { return seconds_of_step(iteration++, is_measured); });
   case_.services.ignore_metrics(false);
   if (const std::string mistake = mistake_in(trial); !mistake.empty()) case_.wrong(mistake);
+}
+
+void AccountCheck::try_anew(const measure::LoopResult& measured) const {
+  constexpr int steps = 6;
+  if (table_ || !case_.ranks.is_alone()) return;
+  std::vector<double> measured_s = measured.samples.step_ns;
+  for (double& sample : measured_s) sample *= 1e-9;
+  if (!is_suspicious(measured_s, measured.fastest_warm_up_ns * 1e-9)) return;
+  case_.services.ignore_metrics(true);
+  try {
+    case_.make_anew();
+  } catch (...) {  // where a second object cannot be made, no more is known than before
+    return;
+  }
+  std::vector<double> anew_s;
+  for (int step = 0; step < steps; ++step) anew_s.push_back(seconds_of_step(static_cast<std::uint64_t>(step), false));
+  case_.services.ignore_metrics(false);
+  if (const std::string mistake = mistake_in(std::move(measured_s), anew_s); !mistake.empty()) case_.wrong(mistake);
 }
 
 }  // namespace assay::host::worker

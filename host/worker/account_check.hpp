@@ -24,7 +24,8 @@ struct AccountedCase {
   std::function<void(const char* function, assay_status)> check;  // throws for what is not ASSAY_OK
   std::function<void(const std::string& mistake)> wrong;          // throws: the result is wrong
   std::function<void(std::uint64_t iteration, bool measured)> run;
-  std::function<void()> wait;  // for the device
+  std::function<void()> wait;       // for the device
+  std::function<void()> make_anew;  // another object in place of this one, set up
   bool takes_steps_after_finish;
 };
 
@@ -40,6 +41,9 @@ class AccountCheck {
   // After everything that belongs to the figures: the text of what was found, with "; " behind it. Of a workload
   // without an account, "" where steps of the two stages take about the same time.
   std::string repeat(const measure::LoopResult& measured);
+  // After the verification, as the last thing that is done with the workload: where it keeps no account, and its
+  // measured steps were much faster than those before them, another object shows whether they did their work.
+  void try_anew(const measure::LoopResult& measured) const;
 
  private:
   assay_launch launch() const { return case_.services.launch(ASSAY_STAGE_VERIFY, 0, nullptr); }
@@ -47,6 +51,7 @@ class AccountCheck {
   bool any_rank(bool mine) const;
   double slowest(double mine) const;
   void try_stages(const measure::LoopResult& measured) const;
+  double seconds_of_step(std::uint64_t iteration, bool measured) const;
 
   AccountedCase case_;
   const assay_account* table_;

@@ -159,6 +159,7 @@ class CaseRun {
     if (takes_steps_after_finish()) trace_kernels(result.iterations);
     take_silent_steps(result);
     verify(result);
+    account_->try_anew(result);
     stage_times_.end();
     if (work_.flops > 0 || work_.bytes > 0) measure_peak(result);
     if (const std::string mistake = word_mistake(services_->case_metrics(), schema_); !mistake.empty())
@@ -174,6 +175,16 @@ class CaseRun {
     config_.params.insert(spec_.values.params.begin(), spec_.values.params.end());
     if (library_->entry().init) check("init", library_->entry().init(services_->abi()));
     initialized_ = true;
+    make_object();
+    work_.struct_size = sizeof work_;
+    if (workload_->work) {
+      check("work", workload_->work(object_, &work_));
+      result_.work =
+          record::Work{work_.flops, work_.bytes, work_.items, schema_.item_unit, arithmetic_name(work_.arithmetic)};
+    }
+  }
+
+  void make_object() {
     assay_case c{};
     c.struct_size = sizeof c;
     c.config = &config_;
@@ -183,12 +194,6 @@ class CaseRun {
     c.prepare = spec_.values.measure.prepare ? 1 : 0;
     check("create", workload_->create(services_->abi(), &c, &object_));
     if (!object_) throw CaseFailure{record::Status::failed, "create returned ASSAY_OK and no object"};
-    work_.struct_size = sizeof work_;
-    if (workload_->work) {
-      check("work", workload_->work(object_, &work_));
-      result_.work =
-          record::Work{work_.flops, work_.bytes, work_.items, schema_.item_unit, arithmetic_name(work_.arithmetic)};
-    }
   }
 
   measure::LoopResult measured() {
@@ -302,7 +307,15 @@ class CaseRun {
             .wrong = [this](const std::string& mistake) { wrong_result(mistake); },
             .run = run,
             .wait = [this] { wait_for_device(); },
+            .make_anew = [this] { make_anew(); },
             .takes_steps_after_finish = takes_steps_after_finish() || !workload_->finish};
+  }
+
+  void make_anew() {
+    workload_->destroy(object_);
+    object_ = nullptr;
+    make_object();
+    call("setup", workload_->setup, ASSAY_STAGE_SETUP);
   }
 
   void wrong_result(const std::string& reason) {

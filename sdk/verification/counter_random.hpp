@@ -1,6 +1,6 @@
-// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011) once more, a block at a time: what masks of dropout, samples and
-// orders of data are held against. The key is the seed and the counter is (block, stream), each 64 bits, low word
-// first.
+// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011) once more, a block at a time: what masks of dropout, samples,
+// orders of data and batches are held against. The key is the seed and the counter is (block, stream), each 64 bits,
+// low word first.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -34,6 +34,13 @@ inline std::uint64_t philox_bits(std::uint64_t seed, std::uint64_t stream, std::
 inline std::uint64_t below(std::uint64_t limit, std::uint64_t bits) {
   __extension__ typedef unsigned __int128 Wide;
   return static_cast<std::uint64_t>(Wide(bits) * limit >> 64);
+}
+
+// Element `index` of what compute::op::RandomIntegers draws from [0, range): two in a block, scaled by the upper half.
+inline std::int64_t random_integer(std::uint64_t seed, std::uint64_t stream, std::int64_t index, std::int64_t range) {
+  const auto place = static_cast<std::uint64_t>(index);
+  return static_cast<std::int64_t>(below(static_cast<std::uint64_t>(range),
+                                         philox_bits(seed, stream, place / 2, static_cast<std::size_t>(place % 2))));
 }
 
 }  // namespace assay::verification

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "random_integers.hpp"
+#include "counter_random.hpp"
 
 namespace assay::verification {
 

@@ -5,7 +5,7 @@
 #include <assay/verification/decoder_rank_check.hpp>
 
 #include "decoder_parameters.hpp"
-#include "random_integers.hpp"
+#include "counter_random.hpp"
 #include "trainer_host.hpp"
 
 namespace assay::train {

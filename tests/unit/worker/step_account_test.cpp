@@ -141,6 +141,19 @@ TEST(StageTrial, LetsNeighboursBe) {
   EXPECT_EQ(mistake_in({}), "");
 }
 
+TEST(StageTrial, FindsWhatStopsWorkingForGood) {
+  EXPECT_TRUE(is_suspicious({1e-7, 1e-7, 1e-3, 1e-3}, 1e-3));  // every second step
+  EXPECT_FALSE(is_suspicious({1e-3, 1e-3, 9e-4, 1e-3}, 1e-3));
+  EXPECT_FALSE(is_suspicious({1e-7}, std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_FALSE(is_suspicious({1e-8}, 1e-6));  // calls, not steps
+  EXPECT_EQ(
+      mistake_in(std::vector{1e-7, 1e-7, 1e-7}, {5e-2, 1e-3, 2e-3}),
+      "a quarter of the measured steps took at most 0.0001 ms, and each of the first steps of a new object of the "
+      "workload at least 1 ms: a measured step does less than its work");
+  EXPECT_EQ(mistake_in(std::vector{1e-3, 1e-3}, {5e-2, 1e-3, 2e-3}), "");
+  EXPECT_EQ(mistake_in(std::vector{1e-7, 1e-7}, {5e-2}), "");  // a first step says nothing
+}
+
 record::Peak peak_of(double gflop_per_s) {
   record::Peak peak;
   peak.gflop_per_s = gflop_per_s;
