@@ -21,14 +21,9 @@ std::unique_ptr<assay::data::SampleSource> open(const assay::Host& host, const D
 }  // namespace
 
 TrainingData::TrainingData(const assay::Host& host, const DataSettings& settings, assay::compute::Backend& backend)
-    : dataset_(settings.dataset),
-      source_(open(host, settings)),
+    : source_(open(host, settings)),
       staging_(host, ASSAY_MEMORY_DATA, assay::data::Loader::device_bytes(settings.dataset.shape, settings.loader),
                "staged batches"),
       loader_(std::make_unique<assay::data::Loader>(*source_, settings.loader, backend, staging_.data())) {}
-
-std::vector<std::int64_t> TrainingData::last_batch() const {
-  return loader_->last_batch(assay::data::SyntheticSamples(dataset_.shape, dataset_.samples, dataset_.seed));
-}
 
 }  // namespace encoder_decoder

@@ -4,7 +4,6 @@
 
 #include <assay/data/loader.hpp>
 #include <memory>
-#include <vector>
 
 #include "settings.hpp"
 
@@ -16,12 +15,8 @@ class TrainingData {
   TrainingData(const assay::Host& host, const DataSettings& settings, assay::compute::Backend& backend);
 
   assay::data::Loader& loader() { return *loader_; }
-  // What the batch that was delivered last must be, by seed and order alone: made of drawn samples, also where those
-  // of the case lie on a disk.
-  std::vector<std::int64_t> last_batch() const;
 
  private:
-  assay::data::DatasetParameters dataset_;
   std::unique_ptr<assay::data::SampleSource> source_;
   assay::DeviceMemory staging_;
   std::unique_ptr<assay::data::Loader> loader_;  // ends before what it reads from and writes to

@@ -2,12 +2,13 @@
 //   after the last step, whichever kind it was (a traced or a silent one, if the host took such): are the loss and
 //   every gradient finite, is the batch that it had, and are those of the steps that follow, what seed and order say;
 //   from the starting weights: does the optimizer do what its formula says; dropout included, in a later step than the
-//   first, is every operation of the step what it is in float64, and does the captured step do what its operations do
-//   one by one;
-//   without dropout: is the loss what random weights must give, and do the fused and the unfused path agree on it and
-//   on every gradient, with the other attention, so that no kernel of the timed path vouches for itself; on several
-//   ranks: are the averaged gradients the mean of what the ranks compute alone, and the weights the same on all of
-//   them, to the bit, after a few steps on different batches.
+//   first, is every operation of the step what it is in float64, does the captured step do what its operations do
+//   one by one, and has each place of dropout masks of its own, the same in forward and backward; of a few samples,
+//   with and without dropout, are loss and gradients those of an independent model in float64; without dropout: is the
+//   loss what random weights must give, and do the fused and the unfused path agree on it and on every gradient, with
+//   the other attention, so that no kernel of the timed path vouches for itself; on several ranks: are the averaged
+//   gradients the mean of what the ranks compute alone, and the weights the same on all of them, to the bit, after a
+//   few steps on different batches.
 #include <cmath>
 #include <optional>
 
@@ -15,6 +16,10 @@
 #include <assay/compute/audited_backend.hpp>
 #include <assay/parallel/gradient_buckets.hpp>
 #include <assay/verification/average_check.hpp>
+#include <assay/verification/dropout_watch.hpp>
+#include <assay/verification/encoder_decoder_check.hpp>
+#include <assay/verification/encoder_decoder_reference.hpp>
+#include <assay/verification/expected_samples.hpp>
 #include <assay/verification/optimizer_check.hpp>
 #include <assay/verification/other_path.hpp>
 #include <assay/verification/rank_check.hpp>
@@ -77,6 +82,18 @@ Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Back
   return outcome;
 }
 
+Configured::Configured(const assay::Case& c, const Settings& settings)
+    : dropout(c.get<float>("dropout")),
+      dropout_seed(c.seed() + static_cast<std::uint64_t>(c.rank())),
+      samples{.sequence_length = c.get<std::int64_t>("sequence_length"),
+              .vocabulary = c.get<std::int64_t>("vocab_size"),
+              .samples = settings.data.dataset.samples,
+              .batch_size = c.get<std::int64_t>("batch_size"),
+              .rank = c.rank(),
+              .ranks = c.rank_count(),
+              .shuffle = c.get<bool>("shuffle"),
+              .seed = c.seed()} {}
+
 // From the starting weights, but for what is 1 or 0 in them, and with the number of a later step: a kernel that ignores
 // one of these is right in the first one.
 void Workload::start_later() {
@@ -106,16 +123,18 @@ void Workload::repeat_step(const Launch& launch) {
   steps_.repeat([&] { enqueue_step(launch); });
 }
 
-// Each rank looks at its own; all of them know what one has found, as those that go on would wait for it.
+// Each rank looks at its own; all of them know what one has found, as those that go on would wait for it. What a batch
+// must be comes from a second implementation, and which one is due from the steps that were taken.
 std::string Workload::check_batches(const Launch& launch) {
+  if (trained_ == 0) throw Error(ASSAY_INTERNAL, "no step has been taken whose batch could be checked");
   assay::compute::Backend& backend = trainer_.backend();
   std::int32_t wrong = -1;
   for (std::int32_t i = 0; i <= verified_batches; ++i) {
-    if (i > 0) data_->loader().next(trainer_.batch()), repeat_step(launch);
+    if (i > 0) data_->loader().next(trainer_.batch()), repeat_step(launch), ++trained_;
     steps_.wait(trainer_);
     std::vector<std::int64_t> found(static_cast<std::size_t>(trainer_.batch().elements()));
     backend.download(found.data(), trainer_.batch());
-    if (wrong < 0 && found != data_->last_batch()) wrong = i;
+    if (wrong < 0 && found != assay::verification::expected_batch(configured_.samples, trained_ - 1)) wrong = i;
   }
   const std::vector<std::int32_t> ranks =
       steps_.communicate() ? assay::comm::exchange(host_, "encoder_decoder.batches", wrong) : std::vector{wrong};
@@ -139,13 +158,20 @@ std::string Workload::check_operations(const Launch& launch, assay::compute::Bac
   steps_.forget_captured();  // its addresses may be about to change
   trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
   start_later();
-  enqueue(trainer_.model(), audited);
-  if (!of_step) return "";
+  assay::verification::DropoutWatch watch(audited);
+  trainer_.model().forward(watch, trainer_.batch());
+  watch.begin_backward();
+  trainer_.model().backward(watch, trainer_.batch());
+  const std::string dropout = watch.check({.probability = configured_.dropout,
+                                           .seed = configured_.dropout_seed,
+                                           .step = trainer_.optimizer().step_number(),
+                                           .places = assay::verification::dropout_places(model())});
+  if (!of_step) return dropout;
   Outcome one_by_one;
   take(one_by_one, trainer_.model());
   return assay::verification::compare_paths("timed step against its operations one by one", *of_step, one_by_one,
                                             tolerance_of(model()), trainer_.parameters(), "") +
-         "; ";
+         "; " + dropout;
 }
 
 // Of the timed step, with dropout and, on several ranks, with their average.
@@ -173,6 +199,7 @@ assay::Verified Workload::check_ranks(const Launch& launch) {
   if (!steps_.communicate()) return std::string();
   assay::verification::check_broadcast(host_, "encoder_decoder.broadcast", trainer_, steps_.communicator(),
                                        loss_scale_);
+  assay::verification::check_seeds_of_ranks(host_, "encoder_decoder.dropout_seeds", model().dropout_seed);
   const assay::Verified average = check_average_of_ranks(launch);
   for (int i = 0; i < assay::verification::verified_steps; ++i) {
     data_->loader().next(trainer_.batch());
@@ -202,6 +229,9 @@ assay::Verified Workload::verify(const Launch& launch) {
   assay::compute::AuditedBackend audited(trainer_.backend(), model().precision.product_math);
   text += check_operations(launch, audited);
   const bool operations_in_part = !audited.looked_at_all();
+  const assay::Verified against_float64 =
+      assay::verification::check_encoder_decoder_against_float64(host_, trainer_, loss_scale_);
+  text += against_float64.text;
   EncoderDecoderModel timed(without_dropout(model()), trainer_.parameters(), trainer_.ids());
   trainer_.lend_memory(timed);
   const assay::verification::PathTolerance tolerance = assay::verification::path_tolerance(
@@ -223,7 +253,8 @@ assay::Verified Workload::verify(const Launch& launch) {
   text += following.text();
   text += assay::verification::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
   const double share = assay::verification::sampled_share(trainer_.parameters(), compared_each);
-  return {text + ", of " + assay::verification::share_text(share), ranks.in_part || operations_in_part};
+  return {text + ", of " + assay::verification::share_text(share),
+          ranks.in_part || operations_in_part || against_float64.in_part};
 }
 
 }  // namespace encoder_decoder

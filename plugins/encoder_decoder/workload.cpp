@@ -12,6 +12,7 @@ using Marks = assay::train::Trainer::Marks;
 Workload::Workload(const assay::Case& c)
     : host_(c.host()),
       settings_(c),
+      configured_(c, settings_),
       trainer_(host_, settings_.trainer),
       average_(assay::parallel::Strategy::overlap_bucketed, trainer_.parameters(), settings_.communication.bucket_bytes,
                settings_.communication.last_bucket_bytes) {}
@@ -53,6 +54,7 @@ void Workload::setup(const Launch& launch) {
   if (steps_.communicate()) start();
   data_->loader().start_epoch(0);
   data_->loader().take_totals();
+  trained_ = 0;
 }
 
 void Workload::start(double loss_scale) {
@@ -99,6 +101,7 @@ void Workload::take_batch(const Launch& launch) {
 
 // Of an epoch the captured steps are one phase: none of theirs is marked.
 void Workload::train_on_batch(const Launch& launch) {
+  ++trained_;
   const auto enqueue = [&] { enqueue_step(launch); };
   if (settings_.unit == Unit::step || !steps_.are_captured() || steps_.are_silent())
     return steps_.enqueue(host_, enqueue);

@@ -5,6 +5,7 @@
 #include <assay/parallel/rank_steps.hpp>
 #include <assay/train/training_metrics.hpp>
 #include <assay/train/training_step.hpp>
+#include <assay/verification/expected_samples.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/workload/precision.hpp>
 #include <memory>
@@ -13,6 +14,15 @@
 #include "training_data.hpp"
 
 namespace encoder_decoder {
+
+// What the verification knows from the case, apart from what the settings make of it.
+struct Configured {
+  Configured(const assay::Case& c, const Settings& settings);  // settings: how many samples there are
+
+  float dropout;
+  std::uint64_t dropout_seed;  // each rank has masks of its own
+  assay::verification::SampleRule samples;
+};
 
 class Workload {
  public:
@@ -98,11 +108,13 @@ class Workload {
 
   assay::Host host_;
   Settings settings_;
+  Configured configured_;
   assay::models::EncoderDecoderTrainer trainer_;
   assay::parallel::GradientAverage average_;
   std::unique_ptr<TrainingData> data_;
   assay::parallel::RankSteps steps_;                                  // without a communicator on one rank
   double loss_scale_ = assay::verification::verification_loss_scale;  // of the verification
+  std::int64_t trained_ = 0;                                          // batches since the first epoch began
   // Over all that is measured. Workers read ahead: a single step may see a batch delivered and none read.
   std::uint64_t delivered_bytes_ = 0;
   double read_ms_ = 0;
