@@ -98,8 +98,8 @@ std::string check_late_updates(const train::Trainer& trainer, OptimizerCheck& ch
     throw Error(ASSAY_WRONG_RESULT, "at update " + std::to_string(step) +
                                         " gradients overflow at every loss scale down to " + workload::number(scale));
   };
-  std::string text =
-      "updates " + std::to_string(early) + ", " + std::to_string(later) + " and " + std::to_string(last) + " likewise";
+  std::string text = "updates " + std::to_string(early) + ", " + std::to_string(later) + " and " +
+                     std::to_string(last) + " likewise, of " + std::to_string(check.checked_elements()) + " elements";
   take(early, OptimizerCheck::Shows::update, ScalerState::growth_interval - 2);
   take(later, OptimizerCheck::Shows::update, ScalerState::growth_interval - 1);
   if (scales) {

@@ -20,8 +20,7 @@ using compute::Tensor;
 
 namespace {
 
-// Elements of the whole arena that are looked at, and of each parameter at least.
-constexpr std::int64_t checked_elements = std::int64_t{1} << 21;
+// Elements that are looked at of each parameter at least.
 constexpr std::int64_t run = 256;
 constexpr std::int64_t least_of_parameter = 4 * run;
 
@@ -95,7 +94,7 @@ struct OptimizerCheck::Rule {
   }
 };
 
-OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optimizer& optimizer)
+OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optimizer& optimizer, std::int64_t most)
     : trainer_(trainer),
       optimizer_(optimizer),
       backend_(trainer.backend()),
@@ -103,7 +102,7 @@ OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optim
       moved_(set_.all().size()) {
   if (!trainer_.has_update())
     throw Error(ASSAY_UNSUPPORTED, "the trainer has no optimizer to check: its configuration says train_step = false");
-  choose_pieces();
+  choose_pieces(most);
   backend_.synchronize();
   before_ = read();
   const auto configured = static_cast<float>(optimizer_.config().lr);
@@ -133,8 +132,8 @@ void OptimizerCheck::for_each_part(
   }
 }
 
-void OptimizerCheck::choose_pieces() {
-  const double share = static_cast<double>(checked_elements) / static_cast<double>(set_.arena_elements());
+void OptimizerCheck::choose_pieces(std::int64_t most_of_arena) {
+  const double share = static_cast<double>(most_of_arena) / static_cast<double>(set_.arena_elements());
   for_each_part([&](train::ParameterSet::Id id, const train::ElementRange& part) {
     const auto of_parameter = static_cast<double>(set_.all()[id].elements());
     const auto most = std::max(least_of_parameter, static_cast<std::int64_t>(share * of_parameter));
@@ -220,7 +219,7 @@ void OptimizerCheck::compare(const Piece& piece, std::size_t index, const State&
       judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be);
     };
     const Rule::Element &right = expected.now, &magnitude = expected.magnitude;
-    if (shows(old.value, right.value, magnitude.value)) moved_[piece.parameter] = true;
+    if (!moved_[piece.parameter] && shows(old.value, right.value, magnitude.value)) moved_[piece.parameter] = true;
     check("a weight", double{values[i]}, right.value, magnitude.value, policy.parameter);
     if (!first.empty()) check("a first moment", double{first[i]}, right.first, magnitude.first, policy.state);
     if (!second.empty()) check("a second moment", double{second[i]}, right.second, magnitude.second, policy.state);
@@ -281,13 +280,16 @@ void OptimizerCheck::set_visible_rate() {
   backend_.run(op::Fill{.x = optimizer_.learning_rate(), .value = visible_rate_});
 }
 
-std::string OptimizerCheck::text() const {
+std::int64_t OptimizerCheck::checked_elements() const {
   std::int64_t checked = 0;
+  for (const Piece& piece : pieces_) checked += piece.arena.elements();
+  return checked;
+}
+
+std::string OptimizerCheck::text() const {
+  const std::int64_t checked = checked_elements();
   std::set<train::ParameterSet::Id> parameters;
-  for (const Piece& piece : pieces_) {
-    checked += piece.arena.elements();
-    parameters.insert(piece.parameter);
-  }
+  for (const Piece& piece : pieces_) parameters.insert(piece.parameter);
   std::string text =
       "optimizer: " + std::to_string(updates_) + (updates_ == 1 ? " update" : " updates") + " of " +
       std::to_string(checked) + " of " + std::to_string(elements_) + " elements of " +

@@ -34,7 +34,7 @@ class Verification : public Sandbox {
     set_variable("TROUBLED_CPU_BREAKS", "sgd");
     const json broken = record_of(text, 1);
     EXPECT_EQ(broken["status"], "wrong_result");
-    EXPECT_PRED2(contains, broken["reason"], "after update 2 a weight of");
+    EXPECT_PRED2(contains, broken["reason"], "after update 37 a weight of");
   }
   static ExperimentText decoder(const std::string& plugin, const std::string& params, int ranks = 1) {
     return {.plugin = plugin,

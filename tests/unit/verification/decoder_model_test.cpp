@@ -194,12 +194,25 @@ TEST(Float64Check, OfSeveralRanksLooksAtTokensOfTheirOwnAndSharesTheWork) {
                 verification::reference_shape(model, {.rank = 0, .ranks = 8}).layers);
 }
 
-TEST(Float64Check, WithoutMemoryIsInPart) {
+TEST(OwnModel, IsHeldAgainstAnotherPathAndFloat64) {
+  const TrainerHost host;
+  models::DecoderTrainer trainer(host.host(), test::small_trainer());
+  test::set_up(trainer, host);
+  const Verified of_first = verification::check_own_model(host.host(), trainer, {.rank = 0, .ranks = 2});
+  EXPECT_FALSE(of_first.in_part);
+  EXPECT_NE(of_first.text.find("2 of 2 layers against float64"), std::string::npos) << of_first.text;
+  EXPECT_NE(of_first.text.find("fused path against the unfused one"), std::string::npos) << of_first.text;
+  const Verified of_second = verification::check_own_model(host.host(), trainer, {.rank = 1, .ranks = 2});
+  EXPECT_NE(of_second.text.find("2 of 2 layers against float64"), std::string::npos) << of_second.text;
+  EXPECT_EQ(of_second.text.find("fused path"), std::string::npos) << "of one batch rank 0 alone compares paths";
+}
+
+TEST(OwnModel, WithoutMemoryIsVerifiedInPart) {
   TrainerHost host;
   models::DecoderTrainer trainer(host.host(), test::small_trainer());
   test::set_up(trainer, host);
   host.most_of_verification = 16;
-  const Verified verified = verification::check_against_float64(host.host(), trainer, 1);
+  const Verified verified = verification::check_own_model(host.host(), trainer, {.rank = 1, .ranks = 2});
   EXPECT_TRUE(verified.in_part);
   EXPECT_EQ(verified.text, "not held against float64: there is no memory for it; ");
 }

@@ -28,8 +28,7 @@ models::DecoderConfig reference_shape(models::DecoderConfig timed, const SharedW
 // From the starting weights, those of norms made other than 1, with tokens that repeat and a label that is left out.
 // Which parameters there are, and that they start as they should, is looked at first. Overwrites parameters, gradients
 // and activations: start() begins anew. `loss_scale`: at which gradients are finite. Throws WRONG_RESULT; in part where
-// the model is too large for a reference, or the device has no memory for it. Where one rank's share would be too much,
-// rank 0 alone compares.
+// the model is too large for a reference. Where one rank's share would be too much, rank 0 alone compares.
 Verified check_against_float64(const Host& host, models::DecoderTrainer& trainer, double loss_scale,
                                const SharedWork& shared = {});
 

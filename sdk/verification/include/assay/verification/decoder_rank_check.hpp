@@ -3,6 +3,7 @@
 #pragma once
 #include <assay/models/decoder_trainer.hpp>
 #include <assay/verification/average_check.hpp>
+#include <assay/verification/decoder_check.hpp>
 #include <string_view>
 
 namespace assay::verification {
@@ -23,7 +24,8 @@ Verified check_own_gradients(models::DecoderTrainer& trainer);
 // Is the model that a rank trains the right one? As its trainer enqueues it, against the same operations on the batch
 // as it lies there; then check_own_gradients; then against float64, each rank in tokens of its own
 // (decoder_check.hpp). No step may follow. Where all ranks hold the same batch, rank 0 alone compares paths. No rank
-// waits for another one.
+// waits for another one. In part where there is no memory for one of these.
 Verified check_own_model(const Host& host, models::DecoderTrainer& trainer);
+Verified check_own_model(const Host& host, models::DecoderTrainer& trainer, const SharedWork& shared);
 
 }  // namespace assay::verification

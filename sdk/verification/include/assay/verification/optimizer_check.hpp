@@ -26,9 +26,12 @@ class OptimizerCheck {
  public:
   // Keeps the state before the next step. The optimizer may be another than the trainer's, of the same parameters;
   // where it is restricted to ranges, these alone are looked at. Throws WRONG_RESULT where the state after start() is
-  // not that of step 0 with the configured learning rate. Blocks.
-  explicit OptimizerCheck(const train::Trainer& trainer) : OptimizerCheck(trainer, trainer.optimizer()) {}
-  OptimizerCheck(const train::Trainer& trainer, const train::Optimizer& optimizer);
+  // not that of step 0 with the configured learning rate. About `most` elements of the arena are looked at, and some of
+  // each parameter at least. Blocks.
+  static constexpr std::int64_t most_elements = std::int64_t{1} << 21;
+  explicit OptimizerCheck(const train::Trainer& trainer, std::int64_t most = most_elements)
+      : OptimizerCheck(trainer, trainer.optimizer(), most) {}
+  OptimizerCheck(const train::Trainer& trainer, const train::Optimizer& optimizer, std::int64_t most = most_elements);
 
   // After one step, whose gradients are still in the arena. Blocks.
   void after_step();
@@ -52,6 +55,7 @@ class OptimizerCheck {
 
   std::string text() const;  // "optimizer: 2 updates of ... within ..."
   double worst_roundings() const { return worst_roundings_; }
+  std::int64_t checked_elements() const;
 
  private:
   struct Piece {  // of one parameter and of one range
@@ -69,7 +73,7 @@ class OptimizerCheck {
     bool tell() const;  // whether there are weights and gradients to compare
   };
 
-  void choose_pieces();
+  void choose_pieces(std::int64_t most);
   // Of each parameter what lies in one range of the optimizer's: `look(id, range of the arena)`.
   void for_each_part(const std::function<void(train::ParameterSet::Id, const train::ElementRange&)>& look) const;
   std::vector<Squares> squares() const;
