@@ -127,8 +127,11 @@ AverageFindings compare_with_mean(const std::vector<RankGradients>& ranks) {
   return found;
 }
 
-// Found: in fp32 6e-8; in 16 bits 2e-3 to 4e-3 on a CPU and up to 1.2e-2 between two H200, where few elements of a
-// piece are not 0.
+// A sum over ranks rounds once for each addition, relative to terms whose norms the sketch is divided by: in fp32 five
+// roundings, of another model's own gradients a hundred (their paths' sums differ: path_check.cpp). In 16 bits the
+// ranks' gradients, the sum and the average are rounded, and where few elements of a piece are not 0 all of it shows:
+// 16 units of 2^-9. Found: in fp32 6e-8; in 16 bits 2e-3 to 4e-3 on a CPU and up to 1.2e-2 between two H200, where few
+// elements of a piece are not 0.
 double average_tolerance(const workload::PrecisionPolicy& p, bool own_of_another_model) {
   return (p.gradient != DType::f32 ? 16 : own_of_another_model ? 100 : 5) * rounding_of(p);
 }

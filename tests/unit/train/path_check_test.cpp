@@ -72,7 +72,7 @@ TEST(PathTolerance, TheLossOfFewTokensIsOffByMore) {
     EXPECT_LE(tolerance({}, 2, 2).loss, 5 * 6.6e-7);
     EXPECT_GE(tolerance(fp16, 2, 4).loss, 2 * 1.68e-4);
     EXPECT_LE(tolerance(fp16, 2, 4).loss, 5 * 1.68e-4);
-    EXPECT_EQ(tolerance(fp16, 2, 4096).loss, 1e-4);
+    EXPECT_NEAR(tolerance(fp16, 2, 4096).loss, 1e-4, 1e-9);
   }
 }
 
@@ -90,19 +90,27 @@ TEST(PathTolerance, OfFp32FindsAFactor) {
                Error);
 }
 
-TEST(PathTolerance, OfFewReluStatesInFp32IsThatOfRounding) {
-  const workload::PrecisionPolicy fp32{}, tf32{.product_math = compute::ProductMath::tf32},
-      bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16};
-  const auto of_states = [](const workload::PrecisionPolicy& policy, double states) {
-    return verification::few_states_path_tolerance(policy, 12, 512, states);
-  };
-  EXPECT_LE(of_states(fp32, 1e5).gradient, 5 * 8.2e-7);
-  EXPECT_LE(of_states(fp32, 1e5).factor, 5 * 5e-7);
-  EXPECT_EQ(of_states(fp32, 1e8).gradient, verification::relu_path_tolerance(fp32, 12, 512).gradient);
-  for (const workload::PrecisionPolicy& other : {tf32, bf16}) {
-    EXPECT_FALSE(verification::has_few_relu_states(other, 1));
-    EXPECT_EQ(of_states(other, 1).gradient, verification::relu_path_tolerance(other, 12, 512).gradient);
+// Errors that were found with right results keep a margin, and the tolerance is within a few times of them.
+TEST(PathTolerance, LeavesWhatIsFoundAMargin) {
+  const workload::PrecisionPolicy bf16{.gradient = compute::DType::bf16, .activation = compute::DType::bf16},
+      fp16{.activation = compute::DType::f16}, tf32{.product_math = compute::ProductMath::tf32};
+  for (const std::int64_t layers : {1, 12, 48}) {
+    const double depth = std::sqrt(static_cast<double>(layers));
+    for (const auto& [policy, found] :
+         {std::pair(workload::PrecisionPolicy{}, 1.6e-6), {bf16, 1.3e-2}, {fp16, 1.7e-3}, {tf32, 4.5e-4}}) {
+      const double gradient = verification::path_tolerance(policy, layers, 32).gradient;
+      EXPECT_GE(gradient, 2 * found * depth);
+      EXPECT_LE(gradient, 5 * found * depth);
+    }
   }
+}
+
+// One state of 1020 tokens that changes its side moves 256 neighbours by 0.0144, as a CPU with AMX had it.
+TEST(PathTolerance, OfReluStatesThatMayDifferHoldsForOneOfManyTokens) {
+  const verification::PathTolerance tolerance = verification::relu_path_tolerance({}, 8, 1020);
+  EXPECT_GE(tolerance.block, 2 * 0.0144);
+  EXPECT_GE(tolerance.gradient, 2 * 9e-4);
+  EXPECT_LT(verification::path_tolerance({}, 8, 1020).block, 1e-4);
 }
 
 }  // namespace

@@ -23,7 +23,10 @@ using Float64Loss = std::function<double(const std::vector<std::vector<double>>&
 
 // Against the differences of a loss in float64: every element of a parameter is moved by plus or minus a little, the
 // signs drawn by lot, so that one wrong element shows. `tolerance` is relative, to the loss and to the length of a
-// gradient; 0: 1e-4 where activations are fp32, 5e-2 where they have 16 bits. The parameters are what the device's
+// gradient; 0: 1e-4 where activations are fp32, 5e-2 where they have 16 bits: a signed sum is off by a whole gradient's
+// error (2.2 u sqrt(layers), in fp32 seven times that: path_check.cpp), some of whose deviations it may be, and models
+// of unknown depth and width come here, so that ten times a layer's is allowed, and a hundred times in fp32, whose
+// differences also take the curvature of the loss along. The parameters are what the device's
 // products read. From the trainer's starting weights; gradients and activations are overwritten. Returns a text, or
 // throws WRONG_RESULT. Blocks.
 std::string check_gradients_against_float64(train::Trainer& trainer, const Float64Loss& loss, double tolerance = 0);

@@ -27,25 +27,15 @@ struct PathTolerance {
   double block;           // of 256 elements, relative to their norm or to that of as many average ones
   double factor;          // by which a whole, large tensor is too large or too small
   double few = 0;         // of n elements by so much over the root of n more
-  // Of this parameter a block is the gradient of a few tokens, and may be off by so much more: the embedding of a model
-  // with ReLUs, where one state of a token changes its side. -1: of none.
-  std::int64_t few_tokens = -1;
-  double block_of_few_tokens = 0;
 };
-// Of a model of so many layers: from the rounding that is expected, at most five times what is found. `rows`: the
-// tokens whose losses the loss is the mean of; that of few is off by more.
+// Of a model of so many layers, from the roundings of its formats (path_check.cpp says which). `rows`: the tokens whose
+// losses the loss is the mean of; that of few is off by more.
 PathTolerance path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
-// The tolerance for a model with ReLUs is wider. A hidden state so near 0 that rounding decides on which side it falls
-// passes all of a gradient or none: of states that differ by a relative e about a share e is of that kind, and
-// gradients differ by sqrt(e).
+// The tolerance for a model with ReLUs whose sides may differ is wider. A hidden state so near 0 that rounding decides
+// on which side it falls passes all of a gradient or none: of states that differ by a relative e about a share e is of
+// that kind, and gradients differ by sqrt(e). Paths that agree on the sides (relu_sides.hpp) are held to
+// path_tolerance.
 PathTolerance relu_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows);
-// In fp32 a model of few states most often has none of that kind, and is held to rounding alone: whoever finds more may
-// try `relu_draws` batches, in all of which a right one has such a state in one of a thousand cases at most. `states`:
-// hidden ones, over all rows and layers. Otherwise the tolerance above.
-inline constexpr int relu_draws = 5;
-bool has_few_relu_states(const workload::PrecisionPolicy& policy, double states);
-PathTolerance few_states_path_tolerance(const workload::PrecisionPolicy& policy, std::int64_t layers, std::int64_t rows,
-                                        double states);
 
 // The loss of the last step, or throws WRONG_RESULT. Blocks.
 double check_finite_loss(const train::Trainer& trainer);
