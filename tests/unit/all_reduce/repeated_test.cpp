@@ -43,30 +43,45 @@ double reduce(Reduction reduction, DType dtype, const std::vector<double>& x, st
   return result;
 }
 
-Element element_of(const ExactData& exact, std::int32_t rank, std::int32_t ranks, std::size_t index) {
-  Element e{0, 0, 0, static_cast<double>(exact.reduced()[index])};
-  for (std::int32_t sender = 0; sender < ranks; ++sender) {
-    const double sent = exact.sent_by(sender)[index];
-    if (sender == rank)
-      e.own = sent;
-    else
-      e.others += sent, e.magnitude += std::abs(sent);
+class Data {
+ public:
+  Data(const ExactData& exact, std::int32_t ranks) : reduced_(exact.reduced()) {
+    for (std::int32_t rank = 0; rank < ranks; ++rank) sent_.push_back(exact.sent_by(rank));
   }
-  return e;
-}
+  std::vector<double> of_ranks(std::size_t index) const {
+    std::vector<double> values;
+    for (const auto& sent : sent_) values.push_back(sent[index]);
+    return values;
+  }
+  Element of(std::size_t rank, std::size_t index) const {
+    Element e{0, 0, 0, static_cast<double>(reduced_[index])};
+    for (std::size_t sender = 0; sender < sent_.size(); ++sender) {
+      const double sent = sent_[sender][index];
+      if (sender == rank)
+        e.own = sent;
+      else
+        e.others += sent, e.magnitude += std::abs(sent);
+    }
+    return e;
+  }
+
+ private:
+  std::vector<std::int32_t> reduced_;
+  std::vector<std::vector<std::int32_t>> sent_;
+};
 
 class Repeated : public testing::TestWithParam<std::tuple<Reduction, DType, std::int32_t>> {};
 
 TEST_P(Repeated, EveryOrderIsInTheRange) {
   const auto [reduction, dtype, ranks] = GetParam();
   const ExactData exact(dtype, reduction, ranks);
+  const Data data(exact, ranks);
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
     const Repetition repetition{collective, reduction, dtype, ranks, exact.tolerance()};
     for (std::size_t index = 0; index < 40; ++index) {
-      constexpr std::int32_t rank = 1;
-      const Element element = element_of(exact, rank, ranks, index);
-      std::vector<double> of_ranks;
-      for (std::int32_t r = 0; r < ranks; ++r) of_ranks.push_back(exact.sent_by(r)[index]);
+      constexpr std::size_t rank = 1;
+      const Element element = data.of(rank, index);
+      std::vector<double> of_ranks = data.of_ranks(index);
       double own = element.own;
       for (std::uint64_t times = 0; times < 200; ++times) {
         const Range range = after(repetition, element, times);
