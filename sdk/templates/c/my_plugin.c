@@ -116,7 +116,7 @@ static const assay_account account = {.struct_size = sizeof(assay_account), .rea
 
 static const void* extension(const assay_workload_self* self, const char* id) {
   (void)self;
-  return strcmp(id, ASSAY_EXT_ACCOUNT) == 0 ? &account : NULL;
+  return id && strcmp(id, ASSAY_EXT_ACCOUNT) == 0 ? &account : NULL;
 }
 
 /* After that: two more from a known y. What is wrong has no times. */
