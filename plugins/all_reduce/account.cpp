@@ -58,7 +58,7 @@ void Workload::open_account(const Launch&) {
 assay::Account Workload::account(const Launch&) {
   const std::uint64_t steps = time_.steps(*communicator_, static_cast<std::uint64_t>(settings_.repeats));
   (void)spoiled_.read(*backend_, foreign_results());
-  return {.steps = steps, .marks = {}};
+  return {.steps = steps};
 }
 
 Comparison Workload::check_timed(const ExactData& exact) {

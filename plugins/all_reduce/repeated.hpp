@@ -3,6 +3,7 @@
 // those of the other ranks, which stay what they were, again and again. All of it is known but for roundings.
 #pragma once
 #include <assay/comm/exact_data.hpp>
+#include <assay/comm/message.hpp>
 #include <assay/comm/pieces.hpp>
 #include <assay/compute/backend.hpp>
 

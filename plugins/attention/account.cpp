@@ -44,7 +44,7 @@ void Workload::open_account(const Launch&) { results_.spoil(*backend_, written_t
 
 assay::Account Workload::account(const Launch&) {
   timed_marks_ = results_.read(*backend_, written_tensors());
-  return {.steps = backend_->steps(backend_->prepared()), .marks = {}};
+  return {.steps = backend_->steps(backend_->prepared())};
 }
 
 void Workload::compare_with_timed() {

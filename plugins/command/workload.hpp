@@ -32,7 +32,7 @@ class Workload {
   explicit Workload(const assay::Case& c);
   void setup(const assay::LaunchOf<Workload>& launch);
   void run(const assay::Launch& launch);
-  assay::Account account(const assay::Launch&) { return {.steps = ended_steps_, .marks = {}}; }
+  assay::Account account(const assay::Launch&) { return {.steps = ended_steps_}; }
   assay::Verified verify(const assay::Launch& launch);
   assay::Work work() const { return {.items = settings_.items_per_step}; }
   void plan(const assay::Planning& planning) const;

@@ -111,7 +111,7 @@ void Accumulation::setup(const Launch& launch) {
 // Each step writes the same sums: the operations count it, and none may leave what was spoiled before the first.
 assay::Account Accumulation::account(const Launch&) {
   (void)spoiled_.read(*backend_, {results_});
-  return {.steps = backend_->steps(backend_->prepared()), .marks = {}};
+  return {.steps = backend_->steps(backend_->prepared())};
 }
 
 void Accumulation::take_memory() {

@@ -86,7 +86,7 @@ void Copy::open_account(const Launch&) { spoiled_.spoil(*backend_, {as_numbers((
 
 // A copy is two operations (enqueue_copy).
 assay::Account Copy::account(const Launch&) {
-  return {.steps = backend_->steps(2 * static_cast<std::uint64_t>(settings_.repeats)), .marks = {}};
+  return {.steps = backend_->steps(2 * static_cast<std::uint64_t>(settings_.repeats))};
 }
 
 std::uint64_t Copy::word(std::int64_t index, std::uint64_t copies) const {

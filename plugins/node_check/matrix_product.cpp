@@ -95,7 +95,7 @@ void MatrixProduct::run(const Launch& launch) {
 
 // Every product is in the sum, which cannot be spoiled: the operations count it, and verify has their number's parity.
 assay::Account MatrixProduct::account(const Launch&) {
-  return {.steps = backend_->steps(static_cast<std::uint64_t>(settings_.repeats)), .marks = {}};
+  return {.steps = backend_->steps(static_cast<std::uint64_t>(settings_.repeats))};
 }
 
 void MatrixProduct::spoil() const {

@@ -57,7 +57,7 @@ void SumOfRanks::run(const Launch& launch) {
 assay::Account SumOfRanks::account(const Launch&) {
   const std::uint64_t steps = time_.steps(*communicator_, static_cast<std::uint64_t>(settings_.repeats));
   if (settings_.fault != Fault::not_a_number) (void)spoiled_.read(*backend_, {receive_});
-  return {.steps = steps, .marks = {}};
+  return {.steps = steps};
 }
 
 void SumOfRanks::spoil() const {

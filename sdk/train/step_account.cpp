@@ -23,15 +23,19 @@ static_assert(marks_bytes % line == 0);
 
 std::vector<std::int64_t> StepAccount::spread(const std::vector<ElementRange>& ranges) {
   std::vector<std::int64_t> places;
-  std::int64_t elements = 0;
-  for (const ElementRange& range : ranges) elements += range.elements();
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const ElementRange& range = ranges[i];
-    const std::int64_t left = most_places - static_cast<std::int64_t>(places.size());
-    if (range.elements() <= 0 || left <= 0) continue;
-    const double share = static_cast<double>(range.elements()) / static_cast<double>(elements);
-    const auto fair = static_cast<std::int64_t>(share * static_cast<double>(most_places));
-    const std::int64_t wanted = std::min({std::max<std::int64_t>(fair, 2), range.elements(), left});
+  std::int64_t elements = 0, filled = 0;
+  for (const ElementRange& range : ranges) elements += range.elements(), filled += range.elements() > 0 ? 1 : 0;
+  // First its ends for each range, or as many of them as there are places for; then the rest by size.
+  const std::int64_t rest = std::max<std::int64_t>(most_places - 2 * filled, 0);
+  std::int64_t nth = 0;
+  for (const ElementRange& range : ranges) {
+    if (range.elements() <= 0) continue;
+    const std::int64_t share_of_places = (nth + 1) * most_places / filled - nth * most_places / filled;
+    ++nth;
+    const double size = static_cast<double>(range.elements()) / static_cast<double>(elements);
+    const std::int64_t wanted = std::min(
+        std::min<std::int64_t>(share_of_places, 2) + static_cast<std::int64_t>(size * static_cast<double>(rest)),
+        range.elements());
     for (std::int64_t k = 0; k < wanted; ++k)
       places.push_back(range.begin + (wanted == 1 ? 0 : k * (range.elements() - 1) / (wanted - 1)));
   }

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { marked_steps = 64 };
+
 struct assay_workload_self {
   const assay_host* host;
   const assay_memory* memory; /* takes device memory, and accounts for it by kind */
   int64_t n;
   double a;
   float *x, *y;
+  uint64_t steps;                 /* since setup, or the last restart */
+  double marks[2 * marked_steps]; /* of each of the first: the last element, and its magnitude */
 };
 
 static assay_str text(const char* characters) { return (assay_str){characters, strlen(characters)}; }
@@ -49,6 +53,11 @@ static void destroy(assay_workload_self* self) {
   free(self);
 }
 
+static void begin(assay_workload_self* self) {
+  for (int64_t i = 0; i < self->n; ++i) self->y[i] = 0;
+  self->steps = 0;
+}
+
 /* Once, before the warm-up: takes memory and fills it. */
 static assay_status setup(assay_workload_self* self, const assay_launch* launch) {
   (void)launch;
@@ -59,7 +68,8 @@ static assay_status setup(assay_workload_self* self, const assay_launch* launch)
   if (status == ASSAY_OK) status = self->memory->allocate(self->memory, ASSAY_MEMORY_DATA, bytes, text("y"), &y);
   self->y = y;
   if (status != ASSAY_OK) return status; /* the host has the text */
-  for (int64_t i = 0; i < self->n; ++i) self->x[i] = value_of_x(i), self->y[i] = 0;
+  for (int64_t i = 0; i < self->n; ++i) self->x[i] = value_of_x(i);
+  begin(self);
   return ASSAY_OK;
 }
 
@@ -68,6 +78,12 @@ static void step(assay_workload_self* self) {
   const float* x = self->x;
   float* y = self->y;
   for (int64_t i = 0; i < self->n; ++i) y[i] += a * x[i];
+  /* Behind the loop, and of its last element: what returns before counts for nothing. */
+  if (self->steps < marked_steps) {
+    double* const mark = &self->marks[2 * self->steps];
+    mark[0] = (double)y[self->n - 1], mark[1] = fabs((double)y[self->n - 1]);
+  }
+  ++self->steps;
 }
 
 /* One step, which is timed: it takes no memory and logs nothing. */
@@ -78,7 +94,32 @@ static assay_status run(assay_workload_self* self, const assay_launch* launch) {
   return ASSAY_OK;
 }
 
-/* After the last step: two more from a known y. What is wrong has no times. */
+/* The account of the steps, after the last measured one: how many there were, and what the first of them have left. The
+ * host compares the number with the steps that it has timed, restarts, and wants the same marks of the same steps
+ * again. */
+static assay_status read_account(assay_workload_self* self, const assay_launch* launch, assay_step_account* out) {
+  (void)launch;
+  out->steps = self->steps;
+  out->marks_per_step = 1;
+  out->mark_count = self->steps < marked_steps ? self->steps : marked_steps;
+  if (out->mark_count > out->mark_capacity) out->mark_count = out->mark_capacity;
+  memcpy(out->marks, self->marks, (size_t)out->mark_count * 2 * sizeof(double));
+  out->tolerance = 0; /* to the bit */
+  return ASSAY_OK;
+}
+static assay_status restart(assay_workload_self* self, const assay_launch* launch) {
+  (void)launch;
+  begin(self);
+  return ASSAY_OK;
+}
+static const assay_account account = {.struct_size = sizeof(assay_account), .read = read_account, .restart = restart};
+
+static const void* extension(const assay_workload_self* self, const char* id) {
+  (void)self;
+  return id && strcmp(id, ASSAY_EXT_ACCOUNT) == 0 ? &account : NULL;
+}
+
+/* After that: two more from a known y. What is wrong has no times. */
 static assay_status verify(assay_workload_self* self, const assay_launch* launch) {
   (void)launch;
   for (int64_t i = 0; i < self->n; ++i) self->y[i] = 1;
@@ -137,7 +178,8 @@ static const assay_workload workload = {.struct_size = sizeof(assay_workload),
                                         .setup = setup,
                                         .run = run,
                                         .verify = verify,
-                                        .work = work};
+                                        .work = work,
+                                        .get_extension = extension};
 static const assay_workload* const workloads[] = {&workload};
 
 /* The one exported symbol. The oldest host that will do is that of the first release: nothing later is used. */

@@ -2,10 +2,12 @@
 #include <assay/plugin.hpp>
 
 #include <algorithm>
+#include <assay/compute/counted_backend.hpp>
 #include <assay/compute/difference.hpp>
 #include <assay/compute/workspace.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/open_backend.hpp>
+#include <assay/workload/spoiled_results.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
 #include <memory>
@@ -28,20 +30,31 @@ struct MyPlugin {
       : host(c.host()), seed(c.seed()), n(c.get<std::int64_t>("n")), dtype(c.choice("dtype", dtypes)) {}
 
   void setup(const assay::Launch& launch) {
-    backend = assay::workload::open_backend(host, launch);
+    backend = std::make_unique<assay::compute::CountedBackend>(assay::workload::open_backend(host, launch));
     a = take(memory_of_a, ASSAY_MEMORY_DATA, "a");
     b = take(memory_of_b, ASSAY_MEMORY_DATA, "b");
     c = take(memory_of_c, ASSAY_MEMORY_ACTIVATIONS, "c");
     // Once without touching a tensor: finds kernels, and how much workspace they want, so that no step does.
     workspace.prepare(host, *backend, [this] { make_inputs(), step(); });
     make_inputs();
+    spoiled.take_memory(host, *backend, {{"c", c.elements()}});
     backend->synchronize();
+    backend->begin_steps();
   }
 
   // Enqueues on the case's stream; the host waits.
   void run(const assay::LaunchOf<MyPlugin>& launch) {
     const auto phase = launch.phase(product);
     step();
+  }
+
+  // Every step writes the same c. So some places of it are spoiled before the first measured step; after the last one
+  // they must hold numbers again, and the host compares the operations that were carried out with the steps that it has
+  // timed.
+  void open_account(const assay::Launch&) { spoiled.spoil(*backend, {c}); }
+  assay::Account account(const assay::Launch&) {
+    spoiled.read(*backend, {c});
+    return {.steps = backend->steps(operations_of_step)};
   }
 
   // Some rows of c, evenly spread, against float64. All numbers of a row at once: a distance, relative to its length.
@@ -86,6 +99,7 @@ struct MyPlugin {
     backend->run(op::RandomNormal{.x = a, .seed = seed, .stream = 0, .mean = 0.0F, .std = 1.0F});
     backend->run(op::RandomNormal{.x = b, .seed = seed, .stream = 1, .mean = 0.0F, .std = 1.0F});
   }
+  static constexpr std::uint64_t operations_of_step = 1;
   void step() const { backend->run(op::Matmul{.a = a, .b = b, .c = c}); }
 
   Tensor take(assay::DeviceMemory& memory, assay_memory_kind kind, const char* label) const {
@@ -97,9 +111,10 @@ struct MyPlugin {
   std::uint64_t seed;
   std::int64_t n;
   DType dtype;
-  std::unique_ptr<assay::compute::Backend> backend;
+  std::unique_ptr<assay::compute::CountedBackend> backend;
   assay::DeviceMemory memory_of_a, memory_of_b, memory_of_c;
   assay::compute::Workspace workspace;
+  assay::workload::SpoiledResults spoiled;
   Tensor a, b, c;
 };
 

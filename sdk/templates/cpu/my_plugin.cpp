@@ -2,6 +2,7 @@
 #include <assay/plugin.hpp>
 
 #include <cmath>
+#include <vector>
 
 struct MyPlugin {
   static constexpr auto id = "my_plugin", summary = "y += a x over one vector", item_unit = "elements";
@@ -19,7 +20,9 @@ struct MyPlugin {
     const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
     x = assay::DeviceMemory(host, ASSAY_MEMORY_DATA, bytes, "x");
     y = assay::DeviceMemory(host, ASSAY_MEMORY_DATA, bytes, "y");
-    for (std::int64_t i = 0; i < n; ++i) x.data<float>()[i] = value_of_x(i), y.data<float>()[i] = 0;
+    for (std::int64_t i = 0; i < n; ++i) x.data<float>()[i] = value_of_x(i);
+    marks.reserve(marked_steps);
+    begin();
   }
 
   // One step, which is timed: it takes no memory and logs nothing.
@@ -28,7 +31,12 @@ struct MyPlugin {
     step();
   }
 
-  // After the last step: two more from a known y. What is wrong has no times: throw WRONG_RESULT, or return what was
+  // After the last measured step: how many there were, and what the first of them have left. The host compares the
+  // number with the steps that it has timed, restarts, and wants the same marks of the same steps again.
+  assay::Account account(const assay::Launch&) { return {.steps = steps, .marks_per_step = 1, .marks = marks}; }
+  void restart(const assay::Launch&) { begin(); }
+
+  // After that: two more from a known y. What is wrong has no times: throw WRONG_RESULT, or return what was
   // checked.
   std::string verify(const assay::Launch&) {
     for (std::int64_t i = 0; i < n; ++i) y.data<float>()[i] = 1;
@@ -53,16 +61,27 @@ struct MyPlugin {
   // Another value for each place nearby: a loop that mixes places up is found.
   static float value_of_x(std::int64_t i) { return static_cast<float>(1 + i % 1009); }
 
+  void begin() {
+    for (std::int64_t i = 0; i < n; ++i) y.data<float>()[i] = 0;
+    steps = 0, marks.clear();
+  }
+
   void step() {
     const float* xs = x.data<float>();
     float* ys = y.data<float>();
     for (std::int64_t i = 0; i < n; ++i) ys[i] += a * xs[i];
+    // Behind the loop, and of its last element: what returns before counts for nothing.
+    if (++steps <= marked_steps)
+      marks.push_back({.value = double{ys[n - 1]}, .magnitude = std::abs(double{ys[n - 1]})});
   }
 
   assay::Host host;
   std::int64_t n;
   float a;
   assay::DeviceMemory x, y;
+  static constexpr std::uint64_t marked_steps = 64;
+  std::uint64_t steps = 0;
+  std::vector<assay::StepMark> marks;
 };
 
 ASSAY_PLUGIN("org.example.my_plugin", "0.1.0", MyPlugin)

@@ -11,14 +11,17 @@ constexpr int threads = 256;
 // Another value for each place nearby: a kernel that mixes places up is found.
 __host__ __device__ float value_of_x(std::int64_t i) { return static_cast<float>(1 + i % 1009); }
 
-__global__ void fill(float* x, float* y, std::int64_t n) {
+__global__ void fill(float* x, float* y, std::int64_t n, unsigned long long* steps) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < n) x[i] = value_of_x(i), y[i] = 0;
+  if (i == 0) *steps = 0;
 }
 
-__global__ void axpy(float a, const float* x, float* y, std::int64_t n) {
+// The thread of the last element counts the step: a kernel that was not launched counts none.
+__global__ void axpy(float a, const float* x, float* y, std::int64_t n, unsigned long long* steps) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < n) y[i] += a * x[i];
+  if (i == n - 1) ++*steps;
 }
 
 // For every call of the CUDA runtime: its error is the case's, with the name of what failed.
@@ -44,6 +47,7 @@ struct MyPlugin {
     const auto bytes = static_cast<std::size_t>(n) * sizeof(float);
     x = assay::DeviceMemory(host, ASSAY_MEMORY_DATA, bytes, "x");
     y = assay::DeviceMemory(host, ASSAY_MEMORY_DATA, bytes, "y");
+    steps = assay::DeviceMemory(host, ASSAY_MEMORY_WORKSPACE, sizeof(unsigned long long), "steps");
     begin(launch);
     check(cudaStreamSynchronize(stream_of(launch)), "fill");
   }
@@ -55,7 +59,15 @@ struct MyPlugin {
     step(launch);
   }
 
-  // After the last step: two more, from y = 0. What is wrong has no times: throw WRONG_RESULT, or return what was
+  // After the last measured step. The host compares it with the steps that it has timed.
+  assay::Account account(const assay::Launch& launch) {
+    unsigned long long counted = 0;
+    check(cudaMemcpyAsync(&counted, steps.data(), sizeof counted, cudaMemcpyDeviceToHost, stream_of(launch)), "copy");
+    check(cudaStreamSynchronize(stream_of(launch)), "copy of the number of steps");
+    return {.steps = counted};
+  }
+
+  // After that: two more, from y = 0. What is wrong has no times: throw WRONG_RESULT, or return what was
   // checked.
   std::string verify(const assay::Launch& launch) {
     begin(launch), step(launch), step(launch);
@@ -81,11 +93,13 @@ struct MyPlugin {
  private:
   static cudaStream_t stream_of(const assay::Launch& launch) { return static_cast<cudaStream_t>(launch.stream()); }
   void begin(const assay::Launch& launch) {
-    fill<<<blocks(), threads, 0, stream_of(launch)>>>(x.data<float>(), y.data<float>(), n);
+    fill<<<blocks(), threads, 0, stream_of(launch)>>>(x.data<float>(), y.data<float>(), n,
+                                                      steps.data<unsigned long long>());
     check(cudaGetLastError(), "fill");
   }
   void step(const assay::Launch& launch) {
-    axpy<<<blocks(), threads, 0, stream_of(launch)>>>(a, x.data<float>(), y.data<float>(), n);
+    axpy<<<blocks(), threads, 0, stream_of(launch)>>>(a, x.data<float>(), y.data<float>(), n,
+                                                      steps.data<unsigned long long>());
     check(cudaGetLastError(), "axpy");
   }
   unsigned blocks() const { return static_cast<unsigned>((n + threads - 1) / threads); }
@@ -93,7 +107,7 @@ struct MyPlugin {
   assay::Host host;
   std::int64_t n;
   float a;
-  assay::DeviceMemory x, y;
+  assay::DeviceMemory x, y, steps;
 };
 
 }  // namespace

@@ -36,8 +36,8 @@ struct MyPlugin {
     std::vector<float> values(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = value(rank, i);
     backend->upload(sent(), values.data());
-    step();  // libraries connect in their first collective
-    communicator->synchronize();
+    step();                       // libraries connect in their first collective
+    communicator->take_totals();  // from here on they are of steps alone
   }
 
   // Enqueues the collective and the wait for its result; on a GPU the host thread goes on.
@@ -45,6 +45,14 @@ struct MyPlugin {
     const auto phase = launch.phase(all_reduce_phase);
     step();
   }
+
+  // Every step writes the same sums. So the first of them is destroyed before the first measured step, which shows in
+  // verify; and the host compares the collectives that the communicator has ended with the steps that it has timed.
+  void open_account(const assay::Launch&) {
+    constexpr float nothing = -1;
+    backend->upload(received().slice(0, 0, 1), &nothing);
+  }
+  assay::Account account(const assay::Launch&) { return {.steps = communicator->take_totals().collectives}; }
 
   // Sums of small integers are exact in fp32, in whatever order they are made.
   std::string verify(const assay::Launch&) {

@@ -77,6 +77,11 @@ class MyPlugin {
 
   void run(const Launch& launch) { training_step(trainer_, launch); }
 
+  // The trainer's steps count and mark themselves on the device; the host compares both, and restarts to see them
+  // again.
+  assay::Account account(const Launch&) { return trainer_.account(); }
+  void restart(const Launch&) { trainer_.start(); }
+
   void finish(const Launch& launch) { launch.report(loss, trainer_.last_loss()); }
 
   // The optimizer against float64, and the gradients against differences of a loss in float64.

@@ -121,6 +121,8 @@ TEST_F(Decoder, AContextOfOneTokenIsRight) {
                     std::string(pass) + "\"\nprecision = \"" + precision + "\"");
       ASSERT_EQ(records.size(), 1u);
       EXPECT_EQ(records[0]["verify"]["status"], "ok") << records[0]["reason"];
+      EXPECT_PRED2(contains, records[0]["verify"]["text"],
+                   "1 steps counted by what they have done, the first 1 repeated");
     }
 }
 

@@ -31,6 +31,7 @@ class MixedPrecision : public Sandbox {
       std::snprintf(text, sizeof text, "%.*f", decimals, metric(record, "result"));
       texts.emplace_back(text);
       EXPECT_EQ(record["verify"]["status"], "ok") << record["verify"];
+      EXPECT_TRUE(contains(record["verify"]["text"], "1 steps counted by what they have done")) << record["verify"];
     }
     return texts;
   }
@@ -170,6 +171,7 @@ TEST_F(MixedPrecision, APrecisionsLossAndGradientsAreComparedWithFp32AndFp64) {
   for (const json& record : records) {
     EXPECT_EQ(word(record, "gradient_reference"), "fp64");
     EXPECT_TRUE(record["phases"].contains("optimizer"));
+    EXPECT_TRUE(contains(record["verify"]["text"], "1 steps counted by what they have done, the first 1 repeated"));
   }
   for (const std::size_t fp32 : {0u, 1u}) {
     EXPECT_EQ(metric(records[fp32], "loss_difference"), 0);

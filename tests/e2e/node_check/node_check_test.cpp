@@ -38,6 +38,7 @@ TEST_F(NodeCheck, EveryCheckIsRightOnOneAndTwoRanks) {
     ASSERT_EQ(r["status"], "ok") << r["reason"];
     EXPECT_EQ(r["verify"]["status"], "ok");
     EXPECT_TRUE(contains(text_of_check(r), std::to_string(ranks) + " rank(s), all exact")) << r["verify"];
+    EXPECT_TRUE(contains(text_of_check(r), " steps counted by what they have done")) << r["verify"];
     EXPECT_EQ(metric(r, "wrong_elements"), 0);
     if (check == "matrix_product") {
       EXPECT_EQ(r["work"]["flops"], 3 * 2 * 200 * 200 * 200);

@@ -30,7 +30,7 @@ struct StepMark {
 struct Account {
   std::uint64_t steps = 0;
   std::uint64_t marks_per_step = 0;
-  std::vector<StepMark> marks;
+  std::vector<StepMark> marks = {};
   double tolerance = 0;  // relative to a mark's magnitude
 };
 
