@@ -202,15 +202,19 @@ EncoderDecoderConfig reference_shape(EncoderDecoderConfig c) {
   c.batch_size = std::min(c.batch_size, most_samples);
   c.keep_logits = false;
   c.score_rows = 0;
-  c.encoder_layers = c.decoder_layers = 1;
-  const std::int64_t tokens = std::min(c.sequence_length, most_tokens);
-  for (c.sequence_length = tokens; c.sequence_length > least_tokens && !is_affordable(c);) c.sequence_length /= 2;
-  // Of a model that is wide, one layer and few tokens may take longer than others; but not more memory.
+  // Two layers of the decoder where there are: the gradient of the memory has a share of each.
+  c.encoder_layers = 1;
+  c.decoder_layers = std::min<std::int64_t>(timed.decoder_layers, 2);
+  if (elements_of(c) > most_elements) c.decoder_layers = 1;
   if (elements_of(c) > most_elements) {
     c.encoder_layers = c.decoder_layers = 0;
     return c;
   }
-  // Decoder layers first: several of them share the memory.
+  // Of a model that is wide, few layers and tokens may take longer than others; but not more memory.
+  c.sequence_length = std::min(c.sequence_length, most_tokens);
+  while (c.sequence_length > least_tokens && !is_affordable(c))
+    c.sequence_length = std::max(least_tokens, c.sequence_length / 2);
+  if (!is_affordable(c)) c.batch_size = 1;
   for (bool grows = true; grows;) {
     grows = false;
     for (std::int64_t EncoderDecoderConfig::*const layers :
