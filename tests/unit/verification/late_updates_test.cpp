@@ -57,7 +57,8 @@ enum class LateFault {
 };
 struct Begins {
   LateFault fault;
-  std::int64_t at;  // the first step that is wrong
+  std::int64_t at;         // the first step that is wrong
+  std::int64_t every = 1;  // and of those after it, the ones whose number this divides
 };
 
 // As a device of 16 bits and loss scales, on which the optimizer is wrong from some step on.
@@ -83,7 +84,11 @@ class BreaksLate final : public test::BrokenBackend {
     real().download(&number, step);
     return number;
   }
-  bool has_begun(const Tensor& step, LateFault fault) { return begins_.fault == fault && number(step) >= begins_.at; }
+  bool has_begun(const Tensor& step, LateFault fault) {
+    if (begins_.fault != fault) return false;
+    const std::int64_t present = number(step);
+    return present >= begins_.at && present % begins_.every == 0;
+  }
   template <class Op>
   void update(Op op) {
     std::int64_t pretended = 0;
@@ -178,6 +183,14 @@ TEST(LateUpdates, FindWhatBeginsLate) {
             std::string::npos);
   EXPECT_NE(reason_of_late({LateFault::momentum_reset, 100'000}, "fp32", "sgd").find("after update 1000003 "),
             std::string::npos);
+}
+
+TEST(LateUpdates, FindWhatIsWrongInSomeOfTheSteps) {
+  for (const std::int64_t every : {2, 10, 100, 1000})
+    for (const char* optimizer : {"adamw", "sgd"})
+      EXPECT_NE(reason_of_late({LateFault::does_nothing, 4, every}, "fp32", optimizer).find("after update 3000 "),
+                std::string::npos)
+          << every << ' ' << optimizer;
 }
 
 TEST(LateUpdates, FindAStepNumberThatRisesByTwo) {
