@@ -1,6 +1,7 @@
 // A workload whose verification comes to what its parameter says.
 #include <assay/plugin.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace {
@@ -12,7 +13,8 @@ struct PartlyVerified {
   static constexpr auto params = assay::table(assay::Param::choice("checks", "all", shares).help("how much"));
   explicit PartlyVerified(const assay::Case& c) : checks_(c.get<std::string>("checks")) {}
   void setup(const assay::Launch&) {}
-  void run(const assay::Launch&) {}
+  void run(const assay::Launch&) { ++steps_; }
+  assay::Account account(const assay::Launch&) const { return {.steps = steps_}; }
   assay::Verified verify(const assay::Launch&) const {
     if (checks_ == "nothing") throw assay::Error(ASSAY_UNSUPPORTED, "no reference");
     return {"checked " + checks_, checks_ == "part"};
@@ -20,6 +22,7 @@ struct PartlyVerified {
 
  private:
   std::string checks_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace
