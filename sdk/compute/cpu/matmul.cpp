@@ -199,11 +199,10 @@ std::vector<MatmulCandidate> candidates_of(const Problem& p, const MatmulDescrip
   // What oneDNN lists besides, the same kernel for processors without AMX, takes four to eight times as long: no time
   // can make it the choice, but a mistaken one.
   const auto has_amx = [](const MatmulCandidate& c) { return c.name.find("amx") != std::string::npos; };
-  // With AMX oneDNN 2.6.3 ends in an illegal instruction at this inner dimension, where two threads share a product:
-  // its last step over k loads a tile that was never configured. Of 40 inner dimensions from 1 to 1025 it is the only
-  // one.
-  constexpr std::int64_t inner_dimension_without_amx = 63;
-  if (p.k == inner_dimension_without_amx && !std::all_of(candidates.begin(), candidates.end(), has_amx))
+  // A product with AMX of oneDNN 2.6.3 has ended in an illegal instruction at an odd inner dimension. No model has one,
+  // so all of them do without AMX.
+  const bool has_odd_inner_dimension = p.k % 2 != 0;
+  if (has_odd_inner_dimension && !std::all_of(candidates.begin(), candidates.end(), has_amx))
     std::erase_if(candidates, has_amx);
   else if (has_amx(candidates.front()))
     std::erase_if(candidates, [&](const MatmulCandidate& c) { return c.name.starts_with("brg") && !has_amx(c); });
