@@ -55,8 +55,9 @@ class Border : public Sandbox {
       // Before 1.5 no workload kept an account of its steps.
       EXPECT_EQ(record["verify"],
                 (json{{"status", "partial"},
-                      {"text", "the last element is the sum of all steps; whether the measured steps did their work is "
-                               "not known: the workload keeps no account of them (assay.account/1)"}}));
+                      {"text",
+                       "the last element is the sum of all steps; whether the measured steps did their work is "
+                       "not known: the workload keeps no account of them (assay.account/1)"}}));
       EXPECT_EQ(record["phases"]["step"]["n"], 3);
       EXPECT_TRUE(record["phases"].contains("add"));
       EXPECT_EQ(record["work"]["items"], 100);
