@@ -2,7 +2,6 @@
 // and repeats the first steps when nothing else is left to do but the verification.
 #pragma once
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -24,8 +23,10 @@ struct AccountedCase {
   std::function<void(const char* function, assay_status)> check;  // throws for what is not ASSAY_OK
   std::function<void(const std::string& mistake)> wrong;          // throws: the result is wrong
   std::function<void(std::uint64_t iteration, bool measured)> run;
-  std::function<void()> wait;       // for the device
-  std::function<void()> make_anew;  // another object in place of this one, set up
+  std::function<void()> wait;  // for the device
+  // Calls its argument while another object, set up, takes the place of this one. Throws where there can be none.
+  std::function<void(const std::function<void()>&)> with_new_object;
+  bool waits_for_each_step;
   bool takes_steps_after_finish;
 };
 
@@ -33,7 +34,8 @@ class AccountCheck {
  public:
   explicit AccountCheck(AccountedCase of) : case_(std::move(of)), table_(account_of(case_.workload, case_.object)) {}
 
-  bool is_kept() const { return table_ != nullptr; }
+  // After repeat(): what leaves open whether the measured steps did their work; "" where nothing does.
+  std::string why_in_part() const;
   // Right before the first measured step.
   void open();
   // When the device has ended the last measured step: the count is that of the steps, or the case is wrong.
@@ -56,6 +58,7 @@ class AccountCheck {
   AccountedCase case_;
   const assay_account* table_;
   std::optional<StepAccount> timed_;
+  bool is_in_part_ = false;
 };
 
 }  // namespace assay::host::worker

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "measure/statistics.hpp"
@@ -42,8 +43,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t first_minor_with_steps_after_finish = 3;
-constexpr const char* no_account =
-    "whether the measured steps did their work is not known: the workload keeps no account of them (assay.account/1)";
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -240,8 +239,10 @@ class CaseRun {
 
   void measure_peak(const measure::LoopResult& measured) {
     const double step_ns = measure::summarize(measured.samples.step_ns).mean;
-    CheckedPeak checked =
-        checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, tag_of_descendants());
+    const bool is_shared = result_.telemetry && result_.telemetry->foreign_processes.value_or(0) > 0;
+    CheckedPeak checked = StageTimes::timed(result_.wall.peak_s, [&] {
+      return checked_peak(*workload_, object_, *services_, static_cast<double>(work_.flops) / step_ns, is_shared);
+    });
     if (!checked.mistake.empty()) wrong_result(checked.mistake);
     peak_ = std::move(checked.peak);
   }
@@ -307,15 +308,25 @@ class CaseRun {
             .wrong = [this](const std::string& mistake) { wrong_result(mistake); },
             .run = run,
             .wait = [this] { wait_for_device(); },
-            .make_anew = [this] { make_anew(); },
+            .with_new_object = [this](const std::function<void()>& what) { with_new_object(what); },
+            .waits_for_each_step = spec_.plan().sync,
             .takes_steps_after_finish = takes_steps_after_finish() || !workload_->finish};
   }
 
-  void make_anew() {
-    workload_->destroy(object_);
-    object_ = nullptr;
+  // Beside the case's own object, whose place it takes meanwhile.
+  void with_new_object(const std::function<void()>& what) {
+    struct Restored {
+      CaseRun& run;
+      assay_workload_self* own;
+      ~Restored() {
+        if (run.object_) run.workload_->destroy(run.object_);
+        run.object_ = own;
+      }
+    };
+    const Restored restored{*this, std::exchange(object_, nullptr)};
     make_object();
     call("setup", workload_->setup, ASSAY_STAGE_SETUP);
+    what();
   }
 
   void wrong_result(const std::string& reason) {
@@ -337,9 +348,9 @@ class CaseRun {
     std::string text = services_->take_message();
     if (*verdict == record::Verification::wrong_result) wrong_result(text.empty() ? "verify gave no reason" : text);
     result_.verify = {*verdict, accounted + text};
-    if (*verdict == record::Verification::ok && !account_->is_kept()) {
+    if (const std::string in_part = account_->why_in_part(); *verdict == record::Verification::ok && !in_part.empty()) {
       result_.verify->status = record::Verification::partial;
-      result_.verify->text += result_.verify->text.empty() ? no_account : std::string("; ") + no_account;
+      result_.verify->text += (result_.verify->text.empty() ? "" : "; ") + in_part;
     }
   }
 

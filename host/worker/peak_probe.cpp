@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "telemetry/contention.hpp"
+#include "worker/observed_window.hpp"
 
 namespace assay::host::worker {
 
@@ -60,15 +61,15 @@ CheckedPeak checked_peak(const std::function<std::optional<record::Peak>()>& try
 }
 
 CheckedPeak checked_peak(const assay_workload& workload, assay_workload_self* object, HostServices& services,
-                         double gflop_per_s, std::string descendants_entry) {
-  telemetry::ContentionProbe contention(std::move(descendants_entry));
+                         double gflop_per_s, bool is_shared) {
+  telemetry::ContentionProbe contention(tag_of_descendants());
   contention.begin();
   return checked_peak([&] { return measured_peak(workload, object, services); }, gflop_per_s,
                       [&] {
                         const telemetry::Contention found = contention.end();
                         const double most = std::max({found.others_share.value_or(0), found.steal_share.value_or(0),
                                                       found.worst_steal_share, found.stall_share.value_or(0)});
-                        return most > telemetry::contended_share;
+                        return is_shared || most > telemetry::contended_share;
                       });
 }
 

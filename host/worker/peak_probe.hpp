@@ -28,8 +28,8 @@ struct CheckedPeak {
 // was tried, in which case nothing follows from a peak that is too low.
 CheckedPeak checked_peak(const std::function<std::optional<record::Peak>()>& try_peak, double gflop_per_s,
                          const std::function<bool()>& is_contended);
-// Of a case; `descendants_entry` as telemetry::ContentionProbe has it.
+// Of a case. `is_shared`: other processes worked on the device while the steps were measured.
 CheckedPeak checked_peak(const assay_workload& workload, assay_workload_self* object, HostServices& services,
-                         double gflop_per_s, std::string descendants_entry);
+                         double gflop_per_s, bool is_shared);
 
 }  // namespace assay::host::worker

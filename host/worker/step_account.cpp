@@ -49,6 +49,7 @@ std::optional<Difference> difference(const StepAccount& timed, const std::vector
     double& apart = spread[mark % spread.size()];
     for (const StepAccount& a : repetitions)
       for (const StepAccount& b : repetitions) apart = std::max(apart, distance(a.marks[2 * mark], b.marks[2 * mark]));
+    if (distance(timed.marks[2 * mark], repetitions.front().marks[2 * mark]) == 0) continue;
     const double own = timed.marks[2 * mark], magnitude = timed.marks[2 * mark + 1];
     const double again = repetitions.front().marks[2 * mark];
     const double by_tolerance = timed.tolerance > 0 ? timed.tolerance * magnitude : 0;
@@ -119,6 +120,7 @@ RepeatedSteps compare_repeated(const StepAccount& account, const TimedSteps& tim
     return result;
   }
   const std::uint64_t compared = marks / account.marks_per_step;
+  result.repeated_steps = compared;
   std::vector<StepAccount> repetitions;
   std::optional<Difference> found;
   double shortest_s = INFINITY;

@@ -41,7 +41,8 @@ struct RepeatedSteps {
   // "" where the repeated steps have left what the timed ones had, and took no more than a few times as long: a step
   // whose work goes on behind the window, on another stream or a thread, has a time of nothing.
   std::string mistake;
-  std::string text;  // what was compared
+  std::string text;                  // what was compared
+  std::uint64_t repeated_steps = 0;  // of the first ones, that were compared
 };
 struct TimedSteps {
   std::uint64_t steps = 0;          // the first ones, which are to be repeated

@@ -82,6 +82,7 @@ void Workload::restart(const Launch&) {
   start();
   data_->loader().start_epoch(0);
   data_->loader().take_totals();
+  trained_ = 0;
 }
 
 void Workload::run(const Launch& launch) {

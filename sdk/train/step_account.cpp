@@ -26,11 +26,12 @@ std::vector<std::int64_t> StepAccount::spread(const std::vector<ElementRange>& r
   std::int64_t elements = 0, filled = 0;
   for (const ElementRange& range : ranges) elements += range.elements(), filled += range.elements() > 0 ? 1 : 0;
   // First its ends for each range, or as many of them as there are places for; then the rest by size.
-  const std::int64_t rest = std::max<std::int64_t>(most_places - 2 * filled, 0);
+  const std::int64_t room = std::clamp(2 * filled, usual_places, most_places);
+  const std::int64_t rest = room - std::min(2 * filled, room);
   std::int64_t nth = 0;
   for (const ElementRange& range : ranges) {
     if (range.elements() <= 0) continue;
-    const std::int64_t share_of_places = (nth + 1) * most_places / filled - nth * most_places / filled;
+    const std::int64_t share_of_places = (nth + 1) * room / filled - nth * room / filled;
     ++nth;
     const double size = static_cast<double>(range.elements()) / static_cast<double>(elements);
     const std::int64_t wanted = std::min(
@@ -81,7 +82,7 @@ void StepAccount::end_step(compute::Backend& backend, const Subjects& subjects) 
   backend.run(mark);
 }
 
-Account StepAccount::read(compute::Backend& backend, double tolerance) const {
+Account StepAccount::read(compute::Backend& backend, double tolerance, bool may_overflow) const {
   Account account;
   backend.synchronize();
   std::int64_t steps = 0;
@@ -91,13 +92,18 @@ Account StepAccount::read(compute::Backend& backend, double tolerance) const {
   const auto at = [&](std::int64_t row, std::int64_t column) {
     return double{rows[static_cast<std::size_t>(row * MarkColumns::count + column)]};
   };
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const bool is_kept_still = step < kept_steps / 2 || step >= steps - kept_steps / 2;
-    const double loss = is_kept_still ? at(compute::row_of_mark(step, kept_steps), MarkColumns::loss) : 0;
-    if (std::isnan(loss))
-      throw Error(ASSAY_WRONG_RESULT, "step " + std::to_string(step + 1) + " of " + std::to_string(steps) +
-                                          " has left no number for its loss");
-  }
+  const auto check = [&](std::int64_t step) {
+    const std::int64_t row = compute::row_of_mark(step, kept_steps);
+    const auto wrong = [&](const char* what) {
+      throw Error(ASSAY_WRONG_RESULT,
+                  "step " + std::to_string(step + 1) + " of " + std::to_string(steps) + " has left " + what);
+    };
+    if (!std::isfinite(at(row, MarkColumns::loss))) wrong("no finite number for its loss");
+    if (!may_overflow && !std::isfinite(at(row, MarkColumns::results_magnitude))) wrong("results that are not finite");
+  };
+  const std::int64_t first = std::min(steps, kept_steps / 2);
+  for (std::int64_t step = 0; step < first; ++step) check(step);
+  for (std::int64_t step = std::max(first, steps - kept_steps / 2); step < steps; ++step) check(step);
   account.steps = static_cast<std::uint64_t>(steps);
   account.marks_per_step = marks_per_step;
   account.tolerance = tolerance;

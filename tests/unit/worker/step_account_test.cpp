@@ -85,6 +85,13 @@ TEST(StepAccount, RepeatedStepsAreTheSameToTheBit) {
             std::string::npos);
 }
 
+TEST(StepAccount, AMagnitudeThatIsNoNumberForbidsNothingThatIsTheSame) {
+  StepAccount timed = account_of_values({nan, 2}, 0.01);
+  timed.marks[1] = nan;  // a step whose gradients are not finite, which a loss scale skips
+  EXPECT_EQ(repeated(timed, {{nan, 2}}).result.mistake, "");
+  EXPECT_NE(repeated(timed, {{3, 2}}).result.mistake, "");
+}
+
 TEST(StepAccount, ADeviceThatDoesNotRepeatItselfHasItsSpread) {
   // Within the tolerance, at once.
   EXPECT_EQ(repeated(account_of_values({3, 2}, 0.01), {{3.005, 2}}).repetitions, 1u);

@@ -15,8 +15,10 @@ namespace assay::train {
 
 class StepAccount {
  public:
-  static constexpr std::int64_t kept_steps = 1024;  // half of them the first ones, half the last ones
-  static constexpr std::int64_t most_places = 512;  // two for each thread of a block of a GPU
+  // Half of them the first ones, so that the window's are among them: samples of many short steps are tried before it.
+  static constexpr std::int64_t kept_steps = 8192;
+  // Two for each thread of a block of a GPU; more, up to the second number, where there are so many parameters.
+  static constexpr std::int64_t usual_places = 512, most_places = 4096;
   static constexpr std::uint64_t marks_per_step = 3;
 
   // What a step has to write, and what it changes. Tensors of one step are those of every step.
@@ -26,7 +28,8 @@ class StepAccount {
     compute::Tensor state;    // flat, of as many elements: weights; empty: none
   };
 
-  // Evenly spread places of the elements that a step writes: of each range some, and at least its ends.
+  // Evenly spread places of the elements that a step writes: the ends of each range, as long as there are no more than
+  // `most_places` of them, and others by the ranges' sizes.
   static std::vector<std::int64_t> spread(const std::vector<ElementRange>& ranges);
 
   // Takes memory of the host's and begins at 0 steps. `places` are elements of results. Blocks.
@@ -38,8 +41,9 @@ class StepAccount {
   void end_step(compute::Backend& backend, const Subjects& subjects) const;
 
   // What the steps since the last reset have left. Waits for the device. WRONG_RESULT where a step that is still kept
-  // has left no number for its loss. `tolerance`: assay::Account's.
-  Account read(compute::Backend& backend, double tolerance) const;
+  // has left a loss that is not finite, or, unless gradients `may_overflow`, results that are not. `tolerance`:
+  // assay::Account's.
+  Account read(compute::Backend& backend, double tolerance, bool may_overflow = false) const;
 
  private:
   compute::Tensor count() const, marks() const, places() const;
