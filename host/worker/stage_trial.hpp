@@ -9,6 +9,7 @@ namespace assay::host::worker {
 
 struct StageTrial {
   std::vector<double> measured_s, other_s;  // in turns
+  int steps_together = 1;                   // of each of these times
 };
 
 inline constexpr int stage_trial_pairs = 5;

@@ -52,8 +52,9 @@ TEST_F(Unaccounted, ValidateFindsThem) {
   const auto found = [&](const std::string& plugin) {
     const RunResult result = run(
         {"validate", UNACCOUNTED_PLUGINS "/axpy_" + plugin + ".so", "--set", "n=4194304", "--level", "2", "--json"});
+    const json report = json::parse(result.output);
     std::string names;
-    for (const auto& workload : json::parse(result.output).at("workloads"))
+    for (const auto& workload : report.at("workloads"))
       for (const auto& check : workload.at("checks"))
         if (check.at("answer") == "error" || check.at("answer") == "warning")
           names += check.at("check").get<std::string>() + " ";

@@ -4,8 +4,8 @@
 #include <assay/verification/decoder_data_check.hpp>
 #include <assay/verification/decoder_rank_check.hpp>
 
-#include "decoder_parameters.hpp"
 #include "counter_random.hpp"
+#include "decoder_parameters.hpp"
 #include "trainer_host.hpp"
 
 namespace assay::train {

@@ -136,23 +136,35 @@ TEST(StepAccount, WithoutMarksNothingIsCompared) {
 TEST(StageTrial, FindsWhatDoesNothingWhenItIsMeasured) {
   const StageTrial idle = stage_trial([](bool measured) { return measured ? 1e-7 : 1e-3; });
   EXPECT_EQ(idle.measured_s.size(), static_cast<std::size_t>(stage_trial_pairs));
-  EXPECT_NE(mistake_in(idle).find("the longest took 0.0001 ms and the shortest other one 1 ms"), std::string::npos)
+  EXPECT_EQ(idle.steps_together, 1);
+  EXPECT_NE(mistake_in(idle).find("the slowest measured ones took 0.0001 ms, the fastest others 1 ms"),
+            std::string::npos)
       << mistake_in(idle);
 }
 
+TEST(StageTrial, TakesShortStepsInARow) {
+  const StageTrial idle = stage_trial([](bool measured) { return measured ? 1e-7 : 1e-5; });
+  EXPECT_EQ(idle.steps_together, 100);
+  EXPECT_NE(mistake_in(idle), "");
+  EXPECT_EQ(mistake_in(stage_trial([](bool) { return 1e-5; })), "");
+}
+
 TEST(StageTrial, LetsNeighboursBe) {
-  EXPECT_EQ(mistake_in({{1.0, 1.0, 1.0}, {1.1, 1.0, 5.0}}), "");
-  EXPECT_EQ(mistake_in({{1.0, 1.0, 1.0}, {3.0, 3.0, 1.9}}), "");  // one that was not slow
-  EXPECT_EQ(mistake_in({{1.0, 1.0, 1.0}, {0.5, 0.5, 0.5}}), "");  // measured ones may take longer
-  EXPECT_EQ(mistake_in({{1e-8, 1e-8}, {1e-6, 1e-6}}), "");        // calls, not steps
-  EXPECT_EQ(mistake_in({}), "");
+  const auto mistake = [](std::vector<double> measured_s, std::vector<double> other_s) {
+    return mistake_in(StageTrial{std::move(measured_s), std::move(other_s)});
+  };
+  EXPECT_EQ(mistake({1.0, 1.0, 1.0}, {1.1, 1.0, 5.0}), "");
+  EXPECT_EQ(mistake({1.0, 1.0, 1.0}, {3.0, 3.0, 1.9}), "");  // one that was not slow
+  EXPECT_EQ(mistake({1.0, 1.0, 1.0}, {0.5, 0.5, 0.5}), "");  // measured ones may take longer
+  EXPECT_EQ(mistake({1e-8, 1e-8}, {1e-5, 1e-5}), "");        // calls, not steps
+  EXPECT_EQ(mistake({}, {}), "");
 }
 
 TEST(StageTrial, FindsWhatStopsWorkingForGood) {
   EXPECT_TRUE(is_suspicious({1e-7, 1e-7, 1e-3, 1e-3}, 1e-3));  // every second step
   EXPECT_FALSE(is_suspicious({1e-3, 1e-3, 9e-4, 1e-3}, 1e-3));
   EXPECT_FALSE(is_suspicious({1e-7}, std::numeric_limits<double>::quiet_NaN()));
-  EXPECT_FALSE(is_suspicious({1e-8}, 1e-6));  // calls, not steps
+  EXPECT_FALSE(is_suspicious({1e-8}, 1e-5));  // calls, not steps
   EXPECT_EQ(
       mistake_in(std::vector{1e-7, 1e-7, 1e-7}, {5e-2, 1e-3, 2e-3}),
       "a quarter of the measured steps took at most 0.0001 ms, and each of the first steps of a new object of the "
