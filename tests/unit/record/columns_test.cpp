@@ -228,6 +228,8 @@ TEST(ColumnTable, EveryNameOfTheCheckHasACellInARecordThatHasEverything) {
   record["host"] = "n0";
   record["environment"] = "00aa";
   record["repeat"] = 1;
+  for (const char* part : {"load", "create", "warmup", "finish", "verify", "repeat", "peak"})
+    record["wall_s"][part] = 0.25;
   record::WorkloadNames workload;
   workload.params = {"batch_size"};
   workload.settings = {"run.seed"};

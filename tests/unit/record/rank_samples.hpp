@@ -52,7 +52,7 @@ inline Json part_of(const std::vector<double>& step_ms, const std::vector<double
   record::CaseResult result;
   result.stage = Stage::done;
   result.notes.emplace();
-  result.wall = {std::nullopt, 0.5, 2.0};
+  result.wall.setup_s = 0.5, result.wall.case_s = 2.0;
   result.device.emplace();
   result.device->kind = "cpu";
   result.device->ordinal = 0;
