@@ -280,12 +280,13 @@ struct WallTimes {
   bool empty() const;
 };
 constexpr std::array<std::pair<const char*, Number WallTimes::*>, 10> WallTimes::all() {
-  return {{{"case", &WallTimes::case_s},
+  // The first three as older records have them.
+  return {{{"measure", &WallTimes::measure_s},
+           {"setup", &WallTimes::setup_s},
+           {"case", &WallTimes::case_s},
            {"load", &WallTimes::load_s},
            {"create", &WallTimes::create_s},
-           {"setup", &WallTimes::setup_s},
            {"warmup", &WallTimes::warmup_s},
-           {"measure", &WallTimes::measure_s},
            {"finish", &WallTimes::finish_s},
            {"verify", &WallTimes::verify_s},
            {"repeat", &WallTimes::repeat_s},
