@@ -162,7 +162,6 @@ class Reference {
   Mask next_mask() { return decisions_.masks.empty() ? nullptr : &decisions_.masks.at(next_mask_++); }
 
   // ---- embeddings and loss
-  // -------------------------------------------------------------------------------------------
 
   Matrix embedded(const std::vector<std::int64_t>& tokens, std::size_t length) const {
     Matrix x(tokens.size(), width_);
@@ -206,7 +205,6 @@ class Reference {
   }
 
   // ---- norms
-  // ---------------------------------------------------------------------------------------------------------
 
   Matrix normed(Norm& n, const Matrix& x, Id weight_id, Id bias_id) const {
     n = {Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
@@ -247,7 +245,6 @@ class Reference {
   }
 
   // ---- attention
-  // -----------------------------------------------------------------------------------------------------
 
   // Rows [first, first + d) of the packed projection.
   Matrix project(const Matrix& x, const Block& p, std::size_t first) const {
@@ -359,7 +356,6 @@ class Reference {
   }
 
   // ---- feed-forward
-  // --------------------------------------------------------------------------------------------------
 
   // Which hidden states pass: by their sign, or as it was decided.
   void decide(FeedForward& f) {

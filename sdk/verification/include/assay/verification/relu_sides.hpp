@@ -3,10 +3,11 @@
 // relative e about a share e is of that kind, and gradients then differ by sqrt(e), a thousand roundings of fp32. So
 // one way notes the sides of its states, and the other one follows it where the state is within rounding of 0.
 //
-//   ReluSides sides{.error = e};              // of states, relative to the root mean square of those of their
-//   operation NotesSides noting(backend, sides);        // walk through the timed way with it FollowsSides
-//   following(other, sides);     // then through the other one; throws WRONG_RESULT where a state that is
-//                                             // beyond rounding is on another side
+//   ReluSides sides{.error = e};               // of states, relative to their root mean square in their operation
+//   NotesSides noting(backend, sides);         // the timed way walks through this one
+//   FollowsSides following(backend, sides);    // and then the other way through this one
+//
+// A state that is beyond rounding of 0 and on another side is WRONG_RESULT.
 //
 // Both look at bias_relu_dropout_forward without dropout and at relu, in the order in which they come. Nothing in
 // Mode::prepare. They block, and the sides take two bits of the host's memory for each state.
