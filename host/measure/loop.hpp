@@ -54,7 +54,7 @@ struct LoopResult {
   std::int64_t settling_steps = 0;             // between what prepare_window did and the first measured step
   std::uint64_t iterations = 0;                // all steps that were run
   std::uint64_t iterations_before_window = 0;  // those of them that came before the first measured one
-  // Of the steps of the warm-up that were waited for, but the first one; NaN where there were none.
+  // The fastest step of the warm-up that was waited for, the first one left out; NaN where there was none.
   double fastest_warm_up_ns = std::numeric_limits<double>::quiet_NaN();
   std::int64_t inner = 1;    // steps of a sample
   double instrument_ns = 0;  // what a sample with nothing in it takes

@@ -26,7 +26,7 @@ std::optional<std::vector<double>> timed_steps(Life& life, assay_stage stage, in
   return seconds;
 }
 
-// Whether an object that is measured goes on doing what a new one does.
+// Finds an object that stops doing its work once it was measured, by a new one beside it.
 void try_anew(Stage& stage, const Asker& asker) {
   constexpr int trial_steps = 8;
   const auto steps_of_new_object = [&](assay_stage of) -> std::optional<std::vector<double>> {

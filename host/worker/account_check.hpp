@@ -13,7 +13,7 @@
 
 namespace assay::host::worker {
 
-// What of a case it needs.
+// The parts of a case that the check uses.
 struct AccountedCase {
   const assay_workload& workload;
   assay_workload_self* object;

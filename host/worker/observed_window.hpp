@@ -1,4 +1,4 @@
-// What is observed beside the steps over the measured window: the device's telemetry, and who else used the processors.
+// The measured window's surroundings: the device's telemetry, and who else used the processors.
 #pragma once
 #include <chrono>
 #include <optional>
