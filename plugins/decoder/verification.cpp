@@ -62,25 +62,25 @@ std::string Workload::check_operations(assay::compute::Backend& audited, const O
 
 std::string Workload::compare_with(const std::string& what, const Outcome& timed, const DecoderModel& other) const {
   return assay::verification::compare_paths(
-      what, timed, trainer_.loss_of(other), [&](std::size_t i) { return sample_of(other, i); },
+      what, trainer_.backend(), timed, trainer_.loss_of(other), [&](std::size_t i) { return compared(other, i); },
       assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()),
       trainer_.parameters(), model().backward ? trainer_.parameters().all()[trainer_.ids().embeddings].name : "logits");
 }
 
 // What is compared: the gradients by parameter, and, as most rows of the embedding's are zero, one that is not; of a
 // forward alone the logits.
-std::vector<float> Workload::sample_of(const DecoderModel& of, std::size_t index) const {
+Tensor Workload::compared(const DecoderModel& of, std::size_t index) const {
   const ParameterSet& set = trainer_.parameters();
-  if (!of.config().backward) return assay::verification::sample(trainer_.backend(), of.logits(), compared_elements);
-  if (index < set.all().size())
-    return assay::verification::sample(trainer_.backend(), set.gradient(index),
-                                       assay::verification::sampled_elements(set, index, compared_elements));
-  return assay::verification::sample(trainer_.backend(),
-                                     set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1));
+  if (!of.config().backward) return of.logits();
+  if (index < set.all().size()) return set.gradient(index);
+  return set.gradient(trainer_.ids().embeddings).slice(0, trainer_.first_token(), 1);
 }
 
 Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double& loss_scale) {
   Outcome out;
+  const auto keep = [&](const Tensor& t) {
+    out.kept.push_back(assay::compute::inspector_of(trainer_.backend())->keep(t, compared_elements));
+  };
   trainer_.initialize();
   const bool updates = settings_.pass == Pass::train_step;
   std::string updated;
@@ -107,15 +107,15 @@ Outcome Workload::timed_outcome(const Launch& launch, std::string& text, double&
     }
     assay::verification::spoil_gradients(trainer_.backend(), trainer_.parameters());
     enqueue_timed(launch);
-    out.loss = trainer_.loss_of(trainer_.model());
-    for (std::size_t i = 0; i <= trainer_.parameters().all().size(); ++i)
-      out.samples.push_back(sample_of(trainer_.model(), i));
+    out = assay::verification::outcome_of_gradients(trainer_.backend(), trainer_.parameters(),
+                                                    trainer_.loss_of(trainer_.model()));
+    keep(compared(trainer_.model(), trainer_.parameters().all().size()));
   } else {
     trainer_.start();
     assay::verification::spoil(trainer_.backend(), trainer_.model().logits());
     enqueue_timed(launch);
     trainer_.backend().synchronize();
-    out.samples.push_back(sample_of(trainer_.model(), 0));
+    keep(compared(trainer_.model(), 0));
     trainer_.prepare([&] { enqueue_with_loss(trainer_.model()); });
     trainer_.start();
     enqueue_with_loss(trainer_.model());
@@ -174,13 +174,11 @@ assay::Verified Workload::verify(const Launch& launch) {
   trainer_.start(loss_scale);
   enqueue_with_loss(reference, audited);  // of its operations those that the timed path has not
   text += audited.text() + "; " + compare_with(what, timed, reference);
-  return {text + ", of " + assay::verification::share_text(compared_share()), operations_in_part || exact.in_part};
-}
-
-double Workload::compared_share() const {
-  if (model().backward) return assay::verification::sampled_share(trainer_.parameters(), compared_elements);
-  const auto logits = static_cast<double>(model().rows() * model().vocab_size);
-  return std::min(1.0, static_cast<double>(compared_elements) / logits);
+  const std::string share =
+      model().backward ? assay::verification::share_of(timed, trainer_.parameters())
+                       : assay::verification::share_text(static_cast<double>(timed.kept.front()->elements()) /
+                                                         static_cast<double>(model().rows() * model().vocab_size));
+  return {text + ", of " + share, operations_in_part || exact.in_part};
 }
 
 }  // namespace decoder

@@ -49,8 +49,7 @@ class Workload {
                                double loss_scale);
   std::string compare_with(const std::string& what, const assay::verification::Outcome& timed,
                            const assay::models::DecoderModel& other) const;
-  std::vector<float> sample_of(const assay::models::DecoderModel& model, std::size_t index) const;
-  double compared_share() const;
+  assay::compute::Tensor compared(const assay::models::DecoderModel& model, std::size_t index) const;
   assay::verification::Outcome timed_outcome(const Launch& launch, std::string& text, double& loss_scale);
   std::string check_start(double loss) const;
 

@@ -32,6 +32,7 @@ namespace encoder_decoder {
 using assay::Error;
 using assay::models::EncoderDecoderConfig;
 using assay::models::EncoderDecoderModel;
+using assay::verification::compared_elements;
 using assay::verification::Outcome;
 
 namespace {
@@ -40,7 +41,6 @@ constexpr std::int64_t longest_whole_scores = 1024;
 constexpr std::size_t score_bytes = std::size_t{512} << 20;  // of longer sequences, at a time
 constexpr int verified_batches = 3;
 constexpr std::int64_t later_step = 5;  // masks of dropout are to be its own
-constexpr std::int64_t compared_each = assay::verification::compared_elements / 2;  // of either path
 
 assay::verification::PathTolerance tolerance_of(const EncoderDecoderConfig& c) {
   return assay::verification::relu_path_tolerance(c.precision, c.encoder_layers + c.decoder_layers, c.target_rows());
@@ -63,9 +63,16 @@ EncoderDecoderConfig opposite(EncoderDecoderConfig c) {
 
 }  // namespace
 
-void Workload::take(Outcome& outcome, const EncoderDecoderModel& of) const {
-  outcome.loss = trainer_.loss_of(of);
-  outcome.samples = assay::verification::sample_gradients(trainer_.backend(), trainer_.parameters(), compared_each);
+Outcome Workload::taken(const EncoderDecoderModel& of) const {
+  return assay::verification::outcome_of_gradients(trainer_.backend(), trainer_.parameters(), trainer_.loss_of(of),
+                                                   compared_elements);
+}
+
+std::string Workload::compare_with(const std::string& what, const Outcome& found, const EncoderDecoderModel& other,
+                                   const assay::verification::PathTolerance& tolerance) const {
+  return assay::verification::compare_paths(
+      what, trainer_.backend(), found, trainer_.loss_of(other),
+      [&](std::size_t id) { return trainer_.parameters().gradient(id); }, tolerance, trainer_.parameters(), "");
 }
 
 void Workload::enqueue(const EncoderDecoderModel& of, assay::compute::Backend& by) const {
@@ -73,13 +80,10 @@ void Workload::enqueue(const EncoderDecoderModel& of, assay::compute::Backend& b
   of.backward(by, trainer_.batch());
 }
 
-Outcome Workload::outcome_of(const EncoderDecoderModel& of, assay::compute::Backend& by) {
+void Workload::take_gradients(const EncoderDecoderModel& of, assay::compute::Backend& by) {
   trainer_.prepare(by, [&](assay::compute::Backend& b) { enqueue(of, b); });
   trainer_.start(loss_scale_);
   enqueue(of, by);
-  Outcome outcome;
-  take(outcome, of);
-  return outcome;
 }
 
 Configured::Configured(const assay::Case& c, const Settings& settings)
@@ -153,7 +157,7 @@ std::string Workload::check_operations(const Launch& launch, assay::compute::Bac
   if (!steps_.communicate()) {
     start_later();
     repeat_step(launch);
-    take(of_step.emplace(), trainer_.model());
+    of_step = taken(trainer_.model());
   }
   steps_.forget_captured();  // its addresses may be about to change
   trainer_.prepare([&] { enqueue(trainer_.model(), trainer_.backend()); });
@@ -167,10 +171,8 @@ std::string Workload::check_operations(const Launch& launch, assay::compute::Bac
                                            .step = trainer_.optimizer().step_number(),
                                            .places = assay::verification::dropout_places(model())});
   if (!of_step) return dropout;
-  Outcome one_by_one;
-  take(one_by_one, trainer_.model());
-  return assay::verification::compare_paths("timed step against its operations one by one", *of_step, one_by_one,
-                                            tolerance_of(model()), trainer_.parameters(), "") +
+  return compare_with("timed step against its operations one by one", *of_step, trainer_.model(),
+                      tolerance_of(model())) +
          "; " + dropout;
 }
 
@@ -238,22 +240,21 @@ assay::Verified Workload::verify(const Launch& launch) {
       model().precision, model().encoder_layers + model().decoder_layers, model().target_rows());
   assay::verification::ReluSides sides{.error = 4 * tolerance.gradient};
   assay::verification::NotesSides noting(trainer_.backend(), sides);
-  const Outcome found = outcome_of(timed, noting);
+  take_gradients(timed, noting);
+  const Outcome found = taken(timed);
   text += check_start(found.loss);
   EncoderDecoderModel reference(opposite(timed.config()), trainer_.parameters(), trainer_.ids());
   const std::string what = "without dropout, " + assay::verification::against_the_other_path(model().fused);
   assay::verification::FollowsSides following(audited, sides);
-  Outcome expected;
   const bool is_made = assay::verification::make_other_path({[&] {
     trainer_.lend_memory(reference);
-    expected = outcome_of(reference, following);  // of its operations those that the timed path has not
+    take_gradients(reference, following);  // of its operations those that the timed path has not
   }});
   if (!is_made) return {text + audited.text() + "; " + assay::verification::no_room_text(what, reference), true};
   text += audited.text() + "; ";
   text += following.text();
-  text += assay::verification::compare_paths(what, found, expected, tolerance, trainer_.parameters(), "");
-  const double share = assay::verification::sampled_share(trainer_.parameters(), compared_each);
-  return {text + ", of " + assay::verification::share_text(share),
+  text += compare_with(what, found, reference, tolerance);
+  return {text + ", of " + assay::verification::share_of(found, trainer_.parameters()),
           ranks.in_part || operations_in_part || against_float64.in_part};
 }
 

@@ -92,8 +92,13 @@ class Workload {
 
   // verification.cpp
   void enqueue(const assay::models::EncoderDecoderModel& of, assay::compute::Backend& by) const;
-  assay::verification::Outcome outcome_of(const assay::models::EncoderDecoderModel& of, assay::compute::Backend& by);
-  void take(assay::verification::Outcome& outcome, const assay::models::EncoderDecoderModel& model) const;
+  // Leaves the gradients in the arena.
+  void take_gradients(const assay::models::EncoderDecoderModel& of, assay::compute::Backend& by);
+  assay::verification::Outcome taken(const assay::models::EncoderDecoderModel& model) const;
+  // With the gradients that are in the arena.
+  std::string compare_with(const std::string& what, const assay::verification::Outcome& found,
+                           const assay::models::EncoderDecoderModel& other,
+                           const assay::verification::PathTolerance& tolerance) const;
   void start_later();
   void spread_later();  // what start_later() does after the start
   void repeat_step(const Launch& launch);

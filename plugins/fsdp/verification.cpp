@@ -73,19 +73,21 @@ std::vector<ElementRange> Workload::Reference::pieces_of_average() {
 }
 
 std::vector<Sketch> Workload::Reference::averages(const std::vector<ElementRange>& pieces) {
-  std::vector<Sketch> sketches(pieces.size(), assay::verification::not_held);
-  for_each_held(mine().config().data_rank, [&](const BlockShards::Held& held, const ElementRange& kept) {
-    const std::int64_t begin = whole().parameters().all()[held.parameter].offset + held.first;
+  std::vector<assay::verification::SketchedPiece> held;
+  std::vector<std::size_t> places;  // of the pieces that are held
+  for_each_held(mine().config().data_rank, [&](const BlockShards::Held& part, const ElementRange& kept) {
+    const std::int64_t begin = whole().parameters().all()[part.parameter].offset + part.first;
     auto piece = std::lower_bound(pieces.begin(), pieces.end(), begin,
                                   [](const ElementRange& p, std::int64_t at) { return p.begin < at; });
-    for (; piece != pieces.end() && piece->end <= begin + held.elements(); ++piece) {
-      const std::int64_t first = kept.begin + piece->begin - begin;
-      const std::vector<float> values =
-          assay::workload::download_f32(backend(), mine().parameters().gradients({first, first + piece->elements()}));
-      Sketch& sketch = sketches[static_cast<std::size_t>(piece - pieces.begin())] = {};
-      assay::verification::add_to(sketch, values.data(), piece->begin, piece->elements());
+    for (; piece != pieces.end() && piece->end <= begin + part.elements(); ++piece) {
+      held.push_back({*piece, kept.begin + piece->begin - begin});
+      places.push_back(static_cast<std::size_t>(piece - pieces.begin()));
     }
   });
+  std::vector<Sketch> sketches(pieces.size(), assay::verification::not_held);
+  const std::vector<Sketch> found =
+      assay::verification::sketch_of(backend(), mine().parameters().all_gradients(), held);
+  for (std::size_t i = 0; i < places.size(); ++i) sketches[places[i]] = found[i];
   return sketches;
 }
 

@@ -90,17 +90,11 @@ std::string SpeedAccuracy::check_operations(const Launch& launch) {
   const ParameterSet& set = trainer.parameters();
   trainer.initialize();
   const double loss_scale = assay::verification::find_finite_gradients(trainer, [&] { enqueue_timed(launch); });
-  const auto sample_of = [&](std::size_t id) {
-    return assay::verification::sample(
-        trainer.backend(), set.gradient(id),
-        assay::verification::sampled_elements(set, id, assay::verification::compared_elements));
-  };
   trainer.initialize();
   trainer.start(loss_scale);
   enqueue_timed(launch);
-  assay::verification::Outcome of_timed_step;
-  of_timed_step.loss = trainer.loss_of(timed);
-  for (ParameterSet::Id id = 0; id < set.all().size(); ++id) of_timed_step.samples.push_back(sample_of(id));
+  const assay::verification::Outcome of_timed_step =
+      assay::verification::outcome_of_gradients(trainer.backend(), set, trainer.loss_of(timed));
 
   graph_.reset();  // its addresses are about to change
   assay::compute::AuditedBackend audited(trainer.backend(), model().precision.product_math);
@@ -118,7 +112,8 @@ std::string SpeedAccuracy::check_operations(const Launch& launch) {
   enqueue(trainer.backend());
   return audited.text() + "; " +
          assay::verification::compare_paths(
-             "the timed step against its operations one by one", of_timed_step, trainer.loss_of(timed), sample_of,
+             "the timed step against its operations one by one", trainer.backend(), of_timed_step,
+             trainer.loss_of(timed), [&](std::size_t id) { return set.gradient(id); },
              assay::verification::path_tolerance(model().precision, model().layers, model().step_rows()), set,
              set.all().back().name) +
          "; ";

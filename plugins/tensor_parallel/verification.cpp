@@ -122,21 +122,14 @@ assay::Verified Workload::Reference::check_gradients(const std::string& when) {
 
   spoil_step();
   take_timed_step();
-  const assay::verification::Outcome found{
-      .loss = mine().last_loss(),
-      .samples = assay::verification::sample_gradients(backend(), own(), assay::verification::compared_elements)};
-  const auto expected = [&](std::size_t id) {
-    return assay::verification::sample(
-        backend(), own_part(id, all().gradient(parts_[id].whole)),
-        assay::verification::sampled_elements(own(), id, assay::verification::compared_elements));
-  };
+  const assay::verification::Outcome found =
+      assay::verification::outcome_of_gradients(backend(), own(), mine().last_loss());
+  const auto expected = [&](std::size_t id) { return own_part(id, all().gradient(parts_[id].whole)); };
   const std::string text =
-      assay::verification::compare_paths(when + ", each rank's part against the whole model", found, expected_loss,
-                                         expected, tolerance_of(config()), own(), "");
-  return text + ", of " +
-         assay::verification::share_text(
-             assay::verification::sampled_share(own(), assay::verification::compared_elements)) +
-         "; " + check_same(when, "gradients of norms", [&](ParameterSet::Id id) { return own().gradient(id); });
+      assay::verification::compare_paths(when + ", each rank's part against the whole model", backend(), found,
+                                         expected_loss, expected, tolerance_of(config()), own(), "");
+  return text + ", of " + assay::verification::share_of(found, own()) + "; " +
+         check_same(when, "gradients of norms", [&](ParameterSet::Id id) { return own().gradient(id); });
 }
 
 std::string Workload::Reference::take_weights(const std::string& when) {

@@ -17,6 +17,14 @@ double relative(double distance_squares, double expected_squares, double scale) 
 
 }  // namespace
 
+BlockDifference::BlockDifference(const compute::BlockSums& sums) : elements_(static_cast<std::size_t>(sums.elements)) {
+  blocks_.reserve(sums.blocks.size());
+  for (const compute::BlockSums::Block& block : sums.blocks) {
+    blocks_.emplace_back(block.distance, block.expected);
+    along_ += block.along;
+  }
+}
+
 void BlockDifference::add(const std::vector<float>& found, const std::vector<float>& expected) {
   if (found.size() != expected.size()) {
     is_comparable_ = false;

@@ -5,7 +5,6 @@
 #include <assay/verification/decoder_reference.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
-#include <assay/workload/host_copies.hpp>
 #include <numeric>
 #include <vector>
 
@@ -172,31 +171,24 @@ Verified compare_with_float64(const Host& host, models::DecoderTrainer& trainer,
   // After the start, which clears the gradients, where activations of this model may lie.
   model.initialize(backend);
   spread_constants(backend, set, used.ids);
-  // The numbers that a product reads: rounding weights to their copy is no error of an operation. Operations read
-  // norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
-  std::vector<std::vector<float>> weights(set.all().size());
-  for (const train::ParameterSet::Id id : used.ids)
-    weights[id] = workload::download_f32(backend, used.is_norm[id] ? set.value(id) : set.compute(id));
   enqueue();
   backend.synchronize();
   models::DecoderConfig at_once = shape;  // of all micro-batches
   at_once.batch_size *= at_once.accumulation_steps;
-  const DecoderGradients exact = decoder_gradients(at_once, set, weights, batch.tokens, batch.labels);
-
+  // The numbers that a product reads: rounding weights to their copy is no error of an operation. Operations read
+  // norms' weights as the optimizer has them, and all others, biases too, in the activations' format.
+  const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
+  ParametersInPlace parameters(backend, set, used.is_norm, unscale);
+  const double exact_loss = decoder_reference(at_once, set, parameters, batch.tokens, batch.labels);
   float loss = 0;
   backend.download(&loss, model.loss());
-  Outcome found{static_cast<double>(loss), {}};
-  const auto unscale = static_cast<float>(1 / (trainer.scaler().active() ? loss_scale : 1));
-  if (shape.backward) found.samples.resize(set.all().size());  // empty of the layers that are left out
-  for (const train::ParameterSet::Id id : shape.backward ? used.ids : std::vector<train::ParameterSet::Id>()) {
-    found.samples[id] = workload::download_f32(backend, set.gradient(id));
-    for (float& g : found.samples[id]) g *= unscale;
-  }
+  // Of a forward alone there are no gradients.
+  const std::vector<BlockDifference> differences =
+      shape.backward ? parameters.differences() : std::vector<BlockDifference>();
   const std::string what = std::to_string(rows) + " tokens, " + std::to_string(shape.layers) + " of " +
                            std::to_string(trainer.config().model.layers) + " layers against float64";
-  return compare_paths(
-             what, found, exact.loss, [&](std::size_t i) { return exact.gradients[i]; },
-             path_tolerance(shape.precision, shape.layers, rows), set, "") +
+  return compare_paths(what, static_cast<double>(loss), exact_loss, differences,
+                       path_tolerance(shape.precision, shape.layers, rows), set, "") +
          "; ";
 }
 

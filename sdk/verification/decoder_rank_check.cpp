@@ -22,18 +22,21 @@ std::uint64_t hash_of_rows(const models::DecoderTrainer& trainer, std::int64_t f
          std::rotl(hash_of(trainer.backend(), trainer.global_labels().slice(0, first, count)), 1);
 }
 
+// Most rows of the embedding's gradient are zero; this one is not.
+Tensor row_of_first_token(const models::DecoderTrainer& trainer) {
+  return trainer.parameters().gradient(trainer.ids().embeddings).slice(0, trainer.first_token(), 1);
+}
+
 Outcome outcome_of(const models::DecoderTrainer& trainer, const models::DecoderModel& model) {
-  Outcome outcome;
-  outcome.loss = trainer.loss_of(model);
-  outcome.samples = sample_gradients(trainer.backend(), trainer.parameters());
-  // Most rows of the embedding's gradient are zero; this one is not.
-  const Tensor embeddings = trainer.parameters().gradient(trainer.ids().embeddings);
-  outcome.samples.push_back(sample(trainer.backend(), embeddings.slice(0, trainer.first_token(), 1)));
+  Outcome outcome =
+      outcome_of_gradients(trainer.backend(), trainer.parameters(), trainer.loss_of(model), sample_budget);
+  outcome.kept.push_back(compute::inspector_of(trainer.backend())->keep(row_of_first_token(trainer), sample_budget));
   return outcome;
 }
 
-// Of the whole batch, by the parts of a step that the trainer enqueues: of these the timed step is made.
-Outcome trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
+// Of the whole batch, by the parts of a step that the trainer enqueues: of these the timed step is made. Leaves its
+// gradients in the arena, and returns its loss.
+double trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
   trainer.start(loss_scale);
   trainer.initialize();  // another model has had the memory
   spread_constants(trainer.backend(), trainer.parameters());
@@ -41,7 +44,7 @@ Outcome trainers_own(models::DecoderTrainer& trainer, double loss_scale) {
     trainer.forward_of(i);
     trainer.backward_of(i, nullptr);
   }
-  return outcome_of(trainer, trainer.model());
+  return trainer.loss_of(trainer.model());
 }
 
 // A model of the trainer's parameters with memory and kernels for the first sequences of the rank's batch.
@@ -72,12 +75,13 @@ class Path {
     enqueue(by);
   }
 
-  Outcome outcome(compute::Backend& by, double loss_scale) const {
+  // Leaves its gradients in the arena.
+  void take_step(compute::Backend& by, double loss_scale) const {
     trainer_.prepare(by, [&](compute::Backend& b) { enqueue(b); });
     trainer_.start(loss_scale);
     begin_and_enqueue(by);
-    return outcome_of(trainer_, model_);
   }
+  const models::DecoderModel& model() const { return model_; }
 
  private:
   models::DecoderTrainer& trainer_;
@@ -95,30 +99,36 @@ Verified compare_at(models::DecoderTrainer& trainer, std::int64_t batch) {
   {
     const Path timed(trainer, config);
     loss_scale = find_finite_gradients(trainer, [&] { timed.begin_and_enqueue(trainer.backend()); });
-    found = timed.outcome(audited, loss_scale);
+    timed.take_step(audited, loss_scale);
+    found = outcome_of(trainer, timed.model());
   }
-  const auto compare = [&](const std::string& what, const Outcome& timed, const Outcome& reference) {
-    return compare_paths(what, timed, reference, path_tolerance(config.precision, config.layers, config.step_rows()),
-                         trainer.parameters(), trainer.parameters().all()[trainer.ids().embeddings].name);
+  // Of the first path with what lies in the arena now.
+  const auto compare = [&](const std::string& what, double loss) {
+    const train::ParameterSet& set = trainer.parameters();
+    return compare_paths(
+        what, trainer.backend(), found, loss,
+        [&](std::size_t i) { return i < set.all().size() ? set.gradient(i) : row_of_first_token(trainer); },
+        path_tolerance(config.precision, config.layers, config.step_rows()), set,
+        set.all()[trainer.ids().embeddings].name);
   };
   std::string as_enqueued;
   if (batch == trainer.config().model.batch_size)
     as_enqueued = compare("each rank's own step, as it is enqueued against its operations one by one",
-                          trainers_own(trainer, loss_scale), found) +
+                          trainers_own(trainer, loss_scale)) +
                   "; ";
   std::optional<Path> other;
   if (!make_other_path({[&] { other.emplace(trainer, opposite_path(config)); },
                         [&] { other.emplace(trainer, opposite_path_by_definition(config)); }}))
     throw Error(ASSAY_OUT_OF_MEMORY, "there is no memory for the other path");
   const bool in_part = !audited.looked_at_all();
-  const Outcome expected = other->outcome(audited, loss_scale);  // of its operations those that the first has not
+  other->take_step(audited, loss_scale);  // of its operations those that the first has not
   const std::string sequences = batch == trainer.config().model.batch_size
                                     ? "each rank's own"
                                     : "of the first " + std::to_string(batch) + " of " +
                                           std::to_string(trainer.config().model.batch_size) + " sequences of each rank";
   return {audited.text() + "; " + as_enqueued +
-              compare(sequences + ", " + against_the_other_path(config.fused), found, expected) + ", of " +
-              share_text(sampled_share(trainer.parameters())),
+              compare(sequences + ", " + against_the_other_path(config.fused), trainer.loss_of(other->model())) +
+              ", of " + share_of(found, trainer.parameters()),
           in_part};
 }
 

@@ -39,11 +39,9 @@ struct Layer {  // backward reads these
 
 class Reference {
  public:
-  Reference(const models::DecoderConfig& config, const train::ParameterSet& set,
-            const std::vector<std::vector<float>>& weights)
+  Reference(const models::DecoderConfig& config, const train::ParameterSet& set, ReferenceParameters& parameters)
       : c_(config),
-        set_(set),
-        weights_(weights),
+        parameters_(parameters),
         embeddings_(decoder_parameter(set, "token_embeddings.weight")),
         head_(config.tied_embeddings ? embeddings_ : decoder_parameter(set, "lm_head.weight")),
         ln_final_(decoder_parameter(set, "ln_final.weight")),
@@ -55,94 +53,83 @@ class Reference {
         kv_width_(heads_ / group_ * head_dim_),
         width_(static_cast<std::size_t>(config.d_model)) {
     for (std::int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(set, l, config.qkv_bias);
-    for (const auto& w : weights) out_.gradients.emplace_back(w.size());
   }
 
-  DecoderGradients run(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
-    Matrix x(tokens.size(), width_);
-    const auto& table = weights_[embeddings_];
-    for (std::size_t r = 0; r < tokens.size(); ++r)
-      for (std::size_t j = 0; j < width_; ++j)
-        x.row(r)[j] = static_cast<double>(table[static_cast<std::size_t>(tokens[r]) * width_ + j]);
+  // Returns the loss.
+  double run(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
+    Matrix x = parameters_.rows(embeddings_, tokens);
     std::vector<Layer> layers;
     for (const LayerIds& p : layers_) {
       layers.push_back(forward(p, std::move(x)));
       x = output_of(p, layers.back());
     }
     const Norm norm = normed(x, ln_final_);
-    Matrix dlogits = loss_of(project(norm.y, head_), labels);
-    const bool tied = head_ == embeddings_;
-    // Tied: the head's share of the gradient by the embedding.
-    Matrix table_gradient =
-        tied ? product(transposed(dlogits), norm.y) : Matrix(static_cast<std::size_t>(c_.vocab_size), width_);
-    const Matrix dnormed = tied ? product(dlogits, weight(head_)) : project_backward(dlogits, norm.y, head_);
+    const Matrix dlogits = loss_of(parameters_.project(norm.y, head_), labels);
+    const Matrix dnormed = parameters_.project_back(dlogits, head_);
     Matrix dx = norm_backward(dnormed, x, norm, ln_final_);
     for (std::size_t l = layers.size(); l-- > 0;) {
       dx = backward(layers_[l], layers[l], std::move(dx));
       layers.pop_back();
     }
-    // A token may occur often: summed in double, rounded once.
-    for (std::size_t r = 0; r < tokens.size(); ++r)
-      for (std::size_t j = 0; j < width_; ++j)
-        table_gradient.row(static_cast<std::size_t>(tokens[r]))[j] += dx.row(r)[j];
-    keep(table_gradient, embeddings_);
-    return std::move(out_);
+    // A token may occur often: its rows are added up. Tied: with the head's share of the gradient.
+    const Matrix of_tokens = one_hot(tokens, static_cast<std::size_t>(c_.vocab_size));
+    if (head_ == embeddings_) {
+      parameters_.keep_product(embeddings_, stacked(dlogits, of_tokens), stacked(norm.y, dx));
+    } else {
+      parameters_.keep_product(head_, dlogits, norm.y);
+      parameters_.keep_product(embeddings_, of_tokens, dx);
+    }
+    return loss_;
   }
 
  private:
   using Id = train::ParameterSet::Id;
 
-  Matrix weight(Id id) const {
-    const auto& dims = set_.all()[id].dims;
-    return Matrix(static_cast<std::size_t>(dims[0]), static_cast<std::size_t>(dims[1]), weights_[id]);
-  }
-  void keep(const Matrix& gradient, Id id) {
-    out_.gradients[id].assign(gradient.values.begin(), gradient.values.end());
-  }
-
-  Matrix project(const Matrix& x, Id id) const { return product(x, transposed(weight(id))); }
+  Matrix project(const Matrix& x, Id id) const { return parameters_.project(x, id); }
   // Keeps the gradient by the weight; returns the one by x.
   Matrix project_backward(const Matrix& dy, const Matrix& x, Id id) {
-    keep(product(transposed(dy), x), id);
-    return product(dy, weight(id));
+    parameters_.keep_product(id, dy, x);
+    return parameters_.project_back(dy, id);
   }
 
   void add_bias(Matrix& y, Id id) const {
+    const std::vector<double> bias = parameters_.vector(id);
     for (std::size_t r = 0; r < y.rows; ++r)
-      for (std::size_t j = 0; j < y.columns; ++j) y.row(r)[j] += static_cast<double>(weights_[id][j]);
+      for (std::size_t j = 0; j < y.columns; ++j) y.row(r)[j] += bias[j];
   }
   void keep_bias(const Matrix& dy, Id id) {
-    Matrix sums(1, dy.columns);
+    std::vector<double> sums(dy.columns);
     for (std::size_t r = 0; r < dy.rows; ++r)
-      for (std::size_t j = 0; j < dy.columns; ++j) sums.values[j] += dy.row(r)[j];
-    keep(sums, id);
+      for (std::size_t j = 0; j < dy.columns; ++j) sums[j] += dy.row(r)[j];
+    parameters_.keep(id, sums);
   }
 
   Norm normed(const Matrix& x, Id id) const {
+    const std::vector<double> weight = parameters_.vector(id);
     Norm n{Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
     for (std::size_t r = 0; r < x.rows; ++r) {
       double squares = 0;
       for (std::size_t j = 0; j < x.columns; ++j) squares += x.row(r)[j] * x.row(r)[j];
       n.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(x.columns) + c_.norm_eps);
-      for (std::size_t j = 0; j < x.columns; ++j)
-        n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * static_cast<double>(weights_[id][j]);
+      for (std::size_t j = 0; j < x.columns; ++j) n.y.row(r)[j] = x.row(r)[j] * n.rstd[r] * weight[j];
     }
     return n;
   }
   Matrix norm_backward(const Matrix& dy, const Matrix& x, const Norm& n, Id id) {
+    const std::vector<double> weight = parameters_.vector(id);
     Matrix dx(x.rows, x.columns);
-    Matrix dweight(1, x.columns);
+    std::vector<double> dweight(x.columns);
     for (std::size_t r = 0; r < x.rows; ++r) {
       double along = 0;
       for (std::size_t j = 0; j < x.columns; ++j) {
-        dweight.values[j] += dy.row(r)[j] * x.row(r)[j] * n.rstd[r];
-        along += dy.row(r)[j] * static_cast<double>(weights_[id][j]) * x.row(r)[j];
+        dweight[j] += dy.row(r)[j] * x.row(r)[j] * n.rstd[r];
+        along += dy.row(r)[j] * weight[j] * x.row(r)[j];
       }
       along *= n.rstd[r] * n.rstd[r] / static_cast<double>(x.columns);
       for (std::size_t j = 0; j < x.columns; ++j)
-        dx.row(r)[j] = n.rstd[r] * (dy.row(r)[j] * static_cast<double>(weights_[id][j]) - x.row(r)[j] * along);
+        dx.row(r)[j] = n.rstd[r] * (dy.row(r)[j] * weight[j] - x.row(r)[j] * along);
     }
-    keep(dweight, id);
+    parameters_.keep(id, dweight);
     return dx;
   }
 
@@ -281,7 +268,7 @@ class Reference {
       double total = 0;
       for (std::size_t j = 0; j < logits.columns; ++j) total += std::exp(row[j]);
       const double of_label = labels[r] >= 0 ? row[static_cast<std::size_t>(labels[r])] : 0;
-      if (labels[r] >= 0) out_.loss += (std::log(total) - of_label) / valid;
+      if (labels[r] >= 0) loss_ += (std::log(total) - of_label) / valid;
       for (std::size_t j = 0; j < logits.columns; ++j) row[j] = labels[r] >= 0 ? std::exp(row[j]) / total / valid : 0;
       if (labels[r] >= 0) row[static_cast<std::size_t>(labels[r])] -= 1 / valid;
     }
@@ -289,20 +276,27 @@ class Reference {
   }
 
   const models::DecoderConfig& c_;
-  const train::ParameterSet& set_;
-  const std::vector<std::vector<float>>& weights_;
+  ReferenceParameters& parameters_;
   Id embeddings_, head_, ln_final_;
   std::vector<LayerIds> layers_;
   std::size_t context_, batch_, heads_, group_, head_dim_, kv_width_, width_;
-  DecoderGradients out_;
+  double loss_ = 0;
 };
 
 }  // namespace
 
+double decoder_reference(const models::DecoderConfig& config, const train::ParameterSet& set,
+                         ReferenceParameters& parameters, const std::vector<std::int64_t>& tokens,
+                         const std::vector<std::int64_t>& labels) {
+  return Reference(config, set, parameters).run(tokens, labels);
+}
+
 DecoderGradients decoder_gradients(const models::DecoderConfig& config, const train::ParameterSet& set,
                                    const std::vector<std::vector<float>>& weights,
                                    const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& labels) {
-  return Reference(config, set, weights).run(tokens, labels);
+  ParametersOnHost parameters(set, weights);
+  const double loss = decoder_reference(config, set, parameters, tokens, labels);
+  return {loss, parameters.take_gradients()};
 }
 
 }  // namespace assay::verification

@@ -63,6 +63,19 @@ Matrix product(const Matrix& a, const Matrix& b) {
   return c;
 }
 
+Matrix stacked(const Matrix& a, const Matrix& b) {
+  Matrix both(a.rows + b.rows, a.columns);
+  std::copy(a.values.begin(), a.values.end(), both.values.begin());
+  std::copy(b.values.begin(), b.values.end(), both.row(a.rows));
+  return both;
+}
+
+Matrix one_hot(const std::vector<std::int64_t>& places, std::size_t columns) {
+  Matrix m(places.size(), columns);
+  for (std::size_t r = 0; r < places.size(); ++r) m.row(r)[static_cast<std::size_t>(places[r])] = 1;
+  return m;
+}
+
 void add_to(Matrix& sum, const Matrix& a) {
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += a.values[i];
 }

@@ -1,24 +1,16 @@
-// Matrices of doubles on the host and their products, over all processors: what a float64 reference is made of.
+// Products of matrices of doubles on the host, over all processors.
 #pragma once
-#include <cstddef>
-#include <vector>
+#include <assay/verification/matrix.hpp>
+#include <cstdint>
 
 namespace assay::verification {
-
-struct Matrix {
-  std::size_t rows = 0, columns = 0;
-  std::vector<double> values;  // row-major
-
-  Matrix() = default;
-  Matrix(std::size_t r, std::size_t c) : rows(r), columns(c), values(r * c) {}
-  Matrix(std::size_t r, std::size_t c, const std::vector<float>& from)
-      : rows(r), columns(c), values(from.begin(), from.end()) {}
-  double* row(std::size_t r) { return values.data() + r * columns; }
-  const double* row(std::size_t r) const { return values.data() + r * columns; }
-};
 
 Matrix transposed(const Matrix& a);
 Matrix product(const Matrix& a, const Matrix& b);  // a b
 void add_to(Matrix& sum, const Matrix& a);
+// The rows of `a`, and below them those of `b`, which has as many columns.
+Matrix stacked(const Matrix& a, const Matrix& b);
+// In each row 1 at the column that `places` names: a product with its transpose adds up rows by place.
+Matrix one_hot(const std::vector<std::int64_t>& places, std::size_t columns);
 
 }  // namespace assay::verification

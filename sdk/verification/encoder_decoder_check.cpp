@@ -5,7 +5,6 @@
 #include <assay/verification/encoder_decoder_reference.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/spread_constants.hpp>
-#include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <cstring>
 #include <vector>
@@ -120,11 +119,6 @@ class Step {
     for (const Used& u : used_) ids.push_back(u.id);
     spread_constants(backend, set, ids);
     backend.upload(trainer_.optimizer().step_number(), &some_step);
-    // The numbers that an operation reads: rounding weights to their copy is no error of an operation.
-    std::vector<std::vector<float>> weights(set.all().size());
-    for (const Used& u : used_)
-      weights[u.id] = workload::download_f32(backend, u.as_updated ? set.value(u.id) : set.compute(u.id));
-
     DropoutWatch watch(backend, DropoutWatch::Keep::relu_states);
     model_.forward(watch, on_device_);
     watch.begin_backward();
@@ -134,22 +128,18 @@ class Step {
                  .seed = trainer_.config().model.dropout_seed,
                  .step = trainer_.optimizer().step_number(),
                  .places = dropout_places(shape_)});
-    const EncoderDecoderGradients exact = encoder_decoder_gradients(
-        shape_, set, ids_, weights, batch_, {.masks = watch.masks(), .states = watch.relu_states()});
-    return compare(exact, loss_scale);
+    // The numbers that an operation reads: rounding weights to their copy is no error of an operation.
+    std::vector<bool> reads_master(set.all().size());
+    for (const Used& u : used_) reads_master[u.id] = u.as_updated;
+    const auto unscale = static_cast<float>(1 / (trainer_.scaler().active() ? loss_scale : 1));
+    ParametersInPlace parameters(backend, set, reads_master, unscale);
+    const EncoderDecoderResult exact = encoder_decoder_reference(
+        shape_, ids_, parameters, batch_, {.masks = watch.masks(), .states = watch.relu_states()});
+    return compare(exact, parameters.differences());
   }
 
  private:
-  std::string compare(const EncoderDecoderGradients& exact, double loss_scale) const {
-    compute::Backend& backend = trainer_.backend();
-    const train::ParameterSet& set = trainer_.parameters();
-    Outcome found{trainer_.loss_of(model_), {}};
-    found.samples.resize(set.all().size());  // empty of the layers that are left out
-    const auto unscale = static_cast<float>(1 / (trainer_.scaler().active() ? loss_scale : 1));
-    for (const Used& u : used_) {
-      found.samples[u.id] = workload::download_f32(backend, of_places(set.gradient(u.id), u.id));
-      for (float& g : found.samples[u.id]) g *= unscale;
-    }
+  std::string compare(const EncoderDecoderResult& exact, const std::vector<BlockDifference>& differences) const {
     const EncoderDecoderConfig& timed = trainer_.config().model;
     const std::string what = std::to_string(shape_.rows()) + " tokens, " + std::to_string(shape_.encoder_layers) +
                              " + " + std::to_string(shape_.decoder_layers) + " of " +
@@ -164,20 +154,9 @@ class Step {
       throw Error(ASSAY_WRONG_RESULT, what + ": a ReLU's state that is " + workload::number(exact.farthest_state) +
                                           " from 0 was taken to be on its other side (tolerance " +
                                           workload::number(farthest) + ")");
-    return compare_paths(
-               what, found, exact.loss, [&](std::size_t i) { return of_places(exact.gradients[i], i); }, tolerance, set,
-               "") +
+    return compare_paths(what, trainer_.loss_of(model_), exact.loss, differences, tolerance, trainer_.parameters(),
+                         "") +
            "; ";
-  }
-
-  // The gradient of the positions that these samples have: nobody writes the others.
-  std::int64_t position_elements() const { return shape_.sequence_length * shape_.d_model; }
-  Tensor of_places(const Tensor& gradient, Id id) const {
-    return id == ids_.positions ? gradient.flat().slice(0, 0, position_elements()) : gradient;
-  }
-  std::vector<float> of_places(const std::vector<float>& gradient, Id id) const {
-    if (id != ids_.positions) return gradient;
-    return {gradient.begin(), gradient.begin() + static_cast<std::ptrdiff_t>(position_elements())};
   }
 
   EncoderDecoderTrainer& trainer_;

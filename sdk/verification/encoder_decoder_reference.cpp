@@ -24,12 +24,6 @@ void drop(Matrix& x, Mask mask) {
   }
 }
 
-Matrix rows_of(const Matrix& x, std::size_t first, std::size_t count) {
-  Matrix part(count, x.columns);
-  std::copy_n(x.row(first), count * x.columns, part.row(0));
-  return part;
-}
-
 struct Norm {
   Matrix normal;  // (x - mean) / deviation
   std::vector<double> rstd;
@@ -63,23 +57,20 @@ class Reference {
  public:
   using Block = models::BlockParameters;
 
-  Reference(const models::EncoderDecoderConfig& config, const train::ParameterSet& set,
-            const models::EncoderDecoderParameters& ids, const std::vector<std::vector<float>>& weights,
-            const EncoderDecoderDecisions& decisions)
-      : set_(set),
-        ids_(ids),
-        weights_(weights),
+  Reference(const models::EncoderDecoderConfig& config, const models::EncoderDecoderParameters& ids,
+            ReferenceParameters& parameters, const EncoderDecoderDecisions& decisions)
+      : ids_(ids),
+        parameters_(parameters),
         decisions_(decisions),
+        vocabulary_(static_cast<std::size_t>(config.vocab_size)),
         batch_(static_cast<std::size_t>(config.batch_size)),
         source_(static_cast<std::size_t>(config.sequence_length)),
         target_(source_ - 1),
         heads_(static_cast<std::size_t>(config.heads)),
         width_(static_cast<std::size_t>(config.d_model)),
-        head_dim_(width_ / heads_) {
-    for (const auto& w : weights) out_.gradients.emplace_back(w.size());
-  }
+        head_dim_(width_ / heads_) {}
 
-  EncoderDecoderGradients run(const std::vector<std::int64_t>& batch) {
+  EncoderDecoderResult run(const std::vector<std::int64_t>& batch) {
     const auto part = [&](std::size_t first, std::size_t count) {
       return std::vector<std::int64_t>(batch.begin() + static_cast<std::ptrdiff_t>(first),
                                        batch.begin() + static_cast<std::ptrdiff_t>(first + count));
@@ -105,14 +96,14 @@ class Reference {
       x = feed(l.feed_forward, p.feed_forward, x);
     }
     const Matrix result = normed(decoder_norm, x, ids_.decoder_norm, ids_.decoder_norm + 1);
-    Matrix logits = product(result, transposed(weight(ids_.head_weight)));
+    Matrix logits = parameters_.project(result, ids_.head_weight);
     add_bias(logits, ids_.head_bias);
     out_.logits.assign(logits.values.begin(), logits.values.end());
     const Matrix dlogits = loss_of(std::move(logits), part(sources + targets, targets));
 
-    keep(product(transposed(dlogits), result), ids_.head_weight);
+    parameters_.keep_product(ids_.head_weight, dlogits, result);
     keep_bias(dlogits, ids_.head_bias);
-    Matrix dtarget = norm_backward(decoder_norm, product(dlogits, weight(ids_.head_weight)), ids_.decoder_norm,
+    Matrix dtarget = norm_backward(decoder_norm, parameters_.project_back(dlogits, ids_.head_weight), ids_.decoder_norm,
                                    ids_.decoder_norm + 1);
     Matrix dmemory(sources, width_);
     for (std::size_t l = decoder.size(); l-- > 0;) {
@@ -139,23 +130,18 @@ class Reference {
  private:
   using Id = train::ParameterSet::Id;
 
-  Matrix weight(Id id) const {
-    const auto& dims = set_.all()[id].dims;
-    return Matrix(static_cast<std::size_t>(dims[0]), static_cast<std::size_t>(dims[1]), weights_[id]);
-  }
-  void keep(const Matrix& gradient, Id id) {
-    out_.gradients[id].assign(gradient.values.begin(), gradient.values.end());
-  }
-  void keep_bias(const Matrix& dy, Id id) {
-    Matrix sums(1, dy.columns);
+  void keep_bias(const Matrix& dy, Id id) { parameters_.keep(id, sums_of_columns(dy)); }
+  static std::vector<double> sums_of_columns(const Matrix& dy) {
+    std::vector<double> sums(dy.columns);
     for (std::size_t r = 0; r < dy.rows; ++r)
-      for (std::size_t j = 0; j < dy.columns; ++j) sums.values[j] += dy.row(r)[j];
-    keep(sums, id);
+      for (std::size_t j = 0; j < dy.columns; ++j) sums[j] += dy.row(r)[j];
+    return sums;
   }
   // Of a vector's elements from `first` on.
   void add_bias(Matrix& y, Id id, std::size_t first = 0) const {
+    const std::vector<double> bias = parameters_.vector(id);
     for (std::size_t r = 0; r < y.rows; ++r)
-      for (std::size_t j = 0; j < y.columns; ++j) y.row(r)[j] += static_cast<double>(weights_[id][first + j]);
+      for (std::size_t j = 0; j < y.columns; ++j) y.row(r)[j] += bias[first + j];
   }
 
   // The next place of dropout in the order of the forward.
@@ -163,29 +149,25 @@ class Reference {
 
   // ---- embeddings and loss
 
+  static std::vector<std::int64_t> places_of(std::size_t rows, std::size_t length) {
+    std::vector<std::int64_t> places(rows);
+    for (std::size_t r = 0; r < rows; ++r) places[r] = static_cast<std::int64_t>(r % length);
+    return places;
+  }
   Matrix embedded(const std::vector<std::int64_t>& tokens, std::size_t length) const {
-    Matrix x(tokens.size(), width_);
-    for (std::size_t r = 0; r < tokens.size(); ++r)
-      for (std::size_t j = 0; j < width_; ++j)
-        x.row(r)[j] = static_cast<double>(weights_[ids_.embedding][static_cast<std::size_t>(tokens[r]) * width_ + j]) +
-                      static_cast<double>(weights_[ids_.positions][r % length * width_ + j]);
+    Matrix x = parameters_.rows(ids_.embedding, tokens);
+    add_to(x, parameters_.rows(ids_.positions, places_of(tokens.size(), length)));
     return x;
   }
+  // Tokens and places occur often: their rows are added up.
   void embed_backward(const std::vector<std::int64_t>& source, const Matrix& dsource,
                       const std::vector<std::int64_t>& inputs, const Matrix& dtarget) {
-    Matrix tokens(weights_[ids_.embedding].size() / width_, width_),
-        positions(weights_[ids_.positions].size() / width_, width_);
-    const auto add = [&](const std::vector<std::int64_t>& from, const Matrix& dx, std::size_t length) {
-      for (std::size_t r = 0; r < from.size(); ++r)
-        for (std::size_t j = 0; j < width_; ++j) {
-          tokens.row(static_cast<std::size_t>(from[r]))[j] += dx.row(r)[j];
-          positions.row(r % length)[j] += dx.row(r)[j];
-        }
-    };
-    add(source, dsource, source_);
-    add(inputs, dtarget, target_);
-    keep(tokens, ids_.embedding);
-    keep(positions, ids_.positions);
+    const Matrix dx = stacked(dsource, dtarget);
+    parameters_.keep_product(ids_.embedding, stacked(one_hot(source, vocabulary_), one_hot(inputs, vocabulary_)), dx);
+    parameters_.keep_product(ids_.positions,
+                             stacked(one_hot(places_of(source.size(), source_), source_),
+                                     one_hot(places_of(inputs.size(), target_), source_)),
+                             dx);
   }
 
   // Sets the loss; returns its gradient by the logits.
@@ -207,6 +189,7 @@ class Reference {
   // ---- norms
 
   Matrix normed(Norm& n, const Matrix& x, Id weight_id, Id bias_id) const {
+    const std::vector<double> weight = parameters_.vector(weight_id), bias = parameters_.vector(bias_id);
     n = {Matrix(x.rows, x.columns), std::vector<double>(x.rows)};
     Matrix y(x.rows, x.columns);
     const auto columns = static_cast<double>(x.columns);
@@ -218,28 +201,29 @@ class Reference {
       n.rstd[r] = 1 / std::sqrt(squares / columns + norm_eps);
       for (std::size_t j = 0; j < x.columns; ++j) {
         n.normal.row(r)[j] = (x.row(r)[j] - mean) * n.rstd[r];
-        y.row(r)[j] = n.normal.row(r)[j] * static_cast<double>(weights_[weight_id][j]) +
-                      static_cast<double>(weights_[bias_id][j]);
+        y.row(r)[j] = n.normal.row(r)[j] * weight[j] + bias[j];
       }
     }
     return y;
   }
   Matrix norm_backward(const Norm& n, const Matrix& dy, Id weight_id, Id bias_id) {
-    Matrix dx(dy.rows, dy.columns), dweight(1, dy.columns);
+    const std::vector<double> weight = parameters_.vector(weight_id);
+    Matrix dx(dy.rows, dy.columns);
+    std::vector<double> dweight(dy.columns);
     const auto columns = static_cast<double>(dy.columns);
     std::vector<double> scaled(dy.columns);  // the gradient by `normal`
     for (std::size_t r = 0; r < dy.rows; ++r) {
       const double* normal = n.normal.row(r);
       double mean = 0, along = 0;
       for (std::size_t j = 0; j < dy.columns; ++j) {
-        dweight.values[j] += dy.row(r)[j] * normal[j];
-        scaled[j] = dy.row(r)[j] * static_cast<double>(weights_[weight_id][j]);
+        dweight[j] += dy.row(r)[j] * normal[j];
+        scaled[j] = dy.row(r)[j] * weight[j];
         mean += scaled[j] / columns;
         along += scaled[j] * normal[j] / columns;
       }
       for (std::size_t j = 0; j < dy.columns; ++j) dx.row(r)[j] = n.rstd[r] * (scaled[j] - mean - normal[j] * along);
     }
-    keep(dweight, weight_id);
+    parameters_.keep(weight_id, dweight);
     keep_bias(dy, bias_id);
     return dx;
   }
@@ -248,7 +232,7 @@ class Reference {
 
   // Rows [first, first + d) of the packed projection.
   Matrix project(const Matrix& x, const Block& p, std::size_t first) const {
-    Matrix y = product(x, transposed(rows_of(weight(p.in_weight), first, width_)));
+    Matrix y = parameters_.project(x, p.in_weight, first, width_);
     add_bias(y, p.in_bias, first);
     return y;
   }
@@ -299,7 +283,7 @@ class Reference {
         }
         a.probabilities.push_back(std::move(weights));
       }
-    Matrix branch = product(a.heads, transposed(weight(p.out_weight)));
+    Matrix branch = parameters_.project(a.heads, p.out_weight);
     add_bias(branch, p.out_bias);
     a.of_result = next_mask();
     drop(branch, a.of_result);
@@ -313,8 +297,8 @@ class Reference {
     Matrix dbranch = dx;
     drop(dbranch, a.of_result);
     keep_bias(dbranch, p.out_bias);
-    keep(product(transposed(dbranch), a.heads), p.out_weight);
-    const Matrix dheads = product(dbranch, weight(p.out_weight));
+    parameters_.keep_product(p.out_weight, dbranch, a.heads);
+    const Matrix dheads = parameters_.project_back(dbranch, p.out_weight);
     Matrix dq(a.q.rows, width_), dk(a.k.rows, width_), dv(a.v.rows, width_);
     for (std::size_t s = 0; s < batch_; ++s)
       for (std::size_t h = 0; h < heads_; ++h) {
@@ -337,21 +321,19 @@ class Reference {
           }
         }
       }
-    // The packed projection: queries, keys, values.
-    const Matrix in_weight = weight(p.in_weight);
-    Matrix dweight(3 * width_, width_), dbias(1, 3 * width_);
-    dkeys = Matrix(a.memory.rows, width_);
-    std::size_t first = 0;
-    for (const Matrix* part : {&dq, &dk, &dv}) {
-      const Matrix of_part = product(transposed(*part), first == 0 ? a.x : a.memory);
-      std::copy(of_part.values.begin(), of_part.values.end(), dweight.row(first));
-      for (std::size_t r = 0; r < part->rows; ++r)
-        for (std::size_t j = 0; j < width_; ++j) dbias.values[first + j] += part->row(r)[j];
-      add_to(first == 0 ? dx : dkeys, product(*part, rows_of(in_weight, first, width_)));
-      first += width_;
+    // The packed projection: queries of x, keys and values of the memory.
+    Matrix of_x(a.x.rows, 3 * width_), of_memory(a.memory.rows, 3 * width_);
+    for (std::size_t r = 0; r < a.x.rows; ++r) std::copy_n(dq.row(r), width_, of_x.row(r));
+    for (std::size_t r = 0; r < a.memory.rows; ++r) {
+      std::copy_n(dk.row(r), width_, of_memory.row(r) + width_);
+      std::copy_n(dv.row(r), width_, of_memory.row(r) + 2 * width_);
     }
-    keep(dweight, p.in_weight);
-    keep(dbias, p.in_bias);
+    const Matrix dpacked = stacked(of_x, of_memory);
+    parameters_.keep_product(p.in_weight, dpacked, stacked(a.x, a.memory));
+    keep_bias(dpacked, p.in_bias);
+    add_to(dx, parameters_.project_back(dq, p.in_weight, 0, width_));
+    dkeys = parameters_.project_back(dk, p.in_weight, width_, width_);
+    add_to(dkeys, parameters_.project_back(dv, p.in_weight, 2 * width_, width_));
     return dx;
   }
 
@@ -376,7 +358,7 @@ class Reference {
 
   Matrix feed(FeedForward& f, const Block& p, const Matrix& x) {
     f.x = x;
-    f.state = product(x, transposed(weight(p.in_weight)));
+    f.state = parameters_.project(x, p.in_weight);
     add_bias(f.state, p.in_bias);
     f.of_hidden = next_mask();
     decide(f);
@@ -384,7 +366,7 @@ class Reference {
     for (std::size_t i = 0; i < f.passes.size(); ++i)
       if (!f.passes[i]) f.hidden.values[i] = 0;
     drop(f.hidden, f.of_hidden);
-    Matrix branch = product(f.hidden, transposed(weight(p.out_weight)));
+    Matrix branch = parameters_.project(f.hidden, p.out_weight);
     add_bias(branch, p.out_bias);
     f.of_result = next_mask();
     drop(branch, f.of_result);
@@ -397,24 +379,23 @@ class Reference {
     Matrix dbranch = dx;
     drop(dbranch, f.of_result);
     keep_bias(dbranch, p.out_bias);
-    keep(product(transposed(dbranch), f.hidden), p.out_weight);
-    Matrix dstate = product(dbranch, weight(p.out_weight));
+    parameters_.keep_product(p.out_weight, dbranch, f.hidden);
+    Matrix dstate = parameters_.project_back(dbranch, p.out_weight);
     drop(dstate, f.of_hidden);
     for (std::size_t i = 0; i < f.passes.size(); ++i)
       if (!f.passes[i]) dstate.values[i] = 0;
     keep_bias(dstate, p.in_bias);
-    keep(product(transposed(dstate), f.x), p.in_weight);
-    add_to(dx, product(dstate, weight(p.in_weight)));
+    parameters_.keep_product(p.in_weight, dstate, f.x);
+    add_to(dx, parameters_.project_back(dstate, p.in_weight));
     return dx;
   }
 
-  const train::ParameterSet& set_;
   const models::EncoderDecoderParameters& ids_;
-  const std::vector<std::vector<float>>& weights_;
+  ReferenceParameters& parameters_;
   const EncoderDecoderDecisions& decisions_;
-  std::size_t batch_, source_, target_, heads_, width_, head_dim_;
+  std::size_t vocabulary_, batch_, source_, target_, heads_, width_, head_dim_;
   std::size_t next_mask_ = 0, next_states_ = 0;
-  EncoderDecoderGradients out_;
+  EncoderDecoderResult out_;
 };
 
 }  // namespace
@@ -423,13 +404,23 @@ std::size_t dropout_places(const models::EncoderDecoderConfig& c) {
   return static_cast<std::size_t>(4 * c.encoder_layers + 6 * c.decoder_layers);
 }
 
+EncoderDecoderResult encoder_decoder_reference(const models::EncoderDecoderConfig& config,
+                                               const models::EncoderDecoderParameters& ids,
+                                               ReferenceParameters& parameters, const std::vector<std::int64_t>& batch,
+                                               const EncoderDecoderDecisions& decisions) {
+  return Reference(config, ids, parameters, decisions).run(batch);
+}
+
 EncoderDecoderGradients encoder_decoder_gradients(const models::EncoderDecoderConfig& config,
                                                   const train::ParameterSet& set,
                                                   const models::EncoderDecoderParameters& ids,
                                                   const std::vector<std::vector<float>>& weights,
                                                   const std::vector<std::int64_t>& batch,
                                                   const EncoderDecoderDecisions& decisions) {
-  return Reference(config, set, ids, weights, decisions).run(batch);
+  ParametersOnHost parameters(set, weights);
+  EncoderDecoderGradients gradients{encoder_decoder_reference(config, ids, parameters, batch, decisions), {}};
+  gradients.gradients = parameters.take_gradients();
+  return gradients;
 }
 
 }  // namespace assay::verification

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <assay/compute/difference.hpp>
+#include <assay/compute/host_threads.hpp>
 #include <assay/verification/path_check.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/verification/spread_constants.hpp>
-#include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <set>
 
 namespace assay::verification {
@@ -110,15 +111,32 @@ OptimizerCheck::OptimizerCheck(const train::Trainer& trainer, const train::Optim
     throw Error(ASSAY_WRONG_RESULT, "before the first update the optimizer is at step " + std::to_string(before_.step) +
                                         " with learning rate " + workload::number(double{rate()}, "%.9g") +
                                         ", expected step 0 and " + workload::number(double{configured}, "%.9g"));
-  for (std::size_t i = 0; i < pieces_.size(); ++i) check_copies(pieces_[i], before_.values[i]);
+  check_copies(before_.values);
 }
 
 // Before the first update too: what a step reads is the weight, rounded to the activations' format.
-void OptimizerCheck::check_copies(const Piece& piece, const std::vector<float>& values) {
-  const std::vector<float> copies = download(set_.compute_copy(), piece.arena);
-  for (std::size_t i = 0; i < copies.size(); ++i)
-    judge(roundings(double{copies[i]}, double{values[i]}, 0, set_.policy().activation), piece, "a weight's copy",
-          double{copies[i]}, double{values[i]});
+void OptimizerCheck::check_copies(const std::vector<float>& values) {
+  const std::vector<float> copies = read(set_.compute_copy(), arena_spans_);
+  if (copies.empty()) return;
+  for_each_piece([&](const Piece& piece, Findings& findings) {
+    for (std::size_t i = piece.begin; i < piece.begin + piece.count(); ++i)
+      judge(roundings(double{copies[i]}, double{values[i]}, 0, set_.policy().activation), piece, "a weight's copy",
+            double{copies[i]}, double{values[i]}, findings);
+  });
+}
+
+// Over all processors; what is found is put together.
+void OptimizerCheck::for_each_piece(const std::function<void(const Piece&, Findings&)>& look) {
+  constexpr std::int64_t pieces_of_a_thread = 64;
+  std::mutex adding;
+  compute::in_parts(static_cast<std::int64_t>(pieces_.size()), pieces_of_a_thread,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      Findings findings;
+                      for (std::int64_t i = begin; i < end; ++i) look(pieces_[static_cast<std::size_t>(i)], findings);
+                      const std::scoped_lock lock(adding);
+                      worst_roundings_ = compute::worse(worst_roundings_, findings.worst_roundings);
+                      for (const train::ParameterSet::Id id : findings.moved) moved_[id] = true;
+                    });
 }
 
 void OptimizerCheck::for_each_part(
@@ -140,24 +158,25 @@ void OptimizerCheck::choose_pieces(std::int64_t most_of_arena) {
     elements_ += part.elements();
     for (const train::ElementRange& piece : spread_ranges(part.elements(), most, run)) {
       const train::ElementRange arena{part.begin + piece.begin, part.begin + piece.end};
-      pieces_.push_back({id, arena, optimizer_.packed(arena)});
+      const train::ElementRange packed = optimizer_.packed(arena);
+      pieces_.push_back({id, arena, static_cast<std::size_t>(checked_elements())});
+      arena_spans_.push_back({arena.begin, arena.elements()});
+      packed_spans_.push_back({packed.begin, packed.elements()});
     }
   });
 }
 
-std::vector<float> OptimizerCheck::download(const Tensor& arena, const train::ElementRange& range) const {
-  return arena ? workload::download_f32(backend_, arena.slice(0, range.begin, range.elements())) : std::vector<float>();
+std::vector<float> OptimizerCheck::read(const Tensor& t, const std::vector<compute::ElementSpan>& spans) const {
+  return t ? compute::inspector_of(backend_)->read(t, spans) : std::vector<float>();
 }
 
 OptimizerCheck::State OptimizerCheck::read() const {
   State state;
   backend_.download(&state.step, optimizer_.step_number());
   state.scaler = scaler_state(trainer_);
-  for (const Piece& piece : pieces_) {
-    state.values.push_back(download(set_.all_values(), piece.arena));
-    state.first.push_back(download(optimizer_.moment(0), piece.packed));
-    state.second.push_back(download(optimizer_.moment(1), piece.packed));
-  }
+  state.values = read(set_.all_values(), arena_spans_);
+  state.first = read(optimizer_.moment(0), packed_spans_);
+  state.second = read(optimizer_.moment(1), packed_spans_);
   return state;
 }
 
@@ -170,12 +189,8 @@ float OptimizerCheck::rate() const {
 void OptimizerCheck::after_step() {
   backend_.synchronize();
   State now = read();
-  std::vector<std::vector<float>> gradients;
-  bool all_finite = true;
-  for (const Piece& piece : pieces_) {
-    gradients.push_back(download(set_.all_gradients(), piece.arena));
-    for (const float g : gradients.back()) all_finite = all_finite && std::isfinite(g);
-  }
+  const std::vector<float> gradients = read(set_.all_gradients(), arena_spans_);
+  const bool all_finite = std::all_of(gradients.begin(), gradients.end(), [](float g) { return std::isfinite(g); });
   ++updates_;
   // With loss scaling a step whose gradients are not finite changes nothing. Samples may not have the one that is not.
   float nonfinite = 0;
@@ -193,37 +208,46 @@ void OptimizerCheck::after_step() {
                                         (skips ? "whose gradients overflow" : "whose gradients are finite") +
                                         " the loss scaler has " + now.scaler.text() + ", expected " + expected.text());
   const Rule rule{optimizer_.config(), double{rate()}, 1 / trainer_.scaler().scale_of_gradients(backend_), now.step};
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (skips) {
-      if (now.values[i] != before_.values[i] || now.first[i] != before_.first[i] || now.second[i] != before_.second[i])
+  if (skips) {
+    for (const Piece& piece : pieces_)
+      if (!is_same(piece, now))
         throw Error(ASSAY_WRONG_RESULT, "a step that the loss scale skips has changed " +
-                                            set_.all()[pieces_[i].parameter].name + " or its moments");
-      continue;
-    }
-    compare(pieces_[i], i, now, rule, gradients[i]);
+                                            set_.all()[piece.parameter].name + " or its moments");
+  } else {
+    check_copies(now.values);
+    for_each_piece([&](const Piece& piece, Findings& findings) { compare(piece, now, rule, gradients, findings); });
   }
   before_ = std::move(now);
 }
 
-void OptimizerCheck::compare(const Piece& piece, std::size_t index, const State& now, const Rule& rule,
-                             const std::vector<float>& gradients) {
+bool OptimizerCheck::is_same(const Piece& piece, const State& now) const {
+  const auto same = [&](const std::vector<float>& x, const std::vector<float>& y) {
+    const auto first = static_cast<std::ptrdiff_t>(piece.begin),
+               last = first + static_cast<std::ptrdiff_t>(piece.count());
+    return x.empty() || std::equal(x.begin() + first, x.begin() + last, y.begin() + first);
+  };
+  return same(now.values, before_.values) && same(now.first, before_.first) && same(now.second, before_.second);
+}
+
+void OptimizerCheck::compare(const Piece& piece, const State& now, const Rule& rule,
+                             const std::vector<float>& gradients, Findings& findings) const {
   const workload::PrecisionPolicy& policy = set_.policy();
-  const std::vector<float>&old_first = before_.first[index], &old_second = before_.second[index];
-  const std::vector<float>&first = now.first[index], &second = now.second[index], &values = now.values[index];
-  check_copies(piece, values);
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Rule::Element old{double{before_.values[index][i]}, old_first.empty() ? 0 : double{old_first[i]},
-                            old_second.empty() ? 0 : double{old_second[i]}};
+  bool has_moved = false;
+  for (std::size_t i = piece.begin; i < piece.begin + piece.count(); ++i) {
+    const Rule::Element old{double{before_.values[i]}, before_.first.empty() ? 0 : double{before_.first[i]},
+                            before_.second.empty() ? 0 : double{before_.second[i]}};
     const Rule::Update expected = rule(old, double{gradients[i]});
     const auto check = [&](const char* what, double found, double should_be, double magnitude, DType dtype) {
-      judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be);
+      judge(roundings(found, should_be, magnitude, dtype), piece, what, found, should_be, findings);
     };
     const Rule::Element &right = expected.now, &magnitude = expected.magnitude;
-    if (!moved_[piece.parameter] && shows(old.value, right.value, magnitude.value)) moved_[piece.parameter] = true;
-    check("a weight", double{values[i]}, right.value, magnitude.value, policy.parameter);
-    if (!first.empty()) check("a first moment", double{first[i]}, right.first, magnitude.first, policy.state);
-    if (!second.empty()) check("a second moment", double{second[i]}, right.second, magnitude.second, policy.state);
+    has_moved = has_moved || shows(old.value, right.value, magnitude.value);
+    check("a weight", double{now.values[i]}, right.value, magnitude.value, policy.parameter);
+    if (!now.first.empty()) check("a first moment", double{now.first[i]}, right.first, magnitude.first, policy.state);
+    if (!now.second.empty())
+      check("a second moment", double{now.second[i]}, right.second, magnitude.second, policy.state);
   }
+  if (has_moved) findings.moved.push_back(piece.parameter);
 }
 
 // Whether a weight that had stayed where it was would be found: an update of half of this would be, too.
@@ -233,8 +257,9 @@ bool OptimizerCheck::shows(double before, double after, double magnitude) const 
   return std::abs(after - before) > 2 * allowed;
 }
 
-void OptimizerCheck::judge(double error, const Piece& piece, const char* what, double found, double expected) {
-  worst_roundings_ = compute::worse(worst_roundings_, error);
+void OptimizerCheck::judge(double error, const Piece& piece, const char* what, double found, double expected,
+                           Findings& findings) const {
+  findings.worst_roundings = compute::worse(findings.worst_roundings, error);
   if (error <= allowed_roundings) return;
   throw Error(ASSAY_WRONG_RESULT, "after update " + std::to_string(number_) + " " + what + " of " +
                                       set_.all()[piece.parameter].name + " is " + workload::number(found, "%.9g") +
@@ -265,12 +290,14 @@ bool OptimizerCheck::Squares::tell() const { return std::isfinite(gradients) && 
 std::vector<OptimizerCheck::Squares> OptimizerCheck::squares() const {
   std::vector<Squares> of(set_.all().size());
   const double unscale = 1 / trainer_.scaler().scale_of_gradients(backend_);
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    Squares& one = of[pieces_[i].parameter];
-    for (const float w : before_.values[i]) one.weights += double{w} * double{w};
-    for (const float g : download(set_.all_gradients(), pieces_[i].arena))
-      one.gradients += double{g} * double{g} * unscale * unscale;
-    one.elements += static_cast<double>(pieces_[i].arena.elements());
+  const std::vector<float> gradients = read(set_.all_gradients(), arena_spans_);
+  for (const Piece& piece : pieces_) {
+    Squares& one = of[piece.parameter];
+    for (std::size_t i = piece.begin; i < piece.begin + piece.count(); ++i) {
+      one.weights += double{before_.values[i]} * double{before_.values[i]};
+      one.gradients += double{gradients[i]} * double{gradients[i]} * unscale * unscale;
+    }
+    one.elements += static_cast<double>(piece.count());
   }
   return of;
 }
@@ -281,9 +308,7 @@ void OptimizerCheck::set_visible_rate() {
 }
 
 std::int64_t OptimizerCheck::checked_elements() const {
-  std::int64_t checked = 0;
-  for (const Piece& piece : pieces_) checked += piece.arena.elements();
-  return checked;
+  return pieces_.empty() ? 0 : static_cast<std::int64_t>(pieces_.back().begin + pieces_.back().count());
 }
 
 std::string OptimizerCheck::text() const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <assay/compute/difference.hpp>
-#include <assay/verification/block_difference.hpp>
 #include <assay/workload/host_copies.hpp>
 #include <assay/workload/text.hpp>
 #include <cmath>
@@ -185,11 +184,9 @@ double find_finite_gradients(train::Trainer& trainer, const std::function<void()
   }
 }
 
-std::string compare_paths(const std::string& what, const Outcome& timed, double reference_loss,
-                          const SampleOf& reference, const PathTolerance& tolerance,
+std::string compare_paths(const std::string& what, double timed_loss, double reference_loss,
+                          const std::vector<BlockDifference>& differences, const PathTolerance& tolerance,
                           const train::ParameterSet& parameters, const std::string& last_sample) {
-  std::vector<BlockDifference> differences;
-  for (std::size_t i = 0; i < timed.samples.size(); ++i) differences.emplace_back(timed.samples[i], reference(i));
   const std::vector<double> scales = scales_of(differences, parameters);
   compute::Worst whole, block, factor;  // block and factor: by what is allowed
   std::vector<double> blocks, factors, allowed_factors;
@@ -204,8 +201,8 @@ std::string compare_paths(const std::string& what, const Outcome& timed, double 
     factor.add(factors.back() / allowed_factors.back(), i);
   }
   compute::Difference loss(least_loss);
-  loss.add(timed.loss, reference_loss);
-  const bool gradients = timed.samples.size() > 1;
+  loss.add(timed_loss, reference_loss);
+  const bool gradients = differences.size() > 1;
   const auto found = [&](const std::string& figure, double value, std::size_t index, double allowed) {
     const bool is_parameter = gradients && index < parameters.all().size();
     return figure + workload::number(value) + " (" + (is_parameter ? parameters.all()[index].name : last_sample) +
@@ -213,7 +210,7 @@ std::string compare_paths(const std::string& what, const Outcome& timed, double 
   };
   std::string text = what + ": loss differs by " + workload::number(loss.relative()) + " (tolerance " +
                      workload::number(tolerance.loss) + ")";
-  if (!timed.samples.empty())
+  if (!differences.empty())
     text += std::string(gradients ? ", gradients" : ", logits") +
             found(" by at most ", whole.value(), whole.index(), tolerance.gradient) +
             found(", " + std::to_string(BlockDifference::block_elements) + " neighbours by ", blocks[block.index()],
@@ -224,15 +221,30 @@ std::string compare_paths(const std::string& what, const Outcome& timed, double 
   return text;
 }
 
-std::string compare_paths(const std::string& what, const Outcome& timed, const Outcome& reference,
-                          const PathTolerance& tolerance, const train::ParameterSet& parameters,
-                          const std::string& last_sample) {
-  if (timed.samples.size() != reference.samples.size())
-    throw Error(ASSAY_INTERNAL, what + ": " + std::to_string(timed.samples.size()) + " tensors are held against " +
-                                    std::to_string(reference.samples.size()));
-  return compare_paths(
-      what, timed, reference.loss, [&](std::size_t i) { return reference.samples[i]; }, tolerance, parameters,
-      last_sample);
+Outcome outcome_of_gradients(compute::Backend& backend, const train::ParameterSet& set, double loss,
+                             std::int64_t most_on_host) {
+  Outcome outcome{.loss = loss};
+  const auto inspector = compute::inspector_of(backend);
+  for (train::ParameterSet::Id id = 0; id < set.all().size(); ++id)
+    outcome.kept.push_back(inspector->keep(set.gradient(id), sampled_elements(set, id, most_on_host)));
+  return outcome;
+}
+
+std::string share_of(const Outcome& outcome, const train::ParameterSet& set) {
+  std::int64_t kept = 0;
+  for (train::ParameterSet::Id id = 0; id < std::min(set.all().size(), outcome.kept.size()); ++id)
+    kept += outcome.kept[id]->elements();
+  return share_text(static_cast<double>(kept) / static_cast<double>(std::max<std::int64_t>(1, set.parameter_count())));
+}
+
+std::string compare_paths(const std::string& what, compute::Backend& backend, const Outcome& timed,
+                          double reference_loss, const TensorOf& reference, const PathTolerance& tolerance,
+                          const train::ParameterSet& parameters, const std::string& last_sample) {
+  const auto inspector = compute::inspector_of(backend);
+  std::vector<BlockDifference> differences;
+  for (std::size_t i = 0; i < timed.kept.size(); ++i)
+    differences.emplace_back(inspector->difference(*timed.kept[i], reference(i)));
+  return compare_paths(what, timed.loss, reference_loss, differences, tolerance, parameters, last_sample);
 }
 
 }  // namespace assay::verification

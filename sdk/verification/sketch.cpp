@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <assay/workload/host_copies.hpp>
+#include <assay/compute/inspector.hpp>
 
 namespace assay::verification {
 
@@ -11,8 +11,7 @@ using compute::Tensor;
 namespace {
 
 constexpr std::int64_t edge_elements = 256;
-constexpr std::int64_t least_elements = 4096;  // of a part that is no edge
-constexpr std::int64_t chunk_elements = std::int64_t{1} << 22;
+constexpr std::int64_t least_elements = 4096;   // of a part that is no edge
 constexpr std::int64_t weight_period = 65'521;  // a prime: no piece or bucket is a multiple of it
 
 // Of random sign, and between 1/2 and 1, so that no element hides behind a small weight. The product with an fp32
@@ -29,11 +28,6 @@ std::vector<float> make_weights() {
     weight = (x & 1U) != 0 ? magnitude : -magnitude;
   }
   return weights;
-}
-
-const float* weights_from(std::int64_t index) {
-  static const std::vector<float> weights = make_weights();
-  return weights.data() + index;
 }
 
 // [begin, end) in its parts.
@@ -73,43 +67,22 @@ std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, s
   return pieces;
 }
 
-void add_to(Sketch& sketch, const float* values, std::int64_t first, std::int64_t count) {
-  while (count > 0) {
-    const std::int64_t index = first % weight_period;
-    const std::int64_t n = std::min(count, weight_period - index);
-    const float* weights = weights_from(index);
-    // Four sums beside each other, so that none waits for the one before it.
-    std::array<double, 4> sums{}, squares{};
-    std::int64_t i = 0;
-    const auto add = [&](std::size_t lane, std::int64_t at) {
-      const double product = static_cast<double>(weights[at]) * static_cast<double>(values[at]);
-      sums[lane] += product;
-      squares[lane] += product * product;
-    };
-    for (; i + 4 <= n; i += 4) add(0, i), add(1, i + 1), add(2, i + 2), add(3, i + 3);
-    for (; i < n; ++i) add(0, i);
-    sketch.sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    sketch.squares += (squares[0] + squares[1]) + (squares[2] + squares[3]);
-    values += n, first += n, count -= n;
-  }
-}
-
 std::vector<Sketch> sketch_of(compute::Backend& backend, const Tensor& arena,
                               const std::vector<train::ElementRange>& pieces) {
-  std::vector<Sketch> sketches(pieces.size());
-  std::size_t piece = 0;
-  // A piece may begin in one chunk and end in another.
-  for (std::int64_t begin = pieces.empty() ? 0 : pieces.front().begin; piece < pieces.size();) {
-    const std::int64_t end = std::min(arena.elements(), begin + chunk_elements);
-    const std::vector<float> values = workload::download_f32(backend, arena.slice(0, begin, end - begin));
-    for (; piece < pieces.size() && pieces[piece].begin < end; ++piece) {
-      const std::int64_t from = std::max(pieces[piece].begin, begin);
-      const std::int64_t to = std::min(pieces[piece].end, end);
-      add_to(sketches[piece], values.data() + (from - begin), from, to - from);
-      if (pieces[piece].end > end) break;
-    }
-    if (piece < pieces.size()) begin = std::max(end, pieces[piece].begin);
-  }
+  std::vector<SketchedPiece> placed;
+  for (const train::ElementRange& piece : pieces) placed.push_back({piece, piece.begin});
+  return sketch_of(backend, arena, placed);
+}
+
+std::vector<Sketch> sketch_of(compute::Backend& backend, const Tensor& tensor,
+                              const std::vector<SketchedPiece>& pieces) {
+  static const std::vector<float> weights = make_weights();
+  std::vector<compute::WeightedSpan> spans;
+  for (const SketchedPiece& piece : pieces)
+    spans.push_back({piece.place, piece.of_arena.elements(), piece.of_arena.begin});
+  std::vector<Sketch> sketches;
+  for (const compute::WeightedSum& sum : compute::inspector_of(backend)->sum_spans(tensor, spans, weights))
+    sketches.push_back({sum.sum, sum.squares});
   return sketches;
 }
 

@@ -4,15 +4,13 @@
 #include <cmath>
 
 #include "judge.hpp"
-#include "matrix_sums.hpp"
 
 namespace assay::compute {
 
-using audit::MatrixSums;
 using audit::Places;
-using audit::Sums;
 using audit::Values;
-using audit::Weights;
+using Weights = LineWeights;
+using Sums = LineSums;
 
 namespace {
 
@@ -228,14 +226,21 @@ void AuditedBackend::execute(const op::Matmul& op) {
   factors.over_rows_of_a = scaled(factors.row_signs, factors.row_scale);
   factors.over_columns = scaled(factors.column_signs, factors.column_scale);
 
+  const std::shared_ptr<Inspector> inspector = inspector_of(real());
   // Sums over a part of a matrix: of all rows and columns, or of the rows that are looked at.
   const auto sums_of = [&](const Tensor& t, const Weights& over_columns, const Weights& over_rows) {
-    if (whole) return audit::sum_matrix(real(), t, over_columns, over_rows);
+    if (whole) return inspector->sum_matrix(t, over_columns, over_rows);
     MatrixSums sums;
-    for (const std::int64_t row : rows) {
-      const MatrixSums one = audit::sum_matrix(real(), t.slice(0, row, 1), over_columns, {});
-      sums.of_rows.values.push_back(one.of_rows.values.front());
-      sums.of_rows.squares.push_back(one.of_rows.squares.front());
+    const Values lines = inspector->read(t, audit::whole_rows(t, rows));
+    const std::size_t width = over_columns.values.size();
+    for (std::size_t first = 0; first < lines.size(); first += width) {
+      double value = 0, square = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        value += over_columns.values[i] * lines[first + i];
+        square += over_columns.squares[i] * lines[first + i] * lines[first + i];
+      }
+      sums.of_rows.values.push_back(value);
+      sums.of_rows.squares.push_back(square);
     }
     return sums;
   };
@@ -260,7 +265,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
   for (std::size_t which = 0; which < matrices.size(); ++which) {
     const std::int64_t index = matrices[which];
     const Tensor right = right_of(index);
-    const MatrixSums b_signs = audit::sum_matrix(real(), right, factors.over_columns, {});
+    const MatrixSums b_signs = inspector->sum_matrix(right, factors.over_columns, {});
     const MatrixSums a = sums_of(left_of(index), weights_of(b_signs.of_rows), factors.over_rows_of_a);
     const MatrixSums c = sums_of(matrix(op.c, index), factors.column_signs, factors.row_signs);
     const auto fixed_step = [&](std::int64_t terms) {
@@ -274,7 +279,7 @@ void AuditedBackend::execute(const op::Matmul& op) {
                     rounding);
     rounding.least = fixed_step(m);
     if (whole) {
-      const MatrixSums b = audit::sum_matrix(real(), right, {}, weights_of(a.of_columns));
+      const MatrixSums b = inspector->sum_matrix(right, {}, weights_of(a.of_columns));
       for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
         const double bias = factors.bias.empty() ? 0 : factors.bias[j];
         of_columns.judge(

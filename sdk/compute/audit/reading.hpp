@@ -1,8 +1,8 @@
 // Tensors on the host in float64, in part or whole, for whoever checks what a backend did with them.
 #pragma once
 #include <assay/compute/backend.hpp>
+#include <assay/compute/inspector.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -12,10 +12,7 @@ namespace assay::compute::audit {
 using Values = std::vector<double>;
 using Places = std::vector<std::int64_t>;
 
-// A part of one row: elements [first, first + count) of row `row`, rows being all dimensions but the last, flattened.
-struct Segment {
-  std::int64_t row, first, count;
-};
+using Segment = RowSegment;
 using Segments = std::vector<Segment>;
 
 // Tensors of no more elements are looked at whole by operations that cost the same for each element.
@@ -33,23 +30,16 @@ Segments whole(const Tensor& t);
 // What some_segments(t, room) come to, times what an element costs.
 double elements_looked_at(const Tensor& t, double cost);
 
-// The bytes of a matrix, from its first element to its last, read in float64 row by row.
-class Raw {
- public:
-  Raw(std::vector<std::byte> bytes, const Tensor& t) : bytes_(std::move(bytes)), matrix_(t) {}
-  void row(std::int64_t row, double* out) const;  // [columns]
-
- private:
-  std::vector<std::byte> bytes_;
-  Tensor matrix_;  // of rank 2, for its shape and steps
-};
-Raw read_raw(Backend& backend, const Tensor& matrix);
-
 // All of these block, and read by strides, in the order of the elements.
 Values read(Backend& backend, const Tensor& t);
 Values read(Backend& backend, const Tensor& t, const Segments& segments);
 Values read_rows(Backend& backend, const Tensor& t, const Places& rows);
 std::vector<std::int64_t> read_integers(Backend& backend, const Tensor& t);  // i64, contiguous
 double read_number(Backend& backend, const Tensor& t);                       // the first element
+
+// Random signs, the same in each call; `stream` sets those of rows and columns apart.
+LineWeights random_signs(std::int64_t count, std::uint64_t stream);
+// What a reader of the whole matrix reads of it, gaps between rows among it.
+double elements_read(const Tensor& t);
 
 }  // namespace assay::compute::audit

@@ -87,6 +87,11 @@ CudaBackend::~CudaBackend() {
   for (const Lane& lane : lanes_) (void)cudaStreamSynchronize(lane.stream);
 }
 
+Inspector* CudaBackend::inspector() {
+  if (!inspector_) inspector_ = std::make_unique<CudaInspector>(*this, lanes_[0].stream);
+  return inspector_.get();
+}
+
 void CudaBackend::set_mode(Mode mode) {
   mode_ = mode;
   lane_ = 0,

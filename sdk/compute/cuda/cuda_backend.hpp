@@ -25,6 +25,7 @@ inline void require_countable(const char* operation, const Tensor& x) {
     reject(operation, std::to_string(x.dim(-1)) + " columns given; expected fewer than 2^31");
 }
 
+class CudaInspector;
 class MatmulPlans;  // cuBLASLt descriptors and algorithms by shape, see matmul_plans.hpp
 
 class CudaBackend final : public compute::Backend {
@@ -45,6 +46,7 @@ class CudaBackend final : public compute::Backend {
   void begin_side() override;
   void end_side() override;
   void join_side() override;
+  Inspector* inspector() override;
 
   // backend_data.cpp
   void upload(const Tensor& to, const void* host_source) override;
@@ -91,6 +93,7 @@ class CudaBackend final : public compute::Backend {
   bool side_in_flight_ = false;  // the main lane has not waited for the last of the side lane yet
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
+  std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it
 };
 
 }  // namespace assay::cuda

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "host_tensors.hpp"
 #include "recorded_ranks.hpp"
 #include "support/shared_comm.hpp"
 
@@ -59,10 +60,10 @@ struct Ranks {
   }
 
   std::vector<verification::Sketch> sketched(const std::vector<float>& arena) const {
-    std::vector<verification::Sketch> sketches(pieces.size());
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-      verification::add_to(sketches[i], arena.data() + pieces[i].begin, pieces[i].begin, pieces[i].elements());
-    return sketches;
+    test::HostTensors backend;
+    const compute::Tensor on_host(const_cast<float*>(arena.data()), compute::DType::f32,
+                                  {static_cast<std::int64_t>(arena.size())});
+    return verification::sketch_of(backend, on_host, pieces);
   }
   verification::RankGradients of_rank(std::size_t rank) const {
     return {sketched(own[rank]), sketched(averaged[rank])};

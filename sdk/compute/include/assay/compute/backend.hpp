@@ -19,6 +19,7 @@
 // (The frozen border is assay/abi.h.)
 #pragma once
 #include <assay/compute/cxx_abi.hpp>
+#include <assay/compute/inspector.hpp>
 #include <assay/compute/operations.hpp>
 #include <assay/compute/tensor.hpp>
 #include <assay/plugin.hpp>
@@ -102,6 +103,8 @@ class Backend {
   virtual void begin_side() {}
   virtual void end_side() {}
   virtual void join_side() {}
+  // For verifications; lives as long as the backend. Null: the device has none of its own (inspector_of() makes one).
+  virtual Inspector* inspector() { return nullptr; }
 
   // ---- moving and making data --------------------------------------------------------------------------------------
   virtual void upload(const Tensor& to, const void* host_source) = 0;  // contiguous; blocks until host_source is read

@@ -27,6 +27,7 @@ class ForwardingBackend : public Backend {
   void begin_side() override { real_.begin_side(); }
   void end_side() override { real_.end_side(); }
   void join_side() override { real_.join_side(); }
+  Inspector* inspector() override { return real_.inspector(); }
 
   void upload(const Tensor& to, const void* host_source) override { real_.upload(to, host_source); }
   void download(void* host_target, const Tensor& from) override { real_.download(host_target, from); }

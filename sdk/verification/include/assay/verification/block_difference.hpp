@@ -1,6 +1,7 @@
 // How far a tensor is from what it should be: as a whole, and in its worst block. A whole tensor hides what is wrong in
 // a few of its rows: of 10,000 rows one that is missing is 1% of the norm, and rounding to 16 bits is as much.
 #pragma once
+#include <assay/compute/inspector.hpp>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -9,10 +10,11 @@ namespace assay::verification {
 
 class BlockDifference {
  public:
-  static constexpr std::size_t block_elements = 256;
+  static constexpr std::size_t block_elements = compute::BlockSums::block_elements;
 
   BlockDifference() = default;
   BlockDifference(const std::vector<float>& found, const std::vector<float>& expected) { add(found, expected); }
+  explicit BlockDifference(const compute::BlockSums& sums);
   // Adds the next elements. Sequences of different lengths differ by infinity.
   void add(const std::vector<float>& found, const std::vector<float>& expected);
 

@@ -1,6 +1,6 @@
-// The encoder-decoder once more, forward and backward in float64 on the host, for the gradients that every precision is
-// compared with. It follows PyTorch's definition of nn.Transformer (batch_first, post-norm, ReLU), and uses the model's
-// shapes and parameter ids alone.
+// The encoder-decoder once more, forward and backward in float64, for the gradients that every precision is compared
+// with: states of a few tokens on the host, products with parameters where these are. It follows PyTorch's definition
+// of nn.Transformer (batch_first, post-norm, ReLU), and uses the model's shapes and parameter ids alone.
 //
 //   x = embedding[token] + position[place in the sequence]: nothing scales or drops it, and both stacks share both
 //   tables encoder layer: x = norm1(x + D(attention(x, x))), x = norm2(x + D(w2 D(relu(w1 x + b1)) + b2)) decoder
@@ -13,6 +13,7 @@
 // No token is padding, so that no mask but the causal one exists. D is dropout, whose masks are data here.
 #pragma once
 #include <assay/models/encoder_decoder.hpp>
+#include <assay/verification/reference_parameters.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -29,17 +30,25 @@ struct EncoderDecoderDecisions {
   std::vector<std::vector<float>> states;
 };
 
-struct EncoderDecoderGradients {
+struct EncoderDecoderResult {
   double loss = 0;
-  std::vector<float> logits;                  // [target rows, vocabulary]
-  std::vector<std::vector<float>> gradients;  // by parameter; rounded once, at the end
+  std::vector<float> logits;  // [target rows, vocabulary]
   // How far beyond 0 the reference has a hidden state on which the given one decides otherwise, by the root mean square
   // of its feed-forward: a rounding, where the given one is right.
   double farthest_state = 0;
 };
+struct EncoderDecoderGradients : EncoderDecoderResult {
+  std::vector<std::vector<float>> gradients;  // by parameter; rounded once, at the end
+};
 
 // Places of dropout in a step.
 std::size_t dropout_places(const models::EncoderDecoderConfig& config);
+
+// Keeps the gradients by the parameters. The other arguments are those of encoder_decoder_gradients().
+EncoderDecoderResult encoder_decoder_reference(const models::EncoderDecoderConfig& config,
+                                               const models::EncoderDecoderParameters& ids,
+                                               ReferenceParameters& parameters, const std::vector<std::int64_t>& batch,
+                                               const EncoderDecoderDecisions& decisions = {});
 
 // `config`: the shape; its precision and paths are not looked at. `ids` has as many layers as are computed. `weights`
 // by parameter, in the order of `set`; `batch` as models::EncoderDecoderModel::forward takes it.

@@ -13,6 +13,7 @@
 // does from some step on does not show. check_late_updates() puts the state of a training that has come far in its
 // place.
 #pragma once
+#include <assay/compute/inspector.hpp>
 #include <assay/train/optimizer.hpp>
 #include <assay/train/trainer.hpp>
 #include <assay/verification/loss_scale_check.hpp>
@@ -60,10 +61,16 @@ class OptimizerCheck {
  private:
   struct Piece {  // of one parameter and of one range
     train::ParameterSet::Id parameter;
-    train::ElementRange arena, packed;
+    train::ElementRange arena;
+    std::size_t begin;  // of its elements among those of all pieces, one behind the other
+    std::size_t count() const { return static_cast<std::size_t>(arena.elements()); }
   };
-  struct State {  // by piece
-    std::vector<std::vector<float>> values, first, second;
+  struct Findings {  // of one thread
+    double worst_roundings = 0;
+    std::vector<train::ParameterSet::Id> moved;
+  };
+  struct State {  // of all pieces' elements; empty: there is no such moment
+    std::vector<float> values, first, second;
     std::int64_t step = 0;
     ScalerState scaler;
   };
@@ -80,20 +87,24 @@ class OptimizerCheck {
   std::vector<double> sizes_of_gradients() const;
   State read() const;
   float rate() const;
-  std::vector<float> download(const compute::Tensor& arena, const train::ElementRange& range) const;
-  void compare(const Piece& piece, std::size_t index, const State& now, const Rule& rule,
-               const std::vector<float>& gradients);
-  void check_copies(const Piece& piece, const std::vector<float>& values);
+  std::vector<float> read(const compute::Tensor& t, const std::vector<compute::ElementSpan>& spans) const;
+  void for_each_piece(const std::function<void(const Piece&, Findings&)>& look);
+  bool is_same(const Piece& piece, const State& now) const;
+  void compare(const Piece& piece, const State& now, const Rule& rule, const std::vector<float>& gradients,
+               Findings& findings) const;
+  void check_copies(const std::vector<float>& values);
   double choose_visible_rate() const;
   bool shows(double before, double after, double magnitude) const;
-  void judge(double error, const Piece& piece, const char* what, double found, double expected);
+  void judge(double error, const Piece& piece, const char* what, double found, double expected,
+             Findings& findings) const;
 
   const train::Trainer& trainer_;
   const train::Optimizer& optimizer_;
   compute::Backend& backend_;
   const train::ParameterSet& set_;
   std::vector<Piece> pieces_;
-  std::int64_t elements_ = 0;  // that the optimizer updates
+  std::vector<compute::ElementSpan> arena_spans_, packed_spans_;  // by piece
+  std::int64_t elements_ = 0;                                     // that the optimizer updates
   State before_;
   std::vector<bool> moved_;  // by parameter: a weight should have moved by more than it may be off
   std::int64_t number_ = 0;  // of the update that is looked at

@@ -1,26 +1,37 @@
 // Verifications check with these functions whether the result of a model's step is finite, and whether two ways to
 // compute the same step agree.
 #pragma once
+#include <assay/compute/inspector.hpp>
 #include <assay/train/trainer.hpp>
+#include <assay/verification/block_difference.hpp>
 #include <assay/verification/sampling.hpp>
 #include <assay/workload/precision.hpp>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace assay::verification {
 
 inline constexpr double verification_loss_scale = 1024;  // fp16: low enough for any start to be finite
 
-// What the gradients of one way may take of the host's memory, in elements: 512 MiB. Those of the other are read as
-// they are compared.
+// What the gradients of one way may take of the host's memory, in elements, where the device has no room for them: 512
+// MiB. Those of the other are looked at where they lie.
 inline constexpr std::int64_t compared_elements = std::int64_t{1} << 27;
 
+// What one way has left.
 struct Outcome {
   double loss = 0;
-  Samples samples;  // gradients by parameter; further samples are those of `last_sample`
+  // Gradients by parameter; further tensors are those of `last_sample`.
+  std::vector<std::shared_ptr<const compute::KeptTensor>> kept;
 };
-// What the other way has for a sample of the first: so many elements, of the same places.
-using SampleOf = std::function<std::vector<float>(std::size_t index)>;
+// Of the gradients in the arena. Blocks.
+Outcome outcome_of_gradients(compute::Backend& backend, const train::ParameterSet& set, double loss,
+                             std::int64_t most_on_host = compared_elements);
+// How much of the gradients it has: share_text().
+std::string share_of(const Outcome& outcome, const train::ParameterSet& set);
+// What the other way has in place of a tensor of the first: as many elements, on the device.
+using TensorOf = std::function<compute::Tensor(std::size_t index)>;
 
 struct PathTolerance {
   double loss, gradient;  // relative; `gradient` of a whole tensor in the Euclidean norm
@@ -49,12 +60,13 @@ std::string check_finite(const train::Trainer& trainer, const train::Model& mode
 double find_finite_gradients(train::Trainer& trainer, const std::function<void()>& step);
 
 // Throws WRONG_RESULT beyond the tolerance. `what`: "fused path against the unfused one". `last_sample` names the
-// tensor of a sample beyond those of the parameters.
-std::string compare_paths(const std::string& what, const Outcome& timed, double reference_loss,
-                          const SampleOf& reference, const PathTolerance& tolerance,
+// tensor of a difference beyond those of the parameters.
+std::string compare_paths(const std::string& what, double timed_loss, double reference_loss,
+                          const std::vector<BlockDifference>& differences, const PathTolerance& tolerance,
                           const train::ParameterSet& parameters, const std::string& last_sample);
-std::string compare_paths(const std::string& what, const Outcome& timed, const Outcome& reference,
-                          const PathTolerance& tolerance, const train::ParameterSet& parameters,
-                          const std::string& last_sample);
+// Blocks.
+std::string compare_paths(const std::string& what, compute::Backend& backend, const Outcome& timed,
+                          double reference_loss, const TensorOf& reference, const PathTolerance& tolerance,
+                          const train::ParameterSet& parameters, const std::string& last_sample);
 
 }  // namespace assay::verification

@@ -23,11 +23,15 @@ struct Sketch {
 std::vector<train::ElementRange> sketch_pieces(const train::ParameterSet& set, std::vector<std::int64_t> cuts,
                                                std::size_t most);
 
-// The sketches of the pieces of a flat tensor (fp32, bf16, fp16), which is read through the host. Blocks.
+// The sketches of the pieces of an arena (fp32, bf16, fp16), made where it lies. Blocks.
 std::vector<Sketch> sketch_of(compute::Backend& backend, const compute::Tensor& arena,
                               const std::vector<train::ElementRange>& pieces);
-
-// Adds `count` elements, the first of which is the `first`-th of the arena.
-void add_to(Sketch& sketch, const float* values, std::int64_t first, std::int64_t count);
+// Of pieces of an arena that lie in another tensor, each from its element `place` on.
+struct SketchedPiece {
+  train::ElementRange of_arena;
+  std::int64_t place = 0;
+};
+std::vector<Sketch> sketch_of(compute::Backend& backend, const compute::Tensor& tensor,
+                              const std::vector<SketchedPiece>& pieces);
 
 }  // namespace assay::verification
