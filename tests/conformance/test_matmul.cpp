@@ -1,5 +1,7 @@
 // Matrix products: all transposes, types, batches by strides, accumulation, and the promise of optimised kernels.
+#include <assay/algorithms.h>
 #include <array>
+#include <assay/compute/forwarding_backend.hpp>
 #include <cmath>
 #include <functional>
 
@@ -321,6 +323,49 @@ TEST(Matmul, AllocatesNothingOfItsOwnInASecondExecution) {
                 }),
                 handful);
     }
+}
+
+// Hands every call on, as what stands before a backend does.
+class Through final : public compute::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+};
+
+std::uint64_t algorithms_told() {
+  const Session& session = Session::get();
+  const auto* table = static_cast<const assay_algorithms*>(session.api().get_extension(ASSAY_EXT_ALGORITHMS));
+  std::uint64_t count = 0;
+  if (!table || table->count(session.device(), &count) != ASSAY_OK) ADD_FAILURE() << "the device tells of none";
+  return count;
+}
+
+TEST(MatmulTuning, TheFirstChoiceIsToldToNobodyAndGivesWayToWhatIsMeasured) {
+  const std::int64_t m = 88, k = 136, n = 104;  // of no other test
+  const std::unique_ptr<compute::Backend> own(
+      Session::get().factory().create(Session::get().device(), Session::get().stream()));
+  Through through(*own);
+  const Values x = random_values(DType::f32, m * k, 1), w = random_values(DType::f32, k * n, 2);
+  const DeviceTensor a(DType::f32, {m, k}, x), b(DType::f32, {k, n}, w), c(DType::f32, {m, n});
+  const Values reference = product(x, w, {}, 1, m, k, n, {});
+  const std::uint64_t told_before = algorithms_told();
+  using compute::Tuning;
+  for (const auto& [tuning, told] : {std::pair(Tuning::first_choice, 0),
+                                     {Tuning::first_choice, 0},
+                                     {Tuning::measured, 1},
+                                     {Tuning::first_choice, 1},
+                                     {Tuning::measured, 1}}) {
+    through.set_tuning(tuning);
+    through.set_mode(Mode::prepare);
+    through.run(op::Matmul{.a = a, .b = b, .c = c});
+    through.set_mode(Mode::execute);
+    EXPECT_EQ(algorithms_told() - told_before, static_cast<std::uint64_t>(told));
+    EXPECT_EQ(through.primitives().size(), 1u);
+    const Buffer workspace(through.workspace_bytes() + 1);
+    through.set_workspace(workspace.data(), through.workspace_bytes());
+    through.run(op::Matmul{.a = a, .b = b, .c = c});
+    through.synchronize();
+    check("matmul", DType::f32, c.read(), reference, tolerance(DType::f32, k));
+  }
 }
 
 // Listed last on purpose: by now every form above has made its primitive.

@@ -167,7 +167,7 @@ void MatmulTuner::say_once(const char* why) {
 MatmulTuner::Choice MatmulTuner::choose(const std::string& key, std::int64_t multiply_adds,
                                         const MatmulDescription& description,
                                         const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine,
-                                        const dnnl::stream& stream) {
+                                        const dnnl::stream& stream, compute::Tuning tuning) {
   constexpr const char* not_timed = "not timed";
   if (!settings_.tune || candidates.size() < 2 || multiply_adds < fewest_multiply_adds) return {0, not_timed};
   if (!cache_) cache_.emplace(settings_.folder, "matmul", settings_.conditions, settings_.mode);
@@ -177,6 +177,7 @@ MatmulTuner::Choice MatmulTuner::choose(const std::string& key, std::int64_t mul
         return {i, fmt::format("{:.3f} ms, measured before", kept->microseconds * 1e-3)};
     cache_->forget(key);  // nothing of this oneDNN
   }
+  if (tuning == compute::Tuning::first_choice) return {0, not_timed};
   cache_->refuse_to_choose(key);
   if (spent_seconds_ > process_seconds) {
     say_once("timing the others has taken long enough; what was found is kept, and the next run goes on");

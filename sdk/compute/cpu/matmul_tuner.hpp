@@ -9,6 +9,8 @@
 // ranks must have in common to the bit (weights, averaged gradients) is computed from what they have exchanged, by sums
 // of a fixed order, and each rank's own products enter it once.
 #pragma once
+#include <assay/compute/backend.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -50,9 +52,10 @@ class MatmulTuner {
   };
   // `candidates` has at least one, and first what is run where nothing is timed. `key` names the product with its
   // layout. Throws UNSUPPORTED with ASSAY_ALGORITHMS=fixed where the file does not have it. `multiply_adds` decides
-  // whether it is worth it.
+  // whether it is worth it. With Tuning::first_choice what the file has is taken, and else the first, untimed.
   Choice choose(const std::string& key, std::int64_t multiply_adds, const MatmulDescription& description,
-                const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine, const dnnl::stream& stream);
+                const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine, const dnnl::stream& stream,
+                compute::Tuning tuning = compute::Tuning::measured);
   void end_preparing();  // frees the memory for timing, and writes what was found
 
  private:

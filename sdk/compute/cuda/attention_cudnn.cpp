@@ -234,6 +234,7 @@ bool tuning_wanted() {
 
 struct Plan {
   std::shared_ptr<fe::graph::Graph> graph;
+  compute::Tuning tuning = compute::Tuning::measured;
   std::int64_t candidate = 0;
   std::size_t workspace_bytes = 0;
   std::optional<double> microseconds;
@@ -329,13 +330,16 @@ struct Chooser {
     return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
-  // Of the candidates the one that was kept, alone; all of them where none was. One alone is no choice.
+  bool has_kept(const AttentionKey& key) const { return cache.find(key.text_with_strides()).has_value(); }
+  // Of the candidates the one that was kept, alone. Where none was, those that are to be timed: all of them, or the
+  // first alone, which is no choice.
   std::vector<std::int64_t> narrowed(const Plan& plan, const AttentionKey& key,
                                      const std::vector<std::int64_t>& built) const {
     if (built.size() == 1) return built;
     if (const auto kept = cache.find(key.text_with_strides()))
       for (const std::int64_t index : built)
         if (name_of_plan(*plan.graph, index) == kept->algorithm) return {index};
+    if (plan.tuning == compute::Tuning::first_choice) return {built.front()};
     cache.refuse_to_choose(key.text_with_strides());
     return built;
   }
@@ -345,17 +349,20 @@ struct Chooser {
   }
 };
 
-Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
+Plan build(const AttentionKey& key, compute::Tuning tuning, cudnnHandle_t handle, cudaStream_t stream,
+           Chooser& chooser) {
   const auto unsupported = [&](const std::string& text) {
     return Error(ASSAY_UNSUPPORTED,
                  fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
   };
   Plan plan;
+  plan.tuning = tuning;
   plan.graph = describe(key);
   if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
   // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
   // choice for each pass is what everybody runs together.
-  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
+  const bool is_choice =
+      tuning_wanted() && key.dropout == 0.0F && (tuning == compute::Tuning::measured || chooser.has_kept(key));
   const int wanted = is_choice ? most_candidates : 1;
   std::vector<std::int64_t> built;
   std::string last_error = "no plan could be built";
@@ -388,6 +395,7 @@ struct AttentionPlans::Impl {
   std::optional<Handle> handle;
   std::optional<Chooser> chooser;
   std::map<AttentionKey, Plan> plans;
+  compute::Tuning tuning = compute::Tuning::measured;
 
   Plan& at(const AttentionKey& key) {
     const auto found = plans.find(key);
@@ -402,8 +410,14 @@ struct AttentionPlans::Impl {
 AttentionPlans::AttentionPlans(cudaStream_t stream) : impl_(std::make_unique<Impl>()) { impl_->stream = stream; }
 AttentionPlans::~AttentionPlans() = default;
 
+void AttentionPlans::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
+
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
-  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return found->second.workspace_bytes;
+  using compute::Tuning;
+  if (const auto found = impl_->plans.find(key);
+      found != impl_->plans.end() &&
+      (found->second.tuning == Tuning::measured || impl_->tuning == Tuning::first_choice))
+    return found->second.workspace_bytes;
   if (!impl_->handle) impl_->handle.emplace(impl_->stream);
   if (!impl_->chooser) {
     int ordinal = 0;
@@ -411,7 +425,10 @@ std::size_t AttentionPlans::prepare(const AttentionKey& key) {
     impl_->chooser.emplace(ordinal);
   }
   const Plan& plan =
-      impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream, *impl_->chooser)).first->second;
+      impl_->plans
+          .insert_or_assign(key, build(key, impl_->tuning, impl_->handle->get(), impl_->stream, *impl_->chooser))
+          .first->second;
+  if (plan.tuning == Tuning::first_choice) return plan.workspace_bytes;
   compute::note_algorithm(key.text(), "cuDNN " + name_of_plan(*plan.graph, plan.candidate));
   return plan.workspace_bytes;
 }

@@ -53,9 +53,11 @@ class AttentionPlans {
   AttentionPlans(const AttentionPlans&) = delete;
   AttentionPlans& operator=(const AttentionPlans&) = delete;
 
+  void set_tuning(compute::Tuning);  // of plans that are built from here on
   // Builds the key's plan unless it is there: up to three candidates of cuDNN's heuristics, timed on memory taken for
   // that moment; ASSAY_ATTENTION_TUNE=0 in the environment, dropout, or too little free memory, takes the first. What
-  // was chosen is kept on disk (common/algorithm_cache.hpp), so that the next process runs the same. Returns the bytes
+  // was chosen is kept on disk (common/algorithm_cache.hpp), so that the next process runs the same. With
+  // Tuning::first_choice, what is on disk or the first, without timing. Returns the bytes
   // of workspace that execute() needs, 256-byte aligned. Throws UNSUPPORTED with cuDNN's text.
   std::size_t prepare(const AttentionKey& key);
   // The same without building: INVALID_ARGUMENT for a key that was never prepared.

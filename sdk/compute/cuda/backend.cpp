@@ -111,6 +111,11 @@ std::vector<PrimitiveInfo> CudaBackend::primitives() const {
 
 void CudaBackend::set_product_math(ProductMath math) { math_ = math; }
 
+void CudaBackend::set_tuning(Tuning tuning) {
+  matmuls_->set_tuning(tuning);
+  attentions_->set_tuning(tuning);
+}
+
 void CudaBackend::leave_multiprocessors(std::int32_t count) {
   if (count < 0 || count >= multiprocessors_)
     throw Error(ASSAY_INVALID_ARGUMENT, fmt::format("{} of {} multiprocessors to leave to others; expected 0 to {}",

@@ -41,6 +41,7 @@ class CudaBackend final : public compute::Backend {
   std::vector<PrimitiveInfo> primitives() const override;
   void set_product_math(ProductMath) override;
   void leave_multiprocessors(std::int32_t count) override;
+  void set_tuning(Tuning) override;
   std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) override;
   void begin_side() override;
   void end_side() override;

@@ -62,6 +62,7 @@ struct MatmulPlans::Plan {
   LtProblem problem;
   LtAlgorithm algorithm;
   std::string operation, origin;  // "12.3 us, best of 16"
+  compute::Tuning tuning = compute::Tuning::measured;
 };
 
 struct MatmulPlans::Impl {
@@ -85,6 +86,7 @@ struct MatmulPlans::Impl {
 
   int ordinal = 0;
   bool tune = tuning_wanted();
+  compute::Tuning tuning = compute::Tuning::measured;
   std::optional<Tools> tools;
   std::unordered_map<MatmulKey, std::unique_ptr<Plan>, HashMatmulKey> plans;
   std::vector<const Plan*> in_order;  // of preparation
@@ -138,11 +140,13 @@ struct MatmulPlans::Impl {
   std::unique_ptr<Plan> make(const MatmulKey& key) {
     if (!tools) tools.emplace(ordinal);
     auto plan = std::make_unique<Plan>(key);
+    plan->tuning = tuning;
+    const bool measure = tune && tuning == compute::Tuning::measured;
     if (tune && take_cached(*plan, key)) return plan;
-    if (tune) tools->cache.refuse_to_choose(plan->operation);
+    if (measure) tools->cache.refuse_to_choose(plan->operation);
     std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
-    if (tune) add_other_tiles(candidates, plan->problem, key);
-    if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
+    if (measure) add_other_tiles(candidates, plan->problem, key);
+    if (measure && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
     for (const LtAlgorithm& candidate : candidates) {
       if (!tools->tuner.warm_up(tools->handle.get(), plan->problem, key, candidate)) continue;
       plan->algorithm = candidate;
@@ -168,10 +172,18 @@ struct MatmulPlans::Impl {
 MatmulPlans::MatmulPlans(int ordinal) : impl_(std::make_unique<Impl>()) { impl_->ordinal = ordinal; }
 MatmulPlans::~MatmulPlans() = default;
 
+void MatmulPlans::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
+
 const MatmulPlans::Plan& MatmulPlans::prepare(const MatmulKey& key) {
-  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return *found->second;
+  using compute::Tuning;
+  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) {
+    if (found->second->tuning == Tuning::measured || impl_->tuning == Tuning::first_choice) return *found->second;
+    std::erase(impl_->in_order, found->second.get());
+    impl_->plans.erase(found);
+  }
   const Plan& plan = *impl_->plans.emplace(key, impl_->make(key)).first->second;
   impl_->in_order.push_back(&plan);
+  if (plan.tuning == Tuning::first_choice) return plan;
   compute::note_algorithm(plan.operation, fmt::format("cublasLt {} workspace {} KiB", describe(plan.algorithm),
                                                       plan.algorithm.workspace_bytes / 1024));
   return plan;

@@ -4,7 +4,8 @@
 // An algorithm is chosen by timing the candidates of cuBLASLt's heuristics on memory taken for that moment, which goes
 // again when preparing ends; winners are kept on disk (common/algorithm_cache.hpp), unless the GPU was used by others
 // meanwhile. With ASSAY_MATMUL_TUNE=0 in the environment, or too little free memory, the heuristics' first is taken;
-// with ASSAY_ALGORITHMS=fixed what is not on disk is refused.
+// with ASSAY_ALGORITHMS=fixed what is not on disk is refused. With Tuning::first_choice nothing is timed or written,
+// and nothing is refused.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <assay/compute/backend.hpp>
@@ -25,6 +26,7 @@ class MatmulPlans {
   MatmulPlans(const MatmulPlans&) = delete;
   MatmulPlans& operator=(const MatmulPlans&) = delete;
 
+  void set_tuning(compute::Tuning);  // of plans that are made from here on
   // Makes the key's plan unless it is there. UNSUPPORTED when cuBLASLt has no algorithm for it.
   const Plan& prepare(const MatmulKey& key);
   // INVALID_ARGUMENT for a key that was never prepared.

@@ -44,11 +44,12 @@ class MatmulTunerTest : public ::testing::Test {
             }};
   }
   // The name of the choice, and what was said.
-  std::string choose(MatmulTuner::Settings settings, std::int64_t multiply_adds = large) {
+  std::string choose(MatmulTuner::Settings settings, std::int64_t multiply_adds = large,
+                     compute::Tuning tuning = compute::Tuning::measured) {
     MatmulTuner tuner(std::move(settings));
     runs_ = 0;
     ::testing::internal::CaptureStderr();
-    const MatmulTuner::Choice choice = tuner.choose(key, multiply_adds, {}, three, engine_, stream_);
+    const MatmulTuner::Choice choice = tuner.choose(key, multiply_adds, {}, three, engine_, stream_, tuning);
     tuner.end_preparing();
     said_ = ::testing::internal::GetCapturedStderr();
     origin_ = choice.origin;
@@ -105,6 +106,20 @@ TEST_F(MatmulTunerTest, TheFirstRunsWhereNothingIsTimed) {
   EXPECT_EQ(origin_, "not timed");
   EXPECT_EQ(runs_, 0);
   EXPECT_FALSE(fs::exists(folder_));
+}
+
+TEST_F(MatmulTunerTest, TheFirstChoiceIsNeitherTimedNorKeptNorRefused) {
+  constexpr auto first_choice = compute::Tuning::first_choice;
+  for (const AlgorithmMode mode : {AlgorithmMode::kept, AlgorithmMode::fixed, AlgorithmMode::anew}) {
+    EXPECT_EQ(choose(settings(mode), large, first_choice), three[0].name);
+    EXPECT_EQ(origin_, "not timed");
+    EXPECT_EQ(runs_, 0);
+    EXPECT_FALSE(fs::exists(folder_));
+  }
+  choose(settings());
+  EXPECT_EQ(choose(settings(), large, first_choice), "gemm:jit") << "the file has it";
+  EXPECT_EQ(origin_, "2.000 ms, measured before");
+  EXPECT_EQ(runs_, 0);
 }
 
 TEST_F(MatmulTunerTest, WhatWasTimedUnsteadilyIsNeitherTakenNorKept) {
