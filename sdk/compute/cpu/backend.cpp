@@ -79,6 +79,8 @@ void CpuBackend::set_product_math(ProductMath math) {
 
 void CpuBackend::set_tuning(Tuning tuning) { matmuls_->set_tuning(tuning); }
 
+void CpuBackend::share_tuning(AlgorithmExchange* with) { matmuls_->share_tuning(with); }
+
 void* CpuBackend::scratch(std::size_t bytes) {
   if (preparing()) {
     workspace_needed_ = std::max(workspace_needed_, bytes);

@@ -40,6 +40,7 @@ class CpuBackend final : public compute::Backend {
   std::vector<PrimitiveInfo> primitives() const override;
   void set_product_math(ProductMath) override;
   void set_tuning(Tuning) override;
+  void share_tuning(AlgorithmExchange* with) override;
   std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }
 
   // backend_data.cpp

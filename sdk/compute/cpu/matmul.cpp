@@ -263,6 +263,8 @@ MatmulCache::~MatmulCache() = default;
 
 void MatmulCache::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
 
+void MatmulCache::share_tuning(compute::AlgorithmExchange* with) { impl_->tuner.share(with); }
+
 MatmulCache::Plan& MatmulCache::find(const op::Matmul& op, bool preparing) {
   const Problem problem = problem_of(op);
   if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) {

@@ -21,6 +21,7 @@ class MatmulCache {
   static bool multiplies_bf16();
 
   void set_tuning(compute::Tuning);  // of plans that are prepared from here on
+  void share_tuning(compute::AlgorithmExchange* with);
   // The plan of these tensors' geometry, made when it is new: without timing anything unless `preparing`. Throws
   // assay::Error (UNSUPPORTED) when oneDNN offers no optimised implementation, or what is to run is fixed and not
   // known.

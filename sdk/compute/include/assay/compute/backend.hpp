@@ -18,6 +18,7 @@
 // compiler with the same C++ ABI. `interface_id`, made of the compiler's macros, is compared when a backend is opened.
 // (The frozen border is assay/abi.h.)
 #pragma once
+#include <assay/compute/algorithm_exchange.hpp>
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/operations.hpp>
 #include <assay/compute/tensor.hpp>
@@ -103,6 +104,11 @@ class Backend {
   // tells of (assay/algorithms.h). What is prepared already stays as it is; only what was prepared with first_choice is
   // prepared anew when it is with measured. A device that times nothing ignores it.
   virtual void set_tuning(Tuning) {}
+  // What is found by timing from here on is shared with other ranks, until it is called with null, as it must be: of
+  // those whose devices are alike one leads, and the others run what it has chosen (workload/shared_tuning.hpp has the
+  // road). Preparing may then wait for the leader, so a rank must not wait for another one meanwhile. `with` must live
+  // until then. Throws, and lets preparing throw, COMM_ERROR. A device that times nothing ignores it.
+  virtual void share_tuning(AlgorithmExchange* /*with*/) {}
   // Records the operations that `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is
   // executed, and no operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues
   // each step anew.
