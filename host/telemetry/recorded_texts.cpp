@@ -33,6 +33,7 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "ASSAY_MATMUL_TUNE",
     "ASSAY_PLUGIN_PATH",
     "ASSAY_ALGORITHMS",
+    "ASSAY_SHARED_TUNING",
 });
 
 // Wherever they stand in a name, however it is written. (PAT stands alone: PATH is none.)

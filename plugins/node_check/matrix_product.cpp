@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <assay/comm/exact_data.hpp>
 #include <assay/workload/open_backend.hpp>
+#include <assay/workload/shared_tuning.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -57,7 +58,11 @@ void MatrixProduct::setup(const Launch& launch) {
   result_memory_ = DeviceMemory(host_, ASSAY_MEMORY_ACTIVATIONS, c_.bytes(), "result");
   c_.data = result_memory_.data();
 
-  workspace_.prepare(host_, *backend_, [this] { enqueue_product(); });
+  {
+    // Ranks are compared with each other: they run one algorithm.
+    const assay::workload::SharedTuning shared(host_, *backend_, "product");
+    workspace_.prepare(host_, *backend_, [this] { enqueue_product(); });
+  }
   products_ = 0;
   write(a_, exact_.a(), 1);
   write(minus_a_, exact_.a(), -1);

@@ -4,8 +4,10 @@
 #include <assay/train/memory_plan.hpp>
 #include <assay/train/training_step.hpp>
 #include <assay/workload/open_backend.hpp>
+#include <assay/workload/shared_tuning.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace assay::train {
@@ -190,6 +192,7 @@ void Trainer::prepare(compute::Backend& by, const std::function<void(compute::Ba
 }
 
 void Trainer::prepare_workspace(compute::Backend& by, const std::function<void()>& enqueue) {
+  const workload::SharedTuning shared(host_, by, "trainer " + std::to_string(times_prepared_++));
   const std::uint64_t before = workspace_.times_taken();
   workspace_.prepare(host_, by, enqueue);
   *moves_ += workspace_.times_taken() - before;

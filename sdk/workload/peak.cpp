@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "assay/workload/open_backend.hpp"
+#include "assay/workload/shared_tuning.hpp"
 
 namespace assay::workload {
 
@@ -91,9 +92,12 @@ Peak measure_peak(const Host& host, const Launch& launch, const PrecisionPolicy&
     else
       backend->run(op::Matmul{.a = matrix(0), .b = matrix(1), .c = matrix(2)});
   };
-  backend->set_mode(Mode::prepare);
-  product();
-  backend->set_mode(Mode::execute);
+  {
+    const SharedTuning shared(host, *backend, "peak");
+    backend->set_mode(Mode::prepare);
+    product();
+    backend->set_mode(Mode::execute);
+  }
   const PeakMemory workspace(access, backend->workspace_bytes());
   backend->set_workspace(workspace.data(), backend->workspace_bytes());
   for (const std::size_t i : {0, 1})

@@ -1,7 +1,14 @@
 // Matrix products: all transposes, types, batches by strides, accumulation, and the promise of optimised kernels.
+#include <assay/algorithms.h>
 #include <array>
+#include <assay/compute/forwarding_backend.hpp>
 #include <cmath>
+#include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "harness.hpp"
 
@@ -321,6 +328,114 @@ TEST(Matmul, AllocatesNothingOfItsOwnInASecondExecution) {
                 }),
                 handful);
     }
+}
+
+// Hands every call on, as what stands before a backend does.
+class Through final : public compute::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+};
+
+std::uint64_t algorithms_told() {
+  const Session& session = Session::get();
+  const auto* table = static_cast<const assay_algorithms*>(session.api().get_extension(ASSAY_EXT_ALGORITHMS));
+  std::uint64_t count = 0;
+  if (!table || table->count(session.device(), &count) != ASSAY_OK) ADD_FAILURE() << "the device tells of none";
+  return count;
+}
+
+TEST(MatmulTuning, TheFirstChoiceIsToldToNobodyAndGivesWayToWhatIsMeasured) {
+  const std::int64_t m = 88, k = 136, n = 104;  // of no other test
+  const std::unique_ptr<compute::Backend> own(
+      Session::get().factory().create(Session::get().device(), Session::get().stream()));
+  Through through(*own);
+  const Values x = random_values(DType::f32, m * k, 1), w = random_values(DType::f32, k * n, 2);
+  const DeviceTensor a(DType::f32, {m, k}, x), b(DType::f32, {k, n}, w), c(DType::f32, {m, n});
+  const Values reference = product(x, w, {}, 1, m, k, n, {});
+  const std::uint64_t told_before = algorithms_told();
+  using compute::Tuning;
+  for (const auto& [tuning, told] : {std::pair(Tuning::first_choice, 0),
+                                     {Tuning::first_choice, 0},
+                                     {Tuning::measured, 1},
+                                     {Tuning::first_choice, 1},
+                                     {Tuning::measured, 1}}) {
+    through.set_tuning(tuning);
+    through.set_mode(Mode::prepare);
+    through.run(op::Matmul{.a = a, .b = b, .c = c});
+    through.set_mode(Mode::execute);
+    EXPECT_EQ(algorithms_told() - told_before, static_cast<std::uint64_t>(told));
+    EXPECT_EQ(through.primitives().size(), 1u);
+    const Buffer workspace(through.workspace_bytes() + 1);
+    through.set_workspace(workspace.data(), through.workspace_bytes());
+    through.run(op::Matmul{.a = a, .b = b, .c = c});
+    through.synchronize();
+    check("matmul", DType::f32, c.read(), reference, tolerance(DType::f32, k));
+  }
+}
+
+// One rank after the other: what the second one reads stands there, or it never will.
+class OneAfterTheOther final : public compute::AlgorithmExchange {
+ public:
+  bool lead(const std::string&) override { return ++asked_ == 1; }
+  void put(const std::string&, std::int64_t, const std::string& text) override { texts.push_back(text); }
+  std::string get(const std::string&, std::int64_t index) override { return texts.at(static_cast<std::size_t>(index)); }
+  std::vector<std::string> texts;
+
+ private:
+  int asked_ = 0;
+};
+
+// Without what was measured: "brg:avx512_core, 1.2 ms, best of 4", "cuDNN eng2_k24=7 12.3 us".
+std::string algorithm_in(const std::string& implementation) {
+  const std::string text = implementation.substr(0, implementation.find(", "));
+  return text.starts_with("cuDNN ") ? text.substr(0, text.find(' ', 6)) : text;
+}
+
+TEST(MatmulTuning, AnotherBackendRunsWhatTheFirstHasChosen) {
+  const std::int64_t n = 512;
+  const auto make = [] {
+    return std::unique_ptr<compute::Backend>(
+        Session::get().factory().create(Session::get().device(), Session::get().stream()));
+  };
+  std::deque<DeviceTensor> memory;
+  const auto tensor = [&](DType type, const Shape& shape) -> Tensor {
+    return memory.emplace_back(type, shape).tensor();
+  };
+  std::vector<std::function<void(compute::Backend&)>> operations;
+  for (const DType type : float_types())
+    operations.push_back([a = tensor(type, {n, n}), c = tensor(DType::f32, {n, n})](compute::Backend& by) {
+      by.run(op::Matmul{.a = a, .b = a, .c = c, .transpose_b = true});
+    });
+  if (is_cuda())
+    operations.push_back([x = tensor(DType::bf16, {2, 256, 4, 64}), y = tensor(DType::bf16, {2, 256, 4, 64}),
+                          lse = tensor(DType::f32, {2, 4, 256})](compute::Backend& by) {
+      by.run(op::AttentionForward{.q = x, .k = x, .v = x, .out = y, .lse = lse, .shape = {.scale = 0.125F}});
+    });
+  OneAfterTheOther exchange;
+  const auto prepared = [&](auto first, auto last) {
+    std::map<std::string, std::string> implementations;
+    const std::unique_ptr<compute::Backend> by = make();
+    by->share_tuning(&exchange);
+    by->set_mode(Mode::prepare);
+    for (; first != last; ++first) (*first)(*by);
+    by->set_mode(Mode::execute);
+    by->share_tuning(nullptr);
+    for (const auto& p : by->primitives()) implementations[p.operation] = p.implementation;
+    return implementations;
+  };
+  const auto of_first = prepared(operations.begin(), operations.end());
+  const std::size_t told = exchange.texts.size();
+  const auto of_second = prepared(operations.rbegin(), operations.rend());
+  EXPECT_EQ(exchange.texts.size(), told) << "one writes";
+  EXPECT_EQ(of_first.size(), of_second.size());
+  std::size_t told_by_another = 0;
+  for (const auto& [operation, implementation] : of_second) {
+    ASSERT_TRUE(of_first.count(operation)) << operation;
+    EXPECT_EQ(algorithm_in(implementation), algorithm_in(of_first.at(operation))) << operation;
+    if (implementation.find("another rank") != std::string::npos) ++told_by_another;
+  }
+  // Where nothing is timed, nothing is told. Attention's text does not say where its engine is from.
+  EXPECT_EQ(told_by_another > 0, told > 0);
 }
 
 // Listed last on purpose: by now every form above has made its primitive.

@@ -107,6 +107,12 @@ void write(const fs::path& file, const json& document) {
 
 }  // namespace
 
+std::string text_of(const TuningConditions& conditions) {
+  return fmt::format("{}, {}, driver {}, {}", conditions.device, conditions.library,
+                     conditions.driver.empty() ? "unknown" : conditions.driver,
+                     conditions.limits.empty() ? "limits unknown" : conditions.limits);
+}
+
 fs::path AlgorithmCache::default_folder() {
   if (const char* const given = std::getenv("ASSAY_CACHE_DIR")) return given;
   if (const char* const caches = std::getenv("XDG_CACHE_HOME"); caches && *caches) return fs::path(caches) / "assay";
@@ -167,13 +173,12 @@ void AlgorithmCache::refuse_to_choose(const std::string& key) const {
   if (mode_ != AlgorithmMode::fixed) return;
   throw Error(
       ASSAY_UNSUPPORTED,
-      fmt::format("{}: ASSAY_ALGORITHMS=fixed, and {} has no algorithm for it (device {}, {}, driver {}, {}); "
+      fmt::format("{}: ASSAY_ALGORITHMS=fixed, and {} has no algorithm for it (device {}); "
                   "run the case once without ASSAY_ALGORITHMS under these conditions, on a device with free memory "
                   "that nobody else uses, or with the "
                   "ASSAY_CACHE_DIR in which that was done",
                   key, file_.empty() ? "no folder for files of algorithms is known" : file_.string(),
-                  conditions_.device, conditions_.library, conditions_.driver.empty() ? "unknown" : conditions_.driver,
-                  conditions_.limits.empty() ? "limits unknown" : conditions_.limits));
+                  text_of(conditions_)));
 }
 
 void AlgorithmCache::store(const std::string& key, const CachedAlgorithm& algorithm) {

@@ -23,6 +23,8 @@ struct TuningConditions {
   bool operator==(const TuningConditions&) const = default;
 };
 
+std::string text_of(const TuningConditions& conditions);  // one line
+
 // What the user wants of the file: $ASSAY_ALGORITHMS.
 enum class AlgorithmMode {
   kept,   // not set: read it, and add what is not in it

@@ -77,6 +77,10 @@ void CpuBackend::set_product_math(ProductMath math) {
   if (math != ProductMath::exact) reject("set_product_math", "there is no tf32 arithmetic; expected exact");
 }
 
+void CpuBackend::set_tuning(Tuning tuning) { matmuls_->set_tuning(tuning); }
+
+void CpuBackend::share_tuning(AlgorithmExchange* with) { matmuls_->share_tuning(with); }
+
 void* CpuBackend::scratch(std::size_t bytes) {
   if (preparing()) {
     workspace_needed_ = std::max(workspace_needed_, bytes);

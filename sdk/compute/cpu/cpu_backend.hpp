@@ -39,6 +39,8 @@ class CpuBackend final : public compute::Backend {
   void set_workspace(void* address, std::size_t bytes) override;
   std::vector<PrimitiveInfo> primitives() const override;
   void set_product_math(ProductMath) override;
+  void set_tuning(Tuning) override;
+  void share_tuning(AlgorithmExchange* with) override;
   std::unique_ptr<Graph> capture(const std::function<void()>&) override { return nullptr; }
 
   // backend_data.cpp

@@ -218,6 +218,7 @@ std::vector<MatmulCandidate> candidates_of(const Problem& p, const MatmulDescrip
 
 struct MatmulCache::Plan {
   std::string operation, implementation, origin;
+  bool is_provisional = false;  // prepared with Tuning::first_choice
   RunnableMatmul matmul;
 };
 
@@ -225,11 +226,13 @@ struct MatmulCache::Impl {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   MatmulTuner tuner{MatmulTuner::settings_here()};
+  compute::Tuning tuning = compute::Tuning::measured;
   std::unordered_map<Problem, std::unique_ptr<Plan>, HashProblem, SameProblem> plans;
   std::vector<const Plan*> in_order;  // of creation
 
   std::unique_ptr<Plan> make(const Problem& p, bool preparing) {
     auto plan = std::make_unique<Plan>();
+    plan->is_provisional = preparing && tuning == compute::Tuning::first_choice;
     plan->operation = describe_with_steps(p);
     const std::string text = describe(p);
     try {
@@ -241,7 +244,8 @@ struct MatmulCache::Impl {
                            "another precision or size",
                            candidates.front().name));
       MatmulTuner::Choice choice{0, "not prepared"};
-      if (preparing) choice = tuner.choose(plan->operation, multiply_adds(p), description, candidates, engine, stream);
+      if (preparing)
+        choice = tuner.choose(plan->operation, multiply_adds(p), description, candidates, engine, stream, tuning);
       plan->implementation = candidates[choice.candidate].name;
       plan->origin = choice.origin;
       plan->matmul = RunnableMatmul(description, candidates[choice.candidate], engine);
@@ -257,12 +261,21 @@ struct MatmulCache::Impl {
 MatmulCache::MatmulCache() : impl_(std::make_unique<Impl>()) {}
 MatmulCache::~MatmulCache() = default;
 
+void MatmulCache::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
+
+void MatmulCache::share_tuning(compute::AlgorithmExchange* with) { impl_->tuner.share(with); }
+
 MatmulCache::Plan& MatmulCache::find(const op::Matmul& op, bool preparing) {
   const Problem problem = problem_of(op);
-  if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) return *found->second;
+  if (const auto found = impl_->plans.find(problem); found != impl_->plans.end()) {
+    const bool is_wanted_measured = preparing && impl_->tuning == compute::Tuning::measured;
+    if (!found->second->is_provisional || !is_wanted_measured) return *found->second;
+    std::erase(impl_->in_order, found->second.get());
+    impl_->plans.erase(found);
+  }
   Plan& plan = *impl_->plans.emplace(problem, impl_->make(problem, preparing)).first->second;
   impl_->in_order.push_back(&plan);
-  compute::note_algorithm(plan.operation, "oneDNN " + plan.implementation);
+  if (!plan.is_provisional) compute::note_algorithm(plan.operation, "oneDNN " + plan.implementation);
   return plan;
 }
 

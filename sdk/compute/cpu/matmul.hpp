@@ -20,6 +20,8 @@ class MatmulCache {
   // Whether oneDNN has products of bf16 for this processor: as of 2.6, with AVX-512 alone.
   static bool multiplies_bf16();
 
+  void set_tuning(compute::Tuning);  // of plans that are prepared from here on
+  void share_tuning(compute::AlgorithmExchange* with);
   // The plan of these tensors' geometry, made when it is new: without timing anything unless `preparing`. Throws
   // assay::Error (UNSUPPORTED) when oneDNN offers no optimised implementation, or what is to run is fixed and not
   // known.

@@ -25,6 +25,7 @@ constexpr double sample_seconds = 2e-4;
 constexpr int sample_runs_most = 8;
 constexpr double implausible = 3.0;  // times slower than the best product of this process: something else was measured
 constexpr double most_waiting = 0.02;  // of a run
+constexpr const char* not_timed = "not timed";
 constexpr std::size_t cache_bytes_most = std::size_t{64} << 20;
 constexpr std::size_t copies_most = 8;
 constexpr std::uint64_t share_of_free_memory = 4;
@@ -167,16 +168,30 @@ void MatmulTuner::say_once(const char* why) {
 MatmulTuner::Choice MatmulTuner::choose(const std::string& key, std::int64_t multiply_adds,
                                         const MatmulDescription& description,
                                         const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine,
-                                        const dnnl::stream& stream) {
-  constexpr const char* not_timed = "not timed";
+                                        const dnnl::stream& stream, compute::Tuning tuning) {
   if (!settings_.tune || candidates.size() < 2 || multiply_adds < fewest_multiply_adds) return {0, not_timed};
+  if (tuning == compute::Tuning::measured)
+    if (const auto told = shared_.find(key))
+      for (std::size_t i = 0; i < candidates.size(); ++i)
+        if (candidates[i].name == told->algorithm) return {i, compute::origin_of_told(*told), told->microseconds};
+  Choice choice = choose_alone(key, multiply_adds, description, candidates, engine, stream, tuning);
+  if (tuning == compute::Tuning::measured) shared_.tell(key, {candidates[choice.candidate].name, choice.microseconds});
+  return choice;
+}
+
+MatmulTuner::Choice MatmulTuner::choose_alone(const std::string& key, std::int64_t multiply_adds,
+                                              const MatmulDescription& description,
+                                              const std::vector<MatmulCandidate>& candidates,
+                                              const dnnl::engine& engine, const dnnl::stream& stream,
+                                              compute::Tuning tuning) {
   if (!cache_) cache_.emplace(settings_.folder, "matmul", settings_.conditions, settings_.mode);
   if (const auto kept = cache_->find(key)) {
     for (std::size_t i = 0; i < candidates.size(); ++i)
       if (candidates[i].name == kept->algorithm)
-        return {i, fmt::format("{:.3f} ms, measured before", kept->microseconds * 1e-3)};
+        return {i, fmt::format("{:.3f} ms, measured before", kept->microseconds * 1e-3), kept->microseconds};
     cache_->forget(key);  // nothing of this oneDNN
   }
+  if (tuning == compute::Tuning::first_choice) return {0, not_timed};
   cache_->refuse_to_choose(key);
   if (spent_seconds_ > process_seconds) {
     say_once("timing the others has taken long enough; what was found is kept, and the next run goes on");
@@ -195,7 +210,8 @@ MatmulTuner::Choice MatmulTuner::choose(const std::string& key, std::int64_t mul
     return {0, "its times were unsteady"};
   }
   cache_->store(key, {candidates[found.candidate].name, found.seconds * 1e6});
-  return {found.candidate, fmt::format("{:.3f} ms, best of {}", found.seconds * 1e3, found.measured)};
+  return {found.candidate, fmt::format("{:.3f} ms, best of {}", found.seconds * 1e3, found.measured),
+          found.seconds * 1e6};
 }
 
 TimedChoice MatmulTuner::choose_twice(std::size_t count,

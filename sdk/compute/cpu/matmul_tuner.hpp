@@ -5,10 +5,13 @@
 // does), and all of a process half a minute; whatever is left out runs the first candidate. So does a product whose
 // times are unsteady, and that choice is not kept: the next process tries again.
 //
-// Ranks of a case may choose differently, as two processes may, as long as nothing is kept. Nothing depends on it: what
+// Ranks of a case run what one of them has chosen (common/shared_algorithms.hpp), where they prepare the same products
+// on processors that are alike; else they may choose differently, as two processes may. Nothing depends on it: what
 // ranks must have in common to the bit (weights, averaged gradients) is computed from what they have exchanged, by sums
 // of a fixed order, and each rank's own products enter it once.
 #pragma once
+#include <assay/compute/backend.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "common/algorithm_cache.hpp"
+#include "common/shared_algorithms.hpp"
 #include "mapped_pages.hpp"
 #include "matmul_candidates.hpp"
 #include "timed_choice.hpp"
@@ -42,20 +46,30 @@ class MatmulTuner {
   // What the environment asks for (ASSAY_MATMUL_TUNE, ASSAY_ALGORITHMS, ASSAY_CACHE_DIR), on this machine.
   static Settings settings_here();
 
-  explicit MatmulTuner(Settings settings) : settings_(std::move(settings)) {}
+  explicit MatmulTuner(Settings settings)
+      : settings_(std::move(settings)), shared_([this] { return compute::text_of(settings_.conditions); }) {}
+  MatmulTuner(const MatmulTuner&) = delete;
+  MatmulTuner& operator=(const MatmulTuner&) = delete;
+
+  void share(compute::AlgorithmExchange* with) { shared_.share(with); }  // Backend::share_tuning
 
   struct Choice {
     std::size_t candidate = 0;
-    std::string origin;  // "1.234 ms, best of 5"
+    std::string origin;         // "1.234 ms, best of 5"
+    double microseconds = 0.0;  // 0: not timed
   };
   // `candidates` has at least one, and first what is run where nothing is timed. `key` names the product with its
   // layout. Throws UNSUPPORTED with ASSAY_ALGORITHMS=fixed where the file does not have it. `multiply_adds` decides
-  // whether it is worth it.
+  // whether it is worth it. With Tuning::first_choice what the file has is taken, and else the first, untimed.
   Choice choose(const std::string& key, std::int64_t multiply_adds, const MatmulDescription& description,
-                const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine, const dnnl::stream& stream);
+                const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine, const dnnl::stream& stream,
+                compute::Tuning tuning = compute::Tuning::measured);
   void end_preparing();  // frees the memory for timing, and writes what was found
 
  private:
+  Choice choose_alone(const std::string& key, std::int64_t multiply_adds, const MatmulDescription& description,
+                      const std::vector<MatmulCandidate>& candidates, const dnnl::engine& engine,
+                      const dnnl::stream& stream, compute::Tuning tuning);
   // Two contests: the second is between the first's winner and what runs where nothing is timed. Unsteady where they
   // differ.
   TimedChoice choose_twice(std::size_t count, const std::function<std::optional<TimedRun>(std::size_t)>& time,
@@ -66,6 +80,7 @@ class MatmulTuner {
   void say_once(const char* why);
 
   Settings settings_;
+  compute::SharedAlgorithms shared_;
   std::optional<compute::AlgorithmCache> cache_;  // from the first choice on
   MappedPages inputs_, outputs_;
   double spent_seconds_ = 0.0;

@@ -234,6 +234,7 @@ bool tuning_wanted() {
 
 struct Plan {
   std::shared_ptr<fe::graph::Graph> graph;
+  compute::Tuning tuning = compute::Tuning::measured;
   std::int64_t candidate = 0;
   std::size_t workspace_bytes = 0;
   std::optional<double> microseconds;
@@ -315,50 +316,55 @@ std::string name_of_plan(const fe::graph::Graph& graph, std::int64_t index) {
   return graph.get_plan_name_at_index(index, name).is_bad() || name.empty() ? "unnamed engine" : name;
 }
 
-// What is needed to choose among candidates, and to choose the same in the next process.
+// What is needed to choose among candidates, and to choose the same in the next process and on the other ranks.
 struct Chooser {
   GpuUse gpu;
   compute::AlgorithmCache cache;
+  compute::SharedAlgorithms& shared;
 
-  explicit Chooser(int ordinal)
+  Chooser(int ordinal, compute::SharedAlgorithms& with)
       : gpu(ordinal),
-        cache(compute::AlgorithmCache::default_folder(), "attention", gpu.conditions(library()),
-              compute::algorithm_mode()) {}
-  static std::string library() {
-    const std::size_t version = cudnnGetVersion();
-    return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  }
+        cache(compute::AlgorithmCache::default_folder(), "attention", gpu.conditions(AttentionPlans::library()),
+              compute::algorithm_mode()),
+        shared(with) {}
 
-  // Of the candidates the one that was kept, alone; all of them where none was. One alone is no choice.
-  std::vector<std::int64_t> narrowed(const Plan& plan, const AttentionKey& key,
-                                     const std::vector<std::int64_t>& built) const {
-    if (built.size() == 1) return built;
-    if (const auto kept = cache.find(key.text_with_strides()))
-      for (const std::int64_t index : built)
-        if (name_of_plan(*plan.graph, index) == kept->algorithm) return {index};
-    cache.refuse_to_choose(key.text_with_strides());
-    return built;
+  // The name of the candidate that was chosen elsewhere, by the rank that leads or in an earlier process.
+  std::optional<std::string> known(const AttentionKey& key, compute::Tuning tuning) {
+    if (tuning == compute::Tuning::measured)
+      if (const auto told = shared.find(key.text_with_strides())) return told->algorithm;
+    if (const auto kept = cache.find(key.text_with_strides())) return kept->algorithm;
+    return std::nullopt;
   }
   void keep(const Plan& plan, const AttentionKey& key) {
     if (plan.microseconds && gpu.may_keep(plan.times_us))
       cache.store(key.text_with_strides(), {name_of_plan(*plan.graph, plan.candidate), *plan.microseconds});
   }
+  void tell(const Plan& plan, const AttentionKey& key) {
+    shared.tell(key.text_with_strides(), {name_of_plan(*plan.graph, plan.candidate), plan.microseconds.value_or(0.0)});
+  }
 };
 
-Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, Chooser& chooser) {
-  const auto unsupported = [&](const std::string& text) {
-    return Error(ASSAY_UNSUPPORTED,
-                 fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
-  };
-  Plan plan;
-  plan.graph = describe(key);
-  if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
-  // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
-  // choice for each pass is what everybody runs together.
-  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
-  const int wanted = is_choice ? most_candidates : 1;
+// Takes the candidate of that name, and builds no other. False where there is none, or it does not run.
+bool take_known(Plan& plan, const std::optional<std::string>& name, const AttentionKey& key, cudnnHandle_t handle,
+                cudaStream_t stream) {
+  if (!name) return false;
+  const std::int64_t count = plan.graph->get_execution_plan_count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (name_of_plan(*plan.graph, i) != *name || plan.graph->build_plan_at_index(i).is_bad()) continue;
+    plan.candidate = i;
+    try {
+      try_out(plan, {i}, key, handle, stream);
+      return true;
+    } catch (const Error&) {
+      return false;  // the others are tried as if none were known
+    }
+  }
+  return false;
+}
+
+// The first `wanted` candidates that can be built, or as many as there are; with none, what cuDNN says of the last.
+std::vector<std::int64_t> build_first(const Plan& plan, int wanted, std::string& last_error) {
   std::vector<std::int64_t> built;
-  std::string last_error = "no plan could be built";
   const std::int64_t count = plan.graph->get_execution_plan_count();
   for (std::int64_t i = 0; i < count && static_cast<int>(built.size()) < wanted; ++i) {
     fe::error_t status = plan.graph->build_plan_at_index(i);
@@ -371,11 +377,36 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, C
     if (!built.empty() && plan.workspace_of(i) > 2 * plan.workspace_of(built.front()) + margin) continue;
     built.push_back(i);
   }
-  if (built.empty()) throw unsupported(last_error);
-  if (is_choice) built = chooser.narrowed(plan, key, built);
-  plan.candidate = built.front();
-  try_out(plan, built, key, handle, stream);
-  if (is_choice) chooser.keep(plan, key);
+  return built;
+}
+
+Plan build(const AttentionKey& key, compute::Tuning tuning, cudnnHandle_t handle, cudaStream_t stream,
+           Chooser& chooser) {
+  const auto unsupported = [&](const std::string& text) {
+    return Error(ASSAY_UNSUPPORTED,
+                 fmt::format("{}: cuDNN {} does not serve it: {}", key.text(), cudnnGetVersion(), text));
+  };
+  Plan plan;
+  plan.tuning = tuning;
+  plan.graph = describe(key);
+  if (const std::string text = find_candidates(*plan.graph, handle); !text.empty()) throw unsupported(text);
+  // With dropout both passes must draw one mask, and cuDNN promises that of no two engines in particular: its first
+  // choice for each pass is what everybody runs together.
+  const bool is_choice = tuning_wanted() && key.dropout == 0.0F;
+  const bool measure = is_choice && tuning == compute::Tuning::measured;
+  const bool is_known = is_choice && take_known(plan, chooser.known(key, tuning), key, handle, stream);
+  if (!is_known) {
+    std::string last_error = "no plan could be built";
+    const std::vector<std::int64_t> built = build_first(plan, measure ? most_candidates : 1, last_error);
+    if (built.empty()) throw unsupported(last_error);
+    if (built.size() > 1) chooser.cache.refuse_to_choose(key.text_with_strides());  // one alone is no choice
+    plan.candidate = built.front();
+    try_out(plan, built, key, handle, stream);
+  }
+  if (measure) {
+    chooser.keep(plan, key);
+    chooser.tell(plan, key);
+  }
   plan.workspace_bytes =
       (plan.workspace_of(plan.candidate) + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
   return plan;
@@ -385,9 +416,13 @@ Plan build(const AttentionKey& key, cudnnHandle_t handle, cudaStream_t stream, C
 
 struct AttentionPlans::Impl {
   cudaStream_t stream;
+  compute::SharedAlgorithms& shared;
   std::optional<Handle> handle;
   std::optional<Chooser> chooser;
   std::map<AttentionKey, Plan> plans;
+  compute::Tuning tuning = compute::Tuning::measured;
+
+  Impl(cudaStream_t on, compute::SharedAlgorithms& with) : stream(on), shared(with) {}
 
   Plan& at(const AttentionKey& key) {
     const auto found = plans.find(key);
@@ -399,19 +434,34 @@ struct AttentionPlans::Impl {
   }
 };
 
-AttentionPlans::AttentionPlans(cudaStream_t stream) : impl_(std::make_unique<Impl>()) { impl_->stream = stream; }
+AttentionPlans::AttentionPlans(cudaStream_t stream, compute::SharedAlgorithms& shared)
+    : impl_(std::make_unique<Impl>(stream, shared)) {}
 AttentionPlans::~AttentionPlans() = default;
 
+std::string AttentionPlans::library() {
+  const std::size_t version = cudnnGetVersion();
+  return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+void AttentionPlans::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
+
 std::size_t AttentionPlans::prepare(const AttentionKey& key) {
-  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return found->second.workspace_bytes;
+  using compute::Tuning;
+  if (const auto found = impl_->plans.find(key);
+      found != impl_->plans.end() &&
+      (found->second.tuning == Tuning::measured || impl_->tuning == Tuning::first_choice))
+    return found->second.workspace_bytes;
   if (!impl_->handle) impl_->handle.emplace(impl_->stream);
   if (!impl_->chooser) {
     int ordinal = 0;
     check(cudaGetDevice(&ordinal), "ask for the current device");
-    impl_->chooser.emplace(ordinal);
+    impl_->chooser.emplace(ordinal, impl_->shared);
   }
   const Plan& plan =
-      impl_->plans.emplace(key, build(key, impl_->handle->get(), impl_->stream, *impl_->chooser)).first->second;
+      impl_->plans
+          .insert_or_assign(key, build(key, impl_->tuning, impl_->handle->get(), impl_->stream, *impl_->chooser))
+          .first->second;
+  if (plan.tuning == Tuning::first_choice) return plan.workspace_bytes;
   compute::note_algorithm(key.text(), "cuDNN " + name_of_plan(*plan.graph, plan.candidate));
   return plan.workspace_bytes;
 }

@@ -6,6 +6,7 @@
 
 #include "attention_plans.hpp"
 #include "cuda_backend.hpp"
+#include "gpu_use.hpp"
 #include "graph_pieces.hpp"
 #include "kernels/graph_fills.hpp"
 #include "matmul_plans.hpp"
@@ -68,7 +69,10 @@ class CudaGraph final : public Graph {
 
 }  // namespace
 
-CudaBackend::CudaBackend(int ordinal, cudaStream_t stream) : ordinal_(ordinal) {
+CudaBackend::CudaBackend(int ordinal, cudaStream_t stream)
+    : ordinal_(ordinal), shared_([ordinal] {
+        return text_of(GpuUse(ordinal).conditions(MatmulPlans::library() + ", " + AttentionPlans::library()));
+      }) {
   check(cudaSetDevice(ordinal), "make the device current");
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
         "count the multiprocessors");
@@ -77,8 +81,8 @@ CudaBackend::CudaBackend(int ordinal, cudaStream_t stream) : ordinal_(ordinal) {
   joined_ = make_event(cudaEventDisableTiming);
   lanes_[0].stream = required(stream);
   lanes_[1].stream = side_stream_.get();
-  matmuls_ = std::make_unique<MatmulPlans>(ordinal);
-  attentions_ = std::make_unique<AttentionPlans>(stream);
+  matmuls_ = std::make_unique<MatmulPlans>(ordinal, shared_);
+  attentions_ = std::make_unique<AttentionPlans>(stream, shared_);
 }
 
 CudaBackend::~CudaBackend() {
@@ -115,6 +119,13 @@ std::vector<PrimitiveInfo> CudaBackend::primitives() const {
 }
 
 void CudaBackend::set_product_math(ProductMath math) { math_ = math; }
+
+void CudaBackend::set_tuning(Tuning tuning) {
+  matmuls_->set_tuning(tuning);
+  attentions_->set_tuning(tuning);
+}
+
+void CudaBackend::share_tuning(AlgorithmExchange* with) { shared_.share(with); }
 
 void CudaBackend::leave_multiprocessors(std::int32_t count) {
   if (count < 0 || count >= multiprocessors_)

@@ -12,6 +12,7 @@
 #include "attention_plans.hpp"
 #include "common/kernel_arguments.hpp"
 #include "common/operation_checks.hpp"
+#include "common/shared_algorithms.hpp"
 #include "cuda_handles.hpp"
 
 namespace assay::cuda {
@@ -42,6 +43,8 @@ class CudaBackend final : public compute::Backend {
   std::vector<PrimitiveInfo> primitives() const override;
   void set_product_math(ProductMath) override;
   void leave_multiprocessors(std::int32_t count) override;
+  void set_tuning(Tuning) override;
+  void share_tuning(AlgorithmExchange* with) override;
   std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) override;
   void begin_side() override;
   void end_side() override;
@@ -91,6 +94,7 @@ class CudaBackend final : public compute::Backend {
   std::array<Lane, 2> lanes_;
   std::size_t lane_ = 0;         // in use: 0 main, 1 side
   bool side_in_flight_ = false;  // the main lane has not waited for the last of the side lane yet
+  SharedAlgorithms shared_;      // of products and attention, which therefore have one leader
   std::unique_ptr<MatmulPlans> matmuls_;
   std::unique_ptr<AttentionPlans> attentions_;
   std::unique_ptr<CudaInspector> inspector_;  // made when a verification asks for it

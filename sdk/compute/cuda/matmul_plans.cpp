@@ -38,13 +38,6 @@ bool tuning_wanted() {
   return !wanted || std::string_view(wanted) != "0";
 }
 
-// The library and which of its algorithms are tried: where other candidates compete, what won before says nothing.
-std::string library_name() {
-  const std::size_t version = cublasLtGetVersion();
-  return fmt::format("cublasLt {}.{}.{}, candidates {}", version / 10000, version / 100 % 100, version % 100,
-                     candidates_version);
-}
-
 LtHandle make_handle() {
   cublasLtHandle_t handle = nullptr;
   check_lt(cublasLtCreate(&handle), "open cuBLASLt");
@@ -62,6 +55,8 @@ struct MatmulPlans::Plan {
   LtProblem problem;
   LtAlgorithm algorithm;
   std::string operation, origin;  // "12.3 us, best of 16"
+  double microseconds = 0.0;      // 0: not timed
+  compute::Tuning tuning = compute::Tuning::measured;
 };
 
 struct MatmulPlans::Impl {
@@ -76,32 +71,52 @@ struct MatmulPlans::Impl {
     explicit Tools(int ordinal)
         : tuner(ordinal),
           gpu(ordinal),
-          cache(compute::AlgorithmCache::default_folder(), "matmul", gpu.conditions(library_name()),
+          cache(compute::AlgorithmCache::default_folder(), "matmul", gpu.conditions(library()),
                 compute::algorithm_mode()) {
       check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, ordinal),
             "count the multiprocessors");
     }
   };
 
-  int ordinal = 0;
+  int ordinal;
+  compute::SharedAlgorithms& shared;
   bool tune = tuning_wanted();
+  compute::Tuning tuning = compute::Tuning::measured;
   std::optional<Tools> tools;
   std::unordered_map<MatmulKey, std::unique_ptr<Plan>, HashMatmulKey> plans;
   std::vector<const Plan*> in_order;  // of preparation
   std::chrono::steady_clock::duration unsaved{};
 
+  Impl(int on, compute::SharedAlgorithms& with) : ordinal(on), shared(with) {}
+
+  // An algorithm that was chosen elsewhere, once it has run here.
+  bool take(Plan& plan, const MatmulKey& key, const compute::CachedAlgorithm& known) {
+    const std::optional<AlgorithmBytes> bytes = compute::from_hex(known.algorithm);
+    if (!bytes) return false;
+    LtAlgorithm algorithm;
+    std::memcpy(&algorithm.algorithm, bytes->data(), bytes->size());
+    if (!plan.problem.accepts(tools->handle.get(), algorithm) ||
+        !tools->tuner.warm_up(tools->handle.get(), plan.problem, key, algorithm))
+      return false;
+    plan.algorithm = algorithm;
+    plan.microseconds = known.microseconds;
+    return true;
+  }
+
+  bool take_told(Plan& plan, const MatmulKey& key) {
+    const std::optional<compute::CachedAlgorithm> told = shared.find(plan.operation);
+    if (!told || !take(plan, key, *told)) return false;
+    plan.origin = compute::origin_of_told(*told);
+    return true;
+  }
+
   bool take_cached(Plan& plan, const MatmulKey& key) {
     const std::optional<compute::CachedAlgorithm> cached = tools->cache.find(plan.operation);
     if (!cached) return false;
-    const std::optional<AlgorithmBytes> bytes = compute::from_hex(cached->algorithm);
-    LtAlgorithm algorithm;
-    if (bytes) std::memcpy(&algorithm.algorithm, bytes->data(), bytes->size());
-    if (!bytes || !plan.problem.accepts(tools->handle.get(), algorithm) ||
-        !tools->tuner.warm_up(tools->handle.get(), plan.problem, key, algorithm)) {
+    if (!take(plan, key, *cached)) {
       tools->cache.forget(plan.operation);
       return false;
     }
-    plan.algorithm = algorithm;
     plan.origin = fmt::format("{:.1f} us, measured before", cached->microseconds);
     return true;
   }
@@ -112,12 +127,16 @@ struct MatmulPlans::Impl {
     unsaved += std::chrono::steady_clock::now() - began;
     if (!chosen) return false;
     plan.algorithm = chosen->algorithm;
+    plan.microseconds = chosen->microseconds;
     plan.origin = fmt::format("{:.1f} us, best of {}", chosen->microseconds, chosen->candidates);
-    AlgorithmBytes bytes;
-    std::memcpy(bytes.data(), &chosen->algorithm.algorithm, bytes.size());
-    if (tools->gpu.may_keep(chosen->times_us))
-      tools->cache.store(plan.operation, {compute::to_hex(bytes), chosen->microseconds});
+    if (tools->gpu.may_keep(chosen->times_us)) tools->cache.store(plan.operation, chosen_by(plan));
     return true;
+  }
+
+  static compute::CachedAlgorithm chosen_by(const Plan& plan) {
+    AlgorithmBytes bytes;
+    std::memcpy(bytes.data(), &plan.algorithm.algorithm, bytes.size());
+    return {compute::to_hex(bytes), plan.microseconds};
   }
 
   void add_other_tiles(std::vector<LtAlgorithm>& candidates, const LtProblem& problem, const MatmulKey& key) const {
@@ -138,40 +157,64 @@ struct MatmulPlans::Impl {
   std::unique_ptr<Plan> make(const MatmulKey& key) {
     if (!tools) tools.emplace(ordinal);
     auto plan = std::make_unique<Plan>(key);
-    if (tune && take_cached(*plan, key)) return plan;
-    if (tune) tools->cache.refuse_to_choose(plan->operation);
-    std::vector<LtAlgorithm> candidates = plan->problem.candidates(tools->handle.get(), candidates_most);
-    if (tune) add_other_tiles(candidates, plan->problem, key);
-    if (tune && !candidates.empty() && take_measured(*plan, key, candidates)) return plan;
+    plan->tuning = tuning;
+    const bool measure = tune && tuning == compute::Tuning::measured;
+    if (measure && take_told(*plan, key)) return plan;
+    choose(*plan, key, measure);
+    if (measure) shared.tell(plan->operation, chosen_by(*plan));
+    return plan;
+  }
+
+  void choose(Plan& plan, const MatmulKey& key, bool measure) {
+    if (tune && take_cached(plan, key)) return;
+    if (measure) tools->cache.refuse_to_choose(plan.operation);
+    std::vector<LtAlgorithm> candidates = plan.problem.candidates(tools->handle.get(), candidates_most);
+    if (measure) add_other_tiles(candidates, plan.problem, key);
+    if (measure && !candidates.empty() && take_measured(plan, key, candidates)) return;
     for (const LtAlgorithm& candidate : candidates) {
-      if (!tools->tuner.warm_up(tools->handle.get(), plan->problem, key, candidate)) continue;
-      plan->algorithm = candidate;
-      plan->origin = "cuBLASLt's first choice, not measured";
-      return plan;
+      if (!tools->tuner.warm_up(tools->handle.get(), plan.problem, key, candidate)) continue;
+      plan.algorithm = candidate;
+      plan.origin = "cuBLASLt's first choice, not measured";
+      return;
     }
     if (has_bias(key) && key.bias != key.output)
       compute::reject(
-          plan->operation.c_str(),
+          plan.operation.c_str(),
           fmt::format("cuBLASLt has no algorithm that adds a bias of {} to a result of {}; expected a bias of "
                       "the result's type",
                       name_of(key.bias), name_of(key.output)));
     if (key.scaled)
-      compute::reject(plan->operation.c_str(),
+      compute::reject(plan.operation.c_str(),
                       "cuBLASLt has no algorithm for numbers of 8 bits of this shape on this GPU; expected compute "
                       "capability 9.0, which alone has them with a scale for each row: use bf16");
-    compute::reject(plan->operation.c_str(),
+    compute::reject(plan.operation.c_str(),
                     "cuBLASLt has no algorithm for this shape, type and alignment; expected one: use another "
                     "precision, or rows that begin at multiples of 16 bytes");
   }
 };
 
-MatmulPlans::MatmulPlans(int ordinal) : impl_(std::make_unique<Impl>()) { impl_->ordinal = ordinal; }
+MatmulPlans::MatmulPlans(int ordinal, compute::SharedAlgorithms& shared)
+    : impl_(std::make_unique<Impl>(ordinal, shared)) {}
 MatmulPlans::~MatmulPlans() = default;
 
+std::string MatmulPlans::library() {
+  const std::size_t version = cublasLtGetVersion();
+  return fmt::format("cublasLt {}.{}.{}, candidates {}", version / 10000, version / 100 % 100, version % 100,
+                     candidates_version);
+}
+
+void MatmulPlans::set_tuning(compute::Tuning tuning) { impl_->tuning = tuning; }
+
 const MatmulPlans::Plan& MatmulPlans::prepare(const MatmulKey& key) {
-  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) return *found->second;
+  using compute::Tuning;
+  if (const auto found = impl_->plans.find(key); found != impl_->plans.end()) {
+    if (found->second->tuning == Tuning::measured || impl_->tuning == Tuning::first_choice) return *found->second;
+    std::erase(impl_->in_order, found->second.get());
+    impl_->plans.erase(found);
+  }
   const Plan& plan = *impl_->plans.emplace(key, impl_->make(key)).first->second;
   impl_->in_order.push_back(&plan);
+  if (plan.tuning == Tuning::first_choice) return plan;
   compute::note_algorithm(plan.operation, fmt::format("cublasLt {} workspace {} KiB", describe(plan.algorithm),
                                                       plan.algorithm.workspace_bytes / 1024));
   return plan;

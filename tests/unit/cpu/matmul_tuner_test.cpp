@@ -12,6 +12,7 @@
 
 #include "cpu/host_memory.hpp"
 #include "cpu/waiting_threads.hpp"
+#include "exchange_of_threads.hpp"
 
 namespace assay::cpu {
 namespace {
@@ -44,11 +45,12 @@ class MatmulTunerTest : public ::testing::Test {
             }};
   }
   // The name of the choice, and what was said.
-  std::string choose(MatmulTuner::Settings settings, std::int64_t multiply_adds = large) {
+  std::string choose(MatmulTuner::Settings settings, std::int64_t multiply_adds = large,
+                     compute::Tuning tuning = compute::Tuning::measured) {
     MatmulTuner tuner(std::move(settings));
     runs_ = 0;
     ::testing::internal::CaptureStderr();
-    const MatmulTuner::Choice choice = tuner.choose(key, multiply_adds, {}, three, engine_, stream_);
+    const MatmulTuner::Choice choice = tuner.choose(key, multiply_adds, {}, three, engine_, stream_, tuning);
     tuner.end_preparing();
     said_ = ::testing::internal::GetCapturedStderr();
     origin_ = choice.origin;
@@ -105,6 +107,66 @@ TEST_F(MatmulTunerTest, TheFirstRunsWhereNothingIsTimed) {
   EXPECT_EQ(origin_, "not timed");
   EXPECT_EQ(runs_, 0);
   EXPECT_FALSE(fs::exists(folder_));
+}
+
+TEST_F(MatmulTunerTest, TheFirstChoiceIsNeitherTimedNorKeptNorRefused) {
+  constexpr auto first_choice = compute::Tuning::first_choice;
+  for (const AlgorithmMode mode : {AlgorithmMode::kept, AlgorithmMode::fixed, AlgorithmMode::anew}) {
+    EXPECT_EQ(choose(settings(mode), large, first_choice), three[0].name);
+    EXPECT_EQ(origin_, "not timed");
+    EXPECT_EQ(runs_, 0);
+    EXPECT_FALSE(fs::exists(folder_));
+  }
+  choose(settings());
+  EXPECT_EQ(choose(settings(), large, first_choice), "gemm:jit") << "the file has it";
+  EXPECT_EQ(origin_, "2.000 ms, measured before");
+  EXPECT_EQ(runs_, 0);
+}
+
+// Alone, these ranks would choose differently: the first finds gemm:jit, the others the third.
+TEST_F(MatmulTunerTest, RanksRunWhatTheFirstOfThemHasTimedAndItsFileAloneHasIt) {
+  compute::ExchangeOfThreads lists;
+  MatmulTuner first(settings());
+  first.share(&lists);
+  EXPECT_EQ(three[first.choose(key, large, {}, three, engine_, stream_).candidate].name, "gemm:jit");
+
+  seconds_[three[2].name] = 1e-3;
+  MatmulTuner::Settings of_another = settings();
+  of_another.folder = folder_ / "of another";
+  {
+    MatmulTuner second(of_another);
+    second.share(&lists);
+    runs_ = 0;
+    const MatmulTuner::Choice choice = second.choose(key, large, {}, three, engine_, stream_);
+    EXPECT_EQ(three[choice.candidate].name, "gemm:jit");
+    EXPECT_EQ(choice.origin, "2000.0 us, measured by another rank");
+    EXPECT_EQ(runs_, 0);
+    second.share(nullptr);
+  }
+  EXPECT_FALSE(fs::exists(of_another.folder));
+  first.share(nullptr);
+
+  MatmulTuner::Settings of_another_processor = of_another;
+  of_another_processor.conditions.device = "Another Processor";
+  for (const auto& [which, others] : {std::pair("another processor", of_another_processor), {"alone", of_another}}) {
+    MatmulTuner other(others);
+    if (others.conditions.device == "Another Processor") other.share(&lists);
+    EXPECT_EQ(three[other.choose(key, large, {}, three, engine_, stream_).candidate].name, three[2].name) << which;
+    other.share(nullptr);
+  }
+}
+
+TEST_F(MatmulTunerTest, WhatIsToldAndNotThereIsTimed) {
+  compute::ExchangeOfThreads lists;
+  const std::vector<MatmulCandidate> others{three[0], {"gemm:new", {}, 1}};
+  seconds_["gemm:new"] = 1e-3;
+  MatmulTuner first(settings()), second(settings());
+  first.share(&lists);
+  EXPECT_EQ(first.choose(key, large, {}, others, engine_, stream_).candidate, 1u);
+  first.share(nullptr);
+  second.share(&lists);
+  EXPECT_EQ(three[second.choose(key, large, {}, three, engine_, stream_).candidate].name, "gemm:jit");
+  second.share(nullptr);
 }
 
 TEST_F(MatmulTunerTest, WhatWasTimedUnsteadilyIsNeitherTakenNorKept) {

@@ -33,6 +33,7 @@ TEST(RecordedVariables, WhatSteersLibrariesThreadsAndAssay) {
                            "OMPI_MCA_btl_tcp_if_include",
                            "OMPI_MCA_pml",
                            "ASSAY_MATMUL_TUNE",
+                           "ASSAY_SHARED_TUNING",
                            "ASSAY_ATTENTION_TUNE",
                            "ASSAY_CACHE_DIR",
                            "ASSAY_CPU_ISA",

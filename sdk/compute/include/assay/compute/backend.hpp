@@ -18,6 +18,7 @@
 // compiler with the same C++ ABI. `interface_id`, made of the compiler's macros, is compared when a backend is opened.
 // (The frozen border is assay/abi.h.)
 #pragma once
+#include <assay/compute/algorithm_exchange.hpp>
 #include <assay/compute/cxx_abi.hpp>
 #include <assay/compute/inspector.hpp>
 #include <assay/compute/operations.hpp>
@@ -33,9 +34,15 @@
 namespace assay::compute {
 
 // The revision rises with every change of a declaration below, of an operation's struct, and of the list of operations.
-inline constexpr const char* interface_id = "assay.compute/1 revision 8; " ASSAY_CXX_ABI;
+inline constexpr const char* interface_id = "assay.compute/1 revision 10; " ASSAY_CXX_ABI;
 
 enum class Mode : std::int32_t { execute, prepare };
+
+// Where a device has several algorithms for an operation: how one that is prepared gets its own.
+enum class Tuning : std::int32_t {
+  measured,     // the fastest by timing, or what was kept of an earlier timing
+  first_choice  // what was kept, or else the library's first choice that works: nothing is timed
+};
 
 // Carries inputs from host memory to the device beside what the compute stream does. It has `slots` host buffers of one
 // size, page-locked where the device copies from them by itself, and as many twins in device memory. A slot goes
@@ -93,6 +100,16 @@ class Backend {
   // Of a device with multiprocessors: matrix products from here on are made for all but `count` of them, so that what
   // runs beside them (a collective) finds room. 0, unless set: for all. Products are prepared for each count.
   virtual void leave_multiprocessors(std::int32_t /*count*/) {}
+  // Of operations that are prepared from here on; measured, unless set. first_choice is for what nobody measures: it
+  // takes none of the device's time, is kept for no other process, and is not among the algorithms that the device
+  // tells of (assay/algorithms.h). What is prepared already stays as it is; only what was prepared with first_choice is
+  // prepared anew when it is with measured. A device that times nothing ignores it.
+  virtual void set_tuning(Tuning) {}
+  // What is found by timing from here on is shared with other ranks, until it is called with null, as it must be: of
+  // those whose devices are alike one leads, and the others run what it has chosen (workload/shared_tuning.hpp has the
+  // road). Preparing may then wait for the leader, so a rank must not wait for another one meanwhile. `with` must live
+  // until then. Throws, and lets preparing throw, COMM_ERROR. A device that times nothing ignores it.
+  virtual void share_tuning(AlgorithmExchange* /*with*/) {}
   // Records the operations that `enqueue` enqueues (in Mode::execute, after preparing it) as a graph; nothing is
   // executed, and no operation that blocks is allowed inside. Null where the device has no graphs: the caller enqueues
   // each step anew.

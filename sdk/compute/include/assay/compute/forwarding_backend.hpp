@@ -20,6 +20,8 @@ class ForwardingBackend : public Backend {
   std::vector<PrimitiveInfo> primitives() const override { return real_.primitives(); }
   void set_product_math(ProductMath math) override { real_.set_product_math(math); }
   void leave_multiprocessors(std::int32_t count) override { real_.leave_multiprocessors(count); }
+  void set_tuning(Tuning tuning) override { real_.set_tuning(tuning); }
+  void share_tuning(AlgorithmExchange* with) override { real_.share_tuning(with); }
   std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) override { return real_.capture(enqueue); }
   std::unique_ptr<Feed> open_feed(std::size_t slots, std::size_t bytes_per_slot, void* device_memory) override {
     return real_.open_feed(slots, bytes_per_slot, device_memory);

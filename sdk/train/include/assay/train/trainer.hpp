@@ -83,7 +83,7 @@ class Trainer {
   Account account() const;
 
   // Finds kernels and reserves workspace for further operations, without touching a tensor. There must be no
-  // communication among them.
+  // communication among them: ranks share what they find by timing (workload/shared_tuning.hpp), and wait for it.
   void prepare(const std::function<void()>& enqueue);
   // The same for operations that `by` will carry out, a backend that hands them on to backend(): one that has no side
   // lane needs all workspace on the main one.
@@ -169,6 +169,7 @@ class Trainer {
   void* parameters_at_ = nullptr;
   DeviceMemory parameter_memory_, gradient_memory_, state_memory_, activation_memory_;
   compute::Workspace workspace_;
+  std::uint64_t times_prepared_ = 0;
   StepAccount account_;
   // How often memory that a captured step uses was taken anew. Graphs outlive nothing that they use, but may be
   // launched when it lies elsewhere.
